@@ -19,6 +19,7 @@ use watchkeeper_contract::id::EventSeq;
 use watchkeeper_store::Op;
 
 use crate::future_slot::take_output;
+use crate::stored_cursor::StoredCursor;
 
 /// Records that ask for nothing, after which the cursor is stored all the same.
 const SAVE_EVERY: u64 = 256;
@@ -32,18 +33,18 @@ pub(crate) struct JournalTail {
     feed: Option<EventFeed>,
     cursor: EventSeq,
     stored_cursor: EventSeq,
-    /// Builds the operation that stores a cursor.
-    op: fn(EventSeq) -> Op,
+    place: StoredCursor,
     /// A question that must be answered before the next record is read.
     asking_health: Option<BoxFuture<'static, Result<Health, ClientError>>>,
 }
 
 impl JournalTail {
-    /// Resumes behind `stored_cursor`, or starts at the end of the journal.
+    /// Resumes behind `stored_cursor`, which is stored in `place`, or starts at the end of the
+    /// journal.
     pub(crate) fn new(
         runtime: RuntimeClient,
         stored_cursor: Option<EventSeq>,
-        op: fn(EventSeq) -> Op,
+        place: StoredCursor,
     ) -> Self {
         let cursor = stored_cursor.unwrap_or_default();
         Self {
@@ -54,7 +55,7 @@ impl JournalTail {
             runtime,
             cursor,
             stored_cursor: cursor,
-            op,
+            place,
         }
     }
 
@@ -97,7 +98,7 @@ impl JournalTail {
             return None;
         }
         self.stored_cursor = self.cursor;
-        Some((self.op)(self.cursor))
+        Some(self.place.op(self.cursor))
     }
 
     fn on_health(&mut self, health: Result<Health, ClientError>) {

@@ -22,7 +22,9 @@
 
 pub mod api;
 pub mod archive;
+pub mod background;
 pub mod connectors;
+mod data_question;
 pub mod embedding;
 pub mod evidence;
 #[cfg(test)]
@@ -34,8 +36,8 @@ pub mod heartbeat;
 pub mod jobs;
 mod journal_tail;
 pub mod log_limiter;
+pub mod model_access;
 pub mod notify;
-mod picture_question;
 pub mod program;
 mod record_assessment;
 pub mod references;

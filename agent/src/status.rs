@@ -2,7 +2,7 @@
 //!
 //! Invariant: the loop itself answers, so an answer proves that the loop turns.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 use watchkeeper_contract::id::ChannelId;
 
@@ -52,7 +52,7 @@ impl ChannelStatus {
 }
 
 /// Status of the session with the broker.
-#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct MqttStatus {
     /// Whether a broker is configured.
     pub configured: bool,
@@ -66,7 +66,7 @@ pub struct MqttStatus {
 }
 
 /// Status of the outbox.
-#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct OutboxStatus {
     /// Events that wait or are in flight.
     pub events: usize,

@@ -7,23 +7,26 @@ use watchkeeper_store::{Keyspace, Op, Store, StoreError, log_key, log_seq};
 
 const REACHED: &[u8] = b"reached";
 
-/// Reads the cursor; `None` if none is stored or the record is damaged.
-///
-/// # Errors
-/// When the store fails.
-pub(crate) fn read(store: &dyn Store, mark: Keyspace) -> Result<Option<EventSeq>, StoreError> {
-    match store.get(mark, REACHED) {
-        Ok(value) => Ok(value.as_deref().and_then(log_seq).map(EventSeq)),
-        Err(StoreError::Corrupt { .. }) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
+/// The keyspace of a cursor.
+#[derive(Debug, Clone, Copy)]
+pub struct StoredCursor(pub Keyspace);
 
-/// The operation that stores the cursor.
-pub(crate) fn op(mark: Keyspace, cursor: EventSeq) -> Op {
-    Op::Put {
-        keyspace: mark,
-        key: REACHED.to_vec(),
-        value: log_key(cursor.0).to_vec(),
+impl StoredCursor {
+    /// Reads the cursor; `None` if none is stored or the record is damaged.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn read(self, store: &dyn Store) -> Result<Option<EventSeq>, StoreError> {
+        match store.get(self.0, REACHED) {
+            Ok(value) => Ok(value.as_deref().and_then(log_seq).map(EventSeq)),
+            Err(StoreError::Corrupt { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The operation that stores the cursor.
+    #[must_use]
+    pub fn op(self, cursor: EventSeq) -> Op {
+        Op::put(self.0, REACHED, log_key(cursor.0))
     }
 }

@@ -1,33 +1,42 @@
-//! Why a request failed, for a user or a program.
+//! Why a request or a command failed, for a user or a program.
 //!
-//! Not here: the command's exit codes (`watchkeeper-cli`).
+//! Invariant: codes are stable, scripts rely on them. `docs/ref/cli.md` lists exactly these.
 
 use std::fmt;
 
 use watchkeeper_client::ClientError;
 use watchkeeper_contract::problem::{ProblemCode, nearest};
+use watchkeeper_jobs::run::{JobFolderError, RunError};
+use watchkeeper_jobs::template_store::TemplateStoreError;
 
+use crate::blueprint::store::BlueprintStoreError;
 use crate::proposal::pending::PendingError;
 
-/// Class of a failure.
+/// Class of a failure, with the code that the command exits with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// Tried and failed.
     Failed,
     /// The request itself is wrong: a name, a file, a definition.
     BadInput,
-    /// The runtime is not reachable.
+    /// The runtime, or a program that the command needs, is not reachable.
     NoRuntime,
+    /// `run`: the camera or file failed.
+    Source,
+    /// `run`: it is complete, but not everything was delivered.
+    Undelivered,
 }
 
 impl ErrorKind {
-    /// Number of the class in the API's field `exit`; the command exits with it.
+    /// Number of the class in the API's field `exit`.
     #[must_use]
     pub const fn code(self) -> u8 {
         match self {
             Self::Failed => 1,
             Self::BadInput => 2,
             Self::NoRuntime => 3,
+            Self::Source => 4,
+            Self::Undelivered => 5,
         }
     }
 }
@@ -35,7 +44,7 @@ impl ErrorKind {
 /// A failed request: its class, one sentence, and lines of detail below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
-    pub kind: ErrorKind,
+    pub exit: ErrorKind,
     pub sentence: String,
     /// One line each, such as the errors of a file.
     pub details: Vec<String>,
@@ -43,9 +52,9 @@ pub struct Error {
 
 impl Error {
     #[must_use]
-    pub fn new(kind: ErrorKind, sentence: impl Into<String>) -> Self {
+    pub fn new(exit: ErrorKind, sentence: impl Into<String>) -> Self {
         Self {
-            kind,
+            exit,
             sentence: sentence.into(),
             details: Vec::new(),
         }
@@ -77,17 +86,64 @@ impl fmt::Display for Error {
 
 impl From<PendingError> for Error {
     fn from(error: PendingError) -> Self {
-        let kind = match error {
+        let exit = match error {
             PendingError::Unknown { .. } | PendingError::OtherRuntime { .. } => ErrorKind::BadInput,
             PendingError::Io { .. } => ErrorKind::Failed,
         };
-        Self::new(kind, error.to_string())
+        Self::new(exit, error.to_string())
+    }
+}
+
+impl From<BlueprintStoreError> for Error {
+    fn from(error: BlueprintStoreError) -> Self {
+        match error {
+            BlueprintStoreError::Io { .. } | BlueprintStoreError::Foreign { .. } => {
+                Self::new(ErrorKind::Failed, error.to_string())
+            }
+            BlueprintStoreError::Invalid(flaws) => {
+                let lines = flaws.iter().map(ToString::to_string);
+                Self::input("the blueprint is invalid:").with(lines)
+            }
+            BlueprintStoreError::Unknown { .. }
+            | BlueprintStoreError::Taken { .. }
+            | BlueprintStoreError::BuiltIn(_)
+            | BlueprintStoreError::Full => Self::input(error.to_string()),
+        }
+    }
+}
+
+impl From<JobFolderError> for Error {
+    fn from(error: JobFolderError) -> Self {
+        let exit = match error {
+            JobFolderError::Unknown(_)
+            | JobFolderError::Ambiguous { .. }
+            | JobFolderError::NotEmpty(_)
+            | JobFolderError::NotText(_) => ErrorKind::BadInput,
+            _ => ErrorKind::Failed,
+        };
+        Self::new(exit, error.to_string())
+    }
+}
+
+impl From<RunError> for Error {
+    fn from(error: RunError) -> Self {
+        Self::new(ErrorKind::Failed, error.to_string())
+    }
+}
+
+impl From<TemplateStoreError> for Error {
+    fn from(error: TemplateStoreError) -> Self {
+        let exit = match error {
+            TemplateStoreError::Io { .. } | TemplateStoreError::Damaged { .. } => ErrorKind::Failed,
+            _ => ErrorKind::BadInput,
+        };
+        Self::new(exit, error.to_string())
     }
 }
 
 impl From<ClientError> for Error {
     fn from(error: ClientError) -> Self {
-        let kind = match &error {
+        let exit = match &error {
             ClientError::Unreachable { .. } | ClientError::Forbidden { .. } => ErrorKind::NoRuntime,
             ClientError::Timeout { .. }
             | ClientError::Broken { .. }
@@ -122,7 +178,7 @@ impl From<ClientError> for Error {
             details.chain(workflow).collect()
         });
         Self {
-            kind,
+            exit,
             sentence: error.to_string(),
             details: details.unwrap_or_default(),
         }

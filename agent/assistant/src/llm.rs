@@ -13,7 +13,7 @@ use watchkeeper_llm::client::{SetupError, SystemClock};
 use watchkeeper_llm::key::{CREDENTIALS_VARIABLE, KeySource};
 use watchkeeper_llm::ledger::Ledger;
 use watchkeeper_llm::money::Money;
-use watchkeeper_llm::{Client, Key, Parts, Settings};
+use watchkeeper_llm::{Client, Job, JobSpec, Key, Parts, Settings};
 use watchkeeper_store::{Store, StoreError};
 
 use crate::blueprint::Blueprint;
@@ -95,6 +95,18 @@ pub fn refused_model(blueprint: &Blueprint, config: Option<&LlmConfig>) -> Optio
     };
     let name = &blueprint.name;
     Some(format!("blueprint {name}: {why}; its requests are refused"))
+}
+
+/// Starts a job of the ledger with the model that `blueprint` names, if it names one.
+///
+/// # Errors
+/// A sentence for the user, if the client has no such model.
+pub fn start_job(client: &Client, blueprint: &Blueprint, spec: JobSpec) -> Result<Job, String> {
+    let Some(named) = &blueprint.named_model else {
+        return Ok(client.start_job(spec));
+    };
+    let job = client.start_job_with(spec, &named.provider, &named.id);
+    job.map_err(|e| format!("blueprint {}: {e}", blueprint.name))
 }
 
 fn open(

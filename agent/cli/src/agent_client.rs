@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use reqwest::{ClientBuilder, Method, RequestBuilder, Response, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use watchkeeper_client::error_chain::one_line;
@@ -17,8 +17,18 @@ use super::exit::{Exit, Failure};
 /// Longest time without a byte of an answer: an ingest of a folder answers at its end.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 
+/// Builds the HTTP client of a socket.
+pub(super) fn builder(socket: &Path) -> ClientBuilder {
+    install_provider();
+    reqwest::Client::builder()
+        .unix_socket(socket.to_owned())
+        .no_proxy()
+        // Without this reqwest requires the system's certificates, which a box may lack.
+        .tls_certs_only([])
+}
+
 /// Why the agent gave no answer. A killed one leaves its socket behind.
-pub(super) fn unreached(socket: &Path, error: reqwest::Error) -> String {
+fn unreached(socket: &Path, error: reqwest::Error) -> String {
     let socket = socket.display();
     match error.is_connect() {
         true => format!("the agent is not running: nothing answers at {socket}"),
@@ -42,11 +52,7 @@ impl AgentClient {
             );
             return Err(Failure::new(Exit::Failed, sentence));
         }
-        install_provider();
-        let http = reqwest::Client::builder()
-            .unix_socket(socket.to_owned())
-            .read_timeout(IDLE_TIMEOUT)
-            .build();
+        let http = builder(socket).read_timeout(IDLE_TIMEOUT).build();
         Ok(Self {
             socket: socket.to_owned(),
             http: http.map_err(|error| Failure::new(Exit::Failed, one_line(&error)))?,
@@ -60,10 +66,7 @@ impl AgentClient {
 
     /// Sends a request; an answer without success is a failure.
     pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
-        let answer = request.send().await.map_err(|error| {
-            let sentence = unreached(&self.socket, error);
-            Failure::new(Exit::Failed, sentence)
-        })?;
+        let answer = request.send().await.map_err(|error| self.failed(error))?;
         let status = answer.status();
         if status.is_success() {
             return Ok(answer);
@@ -78,6 +81,11 @@ impl AgentClient {
             |problem| problem.detail,
         );
         Err(Failure::new(exit, sentence))
+    }
+
+    /// The failure of a request or of its answer.
+    pub(super) fn failed(&self, error: reqwest::Error) -> Failure {
+        Failure::new(Exit::Failed, unreached(&self.socket, error))
     }
 
     /// Sends a request and reads the JSON of its answer.

@@ -10,11 +10,14 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use watchkeeper_agent::jobs::{JobsHealth, ScheduleStatus};
 use watchkeeper_agent::program::NAME as AGENT;
+use watchkeeper_agent::status::{MqttStatus, OutboxStatus};
 use watchkeeper_assistant::heartbeat_switch::HeartbeatStatus;
 use watchkeeper_client::how_to_start;
-use watchkeeper_client::tls::install_provider;
 use watchkeeper_config::Config;
+
+use super::agent_client;
 
 /// Timeout of the agent's answer; it asks the runtime meanwhile.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -39,68 +42,29 @@ enum Absence {
 #[derive(Debug, Deserialize)]
 struct Shown {
     state: String,
-    #[serde(default)]
     reasons: Vec<String>,
     version: String,
-    mqtt: Mqtt,
-    outbox: Outbox,
-    /// An agent that is older than this field does not send it.
-    heartbeat: Option<HeartbeatStatus>,
-    #[serde(default)]
-    jobs: Jobs,
+    mqtt: MqttStatus,
+    outbox: OutboxStatus,
+    heartbeat: HeartbeatStatus,
+    jobs: JobsHealth,
 }
 
-#[derive(Debug, Default, Deserialize)]
-struct Jobs {
-    running: u64,
-    waiting: u64,
-    #[serde(default)]
-    schedules: Vec<Schedule>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Schedule {
-    name: String,
-    next: Option<Timestamp>,
-    last: Option<Timestamp>,
-    job: Option<String>,
-    state: Option<String>,
-}
-
-impl Schedule {
-    /// One line: its last job and its next time.
-    fn line(&self) -> String {
-        let time = |at: Timestamp| {
-            at.to_zoned(TimeZone::system())
-                .strftime("%F %R %:z")
-                .to_string()
-        };
-        let last = match (self.last, &self.job, &self.state) {
-            (Some(at), Some(job), Some(state)) => format!("last {}, {state} (job {job})", time(at)),
-            (Some(at), ..) => format!("last {}", time(at)),
-            (None, ..) => "not run yet".to_owned(),
-        };
-        let next = self.next.map(|at| format!("; next {}", time(at)));
-        format!(
-            "  schedule {}: {last}{}",
-            self.name,
-            next.unwrap_or_default()
-        )
-    }
-}
-
-#[derive(Debug, Deserialize)]
-struct Mqtt {
-    configured: bool,
-    connected: bool,
-    #[serde(default)]
-    refused_requests: u64,
-}
-
-#[derive(Debug, Deserialize)]
-struct Outbox {
-    events: u64,
-    assured: u64,
+/// One line: its last job and its next time.
+fn schedule_line(schedule: &ScheduleStatus) -> String {
+    let time = |at: Timestamp| {
+        at.to_zoned(TimeZone::system())
+            .strftime("%F %R %:z")
+            .to_string()
+    };
+    let last = match (schedule.last, &schedule.job, &schedule.state) {
+        (Some(at), Some(job), Some(state)) => format!("last {}, {state} (job {job})", time(at)),
+        (Some(at), ..) => format!("last {}", time(at)),
+        (None, ..) => "not run yet".to_owned(),
+    };
+    let next = schedule.next.map(|at| format!("; next {}", time(at)));
+    let next = next.unwrap_or_default();
+    format!("  schedule {}: {last}{next}", schedule.name)
 }
 
 impl AgentHealth {
@@ -138,15 +102,15 @@ impl AgentHealth {
             shown.version, shown.state
         )];
         lines.extend(shown.reasons.iter().map(|reason| format!("  {reason}")));
-        if let Some(heartbeat) = shown.heartbeat.filter(|heartbeat| heartbeat.paused) {
-            lines.push(format!("  {}", heartbeat.sentence()));
+        if shown.heartbeat.paused {
+            lines.push(format!("  {}", shown.heartbeat.sentence()));
         }
         let jobs = &shown.jobs;
         if jobs.running + jobs.waiting > 0 {
             let (running, waiting) = (jobs.running, jobs.waiting);
             lines.push(format!("  jobs: {running} running, {waiting} waiting"));
         }
-        lines.extend(jobs.schedules.iter().map(Schedule::line));
+        lines.extend(jobs.schedules.iter().map(schedule_line));
         if shown.mqtt.refused_requests > 0 {
             let refused = shown.mqtt.refused_requests;
             lines.push(format!(
@@ -205,12 +169,8 @@ async fn fetch(socket: &Path) -> Result<Value, Absence> {
         let why = format!("{} is not there", socket.display());
         return Err(Absence::NotRunning(why));
     }
-    install_provider();
     let fetched = async {
-        let client = reqwest::Client::builder()
-            .unix_socket(socket.to_owned())
-            .timeout(TIMEOUT)
-            .build()?;
+        let client = agent_client::builder(socket).timeout(TIMEOUT).build()?;
         let answer = client.get("http://agent/v1/health").send().await?;
         answer.error_for_status()?.json().await
     };
@@ -247,7 +207,8 @@ mod tests {
                 "state": "degraded", "version": "0.1.0",
                 "reasons": ["there is no session with the broker: the broker refused the login"],
                 "mqtt": {"configured": true, "connected": false, "refused_requests": 2},
-                "outbox": {"events": 80, "assured": 1},
+                "outbox": {"events": 80, "bytes": 9, "assured": 1, "acked": 0, "dropped": 0, "cursor": 7},
+                "heartbeat": {"paused": false}, "jobs": {"running": 0, "waiting": 0},
             })),
             true,
         );

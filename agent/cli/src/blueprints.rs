@@ -13,9 +13,7 @@ use super::configuration;
 use super::exit::{Exit, Failure};
 use super::output::Output;
 use super::state_folder::state_folder;
-use watchkeeper_assistant::blueprint::store::{
-    BlueprintEntry, BlueprintOrigin, BlueprintStoreError,
-};
+use watchkeeper_assistant::blueprint::store::{BlueprintEntry, BlueprintOrigin};
 use watchkeeper_assistant::blueprint::{Blueprint, BlueprintName, BlueprintStore, MAX_BYTES};
 use watchkeeper_assistant::llm::refused_model;
 use watchkeeper_assistant::trace::TRACE_FOLDER;
@@ -238,24 +236,6 @@ fn edit(
             Err(_) => failure,
         }
     })
-}
-
-impl From<BlueprintStoreError> for Failure {
-    fn from(error: BlueprintStoreError) -> Self {
-        match error {
-            BlueprintStoreError::Io { .. } | BlueprintStoreError::Foreign { .. } => {
-                Self::new(Exit::Failed, error.to_string())
-            }
-            BlueprintStoreError::Invalid(flaws) => {
-                let lines = flaws.iter().map(ToString::to_string);
-                Self::input("the blueprint is invalid:").with(lines)
-            }
-            BlueprintStoreError::Unknown { .. }
-            | BlueprintStoreError::Taken { .. }
-            | BlueprintStoreError::BuiltIn(_)
-            | BlueprintStoreError::Full => Self::input(error.to_string()),
-        }
-    }
 }
 
 #[cfg(test)]

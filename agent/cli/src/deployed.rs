@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use watchkeeper_client::RuntimeClient;
-use watchkeeper_client::tls::install_provider;
 use watchkeeper_config::Config;
 use watchkeeper_contract::pipeline::PipelineSpec;
 
@@ -17,7 +16,6 @@ pub(super) fn besides(config: &Config) -> Option<Vec<PipelineSpec>> {
     if !config.runtime_socket.exists() {
         return None;
     }
-    install_provider();
     let runtime = event_loop::new().ok()?;
     let client = RuntimeClient::new(&config.runtime_socket).ok()?;
     let asked = async { tokio::time::timeout(TIMEOUT, client.pipelines()).await };

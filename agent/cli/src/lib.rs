@@ -95,10 +95,10 @@ pub fn main() -> ExitCode {
     let ended = answer(cli, &out);
     out.end_live_line();
     match ended {
-        Ok(()) => Exit::Ok.into(),
+        Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             out.failure(&failure);
-            failure.exit.into()
+            ExitCode::from(failure.exit.code())
         }
     }
 }

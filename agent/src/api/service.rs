@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use watchkeeper_config::{AgentApiConfig, TcpApiConfig};
 use watchkeeper_http::serving::{Admission, serve as serve_connections};
 use watchkeeper_http::{Server, closed};
@@ -21,6 +21,7 @@ use super::conversations::{Bounds, ConversationDeps, Conversations};
 use super::token::Token;
 use super::{Shared, StatusSender, TcpAccess, router};
 use crate::archive::ArchiveService;
+use crate::background::BackgroundThread;
 use crate::review_links::ReviewLinks;
 use watchkeeper_assistant::active::save_at_start;
 use watchkeeper_assistant::notes::Notes;
@@ -31,7 +32,7 @@ const RETRY: Duration = Duration::from_secs(10);
 /// Time for conversations to end: a confirmed change is carried out.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time for the thread to end, with its requests in progress.
-const EXIT_TIMEOUT: Duration = Duration::from_secs(8);
+pub const EXIT_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// What the API needs to start.
 #[derive(Debug)]
@@ -46,48 +47,12 @@ pub struct Setup {
     pub links: Option<Arc<ReviewLinks>>,
 }
 
-/// The running thread. Dropping it closes the API.
-#[derive(Debug)]
-pub struct Service {
-    close: watch::Sender<bool>,
-    ended: oneshot::Receiver<()>,
-}
-
-impl Service {
-    /// Starts the thread.
-    ///
-    /// # Errors
-    /// When the system refuses to create it.
-    pub fn spawn(setup: Setup, asks: StatusSender) -> io::Result<Self> {
-        let (close, closing) = watch::channel(false);
-        let (tell, ended) = oneshot::channel();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        std::thread::Builder::new()
-            .name("api".to_owned())
-            .spawn(move || {
-                runtime.block_on(serve(setup, asks, closing));
-                // A hanging file access must not delay the exit.
-                runtime.shutdown_background();
-                tell.send(()).ok();
-            })?;
-        Ok(Self { close, ended })
-    }
-
-    /// Waits for the end of the thread, which ends by itself only after a panic.
-    pub async fn ended(&mut self) {
-        (&mut self.ended).await.ok();
-    }
-
-    /// Refuses new requests and waits for those in progress, at most [`EXIT_TIMEOUT`].
-    pub async fn stop(self) {
-        self.close.send_replace(true);
-        let ended = tokio::time::timeout(EXIT_TIMEOUT, self.ended).await;
-        if ended.is_err() {
-            tracing::warn!("api: the thread did not end in time");
-        }
-    }
+/// Starts the thread. Once stopped it refuses new requests and waits for those in progress.
+///
+/// # Errors
+/// When the system refuses to create it.
+pub fn spawn(setup: Setup, asks: StatusSender) -> io::Result<BackgroundThread> {
+    BackgroundThread::spawn("api", |closing| serve(setup, asks, closing))
 }
 
 async fn serve(setup: Setup, asks: StatusSender, closing: watch::Receiver<bool>) {

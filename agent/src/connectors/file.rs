@@ -23,14 +23,14 @@ use watchkeeper_board::storage::space;
 use watchkeeper_config::sinks::Place;
 use watchkeeper_contract::effect::FileWrite;
 use watchkeeper_contract::spool::SpooledEffect;
-use watchkeeper_store::{Batch, Keyspace, Store, StoreError};
+use watchkeeper_store::{Batch, JsonRecords, Keyspace, Store, StoreError};
 
 use super::fault::Fault;
 use super::naming::{stamped, step_key};
 
 /// Newest file of each step.
 const LAST_FILES: Keyspace = Keyspace::new("sink_files");
-const VERSION: u8 = 1;
+const RECORDS: JsonRecords = JsonRecords::new(LAST_FILES, 1, "sink file");
 /// Free bytes that files leave on their disk.
 const MIN_FREE_BYTES: u64 = 64 << 20;
 
@@ -161,15 +161,12 @@ impl Job {
             Err(StoreError::Corrupt { .. }) => None,
             Err(error) => return Err(Fault::transient(error.to_string())),
         };
-        let json = value.as_deref().and_then(|v| v.strip_prefix(&[VERSION]));
-        Ok(json.and_then(|json| serde_json::from_slice(json).ok()))
+        Ok(value.and_then(|value| RECORDS.decode(&value)))
     }
 
     fn save_last(&self, store: &dyn Store, last: &LastFile) -> Result<(), Fault> {
-        let mut value = vec![VERSION];
-        // Fails only for a folder that is not UTF-8; then each text gets a new file.
-        value.extend(serde_json::to_vec(last).unwrap_or_default());
-        let batch = Batch::new().put(LAST_FILES, &self.key, &value);
+        // Empty for a folder that is not UTF-8; then each text gets a new file.
+        let batch = Batch::from_iter([RECORDS.put(self.key, last)]);
         store
             .commit(batch)
             .map_err(|error| Fault::transient(error.to_string()))

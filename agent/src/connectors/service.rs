@@ -2,8 +2,8 @@
 //!
 //! It runs beside the agent's loop and needs no broker. Invariants:
 //! - A waiting effect takes only its number and lane in memory; its contents are fetched last.
-//! - [`Service::stop`] waits [`STOP_TIMEOUT`] for active effects. An interrupted effect is executed
-//!   again after the next start.
+//! - A stop waits [`STOP_TIMEOUT`] for active effects. An interrupted effect is executed again
+//!   after the next start.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use tokio::sync::oneshot;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 use watchkeeper_assistant::trace::Trace;
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_contract::spool::{EffectNumber, EffectOutcome, MAX_EFFECTS_WAIT_S, WaitingEffect};
@@ -21,6 +21,7 @@ use watchkeeper_contract::spool::{EffectNumber, EffectOutcome, MAX_EFFECTS_WAIT_
 use super::Executor;
 use super::fault::Fault;
 use super::queue::{Input, Limits, ListedEffect, Output, Queue};
+use crate::background::BackgroundTask;
 use watchkeeper_client::backoff::Backoff;
 use watchkeeper_client::clock::{age, wall_now};
 use watchkeeper_client::{ClientError, RuntimeClient};
@@ -31,48 +32,26 @@ const RETRY_CEILING: Duration = Duration::from_secs(10);
 /// How long active effects may take when the agent stops.
 const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Handle of the task. Dropping it does not stop the task; see [`Service::stop`].
-#[derive(Debug)]
-pub struct Service {
-    stop: oneshot::Sender<()>,
-    task: JoinHandle<()>,
-}
-
-impl Service {
-    /// Starts the task on the current tokio runtime.
-    #[must_use]
-    pub fn spawn(client: RuntimeClient, executor: Executor, trace: Trace, limits: Limits) -> Self {
-        let (stop, stopped) = oneshot::channel();
-        let work = EffectTask {
-            client,
-            executor: Arc::new(executor),
-            trace,
-            queue: Queue::new(limits, fastrand::u64(..)),
-            tasks: JoinSet::new(),
-            after: EffectNumber(0),
-            backoff: Backoff::new(RETRY_FIRST, RETRY_CEILING, fastrand::u64(..)),
-            is_lost: false,
-        };
-        let task = tokio::spawn(work.run(stopped));
-        Self { stop, task }
-    }
-
-    /// Returns when the task has ended, which happens only after a panic.
-    pub async fn ended(&mut self) {
-        if let Err(error) = (&mut self.task).await {
-            tracing::error!(%error, "effects: task panicked; restart the agent");
-        }
-    }
-
-    /// Starts no more effects and waits for active ones, [`STOP_TIMEOUT`] at most.
-    pub async fn stop(self) {
-        // A closed receiver means that the task has ended.
-        let Self { stop, mut task } = self;
-        stop.send(()).ok();
-        if let Err(error) = (&mut task).await {
-            tracing::error!(%error, "effects: task panicked; restart the agent");
-        }
-    }
+/// Starts the task. Once stopped it starts no more effects and waits for active ones,
+/// [`STOP_TIMEOUT`] at most.
+#[must_use]
+pub fn spawn(
+    client: RuntimeClient,
+    executor: Executor,
+    trace: Trace,
+    limits: Limits,
+) -> BackgroundTask {
+    let work = EffectTask {
+        client,
+        executor: Arc::new(executor),
+        trace,
+        queue: Queue::new(limits, fastrand::u64(..)),
+        tasks: JoinSet::new(),
+        after: EffectNumber(0),
+        backoff: Backoff::new(RETRY_FIRST, RETRY_CEILING, fastrand::u64(..)),
+        is_lost: false,
+    };
+    BackgroundTask::spawn("effects", |stopped| work.run(stopped))
 }
 
 type Listed = Result<Vec<WaitingEffect>, ClientError>;

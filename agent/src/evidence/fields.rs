@@ -15,11 +15,12 @@ use watchkeeper_llm::budget::CallClass;
 use watchkeeper_llm::call_options::{Effort, OutputSchema, ToolChoice};
 use watchkeeper_llm::catalogue::Tier;
 use watchkeeper_llm::conversation::Picture;
-use watchkeeper_llm::picture::{Detail, prepare};
+use watchkeeper_llm::picture::Detail;
 use watchkeeper_llm::raw_json::{RawJson, object_in};
 use watchkeeper_llm::{CallOptions, Conversation, JobSpec};
 
-use crate::picture_question::PictureQuestion;
+use crate::data_question::DataQuestion;
+use crate::model_access::{blocking, prepare_for};
 use crate::second_opinion::{Asker, Case};
 
 /// Limit of the answer in tokens, thinking included.
@@ -55,14 +56,7 @@ async fn ask(
     let file = file.map_err(|e| format!("cannot fetch its picture: {e}"))?;
     let checked = file.clone();
     blocking(move || picture::check(&[&checked]).map_err(|e| e.to_string())).await?;
-    let opening = Arc::clone(asker);
-    let client = blocking(move || {
-        let open_ledger = || Ok(Arc::clone(&opening.store));
-        let client = opening.llm.client(&opening.folder, open_ledger);
-        client.map_err(|e| e.to_string())
-    })
-    .await?;
-    let mut job = client.start_job(JobSpec {
+    let mut job = asker.model.client().await?.start_job(JobSpec {
         name: format!("fields/{}", event.id),
         class: CallClass::Escalation,
         rule: case.qualified_rule(),
@@ -70,13 +64,11 @@ async fn ask(
         detail: Detail::Medium,
         time: asker.timeout,
     });
-    let (model, detail) = (job.model(), job.detail());
-    let sees = model.image_tier;
-    let sees = sees.ok_or_else(|| format!("the model {} accepts no pictures", model.id))?;
-    let prepared =
-        blocking(move || prepare(&file, sees, detail).map_err(|e| e.to_string())).await?;
-    let conversation = conversation(prepared.picture, schema, question)?;
-    let reply = job.ask(&conversation, &options(schema), &mut |_| {}).await;
+    let picture = prepare_for(&job, file).await?;
+    let conversation = conversation(picture, schema, question)?;
+    let (options, details) = (options(schema), json!({"event": event.id, "job": "fields"}));
+    let asking = asker.model.ask(&mut job, &conversation, &options, details);
+    let reply = asking.await;
     let cost = Some(job.spent().1.dollars());
     let answer = match reply {
         Ok(reply) => {
@@ -115,19 +107,11 @@ fn conversation(
         question.map(str::to_owned),
     ];
     let asked = format!("Get the picture and read: {}.", schema.names());
-    let question = PictureQuestion {
+    let question = DataQuestion {
         tool: "get_picture",
         about: "The picture from which fields are read. Reads only.",
         system: system.into_iter().flatten().collect(),
         question: &asked,
     };
-    question.about(picture, &facts)
-}
-
-/// Runs `work` on a blocking thread.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, String> + Send + 'static,
-) -> Result<T, String> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|died| Err(format!("a thread of the agent panicked: {died}")))
+    question.about(Some(picture), &facts)
 }

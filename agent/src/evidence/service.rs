@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::sync::oneshot;
-use tokio::task::{JoinHandle, JoinSet};
+use tokio::task::JoinSet;
 use watchkeeper_assistant::trace::Trace;
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_client::backoff::Backoff;
@@ -34,6 +34,7 @@ use super::counts::{SharedCounts, lock};
 use super::lookup_service::LookupService;
 use super::on_disk::{self, StoredChain};
 use super::report::new_assessment;
+use crate::background::BackgroundTask;
 use crate::journal_tail::JournalTail;
 use crate::record_assessment::{SendEnd, record_assessment};
 use crate::references::ReferenceService;
@@ -77,42 +78,16 @@ impl Setup {
         folder: &Path,
     ) -> Result<(Vec<StoredChain>, Option<EventSeq>), StoreError> {
         let chains = on_disk::restore(store, folder)?;
-        Ok((chains, on_disk::stored_cursor(store)?))
+        Ok((chains, on_disk::CURSOR.read(store)?))
     }
 }
 
-/// Handle of the task; see [`Service::stop`].
-#[derive(Debug)]
-pub struct Service {
-    stop: oneshot::Sender<()>,
-    task: JoinHandle<()>,
-}
-
-impl Service {
-    /// Starts the task on the current tokio runtime.
-    #[must_use]
-    pub fn spawn(runtime: &RuntimeClient, setup: Setup) -> Self {
-        let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(run(runtime.clone(), setup, stopped));
-        Self { stop, task }
-    }
-
-    /// Returns when the task has ended, which happens only after a panic.
-    pub async fn ended(&mut self) {
-        if let Err(error) = (&mut self.task).await {
-            tracing::error!(%error, "chains: task panicked; restart the agent");
-        }
-    }
-
-    /// Asks no more sources and waits for questions in progress, [`STOP_TIMEOUT`] at most.
-    pub async fn stop(self) {
-        let Self { stop, task } = self;
-        // A closed receiver means that the task has ended.
-        stop.send(()).ok();
-        if let Err(error) = task.await {
-            tracing::error!(%error, "chains: task panicked; restart the agent");
-        }
-    }
+/// Starts the task. Once stopped it asks no more sources and waits for questions in progress,
+/// [`STOP_TIMEOUT`] at most.
+#[must_use]
+pub fn spawn(runtime: &RuntimeClient, setup: Setup) -> BackgroundTask {
+    let runtime = runtime.clone();
+    BackgroundTask::spawn("chains", |stopped| run(runtime, setup, stopped))
 }
 
 async fn run(runtime: RuntimeClient, setup: Setup, mut stopped: oneshot::Receiver<()>) {
@@ -138,7 +113,7 @@ async fn run(runtime: RuntimeClient, setup: Setup, mut stopped: oneshot::Receive
             cursor = deps.start_at_end() => cursor,
         },
     };
-    let mut journal = JournalTail::new(runtime, Some(cursor), on_disk::cursor_op);
+    let mut journal = JournalTail::new(runtime, Some(cursor), on_disk::CURSOR);
     let mut queue = Queue::new(Arc::clone(&deps), setup.restored);
     loop {
         queue.start_next();
@@ -281,7 +256,7 @@ impl Deps {
         let mut backoff = Backoff::new(RETRY_FIRST, RETRY_CEILING, fastrand::u64(..));
         loop {
             if let Ok(health) = self.runtime.health().await {
-                self.commit(vec![on_disk::cursor_op(health.last_seq)]).await;
+                self.commit(vec![on_disk::CURSOR.op(health.last_seq)]).await;
                 tracing::info!(after = health.last_seq.0, "chains: following the journal");
                 return health.last_seq;
             }
@@ -348,11 +323,7 @@ impl Deps {
         let mut backoff = Backoff::new(RETRY_FIRST, RETRY_CEILING, fastrand::u64(..));
         loop {
             let (store, ops) = (Arc::clone(&self.store), ops.clone());
-            let stored = tokio::task::spawn_blocking(move || {
-                let mut batch = Batch::new();
-                ops.into_iter().for_each(|op| batch.push(op));
-                store.commit(batch)
-            });
+            let stored = tokio::task::spawn_blocking(move || store.commit(Batch::from_iter(ops)));
             let error = match stored.await {
                 Ok(Ok(())) => return,
                 Ok(Err(error)) => error.to_string(),

@@ -3,25 +3,23 @@
 //! An error becomes one sentence in the trace; the findings are reported without a remark.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use watchkeeper_contract::id::SourceId;
+use watchkeeper_llm::JobSpec;
 use watchkeeper_llm::budget::CallClass;
 use watchkeeper_llm::catalogue::Tier;
 use watchkeeper_llm::picture::Detail;
-use watchkeeper_llm::{Client, JobSpec};
 use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
 use watchkeeper_memory::{Note, Query};
-use watchkeeper_store::Store;
 
 use super::finding::Finding;
 use super::input::{Budget, CheckInput};
 use super::prompt;
-use watchkeeper_assistant::llm::LazyLlmClient;
+use crate::model_access::ModelAccess;
 use watchkeeper_assistant::notes::Notes;
 use watchkeeper_assistant::trace::Trace;
 use watchkeeper_client::clock::wall_now;
@@ -31,15 +29,11 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 /// Age of the oldest observation that the model sees.
 const OBSERVED_SPAN: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-/// Dependencies of a heartbeat: language model, ledger, trace and notes.
+/// Dependencies of a heartbeat: language model, trace and notes.
 #[derive(Debug)]
 pub struct Asker {
     /// Absent where no model is configured.
-    pub llm: Option<Arc<LazyLlmClient>>,
-    /// Store of the ledger.
-    pub store: Arc<dyn Store>,
-    /// Folder of `store`.
-    pub folder: PathBuf,
+    pub model: Option<ModelAccess>,
     pub trace: Trace,
     pub notes: Notes,
 }
@@ -55,22 +49,13 @@ pub struct Added {
 impl Asker {
     /// Returns the spending; `None` without a model or a readable ledger.
     pub async fn budget(self: Arc<Self>) -> Option<Budget> {
-        let report = self.client().await?.ok()?.report();
+        let report = self.model.as_ref()?.client().await.ok()?.report();
         Some(Budget {
             day: report.day,
             day_limit: report.limits.day,
             month: report.month,
             month_limit: report.limits.month,
         })
-    }
-
-    /// Opens the client; absent where no model is configured.
-    pub(super) async fn client(self: &Arc<Self>) -> Option<Result<Client, String>> {
-        let (llm, asker) = (self.llm.clone()?, Arc::clone(self));
-        let opened = tokio::task::spawn_blocking(move || {
-            llm.client(&asker.folder, || Ok(Arc::clone(&asker.store)))
-        });
-        Some(opened.await.unwrap_or_else(|died| Err(died.to_string())))
     }
 
     /// Asks the model for a remark on `found`, within its budget; writes findings and remark to
@@ -82,22 +67,15 @@ impl Asker {
             json!({"sentence": sentences.join("; "), "findings": found}),
         )
         .await;
-        let added = match self.client().await {
+        let added = match &self.model {
             None => None,
-            Some(Err(why)) => {
-                self.note("no_help", json!({"sentence": why})).await;
-                None
-            }
-            Some(Ok(client)) => {
-                input.observations = Arc::clone(&self).observations(&found).await;
-                match self.ask(&client, &found, &input).await {
-                    Ok(added) => added,
-                    Err(why) => {
-                        self.note("no_help", json!({"sentence": why})).await;
-                        None
-                    }
+            Some(model) => match self.ask(model, &found, &mut input).await {
+                Ok(added) => added,
+                Err(why) => {
+                    self.note("no_help", json!({"sentence": why})).await;
+                    None
                 }
-            }
+            },
         };
         let (asker, noted) = (Arc::clone(&self), added.clone());
         // A panic costs the notes, not the report.
@@ -141,11 +119,13 @@ impl Asker {
     }
 
     async fn ask(
-        &self,
-        client: &Client,
+        self: &Arc<Self>,
+        model: &ModelAccess,
         found: &[Finding],
-        input: &CheckInput,
+        input: &mut CheckInput,
     ) -> Result<Option<Added>, String> {
+        let client = model.client().await?;
+        input.observations = Arc::clone(self).observations(found).await;
         let conversation = prompt::build_conversation(found, input)?;
         let mut job = client.start_job(JobSpec {
             name: format!("heartbeat/{}", ulid::Ulid::new()),
@@ -155,25 +135,12 @@ impl Asker {
             detail: Detail::Low,
             time: CALL_TIMEOUT,
         });
-        let reply = job
-            .ask(&conversation, &prompt::call_options(), &mut |_| {})
-            .await;
-        let (usage, cost) = job.spent();
+        let (options, details) = (prompt::call_options(), json!({"job": "heartbeat"}));
+        let asking = model.ask(&mut job, &conversation, &options, details);
+        let reply = asking.await.map_err(|error| error.to_string())?;
+        let words = prompt::parse_answer(&reply.text())?;
         let model = job.model().id.clone();
-        let mut particulars = json!({"model": model, "usd": cost.dollars(), "tokens": usage.total(), "job": "heartbeat"});
-        match reply {
-            Ok(reply) => {
-                particulars["stop"] = json!(reply.stop);
-                self.note("model", particulars).await;
-                let words = prompt::parse_answer(&reply.text())?;
-                Ok(words.map(|words| Added { words, model }))
-            }
-            Err(error) => {
-                particulars["sentence"] = json!(error.to_string());
-                self.note("model_away", particulars).await;
-                Err(error.to_string())
-            }
-        }
+        Ok(words.map(|words| Added { words, model }))
     }
 
     fn keep(&self, found: &[Finding], added: Option<&Added>) -> Result<(), String> {

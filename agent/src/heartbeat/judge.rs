@@ -40,14 +40,11 @@ pub struct State {
     pub cursor: Option<EventSeq>,
     rhythm: Rhythm,
     /// Findings that were reported and still hold: key and mark.
-    #[serde(rename = "told")]
     reported: BTreeMap<String, String>,
     /// News beyond [`MAX_FINDINGS`] at the last check: key and mark.
-    #[serde(default, rename = "left")]
     deferred: BTreeMap<String, String>,
     /// Reported only once the next check sees them too: `runtime`, `undelivered`, keys by
     /// [`camera_key`] and [`pipeline_key`].
-    #[serde(default, rename = "doubted")]
     suspected: BTreeSet<String>,
     /// Camera whose frame was looked at last.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -20,7 +20,7 @@ use watchkeeper_llm::raw_json::{RawJson, object_in};
 use watchkeeper_llm::{CallOptions, Conversation};
 
 use super::input::{CameraState, CheckInput};
-use crate::picture_question::PictureQuestion;
+use crate::data_question::DataQuestion;
 use watchkeeper_assistant::moment::schedule_time;
 use watchkeeper_assistant::proposal::llm_proposal::words;
 use watchkeeper_assistant::wording::cut;
@@ -107,13 +107,13 @@ pub fn build_conversation(
         "camera": camera, "local_time": local.map(|at| at.to_string()),
         "picture_px": [picture.width, picture.height],
     });
-    let question = PictureQuestion {
+    let question = DataQuestion {
         tool: "get_frame",
         about: "The latest frame of a camera. Reads only.",
         system: vec![SYSTEM.to_owned()],
         question: QUESTION,
     };
-    question.about(picture, &facts)
+    question.about(Some(picture), &facts)
 }
 
 /// Options of the call.

@@ -16,12 +16,13 @@ use watchkeeper_contract::id::SourceId;
 use watchkeeper_llm::budget::CallClass;
 use watchkeeper_llm::catalogue::Tier;
 use watchkeeper_llm::client::LlmError;
-use watchkeeper_llm::picture::{Detail, prepare};
+use watchkeeper_llm::picture::Detail;
 use watchkeeper_llm::{Client, JobSpec};
 use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
 
 use super::asker::Asker;
 use super::look::{self, Seen};
+use crate::model_access::{ModelAccess, prepare_for};
 
 /// Timeout of the call about one frame.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
@@ -41,7 +42,8 @@ impl Asker {
         cameras: Vec<SourceId>,
         local: Option<DateTime>,
     ) -> Option<SourceId> {
-        let client = match self.client().await? {
+        let model = self.model.as_ref()?;
+        let client = match model.client().await {
             Ok(client) => client,
             Err(why) => {
                 self.note("no_look", json!({"sentence": why})).await;
@@ -50,7 +52,13 @@ impl Asker {
         };
         let mut last = None;
         for camera in cameras {
-            match self.look_at(&client, &runtime, &camera, local).await {
+            let view = View {
+                model,
+                client: &client,
+                runtime: &runtime,
+                local,
+            };
+            match view.look_at(&camera).await {
                 Ok(seen) => Arc::clone(&self).keep_seen(camera.clone(), seen).await,
                 Err(LookError::Failed(why)) => {
                     let particulars = json!({"camera": camera, "sentence": why});
@@ -65,60 +73,6 @@ impl Asker {
             last = Some(camera);
         }
         last
-    }
-
-    async fn look_at(
-        &self,
-        client: &Client,
-        runtime: &RuntimeClient,
-        camera: &SourceId,
-        local: Option<DateTime>,
-    ) -> Result<Seen, LookError> {
-        let mut job = client.start_job(JobSpec {
-            name: format!("look/{}", ulid::Ulid::new()),
-            class: CallClass::Look,
-            rule: None,
-            tier: Tier::Small,
-            detail: Detail::Low,
-            time: CALL_TIMEOUT,
-        });
-        let (model, detail) = (job.model().clone(), job.detail());
-        let sees = model.image_tier.ok_or_else(|| {
-            let why = format!(
-                "the model {} accepts no pictures; no frame is looked at",
-                model.id
-            );
-            LookError::Refused(why)
-        })?;
-        let frame = runtime.source_frame(camera).await;
-        let frame = frame.map_err(|e| LookError::Failed(format!("no frame: {e}")))?;
-        let prepared = tokio::task::spawn_blocking(move || prepare(&frame, sees, detail)).await;
-        let prepared = prepared.map_err(|e| LookError::Failed(e.to_string()))?;
-        let prepared = prepared.map_err(|e| LookError::Failed(e.to_string()))?;
-        let conversation =
-            look::build_conversation(camera, prepared.picture, local).map_err(LookError::Failed)?;
-        let reply = job
-            .ask(&conversation, &look::call_options(), &mut |_| {})
-            .await;
-        let (usage, cost) = job.spent();
-        let mut particulars = json!({
-            "model": model.id, "usd": cost.dollars(), "tokens": usage.total(), "job": "look",
-            "camera": camera,
-        });
-        match reply {
-            Ok(reply) => {
-                self.note("model", particulars).await;
-                look::parse_answer(&reply.text()).map_err(LookError::Failed)
-            }
-            Err(error) => {
-                particulars["sentence"] = json!(error.to_string());
-                self.note("model_away", particulars).await;
-                Err(match error {
-                    LlmError::Budget(_) => LookError::Refused(error.to_string()),
-                    other => LookError::Failed(other.to_string()),
-                })
-            }
-        }
     }
 
     /// Writes what was seen to the trace and the notes.
@@ -151,5 +105,46 @@ impl Asker {
         if let Ok(Err(why)) = kept.await {
             tracing::warn!(why, "heartbeat: cannot write an observation to the notes");
         }
+    }
+}
+
+/// What the looks of one check share.
+struct View<'v> {
+    model: &'v ModelAccess,
+    client: &'v Client,
+    runtime: &'v RuntimeClient,
+    local: Option<DateTime>,
+}
+
+impl View<'_> {
+    async fn look_at(&self, camera: &SourceId) -> Result<Seen, LookError> {
+        let mut job = self.client.start_job(JobSpec {
+            name: format!("look/{}", ulid::Ulid::new()),
+            class: CallClass::Look,
+            rule: None,
+            tier: Tier::Small,
+            detail: Detail::Low,
+            time: CALL_TIMEOUT,
+        });
+        if job.model().image_tier.is_none() {
+            let model = &job.model().id;
+            let why = format!("the model {model} accepts no pictures; no frame is looked at");
+            return Err(LookError::Refused(why));
+        }
+        let frame = self.runtime.source_frame(camera).await;
+        let frame = frame.map_err(|e| LookError::Failed(format!("no frame: {e}")))?;
+        let picture = prepare_for(&job, frame).await.map_err(LookError::Failed)?;
+        let conversation = look::build_conversation(camera, picture, self.local);
+        let conversation = conversation.map_err(LookError::Failed)?;
+        let (options, details) = (
+            look::call_options(),
+            json!({"job": "look", "camera": camera}),
+        );
+        let asking = self.model.ask(&mut job, &conversation, &options, details);
+        let reply = asking.await.map_err(|error| match error {
+            LlmError::Budget(_) => LookError::Refused(error.to_string()),
+            other => LookError::Failed(other.to_string()),
+        })?;
+        look::parse_answer(&reply.text()).map_err(LookError::Failed)
     }
 }

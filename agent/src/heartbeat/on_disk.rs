@@ -8,13 +8,12 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::time::Wall;
-use watchkeeper_store::{Keyspace, NewerFormat, Op, Store, StoreError};
+use watchkeeper_store::{JsonRecords, Keyspace, Op, Store, StoreError};
 
 use super::State;
 
-const HEARTBEAT: Keyspace = Keyspace::new("heartbeat");
+const HEARTBEAT: JsonRecords = JsonRecords::new(Keyspace::new("heartbeat"), 1, "the heartbeat's");
 const KEY: &[u8] = b"state";
-const VERSION: u8 = 1;
 
 /// The stored record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,14 +26,7 @@ pub struct StoredHeartbeat {
 /// The operation that stores the record.
 #[must_use]
 pub fn save_op(kept: &StoredHeartbeat) -> Op {
-    let mut value = vec![VERSION];
-    // Plain data with string keys: serde_json can't fail on it.
-    value.extend(serde_json::to_vec(kept).unwrap_or_default());
-    Op::Put {
-        keyspace: HEARTBEAT,
-        key: KEY.to_vec(),
-        value,
-    }
+    HEARTBEAT.put(KEY, kept)
 }
 
 /// Reads the record back from the store in `folder`.
@@ -42,24 +34,11 @@ pub fn save_op(kept: &StoredHeartbeat) -> Op {
 /// # Errors
 /// When the store fails, or holds a record of a newer version.
 pub fn restore(store: &dyn Store, folder: &Path) -> Result<Option<StoredHeartbeat>, StoreError> {
-    let value = match store.get(HEARTBEAT, KEY) {
-        Ok(Some(value)) => value,
-        Ok(None) => return Ok(None),
-        Err(StoreError::Corrupt { .. }) => {
-            tracing::warn!("heartbeat: the stored state is damaged; starting from zero");
-            return Ok(None);
-        }
-        Err(error) => return Err(error),
-    };
-    if let Some(found) = value.first().filter(|v| **v > VERSION) {
-        return Err(NewerFormat::new(folder, "the heartbeat's state", found, VERSION).into());
-    }
-    let json = value.strip_prefix(&[VERSION]);
-    let kept = json.and_then(|json| serde_json::from_slice(json).ok());
-    if kept.is_none() {
+    let stored = HEARTBEAT.get(store, folder, KEY)?;
+    if stored == Some(None) {
         tracing::warn!("heartbeat: the stored state is unreadable; starting from zero");
     }
-    Ok(kept)
+    Ok(stored.flatten())
 }
 
 #[cfg(test)]
@@ -72,9 +51,7 @@ mod tests {
     use super::*;
 
     fn write(store: &MemoryStore, op: Op) {
-        let mut batch = Batch::new();
-        batch.push(op);
-        store.commit(batch).unwrap();
+        store.commit(Batch::from_iter([op])).unwrap();
     }
 
     #[test]
@@ -90,11 +67,7 @@ mod tests {
         let kept = StoredHeartbeat { at, state };
         write(&store, save_op(&kept));
         assert_eq!(restore(&store, folder).unwrap(), Some(kept));
-        let put = |value: &[u8]| Op::Put {
-            keyspace: HEARTBEAT,
-            key: KEY.to_vec(),
-            value: value.to_vec(),
-        };
+        let put = |value: &[u8]| Op::put(Keyspace::new("heartbeat"), KEY, value);
         for nonsense in [&b""[..], b"\x01", b"\x01{}", b"\x00{}"] {
             write(&store, put(nonsense));
             assert_eq!(restore(&store, folder).unwrap(), None);

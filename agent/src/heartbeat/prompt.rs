@@ -10,14 +10,13 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 use watchkeeper_llm::call_options::OutputSchema;
-use watchkeeper_llm::conversation::{AssistantPart, ConversationError, ToolCall, ToolResult};
 use watchkeeper_llm::raw_json::{RawJson, object_in};
-use watchkeeper_llm::tool::Tool;
 use watchkeeper_llm::{CallOptions, Conversation};
 use watchkeeper_memory::Note;
 
 use super::finding::Finding;
 use super::input::{CameraState, CheckInput};
+use crate::data_question::DataQuestion;
 use watchkeeper_assistant::wording::cut;
 
 /// Limit of the answer, in tokens.
@@ -30,8 +29,6 @@ const MAX_CAMERAS: usize = 64;
 pub const MAX_OBSERVATIONS: usize = 8;
 /// Limit of one observation, in characters.
 const MAX_OBSERVATION_CHARS: usize = 200;
-/// Id of the only call.
-const CALL: &str = "call_get_findings";
 
 const SYSTEM: &str = r#"A box that watches cameras looks after itself every so often, by fixed rules. They found something, and the owner will be told it. You add what an experienced person would: what the findings have in common, what is the likeliest cause, what to look at first.
 
@@ -53,11 +50,6 @@ struct Added {
 /// # Errors
 /// A sentence; only a defect of this build causes one.
 pub fn build_conversation(found: &[Finding], input: &CheckInput) -> Result<Conversation, String> {
-    let schema =
-        json!({"type": "object", "additionalProperties": false, "properties": {}, "required": []});
-    let about = "What the box found at its last check, and which cameras work. Reads only.";
-    let tool = Tool::new("get_findings", about, RawJson::from_value(&schema), true);
-    let tool = tool.map_err(|e| e.to_string())?;
     let cameras = input.runtime.iter().flat_map(|runtime| &runtime.cameras);
     let (live, all) = cameras.fold((Vec::new(), 0_usize), |(mut live, all), camera| {
         if camera.state == CameraState::Live && live.len() < MAX_CAMERAS {
@@ -74,24 +66,13 @@ pub fn build_conversation(found: &[Finding], input: &CheckInput) -> Result<Conve
         "local_time": input.local.map(|at| at.to_string()), "findings": found, "in_words": sentences,
         "cameras": all, "cameras_that_work": live,
     });
-    let call = ToolCall {
-        id: CALL.to_owned(),
-        name: tool.name().to_owned(),
-        arguments: RawJson::from_value(&json!({})),
+    let question = DataQuestion {
+        tool: "get_findings",
+        about: "What the box found at its last check, and which cameras work. Reads only.",
+        system: vec![SYSTEM.to_owned()],
+        question: QUESTION,
     };
-    let result = ToolResult {
-        call: CALL.to_owned(),
-        parts: vec![facts.to_string().as_str().into()],
-        is_error: false,
-    };
-    let build = || {
-        let mut conversation = Conversation::new(vec![SYSTEM.to_owned()], vec![tool])?;
-        conversation.push_user(vec![QUESTION.into()])?;
-        conversation.push_assistant(vec![AssistantPart::Call(call)])?;
-        conversation.push_results(vec![result])?;
-        Ok(conversation)
-    };
-    build().map_err(|e: ConversationError| e.to_string())
+    question.about(None, &facts)
 }
 
 fn observation(note: &Note) -> Value {

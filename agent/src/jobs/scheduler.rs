@@ -13,7 +13,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, watch};
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_assistant::trace::AGENT;
 use watchkeeper_client::RuntimeClient;
@@ -31,6 +31,7 @@ use super::service::JobService;
 use super::status::ScheduleStatus;
 use super::trigger::{self, TriggerEvent};
 use super::{due::CronState, scheduled_plan};
+use crate::background::BackgroundThread;
 use crate::notify::message::Notice;
 
 /// Longest pause between two looks at the clock: it may be set.
@@ -47,46 +48,16 @@ pub struct SchedulerSetup {
     pub runtime: RuntimeClient,
 }
 
-/// The running thread. Dropping it ends it.
-#[derive(Debug)]
-pub struct Scheduler {
-    close: watch::Sender<bool>,
-    ended: oneshot::Receiver<()>,
-}
-
-impl Scheduler {
-    /// Starts the thread. Failed jobs are sent to `notices`.
-    ///
-    /// # Errors
-    /// When the system refuses to create it.
-    pub fn spawn(
-        setup: SchedulerSetup,
-        jobs: JobService,
-        notices: mpsc::Sender<Notice>,
-    ) -> std::io::Result<Self> {
-        let (close, closing) = watch::channel(false);
-        let (tell, ended) = oneshot::channel();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        std::thread::Builder::new()
-            .name("schedules".to_owned())
-            .spawn(move || {
-                runtime.block_on(run(setup, jobs, notices, closing));
-                tell.send(()).ok();
-            })?;
-        Ok(Self { close, ended })
-    }
-
-    /// Waits for the end of the thread, which ends by itself only after a panic.
-    pub async fn ended(&mut self) {
-        (&mut self.ended).await.ok();
-    }
-
-    /// Starts no further job.
-    pub fn close(&self) {
-        self.close.send_replace(true);
-    }
+/// Starts the thread. Failed jobs are sent to `notices`. Once closed it starts no further job.
+///
+/// # Errors
+/// When the system refuses to create it.
+pub fn spawn(
+    setup: SchedulerSetup,
+    jobs: JobService,
+    notices: mpsc::Sender<Notice>,
+) -> std::io::Result<BackgroundThread> {
+    BackgroundThread::spawn("schedules", |closing| run(setup, jobs, notices, closing))
 }
 
 async fn run(

@@ -1,10 +1,10 @@
 //! What the API and `watchkeeper status` show of jobs.
 
-use serde::Serialize;
-use watchkeeper_jobs::run::Planned;
+use serde::{Deserialize, Serialize};
+use watchkeeper_jobs::run::{JobFolder, JobSummary, Planned};
 
-/// A job of the agent.
-#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+/// A job of the agent, or of a user.
+#[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct JobStatus {
     pub job: String,
     /// Milliseconds since 1970.
@@ -32,8 +32,29 @@ pub struct JobStatus {
     pub running: Vec<StepProgress>,
 }
 
+impl JobStatus {
+    /// Describes a job without what its running steps have done.
+    #[must_use]
+    pub fn of(job: &JobFolder, summary: &JobSummary) -> Self {
+        let info = job.info();
+        Self {
+            job: info.id.clone(),
+            created_ms: info.created_ms,
+            state: summary.state.name().to_owned(),
+            done: summary.done,
+            steps: summary.steps,
+            origin: info.origin.clone(),
+            output: info.output.display().to_string(),
+            entrypoint: info.from.entrypoint.clone(),
+            schedule: info.from.schedule.as_ref().map(|run| run.name.clone()),
+            planned: info.from.planned.clone(),
+            running: Vec::new(),
+        }
+    }
+}
+
 /// Progress of a running step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct StepProgress {
     pub step: String,
     /// Pieces of work that are done.
@@ -43,19 +64,19 @@ pub struct StepProgress {
 }
 
 /// Jobs and schedules, for the agent's health.
-#[derive(Debug, Clone, Default, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct JobsHealth {
     /// Number of jobs that run.
     pub running: usize,
     /// Number of jobs that wait.
     pub waiting: usize,
     /// Each schedule, ordered by name.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub schedules: Vec<ScheduleStatus>,
 }
 
 /// Status of a schedule.
-#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ScheduleStatus {
     pub name: String,
     /// Next due time; absent where events start it.

@@ -105,17 +105,9 @@ impl JobService {
             state => state.name(),
         };
         Ok(JobStatus {
-            job: info.id.clone(),
-            created_ms: info.created_ms,
             state: state.to_owned(),
-            done: summary.done,
-            steps: summary.steps,
-            origin: info.origin.clone(),
-            output: info.output.display().to_string(),
-            entrypoint: info.from.entrypoint.clone(),
-            schedule: info.from.schedule.as_ref().map(|run| run.name.clone()),
-            planned: info.from.planned.clone(),
             running: live.map(|live| live.progress()).unwrap_or_default(),
+            ..JobStatus::of(job, &summary)
         })
     }
 

@@ -30,11 +30,7 @@ pub fn load_position(
 /// Operation that stores the position of `channel`.
 #[must_use]
 pub fn position_op(channel: &ChannelId, reached: EventSeq) -> Op {
-    Op::Put {
-        keyspace: CHANNELS,
-        key: channel.as_str().as_bytes().to_vec(),
-        value: log_key(reached.0).to_vec(),
-    }
+    Op::put(CHANNELS, channel.as_str(), log_key(reached.0))
 }
 
 /// Deletes the positions of all channels except `kept`; on a full or read-only disk, the next start
@@ -74,10 +70,11 @@ mod tests {
         let id = |name: &str| ChannelId::new(name).unwrap();
         let (yard, gate) = (id("yard"), id("gate"));
         assert_eq!(load_position(&store, &yard).unwrap(), None);
-        let mut batch = Batch::new();
-        batch.push(position_op(&yard, EventSeq(7)));
-        batch.push(position_op(&gate, EventSeq(9)));
-        store.commit(batch).unwrap();
+        let ops = [
+            position_op(&yard, EventSeq(7)),
+            position_op(&gate, EventSeq(9)),
+        ];
+        store.commit(Batch::from_iter(ops)).unwrap();
         delete_others(&store, std::slice::from_ref(&gate)).unwrap();
         assert_eq!(load_position(&store, &yard).unwrap(), None);
         assert_eq!(load_position(&store, &gate).unwrap(), Some(EventSeq(9)));

@@ -10,15 +10,16 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::ChannelId;
 use watchkeeper_contract::rule::Severity;
-use watchkeeper_store::{Batch, Keyspace, Op, Store, StoreError, log_key, log_seq, pages};
+use watchkeeper_store::{
+    Batch, JsonRecords, Keyspace, Op, Store, StoreError, log_key, log_seq, pages,
+};
 
 use super::message::Notice;
 
 const PENDING: Keyspace = Keyspace::new("channels_owe");
-const VERSION: u8 = 1;
+const RECORDS: JsonRecords = JsonRecords::new(PENDING, 1, "notice");
 /// Records per scan.
 const PAGE: usize = 256;
 /// Pending notices of one channel: two heartbeats with the maximum of findings.
@@ -35,13 +36,6 @@ struct ChannelNotices {
     /// Highest number so far.
     last: u64,
     open: BTreeMap<u64, Severity>,
-}
-
-/// Value of a record after its version byte, as JSON.
-#[derive(Serialize, Deserialize)]
-struct Stored {
-    #[serde(rename = "own")]
-    notice: Notice,
 }
 
 /// Notices that were pending when the agent ended, per channel by number.
@@ -61,22 +55,20 @@ impl PendingNotices {
         for page in pages(store, PENDING, PAGE) {
             let page = page?;
             for record in page.corrupt {
-                removed.push(delete(record.key));
+                removed.push(RECORDS.delete(record.key));
             }
             for entry in page.entries {
                 let parsed = parse_key(&entry.key);
                 if let Some((id, number)) = &parsed
-                    && entry.value.first().is_some_and(|v| *v > VERSION)
+                    && RECORDS.is_newer(&entry.value)
                 {
                     let notices = pending.channels.entry(id.clone()).or_default();
                     notices.last = notices.last.max(*number);
                     continue;
                 }
                 let parsed = parsed.filter(|(id, _)| channels.contains(id));
-                let json = entry.value.strip_prefix(&[VERSION]);
-                let stored = json.and_then(|json| serde_json::from_slice::<Stored>(json).ok());
-                match (parsed, stored) {
-                    (Some((id, number)), Some(Stored { notice })) => {
+                match (parsed, RECORDS.decode::<Notice>(&entry.value)) {
+                    (Some((id, number)), Some(notice)) => {
                         pending.take(&id, number, notice.severity);
                         restored.entry(id).or_default().push((number, notice));
                     }
@@ -84,7 +76,7 @@ impl PendingNotices {
                         if let Some((channel, _)) = parsed {
                             tracing::warn!(%channel, "invalid pending notice deleted");
                         }
-                        removed.push(delete(entry.key));
+                        removed.push(RECORDS.delete(entry.key));
                     }
                 }
             }
@@ -111,19 +103,7 @@ impl PendingNotices {
         let number = notices.last.saturating_add(1);
         notices.last = number;
         notices.open.insert(number, notice.severity);
-        let mut value = vec![VERSION];
-        // Plain data with string keys: serde_json can't fail on it.
-        value.extend(
-            serde_json::to_vec(&Stored {
-                notice: notice.clone(),
-            })
-            .unwrap_or_default(),
-        );
-        let mut ops = vec![Op::Put {
-            keyspace: PENDING,
-            key: key(channel, number),
-            value,
-        }];
+        let mut ops = vec![RECORDS.put(key(channel, number), notice)];
         while notices.open.len() > MAX_PENDING {
             let evicted = notices
                 .open
@@ -134,7 +114,7 @@ impl PendingNotices {
             };
             notices.open.remove(&evicted);
             tracing::warn!(%channel, "too many pending notices; least severe dropped");
-            ops.push(delete(key(channel, evicted)));
+            ops.push(delete_op(channel, evicted));
         }
         (number, ops)
     }
@@ -152,14 +132,7 @@ impl PendingNotices {
 /// Operation that deletes a delivered or given-up notice.
 #[must_use]
 pub fn delete_op(channel: &ChannelId, number: u64) -> Op {
-    delete(key(channel, number))
-}
-
-fn delete(key: Vec<u8>) -> Op {
-    Op::Delete {
-        keyspace: PENDING,
-        key,
-    }
+    RECORDS.delete(key(channel, number))
 }
 
 fn key(channel: &ChannelId, number: u64) -> Vec<u8> {
@@ -203,9 +176,7 @@ mod tests {
     }
 
     fn commit(store: &MemoryStore, ops: Vec<Op>) {
-        let mut batch = Batch::new();
-        ops.into_iter().for_each(|op| batch.push(op));
-        store.commit(batch).unwrap();
+        store.commit(Batch::from_iter(ops)).unwrap();
     }
 
     fn channels() -> [ChannelId; 2] {
@@ -267,11 +238,7 @@ mod tests {
     #[test]
     fn invalid_record_is_deleted_and_newer_version_is_kept() {
         let (store, ids) = (MemoryStore::new(), channels());
-        let put = |key: Vec<u8>, value: &[u8]| Op::Put {
-            keyspace: PENDING,
-            key,
-            value: value.to_vec(),
-        };
+        let put = |key: Vec<u8>, value: &[u8]| Op::put(PENDING, key, value);
         let ops = vec![
             put(b"no key".to_vec(), b"\x01{}"),
             put(key(&ids[0], 1), b""),

@@ -20,12 +20,7 @@ pub(super) fn count_start(store: &dyn Store, now: Wall) -> Result<(u64, Op), Sto
         Err(error) => return Err(error),
     };
     let starts = before.saturating_add(1).max(set_ms(now) / 1000);
-    let op = Op::Put {
-        keyspace: META,
-        key: STARTS.to_vec(),
-        value: log_key(starts).to_vec(),
-    };
-    Ok((starts, op))
+    Ok((starts, Op::put(META, STARTS, log_key(starts))))
 }
 
 /// First id of a new outbox: the clock's milliseconds since 1970.
@@ -65,9 +60,7 @@ mod tests {
         let mut before = 0;
         for now in [unset, today, unset, today] {
             let (starts, op) = count_start(&store, now).expect("counted");
-            let mut batch = Batch::new();
-            batch.push(op);
-            store.commit(batch).expect("stored");
+            store.commit(Batch::from_iter([op])).expect("stored");
             assert!(starts > before, "{starts} after {before}");
             before = starts;
         }

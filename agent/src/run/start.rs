@@ -7,6 +7,7 @@
 //! - On a full or read-only disk the agent starts with the records that can be read. What it has to
 //!   store waits in the outbox's next batch.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -51,7 +52,7 @@ use crate::connectors::{self, Executor};
 use crate::evidence;
 use crate::evidence::lookup_service::LookupService;
 use crate::evidence::on_disk::StoredChain;
-use crate::fleet::command::{self, CommandBoard, Refusals};
+use crate::fleet::command::{self, CommandBoard, CommandKey, Record, Refusals};
 use crate::fleet::mqtt::broker::Broker;
 use crate::fleet::mqtt::session::Session;
 use crate::fleet::mqtt::{Retained, Topics};
@@ -59,6 +60,7 @@ use crate::fleet::outbox::{self, Outbox, TelemetryRing};
 use crate::heartbeat;
 use crate::jobs::scheduler::SchedulerSetup;
 use crate::jobs::{JobService, ToolSetup};
+use crate::model_access::ModelAccess;
 use crate::notify;
 use crate::references::ReferenceService;
 use crate::review_links::ReviewLinks;
@@ -86,7 +88,7 @@ pub enum StartError {
 /// Everything that the store holds, read back.
 struct Restored {
     outbox: outbox::Restored,
-    commands: command::Restored,
+    commands: BTreeMap<CommandKey, Record>,
     refusals: Refusals,
     sources: RetainedSources,
     opinions: Vec<(EventId, second_opinion::queue::Progress)>,
@@ -108,15 +110,13 @@ struct Shared {
     schedule_runtime: RuntimeClient,
     store: Arc<dyn Store>,
     state_dir: PathBuf,
-    /// Folder of the store.
-    folder: PathBuf,
     /// Folder of traces, notes and blueprints.
     home: PathBuf,
     /// The agent's own trace.
     trace: Trace,
     audit: AuditConfig,
     switch: HeartbeatSwitch,
-    llm: Option<Arc<LazyLlmClient>>,
+    model: Option<ModelAccess>,
     notes: Notes,
     links: Option<Arc<ReviewLinks>>,
     /// PEM file with the authorities to trust.
@@ -159,7 +159,7 @@ impl Agent {
         log_absence(setup.broker.as_ref());
         let topics = Topics::new(&setup.site, &setup.box_id);
         let retained = restore_retained(&topics, &restored.sources, &restored.refusals);
-        let board = CommandBoard::new(wall, restored.commands.records);
+        let board = CommandBoard::new(wall, restored.commands);
         let ring = TelemetryRing::new(RING_CAPACITY, RING_SPACING);
         let api = setup.api.map(|api| api_setup(api, &shared));
         let session = Session::new(now, starts, fastrand::u64(..));
@@ -286,27 +286,24 @@ fn task_setup(
     }
 }
 
-/// Reads everything that the store holds, then migrates what older builds wrote.
+/// Reads everything that the store holds, then deletes damaged messages from it.
 fn restore(store: &dyn Store, folder: &Path, now: Wall) -> Result<Restored, StoreError> {
     let (outbox, damaged) = outbox::store::restore(store, folder, first_outbox_id(now))?;
-    let mut commands = command::restore(store, folder)?;
+    let commands = command::restore(store, folder)?;
     let refusals = Refusals::restore(store, folder)?;
-    let (sources, migrated) = RetainedSources::restore(store, folder)?;
+    let sources = RetainedSources::restore(store, folder)?;
     let opinions = second_opinion::on_disk::restore(store, folder)?;
     let assessments = PendingAssessments::restore(store, folder)?;
     let chains = evidence::service::Setup::restore(store, folder)?;
-    let tail_cursor = second_opinion::on_disk::stored_cursor(store)?;
+    let tail_cursor = second_opinion::on_disk::CURSOR.read(store)?;
     let heartbeat = heartbeat::on_disk::restore(store, folder)?;
     // Everything is readable from here on, so the store may be written.
-    let rewrites = std::mem::take(&mut commands.rewrites);
-    for batch in rewrites.into_iter().chain(migrated).chain(damaged) {
-        match store.write(batch) {
-            // Repeated at the next start.
-            Err(error) if error.is_disk_refusal() => {
-                tracing::warn!(%error, "records of an older version stay as they are");
-            }
-            written => written?,
+    match damaged.map_or(Ok(()), |damaged| store.write(damaged)) {
+        // Repeated at the next start.
+        Err(error) if error.is_disk_refusal() => {
+            tracing::warn!(%error, "outbox: damaged messages stay in the store");
         }
+        written => written?,
     }
     Ok(Restored {
         outbox,
@@ -328,6 +325,13 @@ impl Shared {
             tracing::error!("the language model is unavailable: {error}");
         }
         let home = setup.state_dir.join(TRACE_FOLDER);
+        let trace = Trace::new(&home, AGENT).with_audit_limits(setup.audit);
+        let model = setup.llm().map(|llm| ModelAccess {
+            llm: Arc::new(LazyLlmClient::new(llm.clone())),
+            store: Arc::clone(&store),
+            folder,
+            trace: trace.clone(),
+        });
         let runtime = RuntimeClient::new(&setup.runtime_socket)?;
         let tools = ToolSetup {
             socket: setup.runtime_socket.clone(),
@@ -344,12 +348,9 @@ impl Shared {
             schedule_runtime: RuntimeClient::new(&setup.runtime_socket)?,
             store,
             state_dir: setup.state_dir.clone(),
-            folder,
-            llm: setup
-                .llm()
-                .map(|llm| Arc::new(LazyLlmClient::new(llm.clone()))),
+            model,
             notes: Notes::in_background(&home, &setup.memory),
-            trace: Trace::new(&home, AGENT).with_audit_limits(setup.audit),
+            trace,
             audit: setup.audit,
             switch: HeartbeatSwitch::new(
                 &home,
@@ -390,12 +391,8 @@ fn restore_retained(topics: &Topics, sources: &RetainedSources, refusals: &Refus
 }
 
 fn api_setup(api: ApiSetup, shared: &Shared) -> api::service::Setup {
-    let llm = api.llm.as_ref().and(shared.llm.clone());
-    let model = llm.map(|llm| {
-        let (store, folder) = (Arc::clone(&shared.store), shared.folder.clone());
-        let open_ledger = move || Ok(Arc::clone(&store));
-        Arc::new(move || llm.client(&folder, &open_ledger)) as OpenClient
-    });
+    let model = api.llm.as_ref().and(shared.model.clone());
+    let model = model.map(|model| Arc::new(move || model.open()) as OpenClient);
     let archive = ArchiveSetup {
         state_dir: shared.state_dir.clone(),
         config: api.archive,
@@ -433,9 +430,7 @@ fn heartbeat_task(
     now: Instant,
 ) -> HeartbeatTask {
     let asker = heartbeat::asker::Asker {
-        llm: setup.llm.as_ref().and(shared.llm.clone()),
-        store: Arc::clone(&shared.store),
-        folder: shared.folder.clone(),
+        model: setup.llm.as_ref().and(shared.model.clone()),
         trace: shared.trace.clone(),
         notes: shared.notes.clone(),
     };
@@ -449,14 +444,11 @@ fn heartbeat_task(
 }
 
 fn opinion_asker(setup: OpinionSetup, shared: &Shared) -> Option<Arc<Asker>> {
-    let llm = shared.llm.clone()?;
+    let model = shared.model.clone()?;
     tracing::info!(provider = setup.llm.provider, "second opinions are enabled");
     Some(Arc::new(Asker {
-        llm,
-        store: Arc::clone(&shared.store),
-        folder: shared.folder.clone(),
+        model,
         runtime: shared.runtime.clone(),
-        trace: shared.trace.clone(),
         blueprints: BlueprintStore::new(&shared.home),
         timeout: setup.time,
     }))

@@ -4,53 +4,33 @@
 //! The blueprint of the triage job sets the steps and the cost limit.
 //!
 //! Invariants:
-//! - It runs as its own task, with blocking work on blocking threads.
-//! - Every error becomes one sentence.
-//! - `watchkeeper_llm` checks the budget before each attempt.
+//! - It runs as its own task. Every error becomes one sentence.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use jiff::Timestamp;
-use serde_json::{Value, json};
-use tokio::task::JoinHandle;
+use serde_json::json;
 use watchkeeper_llm::budget::CallClass;
 use watchkeeper_llm::catalogue::Tier;
-use watchkeeper_llm::client::Progress;
-use watchkeeper_llm::money::Money;
-use watchkeeper_llm::picture::{Detail, prepare};
+use watchkeeper_llm::picture::Detail;
 use watchkeeper_llm::{Client, Job, JobSpec};
-use watchkeeper_store::Store;
 
 use super::{Answer, Case, Opinion, prompt, verdict};
 use watchkeeper_assistant::blueprint::{self, Blueprint, BlueprintStore, ModelSize};
-use watchkeeper_assistant::llm::LazyLlmClient;
 use watchkeeper_assistant::setup_agent::prompt::own;
-use watchkeeper_assistant::trace::Trace;
 use watchkeeper_client::RuntimeClient;
+
+use crate::model_access::{ModelAccess, blocking, prepare_for};
 
 /// Dependencies of a question.
 #[derive(Debug)]
 pub struct Asker {
-    pub llm: Arc<LazyLlmClient>,
-    /// Store of the ledger.
-    pub store: Arc<dyn Store>,
-    /// Folder of `store`.
-    pub folder: PathBuf,
+    pub model: ModelAccess,
     pub runtime: RuntimeClient,
-    pub trace: Trace,
     pub blueprints: BlueprintStore,
     /// Timeout of one model.
     pub timeout: Duration,
-}
-
-/// The answer of one model.
-struct ModelAnswer {
-    opinion: Result<Opinion, String>,
-    model: String,
-    cost: Money,
 }
 
 impl Asker {
@@ -60,72 +40,49 @@ impl Asker {
     /// A sentence for a user: no picture, no model, no budget, or an invalid answer.
     pub async fn ask(self: Arc<Self>, case: Case) -> Result<Answer, String> {
         let asked = Instant::now();
-        let answer = Arc::clone(&self).answer(&case).await;
+        let answer = self.answer(&case).await;
         let answer = answer.map(|answer| Answer {
             took: asked.elapsed(),
             ..answer
         });
         if let Err(why) = &answer {
             let particulars = json!({"sentence": why, "event": case.event.id});
-            self.trace_event("no_opinion", particulars).await;
+            self.model.note("no_opinion", particulars).await;
         }
         answer
     }
 
-    async fn answer(self: Arc<Self>, case: &Case) -> Result<Answer, String> {
+    async fn answer(&self, case: &Case) -> Result<Answer, String> {
         let media = case.picture().ok_or("the event has no picture")?;
         let file = self.runtime.media(&media.id).await;
         let file = file.map_err(|e| format!("cannot fetch its picture: {e}"))?;
-        let asker = Arc::clone(&self);
-        let client = blocking(move || {
-            let open_ledger = || Ok(Arc::clone(&asker.store));
-            asker.llm.client(&asker.folder, open_ledger)
-        })
-        .await?;
+        let client = self.model.client().await?;
         let blueprint = self.blueprint().await?;
         let first = match blueprint.model {
             ModelSize::Small => Detail::Low,
             ModelSize::Large => Detail::Medium,
         };
-        let first = self.job(&client, case, blueprint.model.tier(), first);
-        let ModelAnswer {
-            opinion,
-            model,
-            cost,
-        } = self.ask_model(first, case, &file, &blueprint).await;
-        let opinion = opinion?;
-        let first = Answer {
-            opinion,
-            model,
-            cost,
-            took: Duration::ZERO,
-            shared_from: None,
-        };
-        let large = self.job(&client, case, Tier::Medium, Detail::Medium);
+        let mut small = self.job(&client, case, blueprint.model.tier(), first);
+        let opinion = self.show(&mut small, case, &file, &blueprint).await?;
+        let first = answer_of(&small, opinion);
+        let mut large = self.job(&client, case, Tier::Medium, Detail::Medium);
         // No large model is asked after a blueprint of one step, a spent limit, or with a single
         // model.
         let is_last = blueprint.steps < 2 || first.cost >= blueprint.cost;
         if !first.opinion.is_doubtful() || large.model().id == first.model || is_last {
             return Ok(first);
         }
-        let ModelAnswer {
-            opinion,
-            model,
-            cost,
-        } = self.ask_model(large, case, &file, &blueprint).await;
-        let cost = first.cost + cost;
+        let opinion = self.show(&mut large, case, &file, &blueprint).await;
+        let (model, cost) = (&large.model().id, first.cost + large.spent().1);
         let doubt = json!({
             "sentence": format!("{} is in doubt; asking {model}", first.model),
             "event": case.event.id, "opinion": first.opinion, "no_answer": opinion.as_ref().err(),
         });
-        self.trace_event("doubt", doubt).await;
+        self.model.note("doubt", doubt).await;
         Ok(match opinion {
             Ok(opinion) => Answer {
-                opinion,
-                model,
                 cost,
-                took: Duration::ZERO,
-                shared_from: None,
+                ..answer_of(&large, opinion)
             },
             // The doubtful opinion of the small model still counts.
             Err(_) => Answer { cost, ..first },
@@ -139,8 +96,8 @@ impl Asker {
             blocking(move || blueprints.serving(blueprint::Job::Triage)).await?;
         if let Some(trouble) = trouble {
             tracing::warn!("{trouble}");
-            self.trace_event("damaged_blueprint", json!({"sentence": trouble}))
-                .await;
+            let details = json!({"sentence": trouble});
+            self.model.note("damaged_blueprint", details).await;
         }
         Ok(blueprint)
     }
@@ -156,24 +113,7 @@ impl Asker {
         })
     }
 
-    /// Asks the model of `job`.
-    async fn ask_model(
-        &self,
-        mut job: Job,
-        case: &Case,
-        file: &Bytes,
-        by: &Blueprint,
-    ) -> ModelAnswer {
-        let opinion = self.show(&mut job, case, file, by).await;
-        let (_, cost) = job.spent();
-        ModelAnswer {
-            opinion,
-            model: job.model().id.clone(),
-            cost,
-        }
-    }
-
-    /// Sends the picture; traces every attempt with its result.
+    /// Sends the picture.
     async fn show(
         &self,
         job: &mut Job,
@@ -181,65 +121,23 @@ impl Asker {
         file: &Bytes,
         by: &Blueprint,
     ) -> Result<Opinion, String> {
-        let (model, detail) = (job.model(), job.detail());
-        let sees = model.image_tier;
-        let sees = sees.ok_or_else(|| format!("the model {} accepts no pictures", model.id))?;
-        let file = file.clone();
-        let prepared = blocking(move || prepare(&file, sees, detail)).await?;
-        let conversation = prompt::build_conversation(case, prepared.picture, own(by))?;
-        let mut retries = Vec::new();
-        let mut on_progress = |progress: Progress<'_>| {
-            if let Progress::Retry { error, .. } = progress {
-                retries.push(error.to_string());
-            }
-        };
-        let reply = job
-            .ask(&conversation, &verdict::call_options(), &mut on_progress)
-            .await;
-        let (event, model) = (case.event.id, job.model().id.clone());
-        for sentence in retries {
-            let attempt = json!({"event": event, "model": model, "sentence": sentence});
-            self.trace_event("model_again", attempt).await;
-        }
-        let (usage, cost) = job.spent();
-        let mut particulars = json!({
-            "event": event, "model": model, "usd": cost.dollars(), "tokens": usage.total(), "blueprint": by.name,
-        });
-        match reply {
-            Ok(reply) => {
-                particulars["stop"] = json!(reply.stop);
-                self.trace_event("model", particulars).await;
-                verdict::parse_answer(&reply.text()).map_err(|e| e.to_string())
-            }
-            Err(error) => {
-                particulars["sentence"] = json!(error.to_string());
-                self.trace_event("model_away", particulars).await;
-                Err(error.to_string())
-            }
-        }
-    }
-
-    /// Writes to the trace and waits for the write.
-    async fn trace_event(&self, what: &'static str, particulars: Value) {
-        // A panic of the writer does not stop the question.
-        self.trace_in_background(what, particulars).await.ok();
-    }
-
-    /// Writes to the trace in the background. A failed write is logged only.
-    pub fn trace_in_background(&self, what: &'static str, particulars: Value) -> JoinHandle<()> {
-        let trace = self.trace.clone();
-        tokio::task::spawn_blocking(move || {
-            trace.note_or_log(Timestamp::now(), what, particulars);
-        })
+        let picture = prepare_for(job, file.clone()).await?;
+        let conversation = prompt::build_conversation(case, picture, own(by))?;
+        let details = json!({"event": case.event.id, "blueprint": by.name});
+        let options = verdict::call_options();
+        let asking = self.model.ask(job, &conversation, &options, details);
+        let reply = asking.await.map_err(|error| error.to_string())?;
+        verdict::parse_answer(&reply.text()).map_err(|e| e.to_string())
     }
 }
 
-/// Runs `work` on a blocking thread.
-async fn blocking<T: Send + 'static, E: ToString + Send + 'static>(
-    work: impl FnOnce() -> Result<T, E> + Send + 'static,
-) -> Result<T, String> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done.map_err(|e| e.to_string()),
-        Err(died) => Err(format!("a thread of the agent panicked: {died}")),
+/// The answer of the model of `job`, with all that the job cost.
+fn answer_of(job: &Job, opinion: Opinion) -> Answer {
+    Answer {
+        opinion,
+        model: job.model().id.clone(),
+        cost: job.spent().1,
+        took: Duration::ZERO,
+        shared_from: None,
     }
 }

@@ -9,63 +9,22 @@
 
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
-use watchkeeper_contract::id::{EventId, EventSeq};
-use watchkeeper_store::{Keyspace, NewerFormat, Op, Store, StoreError, pages};
+use watchkeeper_contract::id::EventId;
+use watchkeeper_store::{JsonRecords, Keyspace, Op, Store, StoreError};
 
-use super::Case;
 use super::queue::Progress;
-use crate::stored_cursor;
+use crate::stored_cursor::StoredCursor;
 
-const OPINIONS: Keyspace = Keyspace::new("opinions");
-const MARK: Keyspace = Keyspace::new("opinions_mark");
-const VERSION: u8 = 1;
-const PAGE: usize = 64;
-
-#[derive(Serialize, Deserialize)]
-#[serde(tag = "stage", rename_all = "snake_case")]
-enum Stored {
-    Waiting { case: Box<Case> },
-    Asked { case: Box<Case> },
-    Done,
-}
-
-/// Reads the cursor of the journal's tail; `None` if none is stored or the record is damaged.
-///
-/// # Errors
-/// When the store fails.
-pub fn stored_cursor(store: &dyn Store) -> Result<Option<EventSeq>, StoreError> {
-    stored_cursor::read(store, MARK)
-}
-
-/// The operation that stores the tail's cursor.
-#[must_use]
-pub fn cursor_op(cursor: EventSeq) -> Op {
-    stored_cursor::op(MARK, cursor)
-}
+const OPINIONS: JsonRecords = JsonRecords::new(Keyspace::new("opinions"), 1, "opinion");
+/// The cursor of the journal's tail.
+pub const CURSOR: StoredCursor = StoredCursor(Keyspace::new("opinions_mark"));
 
 /// The operation that stores the progress of an event; `None` deletes it.
 #[must_use]
 pub fn save_op(id: EventId, kept: Option<Progress>) -> Op {
-    let key = id.to_string().into_bytes();
-    let stored = match kept {
-        Some(Progress::Waiting(case)) => Stored::Waiting { case },
-        Some(Progress::Asked(case)) => Stored::Asked { case },
-        Some(Progress::Done) => Stored::Done,
-        None => {
-            return Op::Delete {
-                keyspace: OPINIONS,
-                key,
-            };
-        }
-    };
-    let mut value = vec![VERSION];
-    // Plain data with string keys: serde_json can't fail on it.
-    value.extend(serde_json::to_vec(&stored).unwrap_or_default());
-    Op::Put {
-        keyspace: OPINIONS,
-        key,
-        value,
+    match kept {
+        Some(progress) => OPINIONS.put(id.to_string(), &progress),
+        None => OPINIONS.delete(id.to_string()),
     }
 }
 
@@ -75,31 +34,14 @@ pub fn save_op(id: EventId, kept: Option<Progress>) -> Op {
 /// When the store fails, or holds a record of a newer version.
 pub fn restore(store: &dyn Store, folder: &Path) -> Result<Vec<(EventId, Progress)>, StoreError> {
     let mut restored = Vec::new();
-    for page in pages(store, OPINIONS, PAGE) {
-        let page = page?;
-        for entry in page.entries {
-            let key = String::from_utf8_lossy(&entry.key).into_owned();
-            if let Some(found) = entry.value.first().filter(|v| **v > VERSION) {
-                let what = format!("opinion {key}");
-                return Err(NewerFormat::new(folder, what, found, VERSION).into());
-            }
-            let json = entry.value.strip_prefix(&[VERSION]);
-            let stored = json.and_then(|json| serde_json::from_slice(json).ok());
-            match (key.parse(), stored) {
-                (Ok(id), Some(stored)) => restored.push((id, live(stored))),
-                _ => tracing::warn!(key, "second opinions: skipped an unreadable record"),
-            }
+    OPINIONS.for_each(store, folder, |key, stored| {
+        let key = String::from_utf8_lossy(&key);
+        match (key.parse(), stored) {
+            (Ok(id), Some(progress)) => restored.push((id, progress)),
+            _ => tracing::warn!(%key, "second opinions: skipped an unreadable record"),
         }
-    }
+    })?;
     Ok(restored)
-}
-
-fn live(stored: Stored) -> Progress {
-    match stored {
-        Stored::Waiting { case } => Progress::Waiting(case),
-        Stored::Asked { case } => Progress::Asked(case),
-        Stored::Done => Progress::Done,
-    }
 }
 
 #[cfg(test)]
@@ -108,13 +50,12 @@ mod tests {
     use watchkeeper_contract::rule::Severity;
     use watchkeeper_store::{Batch, MemoryStore};
 
+    use super::super::Case;
     use super::super::testing::doubtful;
     use super::*;
 
     fn write(store: &MemoryStore, op: Op) {
-        let mut batch = Batch::new();
-        batch.push(op);
-        store.commit(batch).unwrap();
+        store.commit(Batch::from_iter([op])).unwrap();
     }
 
     fn restored(store: &MemoryStore) -> Result<Vec<(EventId, Progress)>, StoreError> {
@@ -148,14 +89,11 @@ mod tests {
             doubtful(2, 2, Severity::Info),
         );
         write(&store, save_op(one.id, Some(Progress::Done)));
-        let damaged = |value: &[u8]| Op::Put {
-            keyspace: OPINIONS,
-            key: two.id.to_string().into_bytes(),
-            value: value.to_vec(),
-        };
-        write(&store, damaged(&[VERSION, b'{']));
+        let opinions = Keyspace::new("opinions");
+        let damaged = |value: &[u8]| Op::put(opinions, two.id.to_string(), value);
+        write(&store, damaged(b"\x01{"));
         assert_eq!(restored(&store).unwrap(), [(one.id, Progress::Done)]);
-        write(&store, damaged(&[VERSION + 1, b'{']));
+        write(&store, damaged(b"\x02{"));
         let refused = restored(&store).unwrap_err().to_string();
         assert!(refused.contains("opinion"), "{refused}");
     }

@@ -15,11 +15,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::{EventId, EventSeq};
 use watchkeeper_contract::review::NewAssessment;
-use watchkeeper_store::{Keyspace, NewerFormat, Op, Store, StoreError, pages};
+use watchkeeper_store::{JsonRecords, Keyspace, Op, Store, StoreError};
 
-const ASSESSMENTS: Keyspace = Keyspace::new("assessments");
-const VERSION: u8 = 1;
-const PAGE: usize = 64;
+const ASSESSMENTS: JsonRecords = JsonRecords::new(Keyspace::new("assessments"), 1, "assessment");
 /// Waiting opinions: hours of the largest budget while the runtime is away.
 pub const MAX_PENDING: usize = 256;
 
@@ -47,21 +45,13 @@ impl PendingAssessments {
     /// When the store fails, or holds a record of a newer version.
     pub fn restore(store: &dyn Store, folder: &Path) -> Result<Self, StoreError> {
         let mut waiting = BTreeMap::new();
-        for page in pages(store, ASSESSMENTS, PAGE) {
-            for entry in page?.entries {
-                let key = String::from_utf8_lossy(&entry.key).into_owned();
-                if let Some(found) = entry.value.first().filter(|v| **v > VERSION) {
-                    let what = format!("assessment {key}");
-                    return Err(NewerFormat::new(folder, what, found, VERSION).into());
-                }
-                let json = entry.value.strip_prefix(&[VERSION]);
-                let stored = json.and_then(|json| serde_json::from_slice(json).ok());
-                match (key.parse(), stored) {
-                    (Ok(id), Some(stored)) => drop(waiting.insert(id, stored)),
-                    _ => tracing::warn!(key, "assessments: skipped an unreadable record"),
-                }
+        ASSESSMENTS.for_each(store, folder, |key, stored| {
+            let key = String::from_utf8_lossy(&key);
+            match (key.parse(), stored) {
+                (Ok(id), Some(stored)) => drop(waiting.insert(id, stored)),
+                _ => tracing::warn!(%key, "assessments: skipped an unreadable record"),
             }
-        }
+        })?;
         Ok(Self {
             waiting,
             ..Self::default()
@@ -70,14 +60,7 @@ impl PendingAssessments {
 
     /// Adds an assessment of event `id`. Returns the operations that store it.
     pub fn add(&mut self, id: EventId, pending: PendingAssessment) -> Vec<Op> {
-        let mut value = vec![VERSION];
-        // Plain data with string keys: serde_json can't fail on it.
-        value.extend(serde_json::to_vec(&pending).unwrap_or_default());
-        let mut ops = vec![Op::Put {
-            keyspace: ASSESSMENTS,
-            key: key(id),
-            value,
-        }];
+        let mut ops = vec![ASSESSMENTS.put(id.to_string(), &pending)];
         self.waiting.insert(id, pending);
         self.unstored.insert(id);
         while self.waiting.len() > MAX_PENDING
@@ -86,7 +69,7 @@ impl PendingAssessments {
             self.unstored.remove(&oldest);
             self.refused.remove(&oldest);
             tracing::warn!(event = %oldest, "second opinion not recorded: too many wait");
-            ops.push(delete(oldest));
+            ops.push(ASSESSMENTS.delete(oldest.to_string()));
         }
         ops
     }
@@ -116,18 +99,7 @@ impl PendingAssessments {
         self.waiting.remove(&id);
         self.unstored.remove(&id);
         self.refused.remove(&id);
-        delete(id)
-    }
-}
-
-fn key(id: EventId) -> Vec<u8> {
-    id.to_string().into_bytes()
-}
-
-fn delete(id: EventId) -> Op {
-    Op::Delete {
-        keyspace: ASSESSMENTS,
-        key: key(id),
+        ASSESSMENTS.delete(id.to_string())
     }
 }
 
@@ -153,9 +125,7 @@ mod tests {
     }
 
     fn commit(store: &MemoryStore, ops: Vec<Op>) {
-        let mut batch = Batch::new();
-        ops.into_iter().for_each(|op| batch.push(op));
-        store.commit(batch).unwrap();
+        store.commit(Batch::from_iter(ops)).unwrap();
     }
 
     fn restored(store: &MemoryStore) -> PendingAssessments {

@@ -12,7 +12,7 @@ use watchkeeper_llm::Conversation;
 use watchkeeper_llm::conversation::Picture;
 
 use super::Case;
-use crate::picture_question::PictureQuestion;
+use crate::data_question::DataQuestion;
 
 /// Limit of each text of the event, in characters.
 const MAX_TEXT: usize = 300;
@@ -41,14 +41,14 @@ pub fn build_conversation(
     own: Option<String>,
 ) -> Result<Conversation, String> {
     let facts = facts(case, picture.width, picture.height);
-    let question = PictureQuestion {
+    let question = DataQuestion {
         tool: "get_event",
         about: "The event that needs an opinion: what the box decided, and the picture it kept. \
                 Reads only.",
         system: std::iter::once(SYSTEM.to_owned()).chain(own).collect(),
         question: QUESTION,
     };
-    question.about(picture, &facts)
+    question.about(Some(picture), &facts)
 }
 
 /// The event as JSON, with coordinates for a picture of this size.

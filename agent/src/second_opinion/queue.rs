@@ -21,6 +21,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use watchkeeper_contract::event::{Event, EventBody, Phase, Verdict};
 use watchkeeper_contract::id::{EventId, EventSeq};
 use watchkeeper_contract::rule::Severity;
@@ -53,7 +54,8 @@ impl Default for Limits {
 }
 
 /// Progress of an event in the queue; the stored form.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "stage", content = "case", rename_all = "snake_case")]
 pub enum Progress {
     /// It waits for its question.
     Waiting(Box<Case>),

@@ -21,6 +21,7 @@ use watchkeeper_llm::{CallOptions, Client, Conversation, Job, JobSpec, Reply};
 use super::prompt::{self, PROPOSE};
 use super::proposal::{PlanTask, check_proposal};
 use crate::blueprint::{Blueprint, Job as BlueprintJob};
+use crate::llm::start_job;
 use crate::permissions::Entrypoint;
 use crate::session::setup_runner::call_class;
 use crate::trace::{Trace, without_secrets};
@@ -149,11 +150,7 @@ impl ModelPlanner<'_> {
             detail: Detail::Low,
             time: TIMEOUT,
         };
-        let Some(named) = &blueprint.named_model else {
-            return Ok(self.client.start_job(spec));
-        };
-        let job = self.client.start_job_with(spec, &named.provider, &named.id);
-        job.map_err(|e| PlanningError::Setup(format!("blueprint {}: {e}", blueprint.name)))
+        start_job(self.client, blueprint, spec).map_err(PlanningError::Setup)
     }
 
     async fn ask(

@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use super::conversation::Reply;
 use super::difference::ProposalDiff;
 use crate::operations::proposed_action::describe_all;
+use crate::wording::cut;
 
 /// Exchanges that stay complete.
 pub const MAX_LATEST: usize = 4;
@@ -75,7 +76,11 @@ impl SessionHistory {
             return None;
         }
         let old = self.latest.pop_front()?;
-        let line = format!("{:?}: {}", cut(&old.person, MAX_LINE_CHARS), old.summary);
+        let line = format!(
+            "{:?}: {}",
+            cut(old.person.clone(), MAX_LINE_CHARS),
+            old.summary
+        );
         self.lines.push_back(line.clone());
         if self.lines.len() > MAX_LINES {
             self.lines.pop_front();
@@ -120,7 +125,7 @@ impl SessionHistory {
         let last = self.latest.len().saturating_sub(1);
         let latest = self.latest.iter().enumerate().map(|(nth, exchange)| {
             let max_chars = if nth == last { newest } else { older };
-            let mut history = json!({"person": cut(&exchange.person, max_chars), "came_of_it": truncate_json(&exchange.outcome, max_chars)});
+            let mut history = json!({"person": cut(exchange.person.clone(), max_chars), "came_of_it": truncate_json(&exchange.outcome, max_chars)});
             if exchange.is_model {
                 history["mind"] = Value::from(LLM_TEXT_WARNING);
             }
@@ -187,17 +192,8 @@ fn truncate_json(value: &Value, max_chars: usize) -> Value {
     let text = value.to_string();
     match text.chars().count() <= max_chars {
         true => value.clone(),
-        false => Value::from(cut(&text, max_chars)),
+        false => Value::from(cut(text, max_chars)),
     }
-}
-
-fn cut(text: &str, max_chars: usize) -> String {
-    let mut characters = text.chars();
-    let mut cut: String = characters.by_ref().take(max_chars).collect();
-    if characters.next().is_some() {
-        cut.push('…');
-    }
-    cut
 }
 
 #[cfg(test)]

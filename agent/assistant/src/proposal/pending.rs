@@ -27,7 +27,7 @@ use crate::permissions::Entrypoint;
 /// Most pending proposals.
 pub const MAX_PENDING: usize = 16;
 /// Version of the file format.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 /// Largest file that is read, in bytes. Sixteen of the largest proposals of an LLM take half of it.
 const MAX_BYTES: u64 = 4 << 20;
 const NAME: &str = "waiting.json";
@@ -89,7 +89,6 @@ struct Stored {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requester {
     /// Entrypoint of the request.
-    #[serde(rename = "channel")]
     pub entrypoint: Entrypoint,
     /// Id of the session.
     pub conversation: String,
@@ -103,7 +102,7 @@ pub struct PendingProposal {
     /// Socket of its runtime.
     pub socket: String,
     /// Its session; `None` for the commands of a user.
-    #[serde(rename = "by", default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requester: Option<Requester>,
     /// The request and its fingerprint.
     #[serde(flatten)]
@@ -471,7 +470,7 @@ mod tests {
             (mode(&waiting.folder), mode(&waiting.path())),
             (0o700, 0o600)
         );
-        for text in ["{", "[]", r#"{"format": 3, "offers": []}"#, "\u{0}"] {
+        for text in ["{", "[]", r#"{"format": 4, "offers": []}"#, "\u{0}"] {
             fs::write(waiting.path(), text).unwrap();
             let error = waiting.take(&id, Path::new("/a"), NOW).unwrap_err();
             assert!(matches!(error, PendingError::Unknown { .. }), "{error}");

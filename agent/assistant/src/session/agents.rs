@@ -9,7 +9,7 @@ use super::progress::ProgressEvent;
 use super::user_session::Session;
 use crate::blueprint::store::BlueprintOrigin;
 use crate::blueprint::{Blueprint, BlueprintName, BlueprintStore, Job, built_in};
-use crate::failure::{Error, ErrorKind};
+use crate::failure::Error;
 use crate::permissions::Entrypoint;
 
 impl Session {
@@ -90,11 +90,9 @@ impl Session {
             })?,
         };
         let name = BlueprintName::new(name).map_err(|error| Error::input(error.to_string()))?;
-        let home = self.deps.state_dir.as_ref();
-        let home = home.map_err(|why| Error::new(ErrorKind::Failed, why.clone()))?;
+        let home = self.home()?;
         let store = BlueprintStore::new(home);
-        let created = store.create(&name, built_in::text(job));
-        created.map_err(|error| Error::input(error.to_string()))?;
+        store.create(&name, built_in::text(job))?;
         let text = format!(
             "Created {name} with the job {}. Edit it: watchkeeper blueprints update {name}; use \
              it: /switch {name}",

@@ -4,6 +4,7 @@
 //! Invariant: an LLM that fails costs its price and nothing else. The rules' reply stands, and the
 //! user is informed.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -45,6 +46,12 @@ struct PartialReply {
 }
 
 impl Session {
+    /// The state folder of this session.
+    pub(super) fn home(&self) -> Result<&Path, Error> {
+        let home = self.deps.state_dir.as_deref();
+        home.map_err(|why| Error::new(ErrorKind::Failed, why.clone()))
+    }
+
     /// Opens the LLM client.
     pub(super) fn llm_client(&self) -> Result<Client, Error> {
         let open = self.deps.open_llm.as_ref().ok_or_else(|| {
@@ -250,8 +257,7 @@ impl Session {
 
     /// Returns the blueprint that a user named.
     pub(super) fn route_by_name(&self, name: &str) -> Result<Route, Error> {
-        let home = self.deps.state_dir.as_ref();
-        let home = home.map_err(|why| Error::new(ErrorKind::Failed, why.clone()))?;
+        let home = self.home()?;
         let listed = BlueprintStore::new(home)
             .get(name)
             .map_err(RouteError::from);

@@ -202,7 +202,7 @@ impl ProgressEvent<'_> {
                 object
             }
             Self::Failure(failure) => json!({
-                "type": "failure", "message": failure.sentence, "details": failure.details, "exit": failure.kind.code(),
+                "type": "failure", "message": failure.sentence, "details": failure.details, "exit": failure.exit.code(),
             }),
         }
     }

@@ -22,6 +22,7 @@ use super::progress::{ProgressEvent, ProgressSink, ProgressStep};
 use crate::archive_access::ArchiveAccess;
 use crate::blueprint::{Blueprint, Job as BlueprintJob};
 use crate::lesson::{Lesson, store};
+use crate::llm::start_job;
 use crate::lookup_access::LookupAccess;
 use crate::notes::Notes;
 use crate::permissions::{Entrypoint, ToolPermissions};
@@ -237,11 +238,7 @@ impl SetupRunner<'_> {
             detail: Detail::Medium,
             time: REQUEST_TIMEOUT,
         };
-        let Some(named) = &blueprint.named_model else {
-            return Ok(self.client.start_job(spec));
-        };
-        let job = self.client.start_job_with(spec, &named.provider, &named.id);
-        job.map_err(|e| format!("blueprint {}: {e}", blueprint.name))
+        start_job(self.client, blueprint, spec)
     }
 
     /// Resumes an interrupted turn of the same request, or begins one.

@@ -6,6 +6,7 @@
 //!   pipelines, and narrow, become proposals; what destroys for good asks.
 //! - No command reads a file that it names.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use watchkeeper_contract::assessment::Via;
@@ -230,9 +231,8 @@ impl Session {
     /// read.
     fn report_trace(&self, count: usize) -> Result<(), Error> {
         let (out, channel) = (&self.deps.out, self.deps.entrypoint);
-        let home = self.deps.state_dir.as_ref();
-        let home = home.map_err(|why| Error::new(ErrorKind::Failed, why.clone()))?;
-        let latest = |folder| {
+        let home = self.home()?;
+        let latest = |folder: &Path| {
             Trace::new(folder, channel.name()).latest_where(count, |entry| may_see(channel, entry))
         };
         let mut entries = latest(home).map_err(|error| {

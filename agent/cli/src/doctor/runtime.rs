@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use watchkeeper_client::tls::install_provider;
 use watchkeeper_client::{ClientError, RuntimeClient, how_to_start};
 use watchkeeper_config::Config;
 use watchkeeper_contract::pipeline::{PipelineStatus, RateLimit};
@@ -19,7 +18,6 @@ pub(super) fn health(config: &Config) -> Vec<Finding> {
     if !config.runtime_socket.exists() {
         return Vec::new();
     }
-    install_provider();
     let client = RuntimeClient::new(&config.runtime_socket);
     let (Ok(runtime), Ok(client)) = (event_loop::new(), client) else {
         return Vec::new();

@@ -12,7 +12,7 @@ use watchkeeper_config::Config;
 use watchkeeper_jobs::plan::{
     Fault, MAX_PLAN_BYTES, Plan, Repaired, anchor, read_parts, read_text, repair,
 };
-use watchkeeper_jobs::run::{JobFolderError, JobLimits, Jobs, RunError};
+use watchkeeper_jobs::run::{JobLimits, Jobs};
 use watchkeeper_jobs::template_store::TemplateStore;
 use watchkeeper_jobs::{Toolbox, counted};
 
@@ -160,23 +160,4 @@ pub(super) fn read_file(file: &Path) -> Result<String, Failure> {
 pub(super) fn invalid(name: &str, faults: &[Fault]) -> Failure {
     let number = counted(faults.len(), "fault");
     Failure::input(format!("{name}: {number}")).with(faults.iter().map(ToString::to_string))
-}
-
-impl From<JobFolderError> for Failure {
-    fn from(error: JobFolderError) -> Self {
-        let exit = match error {
-            JobFolderError::Unknown(_)
-            | JobFolderError::Ambiguous { .. }
-            | JobFolderError::NotEmpty(_)
-            | JobFolderError::NotText(_) => Exit::BadInput,
-            _ => Exit::Failed,
-        };
-        Self::new(exit, error.to_string())
-    }
-}
-
-impl From<RunError> for Failure {
-    fn from(error: RunError) -> Self {
-        Self::new(Exit::Failed, error.to_string())
-    }
 }

@@ -41,7 +41,7 @@ pub(super) fn run(args: JobArgs, global: &Global, out: &Output) -> Result<(), Fa
     let mut commands = JobCommands::new(&config, CHANNEL)?;
     commands.is_for_agent = args.agent;
     if args.agent {
-        return AgentJobs::new(config.agent_api.socket)?.run(args.action, &commands, out);
+        return AgentJobs::new(&config.agent_api.socket)?.run(args.action, &commands, out);
     }
     match args.action {
         JobAction::Run(args) => commands.run_file(args, out),

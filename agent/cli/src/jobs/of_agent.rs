@@ -4,25 +4,25 @@
 //!   with the user's templates, cache and budget; the agent neither revises nor caches its plan.
 //! - A job that was submitted is followed until it ends; it runs on without its follower.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
-use reqwest::{Client, Method, Response};
+use reqwest::Method;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
-use watchkeeper_client::tls::install_provider;
-use watchkeeper_contract::problem::Problem;
+use watchkeeper_agent::jobs::JobStatus;
 use watchkeeper_jobs::run::{Ended, LogLine, LogRecord};
 
-use super::super::agent_client::unreached;
+use super::super::agent_client::AgentClient;
 use super::super::args::{JobAction, JobOutput, JobPlanArgs};
 use super::super::event_loop;
 use super::super::exit::{Exit, Failure};
 use super::super::output::Output;
 use super::commands::JobCommands;
 use super::progress::Progress;
-use super::show::{self, ShownJob};
+use super::show;
 use watchkeeper_jobs::Plan;
 
 /// Time for an answer.
@@ -35,22 +35,22 @@ const RETRY: Duration = Duration::from_secs(2);
 
 /// The jobs behind the agent's socket.
 pub(super) struct AgentJobs {
-    socket: PathBuf,
-    client: Client,
+    client: AgentClient,
     runtime: Runtime,
 }
 
+/// A job with the records of its log.
+#[derive(Deserialize)]
+struct JobDetails {
+    #[serde(flatten)]
+    job: JobStatus,
+    log: Vec<LogLine>,
+}
+
 impl AgentJobs {
-    pub(super) fn new(socket: PathBuf) -> Result<Self, Failure> {
-        install_provider();
-        let client = Client::builder()
-            .unix_socket(socket.clone())
-            .read_timeout(SILENCE)
-            .build()
-            .map_err(|error| Failure::new(Exit::Failed, format!("can't start: {error}")))?;
+    pub(super) fn new(socket: &Path) -> Result<Self, Failure> {
         Ok(Self {
-            socket,
-            client,
+            client: AgentClient::new(socket)?,
             runtime: event_loop::new()?,
         })
     }
@@ -69,12 +69,12 @@ impl AgentJobs {
             }
             JobAction::Plan(args) if args.run => self.submit_words(args, commands, out),
             JobAction::List => {
-                let jobs: Vec<ShownJob> = self.get("jobs")?;
+                let jobs: Vec<JobStatus> = self.get("jobs")?;
                 show::table(&jobs, out);
                 Ok(())
             }
             JobAction::Show { id, step: None, .. } => {
-                let (job, log) = self.job(&id)?;
+                let JobDetails { job, log } = self.job(&id)?;
                 show::whole(&job, &log, out);
                 Ok(())
             }
@@ -101,7 +101,9 @@ impl AgentJobs {
                 Ok(())
             }
             JobAction::Delete { id } => {
-                self.send(Method::DELETE, &format!("jobs/{id}"), None)?;
+                let request = self.client.request(Method::DELETE, &format!("jobs/{id}"));
+                let deleted = self.client.send(request.timeout(TIMEOUT));
+                self.runtime.block_on(deleted)?;
                 out.both(&json!({"deleted": id}), || format!("Deleted job {id}"));
                 Ok(())
             }
@@ -165,7 +167,9 @@ impl AgentJobs {
             let followed = self.stream(id, &mut seen, &mut progress);
             out.end_live_line();
             match followed.and_then(|()| self.job(id)) {
-                Ok((job, log)) if !matches!(job.state.as_str(), "running" | "waiting") => {
+                Ok(JobDetails { job, log })
+                    if !matches!(job.state.as_str(), "running" | "waiting") =>
+                {
                     return ended(id, &job, &log, out);
                 }
                 Ok(_) => attempts = 0,
@@ -183,9 +187,20 @@ impl AgentJobs {
     fn stream(&self, id: &str, seen: &mut u64, progress: &mut Progress<'_>) -> Result<(), Failure> {
         let address = format!("jobs/{id}/events/stream?after={seen}");
         self.runtime.block_on(async {
-            let mut response = self.exchange(Method::GET, &address, None).await?;
+            let request = self.client.request(Method::GET, &address);
+            let mut response = self.client.send(request).await?;
             let mut buffer = Vec::new();
-            while let Some(chunk) = response.chunk().await.map_err(|e| self.failed(e))? {
+            loop {
+                let chunk = tokio::time::timeout(SILENCE, response.chunk()).await;
+                let chunk = chunk.map_err(|_| {
+                    Failure::new(
+                        Exit::Failed,
+                        "the agent says nothing about the job any more",
+                    )
+                })?;
+                let Some(chunk) = chunk.map_err(|e| self.client.failed(e))? else {
+                    return Ok(());
+                };
                 buffer.extend_from_slice(&chunk);
                 while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
                     let line: Vec<u8> = buffer.drain(..=end).collect();
@@ -198,14 +213,11 @@ impl AgentJobs {
                     }
                 }
             }
-            Ok(())
         })
     }
 
-    fn job(&self, id: &str) -> Result<(ShownJob, Vec<LogLine>), Failure> {
-        let details: Value = self.get(&format!("jobs/{id}"))?;
-        let log = read(details["log"].clone())?;
-        Ok((read(details)?, log))
+    fn job(&self, id: &str) -> Result<JobDetails, Failure> {
+        self.get(&format!("jobs/{id}"))
     }
 
     fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Failure> {
@@ -218,61 +230,15 @@ impl AgentJobs {
         path: &str,
         body: Option<Value>,
     ) -> Result<T, Failure> {
-        let bytes = self.send(method, path, body)?;
-        read(serde_json::from_slice(&bytes).map_err(|error| unreadable(&error))?)
-    }
-
-    fn send(&self, method: Method, path: &str, body: Option<Value>) -> Result<Vec<u8>, Failure> {
-        let exchange = async {
-            let response = self.exchange(method, path, body).await?;
-            let bytes = response.bytes().await.map_err(|e| self.failed(e))?;
-            Ok(bytes.to_vec())
-        };
-        let answered = self
-            .runtime
-            .block_on(async { tokio::time::timeout(TIMEOUT, exchange).await });
-        answered.unwrap_or_else(|_| {
-            let sentence = format!("{}: no answer in time", self.socket.display());
-            Err(Failure::new(Exit::Failed, sentence))
-        })
-    }
-
-    async fn exchange(
-        &self,
-        method: Method,
-        path: &str,
-        body: Option<Value>,
-    ) -> Result<Response, Failure> {
-        if !self.socket.exists() {
-            let socket = self.socket.display();
-            let sentence = format!("the agent is not running: {socket} is not there");
-            return Err(Failure::new(Exit::Failed, sentence));
-        }
-        let mut request = self
-            .client
-            .request(method, format!("http://agent/v1/{path}"));
+        let mut request = self.client.request(method, path).timeout(TIMEOUT);
         if let Some(body) = body {
-            let json = "application/json";
-            request = request.header("content-type", json).body(body.to_string());
+            request = request.json(&body);
         }
-        let response = request.send().await.map_err(|e| self.failed(e))?;
-        if response.status().is_success() {
-            return Ok(response);
-        }
-        let refused = response.error_for_status_ref().map(drop);
-        match (response.json::<Problem>().await, refused) {
-            (Ok(problem), _) => Err(Failure::input(problem.detail)),
-            // No problem of the agent: the status says more than its body.
-            (Err(_), Err(error)) | (Err(error), Ok(())) => Err(self.failed(error)),
-        }
-    }
-
-    fn failed(&self, error: reqwest::Error) -> Failure {
-        Failure::new(Exit::Failed, unreached(&self.socket, error))
+        self.runtime.block_on(self.client.json(request))
     }
 }
 
-fn ended(id: &str, job: &ShownJob, log: &[LogLine], out: &Output) -> Result<(), Failure> {
+fn ended(id: &str, job: &JobStatus, log: &[LogLine], out: &Output) -> Result<(), Failure> {
     let how = log.iter().rev().find_map(|line| match &line.record {
         LogRecord::Ended { how } => Some(*how),
         _ => None,
@@ -283,7 +249,7 @@ fn ended(id: &str, job: &ShownJob, log: &[LogLine], out: &Output) -> Result<(), 
     });
     let files: Vec<String> = files
         .flatten()
-        .map(|name| job.output.join(name).display().to_string())
+        .map(|name| Path::new(&job.output).join(name).display().to_string())
         .collect();
     out.object(&json!({"type": "ended", "job": id, "how": how, "files": files}));
     match how {
@@ -301,15 +267,4 @@ fn ended(id: &str, job: &ShownJob, log: &[LogLine], out: &Output) -> Result<(), 
 
 fn text<'v>(value: &'v Value, name: &str) -> &'v str {
     value[name].as_str().unwrap_or_default()
-}
-
-fn read<T: DeserializeOwned>(value: Value) -> Result<T, Failure> {
-    serde_json::from_value(value).map_err(|error| unreadable(&error))
-}
-
-fn unreadable(error: &serde_json::Error) -> Failure {
-    Failure::new(
-        Exit::Failed,
-        format!("the agent's answer can't be read: {error}"),
-    )
 }

@@ -3,6 +3,7 @@
 use indicatif::ProgressBar;
 use serde::Deserialize;
 use serde_json::json;
+use watchkeeper_agent::jobs::StepProgress;
 use watchkeeper_jobs::run::{JobEvent, LogLine, LogRecord, StepResult};
 
 use super::super::output::Output;
@@ -10,14 +11,7 @@ use super::super::output::Output;
 /// Report of progress from the agent.
 #[derive(Debug, Deserialize)]
 struct Running {
-    running: Vec<RunningStep>,
-}
-
-#[derive(Debug, Deserialize)]
-struct RunningStep {
-    step: String,
-    done: u64,
-    total: u64,
+    running: Vec<StepProgress>,
 }
 
 pub(super) struct Progress<'a> {

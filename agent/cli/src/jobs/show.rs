@@ -1,11 +1,9 @@
 //! Jobs, plans and tools as tables and text.
 
-use std::path::PathBuf;
-
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use watchkeeper_agent::jobs::JobStatus;
 use watchkeeper_assistant::jobs::PlannedRequest;
 use watchkeeper_assistant::wording::cut;
 use watchkeeper_jobs::plan::{CheckedPlan, Plan};
@@ -47,39 +45,9 @@ pub(super) fn plan(made: &PlannedRequest, out: &Output) {
     }
 }
 
-/// A job as it is listed, of a user or of the agent.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct ShownJob {
-    job: String,
-    created_ms: i64,
-    pub(super) state: String,
-    done: usize,
-    steps: usize,
-    origin: String,
-    pub(super) output: PathBuf,
-    /// Schedule of the agent that started it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    schedule: Option<String>,
-    /// How the plan was made from a request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    planned: Option<Planned>,
-}
-
-impl ShownJob {
-    fn of(job: &JobFolder) -> Result<Self, Failure> {
-        let (info, summary) = (job.info(), job.summary()?);
-        Ok(Self {
-            job: info.id.clone(),
-            created_ms: info.created_ms,
-            state: summary.state.name().to_owned(),
-            done: summary.done,
-            steps: summary.steps,
-            origin: info.origin.clone(),
-            output: info.output.clone(),
-            schedule: None,
-            planned: info.from.planned.clone(),
-        })
-    }
+/// The status of a user's job.
+fn status_of(job: &JobFolder) -> Result<JobStatus, Failure> {
+    Ok(JobStatus::of(job, &job.summary()?))
 }
 
 /// Local date and time with the offset of the zone.
@@ -99,7 +67,7 @@ pub(super) fn list(jobs: &Jobs, out: &Output) -> Result<(), Failure> {
         match jobs
             .open_exact(&id)
             .map_err(Failure::from)
-            .and_then(|job| ShownJob::of(&job))
+            .and_then(|job| status_of(&job))
         {
             Ok(job) => shown.push(job),
             Err(failure) => out.note(failure.to_string()),
@@ -110,7 +78,7 @@ pub(super) fn list(jobs: &Jobs, out: &Output) -> Result<(), Failure> {
     Ok(())
 }
 
-pub(super) fn table(jobs: &[ShownJob], out: &Output) {
+pub(super) fn table(jobs: &[JobStatus], out: &Output) {
     jobs.iter().for_each(|job| out.object(job));
     let rows = jobs.iter().map(|job| {
         let origin = match &job.schedule {
@@ -135,7 +103,7 @@ pub(super) fn job(
     out: &Output,
 ) -> Result<(), Failure> {
     let Some(step) = step else {
-        whole(&ShownJob::of(job)?, &job.log()?, out);
+        whole(&status_of(job)?, &job.log()?, out);
         return Ok(());
     };
     let steps = job.info().plan["steps"].as_array();
@@ -173,7 +141,7 @@ pub(super) fn values(
 }
 
 /// Prints a job with its log.
-pub(super) fn whole(job: &ShownJob, log: &[LogLine], out: &Output) {
+pub(super) fn whole(job: &JobStatus, log: &[LogLine], out: &Output) {
     if out.is_json() {
         let mut object = json!(job);
         object["log"] = json!(log);
@@ -184,7 +152,7 @@ pub(super) fn whole(job: &ShownJob, log: &[LogLine], out: &Output) {
         job.job, job.state, job.done, job.steps
     ));
     out.line(format!("  from    {}", job.origin));
-    out.line(format!("  output  {}", job.output.display()));
+    out.line(format!("  output  {}", job.output));
     if let Some(planned) = &job.planned {
         out.line(format!("  planned {}", planned_by(planned)));
     }

@@ -8,7 +8,7 @@ use watchkeeper_jobs::run::JobState;
 use watchkeeper_jobs::template_store::TemplateStoreError;
 
 use super::super::args::TemplateAction;
-use super::super::exit::{Exit, Failure};
+use super::super::exit::Failure;
 use super::super::output::Output;
 use super::commands::{JobCommands, invalid};
 use super::show;
@@ -88,15 +88,5 @@ impl JobCommands {
             }
         }
         Ok(())
-    }
-}
-
-impl From<TemplateStoreError> for Failure {
-    fn from(error: TemplateStoreError) -> Self {
-        let exit = match error {
-            TemplateStoreError::Io { .. } | TemplateStoreError::Damaged { .. } => Exit::Failed,
-            _ => Exit::BadInput,
-        };
-        Self::new(exit, error.to_string())
     }
 }

@@ -13,8 +13,9 @@ use crate::exit::Exit;
 fn document() -> String {
     let mut doc = String::from(HEAD);
     doc.push_str("| Code | Meaning |\n|---|---|\n");
-    for exit in Exit::ALL {
-        doc.push_str(&format!("| {} | {} |\n", exit.code(), exit.meaning()));
+    for (code, meaning) in EXITS {
+        let code = code.map_or(0, Exit::code);
+        doc.push_str(&format!("| {code} | {meaning} |\n"));
     }
     doc.push_str(RUN);
     doc.push_str(ASK);
@@ -50,6 +51,36 @@ fn describe(command: &mut clap::Command, path: &str, doc: &mut String) {
         }
     }
 }
+
+/// Exit codes with their meanings; `None` is success.
+const EXITS: [(Option<Exit>, &str); 6] = [
+    (
+        None,
+        "Success. For `run`: the source ended, `--for` passed, the window was closed, or Ctrl-C.",
+    ),
+    (
+        Some(Exit::Failed),
+        "The command failed; standard error has the reason.",
+    ),
+    (
+        Some(Exit::BadInput),
+        "Invalid input: a flag, a missing file, a file that is not a video, an unknown model, \
+         or a workflow that does not compile.",
+    ),
+    (
+        Some(Exit::NoRuntime),
+        "The runtime is not reachable, or a program that `run` needs is missing or does not start.",
+    ),
+    (
+        Some(Exit::Source),
+        "The camera or file failed: connection refused, unreachable, wrong password, or it broke off.",
+    ),
+    (
+        Some(Exit::Undelivered),
+        "`run`: the run is complete, but the broker of `--mqtt` did not acknowledge every event, \
+         or an effect of the workflow that `[sinks]` allows failed.",
+    ),
+];
 
 const HEAD: &str = "# The command `watchkeeper`
 

@@ -4,6 +4,7 @@
 //! - Each has a pipe as standard input, which closes when this command ends, even by a kill; then
 //!   the child stops. So no child outlives this command.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -19,12 +20,49 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Last log lines in the report of a dead child.
 const LAST_LINES: usize = 8;
 
-/// Reader of a child's standard output.
-enum Stdout<'p> {
-    /// The log file, if there is one.
-    Log,
-    /// This command. The secrets are environment variables of the child.
-    Piped(&'p [(String, SecretString)]),
+/// What a child is started with.
+pub(super) struct Launch<'p> {
+    pub(super) name: &'static str,
+    pub(super) program: &'p Path,
+    pub(super) args: &'p [&'p OsStr],
+    /// Folder of the log; `None`: the child logs to standard error.
+    pub(super) log_dir: Option<&'p Path>,
+}
+
+impl Launch<'_> {
+    /// Builds the command, and opens its log.
+    fn command(&self) -> Result<(Command, Option<PathBuf>), Failure> {
+        let mut command = Command::new(self.program);
+        command
+            .arg0(self.name)
+            .args(self.args)
+            .stdin(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true);
+        // Variables of the installed box must not override the run's configuration file.
+        for (key, _) in std::env::vars_os() {
+            let key_text = key.to_string_lossy();
+            let is_key = key_text.starts_with(watchkeeper_config::ENV_PREFIX)
+                && (key_text.contains("__") || key_text == watchkeeper_config::FILE_VARIABLE);
+            if is_key {
+                command.env_remove(&key);
+            }
+        }
+        let Some(folder) = self.log_dir else {
+            command.stdout(Stdio::null()).stderr(Stdio::inherit());
+            return Ok((command, None));
+        };
+        let path = folder.join(format!("{}.log", self.name));
+        let cannot_write = |e| cannot("write the log of", self.name, e);
+        let out = File::create(&path).map_err(cannot_write)?;
+        let err = out.try_clone().map_err(cannot_write)?;
+        command.stdout(out).stderr(err);
+        Ok((command, Some(path)))
+    }
+}
+
+fn cannot(what: &str, name: &str, error: std::io::Error) -> Failure {
+    Failure::new(Exit::NoRuntime, format!("can't {what} {name}: {error}"))
 }
 
 /// Returns the name of the variable with the broker's password.
@@ -42,79 +80,36 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Starts a child. Its standard output goes to its log; with `verbose` it is discarded.
-    pub(super) fn start(
-        name: &'static str,
-        program: &Path,
-        args: &[&std::ffi::OsStr],
-        log_dir: &Path,
-        verbose: bool,
-    ) -> Result<Self, Failure> {
-        Self::spawn(name, program, args, log_dir, verbose, Stdout::Log).map(|(program, _)| program)
+    /// Starts a child. Its standard output goes to its log.
+    pub(super) fn start(launch: &Launch<'_>) -> Result<Self, Failure> {
+        let (command, log) = launch.command()?;
+        Self::spawn(launch.name, command, log)
     }
 
     /// Starts a child and returns its standard output.
     ///
     /// Secrets are environment variables: other users can read arguments, and no file holds them.
     pub(super) fn start_piped(
-        name: &'static str,
-        program: &Path,
-        args: &[&std::ffi::OsStr],
-        log_dir: &Path,
-        verbose: bool,
+        launch: &Launch<'_>,
         secrets: &[(String, SecretString)],
     ) -> Result<(Self, Option<ChildStdout>), Failure> {
-        let stdout = Stdout::Piped(secrets);
-        Self::spawn(name, program, args, log_dir, verbose, stdout)
+        let (mut command, log) = launch.command()?;
+        command.stdout(Stdio::piped());
+        for (variable, secret) in secrets {
+            command.env(variable, secret.expose_secret());
+        }
+        let mut started = Self::spawn(launch.name, command, log)?;
+        let stdout = started.child.stdout.take();
+        Ok((started, stdout))
     }
 
     fn spawn(
         name: &'static str,
-        program: &Path,
-        args: &[&std::ffi::OsStr],
-        log_dir: &Path,
-        verbose: bool,
-        stdout: Stdout<'_>,
-    ) -> Result<(Self, Option<ChildStdout>), Failure> {
-        let cannot = |what: &str, e: std::io::Error| {
-            Failure::new(Exit::NoRuntime, format!("can't {what} {name}: {e}"))
-        };
-        let log = (!verbose).then(|| log_dir.join(format!("{name}.log")));
-        let mut command = Command::new(program);
-        command
-            .arg0(name)
-            .args(args)
-            .stdin(Stdio::piped())
-            .process_group(0)
-            .kill_on_drop(true);
-        // Variables of the installed box must not override the run's configuration file.
-        for (key, _) in std::env::vars_os() {
-            let key_text = key.to_string_lossy();
-            let is_key = key_text.starts_with(watchkeeper_config::ENV_PREFIX)
-                && (key_text.contains("__") || key_text == watchkeeper_config::FILE_VARIABLE);
-            if is_key {
-                command.env_remove(&key);
-            }
-        }
-        match &log {
-            Some(path) => {
-                let out = File::create(path).map_err(|e| cannot("write the log of", e))?;
-                let err = out.try_clone().map_err(|e| cannot("write the log of", e))?;
-                command.stdout(out).stderr(err);
-            }
-            None => {
-                command.stdout(Stdio::null()).stderr(Stdio::inherit());
-            }
-        }
-        if let Stdout::Piped(secrets) = stdout {
-            command.stdout(Stdio::piped());
-            for (variable, secret) in secrets {
-                command.env(variable, secret.expose_secret());
-            }
-        }
-        let mut child = command.spawn().map_err(|e| cannot("start", e))?;
-        let stdout = child.stdout.take();
-        Ok((Self { name, child, log }, stdout))
+        mut command: Command,
+        log: Option<PathBuf>,
+    ) -> Result<Self, Failure> {
+        let child = command.spawn().map_err(|e| cannot("start", name, e))?;
+        Ok(Self { name, child, log })
     }
 
     /// Returns the failure of a child that has exited.

@@ -32,11 +32,6 @@ use watchkeeper_models::Zoo;
 
 use broker::BrokerAddress;
 pub(crate) use children::find;
-
-/// Says how the runs of this user are asked, one line each.
-pub(crate) fn other_sockets() -> Vec<String> {
-    sandbox::running(&std::env::temp_dir())
-}
 use follow::Outcome;
 use request::RunRequest;
 use sandbox::RunEnvironment;
@@ -51,6 +46,11 @@ use watchkeeper_client::ClientError;
 
 /// Timeout of the video files' completion. The runtime itself fails after 30 s, with the reason.
 const FINISH_VIDEO_TIMEOUT: Duration = Duration::from_secs(45);
+
+/// Says how the runs of this user are asked, one line each.
+pub(crate) fn other_sockets() -> Vec<String> {
+    sandbox::running(&std::env::temp_dir())
+}
 
 /// Builds the workflow of lines, zones and classes for a network.
 ///

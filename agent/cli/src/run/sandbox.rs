@@ -20,7 +20,7 @@ use watchkeeper_contract::privacy::PrivacyMask;
 use watchkeeper_store::Options;
 use watchkeeper_store::private_folder::make_private;
 
-use super::children::{Program, find, password_variable};
+use super::children::{Launch, Program, find, password_variable};
 use super::delivery::Delivery;
 use super::pending_effects;
 use crate::configuration::{
@@ -109,12 +109,18 @@ impl RunEnvironment {
             OsStr::new("--exit-with-parent"),
         ];
         let of_runtime = [&args[..], &[OsStr::new("--one-run")]].concat();
-        let mut runtime = Program::start(RUNTIME, &runtime_program, &of_runtime, &dir, verbose)?;
+        let log_dir = (!verbose).then_some(&*dir);
+        let mut runtime = Program::start(&Launch {
+            name: RUNTIME,
+            program: &runtime_program,
+            args: &of_runtime,
+            log_dir,
+        })?;
         let client = RuntimeClient::new(dir.join(SOCKET))?;
         let health = wait_until_up(&client, &mut runtime).await?;
         // After the runtime, or the agent's first message would report it as down.
         let started = needs_agent
-            .then(|| start_agent(config, &args, &dir, verbose, secrets))
+            .then(|| start_agent(config, &args, log_dir, secrets))
             .transpose()?;
         let (agent, delivery) = started.unzip();
         Ok(Self {
@@ -192,8 +198,7 @@ fn sinks_with_secrets(config: &Config) -> (Option<Value>, Secrets) {
 fn start_agent(
     config: &Config,
     args: &[&OsStr],
-    dir: &Path,
-    verbose: bool,
+    log_dir: Option<&Path>,
     mut secrets: Secrets,
 ) -> Result<(Program, Option<Delivery>), Failure> {
     let mqtt = config.mqtt.as_ref();
@@ -203,7 +208,13 @@ fn start_agent(
     // This program is the agent by another name.
     let program =
         std::env::current_exe().map_err(|e| Failure::new(Exit::NoRuntime, e.to_string()))?;
-    let (agent, stdout) = Program::start_piped(AGENT, &program, &args, dir, verbose, &secrets)?;
+    let launch = Launch {
+        name: AGENT,
+        program: &program,
+        args: &args,
+        log_dir,
+    };
+    let (agent, stdout) = Program::start_piped(&launch, &secrets)?;
     let delivery = mqtt.zip(stdout).map(|(mqtt, stdout)| {
         let broker = format!("{}:{}", mqtt.host, mqtt.port);
         Delivery::listen(broker, mqtt.connect_timeout, stdout)

@@ -9,61 +9,53 @@
 
 use std::path::Path;
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
-use watchkeeper_store::{Batch, Keyspace, NewerFormat, Store, StoreError, log_key, log_seq, pages};
+use watchkeeper_store::{Batch, JsonRecords, Keyspace, Store, StoreError, log_key, log_seq};
 
 use super::state::{CallRecord, Change, Head, JobTotals, State, Totals};
 use crate::budget::{BudgetClock, Limits, Spending};
 
-const HEAD: Keyspace = Keyspace::new("llm_head");
-const CALLS: Keyspace = Keyspace::new("llm_calls");
-const JOBS: Keyspace = Keyspace::new("llm_jobs");
-const DAYS: Keyspace = Keyspace::new("llm_days");
-const MONTHS: Keyspace = Keyspace::new("llm_months");
+const HEAD: JsonRecords = records("llm_head");
+const CALLS: JsonRecords = records("llm_calls");
+const JOBS: JsonRecords = records("llm_jobs");
+const DAYS: JsonRecords = records("llm_days");
+const MONTHS: JsonRecords = records("llm_months");
 const HEAD_KEY: &[u8] = b"head";
-const VERSION: u8 = 1;
-const PAGE: usize = 256;
 
-fn encode(value: &impl Serialize) -> Vec<u8> {
-    let mut out = vec![VERSION];
-    // Plain data with string keys: serde_json can't fail on it.
-    out.extend(serde_json::to_vec(value).unwrap_or_default());
-    out
+const fn records(keyspace: &'static str) -> JsonRecords {
+    JsonRecords::new(Keyspace::new(keyspace), 1, keyspace)
 }
 
 /// Returns the batch that writes the head of `state`.
 pub(super) fn head_batch(state: &State) -> Batch {
-    Batch::new().put(HEAD, HEAD_KEY, &encode(&state.head))
+    Batch::from_iter([HEAD.put(HEAD_KEY, &state.head)])
 }
 
 /// Returns the batch that writes `change` of `state`.
 pub(super) fn batch(state: &State, change: &Change) -> Batch {
     let mut batch = head_batch(state);
     if let Some(call) = state.calls.get(&change.call) {
-        batch = batch.put(CALLS, &log_key(change.call), &encode(call));
+        batch.push(CALLS.put(log_key(change.call), call));
     }
     if let Some(job) = state.jobs.get(&change.job) {
-        batch = batch.put(JOBS, change.job.as_bytes(), &encode(job));
+        batch.push(JOBS.put(change.job.as_str(), job));
     }
     if let Some(day) = state.days.get(&change.day) {
-        batch = batch.put(DAYS, &log_key(change.day), &encode(day));
+        batch.push(DAYS.put(log_key(change.day), day));
     }
     if let Some(month) = state.months.get(&change.month) {
-        batch = batch.put(MONTHS, &log_key(change.month), &encode(month));
+        batch.push(MONTHS.put(log_key(change.month), month));
     }
-    for seq in &change.evicted_calls {
-        batch = batch.delete(CALLS, &log_key(*seq));
-    }
-    for job in &change.evicted_jobs {
-        batch = batch.delete(JOBS, job.as_bytes());
-    }
-    for day in &change.evicted_days {
-        batch = batch.delete(DAYS, &log_key(*day));
-    }
-    for month in &change.evicted_months {
-        batch = batch.delete(MONTHS, &log_key(*month));
-    }
+    let evict = |records: JsonRecords| move |number: &u64| records.delete(log_key(*number));
+    batch.extend(change.evicted_calls.iter().map(evict(CALLS)));
+    batch.extend(
+        change
+            .evicted_jobs
+            .iter()
+            .map(|job| JOBS.delete(job.as_str())),
+    );
+    batch.extend(change.evicted_days.iter().map(evict(DAYS)));
+    batch.extend(change.evicted_months.iter().map(evict(MONTHS)));
     batch
 }
 
@@ -126,28 +118,19 @@ fn head_of(state: &State) -> Head {
 fn each<T: DeserializeOwned>(
     store: &dyn Store,
     folder: &Path,
-    keyspace: Keyspace,
+    records: JsonRecords,
     mut take: impl FnMut(&[u8], T),
 ) -> Result<(), StoreError> {
-    for page in pages(store, keyspace, PAGE) {
-        let page = page?;
-        for entry in page.entries {
-            if let Some(found) = entry.value.first().filter(|v| **v > VERSION) {
-                let key = String::from_utf8_lossy(&entry.key).into_owned();
-                let what = format!("record {key:?} of {}", keyspace.name());
-                return Err(NewerFormat::new(folder, what, found, VERSION).into());
-            }
-            let json = entry.value.strip_prefix(&[VERSION]);
-            match json.map(serde_json::from_slice) {
-                Some(Ok(value)) => take(&entry.key, value),
-                Some(Err(_)) | None => {
-                    let keyspace = keyspace.name();
-                    tracing::warn!(keyspace, key = ?entry.key, "a record of the LLM ledger can't be read and is skipped");
-                }
-            }
+    records.for_each(store, folder, |key, value| match value {
+        Some(value) => take(&key, value),
+        None => {
+            tracing::warn!(
+                ?records,
+                ?key,
+                "a record of the LLM ledger can't be read and is skipped"
+            );
         }
-    }
-    Ok(())
+    })
 }
 
 #[cfg(test)]
@@ -155,7 +138,7 @@ pub(super) mod testing {
     use super::*;
 
     pub(in crate::ledger) fn damage_head(store: &dyn Store) {
-        let batch = Batch::new().put(HEAD, HEAD_KEY, &[VERSION, b'{']);
+        let batch = Batch::new().put(Keyspace::new("llm_head"), HEAD_KEY, b"\x01{");
         store.commit(batch).expect("commit");
     }
 
@@ -169,13 +152,13 @@ pub(super) mod testing {
             "month": {"date": super::super::state::month(at_ms), "spent": cents},
             "next": 2,
         });
-        let batch = Batch::new().put(HEAD, HEAD_KEY, &encode(&head));
+        let batch = Batch::from_iter([HEAD.put(HEAD_KEY, &head)]);
         store.commit(batch).expect("commit");
     }
 
     /// Writes the head of a newer version.
     pub(in crate::ledger) fn newer_head(store: &dyn Store) {
-        let batch = Batch::new().put(HEAD, HEAD_KEY, &[VERSION + 1, b'{']);
+        let batch = Batch::new().put(Keyspace::new("llm_head"), HEAD_KEY, b"\x02{");
         store.commit(batch).expect("commit");
     }
 }

@@ -14,6 +14,7 @@ use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_http::{Refusal, body};
 use watchkeeper_llm::Client;
 use watchkeeper_llm::ledger::{CallOutcome, CallRecord};
+use watchkeeper_memory::{Found, Memory, MemoryError};
 
 use crate::api::app::App;
 use crate::api::conversations::ConversationDeps;
@@ -362,15 +363,22 @@ pub(super) async fn memory(
         );
         return Err(Refusal::invalid(detail).at("q", format!("{length} characters")));
     }
+    let wanted = watchkeeper_memory::Query {
+        now: Some(Timestamp::now()),
+        limit: usize::try_from(limit).unwrap_or(1),
+        ..watchkeeper_memory::Query::new(words)
+    };
+    find_notes(&app, move |memory| memory.search(wanted)).await
+}
+
+/// Returns the notes that `find` finds.
+pub(super) async fn find_notes(
+    app: &App,
+    find: impl FnOnce(&mut Memory) -> Result<Vec<Found>, MemoryError> + Send + 'static,
+) -> Result<Json<Vec<Value>>, Refusal> {
     let found = app.access_files(move |shared| {
-        let notes = &shared.conversations.deps().notes;
-        let query = watchkeeper_memory::Query {
-            now: Some(Timestamp::now()),
-            limit: usize::try_from(limit).unwrap_or(1),
-            ..watchkeeper_memory::Query::new(words)
-        };
-        let mut memory = notes.open()?;
-        memory.search(query).map_err(|e| e.to_string())
+        let mut memory = shared.conversations.deps().notes.open()?;
+        find(&mut memory).map_err(|e| e.to_string())
     });
     let found = found.await?.map_err(|why| unreadable(&why))?;
     let notes = found.iter().map(serde_json::to_value);
@@ -412,6 +420,6 @@ pub(super) async fn trace(
     ))
 }
 
-pub(super) fn unreadable(why: &str) -> Refusal {
+fn unreadable(why: &str) -> Refusal {
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, ProblemCode::Storage, why)
 }

@@ -12,11 +12,11 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use watchkeeper_assistant::jobs::ModelShare;
-use watchkeeper_client::ClientError;
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_http::{Refusal, closed, refusal};
 use watchkeeper_jobs::run::{JobFolderError, LogLine, PlannedBy};
 
+use super::problem::of_runtime;
 use super::talk::{StreamQuery, follower};
 use crate::api::app::App;
 use crate::jobs::{JobService, JobServiceError, JobStatus, StepProgress};
@@ -107,23 +107,8 @@ pub(super) async fn bundle(
     let gathered = answer(&app, move |jobs| jobs.gather(&id, asks)).await?;
     let (contents, description) = gathered;
     let runtime = &app.shared.conversations.deps().client;
-    let signed = runtime.sign_job(&description).await.map_err(unsigned)?;
+    let signed = runtime.sign_job(&description).await.map_err(of_runtime)?;
     Ok(super::pieces::send(contents.sign(signed), permit))
-}
-
-/// Why the runtime signs nothing: its own refusal, or that it is away.
-fn unsigned(error: ClientError) -> Refusal {
-    if error.is_transient() {
-        let (status, code) = (StatusCode::SERVICE_UNAVAILABLE, ProblemCode::NotReady);
-        return Refusal::new(status, code, error.to_string());
-    }
-    match error {
-        ClientError::Refused(problem) => Refusal::from(*problem),
-        error => {
-            let status = StatusCode::INTERNAL_SERVER_ERROR;
-            Refusal::new(status, ProblemCode::Internal, error.to_string())
-        }
-    }
 }
 
 /// Ends a job that runs or waits.
@@ -317,29 +302,5 @@ impl JobFollower {
             }
             tokio::time::sleep(DEBOUNCE).await;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use watchkeeper_contract::problem::Problem;
-
-    use super::*;
-
-    #[test]
-    fn refusal_of_the_runtime_is_passed_on_and_its_absence_is_not_ready() {
-        let refused = |status| {
-            let problem = Problem::new(status, ProblemCode::InvalidRequest, "job: too large");
-            unsigned(ClientError::Refused(Box::new(problem))).0
-        };
-        assert_eq!(refused(400).status, 400);
-        assert_eq!(refused(400).detail, "job: too large");
-        assert_eq!(refused(429).status, 503);
-        let request = "POST /v1/bundles/jobs".to_owned();
-        let cause = "reset".to_owned();
-        assert_eq!(
-            unsigned(ClientError::Broken { request, cause }).0.status,
-            503
-        );
     }
 }

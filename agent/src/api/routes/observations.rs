@@ -11,7 +11,7 @@ use watchkeeper_contract::id::SourceId;
 use watchkeeper_http::{Refusal, body};
 use watchkeeper_memory::Kind;
 
-use super::about::unreadable;
+use super::about::find_notes;
 use crate::api::app::App;
 
 /// Default number of observations in an answer.
@@ -63,13 +63,7 @@ pub(super) async fn observations(
         limit: usize::try_from(limit).unwrap_or(1),
         ..watchkeeper_memory::Query::new("")
     };
-    let found = app.access_files(move |shared| {
-        let mut memory = shared.conversations.deps().notes.open()?;
-        memory.list(&wanted).map_err(|e| e.to_string())
-    });
-    let found = found.await?.map_err(|why| unreadable(&why))?;
-    let notes = found.iter().map(serde_json::to_value);
-    Ok(Json(notes.filter_map(Result::ok).collect()))
+    find_notes(&app, move |memory| memory.list(&wanted)).await
 }
 
 fn moment(field: &str, text: Option<&str>) -> Result<Option<Timestamp>, Refusal> {

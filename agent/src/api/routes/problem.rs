@@ -1,7 +1,8 @@
-//! Errors of conversations and proposals as HTTP problems.
+//! Errors of conversations, proposals and the runtime as HTTP problems.
 
 use axum::http::StatusCode;
 use watchkeeper_assistant::proposal::pending::PendingError;
+use watchkeeper_client::ClientError;
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_http::Refusal;
 
@@ -34,4 +35,44 @@ pub(super) fn unreadable(error: &PendingError) -> Refusal {
         PendingError::Io { .. } => (StatusCode::SERVICE_UNAVAILABLE, ProblemCode::Storage),
     };
     Refusal::new(status, code, error.to_string())
+}
+
+/// Passes on the runtime's refusal; its absence is `NotReady`.
+pub(super) fn of_runtime(error: ClientError) -> Refusal {
+    let sentence = error.in_full();
+    if error.is_transient() {
+        let (status, code) = (StatusCode::SERVICE_UNAVAILABLE, ProblemCode::NotReady);
+        return Refusal::new(status, code, sentence);
+    }
+    match error {
+        ClientError::Refused(problem) => Refusal::from(*problem),
+        _ => {
+            let status = StatusCode::INTERNAL_SERVER_ERROR;
+            Refusal::new(status, ProblemCode::Internal, sentence)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use watchkeeper_contract::problem::Problem;
+
+    use super::*;
+
+    #[test]
+    fn refusal_of_the_runtime_is_passed_on_and_its_absence_is_not_ready() {
+        let refused = |status| {
+            let problem = Problem::new(status, ProblemCode::InvalidRequest, "job: too large");
+            of_runtime(ClientError::Refused(Box::new(problem))).0
+        };
+        assert_eq!(refused(400).status, 400);
+        assert_eq!(refused(400).detail, "job: too large");
+        assert_eq!(refused(429).status, 503);
+        let request = "POST /v1/bundles/jobs".to_owned();
+        let cause = "reset".to_owned();
+        assert_eq!(
+            of_runtime(ClientError::Broken { request, cause }).0.status,
+            503
+        );
+    }
 }

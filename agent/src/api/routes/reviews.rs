@@ -2,18 +2,16 @@
 
 use axum::Json;
 use axum::extract::{Query, State};
-use axum::http::StatusCode;
 use serde::Deserialize;
 use watchkeeper_assistant::reviews::PersonAnswer;
-use watchkeeper_client::ClientError;
 use watchkeeper_contract::assessment::{AssessmentAnswer, Via};
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventSeq;
-use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_contract::review::{MAX_REVIEWS, ReviewQueue};
 use watchkeeper_http::Refusal;
 use watchkeeper_http::body::{self, Named};
 
+use super::problem::of_runtime;
 use crate::api::app::App;
 
 /// Reviews of an answer when the request has no limit.
@@ -55,7 +53,7 @@ pub(super) async fn list(
     let limit = body::number_within("limit", query.limit.as_deref(), DEFAULT_LIMIT, most)?;
     let client = &app.shared.conversations.deps().client;
     let queue = client.reviews(u32::try_from(limit).unwrap_or(u32::MAX));
-    Ok(Json(queue.await.map_err(refused)?))
+    Ok(Json(queue.await.map_err(of_runtime)?))
 }
 
 /// Records a person's answer about the event of this journal record, and returns its record. The
@@ -78,17 +76,5 @@ pub(super) async fn answer(
     let client = &app.shared.conversations.deps().client;
     let request = answer.into_request(Via::Api);
     let record = client.assess(seq, &request).await;
-    Ok(Json(record.map_err(refused)?))
-}
-
-/// Passes on the runtime's refusal.
-fn refused(error: ClientError) -> Refusal {
-    match error {
-        ClientError::Refused(problem) => Refusal::from(*problem),
-        other => Refusal::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            ProblemCode::NotReady,
-            other.in_full(),
-        ),
-    }
+    Ok(Json(record.map_err(of_runtime)?))
 }

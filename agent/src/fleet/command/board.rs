@@ -148,13 +148,11 @@ impl CommandBoard {
         let mut open: Vec<_> = open
             .map(|(key, r)| {
                 let waits = r.status != CommandStatus::Executing;
-                // An executing command was accepted before every waiting one. Older versions stored
-                // no order, only times.
-                (waits, r.order, r.changed_ms, key.clone())
+                (waits, r.order, key.clone())
             })
             .collect();
         open.sort();
-        for (waits, _, _, key) in open {
+        for (waits, _, key) in open {
             if !waits && board.running.is_none() {
                 board.resume(now, key);
             } else {

@@ -21,6 +21,6 @@ pub use key::{
     CommandId, CommandKey, InvalidCommandId, InvalidCommandKey, MAX_COMMAND_ID_LEN, OperationName,
     UnknownOperation,
 };
-pub use ledger::{Record, Restored, restore, store_op};
+pub use ledger::{Record, restore, store_op};
 pub use refusals::{MAX_REFUSALS, Refusals, TooMany};
 pub use replies::{MAX_PENDING, Replies, Reply};

@@ -13,12 +13,11 @@
 //! status stays until its request is refused again.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::time::{TimeQuality, Wall};
-use watchkeeper_store::{Keyspace, NewerFormat, Op, Store, StoreError};
+use watchkeeper_store::{JsonRecords, Keyspace, Op, Store, StoreError};
 
 use super::board::{DAY_MS, LEDGER_DAYS};
 
@@ -27,9 +26,8 @@ pub const MAX_REFUSALS: usize = 256;
 /// Refusals whose clear may wait for an acknowledgement.
 const MAX_CLEARING: usize = 4096;
 
-/// Key: topic below the root of the box; value: one version byte and the JSON of a [`Refusal`].
-const REFUSALS: Keyspace = Keyspace::new("refusals");
-const VERSION: u8 = 1;
+/// Key: topic below the root of the box; value: a [`Refusal`].
+const REFUSALS: JsonRecords = JsonRecords::new(Keyspace::new("refusals"), 1, "refusal");
 
 /// A topic whose retained status is `rejected`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,16 +63,9 @@ impl Refusals {
     /// Fails when the store is unreadable or contains a record of a newer version.
     pub fn restore(store: &dyn Store, folder: &Path) -> Result<Self, StoreError> {
         let mut refusals = Self::default();
-        let page = store.scan(REFUSALS, Bound::Unbounded, MAX_REFUSALS + MAX_CLEARING)?;
-        for entry in page.entries {
-            if let Some(found) = entry.value.first().filter(|v| **v > VERSION) {
-                let what = format!("refusal {}", String::from_utf8_lossy(&entry.key));
-                return Err(NewerFormat::new(folder, what, found, VERSION).into());
-            }
-            let json = entry.value.strip_prefix(&[VERSION]);
-            let refusal: Option<Refusal> = json.and_then(|json| serde_json::from_slice(json).ok());
-            let Ok(topic) = String::from_utf8(entry.key) else {
-                continue;
+        REFUSALS.for_each(store, folder, |key, refusal: Option<Refusal>| {
+            let Ok(topic) = String::from_utf8(key) else {
+                return;
             };
             // The age of an unreadable record is unknown, so its topic is cleared.
             let refusal = refusal.unwrap_or(Refusal {
@@ -89,7 +80,7 @@ impl Refusals {
                 false => &mut refusals.active,
             };
             place.insert(topic, refusal);
-        }
+        })?;
         Ok(refusals)
     }
 
@@ -173,20 +164,8 @@ impl Refusals {
     pub fn take_ops(&mut self) -> Vec<Op> {
         let changed = std::mem::take(&mut self.changed);
         let op = |topic: String| match self.active.get(&topic).or(self.clearing.get(&topic)) {
-            Some(refusal) => {
-                let mut value = vec![VERSION];
-                // Plain data: serde_json can't fail on it.
-                value.extend(serde_json::to_vec(refusal).unwrap_or_default());
-                Op::Put {
-                    keyspace: REFUSALS,
-                    key: topic.into_bytes(),
-                    value,
-                }
-            }
-            None => Op::Delete {
-                keyspace: REFUSALS,
-                key: topic.into_bytes(),
-            },
+            Some(refusal) => REFUSALS.put(topic, refusal),
+            None => REFUSALS.delete(topic),
         };
         changed.into_iter().map(op).collect()
     }
@@ -221,11 +200,7 @@ mod tests {
     }
 
     fn restarted(refusals: &mut Refusals, store: &MemoryStore) -> Refusals {
-        let mut batch = Batch::new();
-        refusals
-            .take_ops()
-            .into_iter()
-            .for_each(|op| batch.push(op));
+        let batch = Batch::from_iter(refusals.take_ops());
         store.commit(batch).expect("commit");
         Refusals::restore(store, Path::new("/state/agent")).expect("restore")
     }
@@ -282,13 +257,14 @@ mod tests {
     #[test]
     fn unreadable_record_is_cleared_then_deleted() {
         let store = MemoryStore::new();
-        let unreadable = Batch::new().put(REFUSALS, b"a", &[VERSION, b'?']);
+        let keyspace = Keyspace::new("refusals");
+        let unreadable = Batch::new().put(keyspace, b"a", b"\x01?");
         store.commit(unreadable).expect("commit");
         let mut refusals = restarted(&mut Refusals::default(), &store);
         assert_eq!(clearing(&refusals), ["a"]);
         refusals.remove("a");
         restarted(&mut refusals, &store);
-        assert_eq!(store.get(REFUSALS, b"a").ok(), Some(None));
+        assert_eq!(store.get(keyspace, b"a").ok(), Some(None));
     }
 
     #[test]
@@ -320,7 +296,7 @@ mod tests {
         assert_eq!(refusals.add("a", at(2)), Ok(None));
         refusals.remove("b");
         assert!(!refusals.is_changed());
-        let newer = Batch::new().put(REFUSALS, b"c", &[VERSION + 1]);
+        let newer = Batch::new().put(Keyspace::new("refusals"), b"c", b"\x02");
         store.commit(newer).expect("commit");
         let refused = Refusals::restore(&store, Path::new("/state/agent")).expect_err("newer");
         assert!(

@@ -73,10 +73,7 @@ pub fn restore(
     let (count, mut change) = count_damaged(store, damaged.len() as u64)?;
     restored.damaged = count;
     for key in damaged {
-        change.push(Op::Delete {
-            keyspace: ENTRIES,
-            key,
-        });
+        change.push(Op::delete(ENTRIES, key));
     }
     Ok((restored, Some(change)))
 }
@@ -97,17 +94,10 @@ pub fn count_damaged(store: &dyn Store, more: u64) -> Result<(u64, Batch), Store
 pub fn batch_of(change: &Change) -> Batch {
     let mut batch = Batch::new();
     for (id, content) in &change.puts {
-        batch.push(Op::Put {
-            keyspace: ENTRIES,
-            key: log_key(id.0).to_vec(),
-            value: encode(content),
-        });
+        batch.push(Op::put(ENTRIES, log_key(id.0), encode(content)));
     }
     for id in &change.deletes {
-        batch.push(Op::Delete {
-            keyspace: ENTRIES,
-            key: log_key(id.0).to_vec(),
-        });
+        batch.push(Op::delete(ENTRIES, log_key(id.0)));
     }
     // The first change after a start contains the loss record of all damage counted before.
     let is_damage_record =

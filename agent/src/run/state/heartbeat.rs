@@ -241,15 +241,12 @@ mod tests {
     use watchkeeper_assistant::notes::Notes;
     use watchkeeper_assistant::trace::{AGENT, Trace};
     use watchkeeper_config::MemoryConfig;
-    use watchkeeper_store::MemoryStore;
 
     use super::*;
 
     fn task(folder: &std::path::Path, interval: Duration, now: Instant) -> HeartbeatTask {
         let asker = Asker {
-            llm: None,
-            store: Arc::new(MemoryStore::new()),
-            folder: folder.to_owned(),
+            model: None,
             trace: Trace::new(folder, AGENT),
             notes: Notes::new(folder, &MemoryConfig::default()),
         };

@@ -44,7 +44,7 @@ impl JournalReader {
         Self::Tail(Box::new(JournalTail::new(
             runtime.clone(),
             cursor,
-            on_disk::cursor_op,
+            on_disk::CURSOR,
         )))
     }
 

@@ -94,7 +94,8 @@ impl Opinions {
                 "sentence": reason, "event": event, "outcome": weighed.outcome,
                 "opinion": answer.opinion, "model": answer.model, "usd": answer.cost.dollars(),
             });
-            asker.trace_in_background("opinion", details);
+            let model = asker.model.clone();
+            tokio::spawn(async move { model.note("opinion", details).await });
         }
     }
 

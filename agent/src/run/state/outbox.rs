@@ -193,10 +193,10 @@ impl DurableOutbox {
         let must_sync = change.must_sync() || self.has_staged();
         self.in_flight_owners.clear();
         for Staged { ops, owner } in self.staged.0.drain(..) {
-            ops.into_iter().for_each(|op| batch.push(op));
+            batch.extend(ops);
             self.in_flight_owners.extend(owner);
         }
-        lazy_ops.into_iter().for_each(|op| batch.push(op));
+        batch.extend(lazy_ops);
         let (store, number) = (Arc::clone(&self.store), change.batch);
         let refusal = Arc::clone(&self.refusal);
         self.writing = Some(tokio::task::spawn_blocking(move || {
@@ -237,11 +237,7 @@ impl DurableOutbox {
 
     /// Writes `ops` at once, without sync.
     pub(crate) fn write_now(&self, ops: Vec<Op>) -> Result<(), StoreError> {
-        let mut batch = Batch::new();
-        for op in ops {
-            batch.push(op);
-        }
-        self.store.write(batch)
+        self.store.write(Batch::from_iter(ops))
     }
 }
 
@@ -294,11 +290,7 @@ mod tests {
     const STATES: Keyspace = Keyspace::new("states");
 
     fn put(key: &str, value: &str) -> Op {
-        Op::Put {
-            keyspace: STATES,
-            key: key.into(),
-            value: value.into(),
-        }
+        Op::put(STATES, key, value)
     }
 
     fn notice(id: usize) -> BatchOwner {

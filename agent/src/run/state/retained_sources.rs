@@ -10,7 +10,6 @@
 //! Keyspace `shown_sources`, key: source name. Value: a version byte, an alarm byte (0 none,
 //! 1 cleared but not acknowledged, 2 raised) and, with 2, the payload. Keys are names, not topics:
 //! a renamed box publishes below its new name, and its operator clears the old one.
-//! The keyspace `alarms` of older builds, keyed by topic, is migrated once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -19,17 +18,13 @@ use std::time::{Duration, Instant};
 
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::source::{SourceState, SourceStatus};
-use watchkeeper_store::{Batch, Keyspace, NewerFormat, Op, Store, StoreError};
+use watchkeeper_store::{Keyspace, NewerFormat, Op, Store, StoreError};
 
 const SHOWN: Keyspace = Keyspace::new("shown_sources");
 const VERSION: u8 = 1;
 const NONE: u8 = 0;
 const CLEARED: u8 = 1;
 const RAISED: u8 = 2;
-
-/// Older builds: key topic, value a version byte and the payload, which is empty once cleared.
-const ALARMS_BY_TOPIC: Keyspace = Keyspace::new("alarms");
-const ALARM_VERSION: u8 = 1;
 
 /// Limit of restored names, far above what a box can watch.
 const MAX_RESTORED: usize = 4096;
@@ -74,44 +69,22 @@ pub(crate) struct RetainedSources {
 }
 
 impl RetainedSources {
-    /// Reads the sources back from the store in `folder`; the batches migrate older builds' alarms.
+    /// Reads the sources back from the store in `folder`.
     ///
     /// # Errors
     /// When the store fails, or holds a record of a newer version.
-    pub(crate) fn restore(
-        store: &dyn Store,
-        folder: &Path,
-    ) -> Result<(Self, Vec<Batch>), StoreError> {
+    pub(crate) fn restore(store: &dyn Store, folder: &Path) -> Result<Self, StoreError> {
         let mut shown = Self::default();
         for entry in store.scan(SHOWN, Bound::Unbounded, MAX_RESTORED)?.entries {
-            refuse_newer(folder, "a source", &entry.value, VERSION)?;
+            if let Some(found) = entry.value.first().filter(|found| **found > VERSION) {
+                return Err(NewerFormat::new(folder, "a source", found, VERSION).into());
+            }
             let name = String::from_utf8(entry.key).ok().map(SourceId::new);
             if let (Some(Ok(source)), Some(alarm)) = (name, decode(&entry.value)) {
                 shown.sources.insert(source, SourceEntry::restored(alarm));
             }
         }
-        let mut rewrites = Vec::new();
-        let by_topic = store.scan(ALARMS_BY_TOPIC, Bound::Unbounded, MAX_RESTORED)?;
-        for entry in by_topic.entries {
-            refuse_newer(folder, "an alarm", &entry.value, ALARM_VERSION)?;
-            let mut batch = Batch::new().delete(ALARMS_BY_TOPIC, &entry.key);
-            let topic = String::from_utf8_lossy(&entry.key);
-            let source = topic.rsplit('/').next().map(SourceId::new);
-            if let (Some(Ok(source)), Some(payload)) =
-                (source, entry.value.strip_prefix(&[ALARM_VERSION]))
-            {
-                let alarm = match payload {
-                    [] => Alarm::Cleared,
-                    raised => Alarm::Raised(raised.to_vec()),
-                };
-                shown
-                    .sources
-                    .insert(source.clone(), SourceEntry::restored(alarm));
-                batch.push(shown.save_op(&source));
-            }
-            rewrites.push(batch);
-        }
-        Ok((shown, rewrites))
+        Ok(shown)
     }
 
     /// Sources that the runtime lists, as far as is known.
@@ -205,17 +178,9 @@ impl RetainedSources {
 
     /// The operation that stores what is known of `source`.
     pub(crate) fn save_op(&self, source: &SourceId) -> Op {
-        let key = source.as_str().as_bytes().to_vec();
         match self.sources.get(source) {
-            Some(shown) => Op::Put {
-                keyspace: SHOWN,
-                key,
-                value: encode(&shown.alarm),
-            },
-            None => Op::Delete {
-                keyspace: SHOWN,
-                key,
-            },
+            Some(shown) => Op::put(SHOWN, source.as_str(), encode(&shown.alarm)),
+            None => Op::delete(SHOWN, source.as_str()),
         }
     }
 
@@ -232,14 +197,6 @@ impl SourceEntry {
             is_listed: true,
             well_since: None,
         }
-    }
-}
-
-/// Fails where a newer build wrote `value`, by its version byte.
-fn refuse_newer(folder: &Path, what: &str, value: &[u8], known: u8) -> Result<(), StoreError> {
-    match value.first() {
-        Some(found) if *found > known => Err(NewerFormat::new(folder, what, found, known).into()),
-        _ => Ok(()),
     }
 }
 
@@ -274,7 +231,7 @@ fn decode(bytes: &[u8]) -> Option<Alarm> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use watchkeeper_store::MemoryStore;
+    use watchkeeper_store::{Batch, MemoryStore};
 
     use super::*;
 
@@ -304,21 +261,10 @@ mod tests {
     fn store_and_restore(shown: &RetainedSources, sources: &[&str]) -> RetainedSources {
         let store = MemoryStore::new();
         for source in sources {
-            let mut batch = Batch::new();
-            batch.push(shown.save_op(&name(source)));
+            let batch = Batch::from_iter([shown.save_op(&name(source))]);
             store.commit(batch).expect("commit");
         }
-        restored(&store)
-    }
-
-    /// Reads the store back and writes the migration.
-    fn restored(store: &MemoryStore) -> RetainedSources {
-        let folder = Path::new("/state/agent");
-        let (shown, rewrites) = RetainedSources::restore(store, folder).expect("restore");
-        for batch in rewrites {
-            store.commit(batch).expect("commit");
-        }
-        shown
+        RetainedSources::restore(&store, Path::new("/state/agent")).expect("restore")
     }
 
     #[test]
@@ -407,25 +353,5 @@ mod tests {
         let refused = RetainedSources::restore(&store, Path::new("/state/agent"));
         let said = refused.err().map(|e| e.to_string()).unwrap_or_default();
         assert!(said.contains("a source has format 2"), "{said}");
-    }
-
-    #[test]
-    fn alarms_of_older_builds_migrate_under_any_box_name() {
-        let store = MemoryStore::new();
-        let topic = |source| format!("watchkeeper/v1/old/name/alarm/source_outage/{source}");
-        let raised = [&[ALARM_VERSION][..], b"{\"a\":1}"].concat();
-        let batch = Batch::new()
-            .put(ALARMS_BY_TOPIC, topic("gate").as_bytes(), &raised)
-            .put(ALARMS_BY_TOPIC, topic("yard").as_bytes(), &[ALARM_VERSION]);
-        store.commit(batch).expect("commit");
-        let shown = restored(&store);
-        let alarms: Vec<_> = shown.alarms().collect();
-        let (gate, yard) = (name("gate"), name("yard"));
-        assert_eq!(alarms, [(&gate, b"{\"a\":1}".to_vec()), (&yard, vec![])]);
-        let old = store
-            .scan(ALARMS_BY_TOPIC, Bound::Unbounded, 9)
-            .expect("scan");
-        assert_eq!(old.entries, []);
-        assert_eq!(restored(&store), shown);
     }
 }

@@ -6,12 +6,12 @@ use watchkeeper_assistant::trace::Trace;
 use watchkeeper_client::RuntimeClient;
 
 use crate::api::{self, StatusSender};
-use crate::connectors::Executor;
+use crate::background::{BackgroundTask, BackgroundThread};
 use crate::connectors::queue::Limits;
-use crate::connectors::service::Service as EffectService;
+use crate::connectors::{self, Executor};
 use crate::evidence;
 use crate::jobs::JobService;
-use crate::jobs::scheduler::{Scheduler, SchedulerSetup};
+use crate::jobs::scheduler::{self, SchedulerSetup};
 use crate::notify::message::Notice;
 use crate::run::error::AgentError;
 
@@ -32,11 +32,11 @@ pub(crate) struct TaskSetup {
 /// The running tasks.
 #[derive(Debug)]
 pub(crate) struct Tasks {
-    effects: EffectService,
-    chains: evidence::service::Service,
-    api: Option<api::service::Service>,
+    effects: BackgroundTask,
+    chains: BackgroundTask,
+    api: Option<BackgroundThread>,
     jobs: JobService,
-    scheduler: Scheduler,
+    scheduler: BackgroundThread,
 }
 
 impl TaskSetup {
@@ -49,18 +49,18 @@ impl TaskSetup {
     ) -> Result<Tasks, AgentError> {
         let api = self
             .api
-            .map(|api| api::service::Service::spawn(api, status_requests));
-        let scheduler = Scheduler::spawn(self.scheduler, self.jobs.clone(), job_notices);
+            .map(|api| api::service::spawn(api, status_requests));
+        let scheduler = scheduler::spawn(self.scheduler, self.jobs.clone(), job_notices);
         Ok(Tasks {
             jobs: self.jobs,
             scheduler: scheduler.map_err(AgentError::SchedulerThread)?,
-            effects: EffectService::spawn(
+            effects: connectors::service::spawn(
                 runtime.clone(),
                 self.executor,
                 self.trace,
                 self.effect_limits,
             ),
-            chains: evidence::service::Service::spawn(runtime, self.chains),
+            chains: evidence::service::spawn(runtime, self.chains),
             api: api.transpose().map_err(AgentError::ApiThread)?,
         })
     }
@@ -90,7 +90,7 @@ impl Tasks {
         self.jobs.close();
         let api = async {
             if let Some(api) = self.api {
-                api.stop().await;
+                api.stop(api::service::EXIT_TIMEOUT).await;
             }
         };
         tokio::join!(self.effects.stop(), self.chains.stop(), api);

@@ -63,6 +63,27 @@ pub enum Op {
     },
 }
 
+impl Op {
+    /// Sets `key` to `value`.
+    #[must_use]
+    pub fn put(keyspace: Keyspace, key: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) -> Self {
+        Self::Put {
+            keyspace,
+            key: key.into(),
+            value: value.into(),
+        }
+    }
+
+    /// Removes the record at `key`, if it is there.
+    #[must_use]
+    pub fn delete(keyspace: Keyspace, key: impl Into<Vec<u8>>) -> Self {
+        Self::Delete {
+            keyspace,
+            key: key.into(),
+        }
+    }
+}
+
 /// Changes that are applied together, over keyspaces too. Of two changes to one key the later one
 /// holds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -80,21 +101,14 @@ impl Batch {
     /// Adds a change that sets `key` to `value`.
     #[must_use]
     pub fn put(mut self, keyspace: Keyspace, key: &[u8], value: &[u8]) -> Self {
-        self.push(Op::Put {
-            keyspace,
-            key: key.to_vec(),
-            value: value.to_vec(),
-        });
+        self.push(Op::put(keyspace, key, value));
         self
     }
 
     /// Adds a change that removes `key`.
     #[must_use]
     pub fn delete(mut self, keyspace: Keyspace, key: &[u8]) -> Self {
-        self.push(Op::Delete {
-            keyspace,
-            key: key.to_vec(),
-        });
+        self.push(Op::delete(keyspace, key));
         self
     }
 
@@ -168,6 +182,20 @@ impl Batch {
             }),
             _ => Ok(()),
         }
+    }
+}
+
+impl FromIterator<Op> for Batch {
+    fn from_iter<I: IntoIterator<Item = Op>>(ops: I) -> Self {
+        let mut batch = Self::new();
+        batch.extend(ops);
+        batch
+    }
+}
+
+impl Extend<Op> for Batch {
+    fn extend<I: IntoIterator<Item = Op>>(&mut self, ops: I) {
+        self.ops.extend(ops);
     }
 }
 

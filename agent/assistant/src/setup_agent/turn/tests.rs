@@ -7,7 +7,7 @@ use watchkeeper_contract::id::PipelineId;
 
 use super::super::facts::{ModelWords, ToolFact};
 use super::super::job_spec::FIRST_CALL;
-use super::testing::{began_names, begins, begun, came, head, looked, nothing, says};
+use super::testing::{began_names, begins, begun, came, looked, nothing, says};
 use super::*;
 use crate::permissions::Entrypoint;
 use crate::proposal::llm_proposal::ProposedChange;
@@ -257,15 +257,6 @@ fn turn_ends_at_the_limits_of_its_blueprint() {
     let mut just = begin(&|head| head.cost = Some(Money(5)));
     just.apply(says("There are none.", &[])).unwrap();
     assert!(matches!(just.next(), TurnStep::End(TurnEnd::Answer { .. })));
-}
-
-#[test]
-fn old_turn_without_blueprint_is_a_set_up() {
-    let mut old = serde_json::to_value(head("x")).unwrap();
-    for member in ["blueprint", "steps"] {
-        old.as_object_mut().unwrap().remove(member);
-    }
-    assert_eq!(serde_json::from_value::<TurnHead>(old).unwrap(), head("x"));
 }
 
 #[test]

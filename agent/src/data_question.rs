@@ -1,8 +1,8 @@
-//! A conversation about one picture, for a model that acts on nothing.
+//! A conversation about data from outside, for a model that acts on nothing.
 //!
-//! - The picture is the result of a tool that the agent calls in the model's name: providers train
-//!   models to obey no text in a result. Texts from outside stand in that result too, and nowhere
-//!   else.
+//! - The data, facts and perhaps a picture, is the result of a tool that the agent calls in the
+//!   model's name: providers train models to obey no text in a result. Texts from outside stand
+//!   nowhere else.
 //! - The tool is the only one. It changes nothing, and a second call is not executed.
 
 use serde_json::{Value, json};
@@ -13,8 +13,8 @@ use watchkeeper_llm::conversation::{
 use watchkeeper_llm::raw_json::RawJson;
 use watchkeeper_llm::tool::Tool;
 
-/// What a model is asked about a picture.
-pub(crate) struct PictureQuestion<'a> {
+/// What a model is asked about the data.
+pub(crate) struct DataQuestion<'a> {
     /// Name of the tool, and what it is.
     pub(crate) tool: &'a str,
     pub(crate) about: &'a str,
@@ -22,12 +22,16 @@ pub(crate) struct PictureQuestion<'a> {
     pub(crate) question: &'a str,
 }
 
-impl PictureQuestion<'_> {
-    /// Builds the conversation with the picture and `facts` about it.
+impl DataQuestion<'_> {
+    /// Builds the conversation about `facts` and a picture.
     ///
     /// # Errors
     /// A sentence; only a defect of this build causes one.
-    pub(crate) fn about(self, picture: Picture, facts: &Value) -> Result<Conversation, String> {
+    pub(crate) fn about(
+        self,
+        picture: Option<Picture>,
+        facts: &Value,
+    ) -> Result<Conversation, String> {
         let nothing = json!({
             "type": "object", "additionalProperties": false, "properties": {}, "required": [],
         });
@@ -40,10 +44,11 @@ impl PictureQuestion<'_> {
         };
         let result = ToolResult {
             call: call.id.clone(),
-            parts: vec![
-                UserPart::Picture(picture),
-                UserPart::Text(facts.to_string()),
-            ],
+            parts: picture
+                .map(UserPart::Picture)
+                .into_iter()
+                .chain([UserPart::Text(facts.to_string())])
+                .collect(),
             is_error: false,
         };
         let build = || {

@@ -1,0 +1,100 @@
+//! Handles of what runs beside the agent's loop: a task of that loop, or a thread with its own.
+//!
+//! - Each ends by itself only after a panic, which [`BackgroundTask::ended`] and
+//!   [`BackgroundThread::ended`] report.
+//! - A stop is a request: the work bounds its own time.
+
+use std::io;
+use std::time::Duration;
+
+use tokio::sync::{oneshot, watch};
+use tokio::task::JoinHandle;
+
+/// A task of the agent's loop. Dropping it asks the task to stop.
+#[derive(Debug)]
+pub struct BackgroundTask {
+    name: &'static str,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl BackgroundTask {
+    /// Starts `work` on the current tokio runtime; its argument resolves at the stop.
+    pub fn spawn<F: Future<Output = ()> + Send + 'static>(
+        name: &'static str,
+        work: impl FnOnce(oneshot::Receiver<()>) -> F,
+    ) -> Self {
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(work(stopped));
+        Self { name, stop, task }
+    }
+
+    /// Returns when the task has ended.
+    pub async fn ended(&mut self) {
+        if let Err(error) = (&mut self.task).await {
+            tracing::error!(%error, "{}: task panicked; restart the agent", self.name);
+        }
+    }
+
+    /// Asks the task to stop, and waits for its end.
+    pub async fn stop(self) {
+        let Self { name, stop, task } = self;
+        // A closed receiver means that the task has ended.
+        stop.send(()).ok();
+        if let Err(error) = task.await {
+            tracing::error!(%error, "{name}: task panicked; restart the agent");
+        }
+    }
+}
+
+/// A thread with a loop of its own. Dropping it asks the thread to stop.
+#[derive(Debug)]
+pub struct BackgroundThread {
+    name: &'static str,
+    close: watch::Sender<bool>,
+    ended: oneshot::Receiver<()>,
+}
+
+impl BackgroundThread {
+    /// Starts `work` on a thread; its argument becomes true at the stop.
+    ///
+    /// # Errors
+    /// When the system refuses to create the thread.
+    pub fn spawn<F: Future<Output = ()>>(
+        name: &'static str,
+        work: impl FnOnce(watch::Receiver<bool>) -> F + Send + 'static,
+    ) -> io::Result<Self> {
+        let (close, closing) = watch::channel(false);
+        let (tell, ended) = oneshot::channel();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || {
+                runtime.block_on(work(closing));
+                // A hanging file access must not delay the exit.
+                runtime.shutdown_background();
+                tell.send(()).ok();
+            })?;
+        Ok(Self { name, close, ended })
+    }
+
+    /// Returns when the thread has ended.
+    pub async fn ended(&mut self) {
+        (&mut self.ended).await.ok();
+    }
+
+    /// Asks the thread to stop.
+    pub fn close(&self) {
+        self.close.send_replace(true);
+    }
+
+    /// Asks the thread to stop, and waits for its end for at most `timeout`.
+    pub async fn stop(self, timeout: Duration) {
+        self.close();
+        if tokio::time::timeout(timeout, self.ended).await.is_err() {
+            tracing::warn!("{}: the thread did not end in time", self.name);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The agent's language model: its client, and single questions with their costs in the trace.
+//!
+//! - Blocking work runs on blocking threads, and every error is one sentence.
+//! - A question is audited as `model`, or as `model_away` where there is no reply.
+//! - `watchkeeper_llm` checks the budget before each attempt.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use watchkeeper_assistant::llm::LazyLlmClient;
+use watchkeeper_assistant::trace::Trace;
+use watchkeeper_llm::client::{LlmError, Progress};
+use watchkeeper_llm::conversation::Picture;
+use watchkeeper_llm::picture::prepare;
+use watchkeeper_llm::{CallOptions, Client, Conversation, Job, Reply};
+use watchkeeper_store::Store;
+
+/// The configured model with its ledger and the agent's trace.
+#[derive(Debug, Clone)]
+pub struct ModelAccess {
+    pub llm: Arc<LazyLlmClient>,
+    /// Store of the ledger.
+    pub store: Arc<dyn Store>,
+    /// Folder of `store`.
+    pub folder: PathBuf,
+    pub trace: Trace,
+}
+
+impl ModelAccess {
+    /// Opens the client. Reads files.
+    ///
+    /// # Errors
+    /// A sentence for a user.
+    pub fn open(&self) -> Result<Client, String> {
+        let store = Arc::clone(&self.store);
+        self.llm.client(&self.folder, || Ok(store))
+    }
+
+    /// Opens the client on a blocking thread.
+    ///
+    /// # Errors
+    /// A sentence for a user.
+    pub async fn client(&self) -> Result<Client, String> {
+        let access = self.clone();
+        blocking(move || access.open()).await
+    }
+
+    /// Asks the model of `job` and traces each attempt, with `details` about the question.
+    ///
+    /// # Errors
+    /// As [`Job::ask`].
+    pub async fn ask(
+        &self,
+        job: &mut Job,
+        conversation: &Conversation,
+        options: &CallOptions,
+        mut details: Value,
+    ) -> Result<Reply, LlmError> {
+        let mut retries = Vec::new();
+        let mut on_progress = |progress: Progress<'_>| {
+            if let Progress::Retry { error, .. } = progress {
+                retries.push(error.to_string());
+            }
+        };
+        let reply = job.ask(conversation, options, &mut on_progress).await;
+        details["model"] = json!(job.model().id);
+        for sentence in retries {
+            let mut attempt = details.clone();
+            attempt["sentence"] = sentence.into();
+            self.note("model_again", attempt).await;
+        }
+        let (usage, cost) = job.spent();
+        details["usd"] = json!(cost.dollars());
+        details["tokens"] = json!(usage.total());
+        let what = match &reply {
+            Ok(reply) => {
+                details["stop"] = json!(reply.stop);
+                "model"
+            }
+            Err(error) => {
+                details["sentence"] = json!(error.to_string());
+                "model_away"
+            }
+        };
+        self.note(what, details).await;
+        reply
+    }
+
+    /// Writes to the trace and waits for the write; a failure is logged.
+    pub async fn note(&self, what: &'static str, details: Value) {
+        self.trace.note_or_log_in_background(what, details).await;
+    }
+}
+
+/// Prepares a picture file for the model of `job`.
+///
+/// # Errors
+/// A sentence, if the model accepts no pictures or the file can't be read.
+pub async fn prepare_for(job: &Job, file: Bytes) -> Result<Picture, String> {
+    let (model, detail) = (job.model(), job.detail());
+    let sees = model.image_tier;
+    let sees = sees.ok_or_else(|| format!("the model {} accepts no pictures", model.id))?;
+    let prepared = blocking(move || prepare(&file, sees, detail).map_err(|e| e.to_string()));
+    Ok(prepared.await?.picture)
+}
+
+/// Runs `work` on a blocking thread.
+///
+/// # Errors
+/// That of `work`, or a sentence about its panic.
+pub async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|died| Err(format!("a thread of the agent panicked: {died}")))
+}
