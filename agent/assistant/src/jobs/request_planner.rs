@@ -164,7 +164,7 @@ impl RequestPlanner {
     /// or the cache, or by its form. Reads files and writes none.
     #[must_use]
     pub fn serves(&self, text: &str) -> bool {
-        let now = Zoned::now().datetime();
+        let (now, cameras) = (Zoned::now().datetime(), self.tools.cameras());
         let kept = || match self.templates.find_template(text) {
             Ok(found) => found.is_some(),
             Err(error) => matches!(error, TemplateStoreError::Values { .. }),
@@ -175,8 +175,8 @@ impl RequestPlanner {
         };
         // "get research/report" is a command of the archive and no folder.
         let is_operation = || grammar::parse(text).is_some();
-        let is_request = || is_job_request(text, now) || is_cached();
-        understands(text, now) || kept() || !is_operation() && is_request()
+        let is_request = || is_job_request(text, now, &cameras) || is_cached();
+        understands(text, now, &cameras) || kept() || !is_operation() && is_request()
     }
 
     /// Plans a request at the time `now`. `accepts` bounds the plans of a language model.
@@ -207,7 +207,8 @@ impl RequestPlanner {
             };
             PlannedRequest::new(plan, planned)
         };
-        let not_understood = match plan(text, now.datetime()) {
+        let cameras = self.tools.cameras();
+        let not_understood = match plan(text, now.datetime(), &cameras) {
             Ok(plan) => return Ok(planned(plan, PlannedBy::Rules)),
             Err(error) => error,
         };
@@ -238,7 +239,7 @@ impl RequestPlanner {
             }
             Err(error) => error,
         };
-        let Some((plan, left_out)) = plan_in_part(text, now.datetime()) else {
+        let Some((plan, left_out)) = plan_in_part(text, now.datetime(), &cameras) else {
             let hint = format!("the language model failed: {error}");
             return Err(unplanned(&not_understood, hint));
         };
