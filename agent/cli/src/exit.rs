@@ -48,7 +48,8 @@ impl Exit {
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Ok => {
-                "Success. For `run`: the source ended, `--for` passed, the window was closed, or Ctrl-C."
+                "Success. For `run`: the source ended, `--for` passed, the window was closed, or Ctrl-C; \
+                 images of a folder that can't be read are named and left out."
             }
             Self::Failed => "The command failed; standard error has the reason.",
             Self::BadInput => {
