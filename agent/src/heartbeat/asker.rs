@@ -169,7 +169,7 @@ impl Asker {
                 Ok(words.map(|words| Added { words, model }))
             }
             Err(error) => {
-                particulars["sentence"] = json!(error.to_string());
+                particulars["sentence"] = json!(error.in_full());
                 self.note("model_away", particulars).await;
                 Err(error.to_string())
             }

@@ -111,7 +111,7 @@ impl Asker {
                 look::parse_answer(&reply.text()).map_err(LookError::Failed)
             }
             Err(error) => {
-                particulars["sentence"] = json!(error.to_string());
+                particulars["sentence"] = json!(error.in_full());
                 self.note("model_away", particulars).await;
                 Err(match error {
                     LlmError::Budget(_) => LookError::Refused(error.to_string()),

@@ -190,7 +190,7 @@ impl Asker {
         let mut retries = Vec::new();
         let mut on_progress = |progress: Progress<'_>| {
             if let Progress::Retry { error, .. } = progress {
-                retries.push(error.to_string());
+                retries.push(error.in_full());
             }
         };
         let reply = job
@@ -212,7 +212,7 @@ impl Asker {
                 verdict::parse_answer(&reply.text()).map_err(|e| e.to_string())
             }
             Err(error) => {
-                particulars["sentence"] = json!(error.to_string());
+                particulars["sentence"] = json!(error.in_full());
                 self.trace_event("model_away", particulars).await;
                 Err(error.to_string())
             }
