@@ -7,13 +7,12 @@ use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use watchkeeper_assistant::jobs::PlannedRequest;
-use watchkeeper_assistant::wording::cut;
 use watchkeeper_jobs::plan::{CheckedPlan, Plan};
 use watchkeeper_jobs::run::{Ended, JobFolder, Jobs, LogLine, LogRecord, Planned, PlannedBy};
 use watchkeeper_jobs::{Toolbox, counted};
 
 use super::super::exit::{Exit, Failure};
-use super::super::output::Output;
+use super::super::output::{Output, fitted};
 
 /// Longest origin in the table of jobs, in characters.
 const MAX_ORIGIN: usize = 60;
@@ -122,7 +121,7 @@ pub(super) fn table(jobs: &[ShownJob], out: &Output) {
             zoned_time(job.created_ms),
             job.state.clone(),
             format!("{}/{}", job.done, job.steps),
-            cut(origin, MAX_ORIGIN),
+            fitted(origin, MAX_ORIGIN),
         ]
     });
     out.table(&["job", "created", "state", "steps", "from"], rows);
