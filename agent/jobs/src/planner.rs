@@ -25,10 +25,9 @@ pub use job_request::is_job_request;
 pub use pattern::absolute_folders;
 pub use refine::Refinement;
 pub use request::NotUnderstood;
-use request::{Request, Source};
+use request::{Range, Request, Source};
 pub use selection::select_tools;
 pub use template::{NotReusable, PlanTemplate, template_name};
-use times::Range;
 
 use crate::cameras::CameraNames;
 use crate::plan::{Call, Plan, Retry, Step};
@@ -55,18 +54,6 @@ fn next_second(now: DateTime) -> DateTime {
         true => now,
         false => whole.saturating_add(SignedDuration::from_secs(1)),
     }
-}
-
-/// Plans the part of a request that is understood, if that says which pictures are meant and what
-/// is done with them. Returns the plan and the words that it leaves out.
-#[must_use]
-pub fn plan_in_part(
-    text: &str,
-    now: DateTime,
-    cameras: &CameraNames,
-) -> Option<(Plan, Vec<String>)> {
-    let (request, left) = Request::read_in_part(text, next_second(now), cameras).ok()?;
-    request.organises().then(|| (build(text, &request), left))
 }
 
 /// Plans a request of [`plan`] again with refinements, each with its own local time and applied to
@@ -151,20 +138,7 @@ fn build(text: &str, request: &Request) -> Plan {
         chain.add("measure", "measure_quality", params, "scores to choose by");
         chain.pictures_of("measure");
     }
-    let mut conditions = Map::new();
-    if let Source::Folder(_) = request.source {
-        let Range { since, until } = request.range;
-        let times = [("since", since), ("until", until)];
-        let times = times
-            .iter()
-            .filter_map(|(name, at)| Some((*name, (*at)?.to_string())));
-        conditions.extend(times.map(|(name, at)| (name.to_owned(), Value::from(at))));
-        let camera = request.camera.as_deref().map(Value::from);
-        conditions.extend(camera.map(|camera| ("camera".to_owned(), camera)));
-    }
-    if let Some(sharpness) = request.min_sharpness {
-        conditions.insert("min_sharpness".to_owned(), json!(sharpness));
-    }
+    let mut conditions = conditions(request);
     if !conditions.is_empty() {
         conditions.insert("pictures".to_owned(), json!(chain.pictures));
         chain.add(
@@ -199,6 +173,25 @@ fn build(text: &str, request: &Request) -> Plan {
         steps: chain.steps,
         rewards: None,
     }
+}
+
+/// The conditions of a request that the step `filter` checks.
+fn conditions(request: &Request) -> Map<String, Value> {
+    let mut conditions = Map::new();
+    if let Source::Folder(_) = request.source {
+        let Range { since, until } = request.range;
+        let times = [("since", since), ("until", until)];
+        let times = times
+            .iter()
+            .filter_map(|(name, at)| Some((*name, (*at)?.to_string())));
+        conditions.extend(times.map(|(name, at)| (name.to_owned(), Value::from(at))));
+        let camera = request.camera.as_deref().map(Value::from);
+        conditions.extend(camera.map(|camera| ("camera".to_owned(), camera)));
+    }
+    if let Some(sharpness) = request.min_sharpness {
+        conditions.insert("min_sharpness".to_owned(), json!(sharpness));
+    }
+    conditions
 }
 
 /// The step that brings the pictures.

@@ -1,7 +1,7 @@
 //! Plans requests in words: by the rules, by kept templates, by the cache, by a language model.
 //!
 //! - The first that has a plan for the whole request serves it, and the report says which one.
-//! - If the language model fails, the rules plan what they understand, and name the other words.
+//! - If the language model fails too, the words that the rules do not understand are named.
 //! - A plan of a model is cached once its job is done. If its job fails, the model may revise it.
 //! - The request, the tools and the faults of a plan are all that a model reads of a new request:
 //!   no picture, no metadata of one and no name of a file.
@@ -16,7 +16,7 @@ use serde::Serialize;
 use watchkeeper_config::redact;
 use watchkeeper_jobs::plan::{CheckedPlan, Plan, anchor, difference, read, repair};
 use watchkeeper_jobs::planner::{
-    NotUnderstood, PlanTemplate, absolute_folders, is_job_request, plan, plan_in_part, understands,
+    NotUnderstood, PlanTemplate, absolute_folders, is_job_request, plan, understands,
 };
 use watchkeeper_jobs::run::{JobFolder, Jobs, LogRecord, Planned, PlannedBy};
 use watchkeeper_jobs::template_store::{FoundPlan, TemplateStore, TemplateStoreError};
@@ -225,30 +225,23 @@ impl RequestPlanner {
             return Err(unplanned(&not_understood, hint.to_owned()));
         }
         let asked = self.ask_model(text, now, &PlanTask::New, accepts, report);
-        let error = match asked.await {
+        match asked.await {
             Ok(made) => {
                 let by_model = Some(ModelShare::of(&made));
                 let planned = planned(made.plan.plan().clone(), PlannedBy::Model);
-                return Ok(PlannedRequest {
+                Ok(PlannedRequest {
                     by_model,
                     ..planned
-                });
+                })
             }
             Err(error @ PlanningError::Declined(_)) => {
-                return Err(unplanned(&not_understood, error.to_string()));
+                Err(unplanned(&not_understood, error.to_string()))
             }
-            Err(error) => error,
-        };
-        let Some((plan, left_out)) = plan_in_part(text, now.datetime(), &cameras) else {
-            let hint = format!("the language model failed: {error}");
-            return Err(unplanned(&not_understood, hint));
-        };
-        report(PlanningEvent::Note(&format!(
-            "the language model failed: {error}. The rules plan a part of the request; they do not \
-             understand: {}",
-            left_out.join(", ")
-        )));
-        Ok(planned(plan, PlannedBy::RulesInPart))
+            Err(error) => {
+                let hint = format!("the language model failed: {error}");
+                Err(unplanned(&not_understood, hint))
+            }
+        }
     }
 
     /// The request as it is stored: with absolute folders.

@@ -210,7 +210,6 @@ fn planned_by(planned: &Planned) -> String {
         PlannedBy::Cache => "by a language model, for an earlier request",
         PlannedBy::Model => "by a language model",
         PlannedBy::Edited => "by rules that changed values",
-        PlannedBy::RulesInPart => "by rules, in part",
     };
     let revised = match planned.revisions {
         0 => String::new(),

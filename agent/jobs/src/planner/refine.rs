@@ -6,8 +6,9 @@
 use jiff::civil::DateTime;
 use serde_json::{Value, json};
 
-use super::request::{BLURRED, DUPLICATES, FEW, NotUnderstood, Request, SHARP, Source, Words};
-use super::times::Range;
+use super::request::{
+    BLURRED, DUPLICATES, FEW, NotUnderstood, Range, Request, SHARP, Source, Words,
+};
 use super::words::{is_single, number};
 use crate::cameras::CameraNames;
 use crate::plan::Plan;

@@ -7,7 +7,6 @@ use std::fmt;
 
 use jiff::civil::{DateTime, datetime};
 
-use super::times::Range;
 use super::words::{
     GROUPINGS, ORDERS, is_filler, is_path, is_picture_noun, is_plural, is_single, number, singular,
     tokens,
@@ -58,6 +57,13 @@ impl fmt::Display for NotUnderstood {
 }
 
 impl std::error::Error for NotUnderstood {}
+
+/// Times of the pictures, in local time; the end is not included.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Range {
+    pub(super) since: Option<DateTime>,
+    pub(super) until: Option<DateTime>,
+}
 
 /// Pictures that a request is about.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,15 +7,8 @@ use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, ToSpan as _};
 
-use super::request::Words;
+use super::request::{Range, Words};
 use super::words::{is_picture_noun, number, singular};
-
-/// Times of the pictures, in local time; the end is not included.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Range {
-    pub(super) since: Option<DateTime>,
-    pub(super) until: Option<DateTime>,
-}
 
 impl Words {
     pub(super) fn range(&mut self, now: DateTime) -> Range {
