@@ -1,7 +1,7 @@
 //! Watches that people confirmed and kept, as examples for similar requests.
 //!
 //! - The note of the confirmation has the pipeline and its definition as tags; what runs says
-//!   whether a watch was kept. Without its note (`watchkeeper memory forget`) a watch is no example.
+//!   whether a watch was kept. Without its note (`watchkeeper memory forget`) it is no example.
 //! - Kept is a watch that runs as it was confirmed, for [`KEPT_FOR`] at least. It was not replaced,
 //!   paused or stopped, nor were its events rejected more often than approved.
 //! - At most [`MAX_EXAMPLES`]; without the camera's name, coordinates and drawing.
