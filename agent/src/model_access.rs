@@ -61,7 +61,7 @@ impl ModelAccess {
         let mut retries = Vec::new();
         let mut on_progress = |progress: Progress<'_>| {
             if let Progress::Retry { error, .. } = progress {
-                retries.push(error.to_string());
+                retries.push(error.in_full());
             }
         };
         let reply = job.ask(conversation, options, &mut on_progress).await;
@@ -80,7 +80,7 @@ impl ModelAccess {
                 "model"
             }
             Err(error) => {
-                details["sentence"] = json!(error.to_string());
+                details["sentence"] = json!(error.in_full());
                 "model_away"
             }
         };

@@ -6,14 +6,15 @@
 //!   published results are made and dropped.
 //! - The processor time is that of a deployed pipeline without its checkpoints, its history of
 //!   detections and the copies of frames that waiting events and last sights keep.
-//! - Whether other pipelines run is looked at before and after: one that starts and ends in between
-//!   is in `others_s`.
+//! - Whether other pipelines run is looked at before, after and at each frame: one that starts and
+//!   ends in between is in `others_s`.
 //! - What it may read instead of the source is in [`footage`].
 //! - It ends after at most [`MAX_SECONDS`] of the source, [`MAX_WALL`] of real time, or when the
 //!   caller is gone.
 
 mod footage;
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -82,7 +83,11 @@ pub fn run(
         ..DryRunReport::default()
     };
     let began = Instant::now();
-    let is_alone = !manager.is_watching();
+    let is_alone = Cell::new(!manager.is_watching());
+    let check = || {
+        is_alone.set(is_alone.get() && !manager.is_watching());
+        is_gone()
+    };
     let mut pre_roll = pre_roll(&run, &spec);
     let frames_taken = take_frames(
         &mut run,
@@ -90,12 +95,11 @@ pub fn run(
         footage.as_ref(),
         pre_roll.as_mut(),
         &mut report,
-        is_gone,
+        &check,
     )?;
     drop(frames);
-    report.others_s = report
-        .others_s
-        .filter(|_| is_alone && !manager.is_watching());
+    check();
+    report.others_s = report.others_s.filter(|_| is_alone.get());
     if frames_taken == 0 {
         return Err(no_frame(request, &report.ended.unwrap_or_default()));
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 
+use crate::broker::{Mosquitto, Subscriber};
 use crate::daemons::{Bench, Process};
 use crate::person::command;
 use crate::scripted_model::{KEY, ScriptedModel, calls, says};
@@ -26,7 +27,34 @@ pub struct Site {
     _runtime: Option<Process>,
 }
 
+/// An agent that publishes, with a subscriber to all of it.
+#[derive(Debug)]
+pub struct PublishingAgent {
+    pub broker: Mosquitto,
+    pub subscriber: Subscriber,
+    pub agent: Process,
+}
+
 impl Site {
+    /// Starts the agent with a broker and second opinions; `more` is more of `[llm]`.
+    ///
+    /// # Errors
+    /// If a process does not start.
+    pub fn publishing_agent(&self, more: &str) -> anyhow::Result<PublishingAgent> {
+        let broker = Mosquitto::start(&self.bench.path("broker"))?;
+        let subscriber = broker.subscribe("#")?;
+        self.bench.configure(&format!(
+            "{}{more}second_opinion = true\n[mqtt]\nhost = \"127.0.0.1\"\nport = {}\n",
+            self.model.section(),
+            broker.port
+        ))?;
+        Ok(PublishingAgent {
+            broker,
+            subscriber,
+            agent: self.bench.agent()?,
+        })
+    }
+
     /// Starts a site whose camera `test` is at `uri`. `extra` holds more of its section and of the
     /// configuration.
     ///

@@ -164,12 +164,16 @@ impl From<ClientError> for Error {
             },
         };
         let details = error.problem().map(|problem| {
+            let is_absent = problem.code == ProblemCode::NotFound;
             let field = problem.field.as_ref().map(|field| match &problem.value {
                 Some(value) => format!("{field} = {value}"),
                 None => field.clone(),
             });
+            // Where something does not exist, the sentence names it.
+            let field = field.filter(|_| !is_absent || problem.value.is_none());
+            let word = if is_absent { "there are" } else { "allowed" };
             let allowed = (!problem.allowed.is_empty())
-                .then(|| format!("allowed: {}", problem.allowed.join(", ")));
+                .then(|| format!("{word}: {}", problem.allowed.join(", ")));
             let known = problem.allowed.iter().map(String::as_str);
             let value = problem.value.as_deref().unwrap_or_default();
             let near = nearest(value, known).map(|near| format!("did you mean {near}?"));

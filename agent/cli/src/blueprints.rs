@@ -11,13 +11,12 @@ use serde_json::{Value, json};
 use super::args::{BlueprintAction, BlueprintArgs, Global};
 use super::configuration;
 use super::exit::{Exit, Failure};
-use super::output::Output;
+use super::output::{Output, fitted};
 use super::state_folder::state_folder;
 use watchkeeper_assistant::blueprint::store::{BlueprintEntry, BlueprintOrigin};
 use watchkeeper_assistant::blueprint::{Blueprint, BlueprintName, BlueprintStore, MAX_BYTES};
 use watchkeeper_assistant::llm::refused_model;
 use watchkeeper_assistant::trace::TRACE_FOLDER;
-use watchkeeper_assistant::wording::cut;
 use watchkeeper_config::LlmConfig;
 
 /// Maximum length of a sentence in the table, in characters.
@@ -85,7 +84,7 @@ fn list(store: &BlueprintStore, llm: Option<&LlmConfig>, out: &Output) -> Result
                     b.cost.dollars(),
                     b.model_name()
                 ),
-                cut(b.when.clone(), MAX_SHOWN),
+                fitted(b.when.clone(), MAX_SHOWN),
             ),
             None => ("–", String::new(), String::new()),
         };

@@ -200,7 +200,8 @@ fn error_object(error: &ConfigError) -> Value {
         Origin::Default => ("default", String::new()),
     };
     json!({
-        "key": error.key, "found": error.found, "problem": error.problem, "allowed": error.allowed,
+        "key": error.key, "found": error.found, "problem": error.problem,
+        "remedy": error.remedy, "allowed": error.allowed,
         "nearest": error.nearest, "from": {"kind": kind, "name": name, "line": error.line},
         "message": error.to_string(),
     })

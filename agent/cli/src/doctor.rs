@@ -96,17 +96,13 @@ fn configuration(errors: &[ConfigError]) -> Vec<Finding> {
     if errors.is_empty() {
         return vec![Finding::ok("configuration: valid")];
     }
-    let remedy = |error: &ConfigError| {
-        let mut quoted = error.problem.split('`');
-        let command = quoted.find(|text| text.starts_with("watchkeeper models pull "));
-        command
-            .unwrap_or("edit the file, then run: watchkeeper config check")
-            .to_owned()
+    const CHECK: &str = "edit the file, then run: watchkeeper config check";
+    let finding = |error: &ConfigError| {
+        let mut what = error.clone();
+        let remedy = what.remedy.take().unwrap_or_else(|| CHECK.to_owned());
+        Finding::problem(format!("configuration: {what}"), remedy)
     };
-    errors
-        .iter()
-        .map(|error| Finding::problem(format!("configuration: {error}"), remedy(error)))
-        .collect()
+    errors.iter().map(finding).collect()
 }
 
 /// Checks the embedder of notes; loads its model, if one is configured.

@@ -26,7 +26,7 @@ use watchkeeper_contract::rule::{ClipMaterial, RuleSpec, reference_sets};
 use watchkeeper_contract::source::{Pace, SourceSpec};
 use watchkeeper_engine::deploy::{self, ModelFacts, Plan, SpecError};
 use watchkeeper_evidence::reference::likeness::Calibration;
-use watchkeeper_models::{MOTION, Zoo};
+use watchkeeper_models::{MOTION, Zoo, ZooError};
 
 use super::lookup_check;
 pub(super) use besides::deployed;
@@ -63,12 +63,17 @@ pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Findings {
     findings.errors.extend(check_embedding(config, &zoo));
     findings.errors.extend(check_references(config, &zoo));
     if let Some(model) = &config.models.default
-        && let Err(problem) = model_facts(&zoo, model)
+        && let Err(absent) = model_facts(&zoo, model)
     {
-        let found = Some(model.clone());
-        findings
-            .errors
-            .push(error("models.default", found, problem));
+        let key = "models.default".to_owned();
+        findings.errors.push(ConfigError { key, ..absent });
+    }
+    if let Some(folder) = config.models.dir.as_ref().filter(|folder| !folder.exists()) {
+        let folder = folder.display();
+        findings.notes.push(format!(
+            "models.dir: there is no folder {folder} yet, so no model is installed; `watchkeeper models \
+             pull NAME` creates it"
+        ));
     }
     for spec in &config.pipelines {
         check_pipeline(spec, None, &zoo, &mut findings);
@@ -149,8 +154,8 @@ fn check_runtime(config: &Config) -> Vec<ConfigError> {
     for (nth, folder) in config.dry_run_roots.iter().enumerate() {
         if !folder.is_dir() {
             let key = format!("runtime.dry_run_roots[{nth}]");
-            let problem = "no such folder; create it, or remove it here".to_owned();
-            errors.push(error(key, shown(folder), problem));
+            let error = error(key, shown(folder), "no such folder".to_owned());
+            errors.push(error.remedy("create it, or remove it here"));
         }
     }
     if let Some(problem) = unusable_folder(&config.state_dir) {
@@ -195,12 +200,9 @@ fn check_sinks(sinks: &SinksConfig) -> Vec<ConfigError> {
     let mut errors = Vec::new();
     for (nth, folder) in sinks.folders.iter().enumerate() {
         if !folder.is_dir() {
-            let problem = "no such folder; create it, writable by the agent's user".to_owned();
-            errors.push(error(
-                format!("sinks.folders[{nth}]"),
-                shown(folder),
-                problem,
-            ));
+            let key = format!("sinks.folders[{nth}]");
+            let error = error(key, shown(folder), "no such folder".to_owned());
+            errors.push(error.remedy("create it, writable by the agent's user"));
         }
     }
     if let Some(path) = &sinks.ca_file
@@ -352,12 +354,17 @@ fn notes_of_source(spec: &PipelineSpec, source: &SourceSpec) -> Vec<String> {
     notes
 }
 
-/// Reads what a model's manifest says about it.
-fn model_facts(zoo: &Zoo, model: &str) -> Result<ModelFacts, String> {
+/// Reads what a model's manifest says about it. The caller sets the key of the error.
+fn model_facts(zoo: &Zoo, model: &str) -> Result<ModelFacts, ConfigError> {
     if model == MOTION {
         return Ok(ModelFacts::motion());
     }
-    let found = zoo.resolve(model).map_err(|e| e.to_string())?;
+    let unusable = |cause: ZooError| {
+        let error = error("", Some(model.to_owned()), cause.problem());
+        let remedy = cause.remedy().map(str::to_owned);
+        ConfigError { remedy, ..error }
+    };
+    let found = zoo.resolve(model).map_err(unusable)?;
     let labels = found.manifest.labels.iter().map(ToString::to_string);
     Ok(ModelFacts::network(found.manifest.task.name(), labels))
 }
@@ -389,12 +396,13 @@ fn check_pipeline(
             Ok(found) => {
                 facts.insert(model, found);
             }
-            Err(problem) => {
-                let problem = match field {
-                    "model" => problem,
-                    _ => format!("{problem}; or set `model` to replace it"),
-                };
-                add_error(field, error("", Some(model), problem));
+            Err(mut absent) => {
+                if field != "model" {
+                    let own = absent.remedy.iter().map(String::as_str);
+                    let all: Vec<&str> = own.chain(["or set `model` to replace it"]).collect();
+                    absent.remedy = Some(all.join("; "));
+                }
+                add_error(field, absent);
             }
         }
     }

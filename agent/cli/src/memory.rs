@@ -8,13 +8,12 @@ use jiff::Timestamp;
 use serde_json::json;
 use watchkeeper_assistant::notes::Notes;
 use watchkeeper_assistant::trace::TRACE_FOLDER;
-use watchkeeper_assistant::wording::cut;
 use watchkeeper_memory::{Found, Kind, MemoryError, Query};
 
 use super::args::{DEFAULT_NOTES, Global, MemoryAction, MemoryArgs, MemoryListArgs};
 use super::configuration;
 use super::exit::{Exit, Failure};
-use super::output::Output;
+use super::output::{Output, fitted};
 use super::state_folder::state_folder;
 
 /// Maximum length of a note in the table, in characters; `--json` has all of it.
@@ -124,7 +123,7 @@ fn print(found: &[Found], out: &Output) {
 
 fn one_line(words: &str) -> String {
     let words: Vec<&str> = words.split_whitespace().collect();
-    cut(words.join(" "), MAX_SHOWN)
+    fitted(words.join(" "), MAX_SHOWN)
 }
 
 fn failed(why: String) -> Failure {

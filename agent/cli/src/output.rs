@@ -252,6 +252,15 @@ const fn colour(step: ProgressStep) -> &'static str {
     }
 }
 
+/// Cuts a text to `max` characters on a terminal; without one nothing is cut.
+#[must_use]
+pub fn fitted(text: String, max: usize) -> String {
+    match Table::new().width() {
+        Some(_) => cut(text, max),
+        None => text,
+    }
+}
+
 /// Average columns that a cell needs; narrower cells break words.
 const MIN_CELL_WIDTH: usize = 12;
 

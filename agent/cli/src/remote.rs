@@ -6,7 +6,8 @@ use watchkeeper_contract::health::{Health, HealthState};
 use watchkeeper_contract::id::{DisplayName, PipelineId};
 use watchkeeper_contract::pipeline::PipelineStatus;
 use watchkeeper_contract::source::{
-    Blindness, DecoderChoice, Pace, RtspTransport, SourceSpec, SourceState, SourceStatus,
+    Blindness, DecoderChoice, Pace, RtspTransport, SourceCounters, SourceSpec, SourceState,
+    SourceStatus,
 };
 
 use super::agent_health::AgentHealth;
@@ -319,8 +320,8 @@ pub(super) fn source_table(sources: &[SourceStatus], out: &Output) {
             local_time(source.since.unix_ms),
             size,
             match source.spec.max_fps {
-                Some(max) => format!("{} (max {max})", format_fps(source.counters.fps)),
-                None => format_fps(source.counters.fps),
+                Some(max) => format!("{} (max {max})", format_fps(&source.counters)),
+                None => format_fps(&source.counters),
             },
             source.counters.frames.to_string(),
             source.counters.dropped.to_string(),
@@ -358,9 +359,13 @@ pub(super) fn source_table(sources: &[SourceStatus], out: &Output) {
     }
 }
 
-/// Formats a rate; the decaying meter of a stopped camera may be `-0`.
-fn format_fps(fps: f64) -> String {
-    format!("{:.1}", if fps > 0.0 { fps } else { 0.0 })
+/// Formats a rate; that of frames of less than a second is none yet.
+fn format_fps(counters: &SourceCounters) -> String {
+    match counters.frames == 0 || (counters.frames as f64) < counters.fps {
+        true => "–".to_owned(),
+        // The decaying meter of a stopped camera may be `-0`.
+        false => format!("{:.1}", counters.fps.max(0.0)),
+    }
 }
 
 fn source_state(state: &SourceState) -> String {

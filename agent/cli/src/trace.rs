@@ -5,11 +5,10 @@ use serde_json::Value;
 use super::args::{Global, TraceArgs};
 use super::configuration;
 use super::exit::{Exit, Failure};
-use super::output::Output;
+use super::output::{Output, fitted};
 use super::state_folder::state_folder;
 use watchkeeper_assistant::trace::TRACE_FOLDER;
 use watchkeeper_assistant::trace::{Trace, at};
-use watchkeeper_assistant::wording::cut;
 
 /// Maximum length of the text of a line, in characters; `--json` has all of it.
 const MAX_SHOWN: usize = 160;
@@ -73,7 +72,7 @@ pub(super) fn line(entry: &Value) -> String {
     if let Some(usd) = of.get("usd").and_then(Value::as_f64) {
         said = format!("{said} (${usd:.4})");
     }
-    let shown = cut(said, MAX_SHOWN).replace('\n', " ");
+    let shown = fitted(said, MAX_SHOWN).replace('\n', " ");
     format!(
         "{}  {:5} {:11} {shown}",
         text("at"),

@@ -14,6 +14,7 @@
 
 mod addresses;
 pub mod answer_cache;
+mod cameras;
 pub mod plan;
 pub mod planner;
 pub mod run;
@@ -34,6 +35,7 @@ pub fn counted<N: std::fmt::Display + PartialEq + From<u8>>(number: N, noun: &st
 }
 
 pub use addresses::{absent_folders, check_addresses};
+pub use cameras::{CameraNames, MAX_NAME_WORDS};
 pub use plan::{Fault, Plan, Step};
 pub use target::{Target, TargetError};
 pub use tool::{Tool, Toolbox};

@@ -12,6 +12,7 @@ mod refine;
 mod request;
 mod selection;
 mod template;
+mod times;
 mod words;
 
 use std::collections::BTreeMap;
@@ -28,18 +29,21 @@ use request::{Range, Request, Source};
 pub use selection::select_tools;
 pub use template::{NotReusable, PlanTemplate, template_name};
 
+use crate::cameras::CameraNames;
 use crate::plan::{Call, Plan, Retry, Step};
 
 /// Name of the tool that brings pictures of events.
 pub const EVENT_PICTURES: &str = "event_pictures";
+/// Name of the tool that looks for objects of a class.
+pub const FIND_OBJECTS: &str = "find_objects";
 
 /// Plans a request such as `organise last week's deliveries by bay and keep the three best of
-/// each`; `now` is the local time.
+/// each`; `now` is the local time, `cameras` what the request may name.
 ///
 /// # Errors
 /// If a word is not understood, or it is not said which pictures are meant.
-pub fn plan(text: &str, now: DateTime) -> Result<Plan, NotUnderstood> {
-    let request = Request::read(text, next_second(now))?;
+pub fn plan(text: &str, now: DateTime, cameras: &CameraNames) -> Result<Plan, NotUnderstood> {
+    let request = Request::read(text, next_second(now), cameras)?;
     Ok(build(text, &request))
 }
 
@@ -52,14 +56,6 @@ fn next_second(now: DateTime) -> DateTime {
     }
 }
 
-/// Plans the part of a request that is understood, if that says which pictures are meant and what
-/// is done with them. Returns the plan and the words that it leaves out.
-#[must_use]
-pub fn plan_in_part(text: &str, now: DateTime) -> Option<(Plan, Vec<String>)> {
-    let (request, left) = Request::read_in_part(text, next_second(now)).ok()?;
-    request.organises().then(|| (build(text, &request), left))
-}
-
 /// Plans a request of [`plan`] again with refinements, each with its own local time and applied to
 /// the earlier ones. `now` is the time of the request, `title` the title of the album.
 ///
@@ -70,18 +66,19 @@ pub fn plan_refined<'r>(
     refinements: impl IntoIterator<Item = (&'r str, DateTime)>,
     now: DateTime,
     title: &str,
+    cameras: &CameraNames,
 ) -> Result<Plan, NotUnderstood> {
-    let mut request = Request::read(text, next_second(now))?;
+    let mut request = Request::read(text, next_second(now), cameras)?;
     for (words, at) in refinements {
-        Refinement::read(words, next_second(at))?.apply(&mut request);
+        Refinement::read(words, next_second(at), cameras)?.apply(&mut request);
     }
     Ok(build(title, &request))
 }
 
 /// Returns whether a text is a request to organise pictures that [`plan`] understands.
 #[must_use]
-pub fn understands(text: &str, now: DateTime) -> bool {
-    Request::read(text, now).is_ok_and(|request| request.organises())
+pub fn understands(text: &str, now: DateTime, cameras: &CameraNames) -> bool {
+    Request::read(text, now, cameras).is_ok_and(|request| request.organises())
 }
 
 /// A chain of steps, each using the pictures or groups of an earlier one.
@@ -141,20 +138,7 @@ fn build(text: &str, request: &Request) -> Plan {
         chain.add("measure", "measure_quality", params, "scores to choose by");
         chain.pictures_of("measure");
     }
-    let mut conditions = Map::new();
-    if let Source::Folder(_) = request.source {
-        let Range { since, until } = request.range;
-        let times = [("since", since), ("until", until)];
-        let times = times
-            .iter()
-            .filter_map(|(name, at)| Some((*name, (*at)?.to_string())));
-        conditions.extend(times.map(|(name, at)| (name.to_owned(), Value::from(at))));
-        let camera = request.camera.as_deref().map(Value::from);
-        conditions.extend(camera.map(|camera| ("camera".to_owned(), camera)));
-    }
-    if let Some(sharpness) = request.min_sharpness {
-        conditions.insert("min_sharpness".to_owned(), json!(sharpness));
-    }
+    let mut conditions = conditions(request);
     if !conditions.is_empty() {
         conditions.insert("pictures".to_owned(), json!(chain.pictures));
         chain.add(
@@ -164,6 +148,11 @@ fn build(text: &str, request: &Request) -> Plan {
             "those that are meant",
         );
         chain.pictures_of("wanted");
+    }
+    if let Some(class) = &request.shows {
+        let params = json!({"pictures": chain.pictures, "class": class});
+        chain.add("objects", FIND_OBJECTS, params, "those that show it");
+        chain.pictures_of("objects");
     }
     if let Some(by) = request.by {
         let params = json!({"pictures": chain.pictures, "by": by});
@@ -184,6 +173,25 @@ fn build(text: &str, request: &Request) -> Plan {
         steps: chain.steps,
         rewards: None,
     }
+}
+
+/// The conditions of a request that the step `filter` checks.
+fn conditions(request: &Request) -> Map<String, Value> {
+    let mut conditions = Map::new();
+    if let Source::Folder(_) = request.source {
+        let Range { since, until } = request.range;
+        let times = [("since", since), ("until", until)];
+        let times = times
+            .iter()
+            .filter_map(|(name, at)| Some((*name, (*at)?.to_string())));
+        conditions.extend(times.map(|(name, at)| (name.to_owned(), Value::from(at))));
+        let camera = request.camera.as_deref().map(Value::from);
+        conditions.extend(camera.map(|camera| ("camera".to_owned(), camera)));
+    }
+    if let Some(sharpness) = request.min_sharpness {
+        conditions.insert("min_sharpness".to_owned(), json!(sharpness));
+    }
+    conditions
 }
 
 /// The step that brings the pictures.
@@ -268,9 +276,16 @@ mod tests {
         "2026-11-28T15:00:00".parse().unwrap()
     }
 
+    fn cameras() -> CameraNames {
+        let mut cameras = CameraNames::default();
+        cameras.add("gate", None);
+        cameras.add("dock-2", Some("Löading Dock"));
+        cameras
+    }
+
     /// The steps of a plan in one line.
     fn steps(text: &str) -> String {
-        let plan = plan(text, now()).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let plan = plan(text, now(), &cameras()).unwrap_or_else(|error| panic!("{text}: {error}"));
         let steps = plan.steps.iter().map(|step| {
             let params = step.call.params.iter().filter(|(name, value)| {
                 let is_reference = value.as_str().is_some_and(|text| text.starts_with("${"));
@@ -322,6 +337,35 @@ mod tests {
                 "event_pictures since=\"2026-11-25T15:00:00\" until=\"2026-11-28T15:00:00\" \
                  → measure_quality → group by=\"camera\" → select_best by=\"quality\" count=1 → album",
             ),
+            (
+                "photos of the Gate by month",
+                "event_pictures camera=\"gate\" since=\"1970-01-01T00:00:00\" → group by=\"month\" → album",
+            ),
+            (
+                "the 3 best photos at the löading dock camera before 2026-04",
+                "event_pictures camera=\"dock-2\" since=\"1970-01-01T00:00:00\" \
+                 until=\"2026-04-01T00:00:00\" → measure_quality → select_best by=\"quality\" count=3 → album",
+            ),
+            (
+                "yesterday's cars of the gate by hour",
+                "event_pictures camera=\"gate\" since=\"2026-11-27T00:00:00\" \
+                 until=\"2026-11-28T00:00:00\" what=\"car\" → group by=\"hour\" → album",
+            ),
+            (
+                "photos in ./a from 2023 with people, only sharp ones, by month",
+                "list_pictures folder=\"./a\" → measure_quality → filter min_sharpness=0.35 \
+                 since=\"2023-01-01T00:00:00\" until=\"2024-01-01T00:00:00\" \
+                 → find_objects class=\"person\" → group by=\"month\" → album",
+            ),
+            (
+                "yesterday's photos with a car by hour",
+                "event_pictures since=\"2026-11-27T00:00:00\" until=\"2026-11-28T00:00:00\" \
+                 what=\"car\" → group by=\"hour\" → album",
+            ),
+            (
+                "organise . by day",
+                "list_pictures folder=\".\" → group by=\"day\" → album",
+            ),
         ] {
             assert_eq!(steps(text), expected, "{text}");
         }
@@ -340,8 +384,13 @@ mod tests {
                 "\"cars\", \"trucks\"",
             ),
             ("", "which pictures"),
+            ("keep the 3 best of each in ./a", "\"each\""),
+            ("photos of me in ./a by day", "\"me\""),
+            ("photos of the shed by month", "\"shed\""),
+            ("photos of the gate and the löading dock by day", "\"gate\""),
+            ("photos in ./a with duplicates", "\"duplicates\""),
         ] {
-            let error = plan(text, now()).unwrap_err().to_string();
+            let error = plan(text, now(), &cameras()).unwrap_err().to_string();
             assert!(error.contains(named), "{text}: {error}");
         }
     }
@@ -352,15 +401,19 @@ mod tests {
             ("organise yesterday's cars by camera", true),
             ("the best 3 pictures of last week", true),
             ("show me yesterday's latest event", false),
+            ("photos of the gate by month", true),
+            ("show me the gate every hour", false),
+            ("show me the events of the gate by hour", false),
+            ("show me a picture of the gate", false),
             ("what happened yesterday", false),
         ] {
-            assert_eq!(understands(text, now()), expected, "{text}");
+            assert_eq!(understands(text, now(), &cameras()), expected, "{text}");
         }
     }
 
     #[test]
     fn plans_of_folders_are_valid() {
         let text = "the 3 best photos of each day in ./a, as an album and a contact sheet";
-        check(plan(text, now()).unwrap(), &picture_tools()).unwrap();
+        check(plan(text, now(), &cameras()).unwrap(), &picture_tools()).unwrap();
     }
 }

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::answer_cache::AnswerCache;
+use crate::cameras::CameraNames;
 use crate::target::{Target, TargetError};
 
 /// Least texts of a [`Kind::Texts`]: of one there is nothing to choose.
@@ -232,6 +233,11 @@ pub trait Tool: Send + Sync {
         None
     }
 
+    /// Returns the cameras whose pictures it brings, as far as they are known now.
+    fn cameras(&self) -> CameraNames {
+        CameraNames::default()
+    }
+
     /// Runs the tool with checked parameters whose references are resolved.
     ///
     /// Calls [`Context::check_continue`] at least once a second.
@@ -280,6 +286,16 @@ impl Toolbox {
 
     pub fn specs(&self) -> impl Iterator<Item = &'static ToolSpec> {
         self.0.iter().map(|tool| tool.spec())
+    }
+
+    /// Returns the cameras that requests may name.
+    #[must_use]
+    pub fn cameras(&self) -> CameraNames {
+        let mut cameras = CameraNames::default();
+        self.0
+            .iter()
+            .for_each(|tool| cameras.extend(tool.cameras()));
+        cameras
     }
 }
 

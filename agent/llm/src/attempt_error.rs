@@ -227,6 +227,8 @@ pub struct AttemptError {
     pub kind: AttemptErrorKind,
     /// Message of the server or the system; may be empty.
     pub message: String,
+    /// Whether the message is the body of a refusal, which only the log and the trace show.
+    pub is_body: bool,
     /// Shortest pause before the next request, as the server asks for it.
     pub retry_after: Option<Duration>,
     /// The server's own advice on sending the request again; overrides [`AttemptErrorKind`]'s.
@@ -241,9 +243,30 @@ impl AttemptError {
         Self {
             kind,
             message: shortened(message.into()),
+            is_body: false,
             retry_after: None,
             should_retry: None,
             request_id: None,
+        }
+    }
+
+    /// An error whose message is the body of a refusal.
+    #[must_use]
+    pub fn of_body(kind: AttemptErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            is_body: true,
+            ..Self::new(kind, message)
+        }
+    }
+
+    /// Returns the error with all that the server said, for the log and the trace.
+    #[must_use]
+    pub fn in_full(&self) -> String {
+        let id = self.request_id.as_ref();
+        let id = id.map_or_else(String::new, |id| format!(" [request {id}]"));
+        match self.is_body && !self.message.is_empty() {
+            true => format!("{self}: {}{id}", self.message),
+            false => format!("{self}{id}"),
         }
     }
 
@@ -260,11 +283,8 @@ impl AttemptError {
 impl fmt::Display for AttemptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind.what())?;
-        if !self.message.is_empty() {
+        if !self.message.is_empty() && !self.is_body {
             write!(f, " ({})", self.message)?;
-        }
-        if let Some(id) = &self.request_id {
-            write!(f, " [request {id}]")?;
         }
         write!(f, "; {}", self.kind.remedy())
     }
@@ -302,6 +322,17 @@ mod tests {
                 "{sentence}"
             );
         }
+    }
+
+    #[test]
+    fn body_of_a_refusal_is_shown_in_full_only() {
+        let error = AttemptError {
+            request_id: Some("r1".to_owned()),
+            ..AttemptError::of_body(AttemptErrorKind::Server, "<html>")
+        };
+        let said = error.to_string();
+        assert!(!said.contains("<html>") && !said.contains("r1"), "{said}");
+        assert_eq!(error.in_full(), format!("{said}: <html> [request r1]"));
     }
 
     #[test]

@@ -6,9 +6,9 @@ use std::io::Cursor;
 
 use exif::{Exif, In, Reader, Tag, Value};
 use image::metadata::Orientation;
-use jiff::Timestamp;
 use jiff::civil::DateTime;
-use jiff::tz::Offset;
+use jiff::tz::{Offset, TimeZone};
+use jiff::{SignedDuration, Timestamp};
 
 use crate::place::Place;
 
@@ -50,10 +50,16 @@ pub fn read(file: &[u8]) -> Metadata {
     };
     let timed = |(time_tag, offset_tag)| Some((time(&exif, time_tag)?, offset_tag));
     let timed = TIMES.into_iter().find_map(timed);
+    let at = match timed {
+        Some((taken, tag)) => offset(&exif, tag).and_then(|offset| offset.to_timestamp(taken).ok()),
+        None => gps_time(&exif),
+    };
+    // The time of GPS is in UTC.
+    let local = || Some(at?.to_zoned(TimeZone::system()).datetime());
     Metadata {
         orientation: orientation(&exif),
-        taken: timed.map(|(taken, _)| taken),
-        at: timed.and_then(|(taken, tag)| offset(&exif, tag)?.to_timestamp(taken).ok()),
+        taken: timed.map_or_else(local, |(taken, _)| Some(taken)),
+        at,
         place: place(&exif),
         camera: camera(&exif),
     }
@@ -80,7 +86,27 @@ fn text(exif: &Exif, tag: Tag) -> Option<String> {
 }
 
 fn time(exif: &Exif, tag: Tag) -> Option<DateTime> {
-    let time = exif::DateTime::from_ascii(text(exif, tag)?.as_bytes()).ok()?;
+    civil(&text(exif, tag)?)
+}
+
+/// The time of the satellites, which pictures without a time of the camera may have.
+fn gps_time(exif: &Exif) -> Option<Timestamp> {
+    let midnight = civil(&format!("{} 00:00:00", text(exif, Tag::GPSDateStamp)?))?;
+    let Value::Rational(parts) = value(exif, Tag::GPSTimeStamp)? else {
+        return None;
+    };
+    let parts = parts.iter().zip([3600.0, 60.0, 1.0]);
+    let seconds: f64 = parts.map(|(part, unit)| part.to_f64() * unit).sum();
+    let is_of_day = (0.0..86_400.0).contains(&seconds);
+    let after = is_of_day.then(|| SignedDuration::from_secs(seconds as i64))?;
+    Offset::UTC
+        .to_timestamp(midnight.checked_add(after).ok()?)
+        .ok()
+}
+
+/// Reads `YYYY:MM:DD HH:MM:SS`.
+fn civil(text: &str) -> Option<DateTime> {
+    let time = exif::DateTime::from_ascii(text.as_bytes()).ok()?;
     let small = |number: u8| i8::try_from(number).ok();
     DateTime::new(
         i16::try_from(time.year).ok()?,
@@ -138,10 +164,35 @@ fn camera(exif: &Exif) -> Option<String> {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
-    use exif::Field;
     use exif::experimental::Writer;
+    use exif::{Field, Rational};
 
     use super::*;
+
+    #[test]
+    fn time_of_gps_counts_where_the_camera_has_none() {
+        let field = |tag, value| Field {
+            tag,
+            ifd_num: In::PRIMARY,
+            value,
+        };
+        let whole = |num| Rational { num, denom: 1 };
+        let day = Value::Ascii(vec![b"2026:03:29".to_vec()]);
+        let hours = Value::Rational(vec![whole(10), whole(30), whole(5)]);
+        let fields = [
+            field(Tag::GPSDateStamp, day),
+            field(Tag::GPSTimeStamp, hours),
+        ];
+        let mut writer = Writer::new();
+        fields.iter().for_each(|field| writer.push_field(field));
+        let mut file = Cursor::new(Vec::new());
+        writer.write(&mut file, false).unwrap();
+        let found = read(file.get_ref());
+        let at: Timestamp = "2026-03-29T10:30:05Z".parse().unwrap();
+        assert_eq!(found.at, Some(at));
+        let local = at.to_zoned(TimeZone::system()).datetime();
+        assert_eq!(found.taken, Some(local));
+    }
 
     #[test]
     fn time_with_an_offset_has_an_instant_and_one_without_has_none() {

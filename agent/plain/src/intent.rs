@@ -9,7 +9,7 @@ use watchkeeper_contract::rule::{ClipSpec, CountBound, CrossDirection, Schedule,
 use crate::scene::Shape;
 
 /// Seconds of quiet after an event where a request says nothing about it.
-pub(crate) const DEFAULT_COOLDOWN_S: f64 = 60.0;
+const DEFAULT_COOLDOWN_S: f64 = 60.0;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Intent {

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -17,9 +17,11 @@ use watchkeeper_jobs::tool::{
     Context, Kind, Output, Param, Tool, ToolError, ToolOutput, ToolSpec, local_time, read,
 };
 use watchkeeper_jobs::tools::COUNT;
-use watchkeeper_jobs::{Target, counted};
+use watchkeeper_jobs::{CameraNames, Target, counted};
 use watchkeeper_pictures::Picture;
 use watchkeeper_pictures::album::file_name;
+
+use super::network_tools::RuntimeAccess;
 
 /// Most pictures that one step brings, if the plan has no limit.
 const MAX_PICTURES: usize = 10_000;
@@ -30,8 +32,8 @@ const UNTIL: &str = "until";
 const MAX_PAGES: usize = 100_000;
 
 #[derive(Debug)]
-pub struct EventPictures {
-    socket: PathBuf,
+pub(super) struct EventPictures {
+    runtime: Arc<RuntimeAccess>,
     pages: Mutex<Pages>,
 }
 
@@ -139,17 +141,19 @@ const SPEC: ToolSpec = ToolSpec {
 };
 
 impl EventPictures {
-    /// The tool that asks the runtime behind this socket.
-    #[must_use]
-    pub const fn new(socket: PathBuf) -> Self {
+    pub(super) const fn new(runtime: Arc<RuntimeAccess>) -> Self {
         let pages = Mutex::new(Pages(Vec::new()));
-        Self { socket, pages }
+        Self { runtime, pages }
     }
 }
 
 impl Tool for EventPictures {
     fn spec(&self) -> &'static ToolSpec {
         &SPEC
+    }
+
+    fn cameras(&self) -> CameraNames {
+        self.runtime.cameras().unwrap_or_default()
     }
 
     fn run(
@@ -165,7 +169,7 @@ impl Tool for EventPictures {
             .enable_all()
             .build();
         let runtime = runtime.map_err(|error| ToolError::Transient(error.to_string()))?;
-        let client = RuntimeClient::new(&self.socket).map_err(|error| unreached(&error))?;
+        let client = self.runtime.client().map_err(|error| unreached(&error))?;
         let download = filter.download(&client, &target, context, &self.pages);
         let download = runtime.block_on(download)?;
         let path = target.publish()?;

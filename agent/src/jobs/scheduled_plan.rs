@@ -15,14 +15,14 @@ use watchkeeper_jobs::{Toolbox, planner};
 use super::request::{JobServiceError, require_allowed};
 use super::trigger::TriggerEvent;
 
-/// Reads a file, or plans a request at the local time `now`.
+/// Reads a file, or plans a request at the local time `now`; it may name the cameras of `tools`.
 ///
 /// # Errors
 /// Sentences: all that is wrong with it.
-pub fn load(work: &ScheduledWork, now: DateTime) -> Result<Plan, Vec<String>> {
+pub fn load(work: &ScheduledWork, now: DateTime, tools: &Toolbox) -> Result<Plan, Vec<String>> {
     match work {
         ScheduledWork::Request(text) => {
-            planner::plan(text, now).map_err(|error| vec![error.to_string()])
+            planner::plan(text, now, &tools.cameras()).map_err(|error| vec![error.to_string()])
         }
         ScheduledWork::Plan(file) => {
             let text = read_file(file)
@@ -46,7 +46,7 @@ fn read_file(file: &Path) -> std::io::Result<String> {
 /// # Errors
 /// Sentences: all that is wrong with it and can't be repaired.
 pub fn check(schedule: &ScheduleConfig, tools: &Toolbox) -> Result<(), Vec<String>> {
-    let plan = load(&schedule.work, jiff::Zoned::now().datetime())?;
+    let plan = load(&schedule.work, jiff::Zoned::now().datetime(), tools)?;
     let repaired = repair(plan, tools);
     let repaired = repaired
         .map_err(|left| -> Vec<String> { left.faults.iter().map(ToString::to_string).collect() })?;

@@ -265,7 +265,7 @@ impl ScheduleClock {
             return Ok(job);
         }
         let local = due.to_zoned(self.zone.clone());
-        let plan = scheduled_plan::load(&schedule.work, local.datetime());
+        let plan = scheduled_plan::load(&schedule.work, local.datetime(), self.jobs.tools());
         let mut plan = plan.map_err(JobServiceError::Invalid)?;
         if let Some(event) = event {
             scheduled_plan::set_event(&mut plan, event);

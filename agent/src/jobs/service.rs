@@ -24,7 +24,7 @@ use watchkeeper_jobs::{Toolbox, check_addresses};
 
 use super::event_pictures::EventPictures;
 use super::job_trace;
-use super::network_tools::{self, ToolSetup};
+use super::network_tools::{self, RuntimeAccess, ToolSetup};
 use super::planning_model::PlanningModel;
 use super::pool::Pool;
 use super::request::{JobRequest, JobServiceError, require_allowed};
@@ -95,8 +95,9 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[must_use]
 pub fn toolbox(setup: &ToolSetup) -> Toolbox {
     let mut tools = picture_tools();
-    tools.add(Arc::new(EventPictures::new(setup.socket.clone())));
-    network_tools::add(&mut tools, setup);
+    let runtime = Arc::new(RuntimeAccess::new(setup.clone()));
+    tools.add(Arc::new(EventPictures::new(Arc::clone(&runtime))));
+    network_tools::add(&mut tools, runtime);
     tools
 }
 

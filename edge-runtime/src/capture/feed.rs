@@ -37,6 +37,8 @@ pub(super) enum Step {
     Nothing,
     End,
     Broken(FeedError),
+    /// One picture can't be read; the next step is another one.
+    LeftOut(FeedError),
     /// The hardware decoder failed; another decoder may succeed.
     DecoderFailed(FeedError),
 }

@@ -19,7 +19,7 @@ use watchkeeper_contract::privacy::PrivacyStatus;
 use watchkeeper_contract::source::{SourceCounters, SourceSpec, SourceState, SourceStatus};
 
 pub use self::shared::Deps;
-use self::shared::{Shared, StatusBoard};
+use self::shared::{LeftOut, Shared, StatusBoard};
 use self::worker::Worker;
 use super::mailbox::{FrameReceiver, Hub};
 use super::privacy;
@@ -57,6 +57,7 @@ impl Source {
                 size: None,
                 nominal_fps: None,
                 decoder: None,
+                left_out: LeftOut::default(),
                 counters: SourceCounters::default(),
                 meter: Meter::default(),
             }),
@@ -177,7 +178,7 @@ impl SourceHandle {
             since: board.since,
             size: board.size,
             nominal_fps: board.nominal_fps,
-            note: None,
+            note: board.left_out.sentence(),
             privacy: self.privacy.clone(),
             decoder: board.decoder.clone(),
             counters: SourceCounters {

@@ -1,7 +1,8 @@
 //! A picture, or a folder of pictures in the order of their names.
 //!
 //! - Pictures are read one at a time.
-//! - Files with another extension are skipped; one with a wrong extension breaks the feed.
+//! - Files with another extension are skipped. One of a folder that can't be read is left out and
+//!   reported; a single one, or a folder of nothing else, breaks the feed.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -27,6 +28,8 @@ pub(super) fn is_picture(path: &Path) -> bool {
 pub(super) struct Stills {
     files: std::vec::IntoIter<PathBuf>,
     shown: u32,
+    /// Why the last file that can't be read was left out, until a picture was shown.
+    left_out: Option<FeedError>,
 }
 
 impl Stills {
@@ -56,26 +59,36 @@ impl Stills {
         Ok(Self {
             files: files.into_iter(),
             shown: 0,
+            left_out: None,
         })
     }
 }
 
 impl Feed for Stills {
-    fn next(&mut self, _wait: Duration) -> Step {
+    fn next(&mut self, wait: Duration) -> Step {
         let Some(path) = self.files.next() else {
-            return Step::End;
+            return self.left_out.take().map_or(Step::End, Step::Broken);
         };
         match read(&path) {
             Ok(picture) => {
                 let pts = INTERVAL.saturating_mul(self.shown);
                 self.shown = self.shown.saturating_add(1);
+                self.left_out = None;
                 Step::Picture(Raw {
                     picture: picture.into(),
                     pts: Some(pts),
                     fps: Some(1.0 / INTERVAL.as_secs_f64()),
                 })
             }
-            Err(broken) => Step::Broken(broken),
+            Err(broken) => {
+                if self.shown == 0 {
+                    self.left_out = Some(broken.clone());
+                }
+                match self.left_out.is_some() && self.files.len() == 0 {
+                    true => self.next(wait),
+                    false => Step::LeftOut(broken),
+                }
+            }
         }
     }
 
@@ -138,6 +151,29 @@ mod tests {
         };
         assert_eq!(broken.cause, LossCause::Codec);
         assert!(broken.message.contains("a.png"), "{}", broken.message);
+    }
+
+    #[test]
+    fn unreadable_picture_of_a_folder_is_left_out_and_named() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("a.png"), "no picture").unwrap();
+        image::RgbImage::new(2, 4)
+            .save(folder.path().join("b.png"))
+            .unwrap();
+        std::fs::write(folder.path().join("c.png"), "no picture").unwrap();
+        let mut stills = Stills::open(folder.path()).unwrap();
+        for name in ["a.png", "", "c.png"] {
+            match stills.next(Duration::ZERO) {
+                Step::LeftOut(why) => assert!(!name.is_empty() && why.message.contains(name)),
+                Step::Picture(raw) => assert_eq!((name, raw.pts), ("", Some(Duration::ZERO))),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(matches!(stills.next(Duration::ZERO), Step::End));
+        std::fs::remove_file(folder.path().join("b.png")).unwrap();
+        let mut stills = Stills::open(folder.path()).unwrap();
+        assert!(matches!(stills.next(Duration::ZERO), Step::LeftOut(_)));
+        assert!(matches!(stills.next(Duration::ZERO), Step::Broken(_)));
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub enum ZooError {
     #[error("`motion` is built in: there is nothing to fetch")]
     BuiltIn,
     /// A known model whose file is not here.
-    #[error("model `{name}` is not installed; {remedy}")]
+    #[error("{}; {remedy}", not_installed(.name))]
     Absent {
         /// Name of the model.
         name: String,
@@ -144,6 +144,30 @@ pub enum ZooError {
     /// The models folder can't be written.
     #[error("can't write {path}: {source}")]
     Write { path: PathBuf, source: io::Error },
+}
+
+impl ZooError {
+    /// Returns what to do about it, where that is apart from [`Self::problem`].
+    #[must_use]
+    pub fn remedy(&self) -> Option<&str> {
+        match self {
+            Self::Absent { remedy, .. } => Some(remedy),
+            _ => None,
+        }
+    }
+
+    /// Returns what is wrong, without [`Self::remedy`].
+    #[must_use]
+    pub fn problem(&self) -> String {
+        match self {
+            Self::Absent { name, .. } => not_installed(name),
+            other => other.to_string(),
+        }
+    }
+}
+
+fn not_installed(name: &str) -> String {
+    format!("model `{name}` is not installed")
 }
 
 fn did_you_mean(names: &[String]) -> String {

@@ -12,12 +12,11 @@
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
-use watchkeeper_tests::broker::Mosquitto;
 use watchkeeper_tests::daemons::{Bench, wait_up_to};
 use watchkeeper_tests::person::{ask, ask_json, types};
 use watchkeeper_tests::scene::{LONG, doubtful};
 use watchkeeper_tests::scripted_model::{KEY, answers, calls, faulty, says};
-use watchkeeper_tests::site::{DEMO, Site, last, not_reworded};
+use watchkeeper_tests::site::{DEMO, PublishingAgent, Site, last, not_reworded};
 use watchkeeper_tests::wiretap::is_assessment;
 use watchkeeper_tests::{ledger, rows};
 
@@ -328,14 +327,11 @@ fn in_a_second_opinion(
         steps.push(refutes());
     }
     let site = Site::beside_with(provider, house, "", &steps)?;
-    let broker = Mosquitto::start(&site.bench.path("broker"))?;
-    let subscriber = broker.subscribe("#")?;
-    site.bench.configure(&format!(
-        "{}{SHORT_TIMEOUT}second_opinion = true\n[mqtt]\nhost = \"127.0.0.1\"\nport = {}\n",
-        site.model.section(),
-        broker.port
-    ))?;
-    let agent = site.bench.agent()?;
+    let PublishingAgent {
+        broker: _broker,
+        subscriber,
+        agent,
+    } = site.publishing_agent(SHORT_TIMEOUT)?;
     let word = wait_up_to(LONG, "the word on the event", || {
         subscriber.bodies("/opinion/").pop()
     });

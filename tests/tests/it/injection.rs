@@ -19,7 +19,7 @@ use watchkeeper_tests::hooks::Hooks;
 use watchkeeper_tests::person::{ask, ask_json, chat, types};
 use watchkeeper_tests::scene::{LONG, STREET, deploy_rules, doubtful};
 use watchkeeper_tests::scripted_model::{KEY, answers, calls, says};
-use watchkeeper_tests::site::{Site, last, not_reworded, validate};
+use watchkeeper_tests::site::{PublishingAgent, Site, last, not_reworded, validate};
 use watchkeeper_tests::wiretap::is_assessment;
 
 /// Injected order. Short enough for the name of a rule.
@@ -780,14 +780,11 @@ fn run_agent_with(runtime: &Bench, events: &[Value], answer: Answer) -> anyhow::
     let what = answer.what;
     let more = "second_opinion = true\n";
     let site = Site::beside(runtime, more, &[answer.step.clone(), answer.step])?;
-    let broker = Mosquitto::start(&site.bench.path("broker"))?;
-    let subscriber = broker.subscribe("#")?;
-    site.bench.configure(&format!(
-        "{}{more}[mqtt]\nhost = \"127.0.0.1\"\nport = {}\n",
-        site.model.section(),
-        broker.port
-    ))?;
-    let agent = site.bench.agent()?;
+    let PublishingAgent {
+        broker: _broker,
+        subscriber,
+        agent,
+    } = site.publishing_agent("")?;
     let words = wait_up_to(LONG, "a word about each", || {
         let words = subscriber.bodies("/opinion/");
         (words.len() == events.len()).then_some(words)

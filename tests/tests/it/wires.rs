@@ -7,13 +7,14 @@
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
-use watchkeeper_tests::broker::Mosquitto;
 use watchkeeper_tests::daemons::{Bench, wait_up_to};
 use watchkeeper_tests::ledger;
 use watchkeeper_tests::person::ask_json;
 use watchkeeper_tests::scene::{LONG, doubtful};
 use watchkeeper_tests::scripted_model::{answers, recorded_steps, says, thinks};
-use watchkeeper_tests::site::{DEMO, Site, last, middle, preview, propose, validate};
+use watchkeeper_tests::site::{
+    DEMO, PublishingAgent, Site, last, middle, preview, propose, validate,
+};
 
 /// The provider of the model file that needs no key.
 const LOCAL: &str = "local";
@@ -104,14 +105,11 @@ fn second_opinion_works_with_a_local_server() -> anyhow::Result<()> {
         "verdict": "refute", "confidence": 1.0, "seen": "a shadow", "text_seen": "", "injection_suspected": false,
     }));
     let site = Site::beside_with(LOCAL, &house, "", &[refutes])?;
-    let broker = Mosquitto::start(&site.bench.path("broker"))?;
-    let subscriber = broker.subscribe("#")?;
-    site.bench.configure(&format!(
-        "{}second_opinion = true\n[mqtt]\nhost = \"127.0.0.1\"\nport = {}\n",
-        site.model.section(),
-        broker.port
-    ))?;
-    let agent = site.bench.agent()?;
+    let PublishingAgent {
+        broker: _broker,
+        subscriber,
+        agent,
+    } = site.publishing_agent("")?;
     let word = wait_up_to(LONG, "the word on the event", || {
         subscriber.bodies("/opinion/").pop()
     });

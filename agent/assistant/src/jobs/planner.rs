@@ -172,7 +172,7 @@ impl ModelPlanner<'_> {
                 ("model", details)
             }
             Err(error) => {
-                let details = json!({"sentence": error.to_string(), "usd": cost});
+                let details = json!({"sentence": error.in_full(), "usd": cost});
                 ("model_away", details)
             }
         };

@@ -1,7 +1,7 @@
 //! Plans requests in words: by the rules, by kept templates, by the cache, by a language model.
 //!
 //! - The first that has a plan for the whole request serves it, and the report says which one.
-//! - If the language model fails, the rules plan what they understand, and name the other words.
+//! - If the language model fails too, the words that the rules do not understand are named.
 //! - A plan of a model is cached once its job is done. If its job fails, the model may revise it.
 //! - The request, the tools and the faults of a plan are all that a model reads of a new request:
 //!   no picture, no metadata of one and no name of a file.
@@ -16,7 +16,7 @@ use serde::Serialize;
 use watchkeeper_config::redact;
 use watchkeeper_jobs::plan::{CheckedPlan, Plan, anchor, difference, read, repair};
 use watchkeeper_jobs::planner::{
-    NotUnderstood, PlanTemplate, absolute_folders, is_job_request, plan, plan_in_part, understands,
+    NotUnderstood, PlanTemplate, absolute_folders, is_job_request, plan, understands,
 };
 use watchkeeper_jobs::run::{JobFolder, Jobs, LogRecord, Planned, PlannedBy};
 use watchkeeper_jobs::template_store::{FoundPlan, TemplateStore, TemplateStoreError};
@@ -164,7 +164,7 @@ impl RequestPlanner {
     /// or the cache, or by its form. Reads files and writes none.
     #[must_use]
     pub fn serves(&self, text: &str) -> bool {
-        let now = Zoned::now().datetime();
+        let (now, cameras) = (Zoned::now().datetime(), self.tools.cameras());
         let kept = || match self.templates.find_template(text) {
             Ok(found) => found.is_some(),
             Err(error) => matches!(error, TemplateStoreError::Values { .. }),
@@ -175,8 +175,8 @@ impl RequestPlanner {
         };
         // "get research/report" is a command of the archive and no folder.
         let is_operation = || grammar::parse(text).is_some();
-        let is_request = || is_job_request(text, now) || is_cached();
-        understands(text, now) || kept() || !is_operation() && is_request()
+        let is_request = || is_job_request(text, now, &cameras) || is_cached();
+        understands(text, now, &cameras) || kept() || !is_operation() && is_request()
     }
 
     /// Plans a request at the time `now`. `accepts` bounds the plans of a language model.
@@ -207,7 +207,8 @@ impl RequestPlanner {
             };
             PlannedRequest::new(plan, planned)
         };
-        let not_understood = match plan(text, now.datetime()) {
+        let cameras = self.tools.cameras();
+        let not_understood = match plan(text, now.datetime(), &cameras) {
             Ok(plan) => return Ok(planned(plan, PlannedBy::Rules)),
             Err(error) => error,
         };
@@ -224,30 +225,23 @@ impl RequestPlanner {
             return Err(unplanned(&not_understood, hint.to_owned()));
         }
         let asked = self.ask_model(text, now, &PlanTask::New, accepts, report);
-        let error = match asked.await {
+        match asked.await {
             Ok(made) => {
                 let by_model = Some(ModelShare::of(&made));
                 let planned = planned(made.plan.plan().clone(), PlannedBy::Model);
-                return Ok(PlannedRequest {
+                Ok(PlannedRequest {
                     by_model,
                     ..planned
-                });
+                })
             }
             Err(error @ PlanningError::Declined(_)) => {
-                return Err(unplanned(&not_understood, error.to_string()));
+                Err(unplanned(&not_understood, error.to_string()))
             }
-            Err(error) => error,
-        };
-        let Some((plan, left_out)) = plan_in_part(text, now.datetime()) else {
-            let hint = format!("the language model failed: {error}");
-            return Err(unplanned(&not_understood, hint));
-        };
-        report(PlanningEvent::Note(&format!(
-            "the language model failed: {error}. The rules plan a part of the request; they do not \
-             understand: {}",
-            left_out.join(", ")
-        )));
-        Ok(planned(plan, PlannedBy::RulesInPart))
+            Err(error) => {
+                let hint = format!("the language model failed: {error}");
+                Err(unplanned(&not_understood, hint))
+            }
+        }
     }
 
     /// The request as it is stored: with absolute folders.

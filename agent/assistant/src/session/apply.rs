@@ -8,7 +8,7 @@ use jiff::{Timestamp, Zoned};
 use serde_json::{Value, json};
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::PipelineSpec;
-use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
+use watchkeeper_memory::note::{Entry, Kind, Origin, Words};
 use watchkeeper_plain::Change;
 
 use super::progress::ProgressEvent;
@@ -190,9 +190,6 @@ impl Session {
         let Some(new) = new_pipeline(offer) else {
             return;
         };
-        // A name that is no tag makes a note that is never an example.
-        let tags = [kept_watch::TAG, new.id.as_str()];
-        let tags = tags.into_iter().flat_map(Tag::new).collect();
         let Ok(words) = Words::new(&format!(
             "Asked for and confirmed: {}",
             offer.full_request()
@@ -201,7 +198,7 @@ impl Session {
         };
         let entry = Entry {
             camera: Some(new.source.clone()),
-            tags,
+            tags: kept_watch::tags(new),
             ..Entry::new(Kind::Observation, Origin::Person, words)
         };
         if let Err(failure) = self.save_entry(entry) {

@@ -127,6 +127,9 @@ impl Session {
                 return Ok(RewordOutcome::Routed(route, None));
             }
             Err(why @ (RewordFailure::Model(_) | RewordFailure::Talk(_))) => {
+                if let RewordFailure::Model(error) = &why {
+                    self.trace_event("model_away", || json!({"sentence": error.in_full()}));
+                }
                 self.report_llm_failure(&why.to_string());
                 return Ok(RewordOutcome::Failed);
             }
@@ -200,7 +203,7 @@ impl Session {
     pub(super) fn report_llm_failure(&self, why: &str) {
         self.trace_event("no_help", || json!({"sentence": why}));
         self.report_note(&format!(
-            "The LLM failed, so only the built-in rules answer: {why}"
+            "The LLM failed, so only the built-in rules answer; cameras and watches go on: {why}"
         ));
     }
 

@@ -152,7 +152,7 @@ impl TurnDriver<'_> {
             Ok(reply) => self.record_reply(log, reply, cost, on_progress).await,
             Err(error) => {
                 let details = json!({
-                    "turn": log.turn.head().id, "sentence": error.to_string(),
+                    "turn": log.turn.head().id, "sentence": error.in_full(),
                     "usd": cost.dollars(),
                 });
                 self.note_spend("model_away", details).await;
@@ -202,7 +202,7 @@ impl TurnDriver<'_> {
                 if let Progress::Retry { error, .. } = progress
                     && let Ok(mut retries) = retries.lock()
                 {
-                    retries.push(error.to_string());
+                    retries.push(error.in_full());
                 }
             })
             .await;

@@ -1,7 +1,7 @@
 //! Watches that people confirmed and kept, as examples for similar requests.
 //!
-//! - Nothing is stored beside the note of the confirmation: what runs says whether a watch was
-//!   kept. Without its note (`watchkeeper memory forget`) a watch is no example.
+//! - The note of the confirmation has the pipeline and its definition as tags; what runs says
+//!   whether a watch was kept. Without its note (`watchkeeper memory forget`) it is no example.
 //! - Kept is a watch that runs as it was confirmed, for [`KEPT_FOR`] at least. It was not replaced,
 //!   paused or stopped, nor were its events rejected more often than approved.
 //! - At most [`MAX_EXAMPLES`]; without the camera's name, coordinates and drawing.
@@ -9,13 +9,16 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, PipelineStatus};
+use watchkeeper_jobs::{CameraNames, MAX_NAME_WORDS};
 use watchkeeper_memory::note::{Kind, Note, Tag};
 use watchkeeper_memory::{Found, Query};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::tool_context::ToolContext;
 use crate::lesson::{RELATED, similarity};
 use crate::proposal::price::is_drawing;
 use crate::proposal::snapshot::SystemSnapshot;
+use crate::redact;
 
 /// How long a watch runs unchanged before it is an example.
 pub(super) const KEPT_FOR: SignedDuration = SignedDuration::from_hours(72);
@@ -23,10 +26,25 @@ pub(super) const KEPT_FOR: SignedDuration = SignedDuration::from_hours(72);
 const MAX_EXAMPLES: usize = 2;
 /// Longest time between the note of a watch and its first frame; a later start is a replacement.
 const START_TIMEOUT: SignedDuration = SignedDuration::from_hours(1);
-/// Tag of the note of a confirmed watch; the other one is the name of its pipeline.
-pub(crate) const TAG: &str = "watch";
+/// Tag of the note of a confirmed watch.
+const TAG: &str = "watch";
 /// What an example has in place of the camera's name.
 const CAMERA: &str = "CAMERA";
+
+/// The tags of the note of a confirmed watch: [`TAG`], its pipeline and a hash of its definition. A
+/// name that is no tag makes a note that is never an example.
+pub(crate) fn tags(spec: &PipelineSpec) -> Vec<Tag> {
+    let mut definition = redact::spec(spec);
+    if let Some(members) = definition.as_object_mut() {
+        members.remove("paused");
+    }
+    let definition = format!(
+        "definition-{:016x}",
+        xxh3_64(definition.to_string().as_bytes())
+    );
+    let tags = [TAG, spec.id.as_str(), &definition];
+    tags.into_iter().flat_map(Tag::new).collect()
+}
 
 /// The kept watches whose request resembles `request`, the best first.
 pub(super) async fn similar(
@@ -53,7 +71,11 @@ pub(super) async fn similar(
         let of_rules = rules.flat_map(|rule| &rule.answers);
         let (approved, rejected): (Vec<_>, Vec<_>) = of_rules.partition(|answer| answer.is_true);
         if answers.is_ok() && rejected.len() <= approved.len() && examples.len() < MAX_EXAMPLES {
-            examples.push(example(note, &status.spec));
+            examples.push(example(
+                note,
+                &status.spec,
+                &camera_names(&status.spec, here),
+            ));
         }
     }
     examples
@@ -68,9 +90,11 @@ fn kept<'a>(
     let now = here.now.timestamp();
     let of_note = |found: &'a Found| {
         let note = &found.note;
-        let is_its = |id: &str| note.tags.iter().any(|tag| tag.as_str() == id);
-        let mut all = here.pipelines.iter();
-        let status = all.find(|status| is_its(status.spec.id.as_str()))?;
+        let is_its = |status: &&PipelineStatus| {
+            let tags = tags(&status.spec);
+            tags.len() == 3 && tags.iter().all(|tag| note.tags.contains(tag))
+        };
+        let status = here.pipelines.iter().find(is_its)?;
         let is_similar = similarity(request, note.words.as_str()) >= RELATED;
         (is_similar && was_kept(note.at?, status, now)).then_some((note, status))
     };
@@ -89,22 +113,48 @@ fn was_kept(confirmed: Timestamp, status: &PipelineStatus, now: Timestamp) -> bo
         && now.duration_since(confirmed) >= KEPT_FOR
 }
 
+/// The names of the camera of a watch.
+fn camera_names(spec: &PipelineSpec, here: &SystemSnapshot) -> CameraNames {
+    let mut names = CameraNames::default();
+    names.add(spec.source.as_str(), None);
+    for source in here
+        .sources
+        .iter()
+        .filter(|source| source.spec.id == spec.source)
+    {
+        let name = source.spec.name.as_ref().map(|name| name.as_str());
+        names.add(spec.source.as_str(), name);
+    }
+    names
+}
+
+/// Puts [`CAMERA`] in the place of the names of a camera.
+fn without_names(text: &str, names: &CameraNames) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let mut shown = Vec::new();
+    let mut rest = words.as_slice();
+    while let Some((first, after)) = rest.split_first() {
+        let is_name = |length: &usize| {
+            let words = rest.get(..*length);
+            words.is_some_and(|words| names.id(&words.join(" ")).is_some())
+        };
+        let length = (1..=MAX_NAME_WORDS).rev().find(is_name);
+        shown.push(length.map_or(*first, |_| CAMERA));
+        rest = length
+            .and_then(|length| rest.get(length..))
+            .unwrap_or(after);
+    }
+    shown.join(" ")
+}
+
 /// The request and the definition of a watch, for any camera.
-fn example(note: &Note, spec: &PipelineSpec) -> Value {
-    let is_camera = |word: &str| {
-        let word = word.trim_matches(|c: char| !c.is_alphanumeric());
-        word.eq_ignore_ascii_case(spec.source.as_str())
-    };
-    let words = note.words.as_str().split_whitespace();
-    let words: Vec<&str> = words
-        .map(|word| if is_camera(word) { CAMERA } else { word })
-        .collect();
+fn example(note: &Note, spec: &PipelineSpec, names: &CameraNames) -> Value {
     let steps = spec.workflow["steps"].as_array().into_iter().flatten();
     let steps = steps.filter(|step| !is_drawing(step)).map(without_places);
     let rules = serde_json::to_value(&spec.rules).unwrap_or_default();
     let rules = rules.as_array().into_iter().flatten().map(without_places);
     json!({
-        "request": words.join(" "), "steps": steps.collect::<Value>(),
+        "request": without_names(note.words.as_str(), names), "steps": steps.collect::<Value>(),
         "rules": rules.collect::<Value>(),
     })
 }
@@ -167,6 +217,44 @@ mod tests {
     }
 
     #[test]
+    fn watch_that_was_replaced_within_its_first_hour_is_not_kept() {
+        let (mut here, at) = confirmed(73);
+        let note = |spec: &PipelineSpec| Note {
+            at: Some(at),
+            camera: None,
+            tags: tags(spec),
+            origin: watchkeeper_memory::note::Origin::Person,
+            words: watchkeeper_memory::note::Words::new("count people at the door").unwrap(),
+        };
+        let found = |spec: &PipelineSpec| Found {
+            file: "notes.md".into(),
+            line: 1,
+            kind: Kind::Observation,
+            score: 1.0,
+            trusted: true,
+            note: note(spec),
+        };
+        let kept_of =
+            |here: &SystemSnapshot| kept(&[found(&spec())], "count people at the door", here).len();
+        assert_eq!(kept_of(&here), 1);
+        here.pipelines[0].spec.workflow = json!({"steps": []});
+        assert_eq!(kept_of(&here), 0);
+    }
+
+    #[test]
+    fn names_of_the_camera_are_hidden_in_any_case() {
+        let mut names = CameraNames::default();
+        names.add("gate-2", Some("Hintere Tür"));
+        for (text, expected) in [
+            ("people at GATE 2, please", "people at CAMERA please"),
+            ("the hintere TÜR's people", "the CAMERA people"),
+            ("gate 22", "gate 22"),
+        ] {
+            assert_eq!(without_names(text, &names), expected, "{text}");
+        }
+    }
+
+    #[test]
     fn example_has_no_camera_no_coordinates_and_no_drawing() {
         let words = "Asked for and confirmed: count people at the door on camera gate.";
         let note = Note {
@@ -176,7 +264,7 @@ mod tests {
             origin: watchkeeper_memory::note::Origin::Person,
             words: watchkeeper_memory::note::Words::new(words).unwrap(),
         };
-        let shown = example(&note, &spec());
+        let shown = example(&note, &spec(), &camera_names(&spec(), &situation()));
         assert_eq!(
             shown["request"],
             "Asked for and confirmed: count people at the door on camera CAMERA"

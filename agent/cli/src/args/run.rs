@@ -12,6 +12,9 @@ use crate::run::shape::{InterestRegion, NamedLine, NamedZone};
 #[derive(Debug, Clone, Args)]
 pub struct RunArgs {
     /// Video file, folder of images, rtsp://…, http://…, /dev/videoN, csi://N or demo:
+    ///
+    /// An image of a folder that can't be read is left out and named; the exit code stays 0. If
+    /// none can be read, and for a file that can't be, it is 2.
     pub source: String,
     /// Workflow to run, in Roboflow's JSON.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["watch", "line", "zone", "tiles", "region"])]

@@ -5,13 +5,12 @@ use jiff::tz::TimeZone;
 use serde_json::{Map, Value, json};
 use watchkeeper_agent::jobs::JobStatus;
 use watchkeeper_assistant::jobs::PlannedRequest;
-use watchkeeper_assistant::wording::cut;
 use watchkeeper_jobs::plan::{CheckedPlan, Plan};
 use watchkeeper_jobs::run::{Ended, JobFolder, Jobs, LogLine, LogRecord, Planned, PlannedBy};
 use watchkeeper_jobs::{Toolbox, counted};
 
 use super::super::exit::{Exit, Failure};
-use super::super::output::Output;
+use super::super::output::{Output, fitted};
 
 /// Longest origin in the table of jobs, in characters.
 const MAX_ORIGIN: usize = 60;
@@ -90,7 +89,7 @@ pub(super) fn table(jobs: &[JobStatus], out: &Output) {
             zoned_time(job.created_ms),
             job.state.clone(),
             format!("{}/{}", job.done, job.steps),
-            cut(origin, MAX_ORIGIN),
+            fitted(origin, MAX_ORIGIN),
         ]
     });
     out.table(&["job", "created", "state", "steps", "from"], rows);
@@ -179,7 +178,6 @@ fn planned_by(planned: &Planned) -> String {
         PlannedBy::Cache => "by a language model, for an earlier request",
         PlannedBy::Model => "by a language model",
         PlannedBy::Edited => "by rules that changed values",
-        PlannedBy::RulesInPart => "by rules, in part",
     };
     let revised = match planned.revisions {
         0 => String::new(),

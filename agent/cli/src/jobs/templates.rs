@@ -1,7 +1,6 @@
 //! `watchkeeper job keep` and `job templates`: plans for later requests.
 
 use serde_json::json;
-use watchkeeper_assistant::wording::cut;
 use watchkeeper_jobs::plan::read;
 use watchkeeper_jobs::planner::{PlanTemplate, template_name};
 use watchkeeper_jobs::run::JobState;
@@ -9,7 +8,7 @@ use watchkeeper_jobs::template_store::TemplateStoreError;
 
 use super::super::args::TemplateAction;
 use super::super::exit::Failure;
-use super::super::output::Output;
+use super::super::output::{Output, fitted};
 use super::commands::{JobCommands, invalid};
 use super::show;
 
@@ -62,7 +61,7 @@ impl JobCommands {
                 }
                 let rows = all.into_iter().map(|kept| {
                     let request = kept.template.request().to_owned();
-                    vec![kept.name, cut(request, MAX_REQUEST)]
+                    vec![kept.name, fitted(request, MAX_REQUEST)]
                 });
                 out.table(&["template", "made of"], rows);
             }

@@ -56,7 +56,8 @@ fn describe(command: &mut clap::Command, path: &str, doc: &mut String) {
 const EXITS: [(Option<Exit>, &str); 6] = [
     (
         None,
-        "Success. For `run`: the source ended, `--for` passed, the window was closed, or Ctrl-C.",
+        "Success. For `run`: the source ended, `--for` passed, the window was closed, or Ctrl-C; \
+         images of a folder that can't be read are named and left out.",
     ),
     (
         Some(Exit::Failed),

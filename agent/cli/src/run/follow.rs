@@ -88,8 +88,12 @@ pub(super) async fn follow(
     drop(feed);
     printer.is_over = true;
     let status = finish(run, &target.pipeline, &mut printer, &bar).await?;
+    let source = run.client.source(&target.source).await;
     printer.flush();
     out.end_live_line();
+    if let Some(note) = source.ok().and_then(|source| source.note) {
+        out.note(note);
+    }
     let failure = failure
         .or_else(|| outside_picture(&status))
         .or_else(|| no_frame(&status.results, &notices));

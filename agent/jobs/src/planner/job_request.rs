@@ -6,7 +6,8 @@
 use jiff::civil::DateTime;
 
 use super::request::Request;
-use super::words::{ORDERS, PICTURE_WORDS, number, tokens};
+use super::words::{ORDERS, is_path, is_picture_word, number, tokens};
+use crate::cameras::CameraNames;
 
 /// Words before the first one that counts.
 const OPENINGS: [&str; 22] = [
@@ -36,7 +37,7 @@ const QUESTIONS: [&str; 15] = [
 ///
 /// It says which pictures, and what to do with them or in which folder they are.
 #[must_use]
-pub fn is_job_request(text: &str, now: DateTime) -> bool {
+pub fn is_job_request(text: &str, now: DateTime, cameras: &CameraNames) -> bool {
     let words: Vec<String> = tokens(text)
         .iter()
         .map(|word| word.to_lowercase())
@@ -52,7 +53,7 @@ pub fn is_job_request(text: &str, now: DateTime) -> bool {
     }
     let names_folder = || words.iter().any(|word| is_folder(word));
     let read = || {
-        Request::read_in_part(text, now)
+        Request::read_in_part(text, now, cameras)
             .ok()
             .map(|(request, _)| request)
     };
@@ -64,7 +65,7 @@ pub fn is_job_request(text: &str, now: DateTime) -> bool {
     }
     let is_order = ORDERS.iter().any(|(order, _)| order == first);
     let is_unclear = has(&UNCLEAR_BEGINNINGS, first)
-        || has(&PICTURE_WORDS, first)
+        || is_picture_word(first)
         || number(first).is_some()
         || is_order;
     is_unclear && read().is_some_and(|request| request.keeps() || names_folder())
@@ -74,7 +75,7 @@ pub fn is_job_request(text: &str, now: DateTime) -> bool {
 fn is_folder(word: &str) -> bool {
     let path = word.trim_matches('"').trim_end_matches('/');
     let name = path.rsplit('/').next().unwrap_or_default();
-    word.contains('/') && !name.trim_start_matches('.').contains('.')
+    is_path(word.trim_matches('"')) && !name.trim_start_matches('.').contains('.')
 }
 
 #[cfg(test)]
@@ -117,7 +118,11 @@ mod tests {
             ("please", false),
             ("", false),
         ] {
-            assert_eq!(is_job_request(text, now), expected, "{text}");
+            assert_eq!(
+                is_job_request(text, now, &CameraNames::default()),
+                expected,
+                "{text}"
+            );
         }
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use jiff::civil::Date;
 
-use super::words::{number, tokens};
+use super::words::{is_path, number, tokens};
 
 /// Words that change nothing. Prepositions and verbs are none: "from" and "to" a date differ.
 const FUNCTION_WORDS: [&str; 17] = [
@@ -37,7 +37,7 @@ impl SlotValue {
     fn read(word: &str) -> Option<Self> {
         if let Some(text) = quoted(word) {
             Some(Self::Text(text.to_owned()))
-        } else if word.contains('/') {
+        } else if is_path(word) {
             Some(Self::Text(word.to_owned()))
         } else if word.parse::<Date>().is_ok() {
             Some(Self::Date(word.to_owned()))
@@ -96,12 +96,17 @@ pub fn absolute_folders(text: &str) -> io::Result<String> {
     let mut rest = text;
     for word in tokens(text) {
         let name = quoted(&word).unwrap_or(&word);
-        let is_folder = name.contains('/') || quoted(&word).is_some_and(|n| Path::new(n).is_dir());
-        let Some((before, after)) = rest.split_once(&word).filter(|_| is_folder) else {
+        let is_folder = is_path(name) || quoted(&word).is_some_and(|n| Path::new(n).is_dir());
+        let Some((before, after)) = rest.split_once(&word) else {
             continue;
         };
-        let path = std::path::absolute(name)?;
         result.push_str(before);
+        rest = after;
+        if !is_folder {
+            result.push_str(&word);
+            continue;
+        }
+        let path = std::path::absolute(name)?;
         match path.to_str() {
             // A path with a quotation mark can't be quoted.
             Some(path) if !path.contains('"') => {
@@ -111,7 +116,6 @@ pub fn absolute_folders(text: &str) -> io::Result<String> {
             }
             _ => result.push_str(&word),
         }
-        rest = after;
     }
     result.push_str(rest);
     Ok(result)
@@ -152,6 +156,8 @@ mod tests {
         let here = here.display();
         let text = absolute_folders("tidy ./photos and \"no folder\" by day").expect("read");
         assert_eq!(text, format!("tidy {here}/photos and \"no folder\" by day"));
+        let text = absolute_folders("sort . by day.").expect("read");
+        assert_eq!(text, format!("sort {here} by day."));
         let text = absolute_folders("tidy \"./My Holiday\"").expect("read");
         assert_eq!(text, format!("tidy \"{here}/My Holiday\""));
     }

@@ -6,8 +6,11 @@
 use jiff::civil::DateTime;
 use serde_json::{Value, json};
 
-use super::request::{FEW, NotUnderstood, Range, Request, SHARP, Source, Words};
+use super::request::{
+    BLURRED, DUPLICATES, FEW, NotUnderstood, Range, Request, SHARP, Source, Words,
+};
 use super::words::{is_single, number};
+use crate::cameras::CameraNames;
 use crate::plan::Plan;
 use crate::plan::reference::{INPUTS, Text, parse};
 
@@ -41,14 +44,13 @@ impl Refinement {
     ///
     /// # Errors
     /// If a word is not understood, or nothing is to be changed.
-    pub fn read(text: &str, now: DateTime) -> Result<Self, NotUnderstood> {
+    pub fn read(text: &str, now: DateTime, cameras: &CameraNames) -> Result<Self, NotUnderstood> {
         let mut words = Words::new(text);
         let mut refinement = Self {
             name: name(&mut words),
             min_sharpness: sharpness(&mut words),
             without_duplicates: duplicates(&mut words),
             range: words.range(now),
-            camera: words.camera(),
             sheet: words.take(&["contact", "sheet"]),
             album: words.take(&["album"]),
             shown: words.shown_order(),
@@ -68,6 +70,7 @@ impl Refinement {
             true => Some(None),
             false => words.grouping().map(Some),
         };
+        refinement.camera = words.camera(cameras);
         let mut left = words.left();
         left.retain(|word| !FILLERS.contains(&word.to_lowercase().as_str()));
         match left.is_empty() {
@@ -200,21 +203,19 @@ fn sharpness(words: &mut Words) -> Option<Option<f64>> {
         words.use_up(place, phrase.len() + 1);
         return Some(Some(bound));
     }
-    let nouns = ["blurred", "blurry", "unsharp"];
-    if words.without(&nouns) {
+    if words.without(&BLURRED) || words.take(&["sharp"]) {
         return Some(Some(SHARP));
     }
-    let keeps = |words: &mut Words| nouns.iter().any(|noun| words.take(&["with", noun]));
+    let keeps = |words: &mut Words| BLURRED.iter().any(|noun| words.take(&["with", noun]));
     keeps(words).then_some(None)
 }
 
 /// `without duplicates` or `with duplicates`.
 fn duplicates(words: &mut Words) -> Option<bool> {
-    let nouns = ["duplicates", "copies", "bursts"];
-    if words.without(&nouns) {
+    if words.without(&DUPLICATES) {
         return Some(true);
     }
-    let keeps = |words: &mut Words| nouns.iter().any(|noun| words.take(&["with", noun]));
+    let keeps = |words: &mut Words| DUPLICATES.iter().any(|noun| words.take(&["with", noun]));
     keeps(words).then_some(false)
 }
 
@@ -241,6 +242,10 @@ mod tests {
     use crate::plan::{check, difference};
     use crate::tools::picture_tools;
 
+    fn none() -> CameraNames {
+        CameraNames::default()
+    }
+
     fn now() -> DateTime {
         "2026-11-28T15:00:00".parse().unwrap()
     }
@@ -249,9 +254,9 @@ mod tests {
     fn refined(request: &str, words: &[&str]) -> Vec<String> {
         let words = words.iter().map(|words| (*words, now()));
         let refined =
-            plan_refined(request, words, now(), request).unwrap_or_else(|e| panic!("{e}"));
+            plan_refined(request, words, now(), request, &none()).unwrap_or_else(|e| panic!("{e}"));
         check(refined.clone(), &picture_tools()).unwrap();
-        difference(&plan(request, now()).unwrap(), &refined)
+        difference(&plan(request, now(), &none()).unwrap(), &refined)
     }
 
     const REQUEST: &str = "organise ./a by day and keep the 3 best of each";
@@ -288,6 +293,8 @@ mod tests {
                 &["step album: name: \"album\" → \"best of spring\""],
             ),
             ("without blurred ones", &["+ step wanted: filter"]),
+            ("only sharp ones", &["+ step wanted: filter"]),
+            ("from 2026", &["+ step wanted: filter"]),
             ("sharpness at least 0.5", &["+ step wanted: filter"]),
             ("without groups", &["- step group"]),
             ("since 2026-03-01", &["+ step wanted: filter"]),
@@ -330,8 +337,8 @@ mod tests {
             ("only 5", at("2026-12-06T09:00:00")),
         ];
         let request = "the 3 best pictures of yesterday by camera";
-        let refined = plan_refined(request, refinements, now(), request).unwrap();
-        let found = difference(&plan(request, now()).unwrap(), &refined);
+        let refined = plan_refined(request, refinements, now(), request, &none()).unwrap();
+        let found = difference(&plan(request, now(), &none()).unwrap(), &refined);
         let expected = [
             "step events: since: \"2026-11-27T00:00:00\" → \"2026-12-05T00:00:00\"",
             "step events: until: \"2026-11-28T00:00:00\" → \"2026-12-05T09:00:00\"",
@@ -353,17 +360,19 @@ mod tests {
             ("only", "\"only\""),
             ("sharpness at least 7", "\"sharpness\""),
         ] {
-            let error = Refinement::read(words, now()).unwrap_err().to_string();
+            let error = Refinement::read(words, now(), &none())
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(named), "{words}: {error}");
         }
     }
 
     #[test]
     fn plan_of_another_author_is_changed_where_one_step_is_meant() {
-        let mut own = plan(REQUEST, now()).unwrap();
+        let mut own = plan(REQUEST, now(), &none()).unwrap();
         own.inputs.insert("count".to_owned(), json!(3));
         own.steps[3].call.params["count"] = json!("${inputs.count}");
-        let edit = |words: &str| Refinement::read(words, now()).unwrap().edit(&own);
+        let edit = |words: &str| Refinement::read(words, now(), &none()).unwrap().edit(&own);
         let edited = edit("only the two newest, by month").unwrap();
         let expected = [
             "input count: 3 → 2",

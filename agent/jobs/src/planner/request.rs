@@ -5,13 +5,13 @@
 
 use std::fmt;
 
-use jiff::civil::{Date, DateTime, Time};
-use jiff::tz::TimeZone;
-use jiff::{SignedDuration, ToSpan as _};
+use jiff::civil::{DateTime, datetime};
 
 use super::words::{
-    FILLERS, GROUPINGS, ORDERS, PICTURE_WORDS, is_plural, is_single, number, singular, tokens,
+    GROUPINGS, ORDERS, is_filler, is_path, is_picture_noun, is_plural, is_single, number, singular,
+    tokens,
 };
+use crate::cameras::{CameraNames, MAX_NAME_WORDS};
 
 /// Pictures that "the best" means where no number is given.
 pub(super) const FEW: u64 = 10;
@@ -19,6 +19,13 @@ pub(super) const FEW: u64 = 10;
 /// Least sharpness of a picture that is not blurred. In the test data the sharp ones of a scene
 /// have at least 0.56, the blurred ones at most 0.19.
 pub(super) const SHARP: f64 = 0.35;
+
+/// Words for pictures of a burst, and for blurred ones.
+pub(super) const DUPLICATES: [&str; 3] = ["duplicates", "copies", "bursts"];
+pub(super) const BLURRED: [&str; 3] = ["blurred", "blurry", "unsharp"];
+
+/// Before every event: a camera alone means all that its events have kept.
+const BEGINNING: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
 
 /// Why a request has no plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +41,9 @@ impl fmt::Display for NotUnderstood {
                 let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
                 write!(f, "not understood: {}", words.join(", "))?;
             }
-            Self::WhichPictures => f.write_str("say which pictures: a folder, or a time")?,
+            Self::WhichPictures => {
+                f.write_str("say which pictures: a folder, a time, or a camera")?
+            }
         }
         f.write_str(
             "; for example: organise ./photos by day and keep the 3 best of each, \
@@ -72,6 +81,8 @@ pub(super) struct Request {
     pub(super) source: Source,
     pub(super) range: Range,
     pub(super) camera: Option<String>,
+    /// Class of an object that each picture shows, to be looked for.
+    pub(super) shows: Option<String>,
     pub(super) by: Option<&'static str>,
     /// Pictures to keep, of each group where there are groups, and by what order.
     pub(super) best: Option<(u64, &'static str)>,
@@ -87,8 +98,12 @@ pub(super) struct Request {
 }
 
 impl Request {
-    pub(super) fn read(text: &str, now: DateTime) -> Result<Self, NotUnderstood> {
-        match Self::read_in_part(text, now) {
+    pub(super) fn read(
+        text: &str,
+        now: DateTime,
+        cameras: &CameraNames,
+    ) -> Result<Self, NotUnderstood> {
+        match Self::read_in_part(text, now, cameras) {
             Ok((request, left)) if left.is_empty() => Ok(request),
             Ok((_, left)) => Err(NotUnderstood::Words(left)),
             Err(error) => Err(error),
@@ -99,26 +114,35 @@ impl Request {
     pub(super) fn read_in_part(
         text: &str,
         now: DateTime,
+        cameras: &CameraNames,
     ) -> Result<(Self, Vec<String>), NotUnderstood> {
         let mut words = Words::new(text);
+        let names_pictures = words.0.iter().flatten().any(|word| is_picture_noun(word));
         let folder = words.folder();
-        let camera = words.camera();
         let range = words.range(now);
-        let without_duplicates = words.without(&["duplicates", "copies", "bursts"]);
-        let without_blurred = words.without(&["blurred", "blurry", "unsharp"]);
+        let without_duplicates = words.without(&DUPLICATES);
+        let are_sharp = words.without(&BLURRED) || words.take(&["sharp"]);
         let sheet = words.take(&["contact", "sheet"]);
         let album = words.take(&["album"]);
         let order = words.shown_order();
         let best = words.best();
         let by = words.grouping();
-        let mut left = words.left();
-        let source = match (folder, range.since) {
+        let camera = words.camera(cameras);
+        let mut shows = words.shown_object();
+        // "The best of each" means nothing where there are no groups.
+        let each = words.find(&["each"]).filter(|_| by.is_none());
+        let mut left: Vec<String> = each.map(|_| "each".to_owned()).into_iter().collect();
+        left.extend(words.left());
+        let is_bounded = names_pictures && (camera.is_some() || range.until.is_some());
+        let since = range.since.or(is_bounded.then_some(BEGINNING));
+        let source = match (folder, since) {
             (Some(folder), _) => Source::Folder(folder),
             (None, Some(since)) => {
                 let mut plurals =
                     (0..left.len()).filter(|n| left.get(*n).is_some_and(|word| is_plural(word)));
                 let what = match (plurals.next(), plurals.next()) {
                     (Some(one), None) => Some(singular(&left.remove(one))),
+                    (None, _) => shows.take(),
                     _ => None,
                 };
                 Source::Events { what, since }
@@ -130,11 +154,12 @@ impl Request {
             source,
             range,
             camera,
+            shows,
             by,
             best,
             order,
             without_duplicates,
-            min_sharpness: without_blurred.then_some(SHARP),
+            min_sharpness: are_sharp.then_some(SHARP),
             name: None,
             sheet,
             album,
@@ -165,12 +190,16 @@ impl Words {
         Self(tokens(text).into_iter().map(Some).collect())
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     pub(super) fn get(&self, place: usize) -> Option<&str> {
         self.0.get(place)?.as_deref()
     }
 
     /// Returns whether `phrase` stands at `place`, in any case of letters.
-    fn stands(&self, place: usize, phrase: &[&str]) -> bool {
+    pub(super) fn stands(&self, place: usize, phrase: &[&str]) -> bool {
         let mut pairs = phrase.iter().enumerate();
         pairs.all(|(n, word)| {
             self.get(place + n)
@@ -197,25 +226,26 @@ impl Words {
         place.is_some()
     }
 
-    /// A word that is quoted or has a slash.
+    /// A word that is quoted or a path.
     fn folder(&mut self) -> Option<String> {
-        let is_path = |word: &Option<String>| {
+        let is_folder = |word: &Option<String>| {
             word.as_deref()
-                .is_some_and(|word| word.starts_with('"') || word.contains('/'))
+                .is_some_and(|word| word.starts_with('"') || is_path(word))
         };
-        let path = self.0.iter_mut().find(|word| is_path(word))?.take()?;
+        let path = self.0.iter_mut().find(|word| is_folder(word))?.take()?;
         Some(path.trim_matches('"').to_owned())
     }
 
-    /// `of camera gate`: a name that is no other word of the language.
-    pub(super) fn camera(&mut self) -> Option<String> {
-        for place in 0..self.0.len() {
-            let before = ["of", "from", "by"]
-                .iter()
-                .any(|word| self.stands(place, &[word, "camera"]));
-            let name = self.get(place + 2).map(str::to_owned);
-            if let Some(name) = name.filter(|name| before && !FILLERS.contains(&name.as_str()))
-                && !self.stands(place, &["by"])
+    /// `of the gate`, a camera that is known, or `of camera gate`.
+    pub(super) fn camera(&mut self, cameras: &CameraNames) -> Option<String> {
+        if let Some(known) = self.known_camera(cameras) {
+            return Some(known);
+        }
+        for place in 0..self.len() {
+            let is_after = |word: &&str| self.stands(place, &[word, "camera"]);
+            let name = self.get(place + 2).filter(|name| !is_filler(name));
+            if let Some(name) = name.map(str::to_owned)
+                && ["of", "from"].iter().any(is_after)
             {
                 self.use_up(place, 3);
                 return Some(name);
@@ -224,99 +254,54 @@ impl Words {
         None
     }
 
-    pub(super) fn range(&mut self, now: DateTime) -> Range {
-        self.named_range(now)
-            .or_else(|| self.last_units(now))
-            .unwrap_or_else(|| self.dates())
-    }
-
-    fn named_range(&mut self, now: DateTime) -> Option<Range> {
-        let today = now.date().to_datetime(Time::midnight());
-        let back = |days: i64| today.checked_sub(days.days()).unwrap_or(today);
-        let month = now.date().first_of_month().to_datetime(Time::midnight());
-        let before = month.checked_sub(1.month()).unwrap_or(month);
-        let monday = i64::from(now.weekday().to_monday_zero_offset());
-        let hours = SignedDuration::from_hours;
-        let evening = back(1).saturating_add(hours(18));
-        let ranges: [(&[&str], DateTime, DateTime); 7] = [
-            (&["today"], today, now),
-            (&["yesterday"], back(1), today),
-            (&["this", "week"], back(monday), now),
-            (&["last", "week"], back(monday + 7), back(monday)),
-            (&["this", "month"], month, now),
-            (&["last", "month"], before, month),
-            (
-                &["last", "night"],
-                evening,
-                today.saturating_add(hours(8)).min(now),
-            ),
-        ];
-        let found = ranges.into_iter().find(|(phrase, ..)| self.take(phrase));
-        found.map(|(_, since, until)| Range {
-            since: Some(since),
-            until: Some(until),
-        })
-    }
-
-    /// `last 3 days` or `last hour`.
-    fn last_units(&mut self, now: DateTime) -> Option<Range> {
-        let units = [("hour", 1), ("day", 24), ("week", 168)];
-        for place in 0..self.0.len() {
-            let written = self.get(place + 1).and_then(number);
-            let amount = written.or(Some(1));
-            let used = 2 + usize::from(written.is_some());
-            let unit = self.get(place + used - 1).map(singular);
-            let unit = units
-                .iter()
-                .find(|(name, _)| unit.as_deref() == Some(*name));
-            if let (true, Some(amount), Some((name, hours))) =
-                (self.stands(place, &["last"]), amount, unit)
-            {
-                self.use_up(place, used);
-                let hours = i64::try_from(amount).unwrap_or(1).saturating_mul(*hours);
-                let since = match *name == "hour" {
-                    true => hours_before(now, hours, TimeZone::system()),
-                    false => now.checked_sub(SignedDuration::from_hours(hours)).ok(),
+    /// The longest name of a known camera, perhaps beside the word `camera`.
+    fn known_camera(&mut self, cameras: &CameraNames) -> Option<String> {
+        for length in (1..=MAX_NAME_WORDS).rev() {
+            for place in 0..self.len() {
+                let words: Option<Vec<&str>> =
+                    (place..place + length).map(|n| self.get(n)).collect();
+                let Some(words) = words.filter(|words| !words.iter().all(|word| is_filler(word)))
+                else {
+                    continue;
                 };
-                return Some(Range {
-                    since: Some(since.unwrap_or(now)),
-                    until: Some(now),
-                });
+                let Some(id) = cameras.id(&words.join(" ")).map(str::to_owned) else {
+                    continue;
+                };
+                let before = place.saturating_sub(1);
+                for beside in [before, place + length] {
+                    if self.stands(beside, &["camera"]) {
+                        self.use_up(beside, 1);
+                    }
+                }
+                self.use_up(place, length);
+                return Some(id);
             }
         }
         None
     }
 
-    /// `since 2026-03-01`, `before 2026-04-01` or `on 2026-03-01`.
-    fn dates(&mut self) -> Range {
-        let mut range = Range::default();
-        for place in 0..self.0.len() {
-            let date = self
-                .get(place + 1)
-                .and_then(|word| word.parse::<Date>().ok());
-            let Some(date) = date else { continue };
-            let begin = date.to_datetime(Time::midnight());
-            let end = date
-                .tomorrow()
-                .unwrap_or(date)
-                .to_datetime(Time::midnight());
-            let stands = |words: &[&str]| words.iter().any(|word| self.stands(place, &[word]));
-            if stands(&["since", "from"]) {
-                range.since = Some(begin);
-            } else if stands(&["before"]) {
-                range.until = Some(begin);
-            } else if stands(&["until", "to"]) {
-                range.until = Some(end);
-            } else if stands(&["on", "of"]) {
-                (range.since, range.until) = (Some(begin), Some(end));
-            } else if stands(&["after"]) {
-                range.since = Some(end);
-            } else {
-                continue;
+    /// `with people` or `with a car`.
+    fn shown_object(&mut self) -> Option<String> {
+        for place in 0..self.len() {
+            let has_article = self.stands(place + 1, &["a"]) || self.stands(place + 1, &["an"]);
+            let length = 2 + usize::from(has_article);
+            let noun = self.get(place + length - 1).map(str::to_owned);
+            let is_object = |noun: &String| {
+                let lower = noun.to_lowercase();
+                let is_known = DUPLICATES
+                    .iter()
+                    .chain(&BLURRED)
+                    .any(|word| **word == lower);
+                !is_known && !is_filler(noun) && (has_article || is_plural(noun))
+            };
+            if let Some(noun) = noun.filter(is_object)
+                && self.stands(place, &["with"])
+            {
+                self.use_up(place, length);
+                return Some(singular(&noun));
             }
-            self.use_up(place, 2);
         }
-        range
+        None
     }
 
     pub(super) fn without(&mut self, nouns: &[&str]) -> bool {
@@ -416,41 +401,13 @@ impl Words {
         None
     }
 
-    /// Words that nothing has used.
+    /// Words that nothing has used, without those that mean nothing: "me" does in "of me".
     pub(super) fn left(self) -> Vec<String> {
-        let words = self.0.into_iter().flatten();
-        let meant = words.filter(|word| {
-            let word = word.to_lowercase();
-            !FILLERS.contains(&word.as_str()) && !PICTURE_WORDS.contains(&word.as_str())
-        });
-        meant.collect()
-    }
-}
-
-/// Returns the local time when `hours` before `now` began; the clock may have been changed since.
-/// Of a time that the clock repeats the first pass counts, so that nothing is left out.
-fn hours_before(now: DateTime, hours: i64, zone: TimeZone) -> Option<DateTime> {
-    let now = now.to_zoned(zone).ok()?;
-    let began = now.checked_sub(SignedDuration::from_hours(hours)).ok()?;
-    Some(began.datetime())
-}
-
-#[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hours_count_over_a_change_of_the_clock() {
-        for (now, expected) in [
-            // The clock has left out the hour from 2 to 3, and repeated it.
-            ("2026-03-29T04:00:00", "2026-03-29T00:00:00"),
-            ("2026-10-25T04:00:00", "2026-10-25T02:00:00"),
-            ("2026-06-01T04:00:00", "2026-06-01T01:00:00"),
-        ] {
-            let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
-            let found = hours_before(now.parse().unwrap(), 3, zone);
-            assert_eq!(found, Some(expected.parse().unwrap()), "{now}");
-        }
+        let is_of = |at: usize| self.stands(at, &["of"]) || self.stands(at, &["with"]);
+        let narrows = |at: usize| at > 0 && self.stands(at, &["me"]) && is_of(at - 1);
+        let words = self.0.iter().enumerate();
+        let words = words.filter_map(|(at, word)| Some((at, word.as_ref()?)));
+        let meant = words.filter(|(at, word)| narrows(*at) || !is_filler(word));
+        meant.map(|(_, word)| word.clone()).collect()
     }
 }

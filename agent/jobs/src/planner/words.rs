@@ -1,18 +1,19 @@
 //! The words that the planner knows.
 
 /// Words without a meaning of their own here.
-pub(super) const FILLERS: [&str; 38] = [
+const FILLERS: [&str; 38] = [
     "a", "all", "are", "give", "an", "and", "as", "at", "choose", "each", "find", "for", "from",
     "get", "group", "i", "in", "into", "keep", "make", "me", "my", "of", "only", "organise",
     "organize", "pick", "please", "select", "show", "sort", "the", "them", "then", "to", "want",
     "with", "arrange",
 ];
 
-/// Words for what every request is about.
-pub(super) const PICTURE_WORDS: [&str; 12] = [
-    "picture", "pictures", "photo", "photos", "image", "images", "event", "events", "ones", "shot",
-    "shots", "folder",
+/// Words for what every request is about: first [`PICTURE_NOUNS`] that mean pictures only.
+const PICTURE_WORDS: [&str; 12] = [
+    "picture", "pictures", "photo", "photos", "image", "images", "shot", "shots", "event",
+    "events", "ones", "folder",
 ];
+const PICTURE_NOUNS: usize = 8;
 
 /// Words after "by" or "each", and the tool's own word.
 pub(super) const GROUPINGS: [(&str, &str); 18] = [
@@ -86,7 +87,7 @@ pub(super) fn tokens(text: &str) -> Vec<String> {
                 let end = rest.find(|c: char| c.is_whitespace() || c == ',');
                 let (word, after) = rest.split_at(end.unwrap_or(rest.len()));
                 let word = word.trim_end_matches(['!', '?', ';', ':']);
-                let word = match word.contains('/') {
+                let word = match is_path(word) {
                     true => word,
                     false => word.trim_end_matches('.'),
                 };
@@ -103,6 +104,28 @@ pub(super) fn tokens(text: &str) -> Vec<String> {
         rest = after.trim_start_matches(|c: char| c.is_whitespace() || c == ',');
     }
     words
+}
+
+/// Returns whether a word that is not quoted is a path.
+pub(super) fn is_path(word: &str) -> bool {
+    word.contains('/') || [".", ".."].contains(&word)
+}
+
+/// Returns whether a word means nothing by itself here.
+pub(super) fn is_filler(word: &str) -> bool {
+    let word = word.to_lowercase();
+    FILLERS.contains(&word.as_str()) || is_picture_word(&word)
+}
+
+/// Returns whether a lower-case word stands for what every request is about.
+pub(super) fn is_picture_word(word: &str) -> bool {
+    PICTURE_WORDS.contains(&word)
+}
+
+/// Returns whether a word means pictures only.
+pub(super) fn is_picture_noun(word: &str) -> bool {
+    let mut nouns = PICTURE_WORDS.iter().take(PICTURE_NOUNS);
+    nouns.any(|noun| word.eq_ignore_ascii_case(noun))
 }
 
 /// Returns whether a word is the plural of a class or rule, or the class of the motion detector:

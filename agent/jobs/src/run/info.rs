@@ -96,6 +96,4 @@ pub enum PlannedBy {
     Model,
     /// The rules changed values in the plan of an earlier job.
     Edited,
-    /// The rules, which left out words that no language model could be asked about.
-    RulesInPart,
 }

@@ -68,6 +68,22 @@ pub enum LlmError {
     Encode(#[from] EncodeError),
 }
 
+impl LlmError {
+    /// Returns the error with all that the server said, for the log and the trace.
+    #[must_use]
+    pub fn in_full(&self) -> String {
+        match self {
+            Self::Failed { error, attempts } => {
+                format!("{}{}", error.in_full(), attempts_clause(*attempts))
+            }
+            Self::Deadline {
+                last: Some(error), ..
+            } => format!("{self}; {}", error.in_full()),
+            other => other.to_string(),
+        }
+    }
+}
+
 impl From<LedgerError> for LlmError {
     fn from(error: LedgerError) -> Self {
         match error {

@@ -233,7 +233,7 @@ impl Job {
         let clock = &self.shared.clock;
         let next = retry.record_failure(clock.now(), error, clock.random());
         let attempts = retry.failed();
-        tracing::warn!(job = %self.spec.name, model = %self.model.id, attempt = attempts, %error, ?next, "call to the model failed");
+        tracing::warn!(job = %self.spec.name, model = %self.model.id, attempt = attempts, error = error.in_full(), ?next, "call to the model failed");
         let failed = || LlmError::Failed {
             error: error.clone(),
             attempts,

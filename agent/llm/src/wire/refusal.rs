@@ -26,7 +26,7 @@ pub(super) fn read<E: ProviderError>(by_status: AttemptErrorKind, body: &[u8]) -
             request_id,
             ..error.to_attempt_error(by_status)
         },
-        Err(_) => AttemptError::new(by_status, beginning(body)),
+        Err(_) => AttemptError::of_body(by_status, beginning(body)),
     }
 }
 

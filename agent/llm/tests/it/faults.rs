@@ -327,8 +327,9 @@ async fn refusals_of_a_proxy_are_classified_by_status() {
         };
         let bench = Bench::new([Step::from(fault)]).await;
         let result = ask(&mut bench.job(Tier::Medium), &setup_talk(), &SETUP).await;
-        let said = result.as_ref().expect_err("refused").to_string();
-        assert!(said.contains("<h1>No</h1>"), "{said}");
+        let error = result.as_ref().expect_err("refused");
+        assert!(error.in_full().contains("<h1>No</h1>"), "{error:?}");
+        assert!(!error.to_string().contains("<h1>"), "{error}");
         assert_eq!(failed(result), (kind, 1), "{status}");
         bench.check();
     }

@@ -57,7 +57,7 @@ async fn key_is_in_no_log_error_or_debug_when_the_server_repeats_it() {
     )
     .await;
     let error = result.expect_err("refused");
-    assert!(error.to_string().contains("no: ***"), "{error}");
+    assert!(error.in_full().contains("no: ***"), "{error:?}");
     let sent = bench.server.requests();
     assert_eq!(sent[0].header("x-api-key"), Some(KEY));
     let logged = log.0.lock().unwrap_or_else(PoisonError::into_inner).clone();

@@ -12,11 +12,15 @@ use super::sentence::sentence;
 use crate::answer::{Change, Missing};
 use crate::intent::{NamedPlace, WatchFor, What};
 use crate::need::Need;
-use crate::request::slug;
+use crate::request::{seconds, slug};
 use crate::scene::{Scene, Shape};
 
 /// Returns a change for each watch, and the sentences about them.
-pub(super) fn deploy(watches: &[WatchFor], scene: &Scene) -> Result<(Vec<Change>, String), Need> {
+pub(super) fn deploy(
+    watches: &[WatchFor],
+    scene: &Scene,
+    assumed: &mut Vec<String>,
+) -> Result<(Vec<Change>, String), Need> {
     let ids = scene.pipelines.iter().map(|p| p.spec.id.to_string());
     let mut taken: Vec<String> = ids.collect();
     let (mut changes, mut texts) = (Vec::new(), Vec::new());
@@ -32,6 +36,12 @@ pub(super) fn deploy(watches: &[WatchFor], scene: &Scene) -> Result<(Vec<Change>
         let id = PipelineId::new(name)
             .map_err(|e| Need::meaning(format!("{e}. Say it with another name.")))?;
         changes.push(Change::Deploy(Box::new(spec(watch, id, scene)?)));
+        if watch.cooldown_s.is_none() && watch.quiet_s() > 0.0 {
+            assumed.push(format!(
+                "How often was not said: after an event it is quiet for {}. Say \"every one\" to hear of each.",
+                seconds(watch.quiet_s())
+            ));
+        }
         texts.push(sentence(watch));
     }
     Ok((changes, texts.join(" ")))
@@ -48,16 +58,24 @@ fn pipeline_name(watch: &WatchFor) -> String {
         Some(What::Count(..)) => "number",
     };
     let camera: String = watch.camera.as_str().chars().take(16).collect();
-    let objects: String = slug(&watch.objects.said).chars().take(12).collect();
-    let name = format!(
-        "{camera}-{}-{what}",
-        if objects.is_empty() {
-            "all"
-        } else {
-            objects.trim_end_matches('-')
-        }
-    );
-    name.chars().take(36).collect()
+    let objects = whole_words(&slug(&watch.objects.said), 12);
+    let objects = if objects.is_empty() { "all" } else { &objects };
+    format!("{camera}-{objects}-{what}")
+        .chars()
+        .take(36)
+        .collect()
+}
+
+/// The first words of a slug, in at most `max` letters: "person" of "person-or-bicycle".
+fn whole_words(slug: &str, max: usize) -> String {
+    if slug.len() <= max {
+        return slug.trim_end_matches('-').to_owned();
+    }
+    let cut: String = slug.chars().take(max + 1).collect();
+    let words = cut.rsplit_once('-').map(|(words, _)| words);
+    let words = words.or(cut.get(..max)).unwrap_or_default();
+    let words = words.trim_end_matches("-or").trim_end_matches("-and");
+    words.trim_end_matches('-').to_owned()
 }
 
 fn spec(watch: &WatchFor, id: PipelineId, scene: &Scene) -> Result<PipelineSpec, Need> {

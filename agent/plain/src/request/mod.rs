@@ -77,7 +77,6 @@ pub(crate) fn watch(r: &mut Reader<'_>, before: Option<&SourceId>) -> Result<Vec
     facts.refuse_way_without_line()?;
     let is_line = facts.is_line();
     let place = facts.place.take().map(|said| named_place(said, is_line));
-    let cooldown_s = purpose.cooldown(!conditions.is_empty(), &mut r.notes);
     let watch = |camera: &SourceId| {
         let (mut place, mut conditions) = (place.clone(), conditions.clone());
         lie_on(
@@ -96,7 +95,7 @@ pub(crate) fn watch(r: &mut Reader<'_>, before: Option<&SourceId>) -> Result<Vec
             counts: purpose.counted,
             confidence: ground.confidence,
             schedules: ground.schedules.clone(),
-            cooldown_s,
+            cooldown_s: purpose.cooldown_s,
             severity: purpose.severity,
             notify: purpose.notify.clone(),
             clip: purpose.wished.clip,

@@ -5,12 +5,11 @@ use watchkeeper_contract::id::ChannelId;
 use watchkeeper_contract::rule::Severity;
 
 use super::acts::Acts;
-use super::amounts::{cooldown, seconds};
+use super::amounts::cooldown;
 use super::channels::channels;
 use super::wishes::{Wishes, wishes};
-use crate::intent::DEFAULT_COOLDOWN_S;
 use crate::names;
-use crate::need::{Need, Notes};
+use crate::need::Need;
 use crate::reader::{Reader, Slot, one_of};
 
 /// The purpose of a request.
@@ -18,7 +17,7 @@ pub(super) struct Purpose {
     pub(super) severity: Severity,
     pub(super) wished: Wishes,
     pub(super) notify: Vec<ChannelId>,
-    cooldown_s: Option<f64>,
+    pub(super) cooldown_s: Option<f64>,
     /// Whether a verb of watching stands in it, or nothing says that it only counts.
     pub(super) told: bool,
     pub(super) counted: bool,
@@ -82,17 +81,6 @@ impl Purpose {
             // Those who come in and those who go out are counted where they do.
             (acts.crosses, acts.both_ways) = (true, true);
         }
-    }
-
-    /// Seconds of quiet after an event, where they were said; the default is noted.
-    pub(super) fn cooldown(&self, tells: bool, notes: &mut Notes) -> Option<f64> {
-        if self.cooldown_s.is_none() && tells {
-            notes.assumed.push(format!(
-                "How often was not said: after an event it is quiet for {}. Say \"every one\" to hear of each.",
-                seconds(DEFAULT_COOLDOWN_S)
-            ));
-        }
-        self.cooldown_s
     }
 }
 

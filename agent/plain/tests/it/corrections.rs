@@ -281,3 +281,13 @@ fn a_cool_down_that_was_said_is_corrected_whatever_its_length() {
         assert_eq!(after.when, before.when, "{often}");
     }
 }
+
+#[test]
+fn default_cool_down_is_noted_only_while_it_stands() {
+    let is_noted = |corrections: &[&str]| {
+        let assumed = proposed(WAITS, corrections).assumed;
+        assumed.iter().any(|note| note.starts_with("How often"))
+    };
+    assert!(is_noted(&[]) && is_noted(&["make it 30 seconds"]));
+    assert!(!is_noted(&["no cool-down"]) && !is_noted(&["at most once an hour"]));
+}

@@ -205,11 +205,7 @@ fn two_named_cameras_are_an_answer_to_which() {
     ] {
         let changes = proposal_in(text, &scene).changes;
         let on: Vec<&str> = changes.iter().map(|c| c.pipeline().as_str()).collect();
-        assert_eq!(
-            on,
-            ["gate-person-or-ca-appears", "dock-person-or-ca-appears"],
-            "{text}"
-        );
+        assert_eq!(on, ["gate-person-appears", "dock-person-appears"], "{text}");
     }
     let part = proposal_in("pause the gate watch and the hall watch", &{
         let mut scene = scene.clone();

@@ -30,7 +30,7 @@ pub(super) struct AcceptedJob {
     pub(super) job: String,
     /// What was changed in the plan so that it is valid.
     pub(super) repairs: Vec<String>,
-    /// Who planned the request: `rules`, `cache`, `model` or `rules_in_part`.
+    /// Who planned the request: `rules`, `cache` or `model`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub(super) by: Option<PlannedBy>,

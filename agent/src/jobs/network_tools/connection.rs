@@ -10,9 +10,10 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 use watchkeeper_archive::ContentHash;
-use watchkeeper_client::{Deadlines, RuntimeClient};
+use watchkeeper_client::{ClientError, Deadlines, RuntimeClient};
 use watchkeeper_config::{AUTO_EMBEDDING, JobToolsConfig};
 use watchkeeper_contract::model::ModelInfo;
+use watchkeeper_jobs::CameraNames;
 use watchkeeper_jobs::answer_cache::AnswerCache;
 use watchkeeper_jobs::tool::{Context, ToolError};
 use watchkeeper_pictures::Picture;
@@ -21,10 +22,10 @@ use crate::embedding::{Embedder, EmbeddingError, EmbeddingModel};
 
 /// The context is asked this often whether the tool must end.
 const CHECK: Duration = Duration::from_millis(250);
-/// How long the list of models is used for checks of plans.
-const KEEP_MODELS: Duration = Duration::from_secs(5);
-/// Longest wait of a program for the list of models in a check of a plan.
-const MODELS_DEADLINE: Duration = Duration::from_secs(3);
+/// How long a list of the runtime is used for plans.
+const KEEP_LIST: Duration = Duration::from_secs(5);
+/// Longest wait of a program for a list while it plans.
+const LIST_DEADLINE: Duration = Duration::from_secs(3);
 /// The same within an event loop, where others wait too.
 const SHORT_DEADLINE: Duration = Duration::from_millis(250);
 /// Unreadable pictures that a summary names.
@@ -38,22 +39,33 @@ pub struct ToolSetup {
     pub config: JobToolsConfig,
 }
 
-/// The models as they were listed last, for checks of plans.
-#[derive(Debug, Default)]
-struct Listed {
+/// What the runtime listed last, for plans.
+#[derive(Debug)]
+struct Listed<T> {
     /// Absent where the runtime was unreachable.
-    models: Option<Vec<ModelInfo>>,
-    /// When `models` came.
+    found: Option<T>,
+    /// When `found` came.
     at: Option<Instant>,
-    /// Whether a thread asks for them; there is at most one.
+    /// Whether a thread asks for it; there is at most one.
     is_asked: bool,
+}
+
+impl<T> Default for Listed<T> {
+    fn default() -> Self {
+        Self {
+            found: None,
+            at: None,
+            is_asked: false,
+        }
+    }
 }
 
 /// The runtime as the tools use it.
 #[derive(Debug)]
-pub(super) struct RuntimeAccess {
+pub(crate) struct RuntimeAccess {
     setup: ToolSetup,
-    listed: Arc<Mutex<Listed>>,
+    models: Arc<Mutex<Listed<Vec<ModelInfo>>>>,
+    cameras: Arc<Mutex<Listed<CameraNames>>>,
 }
 
 /// A picture with its embedding, of length 1.
@@ -70,9 +82,16 @@ pub(super) struct StepConnection<'c> {
 }
 
 impl RuntimeAccess {
-    pub(super) fn new(setup: ToolSetup) -> Self {
-        let listed = Arc::default();
-        Self { setup, listed }
+    pub(crate) fn new(setup: ToolSetup) -> Self {
+        Self {
+            setup,
+            models: Arc::default(),
+            cameras: Arc::default(),
+        }
+    }
+
+    pub(crate) fn client(&self) -> Result<RuntimeClient, ClientError> {
+        RuntimeClient::new(&self.setup.socket)
     }
 
     pub(super) fn allows_faces(&self) -> bool {
@@ -89,36 +108,63 @@ impl RuntimeAccess {
         Embedder::new(client.clone(), self.setup.config.embedding.clone())
     }
 
-    /// The runtime's models, for the check of a plan; `None` while it is unreachable. Within an
-    /// event loop a slow runtime delays it by [`SHORT_DEADLINE`] once, and the list may be older.
+    /// The runtime's models, for the check of a plan.
     pub(super) fn models(&self) -> Option<Vec<ModelInfo>> {
-        let is_new = |listed: &Listed| listed.at.is_some_and(|at| at.elapsed() < KEEP_MODELS);
-        let mut listed = lock(&self.listed);
-        if is_new(&listed) || listed.is_asked {
-            return listed.models.clone();
+        self.list(&self.models, async |client| client.models().await.ok())
+    }
+
+    /// The runtime's cameras, for requests that name them.
+    pub(crate) fn cameras(&self) -> Option<CameraNames> {
+        self.list(&self.cameras, async |client| {
+            let mut cameras = CameraNames::default();
+            for source in client.sources().await.ok()? {
+                let name = source.spec.name.as_ref().map(|name| name.as_str());
+                cameras.add(source.spec.id.as_str(), name);
+            }
+            Some(cameras)
+        })
+    }
+
+    /// What the runtime lists; `None` while it is unreachable. Within an event loop a slow runtime
+    /// delays it by [`SHORT_DEADLINE`] once, and the list may be older.
+    fn list<T: Clone + Send + 'static>(
+        &self,
+        kept: &Arc<Mutex<Listed<T>>>,
+        ask: impl AsyncFnOnce(RuntimeClient) -> Option<T> + Send + 'static,
+    ) -> Option<T> {
+        let mut listed = lock(kept);
+        let is_new = listed.at.is_some_and(|at| at.elapsed() < KEEP_LIST);
+        if is_new || listed.is_asked {
+            return listed.found.clone();
         }
         listed.is_asked = true;
         drop(listed);
         let is_in_event_loop = tokio::runtime::Handle::try_current().is_ok();
         let (done, is_done) = mpsc::sync_channel(1);
-        let (socket, listed) = (self.setup.socket.clone(), Arc::clone(&self.listed));
+        let (socket, listed) = (self.setup.socket.clone(), Arc::clone(kept));
         std::thread::spawn(move || {
-            let models = list_models(socket);
-            let at = Some(Instant::now());
+            let deadlines = Deadlines {
+                answer: LIST_DEADLINE,
+                ..Deadlines::USUAL
+            };
+            let client = RuntimeClient::with_deadlines(socket, deadlines).ok();
+            let found = client
+                .zip(event_loop().ok())
+                .and_then(|(client, runtime)| runtime.block_on(ask(client)));
             *lock(&listed) = Listed {
-                models,
-                at,
+                found,
+                at: Some(Instant::now()),
                 is_asked: false,
             };
             done.send(()).ok();
         });
         let wait = match is_in_event_loop {
             true => SHORT_DEADLINE,
-            false => MODELS_DEADLINE,
+            false => LIST_DEADLINE,
         };
         // Without an answer in time the former list is used.
         is_done.recv_timeout(wait).ok();
-        lock(&self.listed).models.clone()
+        lock(kept).found.clone()
     }
 
     /// Connects for one step.
@@ -129,7 +175,7 @@ impl RuntimeAccess {
         let transient = |error: &dyn std::fmt::Display| ToolError::Transient(error.to_string());
         Ok(StepConnection {
             runtime: event_loop().map_err(|error| transient(&error))?,
-            client: RuntimeClient::new(&self.setup.socket).map_err(|error| transient(&error))?,
+            client: self.client().map_err(|error| transient(&error))?,
             context,
             answers: context.answers()?,
             failed: Vec::new(),
@@ -137,17 +183,8 @@ impl RuntimeAccess {
     }
 }
 
-fn lock(listed: &Mutex<Listed>) -> MutexGuard<'_, Listed> {
+fn lock<T>(listed: &Mutex<Listed<T>>) -> MutexGuard<'_, Listed<T>> {
     listed.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn list_models(socket: PathBuf) -> Option<Vec<ModelInfo>> {
-    let deadlines = Deadlines {
-        answer: MODELS_DEADLINE,
-        ..Deadlines::USUAL
-    };
-    let client = RuntimeClient::with_deadlines(socket, deadlines).ok()?;
-    event_loop().ok()?.block_on(client.models()).ok()
 }
 
 fn event_loop() -> std::io::Result<Runtime> {
@@ -300,7 +337,7 @@ mod tests {
         let models = event_loop().unwrap().block_on(async { access.models() });
         assert_eq!(models, None);
         // Its thread still waits, and a second check begins no other.
-        assert!(lock(&access.listed).is_asked);
+        assert!(lock(&access.models).is_asked);
         assert_eq!(access.models(), None);
     }
 }

@@ -12,6 +12,7 @@ use watchkeeper_contract::model::{ModelInfo, ModelState};
 use watchkeeper_contract::problem::nearest_few;
 use watchkeeper_contract::workflow::{WorkflowRun, WorkflowRunResult};
 use watchkeeper_jobs::counted;
+use watchkeeper_jobs::planner::FIND_OBJECTS;
 use watchkeeper_jobs::tool::{
     Context, Kind, Output, Param, Tool, ToolError, ToolOutput, ToolSpec, read,
 };
@@ -60,7 +61,7 @@ struct Params {
 impl Tool for FindObjects {
     fn spec(&self) -> &'static ToolSpec {
         const SPEC: ToolSpec = ToolSpec {
-            name: "find_objects",
+            name: FIND_OBJECTS,
             about: "Finds persons, cars or another class of an installed detector, and parts \
                     pictures with from those without.",
             params: &[

@@ -16,11 +16,11 @@ use std::sync::Arc;
 
 use watchkeeper_jobs::Toolbox;
 
+pub(super) use connection::RuntimeAccess;
 pub use connection::ToolSetup;
 
 /// Adds the tools.
-pub(super) fn add(tools: &mut Toolbox, setup: &ToolSetup) {
-    let runtime = Arc::new(connection::RuntimeAccess::new(setup.clone()));
+pub(super) fn add(tools: &mut Toolbox, runtime: Arc<RuntimeAccess>) {
     tools.add(Arc::new(alike::RankAlike(Arc::clone(&runtime))));
     tools.add(Arc::new(alike::GroupAlike(Arc::clone(&runtime))));
     tools.add(Arc::new(tag::Tag(Arc::clone(&runtime))));

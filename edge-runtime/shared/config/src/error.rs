@@ -34,7 +34,7 @@ pub(crate) const UNKNOWN_KEY: &str = "unknown key";
 
 /// An error in a configuration.
 ///
-/// Printed as `KEY = VALUE: what is wrong; allowed: …; did you mean …? (FILE:LINE)`.
+/// Printed as `KEY = VALUE: what is wrong; remedy; allowed: …; did you mean …? (FILE:LINE)`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct ConfigError {
     /// Path of the key, such as `runtime.journal_events`; empty when the error is about a whole
@@ -44,6 +44,8 @@ pub struct ConfigError {
     pub found: Option<String>,
     /// What is wrong, in one phrase.
     pub problem: String,
+    /// What to do about it, in one phrase, where more than another value is needed.
+    pub remedy: Option<String>,
     /// Values or range that would be accepted.
     pub allowed: Option<String>,
     /// The nearest valid spelling.
@@ -62,6 +64,7 @@ impl ConfigError {
             key: key.into(),
             found: None,
             problem: problem.into(),
+            remedy: None,
             allowed: None,
             nearest: None,
             origin,
@@ -73,6 +76,13 @@ impl ConfigError {
     #[must_use]
     pub fn found(mut self, value: impl Into<String>) -> Self {
         self.found = Some(value.into());
+        self
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
         self
     }
 
@@ -103,6 +113,9 @@ impl fmt::Display for ConfigError {
             (key, None) => write!(f, "{key}: ")?,
         }
         f.write_str(&self.problem)?;
+        if let Some(remedy) = &self.remedy {
+            write!(f, "; {remedy}")?;
+        }
         if let Some(allowed) = &self.allowed {
             write!(f, "; allowed: {allowed}")?;
         }

@@ -95,6 +95,37 @@ impl Shared {
     }
 }
 
+/// Most pictures that the status names.
+const MAX_NAMED: usize = 3;
+
+/// Pictures of the open feed that can't be read.
+#[derive(Debug, Default)]
+pub(super) struct LeftOut {
+    /// Why, of the first [`MAX_NAMED`].
+    named: Vec<String>,
+    number: u64,
+}
+
+impl LeftOut {
+    pub(super) fn add(&mut self, why: String) {
+        self.number += 1;
+        if self.named.len() < MAX_NAMED {
+            self.named.push(why);
+        }
+    }
+
+    pub(super) fn sentence(&self) -> Option<String> {
+        let named = self.named.join("; ");
+        match self.number.saturating_sub(self.named.len() as u64) {
+            _ if self.number == 0 => None,
+            0 => Some(format!("left out: {named}")),
+            more => Some(format!(
+                "left out: {named}; and {more} more, see the runtime's log"
+            )),
+        }
+    }
+}
+
 /// Data of the status.
 pub(super) struct StatusBoard {
     pub(super) state: State,
@@ -105,6 +136,7 @@ pub(super) struct StatusBoard {
     pub(super) size: Option<[u32; 2]>,
     pub(super) nominal_fps: Option<f64>,
     pub(super) decoder: Option<DecoderStatus>,
+    pub(super) left_out: LeftOut,
     pub(super) counters: SourceCounters,
     pub(super) meter: Meter,
 }

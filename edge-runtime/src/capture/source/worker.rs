@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use watchkeeper_contract::source::{LossCause, Pace, SourceSpec};
 use watchkeeper_vision::frame::{Frame, FrameId};
 
-use super::shared::{Deps, Shared};
+use super::shared::{Deps, LeftOut, Shared};
 use crate::capture::address::Address;
 use crate::capture::animation::{self, Animation};
 use crate::capture::blind::{BlindChange, BlindWatch};
@@ -189,6 +189,11 @@ impl Worker {
             Step::Nothing => {}
             Step::End => self.handle_input(Input::End { recording }),
             Step::Broken(error) => self.handle_input(self.error_input(error)),
+            Step::LeftOut(error) => {
+                let message = self.redactor.text(&error.message);
+                tracing::warn!(source = %self.spec.id, why = message, "a picture is left out");
+                self.shared.board.lock().left_out.add(message);
+            }
             Step::DecoderFailed(error) => self.handle_decoder_failure(error),
         }
     }
@@ -255,6 +260,7 @@ impl Worker {
             packets.begin_session();
         }
         self.has_decoder = false;
+        self.shared.board.lock().left_out = LeftOut::default();
         // Opening may take long or hang; the status shows the attempt meanwhile.
         self.update_status();
         match self.check_decoder().and_then(|()| self.open_feed()) {

@@ -60,7 +60,8 @@ impl Manager {
     /// Adds the origin of the specification.
     fn annotate_source(&self, mut status: SourceStatus) -> SourceStatus {
         let origin = self.source_sections.lock().note(&status.spec.id);
-        status.note = origin.map(str::to_owned);
+        let notes = origin.map(str::to_owned).into_iter().chain(status.note);
+        status.note = notes.reduce(|origin, left_out| format!("{origin}; {left_out}"));
         status
     }
 
@@ -239,7 +240,7 @@ impl Manager {
         let mut problem = Problem::new(
             404,
             ProblemCode::NotFound,
-            format!("there is no source {:?}", id.as_str()),
+            format!("there is no camera {:?}", id.as_str()),
         )
         .at("id", id.as_str());
         problem.allowed = self

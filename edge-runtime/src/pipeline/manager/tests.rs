@@ -433,7 +433,7 @@ fn broken_pipeline_is_reported_and_restarted() {
     until("the event", || failures(&manager).len() == 1);
     let (phase, message) = failures(&manager).remove(0);
     assert_eq!(phase, Phase::New);
-    assert!(message.contains("there is no source"), "{message}");
+    assert!(message.contains("there is no camera"), "{message}");
     assert!(message.contains("try 1 of"), "{message}");
     // Opened directly: a request would restart the pipeline.
     drop(manager.open_source(spec("gate", "demo:?seconds=600")));

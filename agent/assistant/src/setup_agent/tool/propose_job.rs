@@ -4,7 +4,7 @@ use futures_util::FutureExt as _;
 use jiff::Zoned;
 use serde::Deserialize;
 use serde_json::json;
-use watchkeeper_jobs::planner;
+use watchkeeper_jobs::{CameraNames, planner};
 
 use super::super::facts::ToolFact;
 use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
@@ -24,7 +24,7 @@ pub(super) const TOOL: Tool = Tool {
     effect: Effect::Propose,
     scope: ToolScope::Archive,
     max_uses: 1,
-    run: |given| async move { propose(given).into() }.boxed(),
+    run: |given| async move { propose(given).await.into() }.boxed(),
 };
 
 #[derive(Debug, Deserialize)]
@@ -33,11 +33,16 @@ struct Arguments {
     request: String,
 }
 
-fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
+async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let Arguments { request } = given.arguments()?;
     let now = Zoned::now().datetime();
-    let plan = planner::plan(&request, now).map_err(|error| error.to_string())?;
-    if !planner::understands(&request, now) {
+    let mut cameras = CameraNames::default();
+    for source in given.context.snapshot().await?.sources {
+        let name = source.spec.name.as_ref().map(|name| name.as_str());
+        cameras.add(source.spec.id.as_str(), name);
+    }
+    let plan = planner::plan(&request, now, &cameras).map_err(|error| error.to_string())?;
+    if !planner::understands(&request, now, &cameras) {
         return Err(
             "say also what to do with the pictures, such as group, rank or keep".to_owned(),
         );

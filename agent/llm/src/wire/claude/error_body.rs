@@ -20,10 +20,10 @@ enum ErrorBody {
 impl ProviderError for ErrorBody {
     fn to_attempt_error(&self, fallback: AttemptErrorKind) -> AttemptError {
         match self {
-            Self::Text(message) => AttemptError::new(fallback, message.as_str()),
+            Self::Text(message) => AttemptError::of_body(fallback, message.as_str()),
             Self::Full { r#type, message } => {
                 let kind = kind(r#type, message).unwrap_or(fallback);
-                AttemptError::new(kind, format!("{}: {message}", r#type))
+                AttemptError::of_body(kind, format!("{}: {message}", r#type))
             }
         }
     }

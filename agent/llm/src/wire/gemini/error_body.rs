@@ -46,7 +46,7 @@ impl ProviderError for ErrorBody {
             "INTERNAL" | "DEADLINE_EXCEEDED" => AttemptErrorKind::Server,
             _ => fallback,
         };
-        let mut error = AttemptError::new(kind, format!("{}: {}", self.status, self.message));
+        let mut error = AttemptError::of_body(kind, format!("{}: {}", self.status, self.message));
         error.retry_after = self.details.iter().find_map(|detail| {
             let seconds = detail.retry_delay.as_deref()?.strip_suffix('s')?;
             Duration::try_from_secs_f64(seconds.parse().ok()?).ok()

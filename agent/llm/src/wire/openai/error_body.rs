@@ -20,7 +20,7 @@ impl ProviderError for ErrorBody {
         let kind = kind(code, r#type).unwrap_or(fallback);
         let word = if code.is_empty() { r#type } else { code };
         let message = self.message.as_deref().unwrap_or_default();
-        AttemptError::new(kind, format!("{word}: {message}"))
+        AttemptError::of_body(kind, format!("{word}: {message}"))
     }
 }
 

@@ -1,0 +1,197 @@
+//! Times in a request: "last week", "the last 3 days", "since 2026-03-01", "from 2023".
+//!
+//! - Named times and those before now come before dates; what is left over refuses the request.
+//! - "From" a date is during it, unless an end or "on" follows.
+
+use jiff::civil::{Date, DateTime, Time};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, ToSpan as _};
+
+use super::request::{Range, Words};
+use super::words::{is_picture_noun, number, singular};
+
+impl Words {
+    pub(super) fn range(&mut self, now: DateTime) -> Range {
+        self.named_range(now)
+            .or_else(|| self.last_units(now))
+            .unwrap_or_else(|| self.dates())
+    }
+
+    fn named_range(&mut self, now: DateTime) -> Option<Range> {
+        let today = now.date().to_datetime(Time::midnight());
+        let back = |days: i64| today.checked_sub(days.days()).unwrap_or(today);
+        let month = now.date().first_of_month().to_datetime(Time::midnight());
+        let before = month.checked_sub(1.month()).unwrap_or(month);
+        let monday = i64::from(now.weekday().to_monday_zero_offset());
+        let hours = SignedDuration::from_hours;
+        let evening = back(1).saturating_add(hours(18));
+        let ranges: [(&[&str], DateTime, DateTime); 7] = [
+            (&["today"], today, now),
+            (&["yesterday"], back(1), today),
+            (&["this", "week"], back(monday), now),
+            (&["last", "week"], back(monday + 7), back(monday)),
+            (&["this", "month"], month, now),
+            (&["last", "month"], before, month),
+            (
+                &["last", "night"],
+                evening,
+                today.saturating_add(hours(8)).min(now),
+            ),
+        ];
+        let found = ranges.into_iter().find(|(phrase, ..)| self.take(phrase));
+        found.map(|(_, since, until)| Range {
+            since: Some(since),
+            until: Some(until),
+        })
+    }
+
+    /// `last 3 days` or `last hour`.
+    fn last_units(&mut self, now: DateTime) -> Option<Range> {
+        let units = [("hour", 1), ("day", 24), ("week", 168)];
+        for place in 0..self.len() {
+            let written = self.get(place + 1).and_then(number);
+            let amount = written.or(Some(1));
+            let used = 2 + usize::from(written.is_some());
+            let unit = self.get(place + used - 1).map(singular);
+            let unit = units
+                .iter()
+                .find(|(name, _)| unit.as_deref() == Some(*name));
+            if let (true, Some(amount), Some((name, hours))) =
+                (self.stands(place, &["last"]), amount, unit)
+            {
+                self.use_up(place, used);
+                let hours = i64::try_from(amount).unwrap_or(1).saturating_mul(*hours);
+                let since = match *name == "hour" {
+                    true => hours_before(now, hours, TimeZone::system()),
+                    false => now.checked_sub(SignedDuration::from_hours(hours)).ok(),
+                };
+                return Some(Range {
+                    since: Some(since.unwrap_or(now)),
+                    until: Some(now),
+                });
+            }
+        }
+        None
+    }
+
+    /// `since 2026-03-01`, `before 2026-04`, `on 2026-03-01`, `from 2023` or `from 2023 to 2024`.
+    fn dates(&mut self) -> Range {
+        let stands = |words: &Self, place: usize, phrases: &[&str]| {
+            phrases.iter().any(|word| words.stands(place, &[word]))
+        };
+        let has_end = (0..self.len()).any(|place| {
+            stands(self, place, &["until", "to", "before"]) && self.period(place + 1).is_some()
+        });
+        let mut range = Range::default();
+        for place in 0..self.len() {
+            let Some((begin, end)) = self.period(place + 1) else {
+                continue;
+            };
+            let is = |phrases: &[&str]| stands(self, place, phrases);
+            let goes_on = is(&["from", "since"]) && stands(self, place + 2, &["on", "onwards"]);
+            let (since, until) = match () {
+                () if is(&["since"]) || is(&["from"]) && (has_end || goes_on) => {
+                    (Some(begin), None)
+                }
+                () if is(&["after"]) => (Some(end), None),
+                () if is(&["before"]) => (None, Some(begin)),
+                () if is(&["until", "to"]) => (None, Some(end)),
+                () if is(&["on", "of", "in", "from", "during"]) => (Some(begin), Some(end)),
+                () => continue,
+            };
+            let is_second = |new: Option<DateTime>, old: Option<DateTime>| new.and(old).is_some();
+            if is_second(since, range.since) || is_second(until, range.until) {
+                continue;
+            }
+            range.since = range.since.or(since);
+            range.until = range.until.or(until);
+            self.use_up(place, 2 + usize::from(goes_on));
+        }
+        range
+    }
+
+    /// The day, month or year at a place: its begin and its end.
+    fn period(&self, place: usize) -> Option<(DateTime, DateTime)> {
+        let word = self.get(place)?;
+        let is_counted = self.get(place + 1).is_some_and(is_picture_noun);
+        let (first, length) = if let Ok(day) = word.parse::<Date>() {
+            (day, 1.day())
+        } else if let (7, Ok(first)) = (word.len(), format!("{word}-01").parse::<Date>()) {
+            (first, 1.month())
+        } else if word.len() == 4
+            && !is_counted
+            && (word.starts_with("19") || word.starts_with("20"))
+        {
+            (format!("{word}-01-01").parse().ok()?, 1.year())
+        } else {
+            return None;
+        };
+        let begin = first.to_datetime(Time::midnight());
+        Some((begin, begin.saturating_add(length)))
+    }
+}
+
+/// Returns the local time when `hours` before `now` began; the clock may have been changed since.
+/// Of a time that the clock repeats the first pass counts, so that nothing is left out.
+fn hours_before(now: DateTime, hours: i64, zone: TimeZone) -> Option<DateTime> {
+    let now = now.to_zoned(zone).ok()?;
+    let began = now.checked_sub(SignedDuration::from_hours(hours)).ok()?;
+    Some(began.datetime())
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_months_and_years_bound_a_range() {
+        let range = |text: &str| {
+            let mut words = Words::new(text);
+            let range = words.range("2026-11-28T15:00:00".parse().unwrap());
+            let shown =
+                |time: Option<DateTime>| time.map_or("-".to_owned(), |t| t.date().to_string());
+            let left: Vec<String> = words.left();
+            format!(
+                "{} {} {}",
+                shown(range.since),
+                shown(range.until),
+                left.join(" ")
+            )
+        };
+        for (text, expected) in [
+            ("from 2023", "2023-01-01 2024-01-01 "),
+            ("in 2023", "2023-01-01 2024-01-01 "),
+            ("from 2022 to 2023", "2022-01-01 2024-01-01 "),
+            ("from 2023 on", "2023-01-01 - "),
+            ("since 2023-05", "2023-05-01 - "),
+            ("of 2023-12", "2023-12-01 2024-01-01 "),
+            ("before 2023-02", "- 2023-02-01 "),
+            ("after 2023", "2024-01-01 - "),
+            ("from 2026-03-01", "2026-03-01 2026-03-02 "),
+            ("from 2026-03-01 until 2026-03-05", "2026-03-01 2026-03-06 "),
+            (
+                "on 2026-03-01 on 2026-03-05",
+                "2026-03-01 2026-03-02 on 2026-03-05",
+            ),
+            ("of 2023 photos", "- - 2023"),
+            ("yesterday since 2023", "2026-11-27 2026-11-28 since 2023"),
+        ] {
+            assert_eq!(range(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn hours_count_over_a_change_of_the_clock() {
+        for (now, expected) in [
+            // The clock has left out the hour from 2 to 3, and repeated it.
+            ("2026-03-29T04:00:00", "2026-03-29T00:00:00"),
+            ("2026-10-25T04:00:00", "2026-10-25T02:00:00"),
+            ("2026-06-01T04:00:00", "2026-06-01T01:00:00"),
+        ] {
+            let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+            let found = hours_before(now.parse().unwrap(), 3, zone);
+            assert_eq!(found, Some(expected.parse().unwrap()), "{now}");
+        }
+    }
+}
