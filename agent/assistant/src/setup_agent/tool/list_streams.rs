@@ -45,7 +45,8 @@ fn pipeline(status: &PipelineStatus, here: &SystemSnapshot) -> Value {
     classes.truncate(MAX_CLASSES);
     json!({
         "pipeline": status.spec.id, "name": status.spec.name, "camera": status.spec.source,
-        "classes": classes, "state": state,
+        "classes": if classes.is_empty() { json!("all of its model") } else { json!(classes) },
+        "state": state,
         "rules": status.rules, "counts": format_counts(status, &here.sources),
         "events": status.results.events,
     })
