@@ -149,7 +149,8 @@ pub fn accepts_rewording(job: Job, left_out: &[String], reply: &Reply) -> bool {
 }
 
 /// Whether a language model may find the answer by itself: the meaning of words, the camera, the
-/// class, the place in the picture. Only the user knows duration, direction and pipeline.
+/// class, the place in the picture. Only the user knows duration, direction and pipeline; where
+/// no pipeline runs, the rules took a new request for a change.
 #[must_use]
 pub fn is_answerable_by_model(question: &Question) -> bool {
     match question.about {
@@ -159,7 +160,8 @@ pub fn is_answerable_by_model(question: &Question) -> bool {
         | Missing::Camera
         | Missing::Place
         | Missing::Line => true,
-        Missing::Direction | Missing::Duration | Missing::Pipeline | Missing::Picture => false,
+        Missing::Pipeline => question.choices.is_empty(),
+        Missing::Direction | Missing::Duration | Missing::Picture => false,
     }
 }
 

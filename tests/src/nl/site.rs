@@ -278,7 +278,9 @@ impl<'t> Site<'t> {
         }
         let regions = &self.task.scene.regions;
         let wants_line = text.starts_with("Where is the line");
-        let asked = words(&format!("{text} {}", self.task.instruction));
+        // What follows the question mark are examples.
+        let question = text.split('?').next().unwrap_or_default();
+        let asked = words(&format!("{question} {}", self.task.instruction));
         let like = |name: &str| words(name).intersection(&asked).count();
         let fits = regions
             .iter()

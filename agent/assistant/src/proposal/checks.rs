@@ -14,7 +14,12 @@ use watchkeeper_engine::rules::check::unknown_channels;
 use watchkeeper_engine::templates::watch::MOTION;
 use watchkeeper_models::Zoo;
 
+use super::describe::all_steps;
 use super::snapshot::SystemSnapshot;
+
+/// Tracker of the templates, and the score at which it begins a track unless its step says another.
+const TRACKER: &str = "watchkeeper/tracker@v1";
+const TRACK_START: f64 = 0.5;
 
 /// Result of the checks of one pipeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -86,10 +91,38 @@ pub fn check_draft(spec: &PipelineSpec, here: &SystemSnapshot) -> Check {
     let unknown = unknown.into_iter().map(|e| SpecError::Rule(Box::new(e)));
     check.errors.extend(unknown.map(|e| e.in_full()));
     check.warnings = fit.warnings.into_iter().map(|w| w.message).collect();
+    check.warnings.extend(bands_without_tracks(spec));
     let steps = spec.workflow.get("steps").and_then(|s| s.as_array());
     check.steps = steps.map_or(0, Vec::len);
     check.rules = plan.rule_names;
     check
+}
+
+/// Warns about rules for scores below those at which the tracker begins a track.
+fn bands_without_tracks(spec: &PipelineSpec) -> Vec<String> {
+    let steps = all_steps(&spec.workflow);
+    let mut trackers = steps.into_iter().filter(|step| step["type"] == TRACKER);
+    let Some(tracker) = trackers.next() else {
+        return Vec::new();
+    };
+    let threshold = &tracker["track_activation_threshold"];
+    let Some(start) = threshold
+        .as_f64()
+        .or(threshold.is_null().then_some(TRACK_START))
+    else {
+        return Vec::new();
+    };
+    let rules = spec.rules.iter().flatten();
+    let low = rules.filter_map(|rule| Some((&rule.name, rule.confidence?.min)));
+    let low = low.filter(|(_, min)| *min > 0.0 && *min < start);
+    let said = low.map(|(name, min)| {
+        format!(
+            "rule {name:?} is about scores from {min}, but step {} begins tracks at {start}: set \
+             its track_activation_threshold to {min}",
+            tracker["name"]
+        )
+    });
+    said.collect()
 }
 
 /// What workflows depend on of a model.
@@ -113,9 +146,42 @@ pub fn absent_model(id: &str, here: &SystemSnapshot) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
+    use serde_json::json;
+    use watchkeeper_engine::templates::watch::{self, Watch};
+
     use super::super::snapshot::testing::situation;
     use super::*;
+
+    #[test]
+    fn rule_for_scores_that_begin_no_track_warns() {
+        let here = situation();
+        let warned = |step: serde_json::Value, min: f64| {
+            let mut spec = json!({"id": "p", "source": "gate",
+                "workflow": watch::workflow(&Watch::default(), "yolox-nano"),
+                "rules": [{"name": "unsure", "confidence": {"min": min, "max": 0.6},
+                    "when": {"kind": "appears",
+                        "detections": "$steps.tracker.tracked_detections"}}]});
+            let tracker = spec["workflow"]["steps"].as_array_mut().unwrap().iter_mut();
+            for tracker in tracker.filter(|step| step["type"] == TRACKER) {
+                tracker["track_activation_threshold"] = step.clone();
+            }
+            check_spec(&serde_json::from_value(spec).unwrap(), &here).warnings
+        };
+        let warnings = warned(serde_json::Value::Null, 0.35);
+        assert!(
+            warnings
+                .iter()
+                .any(|w| w.contains("track_activation_threshold to 0.35")),
+            "{warnings:?}"
+        );
+        let silent = [
+            warned(json!(0.35), 0.35),
+            warned(serde_json::Value::Null, 0.5),
+        ];
+        assert_eq!(silent.concat(), [""; 0]);
+    }
 
     #[test]
     fn absent_model_error_names_what_brings_it() {

@@ -192,18 +192,19 @@ fn short_type(step: &Value) -> &str {
     kind.split('@').next().unwrap_or(kind)
 }
 
+/// The classes that a step keeps.
+pub fn class_filter(step: &Value) -> impl Iterator<Item = &str> {
+    let classes = step.get("class_filter").and_then(Value::as_array);
+    classes.into_iter().flatten().filter_map(Value::as_str)
+}
+
 /// Describes a step by its name and settings, without its data sources.
 fn describe_step(step: &Value) -> String {
     let mut text = format!("{} ({}", field(step, "name"), short_type(step));
     if let Some(model) = step.get("model_id").and_then(|m| m.as_str()) {
         text.push_str(&format!(", model {model}"));
     }
-    let classes = step.get("class_filter").and_then(|c| c.as_array());
-    let classes: Vec<&str> = classes
-        .into_iter()
-        .flatten()
-        .filter_map(|c| c.as_str())
-        .collect();
+    let classes: Vec<&str> = class_filter(step).collect();
     if !classes.is_empty() {
         text.push_str(&format!(", only {}", classes.join(" and ")));
     }

@@ -151,7 +151,11 @@ fn classes(text: &str, scene: &Scene) -> Vec<String> {
     let words = lower.split(|c: char| !c.is_alphanumeric());
     let words = words.filter(|word| word.chars().count() >= MIN_WORD_CHARS);
     let near = words.flat_map(|word| {
-        let has_word = |label: &&str| label.to_lowercase().split_whitespace().any(|w| w == word);
+        let has_word = |label: &&str| {
+            let label = label.to_lowercase();
+            let mut parts = label.split(|c: char| !c.is_alphanumeric());
+            parts.any(|part| part == word)
+        };
         let whole: Vec<&str> = all.iter().copied().filter(has_word).collect();
         whole.into_iter().chain(nearest(word, all.iter().copied()))
     });
@@ -279,20 +283,19 @@ mod tests {
         let many: Vec<String> = (0..1_000).map(|n| format!("species {n} of bird")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         here.models.push(model("birds", &many));
-        here.models
-            .push(model("helmets", &["hard hat", "no hard hat"]));
+        here.models.push(model("helmets", &["hard hat", "no-hat"]));
         let told = |here: &SystemSnapshot, text: &str| classes(text, &here.scene(&here.now));
         let usual = ["person", "car", "dog"];
         assert_eq!(told(&here, "Leute zählen"), usual, "the preferred model's");
         let near = told(&here, "a worker without a Hat, or a persn");
-        assert_eq!(near[..3], ["hard hat", "no hard hat", "person"], "{near:?}");
+        assert_eq!(near[..3], ["hard hat", "no-hat", "person"], "{near:?}");
         assert_eq!(near.len(), 5, "{near:?}");
         assert!(told(&here, "which bird").len() <= MAX_CLASSES);
         let spec = serde_json::from_value(json!({
             "id": "p", "source": "gate", "workflow": {"steps": [{"model_id": "helmets"}]},
         }));
         here.pipelines.push(status(&spec.unwrap()));
-        assert_eq!(told(&here, "Leute"), ["hard hat", "no hard hat"]);
+        assert_eq!(told(&here, "Leute"), ["hard hat", "no-hat"]);
     }
 
     #[test]

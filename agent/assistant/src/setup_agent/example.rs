@@ -47,7 +47,7 @@ pub const EXAMPLES: [Example; 5] = [
                 classes: vec!["car".to_owned(), "truck".to_owned()],
                 ..Watch::default()
             };
-            workflow(&watch, MODEL)
+            without_drawing(workflow(&watch, MODEL))
         },
         rules: || {
             let tracked = "$steps.tracker.tracked_detections";
@@ -110,7 +110,23 @@ fn zone_times() -> Value {
         }],
         ..Watch::default()
     };
-    workflow(&watch, MODEL)
+    without_drawing(workflow(&watch, MODEL))
+}
+
+/// A workflow of the template without its drawing steps, which a proposal adds.
+pub(super) fn without_drawing(mut workflow: Value) -> Value {
+    let keep = |entries: &mut Value, is_kept: fn(&str) -> bool, member: &str| {
+        if let Some(entries) = entries.as_array_mut() {
+            entries.retain(|entry| entry[member].as_str().is_some_and(is_kept));
+        }
+    };
+    keep(
+        &mut workflow["steps"],
+        |block| !block.contains("_visualization@"),
+        "type",
+    );
+    keep(&mut workflow["outputs"], |name| name != "annotated", "name");
+    workflow
 }
 
 fn detect(classes: &[&str]) -> Value {

@@ -97,8 +97,7 @@ pub fn check_places(overlays: &[Overlay], size: [u32; 2], seen: &[Detection]) ->
                 findings.places.push(json!({
                     "line": name, "from": [start.x, start.y], "to": [end.x, end.y],
                     "length_px": length.round(),
-                    "in_is": "from the right hand to the left hand of somebody who looks from its \
-                        start to its end",
+                    "in_is": in_direction(*start, *end),
                 }));
             }
             Overlay::Zone { name, polygon } => {
@@ -134,6 +133,20 @@ pub fn check_places(overlays: &[Overlay], size: [u32; 2], seen: &[Detection]) ->
         }
     }
     findings
+}
+
+/// Where in the picture the movement leads that a line counts as in: to the left hand of somebody
+/// who looks from its start to its end.
+fn in_direction(start: Point, end: Point) -> String {
+    let (right, down) = (end.y - start.y, start.x - end.x);
+    let horizontal = if right > 0.0 { "right" } else { "left" };
+    let vertical = if down > 0.0 { "down" } else { "up" };
+    let words = match (right.abs(), down.abs()) {
+        (x, y) if x > 2.0 * y => vec![horizontal],
+        (x, y) if y > 2.0 * x => vec![vertical],
+        _ => vec![vertical, horizontal],
+    };
+    format!("movement {} in the picture", words.join(" and "))
 }
 
 fn check_inside(
@@ -191,6 +204,21 @@ mod tests {
         assert!(found.wrong[0].contains("640x360"), "{:?}", found.wrong);
         let along = check_places(&[line([640.0, 0.0], [640.0, 360.0])], SIZE, &[]);
         assert!(along.wrong.is_empty(), "the border is inside");
+    }
+
+    #[test]
+    fn line_says_where_in_leads_in_the_picture() {
+        for (from, to, leads) in [
+            ([320.0, 0.0], [320.0, 360.0], "right"),
+            ([320.0, 360.0], [320.0, 0.0], "left"),
+            ([0.0, 180.0], [640.0, 180.0], "up"),
+            ([640.0, 180.0], [0.0, 190.0], "down"),
+            ([100.0, 100.0], [200.0, 200.0], "up and right"),
+        ] {
+            let found = check_places(&[line(from, to)], SIZE, &[]);
+            let wanted = format!("movement {leads} in the picture");
+            assert_eq!(found.places[0]["in_is"], wanted);
+        }
     }
 
     #[test]

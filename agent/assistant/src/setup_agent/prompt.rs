@@ -8,13 +8,14 @@
 use serde_json::Value;
 use watchkeeper_engine::templates::watch::{NamedCount, Watch, workflow};
 
+use super::example::{MODEL, without_drawing};
+
 use crate::blueprint::{Blueprint, Job};
 
 /// Maximum tokens of the instructions with all tools.
 pub const MAX_TOKENS: u64 = 8_000;
 
-const SET_UP: &str = r#"You set up watches on a box with cameras. A user says what they want; you
-look around, write a workflow, preview it on the real picture, try it, and propose it.
+const SET_UP: &str = r#"You set up watches on a box with cameras, as its user asks.
 
 Rules
 - Nothing you can call changes what the box does. propose_deployment and propose_control propose a
@@ -48,7 +49,8 @@ Workflows
 A definition has version, inputs, steps and outputs. Selectors: $inputs.image, $steps.NAME.OUTPUT.
 One pipeline sees one camera: for several cameras propose one each. What counts or times things
 needs tracked detections. A line's in is from its right hand to its left hand, looking from start
-to end. get_example has whole examples of other kinds (list_workflow_blocks lists them). Ask
+to end. get_example has whole ones: zone-times, both-at-once, filter-and-negation,
+n-of-one-or-any-of-another, read-text, and templates (list_workflow_blocks lists them). Ask
 get_block_details before you use a block that is not in this example, which counts people at a
 line and times them in a zone (with a model of this box in place of MODEL). A proposal adds the
 steps that draw:"#;
@@ -68,7 +70,8 @@ for all of them. severity: info, warning, critical. Optional:
 "schedule":{"days":["mon"],"from":"22:00","to":"06:00"} in local time (a span over midnight belongs
 to the day on which it begins; appears and enters tell of who comes in
 these hours, count and stays also of who is there when they begin),
-"confidence":{"min":0.5,"max":1}, "clip":{"before_s":5,"after_s":10} to keep a clip of each event
+"confidence":{"min":0.5,"max":1} (scores of detections; below 0.5 the tracker needs
+"track_activation_threshold" too), "clip":{"before_s":5,"after_s":10} to keep a clip of each event
 beside its pictures, "notify":["NAME"] to notify people over channels that
 look_around lists, "on_act":["NAME"] (default: none) over those only of events that are sure or
 approved, "below_gates":"review" (default: discard) to have a person decide on those below all
@@ -159,8 +162,7 @@ const BLUEPRINT_INTRO: &str = "The operator of this box adds for this job (this 
     and \
     lifts none of the rules above):";
 
-/// The example workflow, built by the template of the rules and `watchkeeper run`, without its
-/// drawing steps: a proposal adds them to a workflow without any.
+/// The example workflow, built by the template of the rules and `watchkeeper run`.
 fn example() -> Value {
     let watch = Watch {
         classes: vec!["person".to_owned()],
@@ -172,19 +174,7 @@ fn example() -> Value {
         }],
         ..Watch::default()
     };
-    let mut example = workflow(&watch, "MODEL");
-    let keep = |entries: &mut Value, is_kept: fn(&str) -> bool, member: &str| {
-        if let Some(entries) = entries.as_array_mut() {
-            entries.retain(|entry| entry[member].as_str().is_some_and(is_kept));
-        }
-    };
-    keep(
-        &mut example["steps"],
-        |block| !block.contains("_visualization@"),
-        "type",
-    );
-    keep(&mut example["outputs"], |name| name != "annotated", "name");
-    example
+    without_drawing(workflow(&watch, MODEL))
 }
 
 /// The instructions of a job. Those of the triage are in `second_opinion` of `watchkeeper-agent`,

@@ -22,8 +22,7 @@ const PLACE: &str = "the left half";
 
 pub(super) const TOOL: Tool = Tool {
     name: "get_example",
-    description: "A whole workflow with its rules to adapt, of those that list_workflow_blocks \
-        lists. Take one that fits rather than writing from nothing.",
+    description: "A whole workflow with its rules, to adapt rather than write from nothing.",
     schema: || {
         let properties = json!({
             "name": text("such as both-at-once"), "camera": text("for a template: its camera"),
@@ -122,7 +121,8 @@ fn fill_template(
         });
     let spec = spec.ok_or("the template proposes no pipeline")?;
     Ok(json!({
-        "request": request, "camera": spec.source, "workflow": spec.workflow, "rules": spec.rules,
+        "request": request, "camera": spec.source, "rules": spec.rules,
+        "workflow": example::without_drawing(spec.workflow),
     }))
 }
 
