@@ -37,8 +37,6 @@ pub struct Proposal {
     pub assumed: Vec<String>,
     /// What was understood and can't be done here, one sentence each.
     pub not_possible: Vec<String>,
-    /// Words that were not understood, as they were written.
-    pub not_understood: Vec<String>,
 }
 
 /// One change of what the box does.
@@ -79,8 +77,6 @@ pub struct Looked {
     pub look: Look,
     /// What can be said at once, without looking anything up.
     pub text: String,
-    /// Words that were not understood, as they were written.
-    pub not_understood: Vec<String>,
 }
 
 /// Something that has to be known first.

@@ -101,7 +101,6 @@ impl LlmProposal {
             understood: self.says.clone(),
             assumed: self.assumed.clone(),
             not_possible: self.not_possible.clone(),
-            not_understood: Vec::new(),
         }
     }
 }

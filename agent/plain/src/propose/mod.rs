@@ -44,7 +44,6 @@ pub(crate) fn propose(intents: Vec<Intent>, scene: &Scene, notes: Notes) -> Resu
         intents,
         assumed,
         not_possible: notes.not_possible,
-        not_understood: notes.not_understood,
     })
 }
 
