@@ -17,7 +17,7 @@ use crate::pieces::{self, Request};
 use crate::place::{self, Said, Way};
 use crate::reader::{Reader, one_of};
 use crate::request::{Parts, TOO_FEW_S, drawn, is_for_a_time, the_place};
-use crate::scene::{Camera, Shape};
+use crate::scene::Camera;
 
 /// What says only that something is corrected.
 const LEADS: [&str; 7] = [

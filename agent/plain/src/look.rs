@@ -300,17 +300,17 @@ fn now(
             let labels = labels_of(&mentions, r.scene);
             kinds::refuse_uncounted(r.scene, camera, place, &labels)?;
         }
-        return Ok((Look::Status(camera.cloned()), deployed::listed(r.scene)));
+        return Ok((
+            Look::Status(camera.cloned()),
+            deployed::listed(r.scene, None),
+        ));
     }
     if r.take_all(&[
         "pipelines|pipeline|watches|watch|running|runs|watching|watched|rules|alarms|jobs|deployed|streams|active|paused|set",
     ]) {
         r.take_all(&["everything|anything"]);
         nothing_else(r)?;
-        let text = match camera {
-            Some(camera) => deployed::listed_on(r.scene, camera),
-            None => deployed::listed(r.scene),
-        };
+        let text = deployed::listed(r.scene, camera);
         return Ok((Look::Pipelines(camera.cloned()), text));
     }
     if has(r, "cameras|camera|sources") || r.any_word(0) == "cameras" || is_any {
@@ -319,7 +319,10 @@ fn now(
         if camera.is_some() {
             let labels = labels_of(&mentions, r.scene);
             kinds::refuse_uncounted(r.scene, camera, None, &labels)?;
-            return Ok((Look::Status(camera.cloned()), deployed::listed(r.scene)));
+            return Ok((
+                Look::Status(camera.cloned()),
+                deployed::listed(r.scene, None),
+            ));
         }
         return Ok(all_cameras(r.scene));
     }

@@ -18,7 +18,6 @@ use super::llm_proposal::LlmProposal;
 use super::snapshot::SystemSnapshot;
 use super::trial::TrialResult;
 use crate::redact;
-use crate::wording::quoted;
 
 /// A proposal with everything that a user needs to confirm it.
 #[derive(Debug, Clone, PartialEq)]

@@ -96,7 +96,6 @@ impl LlmProposal {
     #[must_use]
     pub fn proposal(&self) -> Proposal {
         Proposal {
-            intents: Vec::new(),
             changes: self.changes.iter().map(ProposedChange::change).collect(),
             understood: self.says.clone(),
             assumed: self.assumed.clone(),

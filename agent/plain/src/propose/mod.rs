@@ -41,7 +41,6 @@ pub(crate) fn propose(intents: Vec<Intent>, scene: &Scene, notes: Notes) -> Resu
     Ok(Proposal {
         changes,
         understood: understood.join(" "),
-        intents,
         assumed,
         not_possible: notes.not_possible,
     })
@@ -78,7 +77,6 @@ fn changes_of(
             }
             (pipelines.iter().map(pause).collect(), text)
         }
-        Intent::Look(_) => (Vec::new(), String::new()),
     })
 }
 

@@ -5,7 +5,7 @@
 
 use watchkeeper_contract::id::SourceId;
 
-use super::Parts;
+use super::parts::Parts;
 use crate::answer::Missing;
 use crate::names::{self, Cameras};
 use crate::need::{Need, Notes};

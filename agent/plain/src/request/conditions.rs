@@ -4,8 +4,8 @@
 
 use watchkeeper_contract::rule::{CountBound, CrossDirection};
 
-use super::Parts;
 use super::amounts::seconds;
+use super::parts::Parts;
 use super::spot::{direction_of, which_line, whole_picture};
 use crate::answer::Missing;
 use crate::intent::What;

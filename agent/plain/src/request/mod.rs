@@ -17,16 +17,18 @@ mod channels;
 mod clauses;
 mod conditions;
 mod objects;
+mod parts;
 mod spot;
 mod wishes;
 
-use watchkeeper_contract::id::{ChannelId, SourceId};
-use watchkeeper_contract::rule::{CountBound, Schedule, Severity};
+use watchkeeper_contract::id::SourceId;
+use watchkeeper_contract::rule::Severity;
 
 pub(crate) use amounts::{confidence, cooldown, is_for_a_time, seconds, share};
 pub(crate) use channels::channels;
 pub(crate) use conditions::TOO_FEW_S;
 pub(crate) use objects::{are_only_these, one_list};
+pub(crate) use parts::Parts;
 pub(crate) use spot::{ALONG, geometry as drawn, inwards, slug, the_place};
 pub(crate) use wishes::{quietly, wishes};
 
@@ -34,48 +36,19 @@ use crate::closed;
 use crate::hours;
 use crate::intent::{DEFAULT_COOLDOWN_S, WatchFor};
 use crate::lexicon::Lexicon;
-use crate::names::{self, Cameras, Mention};
+use crate::names::{self, Cameras};
 use crate::need::{Need, Notes};
-use crate::place::{self, Said, Way};
+use crate::place::{self, Said};
 use crate::reader::{Reader, Slot, one_of};
 use crate::scene::{Camera, Model, Scene};
 use acts::{Acts, acts};
-use amounts::{Spans, bound, spans};
+use amounts::{bound, spans};
 use cameras::cameras_of;
 use channels::refuse_to_send;
 use clauses::clauses;
 use objects::{equipment, objects, take_required};
 use spot::{geometry, named_place, unknown_place, where_is};
-use wishes::{Wishes, severity, take_abandoned, take_courtesies, verbs};
-
-/// What the phrases of a request say. What is absent or empty was not said.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Parts {
-    severity: Severity,
-    pub(crate) wished: Wishes,
-    pub(crate) notify: Vec<ChannelId>,
-    pub(crate) cooldown_s: Option<f64>,
-    /// Whether a verb of watching stands in it, or nothing says that it only counts.
-    pub(crate) told: bool,
-    counted: bool,
-    pub(crate) cameras: Cameras,
-    pub(crate) place: Option<Said>,
-    /// A place that nobody has drawn, as it was written.
-    pub(crate) unknown_place: Option<String>,
-    pub(crate) ways: Vec<Way>,
-    pub(crate) spans: Spans,
-    pub(crate) confidence: Option<f64>,
-    pub(crate) schedules: Vec<Schedule>,
-    pub(crate) mentions: Vec<Mention>,
-    /// Whether the classes are said to be the only ones.
-    only: bool,
-    /// What a place that is named usually holds.
-    usual: Option<Vec<String>>,
-    pub(crate) bound: Option<CountBound>,
-    pub(crate) acts: Acts,
-    /// How many conditions stand in clauses of their own.
-    clauses: usize,
-}
+use wishes::{severity, take_abandoned, take_courtesies, verbs};
 
 impl Parts {
     /// Reads one request to watch.

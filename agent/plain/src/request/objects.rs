@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use super::Parts;
 use super::acts::Acts;
+use super::parts::Parts;
 use crate::answer::Missing;
 use crate::intent::Objects;
 use crate::lexicon::{Lexicon, folded};

@@ -169,7 +169,7 @@ fn clip_span(r: &mut Reader<'_>) -> Option<(ClipSpec, Option<String>)> {
     Some((usual, Some(assumed)))
 }
 
-/// Refuses that nobody is told of what is critical, or of what a channel is to be told of.
+/// Refuses silence about what is critical, and beside a channel.
 pub(super) fn refuse_contradictions(severity: Severity, is_sent: bool) -> Result<(), Need> {
     let why = match (severity, is_sent) {
         (Severity::Critical, _) => {
