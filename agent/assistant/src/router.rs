@@ -172,9 +172,9 @@ pub fn is_partial(reply: &Reply) -> bool {
     match reply {
         Reply::Unknown(_) => true,
         Reply::Ask(question) => is_answerable_by_model(question),
-        Reply::Proposal(offer) => !offer.proposal.not_understood.is_empty(),
-        Reply::Look(looked) => !looked.not_understood.is_empty(),
-        Reply::ChangedProposal(_)
+        Reply::Proposal(_)
+        | Reply::Look(_)
+        | Reply::ChangedProposal(_)
         | Reply::Invalid(..)
         | Reply::Apply(_)
         | Reply::Remember(..)
@@ -258,7 +258,6 @@ mod tests {
         let look = Reply::Look(Looked {
             look: Look::Cameras,
             text: String::new(),
-            not_understood: Vec::new(),
         });
         assert!(
             accepts_rewording(Job::SetUp, &[], &look)

@@ -4,21 +4,20 @@
 //! - A correction with an unread word corrects nothing.
 //! - What a correction does not name stays as it was proposed.
 
-use watchkeeper_contract::id::SourceId;
-use watchkeeper_contract::rule::{CountBound, CrossDirection};
+use watchkeeper_contract::rule::CountBound;
 
 use crate::answer::Missing;
-use crate::asks::Asks;
+use crate::asks::{Asks, skip_polite};
 use crate::closed;
-use crate::edit::{self, Wanted, wanted};
-use crate::intent::{Intent, NamedPlace, Objects, Settings, WatchFor, What};
-use crate::names::{self, Cameras, Mention, Stand};
+use crate::edit::{Wanted, wanted};
+use crate::intent::Settings;
+use crate::names::{self, Cameras, Stand};
 use crate::need::{Need, Notes};
 use crate::pieces::{self, Request};
-use crate::place;
+use crate::place::{self, Said, Way};
 use crate::reader::{Reader, one_of};
-use crate::request::{TOO_FEW_S, drawn, is_for_a_time, named_place, whole_picture};
-use crate::scene::{Scene, Shape};
+use crate::request::{Parts, TOO_FEW_S, drawn, is_for_a_time, the_place};
+use crate::scene::Camera;
 
 /// What says only that something is corrected.
 const LEADS: [&str; 7] = [
@@ -47,7 +46,11 @@ pub(crate) fn is_correction(text: &Reader<'_>) -> bool {
             Asks::Nothing => true,
             Asks::Not | Asks::Change => {
                 let names_one = !names::pipelines(&mut r.clone()).is_empty();
-                !names_one && !r.says(&[OF_A_PIPELINE]) && !names::mentions_camera(r)
+                // `make it the gate camera` is about the proposal, `change the gate` may not be.
+                let start = skip_polite(r, 0);
+                let about_it = r.begins(start, &["make|set|change|switch it|that|this"]);
+                let may_run = names::mentions_camera(r) && !about_it;
+                !names_one && !r.says(&[OF_A_PIPELINE]) && !may_run
             }
             Asks::Watch => {
                 r.says(&[BESIDES]) && !r.says(&["when|if|whenever"]) && !names::mentions_class(r)
@@ -58,24 +61,23 @@ pub(crate) fn is_correction(text: &Reader<'_>) -> bool {
     !requests.is_empty() && requests.iter().all(corrects)
 }
 
-/// What was proposed, as it is after the correction.
-pub(crate) fn amend(mut intents: Vec<Intent>, r: &mut Reader<'_>) -> Result<Vec<Intent>, Need> {
+/// Applies a correction to the requests for what was proposed.
+pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Need> {
     // `no, for cars` turns down what was proposed; `no more than five` says what is wanted.
     const GOES_ON: &str =
-        "no|nope|nah ,|.|-|–|make|for|only|just|i|it|that|use|set|change|on|in|at|with|sorry";
+        "no|nope|nah ,|.|-|–|make|for|only|just|i|it|that|use|set|change|on|in|at|with|sorry|the";
     if r.begins(0, &[GOES_ON]) {
         r.mark(0..1);
     }
-    let watches = intents.iter_mut().find_map(|intent| match intent {
-        Intent::Watch(watches) => Some(watches),
-        _ => None,
-    });
-    of_watches(r, watches.ok_or_else(|| not_read(r))?)?;
+    if watches.is_empty() {
+        return Err(not_read(r));
+    }
+    of_watches(r, watches)?;
     LEADS.iter().for_each(|lead| {
         r.take_all(&[lead]);
     });
     match closed::unread_words(r, SMALL).is_empty() {
-        true => Ok(intents),
+        true => Ok(()),
         false => Err(not_read(r)),
     }
 }
@@ -103,118 +105,121 @@ fn bare_time(r: &mut Reader<'_>, said: &mut Wanted) {
 /// What a correction sets.
 struct Correction {
     said: Wanted,
-    stop_after: Option<f64>,
-    place: Option<NamedPlace>,
-    /// The shape of a place with a name, on each camera that has it.
-    drawn_on: Vec<(SourceId, Shape)>,
+    stop_after_s: Option<f64>,
+    cameras: Cameras,
+    place: Option<Said>,
+    ways: Vec<Way>,
+    /// Whether the other direction is wanted.
+    turns: bool,
     /// A number of objects, with the words before it.
     number: Option<(String, f64)>,
-    another: Option<SourceId>,
 }
 
 impl Correction {
     fn is_nothing(&self) -> bool {
         self.said.mentions.is_empty()
             && self.said.settings == Settings::default()
-            && self.another.is_none()
+            && self.cameras == Cameras::None
             && self.place.is_none()
-            && self.stop_after.is_none()
+            && self.ways.is_empty()
+            && !self.turns
+            && self.stop_after_s.is_none()
             && self.number.is_none()
     }
 
-    fn apply(&self, watch: &mut WatchFor, r: &mut Reader<'_>) -> Result<(), Need> {
-        if let Some(camera) = &self.another {
-            watch.camera = camera.clone();
+    fn apply(&self, parts: &mut Parts, r: &mut Reader<'_>) -> Result<(), Need> {
+        if self.cameras != Cameras::None {
+            parts.cameras = self.cameras.clone();
         }
-        other_classes(watch, &self.said, r.scene)?;
+        other_classes(parts, &self.said);
         if let Some(place) = &self.place {
-            let mut place = place.clone();
-            if let Some((_, shape)) = self.drawn_on.iter().find(|(on, _)| *on == watch.camera) {
-                place.shape = shape.clone();
+            let crosses = parts.acts.crosses || parts.is_line();
+            if place.is_line() != crosses && parts.told {
+                return Err(not_read(r));
             }
-            if says_a_way(watch, &place.shape) {
-                return Err(Need::meaning(
-                    "The direction was said of the other line, and on this one it may be another. Say the whole request again, with its line and its direction.",
-                ));
-            }
-            in_place(watch, &place).ok_or_else(|| not_read(r))?;
+            parts.place = Some(place.clone());
+        }
+        if !self.ways.is_empty() {
+            parts.ways.clone_from(&self.ways);
+        }
+        if self.turns {
+            let [way] = parts.ways.as_mut_slice() else {
+                return Err(not_read(r));
+            };
+            *way = way.turned().ok_or_else(|| not_read(r))?;
         }
         if let Some((words, number)) = &self.number {
-            let (now, held_s) = count_of(watch).ok_or_else(|| not_read(r))?;
-            *now = another_bound(words, *number, *now, held_s, &mut r.notes)
-                .ok_or_else(|| not_read(r))?;
+            let now = parts.bound.ok_or_else(|| not_read(r))?;
+            let held_s = parts.spans.hold_s.unwrap_or(0.0);
+            let bound = another_bound(words, *number, now, held_s, &mut r.notes);
+            parts.bound = Some(bound.ok_or_else(|| not_read(r))?);
         }
-        if let Some(seconds) = self.said.settings.stays_s {
-            how_long(watch, seconds, &mut r.notes).ok_or_else(|| not_read(r))?;
+        let settings = &self.said.settings;
+        if let Some(seconds) = settings.stays_s {
+            how_long(parts, seconds).ok_or_else(|| not_read(r))?;
         }
-        watch.confidence = self.said.settings.confidence.or(watch.confidence);
-        watch.cooldown_s = self.said.settings.cooldown_s.or(watch.cooldown_s);
-        if !self.said.settings.schedules.is_empty() {
-            watch.schedules.clone_from(&self.said.settings.schedules);
+        parts.confidence = settings.confidence.or(parts.confidence);
+        parts.cooldown_s = settings.cooldown_s.or(parts.cooldown_s);
+        parts.wished.clip = settings.clip.or(parts.wished.clip);
+        parts.spans.stop_after_s = self.stop_after_s.or(parts.spans.stop_after_s);
+        if !settings.schedules.is_empty() {
+            parts.schedules.clone_from(&settings.schedules);
         }
-        if !self.said.settings.notify.is_empty() {
-            watch.notify.clone_from(&self.said.settings.notify);
+        if !settings.notify.is_empty() {
+            parts.notify.clone_from(&settings.notify);
         }
-        watch.clip = self.said.settings.clip.or(watch.clip);
-        watch.stop_after_s = self.stop_after.or(watch.stop_after_s);
         Ok(())
     }
 }
 
 /// A correction of what is to be watched. Where several are proposed it is about each of them.
-fn of_watches(r: &mut Reader<'_>, watches: &mut [WatchFor]) -> Result<(), Need> {
+fn of_watches(r: &mut Reader<'_>, watches: &mut [Parts]) -> Result<(), Need> {
     let cameras = names::cameras(r);
-    let on: Vec<_> = r
-        .scene
-        .cameras
-        .iter()
-        .filter(|c| watches.iter().any(|w| w.camera == c.id))
-        .collect();
-    let named = names::known_place(r, &on).map(|(_, place)| place.clone());
-    let drawn_on = match &named {
-        Some(place) => names::place_on_each(&place.name, &on)?,
-        None => Vec::new(),
+    if let Cameras::Unknown(written) = &cameras {
+        return Err(names::no_such_camera(written, r.scene));
+    }
+    if cameras != Cameras::None && watches.len() > 1 {
+        return Err(not_read(r));
+    }
+    let of = |parts: &Parts| match cameras {
+        Cameras::None => parts.cameras.known(r.scene),
+        _ => cameras.known(r.scene),
     };
+    let mut on: Vec<&Camera> = watches.iter().flat_map(of).collect();
+    on.dedup();
+    let named = names::known_place(r, &on).map(|(_, place)| the_place(place));
+    let turns = r
+        .take(&["the? other|opposite way|direction round|around?", "reverse"])
+        .is_some();
+    let ways = place::ways(r);
     let stop_after = r.take(&["for|during the? next <u>"]).map(|f| f.value(0));
     let moved = moved_line(r, watches)?;
     let mut said = wanted(r)?;
     bare_time(r, &mut said);
-    let shape = match named {
-        Some(known) => Some(place::Said {
-            text: format!("the place {}", crate::scene::quoted(&known.name)),
-            name: Some(known.name),
-            shape: known.shape,
-        }),
-        None => match moved {
-            Some(moved) => Some(moved),
-            None => drawn(r, &on)?,
-        },
+    let place = match named.or(moved) {
+        Some(place) => Some(place),
+        None => drawn(r, &on)?,
     };
-    let number = number_of_objects(r);
-    let place = shape.map(|said| {
-        let is_line = matches!(said.shape, Shape::Line(..));
-        named_place(said, is_line)
-    });
-    let another = another_camera(r, &cameras, watches, place.is_some())?;
     let correction = Correction {
         said,
-        stop_after,
+        stop_after_s: stop_after,
+        cameras,
         place,
-        drawn_on,
-        number,
-        another,
+        ways,
+        turns,
+        number: number_of_objects(r),
     };
     if correction.is_nothing() {
         return Err(not_read(r));
     }
-    for watch in watches {
-        correction.apply(watch, r)?;
+    for parts in watches {
+        correction.apply(parts, r)?;
     }
     Ok(())
 }
 
 /// Reads `make it at 30%` after a line, which is where the line is, and no confidence.
-fn moved_line(r: &mut Reader<'_>, watches: &[WatchFor]) -> Result<Option<place::Said>, Need> {
+fn moved_line(r: &mut Reader<'_>, watches: &[Parts]) -> Result<Option<Said>, Need> {
     const OF_CONFIDENCE: &str =
         "confidence|certainty|threshold|score|sure|certain|confident|probability";
     let moves = "move|shift|put the|that|this|it? line? to|at <p>";
@@ -271,107 +276,15 @@ fn number_of_objects(r: &mut Reader<'_>) -> Option<(String, f64)> {
     Some((r.written(found.at.clone()).to_lowercase(), found.value(0)))
 }
 
-/// The camera to which a correction moves the only watch, together with its place.
-fn another_camera(
-    r: &Reader<'_>,
-    cameras: &Cameras,
-    watches: &[WatchFor],
-    has_place: bool,
-) -> Result<Option<SourceId>, Need> {
-    match cameras {
-        Cameras::None => Ok(None),
-        Cameras::These(ids) => match (ids.as_slice(), watches) {
-            ([id], [watch]) if watch.place.is_none() || has_place => Ok(Some(id.clone())),
-            _ => Err(not_read(r)),
-        },
-        Cameras::All => Err(not_read(r)),
-        Cameras::Unknown(written) => Err(names::no_such_camera(written, r.scene)),
+/// Other classes: those that are named, or the present ones with those that are added or left out.
+fn other_classes(parts: &mut Parts, said: &Wanted) {
+    let mentions = said.mentions.clone();
+    let all_left_out = mentions.iter().all(|m| m.stand == Stand::Excluded);
+    if said.adds || all_left_out {
+        parts.mentions.extend(mentions);
+    } else {
+        parts.mentions = mentions;
     }
-}
-
-/// Other classes, of the same model or of one that knows all of them.
-fn other_classes(watch: &mut WatchFor, wanted: &Wanted, scene: &Scene) -> Result<(), Need> {
-    let mentions = &wanted.mentions;
-    if mentions.is_empty() {
-        return Ok(());
-    }
-    // Whatever moves is no class: it can be said, and takes the classes away.
-    let anything = |m: &Mention| m.labels.is_empty() && m.stand == Stand::Wanted;
-    if mentions.iter().all(anything) && !scene.models.is_empty() {
-        watch.objects = Objects::anything();
-        return Ok(());
-    }
-    let now = (!watch.objects.labels.is_empty()).then(|| watch.objects.labels.clone());
-    let own = scene.models.iter().filter(|m| m.name == watch.model);
-    let others = scene.models.iter().filter(|m| m.name != watch.model);
-    let mut refused = None;
-    for model in own.chain(others) {
-        let fits = |labels: &[String]| labels.iter().all(|l| model.labels.contains(l));
-        match edit::classes(wanted, now.clone(), &model.labels, &watch.model) {
-            Ok(Some(objects)) if fits(&objects.labels) => {
-                let only = watch.objects.only;
-                watch.objects = Objects { only, ..objects };
-                watch.model.clone_from(&model.name);
-                return Ok(());
-            }
-            Ok(_) => {}
-            Err(need) => refused = refused.or(Some(need)),
-        }
-    }
-    Err(refused.unwrap_or_else(|| {
-        Need::new(
-            Missing::Class,
-            "No single model knows all of these. Which classes shall it watch for?",
-        )
-    }))
-}
-
-/// Whether a watch has one direction, and the new line lies in another way than the old one.
-fn says_a_way(watch: &WatchFor, new: &Shape) -> bool {
-    let along = |shape: &Shape| match shape {
-        Shape::Line([x0, y0], [x1, y1]) => Some([x1 - x0, y1 - y0]),
-        Shape::Zone(_) => None,
-    };
-    let says = |what: &What| {
-        matches!(
-            what,
-            What::Crosses(CrossDirection::In | CrossDirection::Out)
-        )
-    };
-    let old = watch.place.as_ref().and_then(|place| along(&place.shape));
-    let same = match (old, along(new)) {
-        (Some([x, y]), Some([u, v])) => (x * v - y * u).abs() < 1e-9 && x * u + y * v > 0.0,
-        _ => false,
-    };
-    !same && watch.conditions.iter().any(says)
-}
-
-/// Another place: a line takes the place of a line, an area that of an area or of the whole
-/// picture.
-fn in_place(watch: &mut WatchFor, place: &NamedPlace) -> Option<()> {
-    let is_line = matches!(place.shape, Shape::Line(..));
-    let crosses = watch
-        .conditions
-        .iter()
-        .any(|what| matches!(what, What::Crosses(_)));
-    if is_line != crosses && !(watch.conditions.is_empty() && watch.counts) {
-        return None;
-    }
-    for what in &mut watch.conditions {
-        if *what == What::Appears {
-            *what = What::Enters;
-        }
-    }
-    watch.place = Some(place.clone());
-    Some(())
-}
-
-/// How many it is about, and for how long.
-fn count_of(watch: &mut WatchFor) -> Option<(&mut CountBound, f64)> {
-    watch.conditions.iter_mut().find_map(|what| match what {
-        What::Count(bound, held_s) => Some((bound, *held_s)),
-        _ => None,
-    })
 }
 
 /// Another number, on the side on which the bound was. A bare one could be seconds too, where a
@@ -418,34 +331,14 @@ fn bound(words: &str, number: f64) -> Option<CountBound> {
     })
 }
 
-/// Another time: that for which it has to be so, else the time of quiet where one was said.
-fn how_long(watch: &mut WatchFor, seconds: f64, notes: &mut Notes) -> Option<()> {
-    let mut held = watch.conditions.iter_mut().filter_map(|what| match what {
-        What::Stays(for_s) | What::Count(_, for_s) => Some(for_s),
-        _ => None,
-    });
-    if let Some(for_s) = held.next() {
-        *for_s = seconds;
-        return Some(());
-    }
-    if let Some(cooldown_s) = watch.cooldown_s.as_mut().filter(|said| **said > 0.0) {
-        *cooldown_s = seconds;
-        return Some(());
-    }
-    // Who enters or is seen and has to do so for a time is somebody who stays.
-    let comes = |what: &What| matches!(what, What::Enters | What::Appears);
-    let [what] = watch.conditions.as_mut_slice() else {
-        return None;
-    };
-    if !comes(what) {
-        return None;
-    }
-    *what = What::Stays(seconds);
-    if watch.place.is_none() {
-        watch.place = Some(named_place(whole_picture(), false));
-        notes
-            .assumed
-            .push("No place was said: the whole picture.".to_owned());
+/// Another time: that for which it has to be so, else the time of quiet where one was said. Who
+/// enters or is seen and has to do so for a time is somebody who stays.
+fn how_long(parts: &mut Parts, seconds: f64) -> Option<()> {
+    let holds = parts.acts.stays || parts.bound.is_some() || parts.spans.hold_s.is_some();
+    match parts.cooldown_s.as_mut().filter(|said| **said > 0.0) {
+        Some(cooldown_s) if !holds => *cooldown_s = seconds,
+        _ if parts.acts.leaves && !holds => return None,
+        _ => parts.spans.hold_s = Some(seconds),
     }
     Some(())
 }

@@ -7,7 +7,7 @@ use jiff::Zoned;
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::PipelineSpec;
 
-use crate::intent::{Intent, Look};
+use crate::intent::Look;
 use crate::token::one_of;
 
 /// The answer to a request.
@@ -26,9 +26,6 @@ pub enum Answer {
 /// What could be done.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proposal {
-    /// What was understood, in the order of the changes; empty where they were written out by
-    /// somebody else and no request was read.
-    pub intents: Vec<Intent>,
     /// What would change, in order.
     pub changes: Vec<Change>,
     /// The same in plain sentences.
@@ -37,8 +34,6 @@ pub struct Proposal {
     pub assumed: Vec<String>,
     /// What was understood and can't be done here, one sentence each.
     pub not_possible: Vec<String>,
-    /// Words that were not understood, as they were written.
-    pub not_understood: Vec<String>,
 }
 
 /// One change of what the box does.
@@ -79,8 +74,6 @@ pub struct Looked {
     pub look: Look,
     /// What can be said at once, without looking anything up.
     pub text: String,
-    /// Words that were not understood, as they were written.
-    pub not_understood: Vec<String>,
 }
 
 /// Something that has to be known first.

@@ -202,13 +202,15 @@ impl Nearest {
 }
 
 /// Refuses a request to watch with words that no phrase has read.
-pub(crate) fn refuse(r: &Reader<'_>, nearest: &Nearest) -> Result<(), Need> {
+///
+/// `nearest`: the template that comes nearest to it.
+pub(crate) fn refuse(r: &Reader<'_>, nearest: impl Fn() -> Nearest) -> Result<(), Need> {
     let left = unread(r);
     if left.is_empty() {
         return Ok(());
     }
     let words: Vec<String> = left.iter().map(|at| r.written(at.clone())).collect();
-    let template = format!("The nearest template: `{}`.", nearest.command());
+    let template = format!("The nearest template: `{}`.", nearest().command());
     let known = |i: usize| names::class_begins(r, i) || names::camera_at(r, i);
     let is_known = left.iter().any(|at| at.clone().any(known));
     let unknown = left.iter().find_map(|at| unknown_class(r, at));

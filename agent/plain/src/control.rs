@@ -7,10 +7,9 @@
 
 use watchkeeper_contract::id::{PipelineId, SourceId};
 
-use crate::answer::Missing;
 use crate::asks::{Asks, ENDS_A_PAUSE};
 use crate::closed;
-use crate::deployed::{OTHERS, THINGS, ids_of, its_camera, listed, listed_of};
+use crate::deployed::{self, OTHERS, THINGS, ids_of, listed, which};
 use crate::intent::Intent;
 use crate::moments;
 use crate::names::{self, Cameras};
@@ -34,14 +33,11 @@ pub(crate) fn control(r: &mut Reader<'_>, asks: Asks, behind: bool) -> Result<In
     let mixed = on_and_off(r);
     let verb = Verb::take(r, asks);
     let spared = spared(r);
-    let mut named = names::pipelines(r);
-    if named.is_empty() && spared.is_empty() {
-        named.extend(names::pipeline_of_class(r));
-    }
+    let named = match spared.is_empty() {
+        true => deployed::named(r),
+        false => Vec::new(),
+    };
     let is_named = !named.is_empty();
-    if is_named {
-        its_camera(r, &named);
-    }
     let until = match asks {
         Asks::Stop | Asks::Pause if !verb.deletes => {
             r.take_all(&["for now", "for the moment"]);
@@ -242,14 +238,12 @@ impl Verb {
             return Ok(targets);
         }
         let names: Vec<&str> = cameras.iter().map(|c| c.as_str()).collect();
-        let text = format!(
-            "Nothing runs on {}. Which pipeline shall I {}? {}",
+        let question = format!(
+            "Nothing runs on {}. Which pipeline shall I {}?",
             names.join(", "),
-            self.written,
-            listed(scene)
+            self.written
         );
-        let choices = ids_of(scene).iter().map(ToString::to_string).collect();
-        Err(Need::new(Missing::Pipeline, text).with(choices))
+        Err(which(&question, &[], scene))
     }
 
     /// The only pipeline that may be meant where none is named.
@@ -289,9 +283,11 @@ impl Verb {
     /// The question which of several is meant.
     fn which(&self, targets: &[PipelineId], scene: &Scene) -> Need {
         let some: Vec<_> = targets.iter().filter_map(|id| scene.pipeline(id)).collect();
-        let choices = targets.iter().map(ToString::to_string).collect();
-        let text = format!("Which one shall I {}? {}", self.written, listed_of(&some));
-        Need::new(Missing::Pipeline, text).with(choices)
+        which(
+            &format!("Which one shall I {}?", self.written),
+            &some,
+            scene,
+        )
     }
 
     fn not_read(&self, left: Vec<String>, scene: &Scene) -> Need {
@@ -304,7 +300,7 @@ impl Verb {
             "I do not understand {} of that, so nothing is done. I pause (\"pause {example} until 8 tomorrow\"), resume (\"resume {example}\") and delete (\"delete {example}\") whole watches, at once \
              and by their names. {}",
             words.join(", "),
-            listed(scene)
+            listed(scene, None)
         );
         Need::not_read(text, left)
     }

@@ -1,8 +1,10 @@
-//! The deployed pipelines: words that mean them, their ids, and sentences that list them.
+//! The deployed pipelines: which of them a sentence means, and sentences that list them.
 
 use watchkeeper_contract::id::{PipelineId, SourceId};
 
+use crate::answer::Missing;
 use crate::names::{self, Cameras};
+use crate::need::Need;
 use crate::reader::Reader;
 use crate::scene::{Deployed, Scene, quoted};
 
@@ -15,19 +17,36 @@ pub(crate) const OTHERS: [&str; 2] = [
     "and|but? nothing|no else|other|others watches|pipelines?",
 ];
 
-/// Takes the camera of the named pipelines, which adds nothing:
-/// `the gate alarm of the gate camera`.
-///
-/// Another camera stays unread, because no change moves a watch.
-pub(crate) fn its_camera(r: &mut Reader<'_>, named: &[PipelineId]) {
+/// The pipelines that a sentence names: by their ids, their names, or the class that only one
+/// watches for. Their camera adds nothing: `the gate alarm of the gate camera`. Another one stays
+/// unread, because no change moves a watch.
+pub(crate) fn named(r: &mut Reader<'_>) -> Vec<PipelineId> {
+    let mut named = names::pipelines(r);
+    if named.is_empty() {
+        named.extend(names::pipeline_of_class(r));
+    }
     let mut with = r.clone();
-    let Cameras::These(on) = names::cameras(&mut with) else {
-        return;
-    };
-    let mut watches = named.iter().filter_map(|id| r.scene.pipeline(id));
-    if on.len() == 1 && watches.all(|p| on.contains(&p.spec.source)) {
+    if let Cameras::These(on) = names::cameras(&mut with)
+        && let [camera] = on.as_slice()
+        && !named.is_empty()
+        && named.iter().all(|id| {
+            r.scene
+                .pipeline(id)
+                .is_some_and(|p| p.spec.source == *camera)
+        })
+    {
         *r = with;
     }
+    named
+}
+
+/// The question which of some pipelines is meant; of all where there are none.
+pub(crate) fn which(question: &str, some: &[&Deployed], scene: &Scene) -> Need {
+    let all: Vec<&Deployed> = scene.pipelines.iter().collect();
+    let some = if some.is_empty() { &all } else { some };
+    let choices = some.iter().map(|p| p.spec.id.to_string()).collect();
+    let text = format!("{question} {}", sentence(some.iter().copied()));
+    Need::new(Missing::Pipeline, text).with(choices)
 }
 
 /// Ids of all pipelines.
@@ -35,24 +54,14 @@ pub(crate) fn ids_of(scene: &Scene) -> Vec<PipelineId> {
     scene.pipelines.iter().map(|p| p.spec.id.clone()).collect()
 }
 
-/// Lists all pipelines in a sentence.
-pub(crate) fn listed(scene: &Scene) -> String {
-    if scene.pipelines.is_empty() {
-        return "Nothing is deployed.".to_owned();
-    }
-    sentence(scene.pipelines.iter())
-}
-
-/// Lists some pipelines in a sentence.
-pub(crate) fn listed_of(pipelines: &[&Deployed]) -> String {
-    sentence(pipelines.iter().copied())
-}
-
-/// Lists the pipelines of one camera in a sentence.
-pub(crate) fn listed_on(scene: &Scene, camera: &SourceId) -> String {
-    match scene.on(camera).next() {
-        None => format!("Nothing is deployed on {camera}."),
-        Some(_) => sentence(scene.on(camera)),
+/// Lists the pipelines of one camera, or all, in a sentence.
+pub(crate) fn listed(scene: &Scene, camera: Option<&SourceId>) -> String {
+    let on = |p: &&Deployed| camera.is_none_or(|camera| p.spec.source == *camera);
+    match camera {
+        Some(camera) if scene.on(camera).next().is_none() => {
+            format!("Nothing is deployed on {camera}.")
+        }
+        _ => sentence(scene.pipelines.iter().filter(on)),
     }
 }
 
@@ -66,5 +75,8 @@ fn sentence<'s>(pipelines: impl Iterator<Item = &'s Deployed>) -> String {
         format!("{}{called} on {}{state}", p.spec.id, p.spec.source)
     };
     let all: Vec<String> = pipelines.map(one).collect();
-    format!("There are: {}.", all.join("; "))
+    match all.is_empty() {
+        true => "Nothing is deployed.".to_owned(),
+        false => format!("There are: {}.", all.join("; ")),
+    }
 }

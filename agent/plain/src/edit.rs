@@ -9,7 +9,7 @@ use watchkeeper_engine::templates::watch;
 
 use crate::answer::Missing;
 use crate::closed;
-use crate::deployed::{OTHERS, THINGS, ids_of, its_camera, listed, listed_of};
+use crate::deployed::{self, OTHERS, THINGS, which};
 use crate::hours;
 use crate::intent::{Edit, Intent, Objects, Settings};
 use crate::names::{self, Cameras, Mention, Stand};
@@ -353,47 +353,29 @@ fn refuse_the_other_way(more: bool, wanted: &Wanted, target: &Deployed) -> Resul
 
 /// The one pipeline that is to be changed.
 fn target<'s>(r: &mut Reader<'s>) -> Result<&'s Deployed, Need> {
-    let mut named = names::pipelines(r);
-    if named.is_empty() {
-        named.extend(names::pipeline_of_class(r));
-    }
-    let cameras = match named.is_empty() {
-        true => names::cameras(r),
-        false => {
-            its_camera(r, &named);
-            Cameras::None
-        }
-    };
     let scene = r.scene;
-    let (several, candidates): (usize, Vec<&Deployed>) = match (named.as_slice(), &cameras) {
-        ([], Cameras::These(on)) => (on.len(), on.iter().flat_map(|on| scene.on(on)).collect()),
-        ([], Cameras::Unknown(_)) => (0, Vec::new()),
-        ([], _) => (0, scene.pipelines.iter().collect()),
-        (named, _) => (
-            named.len(),
-            named.iter().filter_map(|id| scene.pipeline(id)).collect(),
-        ),
+    let named = deployed::named(r);
+    let on = match named.is_empty() {
+        true => names::cameras(r),
+        false => Cameras::None,
     };
-    if several > 1 {
-        return Err(Need::not_read(
+    let (several, meant): (usize, Vec<&Deployed>) = match on {
+        _ if !named.is_empty() => {
+            let named: Vec<_> = named.iter().filter_map(|id| scene.pipeline(id)).collect();
+            (named.len(), named)
+        }
+        Cameras::These(on) => (on.len(), on.iter().flat_map(|on| scene.on(on)).collect()),
+        Cameras::Unknown(_) => (0, Vec::new()),
+        Cameras::All | Cameras::None => (0, scene.pipelines.iter().collect()),
+    };
+    match meant.as_slice() {
+        _ if several > 1 => Err(Need::not_read(
             "One watch is changed at a time, so nothing is done. Say a sentence for each: \"the gate watch should only look for cars\".",
             vec![r.written(0..r.tokens.len())],
-        ));
+        )),
+        [target] => Ok(target),
+        some => Err(which("Which pipeline shall be changed?", some, scene)),
     }
-    if let [target] = candidates.as_slice() {
-        return Ok(target);
-    }
-    // Of those that were meant one is asked for, else of all.
-    let (text, meant) = match candidates.as_slice() {
-        [] => (listed(r.scene), ids_of(r.scene)),
-        some => (
-            listed_of(some),
-            some.iter().map(|p| p.spec.id.clone()).collect(),
-        ),
-    };
-    let text = format!("Which pipeline shall be changed? {text}");
-    let choices = meant.iter().map(ToString::to_string).collect();
-    Err(Need::new(Missing::Pipeline, text).with(choices))
 }
 
 /// The labels that the model of a pipeline knows.

@@ -12,7 +12,7 @@ use crate::scene::Shape;
 const DEFAULT_COOLDOWN_S: f64 = 60.0;
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Intent {
+pub(crate) enum Intent {
     /// New pipelines, one each.
     Watch(Vec<WatchFor>),
     /// Another setting of a pipeline.
@@ -26,47 +26,37 @@ pub enum Intent {
     },
     /// Paused pipelines go on.
     Resume(Vec<PipelineId>),
-    /// Something to look up.
-    Look(Look),
-}
-
-impl Intent {
-    /// Whether it changes what the box does.
-    #[must_use]
-    pub fn acts(&self) -> bool {
-        !matches!(self, Self::Look(_))
-    }
 }
 
 /// One watch on one camera.
 #[derive(Debug, Clone, PartialEq)]
-pub struct WatchFor {
-    pub camera: SourceId,
+pub(crate) struct WatchFor {
+    pub(crate) camera: SourceId,
     /// Model that knows the classes.
-    pub model: String,
-    pub objects: Objects,
+    pub(crate) model: String,
+    pub(crate) objects: Objects,
     /// What has to happen; empty: it only counts.
-    pub conditions: Vec<What>,
+    pub(crate) conditions: Vec<What>,
     /// Where in the picture.
-    pub place: Option<NamedPlace>,
+    pub(crate) place: Option<NamedPlace>,
     /// Whether the number of objects is kept in the results.
-    pub counts: bool,
+    pub(crate) counts: bool,
     /// Lowest score of a detection.
-    pub confidence: Option<f64>,
+    pub(crate) confidence: Option<f64>,
     /// When it is awake; empty: always. Each span makes a rule of its own.
-    pub schedules: Vec<Schedule>,
+    pub(crate) schedules: Vec<Schedule>,
     /// Seconds of quiet after an event, where they were said.
-    pub cooldown_s: Option<f64>,
+    pub(crate) cooldown_s: Option<f64>,
     /// How much it matters.
-    pub severity: Severity,
+    pub(crate) severity: Severity,
     /// Channels by which people are told.
-    pub notify: Vec<ChannelId>,
+    pub(crate) notify: Vec<ChannelId>,
     /// The clip that each event keeps.
-    pub clip: Option<ClipSpec>,
+    pub(crate) clip: Option<ClipSpec>,
     /// Whether a second opinion may call an event of it a false alarm.
-    pub second_opinion: bool,
+    pub(crate) second_opinion: bool,
     /// Ends after this many seconds.
-    pub stop_after_s: Option<f64>,
+    pub(crate) stop_after_s: Option<f64>,
 }
 
 impl WatchFor {
@@ -82,13 +72,13 @@ impl WatchFor {
 
 /// Objects, by the model's labels and by the person's words.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Objects {
+pub(crate) struct Objects {
     /// Labels; empty: whatever the model sees.
-    pub labels: Vec<String>,
+    pub(crate) labels: Vec<String>,
     /// As the person said it, such as `people or cars`.
-    pub said: String,
+    pub(crate) said: String,
     /// Whether these are said to be the only ones.
-    pub only: bool,
+    pub(crate) only: bool,
 }
 
 impl Objects {
@@ -103,7 +93,7 @@ impl Objects {
 
 /// What has to happen.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum What {
+pub(crate) enum What {
     /// Something is seen.
     Appears,
     /// Something enters the place.
@@ -120,36 +110,36 @@ pub enum What {
 
 /// A shape with the name it gets in the workflow.
 #[derive(Debug, Clone, PartialEq)]
-pub struct NamedPlace {
+pub(crate) struct NamedPlace {
     /// Name of the step.
-    pub name: String,
+    pub(crate) name: String,
     /// As a person would say it, such as `the left half of the picture`.
-    pub said: String,
-    pub shape: Shape,
+    pub(crate) said: String,
+    pub(crate) shape: Shape,
 }
 
 /// What is to be different about a pipeline.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Edit {
-    pub pipeline: PipelineId,
-    pub objects: Option<Objects>,
-    pub settings: Settings,
+pub(crate) struct Edit {
+    pub(crate) pipeline: PipelineId,
+    pub(crate) objects: Option<Objects>,
+    pub(crate) settings: Settings,
 }
 
 /// Settings that a sentence names; what is absent or empty stays as it is.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// Lowest score of a detection.
-    pub confidence: Option<f64>,
+    pub(crate) confidence: Option<f64>,
     /// Seconds of quiet after an event.
-    pub cooldown_s: Option<f64>,
+    pub(crate) cooldown_s: Option<f64>,
     /// Seconds for which it has to be so.
-    pub stays_s: Option<f64>,
-    pub schedules: Vec<Schedule>,
+    pub(crate) stays_s: Option<f64>,
+    pub(crate) schedules: Vec<Schedule>,
     /// Channels by which people are told too.
-    pub notify: Vec<ChannelId>,
+    pub(crate) notify: Vec<ChannelId>,
     /// The clip that each event keeps.
-    pub clip: Option<ClipSpec>,
+    pub(crate) clip: Option<ClipSpec>,
 }
 
 /// Something to look up. None of it changes anything.

@@ -79,27 +79,13 @@ const KINDS: [(EventKind, &str, &str, [&str; 3]); 5] = [
 ];
 
 impl EventKind {
-    fn told(self) -> (&'static str, &'static str) {
+    /// Its name in the journal, what happened, and how it is asked about.
+    fn words(self) -> (&'static str, &'static str, &'static [&'static str]) {
         let mut kinds = KINDS.iter();
         let kind = kinds.find(|(kind, ..)| *kind == self);
-        kind.map_or(("", ""), |(_, name, said, _)| (*name, *said))
-    }
-
-    /// How it is asked about.
-    fn patterns(self) -> [&'static str; 3] {
-        let mut kinds = KINDS.iter();
-        let kind = kinds.find(|(kind, ..)| *kind == self);
-        kind.map_or([""; 3], |(.., patterns)| *patterns)
-    }
-
-    /// The name of its condition, as the journal has it.
-    pub(crate) fn name(self) -> &'static str {
-        self.told().0
-    }
-
-    /// What happened, as a sentence goes on behind `something`.
-    pub(crate) fn said(self) -> &'static str {
-        self.told().1
+        kind.map_or(("", "", &[]), |(_, name, said, patterns)| {
+            (name, said, patterns)
+        })
     }
 }
 
@@ -126,11 +112,11 @@ pub(crate) fn refuse_direction(r: &Reader<'_>) -> Result<(), String> {
     const MOVES: &str = "came|come|coming|go|going|gone|went|walked|walking|drove|driving";
     const WAYS: &str = "into|onto|out|outside|toward|towards|off|away|up|down|back";
     let mut rest = r.clone();
-    if !rest.take_all(&EventKind::Crosses.patterns()) {
+    if !rest.take_all(EventKind::Crosses.words().2) {
         return Ok(());
     }
-    let mut ways = EventKind::Enters.patterns().to_vec();
-    ways.extend(EventKind::Leaves.patterns());
+    let mut ways = EventKind::Enters.words().2.to_vec();
+    ways.extend(EventKind::Leaves.words().2);
     ways.push(WAYS);
     // The `in` of `going in at the gate` may be taken with the name of the camera.
     let is_in = |i: &usize| one_of(MOVES, rest.word(*i)) && rest.any_word(i + 1) == "in";
@@ -263,31 +249,25 @@ pub(crate) fn counted(
     };
     let (mut kinds, mut said) = (Vec::new(), Vec::new());
     for kind in asked {
-        let seen = EventKind::Appears;
-        match kind {
-            kind if told(*kind) => {
-                if number {
-                    said.push(format!("Each time that {who} {} counts.", kind.said()));
-                }
-                kinds.push(kind.name().to_owned());
-            }
+        let (name, happened, _) = kind.words();
+        let (seen, first, _) = EventKind::Appears.words();
+        let (counts, why) = if told(*kind) {
+            let why = number.then(|| format!("Each time that {who} {happened} counts."));
+            (name, why)
+        } else if *kind == EventKind::Enters && told(EventKind::Appears) {
             // Without a place, an object seen for the first time has entered.
-            EventKind::Enters if told(seen) => {
-                said.push(format!(
-                    "No watch here tells when {who} {}; instead each time counts that it {}.",
-                    kind.said(),
-                    seen.said()
-                ));
-                kinds.push(seen.name().to_owned());
-            }
-            _ => {
-                said.push(format!(
-                    "No watch here tells now when {who} {}, so only what earlier ones told is known.",
-                    kind.said()
-                ));
-                kinds.push(kind.name().to_owned());
-            }
-        }
+            let why = format!(
+                "No watch here tells when {who} {happened}; instead each time counts that it {first}."
+            );
+            (seen, Some(why))
+        } else {
+            let why = format!(
+                "No watch here tells now when {who} {happened}, so only what earlier ones told is known."
+            );
+            (name, Some(why))
+        };
+        kinds.push(counts.to_owned());
+        said.extend(why);
     }
     (kinds, said)
 }

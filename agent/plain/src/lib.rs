@@ -3,8 +3,26 @@
 //! Owns the vocabulary (`lexicon.toml`, and phrases in the modules that read them), the typed
 //! [`intent`], the [`Proposal`] made of it, and the [`templates`] of the commonest watches.
 //!
-//! - The way: text → tokens → requests → phrases → [`Intent`](intent::Intent)s → [`Proposal`],
-//!   look-up or question.
+//! ```text
+//! "tell me when a person is at the gate for 2 minutes"              modules
+//!    │ tokens, misspelt words corrected                             token, spelling
+//!    ▼
+//! Reader: the words, and the slot of each that a phrase has used    reader
+//!    │ sentences and clauses, each by what it asks for              pieces, asks, keeping
+//!    ▼
+//! Request ─ watch ──► Parts: camera, place, time, classes, verbs    request, names, place, hours
+//!    │                  │ a word that no phrase used refuses it     closed
+//!    │                  │ each correction changes the parts         amend
+//!    │                  ▼
+//!    │                WatchFor, one for each camera                 request/conditions, objects
+//!    ├─ change ─────► Edit: the settings that it names              edit
+//!    ├─ stop, pause ► the pipelines that it names                   control, deployed
+//!    └─ question ───► Look: what to look up, from when to when      look, question, kinds, moments
+//!         ▼
+//! Answer: a Proposal (propose), a look-up, a question of what is missing, or the words that were
+//! not understood                                                    understand, answer, need
+//! ```
+//!
 //! - Nothing acts: a change of the box is a [`Proposal`], which a caller confirms.
 //! - Without a verb that asks for it nothing is proposed. What is needed and missing is asked for.
 //! - A request that its unread words would change is not offered.

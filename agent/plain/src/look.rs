@@ -24,6 +24,7 @@ use crate::token::Kind;
 /// What a question is about, and the text that goes with it; nothing where it isn't understood.
 pub(crate) fn look(r: &mut Reader<'_>) -> Result<(Look, String), String> {
     let pictures = its_pictures(r);
+    refuse_picture_of_now(r)?;
     refuse_what_no_table_answers(r)?;
     let pipelines = its_pipelines(r);
     let (cameras, all) = its_cameras(r)?;
@@ -70,6 +71,22 @@ pub(crate) fn look(r: &mut Reader<'_>) -> Result<(Look, String), String> {
     }
     let is_any = !cameras.is_empty();
     now(r, camera.as_ref(), is_any, many)
+}
+
+/// Refuses to show what a camera sees now, with the command that does.
+fn refuse_picture_of_now(r: &Reader<'_>) -> Result<(), String> {
+    const NOW: [&str; 2] = [
+        "show|see me|us? a new|current|live|recent? picture|photo|image|snapshot|frame",
+        "show|see me|us? the current|live picture|photo|image|snapshot|frame|view",
+    ];
+    if !r.says(&NOW) {
+        return Ok(());
+    }
+    let spots = names::camera_spots(r);
+    let camera = spots.first().map_or("CAMERA", |(_, id)| id.as_str());
+    Err(format!(
+        "What a camera sees now is saved as a picture by `watchkeeper frame save {camera} -o now.jpg`. I can show the pictures of events: ask \"show me the picture of the last visitor\"."
+    ))
 }
 
 /// Whether a question is for the classes that can be told.
@@ -283,17 +300,17 @@ fn now(
             let labels = labels_of(&mentions, r.scene);
             kinds::refuse_uncounted(r.scene, camera, place, &labels)?;
         }
-        return Ok((Look::Status(camera.cloned()), deployed::listed(r.scene)));
+        return Ok((
+            Look::Status(camera.cloned()),
+            deployed::listed(r.scene, None),
+        ));
     }
     if r.take_all(&[
         "pipelines|pipeline|watches|watch|running|runs|watching|watched|rules|alarms|jobs|deployed|streams|active|paused|set",
     ]) {
         r.take_all(&["everything|anything"]);
         nothing_else(r)?;
-        let text = match camera {
-            Some(camera) => deployed::listed_on(r.scene, camera),
-            None => deployed::listed(r.scene),
-        };
+        let text = deployed::listed(r.scene, camera);
         return Ok((Look::Pipelines(camera.cloned()), text));
     }
     if has(r, "cameras|camera|sources") || r.any_word(0) == "cameras" || is_any {
@@ -302,7 +319,10 @@ fn now(
         if camera.is_some() {
             let labels = labels_of(&mentions, r.scene);
             kinds::refuse_uncounted(r.scene, camera, None, &labels)?;
-            return Ok((Look::Status(camera.cloned()), deployed::listed(r.scene)));
+            return Ok((
+                Look::Status(camera.cloned()),
+                deployed::listed(r.scene, None),
+            ));
         }
         return Ok(all_cameras(r.scene));
     }

@@ -40,13 +40,24 @@ impl Reader<'_> {
 }
 
 /// What was said about cameras.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) enum Cameras {
+    #[default]
     None,
     These(Vec<SourceId>),
     All,
     /// A camera that isn't there, as it was written.
     Unknown(String),
+}
+
+impl Cameras {
+    /// The cameras that may be meant: those that are named, else all.
+    pub(crate) fn known<'s>(&self, scene: &'s Scene) -> Vec<&'s Camera> {
+        match self {
+            Self::These(ids) => ids.iter().filter_map(|id| scene.camera(id)).collect(),
+            _ => scene.cameras.iter().collect(),
+        }
+    }
 }
 
 /// Whether a word means something by itself, so that a name made of it needs the word `camera`
@@ -273,10 +284,7 @@ pub(crate) fn place_on<'s>(camera: &'s Camera, name: &str) -> Option<&'s Place> 
 
 /// The shape that a place of this name has on each of these cameras. One that is drawn on some of
 /// them is nowhere on the others.
-pub(crate) fn place_on_each(
-    name: &str,
-    cameras: &[&Camera],
-) -> Result<Vec<(SourceId, Shape)>, Need> {
+pub(crate) fn place_on_each(name: &str, cameras: &[&Camera]) -> Result<Vec<Shape>, Need> {
     let (there, missing): (Vec<&Camera>, Vec<&Camera>) =
         cameras.iter().partition(|c| place_on(c, name).is_some());
     let ids = |of: &[&Camera]| {
@@ -291,15 +299,10 @@ pub(crate) fn place_on_each(
             quoted(name)
         )));
     }
-    let drawn = there
-        .into_iter()
-        .filter_map(|c| Some((c.id.clone(), place_on(c, name)?)));
-    let drawn: Vec<(SourceId, Shape)> =
-        drawn.map(|(id, place)| (id, place.shape.clone())).collect();
-    let lines = drawn
-        .iter()
-        .filter(|(_, shape)| matches!(shape, Shape::Line(..)))
-        .count();
+    let drawn = there.into_iter().filter_map(|c| place_on(c, name));
+    let drawn: Vec<Shape> = drawn.map(|place| place.shape.clone()).collect();
+    let is_line = |shape: &&Shape| matches!(shape, Shape::Line(..));
+    let lines = drawn.iter().filter(is_line).count();
     if lines > 0 && lines < drawn.len() {
         return Err(Need::meaning(format!(
             "The place {} is a line on some of these cameras and an area on others. Please ask for them one at a time.",

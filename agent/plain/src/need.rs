@@ -61,13 +61,11 @@ impl Need {
 pub(crate) struct Notes {
     pub(crate) assumed: Vec<String>,
     pub(crate) not_possible: Vec<String>,
-    pub(crate) not_understood: Vec<String>,
 }
 
 impl Notes {
     pub(crate) fn extend(&mut self, more: Self) {
         self.assumed.extend(more.assumed);
         self.not_possible.extend(more.not_possible);
-        self.not_understood.extend(more.not_understood);
     }
 }

@@ -3,7 +3,7 @@
 //! Invariant: a shape that comes out lies in the picture and encloses something, or has a length.
 
 use crate::reader::{Reader, one_of};
-use crate::scene::Shape;
+use crate::scene::{Shape, quoted};
 use crate::token::Kind;
 
 /// A place that was said.
@@ -14,6 +14,22 @@ pub(crate) struct Said {
     pub(crate) text: String,
     /// A name that was given to it.
     pub(crate) name: Option<String>,
+    /// Whether it was drawn under that name on a camera.
+    pub(crate) drawn: bool,
+    /// The picture whose pixels were said.
+    pub(crate) pixels_of: Option<[u32; 2]>,
+}
+
+impl Said {
+    pub(crate) fn is_line(&self) -> bool {
+        matches!(self.shape, Shape::Line(..))
+    }
+
+    /// Gives it the words by which it was named before it was said where it is.
+    pub(crate) fn call(&mut self, words: String) {
+        self.text = format!("{} ({})", quoted(&words), self.text);
+        self.name = self.name.take().or(Some(words));
+    }
 }
 
 /// What is wrong with a place that was said.
@@ -30,8 +46,13 @@ fn rectangle([x0, y0]: [f64; 2], [x1, y1]: [f64; 2]) -> Shape {
 }
 
 fn unnamed(shape: Shape, text: impl Into<String>) -> Said {
-    let (text, name) = (text.into(), None);
-    Said { shape, text, name }
+    Said {
+        shape,
+        text: text.into(),
+        name: None,
+        drawn: false,
+        pixels_of: None,
+    }
 }
 
 /// The place that a request names by geometry. `size` is that of the picture in pixels.
@@ -157,7 +178,11 @@ fn coordinates(r: &mut Reader<'_>, size: Option<[u32; 2]>) -> Result<Option<Said
             "\"{written}\" has no extent; give points that differ and do not lie on one line"
         ));
     }
-    Ok(Some(unnamed(shape, format!("the {written}"))))
+    let in_pixels = found.pixels || found.numbers.iter().any(|n| *n > 1.0);
+    Ok(Some(Said {
+        pixels_of: size.filter(|_| in_pixels && !found.percent),
+        ..unnamed(shape, format!("the {written}"))
+    }))
 }
 
 fn has_extent(shape: &Shape) -> bool {
@@ -465,6 +490,18 @@ const WAYS: [(&[&str], Way); 7] = [
         Way::Out,
     ),
 ];
+
+impl Way {
+    /// The opposite way; none where it is any.
+    pub(crate) fn turned(self) -> Option<Self> {
+        match self {
+            Self::Along([x, y]) => Some(Self::Along([-x, -y])),
+            Self::In => Some(Self::Out),
+            Self::Out => Some(Self::In),
+            Self::Any => None,
+        }
+    }
+}
 
 /// The directions that a request names, each once.
 pub(crate) fn ways(r: &mut Reader<'_>) -> Vec<Way> {

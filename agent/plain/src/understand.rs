@@ -20,7 +20,7 @@ use crate::need::{Need, Notes};
 use crate::pieces::{self, Request, ends_sentence};
 use crate::propose::propose;
 use crate::reader::{Reader, content_words};
-use crate::request;
+use crate::request::{self, Parts};
 use crate::scene::{Deployed, Scene, quoted};
 use crate::spelling::{self, Slip};
 use crate::templates::Templates;
@@ -92,6 +92,20 @@ impl Plain {
         text.chars().count() <= MAX_CHARS && amend::is_correction(&self.put_right(text, scene))
     }
 
+    /// Whether a text asks for something by itself, so that it is no answer to a question: an order
+    /// about what runs, or a watch with its condition.
+    #[must_use]
+    pub fn is_request(&self, text: &str, scene: &Scene) -> bool {
+        let asks = |request: &Request<'_>| {
+            let waits = request.asks == Asks::Watch && request.r.says(&["when|if|whenever"]);
+            waits || request.asks.is_control()
+        };
+        text.chars().count() <= MAX_CHARS
+            && pieces::requests(&self.put_right(text, scene))
+                .iter()
+                .any(asks)
+    }
+
     /// Whether a text that begins like a note holds an order, such as
     /// `remember that I like dogs, and stop all watches`.
     ///
@@ -138,7 +152,7 @@ impl Plain {
                 return self.look(looks, notes);
             }
             _ => self
-                .corrected_acts(&requests, corrections, whole.scene, &mut notes)
+                .acts(&requests, corrections, whole.scene, &mut notes)
                 .and_then(|intents| propose(intents, whole.scene, notes)),
         };
         match answer {
@@ -160,22 +174,40 @@ impl Plain {
         }
     }
 
-    /// Returns what requests that act mean after the corrections.
-    fn corrected_acts(
+    /// Returns what requests that act mean after the corrections, in their order. All watches are
+    /// one intent.
+    fn acts(
         &self,
         requests: &[Request<'_>],
         corrections: &[String],
         scene: &Scene,
         notes: &mut Notes,
     ) -> Result<Vec<Intent>, Need> {
-        let intents = acts(requests, notes)?;
-        let mut intents = corrections.iter().try_fold(intents, |intents, said| {
-            let mut r = self.put_right(said, scene);
-            let intents = amend::amend(intents, &mut r)?;
+        refuse_order_beside_watch(requests)?;
+        let (mut intents, mut watches, mut at) = (Vec::new(), Vec::new(), None);
+        for request in requests {
+            let mut r = request.r.clone();
+            match request.asks {
+                Asks::Watch => {
+                    at.get_or_insert(intents.len());
+                    watches.push(Parts::read(&mut r)?);
+                }
+                Asks::Change => intents.push(edit::change(&mut r)?),
+                asks => intents.push(control::control(&mut r, asks, at.is_some())?),
+            }
             notes.extend(r.notes);
-            Ok::<_, Need>(intents)
-        })?;
-        pause_replaced(&mut intents, scene, notes);
+        }
+        for said in corrections {
+            let mut r = self.put_right(said, scene);
+            amend::amend(&mut watches, &mut r)?;
+            notes.extend(r.notes);
+        }
+        if let Some(at) = at {
+            let watches = request::resolve(watches, scene, &self.lexicon, notes)?;
+            let replaced = pause_replaced(&watches, scene, notes);
+            intents.insert(at, Intent::Watch(watches));
+            intents.extend(replaced);
+        }
         Ok(intents)
     }
 
@@ -194,7 +226,6 @@ impl Plain {
                 Answer::Look(Looked {
                     look,
                     text: said.join(" "),
-                    not_understood: r.notes.not_understood,
                 })
             }
             Err(text) => unknown(content_words(&r), text),
@@ -202,47 +233,19 @@ impl Plain {
     }
 }
 
-/// Returns the intents of requests that act, in their order. All watches are one intent.
-fn acts(requests: &[Request<'_>], notes: &mut Notes) -> Result<Vec<Intent>, Need> {
-    refuse_order_beside_watch(requests)?;
-    let mut intents = Vec::new();
-    let mut watches: Vec<WatchFor> = Vec::new();
-    let mut at = None;
-    for request in requests {
-        let mut r = request.r.clone();
-        match request.asks {
-            Asks::Watch => {
-                at.get_or_insert(intents.len());
-                let before = watches.last().map(|w| w.camera.clone());
-                watches.extend(request::watch(&mut r, before.as_ref())?);
-            }
-            Asks::Change => intents.push(edit::change(&mut r)?),
-            asks => intents.push(control::control(&mut r, asks, at.is_some())?),
-        }
-        notes.extend(r.notes);
-    }
-    if let Some(at) = at {
-        intents.insert(at, Intent::Watch(watches));
-    }
-    Ok(intents)
-}
-
 /// Pauses what the new watches take the place of.
-fn pause_replaced(intents: &mut Vec<Intent>, scene: &Scene, notes: &mut Notes) {
-    let watches = intents.iter().find_map(|intent| match intent {
-        Intent::Watch(watches) => Some(watches.as_slice()),
-        _ => None,
-    });
-    let pipelines = replaced(watches.unwrap_or_default(), scene);
-    if !pipelines.is_empty() {
-        let names: Vec<&str> = pipelines.iter().map(|id| id.as_str()).collect();
-        notes.assumed.push(format!(
-            "You said \"only\", so the new watch takes the place of {}, which is paused; say \"delete\" to remove it for good.",
-            names.join(" and ")
-        ));
-        let until = None;
-        intents.push(Intent::Pause { pipelines, until });
+fn pause_replaced(watches: &[WatchFor], scene: &Scene, notes: &mut Notes) -> Option<Intent> {
+    let pipelines = replaced(watches, scene);
+    if pipelines.is_empty() {
+        return None;
     }
+    let names: Vec<&str> = pipelines.iter().map(|id| id.as_str()).collect();
+    notes.assumed.push(format!(
+        "You said \"only\", so the new watch takes the place of {}, which is paused; say \"delete\" to remove it for good.",
+        names.join(" and ")
+    ));
+    let until = None;
+    Some(Intent::Pause { pipelines, until })
 }
 
 /// The watches that tell of other classes on the camera of one that is to tell of these only.

@@ -130,8 +130,6 @@ pub struct Outcome {
     pub invalid: u64,
     /// Number of offers by the rules alone.
     pub offers_of_rules: u64,
-    /// Words that the last offer left out, so that the user said no.
-    pub left_out: Vec<String>,
     /// Region that was drawn as the answer to a question about a place.
     pub drawn: Option<String>,
 }

@@ -53,10 +53,6 @@ impl TaskScore {
                 nth + 1
             )?;
             writeln!(out, "      \"{}\"", ran.words)?;
-            if !ran.outcome.left_out.is_empty() {
-                let words = ran.outcome.left_out.join(", ");
-                writeln!(out, "      said no: the offer leaves out {words}")?;
-            }
             for Grade {
                 op, holds, found, ..
             } in &ran.graded.grades
@@ -85,7 +81,7 @@ impl TaskScore {
             json!({
                 "words": ran.words, "passed": ran.graded.passed, "first_try": ran.graded.first_try,
                 "first_valid": ran.graded.first_valid, "checks": ran.graded.grades.iter().map(grade).collect::<Vec<_>>(),
-                "wrong_offer": ran.graded.wrong_offer, "wrong_change": ran.graded.wrong_change, "left_out": ran.outcome.left_out,
+                "wrong_offer": ran.graded.wrong_offer, "wrong_change": ran.graded.wrong_change,
                 "said": ran.outcome.said.text, "calls": calls, "drawn": ran.outcome.drawn, "deployed": deployed,
                 "model_calls": ran.outcome.spent.model_calls, "usd": ran.outcome.spent.usd, "wall_s": ran.outcome.spent.wall_s,
             })

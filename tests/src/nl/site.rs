@@ -153,17 +153,8 @@ impl<'t> Site<'t> {
         let mut drawn = None;
         if let Some((region, answer)) = output.last("question").and_then(|q| self.place(q)) {
             drawn = Some(region);
-            // An LLM is asked once; the rules offer the same again.
-            output = match self.agent.is_model() {
-                true => CommandOutput::default(),
-                false => self.talk(&[&said, &answer])?,
-            };
-            if left_out(output.last("proposal")).is_empty() {
-                output = self.talk(&[&said, &answer, "yes"])?;
-            }
-        } else if let Some(id) = output.last("proposal").and_then(|p| p["id"].as_str())
-            && left_out(output.last("proposal")).is_empty()
-        {
+            output = self.talk(&[&said, &answer, "yes"])?;
+        } else if let Some(id) = output.last("proposal").and_then(|p| p["id"].as_str()) {
             let confirmed = self.speak(&["--confirm", id])?;
             output.objects.extend(confirmed.objects);
             output.ok &= confirmed.ok;
@@ -197,7 +188,6 @@ impl<'t> Site<'t> {
             refused,
             invalid,
             offers_of_rules: offers.count() as u64,
-            left_out: left_out(output.last("proposal")),
             calls,
             drawn,
         })
@@ -346,13 +336,6 @@ impl<'t> Site<'t> {
         }
         Ok(notes)
     }
-}
-
-/// The words that a proposal leaves out.
-fn left_out(proposal: Option<&Value>) -> Vec<String> {
-    let words = proposal.and_then(|p| p["not_understood"].as_array());
-    let words = words.into_iter().flatten().filter_map(Value::as_str);
-    words.map(str::to_owned).collect()
 }
 
 /// Returns a file, or the files of a folder; empty if nothing exists there.

@@ -18,7 +18,6 @@ use super::llm_proposal::LlmProposal;
 use super::snapshot::SystemSnapshot;
 use super::trial::TrialResult;
 use crate::redact;
-use crate::wording::quoted;
 
 /// A proposal with everything that a user needs to confirm it.
 #[derive(Debug, Clone, PartialEq)]
@@ -114,10 +113,10 @@ impl CheckedProposal {
         None
     }
 
-    /// Whether every part of the request is understood and possible.
+    /// Whether every part of the request is possible.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.proposal.not_understood.is_empty() && self.proposal.not_possible.is_empty()
+        self.proposal.not_possible.is_empty()
     }
 
     /// Identifies the proposal: a hash of all its changes and texts, and of the current
@@ -152,7 +151,6 @@ impl CheckedProposal {
             "understood": self.proposal.understood,
             "assumed": self.proposal.assumed,
             "not_possible": self.proposal.not_possible,
-            "not_understood": self.proposal.not_understood,
             "changes": changes,
             "checks": self.checks,
             "difference": self.difference,
@@ -182,10 +180,6 @@ impl CheckedProposal {
         }
         add("  assumed: ", &self.proposal.assumed);
         add("  not possible: ", &self.proposal.not_possible);
-        if !self.proposal.not_understood.is_empty() {
-            let words = quoted(&self.proposal.not_understood);
-            add("  not understood, ignored: ", &[words]);
-        }
         for check in &self.checks {
             if check.errors.is_empty() {
                 let rules = match check.rules.as_slice() {

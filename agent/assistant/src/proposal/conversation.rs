@@ -334,7 +334,13 @@ impl SessionState {
             .choices
             .iter()
             .any(|choice| is_phrase(text, &[&choice.to_lowercase()]));
-        if let (Ok(Answer::Propose(_) | Answer::Look(_)), false) = (&alone, is_choice) {
+        let is_complete = match &alone {
+            Ok(Answer::Propose(_) | Answer::Look(_)) => true,
+            // `pause it`, which asks what it means by itself.
+            Ok(Answer::Ask(_)) => plain.is_request(text, &scene),
+            _ => false,
+        };
+        if is_complete && !is_choice {
             return self.reply_to(text, alone, here);
         }
         match plain.understand(&whole, &scene) {

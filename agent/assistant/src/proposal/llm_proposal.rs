@@ -96,12 +96,10 @@ impl LlmProposal {
     #[must_use]
     pub fn proposal(&self) -> Proposal {
         Proposal {
-            intents: Vec::new(),
             changes: self.changes.iter().map(ProposedChange::change).collect(),
             understood: self.says.clone(),
             assumed: self.assumed.clone(),
             not_possible: self.not_possible.clone(),
-            not_understood: Vec::new(),
         }
     }
 }

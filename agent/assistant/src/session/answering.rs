@@ -253,10 +253,6 @@ impl Session {
             }
             Look::Templates | Look::Help => out.report(ProgressEvent::Text(&looked.text)),
         }
-        if !looked.not_understood.is_empty() {
-            let words = quoted(&looked.not_understood);
-            self.report_note(&format!("not understood, ignored: {words}"));
-        }
         Ok(())
     }
 }

@@ -264,6 +264,5 @@ fn look_up(look: Look) -> Looked {
     Looked {
         look,
         text: "No pipeline is deployed.".to_owned(),
-        not_understood: Vec::new(),
     }
 }

@@ -32,7 +32,7 @@ pub struct WatchArgs {
     /// How long it has to be so, such as "2 minutes".
     #[arg(long = "for", value_name = "DURATION")]
     pub time: Option<String>,
-    /// Number of objects.
+    /// Smallest number of objects that is too many, such as "5".
     #[arg(long, value_name = "NUMBER")]
     pub number: Option<String>,
     /// Hours of the watch, such as "between 22:00 and 06:00".

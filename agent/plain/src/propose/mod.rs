@@ -41,10 +41,8 @@ pub(crate) fn propose(intents: Vec<Intent>, scene: &Scene, notes: Notes) -> Resu
     Ok(Proposal {
         changes,
         understood: understood.join(" "),
-        intents,
         assumed,
         not_possible: notes.not_possible,
-        not_understood: notes.not_understood,
     })
 }
 
@@ -79,7 +77,6 @@ fn changes_of(
             }
             (pipelines.iter().map(pause).collect(), text)
         }
-        Intent::Look(_) => (Vec::new(), String::new()),
     })
 }
 

@@ -4,7 +4,7 @@ use watchkeeper_contract::rule::{ClipSpec, CountBound, CrossDirection, Schedule,
 
 use crate::english;
 use crate::intent::{WatchFor, What};
-use crate::request::seconds;
+use crate::request::{ALONG, inwards, seconds};
 use crate::scene::Shape;
 
 /// Describes a watch in one sentence.
@@ -60,7 +60,7 @@ fn condition(what: &What, watch: &WatchFor) -> String {
         What::Crosses(d) => format!(
             "when {who} {} {place}{}",
             verb("crosses", "cross"),
-            crossing(*d)
+            crossing(*d, watch.place.as_ref().map(|p| &p.shape))
         ),
         What::Count(bound, for_s) => {
             let hold = if *for_s > 0.0 {
@@ -120,11 +120,25 @@ pub(super) fn with_clip(clip: ClipSpec) -> String {
     )
 }
 
-fn crossing(direction: CrossDirection) -> &'static str {
-    match direction {
-        CrossDirection::Any => " in either direction",
-        CrossDirection::In => " inwards (to its left hand)",
-        CrossDirection::Out => " outwards (to its right hand)",
+/// Describes a direction over a line as it is seen in the picture, and as the line's counter calls
+/// it.
+fn crossing(direction: CrossDirection, line: Option<&Shape>) -> String {
+    let (sign, name) = match direction {
+        CrossDirection::Any => return " in either direction".to_owned(),
+        CrossDirection::In => (1.0, "inwards"),
+        CrossDirection::Out => (-1.0, "outwards"),
+    };
+    let Some(Shape::Line(a, b)) = line else {
+        return format!(" {name}");
+    };
+    let far = |way: &[f64; 2]| sign * inwards(*way, (*a, *b));
+    let way = ALONG
+        .iter()
+        .max_by(|(_, one), (_, other)| far(one).total_cmp(&far(other)));
+    match way {
+        Some((said, _)) if said.contains("to") => format!(" from {said} ({name})"),
+        Some((said, _)) => format!(" {said} ({name})"),
+        None => format!(" {name}"),
     }
 }
 

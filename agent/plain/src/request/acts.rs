@@ -7,23 +7,23 @@ use crate::scene::quoted;
 
 /// What happens, by the words for it.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Acts {
-    pub(super) crosses: bool,
-    pub(super) enters: bool,
-    pub(super) leaves: bool,
-    pub(super) stays: bool,
-    pub(super) empty: bool,
-    pub(super) occupied: bool,
+pub(crate) struct Acts {
+    pub(crate) crosses: bool,
+    pub(crate) enters: bool,
+    pub(crate) leaves: bool,
+    pub(crate) stays: bool,
+    pub(crate) empty: bool,
+    pub(crate) occupied: bool,
     /// Something comes or is seen for the first time.
-    pub(super) appears: bool,
+    pub(crate) appears: bool,
     /// It goes both ways: `in and out`.
-    pub(super) both_ways: bool,
+    pub(crate) both_ways: bool,
     /// Only people do that.
-    pub(super) people: bool,
+    pub(crate) people: bool,
     /// Only what drives does that.
-    pub(super) parks: bool,
+    pub(crate) parks: bool,
     /// Something moves or does not.
-    pub(super) stirs: bool,
+    pub(crate) stirs: bool,
 }
 
 impl Acts {

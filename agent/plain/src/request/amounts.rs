@@ -11,14 +11,15 @@ use crate::reader::{Found, Reader, Slot, one_of};
 use crate::scene::quoted;
 
 /// Durations by what they are for.
-#[derive(Debug, Default)]
-pub(super) struct Spans {
-    pub(super) hold_s: Option<f64>,
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Spans {
+    /// For how long something goes on.
+    pub(crate) hold_s: Option<f64>,
     /// The word at which it stands.
     pub(super) hold_at: Option<usize>,
     /// How often a number is to be sent.
     pub(super) interval_s: Option<f64>,
-    pub(super) stop_after_s: Option<f64>,
+    pub(crate) stop_after_s: Option<f64>,
 }
 
 /// Seconds of quiet after an event, where they were said.

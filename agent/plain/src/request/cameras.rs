@@ -5,11 +5,12 @@
 
 use watchkeeper_contract::id::SourceId;
 
+use super::parts::Parts;
 use crate::answer::Missing;
 use crate::names::{self, Cameras};
-use crate::need::Need;
+use crate::need::{Need, Notes};
 use crate::reader::{Reader, Slot, one_of};
-use crate::scene::{Scene, quoted};
+use crate::scene::{Camera, Scene, quoted};
 
 /// Words between two cameras that are one list of them.
 const LIST: &str = "and|or|&|+|,|/|(|)|the|my|our|at|on|in|near|by|for|from|camera|cam|cameras|both|either|also|as|well|plus";
@@ -51,51 +52,41 @@ pub(super) fn one_list(r: &mut Reader<'_>) -> Cameras {
     }
 }
 
-/// The cameras that are meant: those that are named, the one of the `place` that is named, the one
-/// of the request before, or the only one.
-pub(super) fn cameras_of(
-    r: &mut Reader<'_>,
-    named: &Cameras,
-    place: Option<&str>,
+/// The cameras that are meant: those that are named, the one of the place that is named, the one
+/// of the request `before`, or the only one.
+pub(super) fn cameras_of<'s>(
+    parts: &Parts,
+    scene: &'s Scene,
     before: Option<&SourceId>,
-) -> Result<Vec<SourceId>, Need> {
-    if r.scene.cameras.is_empty() {
+    notes: &mut Notes,
+) -> Result<Vec<&'s Camera>, Need> {
+    if scene.cameras.is_empty() {
         return Err(Need::new(
             Missing::Camera,
             "There is no camera yet. Add one, then ask again.",
         ));
     }
-    match named {
-        Cameras::These(cameras) => Ok(cameras.clone()),
-        Cameras::All => Ok(r.scene.cameras.iter().map(|c| c.id.clone()).collect()),
-        Cameras::Unknown(written) => Err(names::no_such_camera(written, r.scene)),
-        Cameras::None => camera_not_named(r, place, before),
+    match &parts.cameras {
+        Cameras::These(_) | Cameras::All => return Ok(parts.cameras.known(scene)),
+        Cameras::Unknown(written) => return Err(names::no_such_camera(written, scene)),
+        Cameras::None => {}
     }
-}
-
-/// The camera of a request that names none.
-fn camera_not_named(
-    r: &mut Reader<'_>,
-    place: Option<&str>,
-    before: Option<&SourceId>,
-) -> Result<Vec<SourceId>, Need> {
     // A place with a name is on one camera, which is meant then.
-    let with_place = match place {
-        Some(place) => place_of_one(place, r.scene, before)?,
+    let drawn = parts.place.as_ref().filter(|place| place.drawn);
+    let with_place = match drawn.and_then(|place| place.name.as_ref()) {
+        Some(place) => place_of_one(place, scene, before)?,
         None => None,
     };
     if let Some(camera) = with_place.as_ref().or(before) {
-        return Ok(vec![camera.clone()]);
+        return Ok(scene.camera(camera).into_iter().collect());
     }
-    if let [only] = r.scene.cameras.as_slice() {
-        r.assume(format!(
-            "The camera is {}, the only one.",
-            names::shown(only)
-        ));
-        return Ok(vec![only.id.clone()]);
+    if let [only] = scene.cameras.as_slice() {
+        let only_one = format!("The camera is {}, the only one.", names::shown(only));
+        notes.assumed.push(only_one);
+        return Ok(vec![only]);
     }
-    let text = format!("On which camera? There are {}.", names::listed(r.scene));
-    Err(Need::new(Missing::Camera, text).with(names::choices(r.scene)))
+    let text = format!("On which camera? There are {}.", names::listed(scene));
+    Err(Need::new(Missing::Camera, text).with(names::choices(scene)))
 }
 
 /// The camera of the place that is named. One of that name on several cameras is asked about,

@@ -2,18 +2,17 @@
 //!
 //! - Two phrases that no single condition can hold are refused, never narrowed to one of them.
 
-use watchkeeper_contract::rule::{CountBound, CrossDirection, Schedule};
+use watchkeeper_contract::rule::{CountBound, CrossDirection};
 
-use super::acts::Acts;
-use super::amounts::{Spans, seconds};
-use super::spot::{LINE_REMEDY, direction_of, whole_picture};
+use super::amounts::seconds;
+use super::parts::Parts;
+use super::spot::{direction_of, which_line, whole_picture};
 use crate::answer::Missing;
 use crate::intent::What;
 use crate::names::{Mention, Stand};
 use crate::need::{Need, Notes};
 use crate::place::{Said, Way};
-use crate::scene::Shape;
-use crate::scene::quoted;
+use crate::scene::{Camera, Shape};
 
 /// Seconds for which too few have to be seen, where the request does not say how long. A detector
 /// misses a person for some frames, and one person walks behind another: neither is an event.
@@ -25,44 +24,26 @@ const ONE_CONDITION: &str = "That is more than one condition, and a watch has on
 const NONE_MOVES: &str = "I tell those who come, go or cross as they do, and not that none did. I can tell when nobody is there for a time: say for example \"when nobody is in the hall for 10 minutes\".";
 const NOT_ALONE: &str = "I can tell when none of something is there, and not when there is none but something else. Say it without the exception, such as \"when nobody is in the hall\".";
 
-/// What the phrases of a request say.
-pub(super) struct Facts {
-    /// How many conditions stand in clauses of their own.
-    pub(super) clauses: usize,
-    pub(super) told: bool,
-    pub(super) counted: bool,
-    pub(super) acts: Acts,
-    /// Whether there are to be none of the objects.
-    pub(super) none: bool,
-    pub(super) bound: Option<CountBound>,
-    pub(super) spans: Spans,
-    pub(super) ways: Vec<Way>,
-    pub(super) place: Option<Said>,
-}
-
-impl Facts {
-    /// Gives the place, which was asked for and answered, the words that first named it.
-    pub(super) fn name_place(&mut self, words: String) {
-        if let Some(place) = &mut self.place {
-            place.text = format!("{} ({})", quoted(&words), place.text);
-            place.name = place.name.take().or(Some(words));
-        }
-    }
-
-    pub(super) fn is_line(&self) -> bool {
-        matches!(&self.place, Some(p) if matches!(p.shape, Shape::Line(..)))
+impl Parts {
+    pub(crate) fn is_line(&self) -> bool {
+        self.place.as_ref().is_some_and(Said::is_line)
     }
 
     fn crosses(&self) -> bool {
         self.acts.crosses || self.is_line()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.acts.empty || self.none
+    /// Whether there are to be none of the objects.
+    pub(super) fn is_none(&self) -> bool {
+        self.mentions.iter().any(Mention::is_none)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.acts.empty || self.is_none()
     }
 
     /// The template that comes nearest to what was read.
-    pub(super) fn nearest_template(&self, schedules: &[Schedule]) -> &'static str {
+    pub(super) fn nearest_template(&self) -> &'static str {
         let acts = &self.acts;
         match self.bound {
             _ if self.crosses() && self.counted => "traffic-count",
@@ -74,13 +55,13 @@ impl Facts {
             None if acts.stays || self.spans.hold_s.is_some() => "loitering",
             None if self.counted && !self.told => "occupancy",
             None if acts.enters || self.place.is_some() => "zone-entry",
-            None if !schedules.is_empty() => "intruder",
+            None if !self.schedules.is_empty() => "intruder",
             None => "arrival",
         }
     }
 
     /// Refuses what no single condition can hold.
-    pub(super) fn refuse_contradictions(&self, mentions: &[Mention]) -> Result<(), Need> {
+    pub(super) fn refuse_contradictions(&self, cameras: &[&Camera]) -> Result<(), Need> {
         let (acts, crosses) = (&self.acts, self.crosses());
         let comes_or_goes = acts.enters || acts.leaves;
         // `free or occupied`, `comes or waits` are two conditions.
@@ -90,14 +71,20 @@ impl Facts {
             || (acts.appears && acts.leaves && !crosses)
             || self.has_clauses_apart();
         // `nobody but a dog` is that a dog is there alone.
-        let alone = self.none && mentions.iter().any(|m| m.stand == Stand::Excluded);
+        let is_left_out = |m: &Mention| m.stand == Stand::Excluded;
+        let alone = self.is_none() && self.mentions.iter().any(is_left_out);
+        // That none comes is known when the time for it is over.
+        let none_comes = acts.appears && self.spans.hold_s.is_none();
         let refused = [
             (
                 self.bound.is_some() && (acts.crosses || comes_or_goes),
                 NO_SUM,
             ),
             (two, ONE_CONDITION),
-            (self.none && (crosses || comes_or_goes), NONE_MOVES),
+            (
+                self.is_none() && (crosses || comes_or_goes || none_comes),
+                NONE_MOVES,
+            ),
             (alone, NOT_ALONE),
         ];
         if let Some((_, why)) = refused.into_iter().find(|(is_so, _)| *is_so) {
@@ -119,10 +106,10 @@ impl Facts {
             )));
         }
         if self.counted && !self.told && !crosses && comes_or_goes {
-            let text = format!(
-                "Who comes and who goes is counted where they cross a line. Where is it? {LINE_REMEDY}"
-            );
-            return Err(Need::new(Missing::Line, text));
+            return Err(which_line(
+                "Who comes and who goes is counted where they cross a line. Where is it?",
+                cameras,
+            ));
         }
         Ok(())
     }
@@ -135,28 +122,24 @@ impl Facts {
         self.clauses > 2 || (self.clauses == 2 && !come_and_go)
     }
 
-    /// Adds the bound that `empty` and `occupied` say without a number.
-    pub(super) fn complete_bound(&mut self) {
-        self.bound = match (self.bound, self.is_empty(), self.acts.occupied) {
-            (Some(bound), ..) => Some(bound),
-            (None, true, _) => Some(CountBound::Under(1)),
-            (None, false, true) => Some(CountBound::Over(0)),
-            (None, false, false) => None,
+    /// Adds the bound and the way that words without a number or a direction say.
+    pub(super) fn complete(&mut self, notes: &mut Notes) {
+        let (acts, is_empty) = (self.acts, self.is_empty());
+        let said = match (is_empty, acts.occupied) {
+            (true, _) => Some(CountBound::Under(1)),
+            (false, true) => Some(CountBound::Over(0)),
+            (false, false) => None,
         };
-    }
-
-    /// Adds the way that the verbs say.
-    pub(super) fn complete_ways(&mut self, notes: &mut Notes) {
+        self.bound = self.bound.or(said);
         if self.crosses() && self.ways.is_empty() {
-            self.ways
-                .extend(match (self.acts.enters, self.acts.leaves) {
-                    _ if self.acts.both_ways => Some(Way::Any),
-                    (true, false) => Some(Way::In),
-                    (false, true) => Some(Way::Out),
-                    _ => None,
-                });
+            self.ways.extend(match (acts.enters, acts.leaves) {
+                _ if acts.both_ways => Some(Way::Any),
+                (true, false) => Some(Way::In),
+                (false, true) => Some(Way::Out),
+                _ => None,
+            });
         }
-        if self.bound.is_some() && self.acts.parks {
+        if self.bound.is_some() && acts.parks {
             notes.not_possible.push(
                 "A number does not tell whether they are parked or drive: all that are there count."
                     .to_owned(),
@@ -164,34 +147,59 @@ impl Facts {
         }
     }
 
-    /// The conditions; none where the request only counts.
-    pub(super) fn conditions(&self, notes: &mut Notes) -> Result<Vec<What>, Need> {
-        if self.crosses() {
-            return self.crossing(notes);
+    /// The conditions at this place, and the place that they need; none where the request only
+    /// counts.
+    pub(super) fn conditions(
+        &self,
+        place: Option<Said>,
+        camera: &Camera,
+        notes: &mut Notes,
+    ) -> Result<(Vec<What>, Option<Said>), Need> {
+        let conditions = if self.crosses() {
+            self.crossing(place.as_ref(), camera, notes)?
+        } else if let Some(bound) = self.bound {
+            vec![self.count(bound, notes)]
+        } else if self.acts.stays || (self.spans.hold_s.is_some() && self.told) {
+            vec![self.stay()?]
+        } else if self.told {
+            self.coming_and_going(place.is_some())
+        } else {
+            Vec::new()
+        };
+        let is_one_way = matches!(self.ways.as_slice(), [way] if *way != Way::Any);
+        if is_one_way && !self.crosses() {
+            return Err(which_line(
+                "Which way something moves is told by a line that it crosses. Where is the line?",
+                &[camera],
+            ));
         }
-        if let Some(bound) = self.bound {
-            return Ok(vec![self.count(bound, notes)]);
+        let needs_zone = |c: &What| matches!(c, What::Leaves | What::Stays(_));
+        if place.is_none() && conditions.iter().any(needs_zone) {
+            notes
+                .assumed
+                .push("No place was said: the whole picture.".to_owned());
+            return Ok((conditions, Some(whole_picture())));
         }
-        if self.acts.stays || (self.spans.hold_s.is_some() && self.told) {
-            return Ok(vec![self.stay()?]);
+        if place.is_none() && conditions.contains(&What::Enters) {
+            notes.assumed.push(
+                "No place was said: an object seen for the first time has entered.".to_owned(),
+            );
+            return Ok((vec![What::Appears], None));
         }
-        match self.told {
-            true => Ok(self.coming_and_going()),
-            false => Ok(Vec::new()),
-        }
+        Ok((conditions, place))
     }
 
-    fn crossing(&self, notes: &mut Notes) -> Result<Vec<What>, Need> {
-        let Some(line) = self.place.as_ref().and_then(|p| match p.shape {
-            Shape::Line(a, b) => Some((a, b)),
-            Shape::Zone(_) => None,
-        }) else {
-            return Err(Need::new(
-                Missing::Line,
-                format!("Where is the line that they cross? {LINE_REMEDY}"),
-            ));
+    fn crossing(
+        &self,
+        place: Option<&Said>,
+        camera: &Camera,
+        notes: &mut Notes,
+    ) -> Result<Vec<What>, Need> {
+        let Some(Shape::Line(a, b)) = place.map(|p| &p.shape) else {
+            let question = "Where is the line that they cross?";
+            return Err(which_line(question, &[camera]));
         };
-        let direction = direction_of(&self.ways, line, notes)?;
+        let direction = direction_of(&self.ways, (*a, *b), notes)?;
         if self.told {
             return Ok(vec![What::Crosses(direction)]);
         }
@@ -233,7 +241,7 @@ impl Facts {
         Ok(What::Stays(for_s))
     }
 
-    fn coming_and_going(&self) -> Vec<What> {
+    fn coming_and_going(&self, has_place: bool) -> Vec<What> {
         let mut conditions = Vec::new();
         if self.acts.enters {
             conditions.push(What::Enters);
@@ -242,44 +250,11 @@ impl Facts {
             conditions.push(What::Leaves);
         }
         if conditions.is_empty() {
-            conditions.push(if self.place.is_some() {
-                What::Enters
-            } else {
-                What::Appears
+            conditions.push(match has_place {
+                true => What::Enters,
+                false => What::Appears,
             });
         }
         conditions
-    }
-
-    /// Gives conditions that need a place the whole picture, where none was said.
-    pub(super) fn complete_place(&mut self, conditions: &mut Vec<What>, notes: &mut Notes) {
-        let needs_zone = conditions
-            .iter()
-            .any(|c| matches!(c, What::Leaves | What::Stays(_)));
-        if self.place.is_none() && needs_zone {
-            self.place = Some(whole_picture());
-            notes
-                .assumed
-                .push("No place was said: the whole picture.".to_owned());
-        } else if self.place.is_none() && conditions.contains(&What::Enters) {
-            *conditions = vec![What::Appears];
-            notes.assumed.push(
-                "No place was said: an object seen for the first time has entered.".to_owned(),
-            );
-        }
-    }
-
-    /// Refuses one way without a line that is crossed.
-    pub(super) fn refuse_way_without_line(&self) -> Result<(), Need> {
-        let is_one_way = matches!(self.ways.as_slice(), [way] if *way != Way::Any);
-        if is_one_way && !self.crosses() {
-            return Err(Need::new(
-                Missing::Line,
-                format!(
-                    "Which way something moves is told by a line that it crosses. Where is the line? {LINE_REMEDY}"
-                ),
-            ));
-        }
-        Ok(())
     }
 }

@@ -1,12 +1,14 @@
-//! One request to watch → one [`WatchFor`] for each camera, or what has to be known first.
+//! One request to watch → its [`Parts`] → one [`WatchFor`] for each camera, or what has to be known
+//! first.
 //!
-//! Owns the order in which the slots of a request are filled: its `purpose`, where and when
-//! (`ground`), how many of what (`objects`), and what happens (`acts`).
+//! Owns the order in which the parts of a request are read: what is wanted of its events, where and
+//! when it looks, how many of what, and what happens.
 //!
 //! - Each phrase marks its words with its slot; what is left over then refuses the request
 //!   ([`crate::closed`]), before anything that is missing is asked for.
 //! - Camera, objects and place are what the user said, or the notes say what was assumed.
 //! - A place that was named and isn't known is asked for, never guessed.
+//! - A correction changes the parts ([`crate::amend`]), so it is checked like a request.
 
 mod acts;
 mod amounts;
@@ -14,9 +16,8 @@ mod cameras;
 mod channels;
 mod clauses;
 mod conditions;
-mod ground;
 mod objects;
-mod purpose;
+mod parts;
 mod spot;
 mod wishes;
 
@@ -27,166 +28,228 @@ pub(crate) use amounts::{confidence, cooldown, is_for_a_time, seconds, share};
 pub(crate) use channels::channels;
 pub(crate) use conditions::TOO_FEW_S;
 pub(crate) use objects::{are_only_these, one_list};
-pub(crate) use spot::{geometry as drawn, named_place, slug, whole_picture};
+pub(crate) use parts::Parts;
+pub(crate) use spot::{ALONG, geometry as drawn, inwards, slug, the_place};
 pub(crate) use wishes::{quietly, wishes};
 
 use crate::closed;
-use crate::intent::{NamedPlace, WatchFor, What};
-use crate::names::Mention;
+use crate::hours;
+use crate::intent::WatchFor;
+use crate::lexicon::Lexicon;
+use crate::names::{self, Cameras};
 use crate::need::{Need, Notes};
-use crate::place::Way;
-use crate::reader::Reader;
-use crate::scene::{Model, Scene, Shape};
-use acts::acts;
-use amounts::bound;
+use crate::place::{self, Said};
+use crate::reader::{Reader, Slot, one_of};
+use crate::scene::{Camera, Model, Scene};
+use acts::{Acts, acts};
+use amounts::{bound, spans};
 use cameras::cameras_of;
 use channels::refuse_to_send;
 use clauses::clauses;
-use conditions::Facts;
-use ground::{Ground, ground};
 use objects::{equipment, objects, take_required};
-use purpose::{Purpose, purpose};
-use spot::{direction_of, unknown_place, where_is};
+use spot::{geometry, named_place, unknown_place, where_is};
+use wishes::{severity, take_abandoned, take_courtesies, verbs};
 
-/// Understands one request to watch. `before` is the camera of the request before it.
-pub(crate) fn watch(r: &mut Reader<'_>, before: Option<&SourceId>) -> Result<Vec<WatchFor>, Need> {
-    refuse_to_send(r)?;
-    let purpose = purpose(r)?;
-    let mut ground = ground(r, purpose.counted)?;
-    let (mut facts, mentions) = facts(r, &purpose, &mut ground)?;
-    let nobody = mentions.is_empty() && !facts.acts.tell_who();
-    let unknown = unknown_place(r, nobody);
-    refuse_unread(r, &facts, &ground, &mentions)?;
-    facts.refuse_contradictions(&mentions)?;
-    let (model, objects) = objects(r, &mentions, &facts.acts)?;
-    if facts.none && facts.acts.stirs {
-        note_stillness(&model, r.scene, &mut r.notes);
+impl Parts {
+    /// Reads one request to watch.
+    pub(crate) fn read(r: &mut Reader<'_>) -> Result<Self, Need> {
+        refuse_to_send(r)?;
+        let mut parts = Self::default();
+        parts.read_wishes(r)?;
+        parts.read_where_and_when(r)?;
+        parts.read_what(r)?;
+        let nobody = parts.mentions.is_empty() && !parts.acts.tell_who();
+        parts.unknown_place = unknown_place(r, nobody);
+        objects::refuse_vague(r)?;
+        closed::refuse(r, || parts.nearest(r.scene))?;
+        Ok(parts)
     }
-    let cameras = cameras_of(r, &ground.cameras, ground.named.as_deref(), before)?;
-    ground.on(&cameras, r.scene, &mut facts)?;
-    if let Some(written) = unknown {
-        if facts.place.is_none() {
-            return Err(where_is(&written, &ground.known, &facts.acts, r.scene));
-        }
-        facts.name_place(written);
-    }
-    facts.complete_bound();
-    facts.complete_ways(&mut r.notes);
-    let mut conditions = facts.conditions(&mut r.notes)?;
-    facts.complete_place(&mut conditions, &mut r.notes);
-    facts.refuse_way_without_line()?;
-    let is_line = facts.is_line();
-    let place = facts.place.take().map(|said| named_place(said, is_line));
-    let watch = |camera: &SourceId| {
-        let (mut place, mut conditions) = (place.clone(), conditions.clone());
-        lie_on(
-            camera,
-            &ground.drawn_on,
-            &facts.ways,
-            &mut place,
-            &mut conditions,
-        )?;
-        Ok(WatchFor {
-            camera: camera.clone(),
-            model: model.clone(),
-            objects: objects.clone(),
-            conditions,
-            place,
-            counts: purpose.counted,
-            confidence: ground.confidence,
-            schedules: ground.schedules.clone(),
-            cooldown_s: purpose.cooldown_s,
-            severity: purpose.severity,
-            notify: purpose.notify.clone(),
-            clip: purpose.wished.clip,
-            // What is critical is never lowered.
-            second_opinion: purpose.wished.second_opinion && purpose.severity != Severity::Critical,
-            stop_after_s: facts.spans.stop_after_s,
-        })
-    };
-    ground
-        .known
-        .iter()
-        .map(|camera| watch(&camera.id))
-        .collect()
-}
 
-/// What the phrases of a request say together, and the classes that it names.
-fn facts(
-    r: &mut Reader<'_>,
-    purpose: &Purpose,
-    ground: &mut Ground<'_>,
-) -> Result<(Facts, Vec<Mention>), Need> {
-    let bound = bound(r);
-    let required = take_required(r);
-    let waits = !required && r.find(&["when|if|whenever"]).is_some();
-    let mentions = one_list(r, bound.is_some(), waits);
-    let mentions = equipment(r, mentions, required);
-    let moves = !ground.ways.is_empty() || ground.has_line();
-    let held = ground.spans.hold_s.is_some();
-    let mut acts = acts(r, &mentions, moves, held)?;
-    purpose.add_to(&mut acts);
-    let (place, ways) = (ground.place.take(), std::mem::take(&mut ground.ways));
-    let spans = std::mem::take(&mut ground.spans);
-    let none = mentions.iter().any(Mention::is_none);
-    let clauses = clauses(r, &mentions, spans.hold_at);
-    let facts = Facts {
-        clauses,
-        told: purpose.told,
-        counted: purpose.counted,
-        acts,
-        none,
-        bound,
-        spans,
-        ways,
-        place,
-    };
-    Ok((facts, mentions))
-}
-
-/// Gives a place that has a name where it lies on this camera: what is in of a line there may be
-/// out of it here.
-fn lie_on(
-    camera: &SourceId,
-    drawn_on: &[(SourceId, Shape)],
-    ways: &[Way],
-    place: &mut Option<NamedPlace>,
-    conditions: &mut [What],
-) -> Result<(), Need> {
-    let drawn = drawn_on.iter().find(|(on, _)| on == camera);
-    if let (Some(place), Some((_, shape))) = (place, drawn) {
-        place.shape = shape.clone();
-        if let Shape::Line(a, b) = shape {
-            for what in conditions {
-                if let What::Crosses(to) = what {
-                    *to = direction_of(ways, (*a, *b), &mut Notes::default())?;
-                }
+    /// Reads what is wanted of the events, and whether it watches or counts.
+    fn read_wishes(&mut self, r: &mut Reader<'_>) -> Result<(), Need> {
+        r.slot = Slot::Wish;
+        self.severity = severity(r);
+        self.wished = wishes(r)?;
+        let (notify, is_sent) = channels(r);
+        self.notify = notify;
+        self.cooldown_s = cooldown(r);
+        r.slot = Slot::Other;
+        take_courtesies(r);
+        self.acts.stays = take_abandoned(r);
+        self.acts.people = r.says(&["head count|counts", "headcount|head-count|crowd|crowds"]);
+        r.slot = Slot::Verb;
+        let told;
+        (told, self.counted) = verbs(r);
+        // It was asked to watch, even where another phrase took the verb.
+        self.told = told || self.wished.any || is_sent || !self.counted;
+        if self.wished.quiet {
+            wishes::refuse_contradictions(self.severity, is_sent)?;
+            self.severity = Severity::Info;
+            if self.told {
+                r.assume("Nobody is told over a channel: each event is kept with its picture, and published over MQTT as any other.");
             }
         }
+        Ok(())
     }
-    Ok(())
+
+    /// Reads cameras, place, ways, times and hours.
+    fn read_where_and_when(&mut self, r: &mut Reader<'_>) -> Result<(), Need> {
+        r.slot = Slot::Camera;
+        // `in the video of the gate`: what is looked at, and no clip.
+        r.take_all(&["in|on|from the video|recording|footage|stream|feed of|from|at?"]);
+        self.cameras = cameras::one_list(r);
+        let known = self.cameras.known(r.scene);
+        r.slot = Slot::Place;
+        self.place = names::known_place(r, &known).map(|(_, place)| the_place(place));
+        if near_used(r) {
+            r.assume("Near a place is taken as in it.");
+        }
+        r.slot = Slot::Way;
+        self.ways = place::ways(r);
+        r.slot = Slot::Time;
+        self.spans = spans(r, self.counted);
+        r.slot = Slot::Wish;
+        self.confidence = confidence(r)?;
+        r.slot = Slot::Time;
+        self.schedules = hours::schedules(r);
+        r.slot = Slot::Place;
+        if self.place.is_none() {
+            self.place = match geometry(r, &known) {
+                // Pixels need to know whose picture they are of, which is asked first.
+                Err(_) if self.cameras == Cameras::None && known.len() > 1 => None,
+                place => place?,
+            };
+        }
+        Ok(())
+    }
+
+    /// Reads how many of what, and what happens.
+    fn read_what(&mut self, r: &mut Reader<'_>) -> Result<(), Need> {
+        self.bound = bound(r);
+        let required = take_required(r);
+        let waits = !required && r.says(&["when|if|whenever"]);
+        let mentions = one_list(r, self.bound.is_some(), waits);
+        self.mentions = equipment(r, mentions, required);
+        let moves = !self.ways.is_empty() || self.is_line();
+        let held = self.spans.hold_s.is_some();
+        let acts = acts(r, &self.mentions, moves, held)?;
+        self.acts = Acts {
+            people: acts.people || self.acts.people,
+            stays: acts.stays || self.acts.stays,
+            ..acts
+        };
+        if !self.told && acts.enters && acts.leaves {
+            // Those who come in and those who go out are counted where they do.
+            (self.acts.crosses, self.acts.both_ways) = (true, true);
+        }
+        self.clauses = clauses(r, &self.mentions, self.spans.hold_at);
+        self.only = are_only_these(r, &self.mentions);
+        let usual = (0..r.tokens.len()).find_map(|i| r.lexicon.occupants(r.any_word(i)));
+        self.usual = usual.map(<[String]>::to_vec);
+        Ok(())
+    }
+
+    /// The watches that are meant, one for each camera. `before` is the camera of the request
+    /// before it.
+    pub(crate) fn watches(
+        mut self,
+        scene: &Scene,
+        lexicon: &Lexicon,
+        before: Option<&SourceId>,
+        notes: &mut Notes,
+    ) -> Result<Vec<WatchFor>, Need> {
+        self.refuse_contradictions(&self.cameras.known(scene))?;
+        let (model, objects) = objects(&self, scene, lexicon, notes)?;
+        if self.is_none() && self.acts.stirs {
+            note_stillness(&model, scene, notes);
+        }
+        let cameras = cameras_of(&self, scene, before, notes)?;
+        if let Some(written) = self.unknown_place.take() {
+            match &mut self.place {
+                None => return Err(where_is(&written, &cameras, &self.acts, scene)),
+                // It was asked for and answered.
+                Some(place) => place.call(written),
+            }
+        }
+        self.complete(notes);
+        let shapes = self.shapes(&cameras)?;
+        let mut watches = Vec::new();
+        for (camera, place) in cameras.iter().zip(shapes) {
+            let (conditions, place) = self.conditions(place, camera, notes)?;
+            watches.push(WatchFor {
+                camera: camera.id.clone(),
+                model: model.clone(),
+                objects: objects.clone(),
+                conditions,
+                place: place.map(named_place),
+                counts: self.counted,
+                confidence: self.confidence,
+                schedules: self.schedules.clone(),
+                cooldown_s: self.cooldown_s,
+                severity: self.severity,
+                notify: self.notify.clone(),
+                clip: self.wished.clip,
+                // What is critical is never lowered.
+                second_opinion: self.wished.second_opinion && self.severity != Severity::Critical,
+                stop_after_s: self.spans.stop_after_s,
+            });
+        }
+        Ok(watches)
+    }
+
+    /// The place on each of the cameras. One with a name lies on each where it was drawn there.
+    fn shapes(&self, cameras: &[&Camera]) -> Result<Vec<Option<Said>>, Need> {
+        let Some(place) = &self.place else {
+            return Ok(vec![None; cameras.len()]);
+        };
+        let Some(name) = place.name.as_ref().filter(|_| place.drawn) else {
+            spot::refuse_other_sizes(place, cameras)?;
+            return Ok(vec![Some(place.clone()); cameras.len()]);
+        };
+        let drawn = names::place_on_each(name, cameras)?.into_iter();
+        let lies = |shape| {
+            Some(Said {
+                shape,
+                ..place.clone()
+            })
+        };
+        Ok(drawn.map(lies).collect())
+    }
+
+    /// The command that comes nearest to what was read.
+    fn nearest(&self, scene: &Scene) -> closed::Nearest {
+        let known = |label: &&str| {
+            let mut models = scene.models.iter();
+            models.any(|m| m.labels.iter().any(|l| l == label))
+        };
+        let named = self.mentions.iter().flat_map(|m| &m.labels);
+        let class = named.map(String::as_str).chain(["person"]).find(known);
+        let camera = match (&self.cameras, scene.cameras.as_slice()) {
+            (Cameras::These(ids), _) => ids.first().map(ToString::to_string),
+            (_, [only]) => Some(only.id.to_string()),
+            _ => None,
+        };
+        closed::Nearest {
+            template: self.nearest_template(),
+            camera,
+            class: class.unwrap_or("anything").to_owned(),
+        }
+    }
 }
 
-/// Refuses a request with words that no phrase has read.
-fn refuse_unread(
-    r: &Reader<'_>,
-    facts: &Facts,
-    ground: &Ground<'_>,
-    mentions: &[Mention],
-) -> Result<(), Need> {
-    objects::refuse_vague(r)?;
-    let known = |label: &&str| {
-        let mut models = r.scene.models.iter();
-        models.any(|m| m.labels.iter().any(|l| l == label))
-    };
-    let named = mentions.iter().flat_map(|m| &m.labels).map(String::as_str);
-    let class = named.chain(["person"]).find(known);
-    let nearest = closed::Nearest {
-        template: facts.nearest_template(&ground.schedules),
-        camera: ground.named_camera().or_else(|| only_camera(r.scene)),
-        class: class.unwrap_or("anything").to_owned(),
-    };
-    closed::refuse(r, &nearest)
+/// The watches that several requests mean, in their order.
+pub(crate) fn resolve(
+    requests: Vec<Parts>,
+    scene: &Scene,
+    lexicon: &Lexicon,
+    notes: &mut Notes,
+) -> Result<Vec<WatchFor>, Need> {
+    let mut watches: Vec<WatchFor> = Vec::new();
+    for parts in requests {
+        let before = watches.last().map(|w| w.camera.clone());
+        watches.extend(parts.watches(scene, lexicon, before.as_ref(), notes)?);
+    }
+    Ok(watches)
 }
 
 /// Notes that a model of classes does not tell whether something moves.
@@ -200,9 +263,15 @@ fn note_stillness(model: &str, scene: &Scene, notes: &mut Notes) {
     }
 }
 
-fn only_camera(scene: &Scene) -> Option<String> {
-    match scene.cameras.as_slice() {
-        [only] => Some(only.id.to_string()),
-        _ => None,
-    }
+/// Marks `near` and its like where they stand before a place or camera, and says whether there was
+/// one.
+fn near_used(r: &mut Reader<'_>) -> bool {
+    let stands = |i: &usize| {
+        let next = i + 1 + usize::from(one_of("the|my|our|to", r.word(i + 1)));
+        one_of("near|beside|around|by", r.word(*i))
+            && matches!(r.slot_of(next), Slot::Camera | Slot::Place)
+    };
+    let found: Vec<usize> = (0..r.tokens.len()).filter(stands).collect();
+    found.iter().for_each(|i| r.mark(*i..i + 1));
+    !found.is_empty()
 }

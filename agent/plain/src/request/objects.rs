@@ -6,11 +6,12 @@
 use std::collections::BTreeSet;
 
 use super::acts::Acts;
+use super::parts::Parts;
 use crate::answer::Missing;
 use crate::intent::Objects;
 use crate::lexicon::{Lexicon, folded};
 use crate::names::{self, Mention, Stand};
-use crate::need::Need;
+use crate::need::{Need, Notes};
 use crate::reader::{Reader, Slot, one_of};
 use crate::scene::{Model, Scene, quoted};
 
@@ -74,39 +75,38 @@ pub(crate) fn one_list(r: &mut Reader<'_>, numbered: bool, waits: bool) -> Vec<M
 
 /// The objects, and the model that knows them.
 pub(super) fn objects(
-    r: &mut Reader<'_>,
-    mentions: &[Mention],
-    acts: &Acts,
+    parts: &Parts,
+    scene: &Scene,
+    lexicon: &Lexicon,
+    notes: &mut Notes,
 ) -> Result<(String, Objects), Need> {
-    let Some(first) = r.scene.models.first() else {
+    let Some(first) = scene.models.first() else {
         return Err(no_model());
     };
-    let mentions = who_parks(mentions.to_vec(), acts, r.lexicon);
-    r.notes.assumed.extend(names::substitutions(&mentions));
+    let mentions = who_parks(parts.mentions.clone(), &parts.acts, lexicon);
+    notes.assumed.extend(names::substitutions(&mentions));
     let (excluded, wanted): (Vec<&Mention>, Vec<&Mention>) =
         mentions.iter().partition(|m| m.stand == Stand::Excluded);
     if wanted.is_empty() && excluded.is_empty() {
-        return unnamed(r, acts);
+        return unnamed(parts, scene, notes);
+    }
+    if first.labels.is_empty() && scene.models.len() == 1 {
+        notes.assumed.push(tells_none_apart(first));
+        return Ok((first.name.clone(), Objects::anything()));
     }
     let name = |m: &&Mention| match m.stand == Stand::None && m.labels.is_empty() {
         // None of anything.
         true => "anything".to_owned(),
         false => m.said.to_lowercase(),
     };
-    let said = dedup(wanted.iter().map(name).collect()).join(" or ");
-    if first.labels.is_empty() && r.scene.models.len() == 1 {
-        r.assume(tells_none_apart(first));
-        return Ok((first.name.clone(), Objects::anything()));
-    }
     let or_anything = excluded.is_empty() && anything_besides(&wanted);
-    let said = if or_anything {
-        "anything".to_owned()
-    } else {
-        said
+    let said = match or_anything {
+        true => "anything".to_owned(),
+        false => dedup(wanted.iter().map(name).collect()).join(" or "),
     };
-    let model = model_for(&mentions, r.scene)?;
+    let model = model_for(&mentions, scene)?;
     let mut objects = chosen(model, &wanted, &excluded, or_anything, said)?;
-    objects.only = are_only_these(r, &mentions);
+    objects.only = parts.only;
     Ok((model.name.clone(), objects))
 }
 
@@ -184,11 +184,11 @@ pub(super) fn refuse_vague(r: &Reader<'_>) -> Result<(), Need> {
 }
 
 /// The objects of a request that names none: those that a place usually holds, or people.
-fn unnamed(r: &mut Reader<'_>, acts: &Acts) -> Result<(String, Objects), Need> {
-    let usual = (0..r.tokens.len()).find_map(|i| r.lexicon.occupants(r.any_word(i)));
+fn unnamed(parts: &Parts, scene: &Scene, notes: &mut Notes) -> Result<(String, Objects), Need> {
+    let acts = &parts.acts;
     let person = ["person".to_owned()];
     // Loitering and queueing is what people do; so is being in a place without usual occupants.
-    let labels = match usual {
+    let labels = match &parts.usual {
         Some(usual) if !acts.people => usual,
         _ => &person[..],
     };
@@ -199,20 +199,16 @@ fn unnamed(r: &mut Reader<'_>, acts: &Acts) -> Result<(String, Objects), Need> {
         ));
     }
     // The first model that knows one of them, and those that it knows.
-    let models = &r.scene.models;
     let known = |m: &&Model| labels.iter().any(|l| m.labels.contains(l));
-    let model = models
-        .iter()
-        .find(known)
-        .or(models.first())
-        .ok_or_else(no_model)?;
+    let model = scene.models.iter().find(known).or(scene.models.first());
+    let model = model.ok_or_else(no_model)?;
     let mut labels = labels.to_vec();
     labels.retain(|l| model.labels.contains(l));
     let mut objects = Objects::anything();
     if !labels.is_empty() {
         (objects.said, objects.labels) = (labels.join(" or "), labels);
     }
-    r.assume(match model.labels.is_empty() {
+    notes.assumed.push(match model.labels.is_empty() {
         true => tells_none_apart(model),
         false => format!("Who or what was not said: {}.", objects.said),
     });

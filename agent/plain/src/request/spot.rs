@@ -14,11 +14,11 @@ use crate::names;
 use crate::need::{Need, Notes};
 use crate::place::{self, Said, Way, Wrong};
 use crate::reader::{Reader, Slot, one_of};
-use crate::scene::{Camera, Scene, Shape, nearest, quoted};
+use crate::scene::{Camera, Place, Scene, Shape, nearest, quoted};
 
 const PLACE_REMEDY: &str = "Say it as a part of the picture (\"the left half\", \"the top right corner\", \"the whole picture\") or as \
     \"rectangle 10%,20% to 50%,80%\".";
-pub(super) const LINE_REMEDY: &str = "Say it as \"vertical line at 50%\", \"horizontal line at 40%\" or \"line from 10%,50% to 90%,50%\".";
+const LINE_REMEDY: &str = "Say it as \"vertical line at 50%\", \"horizontal line at 40%\" or \"line from 10%,50% to 90%,50%\".";
 
 /// The part of the picture that the request draws. `None`: it draws none.
 pub(crate) fn geometry(r: &mut Reader<'_>, cameras: &[&Camera]) -> Result<Option<Said>, Need> {
@@ -41,6 +41,16 @@ fn place_wrong(text: &str) -> Need {
     let text = format!("{text}. Please say all of it again. {PLACE_REMEDY}");
     let (first, rest) = text.split_at(text.chars().next().map_or(0, char::len_utf8));
     Need::meaning(format!("{}{rest}", first.to_uppercase()))
+}
+
+/// Refuses pixels on a camera whose picture has another size than the one they were said of.
+pub(super) fn refuse_other_sizes(place: &Said, cameras: &[&Camera]) -> Result<(), Need> {
+    match place.pixels_of {
+        Some(size) if cameras.iter().any(|c| c.size != Some(size)) => Err(place_wrong(
+            "these cameras have pictures of different sizes, so pixels don't fit all of them",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Most words that describe a noun of place: `the left parking bay`.
@@ -117,30 +127,40 @@ fn has_state(r: &Reader<'_>, at: usize) -> bool {
 
 /// The question where that place is.
 pub(super) fn where_is(written: &str, cameras: &[&Camera], acts: &Acts, scene: &Scene) -> Need {
-    let places = cameras
-        .iter()
-        .flat_map(|c| &c.places)
-        .map(|p| p.name.as_str());
-    let choices: Vec<String> = places.clone().map(str::to_owned).collect();
-    let near = nearest(&written.to_lowercase(), places).map(quoted);
+    let places = || cameras.iter().flat_map(|c| &c.places);
+    let near = nearest(&written.to_lowercase(), places().map(|p| p.name.as_str())).map(quoted);
     let camera = names::nearest_camera(written, scene).map(|c| format!("the camera {c}"));
     let hint = near
         .or(camera)
         .map(|n| format!(" Did you mean {n}?"))
         .unwrap_or_default();
     if acts.crosses {
-        let text = format!("Where is {}?{hint} {LINE_REMEDY}", quoted(written));
-        return Need::new(Missing::Line, text).with(choices);
+        return which_line(&format!("Where is {}?{hint}", quoted(written)), cameras);
     }
     let text = format!(
         "Where in the picture is {}?{hint} {PLACE_REMEDY}",
         quoted(written)
     );
-    Need::new(Missing::Place, text).with(choices)
+    Need::new(Missing::Place, text).with(places().map(|p| p.name.clone()).collect())
+}
+
+/// The question where a line is, with the lines that are drawn on these cameras.
+pub(super) fn which_line(question: &str, cameras: &[&Camera]) -> Need {
+    let places = cameras.iter().flat_map(|c| &c.places);
+    let lines = places.filter(|p| matches!(p.shape, Shape::Line(..)));
+    let lines: Vec<String> = lines.map(|p| p.name.clone()).collect();
+    let drawn = match lines.is_empty() {
+        true => String::new(),
+        false => {
+            let lines: Vec<String> = lines.iter().map(|l| quoted(l)).collect();
+            format!(" Drawn there: {}.", lines.join(", "))
+        }
+    };
+    Need::new(Missing::Line, format!("{question}{drawn} {LINE_REMEDY}")).with(lines)
 }
 
 /// The ways of a picture, as they are said.
-const ALONG: [(&str, [f64; 2]); 4] = [
+pub(crate) const ALONG: [(&str, [f64; 2]); 4] = [
     ("left to right", [1.0, 0.0]),
     ("right to left", [-1.0, 0.0]),
     ("upwards", [0.0, -1.0]),
@@ -149,7 +169,7 @@ const ALONG: [(&str, [f64; 2]); 4] = [
 
 /// How far a way goes to the left hand of a line, in a picture whose y grows downwards: that is in.
 /// 0: along the line.
-fn inwards([x, y]: [f64; 2], (a, b): ([f64; 2], [f64; 2])) -> f64 {
+pub(crate) fn inwards([x, y]: [f64; 2], (a, b): ([f64; 2], [f64; 2])) -> f64 {
     let (left_x, left_y) = (b[1] - a[1], -(b[0] - a[0]));
     x * left_x + y * left_y
 }
@@ -222,21 +242,32 @@ fn which_way(line: ([f64; 2], [f64; 2])) -> Need {
     Need::new(Missing::Direction, text).with(ways)
 }
 
-pub(crate) fn whole_picture() -> Said {
+pub(super) fn whole_picture() -> Said {
     Said {
         shape: Shape::Zone(vec![[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]),
         text: "the whole picture".to_owned(),
         name: Some("picture".to_owned()),
+        drawn: false,
+        pixels_of: None,
     }
 }
 
-pub(crate) fn named_place(said: Said, is_line: bool) -> NamedPlace {
-    let fallback = if is_line { "line" } else { "zone" };
+/// A place that was drawn under its name.
+pub(crate) fn the_place(place: &Place) -> Said {
+    Said {
+        shape: place.shape.clone(),
+        text: format!("the place {}", quoted(&place.name)),
+        name: Some(place.name.clone()),
+        drawn: true,
+        pixels_of: None,
+    }
+}
+
+pub(super) fn named_place(said: Said) -> NamedPlace {
+    let fallback = if said.is_line() { "line" } else { "zone" };
+    let name = said.name.as_deref();
     NamedPlace {
-        name: said
-            .name
-            .as_deref()
-            .map_or_else(|| fallback.to_owned(), |name| step_name(name, fallback)),
+        name: name.map_or_else(|| fallback.to_owned(), |name| step_name(name, fallback)),
         said: said.text,
         shape: said.shape,
     }

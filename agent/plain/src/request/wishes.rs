@@ -1,10 +1,12 @@
-//! What an event keeps, and whether it notifies people.
+//! What a request wants of its events: what they keep, how grave they are, whether they notify
+//! people, and whether it watches or counts.
 
-use watchkeeper_contract::rule::ClipSpec;
+use watchkeeper_contract::rule::{ClipSpec, Severity};
 
 use super::amounts::seconds;
+use crate::names;
 use crate::need::Need;
-use crate::reader::{Found, Reader, one_of};
+use crate::reader::{Found, Reader, Slot, one_of};
 
 /// What is wanted of an event.
 #[derive(Debug, Clone, Copy, Default)]
@@ -165,4 +167,112 @@ fn clip_span(r: &mut Reader<'_>) -> Option<(ClipSpec, Option<String>)> {
         seconds(usual.after_s)
     );
     Some((usual, Some(assumed)))
+}
+
+/// Refuses silence about what is critical, and beside a channel.
+pub(super) fn refuse_contradictions(severity: Severity, is_sent: bool) -> Result<(), Need> {
+    let why = match (severity, is_sent) {
+        (Severity::Critical, _) => {
+            "It is to be urgent, and nobody is to be told: what is critical is always told."
+        }
+        (_, true) => "Somebody is to be told, and nobody is to be told.",
+        (_, false) => return Ok(()),
+    };
+    Err(Need::meaning(format!(
+        "{why} Say it without one of the two."
+    )))
+}
+
+/// How grave the events are.
+pub(super) fn severity(r: &mut Reader<'_>) -> Severity {
+    const CRITICAL: [&str; 1] = ["critical|critically|urgent|urgently|emergency"];
+    // An emergency exit is a place.
+    let is_place = |i: &usize| r.begins(*i, &["emergency exit|exits|entrance|door|doors"]);
+    let places: Vec<usize> = (0..r.tokens.len()).filter(is_place).collect();
+    places.iter().for_each(|i| r.mark(*i..i + 1));
+    let is_critical = r.take_all(&CRITICAL);
+    for i in places {
+        r.set(i..i + 1, Slot::Free);
+    }
+    if is_critical {
+        Severity::Critical
+    } else if r.find(&["warn|warning|alarm|alert|alerts"]).is_some() {
+        Severity::Warning
+    } else {
+        Severity::Info
+    }
+}
+
+/// Takes words that say nothing of what is watched for.
+pub(super) fn take_courtesies(r: &mut Reader<'_>) {
+    // `stop the hall watch; instead tell me …`
+    if r.word(0) == "instead" {
+        r.mark(0..1);
+    }
+    if r.fits("note|notes|reminder|fyi|memo|request|task|todo :|-|–", 0)
+        .is_some()
+    {
+        r.mark(0..2);
+    }
+    r.take_all(&[
+        "right|straight away|now",
+        "at once when|if|whenever",
+        "in case",
+        "as well",
+        "thank you",
+        "live",
+    ]);
+    // What goes on (`nothing else but a dog`) says something else.
+    let last = r.find(&["and|but? nothing else|more"]);
+    if let Some(found) = last.filter(|f| one_of("|.|,|;|!|\n|)", r.any_word(f.at.end))) {
+        r.mark(found.at);
+    }
+    // `the second a lorry turns up`, `once a person enters`
+    const SOON: &str = "the? second|moment|minute|instant|once a|an|any|someone|somebody|anyone|anybody|it|they|people";
+    while let Some(found) = r.find(&[SOON]) {
+        r.mark(found.at.start..found.at.end - 1);
+    }
+}
+
+/// Marks `abandoned` before a class, and says whether it stands there.
+pub(super) fn take_abandoned(r: &mut Reader<'_>) -> bool {
+    let abandoned: Vec<usize> = (0..r.tokens.len())
+        .filter(|i| one_of("unattended|abandoned", r.word(*i)) && names::class_begins(r, i + 1))
+        .collect();
+    for at in &abandoned {
+        r.mark(*at..at + 1);
+    }
+    !abandoned.is_empty()
+}
+
+/// Whether a verb of watching and one of counting stood there; all of them are used.
+pub(super) fn verbs(r: &mut Reader<'_>) -> (bool, bool) {
+    let lexicon = r.lexicon;
+    // `at the counter` and `parking spot` are places, and `Watch tower` a camera where there is
+    // one.
+    let nouns = (1..r.tokens.len()).filter(|i| match r.word(*i) {
+        "counter" => one_of("the|our|my|at", r.before(*i)),
+        "spot" => one_of("the|my|our|parking", r.before(*i)),
+        _ => false,
+    });
+    let names: Vec<usize> = nouns
+        .chain(names::camera_spots(r).into_iter().flat_map(|(at, _)| at))
+        .collect();
+    for i in &names {
+        r.mark(*i..i + 1);
+    }
+    let mut take = |verbs: &[String]| {
+        let takes = |any, verb: &String| r.take_all(&[verb.as_str()]) | any;
+        verbs.iter().fold(false, takes)
+    };
+    let counted = take(&lexicon.verbs.count);
+    let told = take(&lexicon.verbs.watch);
+    r.take_all(&["message|messages|msg with?"]);
+    if counted {
+        r.take_all(&["how many", "the? number of"]);
+    }
+    for i in names {
+        r.set(i..i + 1, Slot::Free);
+    }
+    (told, counted)
 }

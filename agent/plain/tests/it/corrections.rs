@@ -143,6 +143,7 @@ fn a_request_of_its_own_and_one_about_what_runs_correct_nothing() {
     let scene = with_pipelines(&["gate"]);
     let plain = Plain::new().unwrap();
     for text in [
+        "change the gate to only dogs",
         "tell me about dogs at the dock",
         "stop the gate alarm",
         "change the gate alarm to only dogs",
@@ -222,29 +223,76 @@ fn a_number_before_a_time_is_no_number_of_objects() {
 }
 
 #[test]
-fn a_direction_is_kept_only_by_a_line_that_lies_the_same_way() {
+fn a_direction_that_was_said_is_that_of_the_corrected_line() {
     let text = format!("{CROSSES} from left to right");
     let way = |text: &str, corrections: &[&str]| rule(text, corrections).when;
     let moved = way(&text, &["make it at 30%"]);
-    let whole = way(&text.replace("50%", "30%"), &[]);
-    assert_eq!(moved, whole);
+    assert_eq!(moved, way(&text.replace("50%", "30%"), &[]));
+    // From its other end the same way is out, and no longer in.
+    let turned = "line from 50%,100% to 50%,0%";
+    let whole = text.replace("vertical line at 50%", turned);
+    assert_eq!(way(&text, &[turned]), way(&whole, &[]));
+    // Nothing crosses a level line from left to right.
+    let level = "line from 0%,50% to 100%,50%";
+    let answer = corrected(&text, &[level], &scene());
+    assert!(
+        matches!(&answer, Answer::Ask(question) if question.text.contains("Which way")),
+        "{answer:#?}"
+    );
+    assert!(matches!(
+        corrected(CROSSES, &[level], &scene()),
+        Answer::Propose(_)
+    ));
+}
+
+#[test]
+fn the_direction_of_a_crossing_is_corrected() {
+    let text = format!("{CROSSES} from left to right");
+    let other = rule(&text.replace("left to right", "right to left"), &[]).when;
     for correction in [
-        "line from 50%,100% to 50%,0%",
-        "line from 0%,50% to 100%,50%",
+        "no, the other way",
+        "the other way round",
+        "no, the opposite direction",
+        "from right to left",
+        "I meant to the left",
     ] {
-        let answer = corrected(&text, &[correction], &scene());
-        assert!(
-            !matches!(answer, Answer::Propose(_)),
-            "{correction}: {answer:#?}"
-        );
-        assert!(
-            matches!(
-                corrected(CROSSES, &[correction], &scene()),
-                Answer::Propose(_)
-            ),
-            "{correction}"
-        );
+        let proposal = proposed(&text, &[correction]);
+        let rules = specs(&proposal).remove(0).rules.unwrap();
+        assert_eq!(rules[0].when, other, "{correction}");
+        let said = proposal.understood;
+        assert!(said.contains("from right to left"), "{correction}: {said}");
     }
+    // Of both directions there is no other one.
+    let answer = corrected(CROSSES, &["no, the other way"], &scene());
+    assert!(!matches!(answer, Answer::Propose(_)), "{answer:#?}");
+}
+
+#[test]
+fn the_camera_is_corrected_where_a_place_was_said() {
+    let text = "Tell me when a person enters the left half on camera gate";
+    for correction in [
+        "no, I meant the yard camera",
+        "no, on the yard camera",
+        "make it the yard camera",
+        "change it to the yard camera",
+    ] {
+        let spec = specs(&proposed(text, &[correction])).remove(0);
+        let whole = specs(&proposed(&text.replace("gate", "yard"), &[])).remove(0);
+        assert_eq!((spec.source, spec.workflow), (whole.source, whole.workflow));
+    }
+    // A place that was drawn on one camera lies nowhere on another.
+    let drawn = "Tell me when a person is in the left parking bay";
+    let answer = corrected(drawn, &["no, on the gate camera"], &scene());
+    assert!(
+        matches!(&answer, Answer::Ask(question) if question.text.contains("not on gate")),
+        "{answer:#?}"
+    );
+    // And pixels of one size are none of another.
+    let mut scene = scene();
+    scene.cameras[1].size = Some([640, 480]);
+    let pixels = "Tell me when a person is in the rectangle 100,50 to 300,250 on camera yard";
+    let answer = corrected(pixels, &["no, on the gate camera"], &scene);
+    assert!(!matches!(answer, Answer::Propose(_)), "{answer:#?}");
 }
 
 #[test]

@@ -128,7 +128,6 @@ fn what_is_free_or_occupied_is_said_of_anything_where_the_model_tells_no_classes
 /// What is said of the proposal that comes of it.
 fn understood(text: &str, scene: &Scene) -> String {
     let proposal = proposal_in(text, scene);
-    assert_eq!(proposal.not_understood, [""; 0], "{text}");
     proposal.understood
 }
 

@@ -255,7 +255,6 @@ fn every_template_makes_a_proposal_that_compiles() {
         }
         let text = plain.templates().fill(&template.name, &values).unwrap();
         let proposal = proposal_in(&text, &scene);
-        assert_eq!(proposal.not_understood, [""; 0], "{text}");
         let specs = specs(&proposal);
         assert_eq!(specs.len(), 1, "{text}");
         assert!(

@@ -601,3 +601,42 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn order_that_is_complete_by_itself_wins_over_an_open_question() {
+    let here = watched();
+    for order in ["pause it", "delete that watch"] {
+        let mut talk = SessionState::default();
+        let asked = hear(
+            &mut talk,
+            "tell me when somebody loiters on camera gate",
+            &here,
+        );
+        assert!(matches!(asked, Reply::Ask(_)), "{asked:#?}");
+        let offer = offer(hear(&mut talk, order, &here));
+        assert!(
+            matches!(
+                offer.proposal.changes.as_slice(),
+                [Change::Pause { .. } | Change::Stop(_)]
+            ),
+            "{order}: {:#?}",
+            offer.proposal.changes
+        );
+    }
+    // One that asks which it means is asked about, and the question before it is gone.
+    let mut two = watched();
+    let mut spec = two.pipelines[0].spec.clone();
+    spec.id = "second".parse().unwrap();
+    two.pipelines.push(status(&spec));
+    let mut talk = SessionState::default();
+    hear(
+        &mut talk,
+        "tell me when somebody loiters on camera gate",
+        &two,
+    );
+    let reply = hear(&mut talk, "pause it", &two);
+    assert!(
+        matches!(&reply, Reply::Ask(question) if question.about == Missing::Pipeline),
+        "{reply:#?}"
+    );
+}

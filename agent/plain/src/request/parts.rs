@@ -1,0 +1,41 @@
+//! What a request to watch says, part by part.
+//!
+//! Owns what is read, corrected and resolved; not how.
+
+use watchkeeper_contract::id::ChannelId;
+use watchkeeper_contract::rule::{CountBound, Schedule, Severity};
+
+use super::acts::Acts;
+use super::amounts::Spans;
+use super::wishes::Wishes;
+use crate::names::{Cameras, Mention};
+use crate::place::{Said, Way};
+
+/// What the phrases of a request say. What is absent or empty was not said.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Parts {
+    pub(super) severity: Severity,
+    pub(crate) wished: Wishes,
+    pub(crate) notify: Vec<ChannelId>,
+    pub(crate) cooldown_s: Option<f64>,
+    /// Whether a verb of watching stands in it, or nothing says that it only counts.
+    pub(crate) told: bool,
+    pub(super) counted: bool,
+    pub(crate) cameras: Cameras,
+    pub(crate) place: Option<Said>,
+    /// A place that nobody has drawn, as it was written.
+    pub(crate) unknown_place: Option<String>,
+    pub(crate) ways: Vec<Way>,
+    pub(crate) spans: Spans,
+    pub(crate) confidence: Option<f64>,
+    pub(crate) schedules: Vec<Schedule>,
+    pub(crate) mentions: Vec<Mention>,
+    /// Whether the classes are said to be the only ones.
+    pub(super) only: bool,
+    /// What a place that is named usually holds.
+    pub(super) usual: Option<Vec<String>>,
+    pub(crate) bound: Option<CountBound>,
+    pub(crate) acts: Acts,
+    /// How many conditions stand in clauses of their own.
+    pub(super) clauses: usize,
+}
