@@ -329,7 +329,7 @@ mod tests {
                 assert!(decode(&whole[..whole.len() - cut]).is_err(), "{cut}");
                 assert!(decode_grey(&whole[..whole.len() - cut]).is_err(), "{cut}");
             }
-            let half = PictureFile::open(&whole[..whole.len() / 2]).unwrap_err();
+            let half = PictureFile::open(&whole[..whole.len() / 2]).err().unwrap();
             assert_eq!(half, PictureFileError::Incomplete);
             // What follows the end, such as a film, does not count.
             decode(&[&whole[..], b"film"].concat()).unwrap();
