@@ -60,8 +60,8 @@ pub fn way(pairs: &[(Point, Point)], within: f64) -> Option<Perspective> {
 fn tries_for(good: usize, all: usize) -> usize {
     let share = good as f64 / all as f64;
     let failure = (1.0 - share.powi(4)).max(f64::MIN_POSITIVE);
-    let tries = ((1.0 - CONFIDENCE).ln() / failure.ln()).ceil().max(1.0) as usize;
-    tries
+
+    ((1.0 - CONFIDENCE).ln() / failure.ln()).ceil().max(1.0) as usize
 }
 
 #[cfg(test)]

@@ -6,8 +6,7 @@ use super::Plane;
 
 /// Truncates to a byte and clamps to its range.
 pub fn truncated(value: f64) -> u8 {
-    let byte = value.clamp(0.0, 255.0) as u8;
-    byte
+    value.clamp(0.0, 255.0) as u8
 }
 
 /// Stretches the range `low..=high` over all bytes.

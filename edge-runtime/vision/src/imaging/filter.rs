@@ -86,8 +86,7 @@ pub fn gradients(plane: &Plane) -> Vec<[f64; 2]> {
 
 /// Rounds to the nearest byte, half to even.
 pub(super) fn byte(value: f64) -> u8 {
-    let byte = value.round_ties_even().clamp(0.0, 255.0) as u8;
-    byte
+    value.round_ties_even().clamp(0.0, 255.0) as u8
 }
 
 /// Median blur over a square; `kernel` is odd.

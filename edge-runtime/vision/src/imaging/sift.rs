@@ -63,8 +63,8 @@ fn blurs() -> [f32; BLURS - 1] {
         let before = 2_f64.powf(place / layers) * f64::from(SIGMA);
         let after = before * 2_f64.powf(1.0 / layers);
         place += 1.0;
-        let blur = (after * after - before * before).sqrt() as f32;
-        blur
+
+        (after * after - before * before).sqrt() as f32
     })
 }
 

@@ -96,8 +96,8 @@ pub(super) fn color_at(stops: &[Stop], place: f64) -> (Color, f64) {
     let share = (place - from) / (to - from);
     let mixed = |a: u8, b: u8| {
         let exact = f64::from(a) + (f64::from(b) - f64::from(a)) * share;
-        let byte = exact.round() as u8;
-        byte
+
+        exact.round() as u8
     };
     let color = Color::new(mixed(a[0], b[0]), mixed(a[1], b[1]), mixed(a[2], b[2]));
     (color, faint + (strong - faint) * share)

@@ -91,10 +91,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         if scale != 1.0 {
             zone = scaled(&zone, scale);
         }
-        let pair = |p: &Point| {
-            let pair = [p.x as i64, p.y as i64];
-            pair
-        };
+        let pair = |p: &Point| [p.x as i64, p.y as i64];
         let corners: Vec<[i64; 2]> = zone.iter().map(pair).collect();
         zones.push(Value::from(json!(corners)));
         let extra = d.extra_mut();

@@ -196,9 +196,6 @@ fn draw(canvas: &mut Canvas<'_>, map: &HeatMap, [low, top]: [f64; 2], opacity: f
 fn of_hue(hue: f64) -> Color {
     let sector = (hue * 2.0).rem_euclid(360.0) / 60.0;
     let part = |n: f64| ((sector - n).abs().min(6.0 - (sector - n).abs()) - 1.0).clamp(0.0, 1.0);
-    let byte = |n: f64| {
-        let byte = ((1.0 - part(n)) * 255.0) as u8;
-        byte
-    };
+    let byte = |n: f64| ((1.0 - part(n)) * 255.0) as u8;
     Color::new(byte(0.0), byte(2.0), byte(4.0))
 }

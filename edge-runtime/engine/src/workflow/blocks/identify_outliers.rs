@@ -112,8 +112,8 @@ impl Before {
         let alike = |e: &[f64]| e.iter().zip(&direction).map(|(a, b)| a * b).sum::<f64>();
         let own = alike(newest);
         let less = self.latest.iter().filter(|e| alike(e) < own).count();
-        let share = less as f64 / self.latest.len() as f64;
-        share
+
+        less as f64 / self.latest.len() as f64
     }
 }
 

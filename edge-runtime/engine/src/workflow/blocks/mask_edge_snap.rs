@@ -150,8 +150,7 @@ fn settings(call: &Call<'_>) -> Result<[f64; 6], String> {
 }
 
 fn whole(n: f64) -> usize {
-    let n = n.max(0.0) as usize;
-    n
+    n.max(0.0) as usize
 }
 
 /// Pixels whose gradient exceeds the mean of a window by `sigma` standard deviations.
