@@ -172,16 +172,14 @@ impl<'o> Ask<'o> {
             Reply::Ask(question) => {
                 out.object(&json!({"type": "question", "text": question.text, "choices": question.choices}));
                 let hint = "repeat the whole request with the answer, or use `watchkeeper chat`";
-                Err(Session::question_error(&question, here)
-                    .with([hint.to_owned()])
-                    .into())
+                Err(Session::question_error(&question, here).with([hint.to_owned()]))
             }
             Reply::Answer(text) => {
                 out.report(ProgressEvent::Answer(&text));
                 Ok(())
             }
             Reply::Actions(..) => Ok(self.session.deliver(None, reply, here).await?),
-            Reply::Unknown(unknown) => Err(Session::unknown_error(&unknown, here).into()),
+            Reply::Unknown(unknown) => Err(Session::unknown_error(&unknown, here)),
             Reply::TooLong(error) => Err(Failure::input(error.to_string())),
             Reply::NothingPending | Reply::Dropped => Err(Failure::input(
                 "no proposal is pending here; to apply one: watchkeeper ask --confirm ID",

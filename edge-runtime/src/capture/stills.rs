@@ -28,8 +28,6 @@ pub(super) fn is_picture(path: &Path) -> bool {
 pub(super) struct Stills {
     files: std::vec::IntoIter<PathBuf>,
     shown: u32,
-    /// Why the last file that can't be read was left out, until a picture was shown.
-    left_out: Option<FeedError>,
 }
 
 impl Stills {
@@ -59,36 +57,28 @@ impl Stills {
         Ok(Self {
             files: files.into_iter(),
             shown: 0,
-            left_out: None,
         })
     }
 }
 
 impl Feed for Stills {
-    fn next(&mut self, wait: Duration) -> Step {
+    fn next(&mut self, _wait: Duration) -> Step {
         let Some(path) = self.files.next() else {
-            return self.left_out.take().map_or(Step::End, Step::Broken);
+            return Step::End;
         };
         match read(&path) {
             Ok(picture) => {
                 let pts = INTERVAL.saturating_mul(self.shown);
                 self.shown = self.shown.saturating_add(1);
-                self.left_out = None;
                 Step::Picture(Raw {
                     picture: picture.into(),
                     pts: Some(pts),
                     fps: Some(1.0 / INTERVAL.as_secs_f64()),
                 })
             }
-            Err(broken) => {
-                if self.shown == 0 {
-                    self.left_out = Some(broken.clone());
-                }
-                match self.left_out.is_some() && self.files.len() == 0 {
-                    true => self.next(wait),
-                    false => Step::LeftOut(broken),
-                }
-            }
+            // No file of the folder is a picture.
+            Err(broken) if self.shown == 0 && self.files.len() == 0 => Step::Broken(broken),
+            Err(broken) => Step::LeftOut(broken),
         }
     }
 
