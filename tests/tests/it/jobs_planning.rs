@@ -159,14 +159,16 @@ fn failed_step_is_revised_by_the_model_and_done_steps_stay() -> anyhow::Result<(
 }
 
 #[test]
-fn model_that_fails_leaves_the_part_that_the_rules_understand() -> anyhow::Result<()> {
+fn request_that_only_a_model_understands_is_refused_where_the_model_fails() -> anyhow::Result<()> {
     let broke = faulty(answers("x"), &json!({"kind": "out_of_credit"}));
     let (bench, model) = with_model(|_| vec![broke])?;
     let request = "organise ./photos by day, moody ones only";
-    let objects = run(&bench, &["plan", request, "--run", "--output", "a"])?;
-    let note = notes(&objects).join("\n");
-    ensure!(note.contains("they do not understand: moody"), "{note}");
-    assert_eq!(pictures(&bench, "a/album")?, 6);
+    let out = job(&bench, &["plan", request, "--run", "--output", "a"])?.output()?;
+    let stderr = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(2), "{stderr}");
+    ensure!(stderr.contains("not understood: \"moody\""), "{stderr}");
+    ensure!(stderr.contains("add credit or raise the limit"), "{stderr}");
+    ensure!(!bench.path("a").exists(), "a job was begun");
     drop(model);
     Ok(())
 }
