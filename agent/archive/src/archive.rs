@@ -392,7 +392,7 @@ impl Archive {
     /// Answers a query in plain words; `now` is the time of the box, with its zone.
     ///
     /// # Errors
-    /// If the words are too many, or no word is understood.
+    /// If the words are too many, none is understood, or one is not and nothing is named beside it.
     pub async fn find(&self, words: String, now: Zoned) -> Result<verb::Found, ArchiveError> {
         let find = move |durable: &Durable| search::find(durable, &words, &now);
         self.blocking(find).await
@@ -429,7 +429,7 @@ impl Archive {
         self.0.objects.as_ref()
     }
 
-    /// State in which the durable tier was found at the start.
+    /// State of the durable tier at the start.
     pub(crate) fn open_report(&self) -> &OpenReport {
         &self.0.report
     }

@@ -5,6 +5,8 @@
 //!   entry, which the next start deletes.
 //! - After damage to the records no file is deleted at the start: it may belong to a lost record.
 //!   Nor is it at a later start, until the folder has no file without an entry.
+//! - After a failed sync the change is seen, in the records and the index, and its files stay: a
+//!   restart may undo it.
 //! - Changes are made one at a time. Reading a record or a file waits for none of them; a sum, a
 //!   selection or the fill of fast tiers waits for the change that is made, with its sync.
 
@@ -128,7 +130,7 @@ impl Durable {
     ///
     /// # Errors
     /// If a field is invalid, the name is protected, protected entries leave no room, or the disk
-    /// refuses. Nothing is changed then.
+    /// refuses. Nothing is changed then, unless the sync failed.
     pub fn commit(
         &self,
         sealed: &Sealed,
@@ -154,6 +156,8 @@ impl Durable {
             let room = make_room(&index, &entry.name, &slot, &self.limits, now_us);
             (entry, room?)
         };
+        // It may be that of an entry whose removal was not synced.
+        let had_file = self.blobs.open_file(&sealed.hash).is_ok();
         self.blobs.publish(sealed)?;
         let mut batch = Batch::new();
         on_disk::put_entry(&mut batch, &entry);
@@ -162,7 +166,7 @@ impl Durable {
         }
         let removed = self.apply(batch, &evicted, std::slice::from_ref(&entry));
         if let Err(Uncommitted::Untouched(_)) = &removed
-            && self.index().blob(&sealed.hash).is_none()
+            && !had_file
         {
             self.blobs.remove(&sealed.hash);
         }
@@ -182,7 +186,7 @@ impl Durable {
     /// An entry of such a name that is stored stays.
     ///
     /// # Errors
-    /// If the disk refuses. Nothing is changed then.
+    /// If the disk refuses. Nothing is changed then, unless the sync failed.
     pub fn add_references(
         &self,
         new: Vec<(NewEntry, ContentHash, u64, String)>,
@@ -253,17 +257,16 @@ impl Durable {
             let delete = |hash| on_disk::put_task(&mut batch, hash, ObjectTask::Delete);
             contents.iter().for_each(delete);
         }
-        let written = self.store.write(batch).map_err(Uncommitted::Untouched);
-        let written = written.and_then(|()| self.store.sync().map_err(Uncommitted::Unsynced));
-        if let Err(error) = written {
+        if let Err(error) = self.store.write(batch) {
             for entry in put {
                 index.remove(&entry.name);
             }
             for (place, slot) in before {
                 index.put(place, slot);
             }
-            return Err(error);
+            return Err(Uncommitted::Untouched(error));
         }
+        self.store.sync().map_err(Uncommitted::Unsynced)?;
         drop(index);
         contents.iter().for_each(|hash| self.blobs.remove(hash));
         Ok(Removed {
@@ -296,6 +299,23 @@ impl Durable {
     pub(crate) fn are_few(&self, rows: &[Row]) -> bool {
         let totals = self.index().totals();
         rows.len() * 3 < totals.stored + totals.references
+    }
+
+    /// Calls `visit` with the entries of these rows, and perhaps with others. One that was replaced,
+    /// removed or damaged is left out.
+    pub(crate) fn visit(
+        &self,
+        rows: &[Row],
+        now: Timestamp,
+        mut visit: impl FnMut(Entry),
+    ) -> Result<(), ArchiveError> {
+        if !self.are_few(rows) {
+            return self.scan(now, visit);
+        }
+        for row in rows {
+            self.row(row, now)?.map(&mut visit);
+        }
+        Ok(())
     }
 
     /// Calls `visit` with every entry that has not expired, in the order of names. A damaged record
@@ -452,7 +472,7 @@ impl Durable {
 enum Uncommitted {
     /// Nothing of it is in the store.
     Untouched(StoreError),
-    /// It may be in the store after a restart.
+    /// It is in the store and the index now, and after a restart or not.
     Unsynced(StoreError),
 }
 

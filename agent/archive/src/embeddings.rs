@@ -101,11 +101,13 @@ impl QueryVector {
                 found.extend(rows.into_iter().filter_map(known));
             }
             None => {
-                for row in rows {
-                    let entry = durable.row(&row, now)?;
-                    let own = entry.and_then(|e| cosine(&self.vector, &e.metadata.embedding));
-                    found.extend(own.map(|likeness| (likeness, row)));
-                }
+                let mut known = HashMap::new();
+                durable.visit(&rows, now, |entry| {
+                    let own = cosine(&self.vector, &entry.metadata.embedding);
+                    known.extend(own.map(|likeness| (entry.number, likeness)));
+                })?;
+                let known = |row: Row| Some((*known.get(&row.number)?, row));
+                found.extend(rows.into_iter().filter_map(known));
             }
         }
         Ok(found)

@@ -1,8 +1,8 @@
 //! What is stored, in memory: names, sizes, order, uses of contents, and what most queries ask.
 //! Sans-IO.
 //!
-//! - It holds what was committed; a change is planned first, and applied after its commit.
-//! - It is made from the records at each start, so it can't differ from them.
+//! - It holds what the records do: it is made from them at each start, and a change is applied to
+//!   both or to none, also where making it durable fails.
 //! - Content that several entries share counts once. So does a camera's name.
 //! - Stored entries and references are counted and ordered apart: no reference evicts a content.
 
@@ -150,9 +150,16 @@ impl Index {
         (rows.collect(), found.len())
     }
 
-    /// What entries have in common.
-    pub(crate) fn facts(&self) -> impl Iterator<Item = &Facts> {
-        self.facts.keys().map(|facts| &**facts)
+    /// What entries that have not expired have in common.
+    pub(crate) fn facts(&self, now_us: i64) -> Vec<&Facts> {
+        let mut expired = BTreeMap::<&Facts, u64>::new();
+        let due = self.expiring.iter().take_while(|(at, _)| *at <= now_us);
+        for slot in due.filter_map(|(_, name)| self.slot(name)) {
+            *expired.entry(&slot.facts).or_default() += 1;
+        }
+        let facts = self.facts.iter();
+        let facts = facts.filter(|(facts, uses)| expired.get(&***facts) != Some(uses));
+        facts.map(|(facts, _)| &**facts).collect()
     }
 
     pub(crate) fn blob(&self, hash: &ContentHash) -> Option<BlobUse> {

@@ -32,14 +32,9 @@ pub(crate) enum ObjectTask {
 
 /// Adds a change that sets `key` to `value`, or removes it.
 fn change(batch: &mut Batch, keyspace: Keyspace, key: &[u8], value: Option<Vec<u8>>) {
-    let key = key.to_vec();
     batch.push(match value {
-        Some(value) => Op::Put {
-            keyspace,
-            key,
-            value,
-        },
-        None => Op::Delete { keyspace, key },
+        Some(value) => Op::put(keyspace, key, value),
+        None => Op::delete(keyspace, key),
     });
 }
 

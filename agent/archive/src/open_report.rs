@@ -15,7 +15,7 @@ use crate::slot::{Slot, place_of};
 /// Records that are read at a time.
 const PAGE: usize = 256;
 
-/// State in which the durable tier was report.
+/// State of the durable tier at the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OpenReport {
     pub entries: usize,

@@ -12,7 +12,6 @@ use jiff::{Timestamp, Zoned};
 
 use crate::durable::Durable;
 use crate::embeddings::QueryVector;
-use crate::entry::Entry;
 use crate::error::ArchiveError;
 use crate::index::Row;
 use crate::name::EntryName;
@@ -23,7 +22,7 @@ use crate::words::{self, Vocabulary};
 
 /// Answers a query in plain words.
 pub(crate) fn find(durable: &Durable, text: &str, now: &Zoned) -> Result<Found, ArchiveError> {
-    let known = Vocabulary::of(&durable.index());
+    let known = Vocabulary::of(&durable.index(), now.timestamp());
     let read = words::read(text, &known, now)?;
     let matches = query(durable, &read.query, None, now.timestamp())?;
     Ok(Found {
@@ -138,23 +137,17 @@ fn keep_met(
     now: Timestamp,
 ) -> Result<(), ArchiveError> {
     let mut met = HashSet::new();
-    let mut visit = |entry: Entry| {
+    durable.visit(rows, now, |entry| {
         if wanted.is_met_by_record(&entry) {
             met.insert(entry.number);
         }
-    };
-    if durable.are_few(rows) {
-        for row in &*rows {
-            durable.row(row, now)?.map(&mut visit);
-        }
-    } else {
-        durable.scan(now, visit)?;
-    }
+    })?;
     rows.retain(|row| met.contains(&row.number));
     Ok(())
 }
 
-/// Reads the entries of an answer; `matched` is how many there are.
+/// Reads the entries of an answer; `matched` is how many there are. The next answer continues behind
+/// the last entry that was read: a later one may be gone.
 fn answer(
     durable: &Durable,
     found: impl Iterator<Item = (Option<f64>, Row)>,
@@ -179,10 +172,11 @@ fn answer(
         visited += 1;
         last = Some(row.name);
     }
+    let read = entries.last().map(|entry| entry.name.clone());
     Ok(Matches {
         entries,
         matched: matched as u64,
-        next: last.filter(|_| visited < matched),
+        next: read.or(last).filter(|_| visited < matched),
         likeness,
     })
 }
@@ -201,7 +195,7 @@ mod tests {
 
     use super::*;
     use crate::embeddings::EmbeddingOutcome;
-    use crate::entry::{Metadata, NewEntry, Retention};
+    use crate::entry::{Entry, Metadata, NewEntry, Retention};
     use crate::eviction::Limits;
     use crate::hash::ContentHash;
 
@@ -294,6 +288,66 @@ mod tests {
         }
     }
 
+    #[test]
+    fn answer_continues_behind_its_last_entry_when_a_later_one_is_gone() {
+        let (_folder, durable) = yard();
+        let asked = Query::default();
+        let wanted = Conditions::new(&asked, false).unwrap();
+        let (rows, matched) = durable.index().select(&wanted, None, 2, at(0));
+        durable.destroy(&["dock/a.jpg".parse().unwrap()]).unwrap();
+        let rows = rows.into_iter().map(|row| (None, row));
+        let page = answer(&durable, rows, matched, 2, at(0)).unwrap();
+        assert_eq!(page.next, Some("yard/b.png".parse().unwrap()));
+        let rest = names(&durable, json!({"after": page.next}));
+        assert_eq!(rest, ["yard/a.jpg"]);
+    }
+
+    #[test]
+    fn likeness_of_many_ingested_embeddings_reads_pages_of_records() {
+        let (folder, store) = (tempfile::tempdir().unwrap(), Tested::default());
+        let durable = open(&folder, &store);
+        (0..20).for_each(|n| {
+            refer(
+                &durable,
+                &format!("yard/{n}"),
+                json!({"embedding": [1.0, n]}),
+            )
+        });
+        let asked = Query::default();
+        let wanted = Conditions::new(&asked, true).unwrap();
+        let (rows, _) = durable.index().select(&wanted, None, 20, at(0));
+        let near = QueryVector {
+            digest: None,
+            vector: vec![1.0, 0.0],
+        };
+        store.reads.blow_at(3);
+        assert_eq!(near.compare(&durable, rows, at(0)).unwrap().len(), 20);
+    }
+
+    #[test]
+    fn class_of_expired_entries_only_is_not_understood() {
+        let folder = tempfile::tempdir().unwrap();
+        let durable = open(&folder, &Tested::default());
+        // Track 2 expires after a minute.
+        for (number, class, track) in [(1, 0, 2), (2, 0, 0), (3, 2, 2)] {
+            let new = new_entry(number, [3, class, 2, 0, 2, track]);
+            let reference = (new, ContentHash::of(b"x"), 1, "m".to_owned());
+            durable.add_references(vec![reference], 1, at(0)).unwrap();
+        }
+        let find = |text: &str, seconds| {
+            let now = at(seconds).to_zoned(jiff::tz::TimeZone::UTC);
+            find(&durable, text, &now).map(|found| found.matches.matched)
+        };
+        assert_eq!(find("cars today", 59).ok(), Some(2));
+        assert_eq!(find("persons today", 59).ok(), Some(1));
+        assert_eq!(find("cars today", 61).ok(), Some(1));
+        let refused = find("persons today", 61).unwrap_err().to_string();
+        assert!(
+            refused.contains("\"persons\" is not understood"),
+            "{refused}"
+        );
+    }
+
     #[derive(Debug, Clone)]
     enum Step {
         /// Adds or replaces an entry; `facts` choose its metadata.
@@ -317,6 +371,10 @@ mod tests {
         Refused {
             name: usize,
         },
+        /// Changes whose sync fails.
+        Unsynced {
+            name: usize,
+        },
         Restart,
     }
 
@@ -330,6 +388,7 @@ mod tests {
             4 => (0..40_usize, [-9..9_i8, 1..9])
                 .prop_map(|(name, vector)| Step::Embed { name, vector }),
             1 => (0..40_usize).prop_map(|name| Step::Refused { name }),
+            1 => (0..40_usize).prop_map(|name| Step::Unsynced { name }),
             1 => Just(Step::Restart),
         ]
     }
@@ -357,6 +416,11 @@ mod tests {
             time: (time < 7).then(|| at(time as i64)),
             text: pick(&["HH AB 12", "EXIT"], text),
             tracks: vec![track as i64],
+            labels: pick(&["A-17"], camera)
+                .map(|order| ("order".to_owned(), order))
+                .into_iter()
+                .collect(),
+            embedding: [vec![], vec![1.0, 0.5], vec![0.0, 3.0], vec![-2.0, 1.0]][time % 4].clone(),
             ..Metadata::default()
         };
         NewEntry {
@@ -413,6 +477,12 @@ mod tests {
                 drop(put(*name, [0; 6], name % 2 == 0));
                 store.writes.repair();
             }
+            Step::Unsynced { name: number } => {
+                store.syncs.blow_at(1);
+                drop(put(*number, [0; 6], number % 2 == 0));
+                drop(durable.destroy(&[name(number / 2)]));
+                store.syncs.repair();
+            }
             Step::Restart => *durable = open(folder, store),
         }
     }
@@ -436,8 +506,19 @@ mod tests {
         }
     }
 
+    /// Whether a name matches a pattern of [`asked`].
+    fn is_named(name: &EntryName, pattern: &str) -> bool {
+        let (collection, name) = (name.collection(), name.name());
+        match pattern {
+            "y*" => collection.starts_with('y'),
+            "*/1*" => name.starts_with('1'),
+            "[ad]*/?.jpg" => collection != "yard" && name.len() == 5 && name.ends_with(".jpg"),
+            pattern => collection == pattern,
+        }
+    }
+
     /// The names that a look at every record finds.
-    fn scanned(durable: &Durable, asked: &Query, near: Option<&[f32]>) -> Vec<EntryName> {
+    fn scanned(durable: &Durable, asked: &Query, near: Option<&QueryVector>) -> Vec<EntryName> {
         let same = |wanted: &Option<String>, found: &Option<String>| match (wanted, found) {
             (Some(wanted), Some(found)) => wanted.to_lowercase() == found.to_lowercase(),
             (wanted, _) => wanted.is_none(),
@@ -447,7 +528,6 @@ mod tests {
         all.retain(|entry| {
             let known = &entry.metadata;
             let moment = entry.moment();
-            let collection = asked.pattern.as_deref().unwrap_or(entry.name.collection());
             same(&asked.camera, &known.camera)
                 && same(&asked.class, &known.class)
                 && same(&asked.zone, &known.zone)
@@ -457,15 +537,26 @@ mod tests {
                 && asked
                     .retention
                     .is_none_or(|wanted| entry.retention == wanted)
-                && entry.name.collection() == collection
+                && asked
+                    .pattern
+                    .as_ref()
+                    .is_none_or(|pattern| is_named(&entry.name, pattern))
+                && asked
+                    .labels
+                    .iter()
+                    .all(|(key, value)| known.labels.get(key) == Some(value))
                 && (asked.text.is_none() || known.text.as_deref() == Some("HH AB 12"))
                 && asked.track.is_none_or(|track| known.tracks == [track])
                 && (asked.content_type.is_none() || entry.content_type == "video/mp4")
         });
         let likeness = |entry: &Entry| -> Option<f64> {
             let near = near?;
-            let vector = QueryVector::of_entry(entry, durable).ok()?.vector;
-            cosine(near, &vector)
+            if near.digest.is_none() {
+                return cosine(&near.vector, &entry.metadata.embedding);
+            }
+            let own = QueryVector::of_entry(entry, durable).ok()?;
+            let own = (own.digest == near.digest).then_some(own.vector)?;
+            cosine(&near.vector, &own)
         };
         if near.is_some() {
             all.retain(|entry| likeness(entry).is_some());
@@ -489,7 +580,7 @@ mod tests {
             choice(&["GATE", "yard", "gone"]),
             choice(&["car", "Person"]),
             choice(&["bay 1", "BAY 2"]),
-            choice(&["yard", "dock", "a-b", "a"]),
+            choice(&["yard", "dock", "a", "y*", "*/1*", "[ad]*/?.jpg"]),
             prop::option::weighted(0.3, Just("hh ab")),
             prop::option::weighted(0.2, Just("e1")),
         );
@@ -497,12 +588,13 @@ mod tests {
             prop::option::of((-1..8_i64, 1..5_i64)),
             prop::option::weighted(0.2, any::<bool>()),
             prop::option::weighted(0.3, 0..3_i64),
+            prop::option::weighted(0.2, prop::sample::select(&["A-17", "A-18"])),
             prop::bool::weighted(0.2),
             order,
             1..12_usize,
         );
         (texts, rest).prop_map(|((camera, class, zone, pattern, text, event), rest)| {
-            let (span, protected, track, is_video, order, limit) = rest;
+            let (span, protected, track, label, is_video, order, limit) = rest;
             let own = |text: Option<&str>| text.map(str::to_owned);
             Query {
                 camera: own(camera),
@@ -516,6 +608,10 @@ mod tests {
                 retention: protected
                     .map(|is_on| [Retention::Normal, Retention::Protected][usize::from(is_on)]),
                 track,
+                labels: label
+                    .map(|label| ("order".to_owned(), label.to_owned()))
+                    .into_iter()
+                    .collect(),
                 content_type: is_video.then(|| "video/".to_owned()),
                 order,
                 limit: Some(limit),
@@ -530,25 +626,34 @@ mod tests {
         #[test]
         fn index_finds_what_a_scan_finds(
             steps in prop::collection::vec(step(), 1..120),
-            queries in prop::collection::vec(asked(), 1..12),
+            queries in prop::collection::vec((asked(), 0..40_usize), 1..12),
         ) {
             let (folder, store) = (tempfile::tempdir().unwrap(), Tested::default());
             let mut durable = open(&folder, &store);
             for step in &steps {
                 run(step, &folder, &store, &mut durable);
             }
-            for asked in &queries {
+            for (asked, like) in &queries {
                 let expected = scanned(&durable, asked, None);
                 let count = expected.len() as u64;
                 prop_assert_eq!(pages(&durable, asked, None), (expected, count));
                 let alike = Query { order: Order::Newest, ..asked.clone() };
-                let near = QueryVector {
-                    digest: Some("d".to_owned()),
-                    vector: vec![127.0, 31.0],
+                for digest in [Some("d".to_owned()), None] {
+                    let near = QueryVector { digest, vector: vec![127.0, 31.0] };
+                    let expected = scanned(&durable, &alike, Some(&near));
+                    let count = expected.len() as u64;
+                    prop_assert_eq!(pages(&durable, &alike, Some(&near)), (expected, count));
+                }
+                let own = durable.entry(&name(*like), at(30)).unwrap();
+                let own = own.and_then(|entry| QueryVector::of_entry(&entry, &durable).ok());
+                let alike = Query { like: Some(name(*like)), ..alike };
+                let Some(own) = own else {
+                    prop_assert!(query(&durable, &alike, None, at(30)).is_err());
+                    continue;
                 };
-                let expected = scanned(&durable, &alike, Some(&near.vector));
+                let expected = scanned(&durable, &alike, Some(&own));
                 let count = expected.len() as u64;
-                prop_assert_eq!(pages(&durable, &alike, Some(&near)), (expected, count));
+                prop_assert_eq!(pages(&durable, &alike, None), (expected, count));
             }
         }
     }

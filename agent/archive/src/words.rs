@@ -3,16 +3,17 @@
 //! - Names are those that entries have; a word that is none of them is not guessed.
 //! - A word with two senses has the one that its neighbours name: `camera`, or `in` a collection.
 //!   Without those a class comes before a camera, and `clips` are videos.
-//! - A word that was not understood is returned as written; without any understood one the
-//!   request is refused.
-//! - So is a second value of one kind: "cars and trucks" is read as cars, and "trucks" returned.
+//! - A word that was not understood is returned as written. Where no class, camera, zone,
+//!   collection, text or entry is understood beside it, the request is refused: "pictures of the
+//!   moon" does not list all pictures. So is a request without any understood word.
+//! - A second value of one kind is returned too: "cars and trucks" is read as cars.
 //!   An order is such a kind: of "newest and largest first" the words "largest first" are returned.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::civil::Date;
 use jiff::fmt::strtime;
-use jiff::{ToSpan as _, Zoned};
+use jiff::{Timestamp, ToSpan as _, Zoned};
 
 use crate::entry::Retention;
 use crate::error::ArchiveError;
@@ -35,28 +36,42 @@ const FILLERS: [&str; 33] = [
 /// The names that entries have, in lower case; at most [`MAX_NAMES`] of each kind.
 #[derive(Debug)]
 pub(crate) struct Vocabulary {
-    /// Each with its name as it is.
-    collections: BTreeMap<String, String>,
+    /// Each with its spellings; also those of which all entries have expired since the last sweep.
+    collections: BTreeMap<String, Vec<String>>,
     cameras: BTreeSet<String>,
     classes: BTreeSet<String>,
     zones: BTreeSet<String>,
 }
 
 impl Vocabulary {
-    pub(crate) fn of(index: &Index) -> Self {
+    /// The names of entries that have not expired.
+    pub(crate) fn of(index: &Index, now: Timestamp) -> Self {
+        let facts = index.facts(now.as_microsecond());
         let names = |name: fn(&Facts) -> &Option<String>| -> BTreeSet<String> {
-            let names: BTreeSet<_> = index.facts().filter_map(|f| name(f).clone()).collect();
+            let names: BTreeSet<_> = facts.iter().filter_map(|f| name(f).clone()).collect();
             names.into_iter().take(MAX_NAMES).collect()
         };
-        let collections = index.collections().take(MAX_NAMES);
+        let mut collections = BTreeMap::<String, Vec<String>>::new();
+        for (name, _) in index.collections().take(MAX_NAMES) {
+            let spellings = collections.entry(name.to_lowercase()).or_default();
+            spellings.push(name);
+        }
         Self {
-            collections: collections
-                .map(|(name, _)| (name.to_lowercase(), name))
-                .collect(),
+            collections,
             cameras: names(|facts| &facts.camera),
             classes: names(|facts| &facts.class),
             zones: names(|facts| &facts.zone),
         }
+    }
+
+    /// Returns the collection of this spelling, or else the only one of another.
+    fn collection(&self, written: &str) -> Option<&String> {
+        let spellings = self.collections.get(&written.to_lowercase())?;
+        let exact = spellings.iter().find(|name| *name == written);
+        exact.or(match spellings.as_slice() {
+            [only] => Some(only),
+            _ => None,
+        })
     }
 }
 
@@ -71,7 +86,7 @@ pub(crate) struct Read {
 /// Reads a request.
 ///
 /// # Errors
-/// If it is too long, or no word of it is understood.
+/// If it is too long, no word of it is understood, or a word is not and nothing is named beside it.
 pub(crate) fn read(text: &str, known: &Vocabulary, now: &Zoned) -> Result<Read, ArchiveError> {
     if text.chars().count() > MAX_CHARS {
         let remedy = format!("use at most {MAX_CHARS} characters");
@@ -86,6 +101,7 @@ pub(crate) fn read(text: &str, known: &Vocabulary, now: &Zoned) -> Result<Read, 
         order: None,
     };
     let (mut not_understood, mut understood) = (Vec::new(), 0);
+    let mut unknown = None;
     while let Some(word) = reader.words.first() {
         let (before, order) = (reader.query.clone(), reader.order);
         let mut taken = reader.take();
@@ -100,19 +116,41 @@ pub(crate) fn read(text: &str, known: &Vocabulary, now: &Zoned) -> Result<Read, 
             // "largest first" is one unknown order, and not the order "first".
             taken = 1 + usize::from(reader.word(1) == "first");
             not_understood.push(reader.phrase(taken));
+            if taken == 1 {
+                unknown.get_or_insert(&word.written);
+            }
         }
         reader.words = reader.words.get(taken.max(1)..).unwrap_or_default();
     }
-    if understood == 0 {
-        let remedy = "no word of it is understood: name a class, camera, zone, collection or time \
-                      that entries have, or a \"text\" in quotation marks";
-        return Err(ArchiveError::field("words", text, remedy.to_owned()));
+    let why = match unknown {
+        _ if understood == 0 => "no word of it is understood".to_owned(),
+        Some(word) if !names_something(&reader.query) => format!("{word:?} is not understood"),
+        _ => String::new(),
+    };
+    if !why.is_empty() {
+        let remedy = format!(
+            "{why}: name a class, camera, zone, collection or time that entries have, or a \
+             \"text\" in quotation marks"
+        );
+        return Err(ArchiveError::field("words", text, remedy));
     }
     reader.query.order = reader.order.unwrap_or_default();
     Ok(Read {
         query: reader.query,
         not_understood,
     })
+}
+
+/// Whether a query asks for more than a kind, a time and a retention.
+fn names_something(query: &Query) -> bool {
+    let names = [
+        &query.class,
+        &query.camera,
+        &query.zone,
+        &query.pattern,
+        &query.text,
+    ];
+    query.like.is_some() || names.into_iter().any(Option::is_some)
 }
 
 /// Whether a condition got a second value. A query has one of each kind, joined by "and".
@@ -210,6 +248,8 @@ impl Reader<'_> {
             return name;
         }
         match self.word(0) {
+            // It sets no condition.
+            "everything" => {}
             "protected" => self.query.retention = Some(Retention::Protected),
             "unprotected" => self.query.retention = Some(Retention::Normal),
             "newest" | "latest" | "recent" => return self.take_order(Order::Newest),
@@ -249,10 +289,13 @@ impl Reader<'_> {
         let name = self.word(1).to_owned();
         match self.word(0) {
             "camera" if self.known.cameras.contains(&name) => self.query.camera = Some(name),
-            "in" | "from" if kind(&name).is_some() => match self.known.collections.get(&name) {
-                Some(collection) => self.query.pattern = Some(collection.clone()),
-                None => return 0,
-            },
+            "in" | "from" if kind(&name).is_some() => {
+                let written = self.words.get(1).map_or("", |word| &word.written);
+                match self.known.collection(written) {
+                    Some(collection) => self.query.pattern = Some(collection.clone()),
+                    None => return 0,
+                }
+            }
             _ => return 0,
         }
         2
@@ -281,7 +324,7 @@ impl Reader<'_> {
                 self.query.camera = Some(camera);
             } else if let Some(zone) = find(&known.zones) {
                 self.query.zone = Some(zone);
-            } else if let Some(collection) = known.collections.get(&phrase) {
+            } else if let Some(collection) = known.collection(&self.phrase(count)) {
                 self.query.pattern = Some(collection.clone());
             } else {
                 continue;
@@ -403,8 +446,8 @@ mod tests {
         let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         Vocabulary {
             collections: [
-                ("events".to_owned(), "events".to_owned()),
-                ("deliveries".to_owned(), "Deliveries".to_owned()),
+                ("events".to_owned(), vec!["events".to_owned()]),
+                ("deliveries".to_owned(), vec!["Deliveries".to_owned()]),
             ]
             .into(),
             cameras: set(&["gate", "dock-2"]),
@@ -464,7 +507,7 @@ mod tests {
         known.cameras.insert("cars".to_owned());
         known
             .collections
-            .insert("clips".to_owned(), "clips".to_owned());
+            .insert("clips".to_owned(), vec!["clips".to_owned()]);
         let read = |text: &str| super::read(text, &known, &now()).unwrap();
         for (text, class, camera) in [
             ("cars today", Some("car"), None),
@@ -511,6 +554,44 @@ mod tests {
             refused.to_string().contains("zebras everywhere"),
             "{refused}"
         );
+    }
+
+    #[test]
+    fn unknown_word_without_a_name_beside_it_is_refused() {
+        for text in [
+            "pictures of the moon",
+            "moon today",
+            "newest moon pictures",
+            "protected clips of the moon",
+        ] {
+            let refused = read(text, &known(), &now()).unwrap_err().to_string();
+            assert!(refused.contains("\"moon\" is not understood"), "{refused}");
+        }
+        // A second value and an unknown order narrow nothing.
+        for text in [
+            "pictures and clips",
+            "newest and largest first",
+            "everything today",
+        ] {
+            assert!(read(text, &known(), &now()).is_ok(), "{text}");
+        }
+    }
+
+    #[test]
+    fn collection_has_the_spelling_that_was_written_or_else_its_only_one() {
+        let mut known = known();
+        let spellings = ["Events", "events"].map(str::to_owned).to_vec();
+        known.collections.insert("events".to_owned(), spellings);
+        for (text, collection, rest) in [
+            ("events with cars", Some("events"), &["with"][..]),
+            ("cars in Events", Some("Events"), &[]),
+            ("cars in EVENTS", None, &["EVENTS"]),
+            ("cars in DELIVERIES", Some("Deliveries"), &[]),
+        ] {
+            let found = read(text, &known, &now()).unwrap();
+            assert_eq!(found.query.pattern.as_deref(), collection, "{text}");
+            assert_eq!(found.not_understood, rest, "{text}");
+        }
     }
 
     #[test]

@@ -1,8 +1,12 @@
 //! Lost records, and entries that change while they are read.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use watchkeeper_archive::{ContentHash, Selection};
+use jiff::Timestamp;
+use watchkeeper_archive::durable::Durable;
+use watchkeeper_archive::{ContentHash, Entry, Limits, NewEntry, Selection};
+use watchkeeper_store::{FaultyStore, MemoryStore};
 
 use crate::support::{ingest, name, open, read, settings};
 
@@ -37,6 +41,41 @@ async fn lost_records_delete_no_content_at_this_or_a_later_start() {
     assert_eq!(archive.stats().await.unwrap().orphans_kept, 0);
     assert_eq!(contents(folder.path()), 3);
     assert_eq!(read(&archive, "yard/a.jpg").await.1, b"alpha");
+}
+
+#[test]
+fn entry_whose_destruction_was_not_synced_keeps_its_content() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = |store: &Arc<FaultyStore<MemoryStore>>| {
+        let store = Arc::clone(store) as _;
+        let opened = Durable::over(folder.path(), store, true, Limits::default(), false);
+        opened.unwrap().0
+    };
+    let now = Timestamp::now();
+    let ingest = |durable: &Durable, text: &str| -> Option<Entry> {
+        let mut staged = durable.stage().unwrap();
+        staged.append(b"alpha").unwrap();
+        let new = NewEntry::named(name(text));
+        let done = durable.commit(&staged.seal().unwrap(), new, now);
+        done.ok().map(|(entry, _)| entry)
+    };
+    let store = Arc::default();
+    let durable = open(&store);
+    let entry = ingest(&durable, "yard/a.jpg").unwrap();
+    store.syncs.blow_at(1);
+    assert!(durable.destroy(&[name("yard/a.jpg")]).is_err());
+    store.writes.blow_at(1);
+    assert_eq!(ingest(&durable, "yard/b.jpg"), None);
+    drop(durable);
+    let durable = open(&Arc::new(FaultyStore::new(store.inner().power_cut())));
+    assert_eq!(
+        durable.entry(&entry.name, now).unwrap().as_ref(),
+        Some(&entry)
+    );
+    assert_eq!(
+        durable.read(&entry).unwrap().as_deref(),
+        Some(&b"alpha"[..])
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
