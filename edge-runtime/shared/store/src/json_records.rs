@@ -32,10 +32,10 @@ impl JsonRecords {
         }
     }
 
-    /// Serialises a value that has string keys and finite numbers.
+    /// Serialises a value that has string keys, and no path: one that is not UTF-8 is no JSON.
     pub fn encode(&self, value: &impl Serialize) -> Vec<u8> {
         let mut bytes = vec![self.version];
-        // Plain data with string keys: serde_json can't fail on it.
+        // Plain data: serde_json can't fail on it.
         bytes.extend(serde_json::to_vec(value).unwrap_or_default());
         bytes
     }
@@ -63,7 +63,7 @@ impl JsonRecords {
         Op::delete(self.keyspace, key)
     }
 
-    /// Reads one record of the store in `folder`. A damaged one is `Some(None)`.
+    /// Reads one record of the store in `folder`. One that can't be read is `Some(None)`.
     ///
     /// # Errors
     /// When the store can't be read, or a newer version wrote the record.
@@ -81,7 +81,8 @@ impl JsonRecords {
         }
     }
 
-    /// Passes every sound record of the store in `folder` to `take`, in the order of keys.
+    /// Passes every record of the store in `folder` to `take`, in the order of keys; one that can't
+    /// be read as `None`.
     ///
     /// # Errors
     /// When the store can't be read, or a newer version wrote a record.
@@ -92,9 +93,19 @@ impl JsonRecords {
         mut take: impl FnMut(Vec<u8>, Option<T>),
     ) -> Result<(), StoreError> {
         for page in pages(store, self.keyspace, PAGE) {
-            for entry in page?.entries {
-                let value = self.read(folder, &entry.key, &entry.value)?;
-                take(entry.key, value);
+            let page = page?;
+            let corrupt = page.corrupt.into_iter().map(|record| (record.key, None));
+            let sound = page.entries.into_iter();
+            let mut all: Vec<_> = corrupt
+                .chain(sound.map(|entry| (entry.key, Some(entry.value))))
+                .collect();
+            all.sort_unstable();
+            for (key, value) in all {
+                let value = match value {
+                    Some(value) => self.read(folder, &key, &value)?,
+                    None => None,
+                };
+                take(key, value);
             }
         }
         Ok(())
@@ -114,5 +125,74 @@ impl JsonRecords {
             }
             _ => Ok(self.decode(value)),
         }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use std::ops::Bound;
+
+    use super::*;
+    use crate::{Batch, CorruptRecord, MemoryStore, Page};
+
+    const ROWS: Keyspace = Keyspace::new("rows");
+    const RECORDS: JsonRecords = JsonRecords::new(ROWS, 1, "row");
+
+    /// A store whose record `b` is damaged.
+    #[derive(Debug, Default)]
+    struct Damaged(MemoryStore);
+
+    impl Store for Damaged {
+        fn get(&self, keyspace: Keyspace, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+            self.0.get(keyspace, key)
+        }
+        fn scan(
+            &self,
+            keyspace: Keyspace,
+            from: Bound<&[u8]>,
+            limit: usize,
+        ) -> Result<Page, StoreError> {
+            let mut page = self.0.scan(keyspace, from, limit)?;
+            page.entries.retain(|entry| entry.key != b"b");
+            page.corrupt.push(CorruptRecord {
+                keyspace: keyspace.name().to_owned(),
+                key: b"b".to_vec(),
+                why: "its checksum is wrong".to_owned(),
+            });
+            Ok(page)
+        }
+        fn write(&self, batch: Batch) -> Result<(), StoreError> {
+            self.0.write(batch)
+        }
+        fn sync(&self) -> Result<(), StoreError> {
+            self.0.sync()
+        }
+        fn check(&self) -> Result<(), StoreError> {
+            self.0.check()
+        }
+        fn poison(&self) -> Option<String> {
+            self.0.poison()
+        }
+        fn size_on_disk(&self) -> Result<u64, StoreError> {
+            self.0.size_on_disk()
+        }
+    }
+
+    #[test]
+    fn damaged_and_unreadable_records_are_passed_as_none_in_order() {
+        let store = Damaged::default();
+        let batch = Batch::from_iter([
+            RECORDS.put(*b"a", &1),
+            RECORDS.put(*b"b", &2),
+            Op::put(ROWS, *b"c", *b"\x01?"),
+            RECORDS.put(*b"d", &4),
+        ]);
+        store.commit(batch).unwrap();
+        let mut found = Vec::new();
+        let take = |key: Vec<u8>, value: Option<u8>| found.push((key, value));
+        RECORDS.for_each(&store, Path::new("/state"), take).unwrap();
+        let expected = [(b"a", Some(1)), (b"b", None), (b"c", None), (b"d", Some(4))];
+        assert_eq!(found, expected.map(|(key, value)| (key.to_vec(), value)));
     }
 }
