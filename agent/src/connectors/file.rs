@@ -14,7 +14,6 @@
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use rustix::io::Errno;
@@ -37,7 +36,8 @@ const MIN_FREE_BYTES: u64 = 64 << 20;
 /// Stored record: newest file of a step, and the last text written to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct LastFile {
-    folder: PathBuf,
+    /// What is not UTF-8 in the path is replaced: JSON has no such texts.
+    folder: String,
     below: Vec<String>,
     name: String,
     prefix: String,
@@ -120,7 +120,7 @@ impl Job {
             prefix, extension, ..
         } = &self.write;
         LastFile {
-            folder: self.place.folder.clone(),
+            folder: self.place.folder.to_string_lossy().into_owned(),
             below: self.place.below.clone(),
             name: stamped(prefix, self.at_ms, self.number, extension),
             prefix: prefix.clone(),
@@ -131,7 +131,7 @@ impl Job {
     }
 
     fn is_same_file(&self, last: &LastFile) -> bool {
-        last.folder == self.place.folder
+        last.folder == self.place.folder.to_string_lossy()
             && last.below == self.place.below
             && last.prefix == self.write.prefix
             && last.extension == self.write.extension
@@ -165,7 +165,6 @@ impl Job {
     }
 
     fn save_last(&self, store: &dyn Store, last: &LastFile) -> Result<(), Fault> {
-        // Empty for a folder that is not UTF-8; then each text gets a new file.
         let batch = Batch::from_iter([RECORDS.put(self.key, last)]);
         store
             .commit(batch)
@@ -228,7 +227,9 @@ pub(super) fn check_free_space(place: &Place, bytes: usize, leave: u64) -> Resul
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
+    use std::ffi::OsStr;
     use std::fs;
+    use std::os::unix::ffi::OsStrExt as _;
     use std::path::Path;
 
     use watchkeeper_contract::effect::Effect;
@@ -298,6 +299,17 @@ mod tests {
         let mut names: Vec<_> = names.map(|e| e.unwrap().file_name()).collect();
         names.sort();
         assert_eq!(names[0], "counts_2027_01_01_00_00_00_1.csv");
+    }
+
+    #[test]
+    fn folder_that_is_not_utf8_has_a_newest_file_too() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join(OsStr::from_bytes(b"caf\xe9"));
+        fs::create_dir(&folder).unwrap();
+        let store = MemoryStore::new();
+        job(&folder, 1, "1\n", true).write(&store).unwrap();
+        job(&folder, 2, "2\n", true).write(&store).unwrap();
+        assert_eq!(texts(&folder), ["1\n2\n"]);
     }
 
     #[test]
