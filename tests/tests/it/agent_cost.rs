@@ -73,8 +73,8 @@ sees it drawn, tries it, puts it up, and says so. A rewording is what comes firs
 did not understand a request, and mostly all that is needed. A verdict is the small model's, with
 the event's picture.
 
-With a model that was played by hand on 34 language tasks a set-up took 4 to 8 calls and US$ 0.011
-to 0.024 ([tests/README.md](../../tests/README.md#the-score-with-a-model)).
+Set-ups with a model that was played by hand are counted in
+[tests/README.md](../../tests/README.md#the-score-with-a-model).
 ";
 
 /// Largest relative difference between a figure of the document and the measured one: texts of the

@@ -100,7 +100,7 @@ fn example_session_needs_no_model() -> anyhow::Result<()> {
 }
 
 #[test]
-fn chat_keeps_its_proposal_over_restarts_of_both_daemons() -> anyhow::Result<()> {
+fn chat_keeps_its_action_over_restarts_of_both_daemons() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     let runtime = bench.runtime()?;
     let first = agent(&bench)?;
