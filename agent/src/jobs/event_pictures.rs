@@ -23,7 +23,7 @@ use watchkeeper_pictures::album::file_name;
 
 use super::network_tools::RuntimeAccess;
 
-/// Most pictures that one step brings, if the plan has no limit.
+/// Most pictures that one step brings.
 const MAX_PICTURES: usize = 10_000;
 /// Parameter with the end of the range.
 const UNTIL: &str = "until";
@@ -127,7 +127,7 @@ const SPEC: ToolSpec = ToolSpec {
                 min: 1,
                 max: MAX_PICTURES as u64,
             },
-            "Most pictures, the earliest first; 10000 if absent.",
+            "Most pictures, the earliest first; if absent, more than 10000 are an error.",
         ),
     ],
     outputs: &[
@@ -277,6 +277,7 @@ impl<'a> EventFilter<'a> {
                 // The journal is in the order of arrival, not of the wall clock.
                 if let Some((media, rule)) = self.wants(&event) {
                     if found.pictures.len() >= self.limit {
+                        self.check_cut()?;
                         found.is_cut = true;
                         return Ok(found);
                     }
@@ -290,6 +291,18 @@ impl<'a> EventFilter<'a> {
                 }
             }
         }
+    }
+
+    /// Refuses that some are left out, unless the plan says how many it wants: the rest would be
+    /// ranked and grouped as if it were all.
+    fn check_cut(&self) -> Result<(), ToolError> {
+        if self.params.limit.is_some() {
+            return Ok(());
+        }
+        Err(ToolError::Permanent(format!(
+            "more than {MAX_PICTURES} pictures of events match; name a shorter time, such as \"last \
+             week\", or set the parameter limit, which brings the earliest"
+        )))
     }
 
     /// The record after which events of the range may stand.
@@ -436,6 +449,18 @@ mod tests {
         pages.add(EventSeq(5000), &page(5001, 7000));
         pages.add(EventSeq(4000), &page(4001, 7000)[..5]);
         assert_eq!(start(&pages, 9000), 4000);
+    }
+
+    #[test]
+    fn too_many_pictures_are_an_error_unless_the_plan_has_a_limit() {
+        let cut = |limit: Option<usize>| {
+            let params = json!({"since": "1970-01-01", "folder": "events", "limit": limit});
+            let params: Params = serde_json::from_value(params).unwrap();
+            EventFilter::new(&params).unwrap().check_cut()
+        };
+        let refused = cut(None).unwrap_err().to_string();
+        assert!(refused.contains("name a shorter time"), "{refused}");
+        assert_eq!(cut(Some(5)), Ok(()));
     }
 
     #[test]
