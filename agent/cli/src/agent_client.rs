@@ -39,7 +39,7 @@ fn unreached(socket: &Path, error: reqwest::Error) -> String {
 /// A client of the agent at one socket.
 #[derive(Debug)]
 pub(super) struct AgentClient {
-    socket: PathBuf,
+    pub(super) socket: PathBuf,
     http: reqwest::Client,
 }
 
@@ -72,7 +72,10 @@ impl AgentClient {
             return Ok(answer);
         }
         let exit = match status {
-            StatusCode::BAD_REQUEST | StatusCode::NOT_FOUND => Exit::BadInput,
+            StatusCode::BAD_REQUEST
+            | StatusCode::NOT_FOUND
+            | StatusCode::CONFLICT
+            | StatusCode::TOO_MANY_REQUESTS => Exit::BadInput,
             _ => Exit::Failed,
         };
         let problem: Result<Problem, _> = answer.json().await;
@@ -122,7 +125,32 @@ impl AgentClient {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
-    use super::*;
+    use axum::Router;
+    use axum::extract::Path;
+    use axum::routing::get;
+
+    use super::{AgentClient, Exit, StatusCode};
+
+    #[tokio::test]
+    async fn refusals_of_the_request_exit_as_invalid_input() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("agent.sock");
+        let listener = tokio::net::UnixListener::bind(&socket).unwrap();
+        let answer = |Path(code): Path<u16>| async move { StatusCode::from_u16(code).unwrap() };
+        let routes = Router::new().route("/v1/{code}", get(answer));
+        tokio::spawn(async move { axum::serve(listener, routes).await });
+        let client = AgentClient::new(&socket).unwrap();
+        for (code, expected) in [
+            ("400", Exit::BadInput),
+            ("404", Exit::BadInput),
+            ("409", Exit::BadInput),
+            ("429", Exit::BadInput),
+            ("500", Exit::Failed),
+        ] {
+            let refused = client.get::<serde_json::Value>(code).await.unwrap_err();
+            assert_eq!(refused.exit, expected, "{code}");
+        }
+    }
 
     #[tokio::test]
     async fn socket_of_a_killed_agent_means_that_it_is_not_running() {

@@ -36,6 +36,8 @@ const RETRY: Duration = Duration::from_secs(2);
 /// The jobs behind the agent's socket.
 pub(super) struct AgentJobs {
     client: AgentClient,
+    /// [`SILENCE`], less in tests.
+    silence: Duration,
     runtime: Runtime,
 }
 
@@ -51,6 +53,7 @@ impl AgentJobs {
     pub(super) fn new(socket: &Path) -> Result<Self, Failure> {
         Ok(Self {
             client: AgentClient::new(socket)?,
+            silence: SILENCE,
             runtime: event_loop::new()?,
         })
     }
@@ -187,17 +190,14 @@ impl AgentJobs {
     fn stream(&self, id: &str, seen: &mut u64, progress: &mut Progress<'_>) -> Result<(), Failure> {
         let address = format!("jobs/{id}/events/stream?after={seen}");
         self.runtime.block_on(async {
-            let request = self.client.request(Method::GET, &address);
-            let mut response = self.client.send(request).await?;
+            let request = self.client.send(self.client.request(Method::GET, &address));
+            let silent = |_| self.silent(id);
+            let response = tokio::time::timeout(self.silence, request).await;
+            let mut response = response.map_err(silent)??;
             let mut buffer = Vec::new();
             loop {
-                let chunk = tokio::time::timeout(SILENCE, response.chunk()).await;
-                let chunk = chunk.map_err(|_| {
-                    Failure::new(
-                        Exit::Failed,
-                        "the agent says nothing about the job any more",
-                    )
-                })?;
+                let chunk = tokio::time::timeout(self.silence, response.chunk()).await;
+                let chunk = chunk.map_err(silent)?;
                 let Some(chunk) = chunk.map_err(|e| self.client.failed(e))? else {
                     return Ok(());
                 };
@@ -214,6 +214,12 @@ impl AgentJobs {
                 }
             }
         })
+    }
+
+    fn silent(&self, id: &str) -> Failure {
+        let (socket, seconds) = (self.client.socket.display(), self.silence.as_secs());
+        let sentence = format!("{socket}: the agent sent nothing about job {id} for {seconds} s");
+        Failure::new(Exit::Failed, sentence)
     }
 
     fn job(&self, id: &str) -> Result<JobDetails, Failure> {
@@ -267,4 +273,28 @@ fn ended(id: &str, job: &JobStatus, log: &[LogLine], out: &Output) -> Result<(),
 
 fn text<'v>(value: &'v Value, name: &str) -> &'v str {
     value[name].as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn agent_that_answers_no_follower_is_named_with_the_job() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("agent.sock");
+        let _never_accepts = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let jobs = AgentJobs {
+            silence: Duration::from_secs(1),
+            ..AgentJobs::new(&socket).unwrap()
+        };
+        let out = Output::new(true);
+        let followed = jobs.stream("job-7", &mut 0, &mut Progress::new(&out));
+        let sentence = format!(
+            "{}: the agent sent nothing about job job-7 for 1 s",
+            socket.display()
+        );
+        assert_eq!(followed.unwrap_err().sentence, sentence);
+    }
 }
