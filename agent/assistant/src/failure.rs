@@ -1,6 +1,7 @@
 //! Why a request or a command failed, for a user or a program.
 //!
-//! Invariant: codes are stable, scripts rely on them. `docs/ref/cli.md` lists exactly these.
+//! Invariant: codes are stable, scripts rely on them. `docs/ref/cli.md` lists these, and 0 for
+//! success.
 
 use std::fmt;
 

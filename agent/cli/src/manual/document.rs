@@ -13,9 +13,9 @@ use crate::exit::Exit;
 fn document() -> String {
     let mut doc = String::from(HEAD);
     doc.push_str("| Code | Meaning |\n|---|---|\n");
-    for (code, meaning) in EXITS {
-        let code = code.map_or(0, Exit::code);
-        doc.push_str(&format!("| {code} | {meaning} |\n"));
+    doc.push_str(&format!("| 0 | {SUCCESS} |\n"));
+    for exit in EXITS {
+        doc.push_str(&format!("| {} | {} |\n", exit.code(), meaning(exit)));
     }
     doc.push_str(RUN);
     doc.push_str(ASK);
@@ -52,36 +52,40 @@ fn describe(command: &mut clap::Command, path: &str, doc: &mut String) {
     }
 }
 
-/// Exit codes with their meanings; `None` is success.
-const EXITS: [(Option<Exit>, &str); 6] = [
-    (
-        None,
-        "Success. For `run`: the source ended, `--for` passed, the window was closed, or Ctrl-C; \
-         images of a folder that can't be read are named and left out.",
-    ),
-    (
-        Some(Exit::Failed),
-        "The command failed; standard error has the reason.",
-    ),
-    (
-        Some(Exit::BadInput),
-        "Invalid input: a flag, a missing file, a file that is not a video, an unknown model, \
-         or a workflow that does not compile.",
-    ),
-    (
-        Some(Exit::NoRuntime),
-        "The runtime is not reachable, or a program that `run` needs is missing or does not start.",
-    ),
-    (
-        Some(Exit::Source),
-        "The camera or file failed: connection refused, unreachable, wrong password, or it broke off.",
-    ),
-    (
-        Some(Exit::Undelivered),
-        "`run`: the run is complete, but the broker of `--mqtt` did not acknowledge every event, \
-         or an effect of the workflow that `[sinks]` allows failed.",
-    ),
+const SUCCESS: &str = "Success. For `run`: the source ended, `--for` passed, the window was \
+     closed, or Ctrl-C; images of a folder that can't be read are named and left out.";
+
+/// Failures in the order of their codes.
+const EXITS: [Exit; 5] = [
+    Exit::Failed,
+    Exit::BadInput,
+    Exit::NoRuntime,
+    Exit::Source,
+    Exit::Undelivered,
 ];
+
+/// What a failure means; a new one goes into [`EXITS`] too.
+const fn meaning(exit: Exit) -> &'static str {
+    match exit {
+        Exit::Failed => "The command failed; standard error has the reason.",
+        Exit::BadInput => {
+            "Invalid input: a flag, a missing file, a file that is not a video, an unknown model, \
+             or a workflow that does not compile."
+        }
+        Exit::NoRuntime => {
+            "The runtime is not reachable, or a program that `run` needs is missing or does not \
+             start."
+        }
+        Exit::Source => {
+            "The camera or file failed: connection refused, unreachable, wrong password, or it \
+             broke off."
+        }
+        Exit::Undelivered => {
+            "`run`: the run is complete, but the broker of `--mqtt` did not acknowledge every \
+             event, or an effect of the workflow that `[sinks]` allows failed."
+        }
+    }
+}
 
 const HEAD: &str = "# The command `watchkeeper`
 
