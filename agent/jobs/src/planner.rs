@@ -29,7 +29,7 @@ use request::{Range, Request, Source};
 pub use selection::select_tools;
 pub use template::{NotReusable, PlanTemplate, template_name};
 
-use crate::cameras::CameraNames;
+use crate::cameras::KnownNames;
 use crate::plan::{Call, Plan, Retry, Step};
 
 /// Name of the tool that brings pictures of events.
@@ -38,12 +38,12 @@ pub const EVENT_PICTURES: &str = "event_pictures";
 pub const FIND_OBJECTS: &str = "find_objects";
 
 /// Plans a request such as `organise last week's deliveries by bay and keep the three best of
-/// each`; `now` is the local time, `cameras` what the request may name.
+/// each`; `now` is the local time, `names` what the request may name.
 ///
 /// # Errors
 /// If a word is not understood, or it is not said which pictures are meant.
-pub fn plan(text: &str, now: DateTime, cameras: &CameraNames) -> Result<Plan, NotUnderstood> {
-    let request = Request::read(text, next_second(now), cameras)?;
+pub fn plan(text: &str, now: DateTime, names: &KnownNames) -> Result<Plan, NotUnderstood> {
+    let request = Request::read(text, next_second(now), names)?;
     Ok(build(text, &request))
 }
 
@@ -66,19 +66,19 @@ pub fn plan_refined<'r>(
     refinements: impl IntoIterator<Item = (&'r str, DateTime)>,
     now: DateTime,
     title: &str,
-    cameras: &CameraNames,
+    names: &KnownNames,
 ) -> Result<Plan, NotUnderstood> {
-    let mut request = Request::read(text, next_second(now), cameras)?;
+    let mut request = Request::read(text, next_second(now), names)?;
     for (words, at) in refinements {
-        Refinement::read(words, next_second(at), cameras)?.apply(&mut request);
+        Refinement::read(words, next_second(at), names)?.apply(&mut request);
     }
     Ok(build(title, &request))
 }
 
 /// Returns whether a text is a request to organise pictures that [`plan`] understands.
 #[must_use]
-pub fn understands(text: &str, now: DateTime, cameras: &CameraNames) -> bool {
-    Request::read(text, now, cameras).is_ok_and(|request| request.organises())
+pub fn understands(text: &str, now: DateTime, names: &KnownNames) -> bool {
+    Request::read(text, now, names).is_ok_and(|request| request.organises())
 }
 
 /// A chain of steps, each using the pictures or groups of an earlier one.
@@ -141,12 +141,11 @@ fn build(text: &str, request: &Request) -> Plan {
     let mut conditions = conditions(request);
     if !conditions.is_empty() {
         conditions.insert("pictures".to_owned(), json!(chain.pictures));
-        chain.add(
-            "wanted",
-            "filter",
-            Value::Object(conditions),
-            "those that are meant",
-        );
+        let reason = match conditions.get("camera").and_then(Value::as_str) {
+            Some(camera) => format!("those that are meant; {camera} is a camera that EXIF names"),
+            None => "those that are meant".to_owned(),
+        };
+        chain.add("wanted", "filter", Value::Object(conditions), &reason);
         chain.pictures_of("wanted");
     }
     if let Some(class) = &request.shows {
@@ -220,12 +219,12 @@ fn source(chain: &mut Chain, request: &Request) {
                     params[name] = json!(value);
                 }
             }
-            chain.add(
-                "events",
-                EVENT_PICTURES,
-                params,
-                "the pictures that events have kept",
-            );
+            let kept = "the pictures that events have kept";
+            let reason = match &request.camera {
+                Some(camera) => format!("{kept}; {camera} is the ID of a camera of the box"),
+                None => kept.to_owned(),
+            };
+            chain.add("events", EVENT_PICTURES, params, &reason);
             chain.pictures_of("events");
         }
     }
@@ -276,16 +275,17 @@ mod tests {
         "2026-11-28T15:00:00".parse().unwrap()
     }
 
-    fn cameras() -> CameraNames {
-        let mut cameras = CameraNames::default();
-        cameras.add("gate", None);
-        cameras.add("dock-2", Some("Löading Dock"));
-        cameras
+    fn names() -> KnownNames {
+        let mut names = KnownNames::default();
+        names.cameras.add("gate", None);
+        names.cameras.add("dock-2", Some("Löading Dock"));
+        names.classes = ["person", "car"].map(str::to_owned).to_vec();
+        names
     }
 
     /// The steps of a plan in one line.
     fn steps(text: &str) -> String {
-        let plan = plan(text, now(), &cameras()).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let plan = plan(text, now(), &names()).unwrap_or_else(|error| panic!("{text}: {error}"));
         let steps = plan.steps.iter().map(|step| {
             let params = step.call.params.iter().filter(|(name, value)| {
                 let is_reference = value.as_str().is_some_and(|text| text.starts_with("${"));
@@ -363,6 +363,11 @@ mod tests {
                  what=\"car\" → group by=\"hour\" → album",
             ),
             (
+                "photos in ./a from 2023 on a contact sheet",
+                "list_pictures folder=\"./a\" → filter since=\"2023-01-01T00:00:00\" \
+                 until=\"2024-01-01T00:00:00\" → contact_sheet",
+            ),
+            (
                 "organise . by day",
                 "list_pictures folder=\".\" → group by=\"day\" → album",
             ),
@@ -389,8 +394,19 @@ mod tests {
             ("photos of the shed by month", "\"shed\""),
             ("photos of the gate and the löading dock by day", "\"gate\""),
             ("photos in ./a with duplicates", "\"duplicates\""),
+            ("photos in ./a with captions", "\"captions\""),
+            ("photos of the gate with a caption", "\"caption\""),
+            (
+                "photos of the gat by month",
+                "\"gat\" (did you mean the camera gate?)",
+            ),
+            (
+                "photos of the loadin dock",
+                "(did you mean the camera löading dock?)",
+            ),
+            ("a picture of the gate every hour", "\"every\", \"hour\""),
         ] {
-            let error = plan(text, now(), &cameras()).unwrap_err().to_string();
+            let error = plan(text, now(), &names()).unwrap_err().to_string();
             assert!(error.contains(named), "{text}: {error}");
         }
     }
@@ -403,17 +419,38 @@ mod tests {
             ("show me yesterday's latest event", false),
             ("photos of the gate by month", true),
             ("show me the gate every hour", false),
+            ("show me a picture of the gate every hour", false),
+            ("the best picture of every day in ./a", true),
+            ("yesterday's pictures of the gate every hour", true),
             ("show me the events of the gate by hour", false),
             ("show me a picture of the gate", false),
             ("what happened yesterday", false),
         ] {
-            assert_eq!(understands(text, now(), &cameras()), expected, "{text}");
+            assert_eq!(understands(text, now(), &names()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn plan_says_which_camera_it_means() {
+        for (text, expected) in [
+            (
+                "photos in ./a of camera X100",
+                "X100 is a camera that EXIF names",
+            ),
+            (
+                "photos of camera gat",
+                "gat is the ID of a camera of the box",
+            ),
+        ] {
+            let plan = plan(text, now(), &names()).unwrap();
+            let reasons: Vec<&str> = plan.steps.iter().map(|step| &*step.reason).collect();
+            assert!(reasons.iter().any(|r| r.ends_with(expected)), "{reasons:?}");
         }
     }
 
     #[test]
     fn plans_of_folders_are_valid() {
         let text = "the 3 best photos of each day in ./a, as an album and a contact sheet";
-        check(plan(text, now(), &cameras()).unwrap(), &picture_tools()).unwrap();
+        check(plan(text, now(), &names()).unwrap(), &picture_tools()).unwrap();
     }
 }

@@ -317,7 +317,7 @@ fn hash_tools(tools: &Toolbox) -> String {
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
     use super::*;
-    use crate::cameras::CameraNames;
+    use crate::KnownNames;
     use crate::planner;
     use crate::tools::picture_tools;
 
@@ -325,7 +325,7 @@ mod tests {
 
     fn template(request: &str) -> PlanTemplate {
         let now = "2026-11-28T15:00:00".parse().unwrap();
-        let plan = planner::plan(REQUEST, now, &CameraNames::default()).unwrap();
+        let plan = planner::plan(REQUEST, now, &KnownNames::default()).unwrap();
         PlanTemplate::new(request, &plan, &picture_tools()).unwrap()
     }
 

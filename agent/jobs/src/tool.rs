@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::answer_cache::AnswerCache;
-use crate::cameras::CameraNames;
+use crate::cameras::{CameraNames, KnownNames};
 use crate::target::{Target, TargetError};
 
 /// Least texts of a [`Kind::Texts`]: of one there is nothing to choose.
@@ -238,6 +238,11 @@ pub trait Tool: Send + Sync {
         CameraNames::default()
     }
 
+    /// Returns the classes of objects that it finds, as far as they are known now.
+    fn classes(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Runs the tool with checked parameters whose references are resolved.
     ///
     /// Calls [`Context::check_continue`] at least once a second.
@@ -288,14 +293,15 @@ impl Toolbox {
         self.0.iter().map(|tool| tool.spec())
     }
 
-    /// Returns the cameras that requests may name.
+    /// Returns the cameras and classes that requests may name.
     #[must_use]
-    pub fn cameras(&self) -> CameraNames {
-        let mut cameras = CameraNames::default();
-        self.0
-            .iter()
-            .for_each(|tool| cameras.extend(tool.cameras()));
-        cameras
+    pub fn names(&self) -> KnownNames {
+        let mut names = KnownNames::default();
+        for tool in &self.0 {
+            names.cameras.extend(tool.cameras());
+            names.classes.extend(tool.classes());
+        }
+        names
     }
 }
 

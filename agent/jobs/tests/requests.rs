@@ -4,7 +4,7 @@
 
 mod scene;
 
-use watchkeeper_jobs::CameraNames;
+use watchkeeper_jobs::KnownNames;
 use watchkeeper_jobs::plan::repair;
 use watchkeeper_jobs::planner;
 use watchkeeper_jobs::run::{Ended, Jobs, Runner};
@@ -37,7 +37,7 @@ fn forty_requests_make_the_right_files() {
     let mut wrong = Vec::new();
     for (n, (request, names)) in REQUESTS.into_iter().enumerate() {
         let words = request.replace("FOLDER", &photos.display().to_string());
-        let plan = match planner::plan(&words, now(), &CameraNames::default()) {
+        let plan = match planner::plan(&words, now(), &KnownNames::default()) {
             Ok(plan) => repair(plan, &tools).unwrap(),
             Err(error) => {
                 wrong.push(format!("{request}: {error}"));
@@ -73,7 +73,7 @@ fn request_that_is_not_understood_whole_is_refused() {
     for request in REFUSED {
         let words = request.replace("FOLDER", "/srv/photos");
         assert!(
-            planner::plan(&words, now(), &CameraNames::default()).is_err(),
+            planner::plan(&words, now(), &KnownNames::default()).is_err(),
             "{request}"
         );
     }

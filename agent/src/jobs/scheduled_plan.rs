@@ -15,14 +15,14 @@ use watchkeeper_jobs::{Toolbox, planner};
 use super::request::{JobServiceError, require_allowed};
 use super::trigger::TriggerEvent;
 
-/// Reads a file, or plans a request at the local time `now`; it may name the cameras of `tools`.
+/// Reads a file, or plans a request at the local time `now`; it may name what `tools` know.
 ///
 /// # Errors
 /// Sentences: all that is wrong with it.
 pub fn load(work: &ScheduledWork, now: DateTime, tools: &Toolbox) -> Result<Plan, Vec<String>> {
     match work {
         ScheduledWork::Request(text) => {
-            planner::plan(text, now, &tools.cameras()).map_err(|error| vec![error.to_string()])
+            planner::plan(text, now, &tools.names()).map_err(|error| vec![error.to_string()])
         }
         ScheduledWork::Plan(file) => {
             let text = read_file(file)

@@ -164,7 +164,7 @@ impl RequestPlanner {
     /// or the cache, or by its form. Reads files and writes none.
     #[must_use]
     pub fn serves(&self, text: &str) -> bool {
-        let (now, cameras) = (Zoned::now().datetime(), self.tools.cameras());
+        let (now, names) = (Zoned::now().datetime(), self.tools.names());
         let kept = || match self.templates.find_template(text) {
             Ok(found) => found.is_some(),
             Err(error) => matches!(error, TemplateStoreError::Values { .. }),
@@ -175,8 +175,8 @@ impl RequestPlanner {
         };
         // "get research/report" is a command of the archive and no folder.
         let is_operation = || grammar::parse(text).is_some();
-        let is_request = || is_job_request(text, now, &cameras) || is_cached();
-        understands(text, now, &cameras) || kept() || !is_operation() && is_request()
+        let is_request = || is_job_request(text, now, &names) || is_cached();
+        understands(text, now, &names) || kept() || !is_operation() && is_request()
     }
 
     /// Plans a request at the time `now`. `accepts` bounds the plans of a language model.
@@ -207,8 +207,8 @@ impl RequestPlanner {
             };
             PlannedRequest::new(plan, planned)
         };
-        let cameras = self.tools.cameras();
-        let not_understood = match plan(text, now.datetime(), &cameras) {
+        let names = self.tools.names();
+        let not_understood = match plan(text, now.datetime(), &names) {
             Ok(plan) => return Ok(planned(plan, PlannedBy::Rules)),
             Err(error) => error,
         };

@@ -88,18 +88,18 @@ impl JobCommands {
         planned.refined_at_ms.push(now.timestamp().as_millisecond());
         planned.predecessor = Some(info.id.clone());
         planned.revisions = 0;
-        let (at, cameras) = (local(planned.at_ms), self.tools.cameras());
+        let (at, names) = (local(planned.at_ms), self.tools.names());
         if planned.by == PlannedBy::Rules {
             let title = format!("{}; {words}", info.origin);
             let times = planned.refined_at_ms.iter().map(|ms| local(*ms).datetime());
             let refinements = planned.refinements.iter().map(String::as_str).zip(times);
             let at = at.datetime();
-            let plan = plan_refined(&planned.request, refinements, at, &title, &cameras);
+            let plan = plan_refined(&planned.request, refinements, at, &title, &names);
             if let Ok(plan) = plan {
                 return Ok(PlannedRequest::new(plan, planned));
             }
         }
-        let refinement = Refinement::read(&words, now.datetime(), &cameras);
+        let refinement = Refinement::read(&words, now.datetime(), &names);
         let edited = refinement
             .as_ref()
             .ok()

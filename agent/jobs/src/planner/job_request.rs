@@ -7,7 +7,7 @@ use jiff::civil::DateTime;
 
 use super::request::Request;
 use super::words::{ORDERS, is_path, is_picture_word, number, tokens};
-use crate::cameras::CameraNames;
+use crate::cameras::KnownNames;
 
 /// Words before the first one that counts.
 const OPENINGS: [&str; 22] = [
@@ -37,7 +37,7 @@ const QUESTIONS: [&str; 15] = [
 ///
 /// It says which pictures, and what to do with them or in which folder they are.
 #[must_use]
-pub fn is_job_request(text: &str, now: DateTime, cameras: &CameraNames) -> bool {
+pub fn is_job_request(text: &str, now: DateTime, names: &KnownNames) -> bool {
     let words: Vec<String> = tokens(text)
         .iter()
         .map(|word| word.to_lowercase())
@@ -53,7 +53,7 @@ pub fn is_job_request(text: &str, now: DateTime, cameras: &CameraNames) -> bool 
     }
     let names_folder = || words.iter().any(|word| is_folder(word));
     let read = || {
-        Request::read_in_part(text, now, cameras)
+        Request::read_in_part(text, now, names)
             .ok()
             .map(|(request, _)| request)
     };
@@ -116,10 +116,11 @@ mod tests {
             ("find people in /srv/video.mp4", false),
             ("remove camera gate", false),
             ("please", false),
+            ("pick a picture of the gate every hour", false),
             ("", false),
         ] {
             assert_eq!(
-                is_job_request(text, now, &CameraNames::default()),
+                is_job_request(text, now, &KnownNames::default()),
                 expected,
                 "{text}"
             );

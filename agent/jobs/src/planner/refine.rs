@@ -7,18 +7,21 @@ use jiff::civil::DateTime;
 use serde_json::{Value, json};
 
 use super::request::{
-    BLURRED, DUPLICATES, FEW, NotUnderstood, Range, Request, SHARP, Source, Words,
+    BEGINNING, BLURRED, DUPLICATES, FEW, NotUnderstood, Range, Request, SHARP, Source, Words,
 };
 use super::words::{is_single, number};
-use crate::cameras::CameraNames;
+use crate::cameras::KnownNames;
 use crate::plan::Plan;
 use crate::plan::reference::{INPUTS, Text, parse};
 
-/// Words of refinements without a meaning of their own.
+/// Words of refinements without a meaning of their own. Beside a camera [`OF_CAMERAS`] have one.
 const FILLERS: [&str; 13] = [
     "but", "instead", "now", "also", "only", "same", "be", "it", "just", "again", "use", "per",
     "should",
 ];
+
+/// "All but the gate" and "also the gate" mean more than one camera, which no plan can name.
+const OF_CAMERAS: [&str; 2] = ["but", "also"];
 
 /// What a refinement changes; everything else stays.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -44,14 +47,14 @@ impl Refinement {
     ///
     /// # Errors
     /// If a word is not understood, or nothing is to be changed.
-    pub fn read(text: &str, now: DateTime, cameras: &CameraNames) -> Result<Self, NotUnderstood> {
+    pub fn read(text: &str, now: DateTime, names: &KnownNames) -> Result<Self, NotUnderstood> {
         let mut words = Words::new(text);
         let mut refinement = Self {
             name: name(&mut words),
             min_sharpness: sharpness(&mut words),
             without_duplicates: duplicates(&mut words),
             range: words.range(now),
-            sheet: words.take(&["contact", "sheet"]),
+            sheet: words.sheet(),
             album: words.take(&["album"]),
             shown: words.shown_order(),
             ..Self::default()
@@ -68,18 +71,22 @@ impl Refinement {
         ];
         refinement.by = match ungrouped.iter().any(|phrase| words.take(phrase)) {
             true => Some(None),
-            false => words.grouping().map(Some),
+            false => words.grouping(true).map(Some),
         };
-        refinement.camera = words.camera(cameras);
+        refinement.camera = words.camera(&names.cameras);
         let mut left = words.left();
-        left.retain(|word| !FILLERS.contains(&word.to_lowercase().as_str()));
-        match left.is_empty() {
-            true if refinement != Self::default() => Ok(refinement),
-            _ => Err(NotUnderstood::Words(match left.is_empty() {
-                true => vec![text.to_owned()],
-                false => left,
-            })),
+        left.retain(|word| {
+            let word = word.to_lowercase();
+            let counts = refinement.camera.is_some() && OF_CAMERAS.contains(&word.as_str());
+            counts || !FILLERS.contains(&word.as_str())
+        });
+        if left.is_empty() {
+            if refinement != Self::default() {
+                return Ok(refinement);
+            }
+            left.push(text.to_owned());
         }
+        Err(NotUnderstood::words(left, &names.cameras))
     }
 
     /// Changes a request that the rules have read.
@@ -98,11 +105,17 @@ impl Refinement {
         if let Some(sharpness) = self.min_sharpness {
             request.min_sharpness = sharpness;
         }
-        if let (Source::Events { since, .. }, Some(new)) = (&mut request.source, self.range.since) {
-            *since = new;
+        // An old end that the new start leaves no time before is no longer meant, and vice versa.
+        let (old, Range { since, until }) = (request.range, self.range);
+        let old_since = old.since.filter(|old| until.is_none_or(|new| *old < new));
+        let old_until = old.until.filter(|old| since.is_none_or(|new| new < *old));
+        request.range = Range {
+            since: since.or(old_since),
+            until: until.or(old_until),
+        };
+        if let Source::Events { since, .. } = &mut request.source {
+            *since = request.range.since.unwrap_or(BEGINNING);
         }
-        request.range.since = self.range.since.or(request.range.since);
-        request.range.until = self.range.until.or(request.range.until);
         request.camera = self.camera.or(request.camera.take());
         request.name = self.name.or(request.name.take());
         request.sheet |= self.sheet;
@@ -242,8 +255,14 @@ mod tests {
     use crate::plan::{check, difference};
     use crate::tools::picture_tools;
 
-    fn none() -> CameraNames {
-        CameraNames::default()
+    fn none() -> KnownNames {
+        KnownNames::default()
+    }
+
+    fn gate() -> KnownNames {
+        let mut names = none();
+        names.cameras.add("gate", None);
+        names
     }
 
     fn now() -> DateTime {
@@ -353,14 +372,55 @@ mod tests {
     }
 
     #[test]
+    fn new_start_or_end_clears_an_old_one_that_leaves_no_time() {
+        let range = |request: &str, words: &str| {
+            let words = [(words, now())];
+            let plan = plan_refined(request, words, now(), request, &gate()).unwrap();
+            let steps = plan.steps.iter();
+            let params = steps.flat_map(|step| &step.call.params);
+            let times = params.filter(|(name, _)| ["since", "until"].contains(&name.as_str()));
+            let times = times.map(|(name, at)| format!("{name} {}", &at.as_str().unwrap()[..10]));
+            times.collect::<Vec<_>>().join(", ")
+        };
+        for (request, words, expected) in [
+            ("photos in ./a from 2022", "since 2023", "since 2023-01-01"),
+            (
+                "photos in ./a since 2023",
+                "before 2022",
+                "until 2022-01-01",
+            ),
+            (
+                "photos in ./a from 2022",
+                "since 2022-03",
+                "since 2022-03-01, until 2023-01-01",
+            ),
+            (
+                "photos of the gate of 2022",
+                "since 2023",
+                "since 2023-01-01",
+            ),
+            (
+                "photos of the gate since 2023",
+                "before 2022",
+                "since 1970-01-01, until 2022-01-01",
+            ),
+        ] {
+            assert_eq!(range(request, words), expected, "{request}; {words}");
+        }
+    }
+
+    #[test]
     fn words_that_are_not_understood_are_named() {
         for (words, named) in [
             ("only the two best and by mood", "\"mood\""),
             ("delete the rest", "\"delete\""),
             ("only", "\"only\""),
             ("sharpness at least 7", "\"sharpness\""),
+            ("all but the gate", "\"but\""),
+            ("also the gate", "\"also\""),
+            ("only the gat", "\"gat\" (did you mean the camera gate?)"),
         ] {
-            let error = Refinement::read(words, now(), &none())
+            let error = Refinement::read(words, now(), &gate())
                 .unwrap_err()
                 .to_string();
             assert!(error.contains(named), "{words}: {error}");

@@ -11,7 +11,7 @@ use super::words::{
     GROUPINGS, ORDERS, is_filler, is_path, is_picture_noun, is_plural, is_single, number, singular,
     tokens,
 };
-use crate::cameras::{CameraNames, MAX_NAME_WORDS};
+use crate::cameras::{CameraNames, KnownNames, MAX_NAME_WORDS};
 
 /// Pictures that "the best" means where no number is given.
 pub(super) const FEW: u64 = 10;
@@ -25,21 +25,42 @@ pub(super) const DUPLICATES: [&str; 3] = ["duplicates", "copies", "bursts"];
 pub(super) const BLURRED: [&str; 3] = ["blurred", "blurry", "unsharp"];
 
 /// Before every event: a camera alone means all that its events have kept.
-const BEGINNING: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
+pub(super) const BEGINNING: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
 
 /// Why a request has no plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NotUnderstood {
-    Words(Vec<String>),
+    Words {
+        words: Vec<String>,
+        /// A camera that they may mean.
+        near: Option<String>,
+    },
     WhichPictures,
+}
+
+impl NotUnderstood {
+    /// Without words it is not said which pictures are meant.
+    pub(super) fn words(words: Vec<String>, cameras: &CameraNames) -> Self {
+        if words.is_empty() {
+            return Self::WhichPictures;
+        }
+        let all = words.join(" ");
+        let mut texts = std::iter::once(&all).chain(&words);
+        let near = texts.find_map(|text| cameras.nearest(text));
+        let near = near.map(str::to_owned);
+        Self::Words { words, near }
+    }
 }
 
 impl fmt::Display for NotUnderstood {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Words(words) => {
+            Self::Words { words, near } => {
                 let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
                 write!(f, "not understood: {}", words.join(", "))?;
+                if let Some(near) = near {
+                    write!(f, " (did you mean the camera {near}?)")?;
+                }
             }
             Self::WhichPictures => {
                 f.write_str("say which pictures: a folder, a time, or a camera")?
@@ -101,11 +122,11 @@ impl Request {
     pub(super) fn read(
         text: &str,
         now: DateTime,
-        cameras: &CameraNames,
+        names: &KnownNames,
     ) -> Result<Self, NotUnderstood> {
-        match Self::read_in_part(text, now, cameras) {
+        match Self::read_in_part(text, now, names) {
             Ok((request, left)) if left.is_empty() => Ok(request),
-            Ok((_, left)) => Err(NotUnderstood::Words(left)),
+            Ok((_, left)) => Err(NotUnderstood::words(left, &names.cameras)),
             Err(error) => Err(error),
         }
     }
@@ -114,7 +135,7 @@ impl Request {
     pub(super) fn read_in_part(
         text: &str,
         now: DateTime,
-        cameras: &CameraNames,
+        names: &KnownNames,
     ) -> Result<(Self, Vec<String>), NotUnderstood> {
         let mut words = Words::new(text);
         let names_pictures = words.0.iter().flatten().any(|word| is_picture_noun(word));
@@ -122,13 +143,13 @@ impl Request {
         let range = words.range(now);
         let without_duplicates = words.without(&DUPLICATES);
         let are_sharp = words.without(&BLURRED) || words.take(&["sharp"]);
-        let sheet = words.take(&["contact", "sheet"]);
+        let sheet = words.sheet();
         let album = words.take(&["album"]);
         let order = words.shown_order();
         let best = words.best();
-        let by = words.grouping();
-        let camera = words.camera(cameras);
-        let mut shows = words.shown_object();
+        let by = words.grouping(folder.is_some() || range != Range::default());
+        let camera = words.camera(&names.cameras);
+        let (mut shows, no_class) = words.shown_object(&names.classes);
         // "The best of each" means nothing where there are no groups.
         let each = words.find(&["each"]).filter(|_| by.is_none());
         let mut left: Vec<String> = each.map(|_| "each".to_owned()).into_iter().collect();
@@ -147,9 +168,12 @@ impl Request {
                 };
                 Source::Events { what, since }
             }
-            (None, None) if !left.is_empty() => return Err(NotUnderstood::Words(left)),
-            (None, None) => return Err(NotUnderstood::WhichPictures),
+            (None, None) => {
+                left.extend(no_class);
+                return Err(NotUnderstood::words(left, &names.cameras));
+            }
         };
+        left.extend(no_class);
         let request = Self {
             source,
             range,
@@ -280,8 +304,8 @@ impl Words {
         None
     }
 
-    /// `with people` or `with a car`.
-    fn shown_object(&mut self) -> Option<String> {
+    /// `with people` or `with a car`: one of `classes`, or else a noun that is none.
+    fn shown_object(&mut self, classes: &[String]) -> (Option<String>, Option<String>) {
         for place in 0..self.len() {
             let has_article = self.stands(place + 1, &["a"]) || self.stands(place + 1, &["an"]);
             let length = 2 + usize::from(has_article);
@@ -298,10 +322,17 @@ impl Words {
                 && self.stands(place, &["with"])
             {
                 self.use_up(place, length);
-                return Some(singular(&noun));
+                let class = singular(&noun);
+                let is_known = classes
+                    .iter()
+                    .any(|known| known.eq_ignore_ascii_case(&class));
+                return match is_known {
+                    true => (Some(class), None),
+                    false => (None, Some(noun)),
+                };
             }
         }
-        None
+        (None, None)
     }
 
     pub(super) fn without(&mut self, nouns: &[&str]) -> bool {
@@ -319,11 +350,18 @@ impl Words {
         false
     }
 
-    /// `by day`, `of each day` or `per day`.
-    pub(super) fn grouping(&mut self) -> Option<&'static str> {
+    /// `contact sheet` or `on a contact sheet`.
+    pub(super) fn sheet(&mut self) -> bool {
+        self.take(&["on", "a", "contact", "sheet"]) || self.take(&["contact", "sheet"])
+    }
+
+    /// `by day`, `of each day` or `per day`. Of pictures without a folder or a time, `every hour`
+    /// says how often, and is no grouping.
+    pub(super) fn grouping(&mut self, are_pictures_bounded: bool) -> Option<&'static str> {
         for place in 0..self.0.len() {
             let begins = ["by", "each", "per", "every"];
-            if !begins.iter().any(|begin| self.stands(place, &[begin])) {
+            let begins = begins.iter().find(|begin| self.stands(place, &[begin]));
+            if begins.is_none_or(|begin| *begin == "every" && !are_pictures_bounded) {
                 continue;
             }
             let noun = self.get(place + 1).map(str::to_lowercase);

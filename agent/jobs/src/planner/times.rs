@@ -1,7 +1,8 @@
 //! Times in a request: "last week", "the last 3 days", "since 2026-03-01", "from 2023".
 //!
 //! - Named times and those before now come before dates; what is left over refuses the request.
-//! - "From" a date is during it, unless an end or "on" follows.
+//! - "From" a date is during it, unless an end or "on" follows. That "on" ends the request or a part
+//!   of it: "on a contact sheet" is no time.
 
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
@@ -9,6 +10,9 @@ use jiff::{SignedDuration, ToSpan as _};
 
 use super::request::{Range, Words};
 use super::words::{is_picture_noun, number, singular};
+
+/// Words that begin a part of a request, so that "on" before them belongs to the date.
+const PARTS: [&str; 8] = ["and", "then", "by", "per", "in", "with", "without", "keep"];
 
 impl Words {
     pub(super) fn range(&mut self, now: DateTime) -> Range {
@@ -88,7 +92,10 @@ impl Words {
                 continue;
             };
             let is = |phrases: &[&str]| stands(self, place, phrases);
-            let goes_on = is(&["from", "since"]) && stands(self, place + 2, &["on", "onwards"]);
+            let ends = place + 3 == self.len() || stands(self, place + 3, &PARTS);
+            let is_onwards =
+                stands(self, place + 2, &["onwards"]) || ends && stands(self, place + 2, &["on"]);
+            let goes_on = is(&["from", "since"]) && is_onwards;
             let (since, until) = match () {
                 () if is(&["since"]) || is(&["from"]) && (has_end || goes_on) => {
                     (Some(begin), None)
@@ -164,6 +171,12 @@ mod tests {
             ("in 2023", "2023-01-01 2024-01-01 "),
             ("from 2022 to 2023", "2022-01-01 2024-01-01 "),
             ("from 2023 on", "2023-01-01 - "),
+            ("from 2023 on by month", "2023-01-01 - by month"),
+            ("from 2023 on, the best", "2023-01-01 - best"),
+            (
+                "from 2023 on a contact sheet",
+                "2023-01-01 2024-01-01 on contact sheet",
+            ),
             ("since 2023-05", "2023-05-01 - "),
             ("of 2023-12", "2023-12-01 2024-01-01 "),
             ("before 2023-02", "- 2023-02-01 "),

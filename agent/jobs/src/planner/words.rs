@@ -73,7 +73,7 @@ pub(super) fn number(word: &str) -> Option<u64> {
 }
 
 /// Splits a request at spaces and commas. A quoted text is one word and keeps its quotation marks;
-/// the ending `'s` is dropped.
+/// the ending `'s` is dropped, and "on" before a comma is "onwards".
 pub(super) fn tokens(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut rest = text.trim_start();
@@ -95,6 +95,10 @@ pub(super) fn tokens(text: &str) -> Vec<String> {
                     .strip_suffix("'s")
                     .or(word.strip_suffix("’s"))
                     .unwrap_or(word);
+                let word = match word == "on" && after.starts_with(',') {
+                    true => "onwards",
+                    false => word,
+                };
                 (word.to_owned(), after)
             }
         };

@@ -708,7 +708,7 @@ fn pictures_of_a_folder_become_an_album() {
     let plan = crate::planner::plan(
         &format!("the 1 best photos in {}", photos.display()),
         "2026-11-28T12:00:00".parse().unwrap(),
-        &tools.cameras(),
+        &tools.names(),
     );
     let plan = check(plan.unwrap(), &tools).unwrap();
     let jobs = Jobs::new(dir.path().join("jobs"));
@@ -747,7 +747,7 @@ fn job_without_a_picture_is_done_unless_a_model_may_revise_it() {
     let tools = crate::tools::picture_tools();
     let request = format!("the 1 best photos in {}", dir.path().display());
     let now = "2026-11-28T12:00:00".parse().unwrap();
-    let plan = crate::planner::plan(&request, now, &tools.cameras()).unwrap();
+    let plan = crate::planner::plan(&request, now, &tools.names()).unwrap();
     let plan = check(plan, &tools).unwrap();
     let jobs = Jobs::new(dir.path().join("jobs"));
     for (by, expected) in [

@@ -105,6 +105,12 @@ impl Tool for FindObjects {
         detector(&self.0.models()?, class).err()
     }
 
+    fn classes(&self) -> Vec<String> {
+        let models = self.0.models().unwrap_or_default();
+        let here = models.iter().filter(|model| is_here(model));
+        here.flat_map(|model| model.labels.clone()).collect()
+    }
+
     fn run(
         &self,
         params: Map<String, Value>,
@@ -194,12 +200,14 @@ struct Detector {
     digest: String,
 }
 
+/// Whether a model is an installed detector.
+fn is_here(model: &ModelInfo) -> bool {
+    model.task == "object-detection" && matches!(model.state, ModelState::Present { .. })
+}
+
 /// Chooses an installed detector; an error is a sentence with the remedy.
 fn detector(models: &[ModelInfo], class: &str) -> Result<Detector, String> {
-    let is_here = |model: &&ModelInfo| {
-        model.task == "object-detection" && matches!(model.state, ModelState::Present { .. })
-    };
-    let mut here: Vec<&ModelInfo> = models.iter().filter(is_here).collect();
+    let mut here: Vec<&ModelInfo> = models.iter().filter(|model| is_here(model)).collect();
     let rank = |model: &ModelInfo| PREFERRED.iter().position(|name| *name == model.name);
     here.sort_by_key(|model| (rank(model).unwrap_or(PREFERRED.len()), &model.name));
     let known = here.iter().find_map(|model| {

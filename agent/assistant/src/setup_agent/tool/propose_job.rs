@@ -4,12 +4,14 @@ use futures_util::FutureExt as _;
 use jiff::Zoned;
 use serde::Deserialize;
 use serde_json::json;
-use watchkeeper_jobs::{CameraNames, planner};
+use watchkeeper_contract::model::ModelState;
+use watchkeeper_jobs::{KnownNames, planner};
 
 use super::super::facts::ToolFact;
 use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
 use crate::operations::proposed_action::ProposedAction;
 use crate::permissions::{Effect, ToolScope};
+use crate::proposal::snapshot::DETECTION;
 
 pub(super) const TOOL: Tool = Tool {
     name: "propose_job",
@@ -36,13 +38,18 @@ struct Arguments {
 async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let Arguments { request } = given.arguments()?;
     let now = Zoned::now().datetime();
-    let mut cameras = CameraNames::default();
-    for source in given.context.snapshot().await?.sources {
+    let here = given.context.snapshot().await?;
+    let mut names = KnownNames::default();
+    for source in here.sources {
         let name = source.spec.name.as_ref().map(|name| name.as_str());
-        cameras.add(source.spec.id.as_str(), name);
+        names.cameras.add(source.spec.id.as_str(), name);
     }
-    let plan = planner::plan(&request, now, &cameras).map_err(|error| error.to_string())?;
-    if !planner::understands(&request, now, &cameras) {
+    let present = (here.models.iter())
+        .filter(|m| m.task == DETECTION && matches!(m.state, ModelState::Present { .. }));
+    let classes = present.flat_map(|model| &model.labels);
+    names.classes = classes.cloned().collect();
+    let plan = planner::plan(&request, now, &names).map_err(|error| error.to_string())?;
+    if !planner::understands(&request, now, &names) {
         return Err(
             "say also what to do with the pictures, such as group, rank or keep".to_owned(),
         );
