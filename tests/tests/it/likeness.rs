@@ -274,6 +274,13 @@ fn what_a_plan_needs_and_the_box_lacks_is_a_fault_with_the_remedy() -> anyhow::R
     );
     let said = faults("find_objects", ", class: face")?;
     ensure!(said.contains("agent.job_tools.faces"), "{said}");
+    // Requests know the classes of the detectors that are here.
+    let known = run(&bench, &["job", "plan", "photos in ./photos with things"])?;
+    let known = String::from_utf8_lossy(&known.stdout).into_owned();
+    ensure!(known.contains("find_objects"), "{known}");
+    let unknown = ["job", "plan", "photos in ./photos with captions"];
+    let said = refused(&bench, &unknown)?;
+    ensure!(said.contains("captions"), "{said}");
     let said = faults("group_alike", "")?;
     ensure!(!said.contains("models pull"), "{said}");
     for file in ["bright-clip.onnx", "cells.onnx"] {
