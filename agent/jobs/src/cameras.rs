@@ -1,4 +1,4 @@
-//! The names that requests may use: those of the cameras of a box, and the classes of its detectors.
+//! The names that requests may use: those of a box's cameras, and the classes of its detectors.
 //!
 //! - Neither case nor what stands between the words of a name counts.
 //! - A name that two cameras have means neither.

@@ -1,8 +1,8 @@
 //! Times in a request: "last week", "the last 3 days", "since 2026-03-01", "from 2023".
 //!
 //! - Named times and those before now come before dates; what is left over refuses the request.
-//! - "From" a date is during it, unless an end or "on" follows. That "on" ends the request or a part
-//!   of it: "on a contact sheet" is no time.
+//! - "From" a date is during it, unless an end or "on" follows. That "on" ends the request or a
+//!   part of it: "on a contact sheet" is no time.
 
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
