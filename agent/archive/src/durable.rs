@@ -301,8 +301,8 @@ impl Durable {
         rows.len() * 3 < totals.stored + totals.references
     }
 
-    /// Calls `visit` with the entries of these rows, and perhaps with others. One that was replaced,
-    /// removed or damaged is left out.
+    /// Calls `visit` with the entries of these rows, and perhaps with others. One that was
+    /// replaced, removed or damaged is left out.
     pub(crate) fn visit(
         &self,
         rows: &[Row],

@@ -146,8 +146,8 @@ fn keep_met(
     Ok(())
 }
 
-/// Reads the entries of an answer; `matched` is how many there are. The next answer continues behind
-/// the last entry that was read: a later one may be gone.
+/// Reads the entries of an answer; `matched` is how many there are. The next answer continues
+/// behind the last entry that was read: a later one may be gone.
 fn answer(
     durable: &Durable,
     found: impl Iterator<Item = (Option<f64>, Row)>,
