@@ -1,8 +1,8 @@
-//! Handles of what runs beside the agent's loop: a task of that loop, or a thread with its own.
+//! Handles of background tasks and threads: a task of the agent's loop, or a thread with its own.
 //!
 //! - Each ends by itself only after a panic, which [`BackgroundTask::ended`] and
 //!   [`BackgroundThread::ended`] report.
-//! - A stop is a request: the work bounds its own time.
+//! - A stop is a request: the work limits how long it takes to stop.
 
 use std::io;
 use std::time::Duration;

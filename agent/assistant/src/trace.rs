@@ -172,12 +172,17 @@ impl Trace {
         noted.await.unwrap_or_else(|e| Err(io::Error::other(e)))
     }
 
-    /// Appends an entry like [`Self::note_or_log`], on a blocking thread.
-    pub async fn note_or_log_in_background(&self, what: &'static str, details: Value) {
+    /// Appends an entry like [`Self::note_or_log`], on a blocking thread. The write is queued when
+    /// this returns; the future waits for it, and may be dropped.
+    pub fn note_or_log_in_background(
+        &self,
+        what: &'static str,
+        details: Value,
+    ) -> impl Future<Output = ()> + use<> {
         let trace = self.clone();
         let noted = spawn_blocking(move || trace.note_or_log(Timestamp::now(), what, details));
         // A panic of the writer does not stop the caller.
-        noted.await.ok();
+        async { drop(noted.await) }
     }
 
     /// The audit log of entries with this role.

@@ -12,7 +12,7 @@ use watchkeeper_store::{JsonRecords, Keyspace, Op, Store, StoreError};
 
 use super::State;
 
-const HEARTBEAT: JsonRecords = JsonRecords::new(Keyspace::new("heartbeat"), 1, "the heartbeat's");
+const HEARTBEAT: JsonRecords = JsonRecords::new(Keyspace::new("heartbeat"), 2, "heartbeat");
 const KEY: &[u8] = b"state";
 
 /// The stored record.
@@ -68,11 +68,11 @@ mod tests {
         write(&store, save_op(&kept));
         assert_eq!(restore(&store, folder).unwrap(), Some(kept));
         let put = |value: &[u8]| Op::put(Keyspace::new("heartbeat"), KEY, value);
-        for nonsense in [&b""[..], b"\x01", b"\x01{}", b"\x00{}"] {
+        for nonsense in [&b""[..], b"\x02", b"\x02{}", b"\x01{}"] {
             write(&store, put(nonsense));
             assert_eq!(restore(&store, folder).unwrap(), None);
         }
-        write(&store, put(b"\x02{}"));
+        write(&store, put(b"\x03{}"));
         assert!(restore(&store, folder).is_err());
     }
 }

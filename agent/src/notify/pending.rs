@@ -19,7 +19,7 @@ use watchkeeper_store::{
 use super::message::Notice;
 
 const PENDING: Keyspace = Keyspace::new("channels_owe");
-const RECORDS: JsonRecords = JsonRecords::new(PENDING, 1, "notice");
+const RECORDS: JsonRecords = JsonRecords::new(PENDING, 2, "notice");
 /// Records per scan.
 const PAGE: usize = 256;
 /// Pending notices of one channel: two heartbeats with the maximum of findings.
@@ -240,10 +240,10 @@ mod tests {
         let (store, ids) = (MemoryStore::new(), channels());
         let put = |key: Vec<u8>, value: &[u8]| Op::put(PENDING, key, value);
         let ops = vec![
-            put(b"no key".to_vec(), b"\x01{}"),
+            put(b"no key".to_vec(), b"\x02{}"),
             put(key(&ids[0], 1), b""),
-            put(key(&ids[0], 2), b"\x01{}"),
-            put(key(&ids[0], 3), b"\x02{}"),
+            put(key(&ids[0], 2), b"\x02{}"),
+            put(key(&ids[0], 3), b"\x03{}"),
         ];
         commit(&store, ops);
         assert_eq!(

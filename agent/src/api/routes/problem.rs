@@ -37,7 +37,8 @@ pub(super) fn unreadable(error: &PendingError) -> Refusal {
     Refusal::new(status, code, error.to_string())
 }
 
-/// Passes on the runtime's refusal; its absence is `NotReady`.
+/// Passes on the runtime's refusal. Its absence, and a refusal that may end by itself, are
+/// `NotReady`.
 pub(super) fn of_runtime(error: ClientError) -> Refusal {
     let sentence = error.in_full();
     if error.is_transient() {

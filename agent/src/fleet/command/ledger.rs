@@ -36,8 +36,8 @@ pub struct Record {
 }
 
 impl Record {
-    /// Whether a command with this key can be this one: an open command needs the request of its
-    /// own operation to be executable.
+    /// Whether the record fits its key: an open command needs the request of its own operation to
+    /// be executable.
     fn is_of(&self, key: &CommandKey) -> bool {
         let requested = self.request.as_ref().map(|r| (&r.operation).into());
         self.status.is_terminal() || requested == Some(key.operation)

@@ -94,8 +94,8 @@ impl Opinions {
                 "sentence": reason, "event": event, "outcome": weighed.outcome,
                 "opinion": answer.opinion, "model": answer.model, "usd": answer.cost.dollars(),
             });
-            let model = asker.model.clone();
-            tokio::spawn(async move { model.note("opinion", details).await });
+            let trace = &asker.model.trace;
+            drop(trace.note_or_log_in_background("opinion", details));
         }
     }
 
