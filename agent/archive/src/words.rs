@@ -6,6 +6,8 @@
 //! - A word that was not understood is returned as written. Where no class, camera, zone,
 //!   collection, text or entry is understood beside it, the request is refused: "pictures of the
 //!   moon" does not list all pictures. So is a request without any understood word.
+//! - A year, month or date is not read and refuses the request in any case: left out, it would list
+//!   other times.
 //! - A second value of one kind is returned too: "cars and trucks" is read as cars.
 //!   An order is such a kind: of "newest and largest first" the words "largest first" are returned.
 
@@ -121,6 +123,13 @@ pub(crate) fn read(text: &str, known: &Vocabulary, now: &Zoned) -> Result<Read, 
             }
         }
         reader.words = reader.words.get(taken.max(1)..).unwrap_or_default();
+    }
+    if let Some(date) = not_understood.iter().find(|word| is_date(word)) {
+        let remedy = format!(
+            "{date:?} is not understood: for dates use the conditions since and until (--since \
+             2023-01-01T00:00 --until 2024-01-01T00:00) instead of words"
+        );
+        return Err(ArchiveError::field("words", text, remedy));
     }
     let why = match unknown {
         _ if understood == 0 => "no word of it is understood".to_owned(),
@@ -413,6 +422,19 @@ impl Reader<'_> {
     }
 }
 
+/// Whether a word is a year, a month, or a date that begins with a year.
+fn is_date(word: &str) -> bool {
+    let year = word
+        .get(..4)
+        .filter(|year| year.bytes().all(|b| b.is_ascii_digit()));
+    let is_year = year.is_some_and(|year| year.starts_with("19") || year.starts_with("20"));
+    let ends = word
+        .get(4..)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '/', '.']));
+    let is_month = |format| strtime::parse(format, word).is_ok();
+    (is_year && ends) || is_month("%B") || is_month("%b")
+}
+
 /// Begin of the MIME types that a word names.
 fn kind(word: &str) -> Option<&'static str> {
     match word {
@@ -575,6 +597,34 @@ mod tests {
         ] {
             assert!(read(text, &known(), &now()).is_ok(), "{text}");
         }
+    }
+
+    #[test]
+    fn date_that_is_not_understood_is_refused_beside_a_name() {
+        for (text, date) in [
+            ("deliveries from 2023", "2023"),
+            ("cars in 2012-05", "2012-05"),
+            ("cars before 2023-05-06", "2023-05-06"),
+            ("cars at the gate in December", "December"),
+            ("cars on 6 may", "may"),
+        ] {
+            let refused = read(text, &known(), &now()).unwrap_err().to_string();
+            let wanted = format!("{date:?} is not understood");
+            assert!(
+                refused.contains(&wanted) && refused.contains("--since"),
+                "{refused}"
+            );
+        }
+        let found = read("2000 cars and 20234", &known(), &now());
+        assert!(found.is_err(), "2000 may be a year: {found:?}");
+        let found = read("cars 20234 199", &known(), &now()).unwrap();
+        assert_eq!(found.not_understood, ["20234", "199"]);
+        let mut known = known();
+        known.zones.insert("2023".to_owned());
+        assert!(
+            read("cars at 2023", &known, &now()).is_ok(),
+            "a name comes first"
+        );
     }
 
     #[test]
