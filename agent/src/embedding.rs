@@ -112,6 +112,18 @@ impl EmbeddingModel {
         })
     }
 
+    /// Like [`Self::among`], for texts: a remedy names no model of pictures only.
+    fn of_texts(models: &[ModelInfo], wanted: &str) -> Result<Self, EmbeddingError> {
+        let is_of_pictures = |model: &ModelInfo| model.name == wanted && model.task == PICTURES;
+        let no_texts = wanted == AUTO_EMBEDDING || models.iter().any(is_of_pictures);
+        if no_texts && choose(models, wanted).is_err() {
+            return Err(EmbeddingError::Model(format!(
+                "no model that compares texts with pictures is here; {TEXTS_REMEDY}"
+            )));
+        }
+        Self::among(models, wanted)
+    }
+
     /// Returns the step that embeds texts, and its version there.
     ///
     /// # Errors
@@ -196,7 +208,8 @@ impl Embedder {
     /// # Errors
     /// [`EmbeddingError`]; [`EmbeddingError::Model`] if the model knows no texts.
     pub async fn embed_text(&self, text: &str) -> Result<Embedding, EmbeddingError> {
-        let model = self.model().await?;
+        let models = self.runtime.models().await?;
+        let model = EmbeddingModel::of_texts(&models, &self.wanted)?;
         self.embed_text_with(&model, text).await
     }
 
@@ -412,6 +425,23 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(refused.contains("pull mobilenet-v2-features"), "{refused}");
+    }
+
+    #[test]
+    fn remedy_for_texts_names_a_model_that_knows_texts() {
+        let absent = [
+            model("mobilenet-v2-features", PICTURES, false, &[]),
+            model("clip-vit-b-32", TEXTS, false, &["clip/ViT-B-32"]),
+        ];
+        for wanted in [AUTO_EMBEDDING, "mobilenet-v2-features"] {
+            let refused = EmbeddingModel::of_texts(&absent, wanted)
+                .unwrap_err()
+                .to_string();
+            assert!(
+                refused.contains("--like clip-vit-b-32") && !refused.contains("mobilenet"),
+                "{refused}"
+            );
+        }
     }
 
     #[test]
