@@ -184,10 +184,10 @@ async fn fetch(socket: &Path) -> Result<Value, Absence> {
                 "no answer at {socket} within {} s; it hangs, or waits for the runtime",
                 TIMEOUT.as_secs()
             ),
-            false => {
-                let why = watchkeeper_client::error_chain::one_line(&error.without_url());
-                format!("{socket}: {why}")
-            }
+            false => match error.status() {
+                Some(status) => format!("{socket} answers {status}"),
+                None => format!("{socket} breaks off its answer, or answers no JSON"),
+            },
         })
     })
 }

@@ -209,6 +209,7 @@ async fn upload_folder(to: &Target<'_>, folder: &Path) -> Result<Ingested, Failu
     let mut found = Files::default();
     find_files(folder, folder, &mut found)?;
     let mut entries = Vec::new();
+    let count = found.files.len();
     for (path, below) in found.files {
         let mut options = to.options.clone();
         let plain: String = below
@@ -221,7 +222,15 @@ async fn upload_folder(to: &Target<'_>, folder: &Path) -> Result<Ingested, Failu
             .labels
             .entry("file".to_owned())
             .or_insert(plain);
-        entries.push(upload_file(to, &options, &path, &below).await?);
+        let uploaded = upload_file(to, &options, &path, &below).await;
+        entries.push(uploaded.map_err(|failure| {
+            let done = entries.len();
+            failure.with([format!(
+                "{done} of {count} files of {} are archived and stay; {below} was not confirmed. \
+                 Run it again for the rest",
+                folder.display()
+            )])
+        })?);
     }
     Ok(Ingested {
         entries,
@@ -287,9 +296,57 @@ fn find_files(root: &Path, folder: &Path, found: &mut Files) -> Result<(), Failu
 mod tests {
     use std::os::unix::fs::symlink;
 
-    use serde_json::json;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use axum::Router;
+    use axum::http::StatusCode;
+    use axum::routing::put;
+    use serde_json::{Value, json};
 
     use super::*;
+
+    fn entry(retention: &str) -> Value {
+        json!({
+            "name": "c/a.txt", "sha256": "ab".repeat(32), "bytes": 1, "number": 1,
+            "content_type": "text/plain", "content": "stored", "retention": retention,
+            "archived": "2026-11-25T12:00:00Z", "metadata": {},
+        })
+    }
+
+    #[tokio::test]
+    async fn ingest_that_breaks_off_says_what_is_archived() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("agent.sock");
+        let listener = tokio::net::UnixListener::bind(&socket).unwrap();
+        let count = Arc::new(AtomicU32::new(0));
+        let answer = move || {
+            let is_first = count.fetch_add(1, Ordering::Relaxed) == 0;
+            async move {
+                match is_first {
+                    true => Ok(entry("normal").to_string()),
+                    false => Err(StatusCode::INTERNAL_SERVER_ERROR),
+                }
+            }
+        };
+        let routes = Router::new().route("/v1/archive/entries/{*name}", put(answer));
+        tokio::spawn(async move { axum::serve(listener, routes).await });
+        let photos = folder.path().join("photos");
+        fs::create_dir(&photos).unwrap();
+        for name in ["a.txt", "b.txt", "d.txt"] {
+            fs::write(photos.join(name), name).unwrap();
+        }
+        let target = Target {
+            collection: "c",
+            name: None,
+            options: &IngestOptions::default(),
+            client: &AgentClient::new(&socket).unwrap(),
+        };
+        let broken = upload_folder(&target, &photos).await.unwrap_err();
+        let said = broken.to_string();
+        assert!(said.contains("1 of 3 files"), "{said}");
+        assert!(said.contains("b.txt was not confirmed"), "{said}");
+    }
 
     #[test]
     fn links_of_a_folder_are_named_as_skipped() {
@@ -316,14 +373,8 @@ mod tests {
 
     #[test]
     fn protected_entry_that_stays_is_no_success() {
-        let entry = |retention: &str| -> Entry {
-            serde_json::from_value(json!({
-                "name": "c/a.txt", "sha256": "ab".repeat(32), "bytes": 1, "number": 1,
-                "content_type": "text/plain", "content": "stored", "retention": retention,
-                "archived": "2026-11-25T12:00:00Z", "metadata": {},
-            }))
-            .unwrap()
-        };
+        let entry =
+            |retention: &str| -> Entry { serde_json::from_value(entry(retention)).unwrap() };
         let [before, after] = ["2026-11-25T11:00:00Z", "2026-11-25T13:00:00Z"];
         let said = |retention, begun: &str| sentence(&entry(retention), begun.parse().unwrap());
         assert_eq!(

@@ -419,7 +419,7 @@ async fn save(output: &Path, mut answer: reqwest::Response, hash: &str) -> Resul
     while let Some(chunk) = answer
         .chunk()
         .await
-        .map_err(|e| failed(e.without_url().to_string()))?
+        .map_err(|_| failed("the agent broke off its answer; try again".to_owned()))?
     {
         file.write_all(&chunk).map_err(|e| failed(e.to_string()))?;
         hasher.update(&chunk);

@@ -96,8 +96,8 @@ pub(super) async fn stats(client: &AgentClient, out: &Output) -> Result<(), Fail
     ));
     out.line(format!(
         "records: {} for entries and {} for references, each of {}",
-        stats["record_bytes"],
-        stats["reference_bytes"],
+        of("record_bytes", "byte"),
+        of("reference_bytes", "byte"),
         of("max_record_bytes", "byte")
     ));
     out.line(format!(

@@ -18,7 +18,6 @@ use reqwest::Method;
 use watchkeeper_agent::jobs::bundle;
 use watchkeeper_bundle::BundleFault;
 use watchkeeper_bundle::verify::{ExpectedKey, Verified, verify};
-use watchkeeper_client::error_chain::one_line;
 use watchkeeper_client::{JournalRecord, RuntimeClient};
 use watchkeeper_config::Config;
 use watchkeeper_contract::event::MAX_PAGE;
@@ -91,9 +90,9 @@ async fn export(
             let id = utf8_percent_encode(&args.what, NON_ALPHANUMERIC);
             let request = agent.request(Method::GET, &format!("jobs/{id}/bundle"));
             let mut answer = agent.send(request).await?;
-            let broken = |error: reqwest::Error| {
-                let why = one_line(&error.without_url());
-                Failure::new(Exit::Failed, format!("the agent broke off: {why}"))
+            let broken = |_: reqwest::Error| {
+                let sentence = "the agent broke off its answer; try again";
+                Failure::new(Exit::Failed, sentence)
             };
             while let Some(piece) = answer.chunk().await.map_err(broken)? {
                 new.as_file_mut().write_all(&piece).map_err(unwritten)?;
