@@ -26,6 +26,7 @@ use watchkeeper_config::{Config, PrivacyMasks};
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventId;
 use watchkeeper_models::model_check::THIS_PROGRAM;
+use watchkeeper_store::StoreError;
 use watchkeeper_store::durable::is_disk_refusal;
 use watchkeeper_store::private_folder::make_private;
 
@@ -55,6 +56,11 @@ use crate::pipeline::worker::STOP_TIMEOUT;
 use crate::stop::Stop;
 use crate::thread::Thread;
 
+/// How long to wait for the journal: the kernel keeps that of a killed process until it has freed
+/// its memory.
+const JOURNAL_TIMEOUT: Duration = Duration::from_secs(4);
+/// Pause between two looks at it.
+const JOURNAL_PAUSE: Duration = Duration::from_millis(50);
 /// Records of ended events that are appended with one sync.
 const END_BATCH: usize = 256;
 
@@ -157,9 +163,7 @@ pub fn run(config: Config, lifetime: &Lifetime) -> anyhow::Result<()> {
         })?;
 
     // The guard's file belongs to the process that has the journal.
-    if let Some(another) = watchkeeper_store::in_use(&Journal::folder(&config.state_dir)) {
-        return Err(another.into());
-    }
+    wait_until_free(&Journal::folder(&config.state_dir))?;
     let guard = Arc::new(GuardFile::open(&config.state_dir, config.crash_loop_limit)?);
     // At once: a stop during a long model load must not look like a crash.
     let stopped = Arc::clone(&guard);
@@ -181,6 +185,21 @@ pub fn run(config: Config, lifetime: &Lifetime) -> anyhow::Result<()> {
     // An error is an orderly end too: no pipeline is blamed for it.
     guard.stopped();
     outcome
+}
+
+/// Waits until no process has the journal.
+///
+/// # Errors
+/// The one that names its process, after [`JOURNAL_TIMEOUT`].
+fn wait_until_free(journal: &Path) -> Result<(), StoreError> {
+    let until = Instant::now() + JOURNAL_TIMEOUT;
+    while let Some(another) = watchkeeper_store::in_use(journal) {
+        if Instant::now() >= until {
+            return Err(another);
+        }
+        std::thread::sleep(JOURNAL_PAUSE);
+    }
+    Ok(())
 }
 
 /// Facts of this start that the parts need.
@@ -459,5 +478,38 @@ fn restrict(folder: &Path) {
     let only_owner = std::fs::Permissions::from_mode(0o700);
     if let Err(error) = std::fs::set_permissions(folder, only_owner) {
         tracing::warn!(folder = %folder.display(), %error, "other users may be able to read it");
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn journal_of_a_process_that_is_ending_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = dir.path().join("lock");
+        let file = std::fs::File::create(&journal).unwrap();
+        file.lock().unwrap();
+        let (began, begin) = mpsc::channel();
+        let ends = std::thread::spawn(move || {
+            begin.recv().unwrap();
+            std::thread::sleep(JOURNAL_PAUSE * 4);
+            drop(file);
+        });
+        assert!(watchkeeper_store::in_use(dir.path()).is_some());
+        began.send(()).unwrap();
+        wait_until_free(dir.path()).unwrap();
+        ends.join().unwrap();
+        let other = std::fs::File::open(&journal).unwrap();
+        other.lock().unwrap();
+        let refused = wait_until_free(dir.path()).unwrap_err().to_string();
+        assert!(
+            refused.contains("is in use by another process"),
+            "{refused}"
+        );
     }
 }
