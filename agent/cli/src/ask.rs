@@ -18,6 +18,7 @@ use watchkeeper_assistant::proposal::snapshot::SystemSnapshot;
 use watchkeeper_assistant::session::progress::{ProgressEvent, ProgressSink as _};
 use watchkeeper_assistant::session::user_session::Session;
 use watchkeeper_client::RuntimeClient;
+use watchkeeper_plain::{Missing, Question};
 
 pub(super) async fn run(
     args: &AskArgs,
@@ -80,6 +81,23 @@ pub(super) async fn narrow(
         return ask.keep(&offer, &here).map(drop);
     }
     ask.confirm_at_once(&offer, "--apply").await
+}
+
+/// How to answer a question; none where nothing was asked, or the whole request has to change.
+fn hint(question: &Question) -> Option<&'static str> {
+    match question.about {
+        Missing::Picture | Missing::Meaning => None,
+        Missing::Camera
+        | Missing::Class
+        | Missing::KnownClass
+        | Missing::Place
+        | Missing::Line
+        | Missing::Direction
+        | Missing::Duration
+        | Missing::Pipeline => {
+            Some("repeat the whole request with the answer, or use `watchkeeper chat`")
+        }
+    }
 }
 
 struct Ask<'o> {
@@ -171,8 +189,8 @@ impl<'o> Ask<'o> {
             }
             Reply::Ask(question) => {
                 out.object(&json!({"type": "question", "text": question.text, "choices": question.choices}));
-                let hint = "repeat the whole request with the answer, or use `watchkeeper chat`";
-                Err(Session::question_error(&question, here).with([hint.to_owned()]))
+                let error = Session::question_error(&question, here);
+                Err(error.with(hint(&question).map(str::to_owned)))
             }
             Reply::Answer(text) => {
                 out.report(ProgressEvent::Answer(&text));
@@ -206,5 +224,25 @@ impl<'o> Ask<'o> {
             format!("Nothing changed yet. To apply (valid 1 h): watchkeeper ask --confirm {id}");
         self.session.show_proposal(offer, Some(&id), &hint);
         Ok(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answer_is_wanted_only_where_something_was_asked() {
+        let hint_of = |about| {
+            hint(&Question {
+                about,
+                text: String::new(),
+                choices: Vec::new(),
+                request: String::new(),
+            })
+        };
+        assert!(hint_of(Missing::Camera).is_some_and(|hint| hint.contains("with the answer")));
+        assert_eq!(hint_of(Missing::Picture), None);
+        assert_eq!(hint_of(Missing::Meaning), None);
     }
 }

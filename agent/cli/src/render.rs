@@ -8,7 +8,6 @@ use super::events::{self, Clock};
 use super::output::Output;
 use super::{remote, trace};
 use watchkeeper_assistant::operations::proposed_action::ProposedActions;
-use watchkeeper_assistant::operations::trajectory::SessionStep;
 use watchkeeper_assistant::past::PastAnswer;
 use watchkeeper_assistant::proposal::counts::{counts_present, format_counts};
 use watchkeeper_assistant::proposal::llm_proposal::words;
@@ -51,7 +50,7 @@ fn show(event: &ProgressEvent<'_>, out: &Output) {
             }
         }
         ProgressEvent::Actions(made, _) => show_actions(made, out),
-        ProgressEvent::Operation(step) => out.line(step_lines(step)),
+        ProgressEvent::Operation(step) => out.line(words(&step.result)),
         ProgressEvent::Question(question, here) => {
             out.line(Session::question_error(question, here).to_string())
         }
@@ -102,11 +101,6 @@ fn show_actions(made: &ProposedActions, out: &Output) {
         out.line(format!("To confirm{by}: {}", words(&action.describe())));
     }
     out.line("Nothing is done yet. Do it? yes or no");
-}
-
-/// The result of an operation, and its reward.
-fn step_lines(step: &SessionStep) -> String {
-    format!("{}\nReward: {:+.2}", words(&step.result), step.reward)
 }
 
 /// Prints a camera, called `name`, and its pipelines.
