@@ -871,6 +871,12 @@ when = { kind = "enters", zone = "z" }
 clip = { made_of = "streem", before_s = "five" }
 severty = "info"
 cooldown_s = "three"
+[[pipelines.gate.rules]]
+name = "full"
+when = { kind = "count", detections = "$steps.a.b", bound = { over = 1 }, for_s = "3" }
+[[pipelines.gate.rules]]
+name = "long"
+when = { kind = "count", detections = "9", bound = { over = 1 }, for_s = "9" }
 [agent.lookups.plates]
 kind = "table"
 match = "fuzy"
@@ -892,9 +898,11 @@ keep_last = -1
     for part in [
         "rules[0].clip.made_of = \"streem\": is not allowed; allowed: pictures, stream; did you \
          mean stream?",
-        "rules[0].clip.before_s",
+        "rules[0].clip.before_s = \"five\": must be a number",
         "rules[0].severty: unknown key",
-        "rules[0].cooldown_s",
+        "rules[0].cooldown_s = \"three\": must be a number",
+        "rules[1].when.for_s = \"3\": must be a number",
+        "rules[2].when: a value in it, string \"9\", must be a number",
         "agent.lookups.plates.match = \"fuzy\"",
         "agent.lookups.plates.value = plate: names nothing that an event has",
         "agent.lookups.plates.path: is required and missing",

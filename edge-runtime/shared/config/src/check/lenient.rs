@@ -12,6 +12,11 @@ use serde_path_to_error::Segment;
 
 use crate::error::{ConfigError, Origin, UNKNOWN_KEY};
 
+/// Longest value in an error, in characters.
+const MAX_FOUND: usize = 120;
+/// Begin of what a deserialiser says of a value of another type.
+const WRONG_TYPE: &str = "invalid type: ";
+
 /// One error: the path of its value, such as `clip.made_of`, empty for the whole.
 #[derive(Debug)]
 pub(super) struct Fault {
@@ -66,6 +71,15 @@ pub(super) fn read<T: DeserializeOwned>(
         let found = remove(&mut fields, &keys);
         let is_end = found.is_none();
         removed.insert(keys.clone());
+        // The path of a tagged table ends at the table.
+        let wrong = found.as_ref().and_then(|found| wrong_value(&why, found));
+        let found = match wrong {
+            Some((below, value)) if error.path().iter().count() == keys.len() => {
+                path.push_str(&below);
+                Some(value)
+            }
+            _ => found,
+        };
         faults.push(Fault {
             path,
             keys,
@@ -93,13 +107,99 @@ impl Fault {
         } else if let Some(known) = known("unknown variant `") {
             ("is not allowed", known)
         } else {
-            return ConfigError::new(key, self.why, origin);
+            let error = ConfigError::new(key, plain(&self.why), origin);
+            let wrong = self
+                .found
+                .as_ref()
+                .and_then(|found| wrong_value(&self.why, found));
+            return match (wrong, unexpected(&self.why)) {
+                (Some((_, wrong)), _) => error.found(cut(&wrong)),
+                (None, Some(named)) => {
+                    let problem = format!("a value in it, {named}, {}", error.problem);
+                    ConfigError { problem, ..error }
+                }
+                (None, None) => error,
+            };
         };
         let mut error = ConfigError::new(key, problem, origin);
         if problem != UNKNOWN_KEY {
             error = error.found(format!("{found:?}"));
         }
         error.allowed(known.join(", "))
+    }
+}
+
+/// What a deserialiser found instead of the type that it expected.
+fn unexpected(why: &str) -> Option<&str> {
+    let (named, _) = why.strip_prefix(WRONG_TYPE)?.rsplit_once(", expected ")?;
+    Some(named)
+}
+
+/// Finds the value that a deserialiser names in `why`, with its path below `found`; `None` if there
+/// is none, or another one like it.
+fn wrong_value(why: &str, found: &Value) -> Option<(String, Value)> {
+    let named = unexpected(why)?;
+    let mut alike = Vec::new();
+    find_alike(named, found, "", &mut alike);
+    match alike.as_slice() {
+        [(path, value)] => Some((path.clone(), (*value).clone())),
+        _ => None,
+    }
+}
+
+fn find_alike<'v>(named: &str, value: &'v Value, path: &str, alike: &mut Vec<(String, &'v Value)>) {
+    let name = match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(is) => format!("boolean `{is}`"),
+        Value::Number(number) if number.is_f64() => format!("floating point `{number}`"),
+        Value::Number(number) => format!("integer `{number}`"),
+        Value::String(text) => format!("string {text:?}"),
+        Value::Array(_) => "sequence".to_owned(),
+        Value::Object(_) => "map".to_owned(),
+    };
+    if name == named {
+        alike.push((path.to_owned(), value));
+    }
+    match value {
+        Value::Array(values) => {
+            for (nth, value) in values.iter().enumerate() {
+                find_alike(named, value, &format!("{path}[{nth}]"), alike);
+            }
+        }
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                find_alike(named, value, &format!("{path}.{key}"), alike);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The value as it is shown.
+pub(super) fn cut(found: &Value) -> String {
+    found.to_string().chars().take(MAX_FOUND).collect()
+}
+
+/// Says what a deserialiser expected without the names of its types.
+fn plain(why: &str) -> String {
+    let of_type = why.strip_prefix(WRONG_TYPE);
+    let Some((_, expected)) = of_type.and_then(|rest| rest.rsplit_once(", expected ")) else {
+        return why.to_owned();
+    };
+    match expected {
+        "f32" | "f64" => "must be a number".to_owned(),
+        "u8" | "u16" | "u32" | "u64" | "usize" => "must be a whole number from 0".to_owned(),
+        "i8" | "i16" | "i32" | "i64" | "isize" => "must be a whole number".to_owned(),
+        "a boolean" => "must be true or false".to_owned(),
+        "a string" => "must be a text in quotation marks".to_owned(),
+        "a sequence" => "must be a list".to_owned(),
+        "a map" => "must be a table".to_owned(),
+        other if other.starts_with("struct ") || other.starts_with("internally tagged enum ") => {
+            "must be a table".to_owned()
+        }
+        // The name of a type.
+        other if other.contains(char::is_uppercase) => "is of the wrong kind".to_owned(),
+        other => format!("must be {other}"),
     }
 }
 

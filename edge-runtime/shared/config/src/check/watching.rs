@@ -65,10 +65,9 @@ fn read_source(
         let keys: Vec<&str> = fault.keys.iter().map(String::as_str).collect();
         let key = format!("{section}.{}", keys.join("."));
         let form = form_of(&keys).map(str::to_owned);
-        let found = fault.found.as_ref().map(Value::to_string);
+        let found = fault.found.as_ref().map(lenient::cut);
         let mut refused = fault.into_error(key.clone(), origin(values.read, &key));
-        let shown = found.map(|found| found.chars().take(120).collect());
-        refused.found = refused.found.or(shown);
+        refused.found = found.or(refused.found);
         refused.allowed = refused.allowed.or(form);
         warnings.push(refused);
     }
@@ -244,12 +243,12 @@ fn no_source(values: &Values<'_>, source: &str, key: String) -> ConfigError {
     let error = |problem: &str| ConfigError::new(key, problem, origin).found(source);
     if declared.contains(&source) {
         error(&format!(
-            "this source is left out because of an error in [sources.{source}]"
+            "this camera is left out because of an error in [sources.{source}]"
         ))
     } else if declared.is_empty() {
-        error(&format!("no source is declared; write [sources.{source}]"))
+        error(&format!("no camera is declared; write [sources.{source}]"))
     } else {
-        error("no such source").allowed(declared.join(", "))
+        error("no such camera").allowed(declared.join(", "))
     }
 }
 
