@@ -134,16 +134,22 @@ impl TrialResult {
             .remarks
             .iter()
             .map(|sentence| format!("note: {sentence}"));
+        let is_one_cause = self.not_tried.is_some() && self.not_tried == self.not_replayed;
         let not_tried = self.not_tried.iter();
-        let not_tried = not_tried.map(|why| format!("not tried on {camera}: {why}"));
+        let not_tried = not_tried.map(|why| match is_one_cause {
+            true => format!("neither tried nor replayed on {camera}: {why}"),
+            false => format!("not tried on {camera}: {why}"),
+        });
         let replayed = self.backtest.iter();
         let replayed = replayed.map(|b| format!("replayed on {camera}, {}", b.sentence()));
         let events = self.backtest.iter().flat_map(|b| &b.pictures);
         let events = events.map(|file| format!("pictures of these events: {file}"));
-        let not_replayed = self.not_replayed.iter();
+        let not_replayed = self.not_replayed.iter().filter(|_| !is_one_cause);
         let not_replayed =
             not_replayed.map(|why| format!("not replayed on the last hours of {camera}: {why}"));
-        let price = self.price.iter();
+        // A price is computed from these; without both it is unknown.
+        let is_unseen = self.stats.is_none() && self.backtest.is_none();
+        let price = self.price.iter().filter(|_| !is_unseen);
         let price = price.map(|price| format!("price on {camera}: {}", price.sentence()));
         let limits = self.backtest.iter().flat_map(|b| &b.limits);
         let limits = limits.map(|limit| format!("note: {limit}"));

@@ -224,3 +224,31 @@ fn trial_result_is_printed_and_restored() {
         tried
     );
 }
+
+#[test]
+fn one_cause_is_one_line_without_a_price_of_unknowns() {
+    let why = || Some("the detector is not installed".to_owned());
+    let mut trial: TrialResult =
+        serde_json::from_value(json!({"pipeline": "p", "camera": "gate"})).unwrap();
+    trial.not_tried = why();
+    trial.not_replayed = why();
+    trial.price = Some(serde_json::from_value(json!({})).unwrap());
+    assert_eq!(
+        trial.lines(),
+        ["neither tried nor replayed on gate: the detector is not installed"]
+    );
+    trial.not_replayed = Some("there is no history".to_owned());
+    let lines = trial.lines().join("\n");
+    assert!(lines.contains("not tried on gate: the detector"), "{lines}");
+    assert!(
+        lines.contains("hours of gate: there is no history"),
+        "{lines}"
+    );
+    trial.stats = Some(TrialStats::default());
+    assert!(
+        trial
+            .lines()
+            .iter()
+            .any(|line| line.starts_with("price on gate"))
+    );
+}
