@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::tz::TimeZone;
 use watchkeeper_contract::coverage::CoverageReport;
 use watchkeeper_contract::id::SourceId;
+use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_plain::intent::EventsWanted;
 
 use super::describe::{MAX_WEEK_MS, duration, moment, reason, zone_name};
@@ -22,6 +23,9 @@ const MAX_NAMED: usize = 4;
 /// Classes that an answer names.
 const MAX_CLASSES: usize = 6;
 
+/// Length below which an unknown time is left out, in milliseconds.
+const MIN_MS: i64 = 1000;
+
 /// Length below which an unknown time is shown with its seconds.
 const SHORT_MS: i64 = 120_000;
 
@@ -36,6 +40,8 @@ pub struct PastAnswer {
     pub hours: Vec<HourCount>,
     /// Whether the number of each camera is asked for.
     pub by_camera: bool,
+    /// When the one event began that is asked for, milliseconds since 1970.
+    pub last_ms: Option<i64>,
     /// The answer for the span that this one is compared with.
     pub compared_with: Option<Box<PastAnswer>>,
 }
@@ -64,7 +70,14 @@ impl PastAnswer {
         } else {
             Vec::new()
         };
+        let last_ms = match (wanted.most, found.events.as_slice()) {
+            (Some(1), [event]) if event.at.quality != TimeQuality::Unsynced => {
+                Some(event.at.unix_ms)
+            }
+            _ => None,
+        };
         Self {
+            last_ms,
             by_camera: wanted.only_number && knowledge.cameras.len() > 1,
             found,
             knowledge,
@@ -79,25 +92,33 @@ impl PastAnswer {
         let (found, knowledge) = (&self.found, &self.knowledge);
         let mut parts = Vec::new();
         let is_empty = found.number == 0 && !found.cut && found.unreadable == 0;
+        let unknown = self.unknown(zone);
         if !is_empty {
+            parts.extend(self.last_ms.map(|ms| {
+                let (from, to) = knowledge.question.range;
+                let at = moment(ms, true, to - from > MAX_WEEK_MS, zone);
+                format!("At {at} {}.", zone_name(ms, zone))
+            }));
             parts.push(found.number_sentence());
             parts.extend(self.cameras_sentence());
             parts.extend(hours::sentence(&self.hours, found, knowledge, zone));
         } else if knowledge.is_none() {
-            parts.push(format!("I could not have known: {}.", self.unknown(zone)));
+            parts.push(format!("I could not have known: {unknown}."));
         } else if knowledge.is_whole() && self.only().is_none() {
             parts.push(format!("No event: {}.", self.watched("all that time")));
         } else {
             let when = if knowledge.is_whole() {
                 "all that time"
+            } else if unknown.is_empty() {
+                "almost all that time"
             } else {
                 "part of that time"
             };
             parts.push(format!("No event was recorded: {}.", self.watched(when)));
         }
         let is_said = knowledge.is_whole() || (is_empty && knowledge.is_none());
-        if !is_said {
-            parts.push(format!("Not known: {}.", self.unknown(zone)));
+        if !is_said && !unknown.is_empty() {
+            parts.push(format!("Not known: {unknown}."));
         }
         parts.extend(self.only());
         parts.extend(self.of_other_classes());
@@ -182,19 +203,21 @@ impl PastAnswer {
         ))
     }
 
-    /// The unknown times, the longest first where there are too many.
+    /// The unknown times of [`MIN_MS`] or longer, the longest first where there are too many.
     fn unknown(&self, zone: &TimeZone) -> String {
+        let (from, to) = self.knowledge.question.range;
+        if from >= to || self.knowledge.cameras.is_empty() {
+            return self.without_span();
+        }
+        let is_shown = |gap: &&Unknown| gap.to_ms - gap.from_ms >= MIN_MS || to - from < MIN_MS;
         let mut gaps: Vec<(Vec<&str>, &Unknown)> = Vec::new();
         for camera in &self.knowledge.cameras {
-            for gap in &camera.unknown {
+            for gap in camera.unknown.iter().filter(is_shown) {
                 match gaps.iter_mut().find(|(_, known)| *known == gap) {
                     Some((cameras, _)) => cameras.push(camera.name.as_str()),
                     None => gaps.push((vec![camera.name.as_str()], gap)),
                 }
             }
-        }
-        if gaps.is_empty() {
-            return "there is no camera".to_owned();
         }
         gaps.sort_by_key(|(_, gap)| gap.from_ms - gap.to_ms);
         let more = gaps.split_off(gaps.len().min(MAX_NAMED));
@@ -209,6 +232,25 @@ impl PastAnswer {
             ));
         }
         said.join("; ")
+    }
+
+    /// Why nothing is known where the question has no span: none was named and nothing watched, or
+    /// it is still to come.
+    fn without_span(&self) -> String {
+        let (from, to) = self.knowledge.question.range;
+        let cameras = self.knowledge.cameras.iter();
+        let names: Vec<&str> = cameras.map(|camera| camera.name.as_str()).collect();
+        if names.is_empty() {
+            return "there is no camera".to_owned();
+        }
+        if from > to {
+            return "that time is still to come".to_owned();
+        }
+        let why = match self.report.spans.as_slice() {
+            [] => Why::NotWatched,
+            _ => Why::ClockWrong,
+        };
+        format!("{}, because {}", names.join(", "), reason(&why))
     }
 
     fn gap(&self, cameras: &[&str], gap: &Unknown, zone: &TimeZone) -> String {

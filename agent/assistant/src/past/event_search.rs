@@ -257,7 +257,7 @@ impl EventSearch {
             conditions,
             from,
             to,
-            only_number: _,
+            only_number,
             pictures: _,
             most: _,
             by_hour: _,
@@ -277,6 +277,8 @@ impl EventSearch {
         let of_pipeline = event.pipeline.as_ref();
         let at = time(event);
         event.phase == Phase::New
+            // Outages and changes of models are no activity.
+            && (rule.is_some() || !only_number)
             && camera
                 .as_ref()
                 .is_none_or(|c| event.source.as_ref() == Some(c))

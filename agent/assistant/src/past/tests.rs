@@ -588,3 +588,68 @@ fn rules_that_record_a_part_are_named_with_their_camera_and_time() {
     );
     assert!(!lobby.contains("Only "), "{lobby}");
 }
+
+#[test]
+fn only_events_of_rules_are_activity() {
+    let wanted = EventsWanted {
+        only_number: true,
+        by_hour: true,
+        ..EventsWanted::default()
+    };
+    let mut records = journal();
+    let number = answer_to(&wanted, &coverage(), records.clone())
+        .found
+        .number;
+    let JournalRecord::Known(mut outage) = records[0].clone() else {
+        panic!("an event is known");
+    };
+    outage.seq = EventSeq(records.len() as u64 + 1);
+    outage.body = serde_json::from_value(json!({
+        "kind": "source_outage", "message": "no pictures"
+    }))
+    .unwrap();
+    outage.phase = Phase::New;
+    records.push(JournalRecord::Known(outage));
+    let counted = answer_to(&wanted, &coverage(), records.clone());
+    assert_eq!(counted.found.number, number);
+    assert_eq!(counted.found.by_camera.values().sum::<u64>(), number);
+    let listed = EventsWanted::default();
+    let listed = answer_to(&listed, &coverage(), records).found.number;
+    assert_eq!(listed, number + 1, "what happened lists it");
+}
+
+#[test]
+fn question_without_span_names_the_cameras_that_nothing_watched() {
+    let mut report = coverage();
+    report.spans.clear();
+    let said = |camera: Option<&str>| {
+        let wanted = EventsWanted {
+            camera: camera.map(|id| SourceId::new(id).unwrap()),
+            ..EventsWanted::default()
+        };
+        answer_to(&wanted, &report, Vec::new()).sentence(&zone())
+    };
+    assert_eq!(
+        said(Some("gate")),
+        "I could not have known: gate, because nothing watched."
+    );
+    assert!(said(None).contains("gate, lobby, yard, because nothing watched"));
+}
+
+#[test]
+fn unknown_times_under_a_second_are_left_out() {
+    let mut report = coverage();
+    report
+        .spans
+        .retain(|span| span.watch.source.as_str() == "gate");
+    report.spans[0].from.unix_ms += 400;
+    let wanted = EventsWanted {
+        camera: Some(SourceId::new("gate").unwrap()),
+        from: Some(at("Wed 00:00")),
+        to: Some(at("Wed 01:00")),
+        ..EventsWanted::default()
+    };
+    let said = answer_to(&wanted, &report, Vec::new()).sentence(&zone());
+    assert!(said.contains("almost all that time"), "{said}");
+    assert!(!said.contains("Not known"), "{said}");
+}
