@@ -11,8 +11,8 @@
 //!   of that proposal.
 //! - On a yes the request is parsed again, for the time it was made, and compared with what runs.
 //!   An LLM's proposal is compared as it was proposed.
-//! - A proposal waits at most [`CONFIRM_TIMEOUT_S`]. Every text but a look-up or a note drops it; a
-//!   correction replaces it and never concerns what runs.
+//! - A proposal waits at most [`CONFIRM_TIMEOUT_S`]. Every text but a look-up or a note drops it. A
+//!   correction replaces it, or leaves it where it is not understood, and never concerns what runs.
 
 mod shown;
 mod words;
@@ -258,11 +258,7 @@ impl SessionState {
         here: &SystemSnapshot,
     ) -> Reply {
         let at = shown.at.to_zoned(here.now.time_zone().clone());
-        let ShownProposal {
-            request,
-            mut corrections,
-            ..
-        } = shown;
+        let (request, mut corrections) = (shown.request.clone(), shown.corrections.clone());
         corrections.push(text.to_owned());
         match plain.corrected(&request, &corrections, &here.scene(&at)) {
             Ok(Answer::Propose(proposal)) => {
@@ -271,15 +267,19 @@ impl SessionState {
                 self.propose(offer)
             }
             // An answer would be joined to the request without its corrections, so the user has to
-            // repeat the request.
+            // repeat the correction.
             Ok(Answer::Ask(mut question)) => {
                 let unseen = here.unseen();
                 if !here.cameras_probed && !unseen.is_empty() {
                     return Reply::ProbeCameras(unseen);
                 }
-                self.awaiting = Awaiting::Nothing;
                 question.about = Missing::Meaning;
+                question.text.push_str(&still_waits(&shown));
                 Reply::Ask(question)
+            }
+            Ok(Answer::Unknown(mut unknown)) => {
+                unknown.text.push_str(&still_waits(&shown));
+                Reply::Unknown(unknown)
             }
             other => self.reply_to(&request, other, here),
         }
@@ -427,6 +427,19 @@ impl SessionState {
             }
         }
     }
+}
+
+/// What is said of a proposal behind a correction that is not understood.
+fn still_waits(shown: &ShownProposal) -> String {
+    let corrections = shown.corrections.iter().map(String::as_str);
+    let said: Vec<&str> = [shown.request.as_str()]
+        .into_iter()
+        .chain(corrections)
+        .collect();
+    format!(
+        " Not changed: the proposal for \"{}\" still waits for a yes.",
+        said.join(" – ")
+    )
 }
 
 /// Whether a text corrects the shown proposal. An LLM's proposal is corrected by the LLM.

@@ -148,13 +148,18 @@ fn shown_proposal_is_applied_once() {
 #[test]
 fn no_and_qualified_yes_change_nothing() {
     let here = situation();
+    for text in ["y e s", "certainly"] {
+        let mut talk = SessionState::default();
+        let shown = offer(hear(&mut talk, COUNT, &here));
+        let reply = hear(&mut talk, text, &here);
+        assert!(matches!(reply, Reply::Unknown(_)), "{text}: {reply:#?}");
+        assert_eq!(applied(hear(&mut talk, "yes", &here)), shown, "{text}");
+    }
     for text in [
         "no",
         "Cancel!",
         "yes but only at night",
         "yes, and stop everything else too",
-        "y e s",
-        "certainly",
     ] {
         let mut talk = SessionState::default();
         offer(hear(&mut talk, COUNT, &here));
@@ -319,7 +324,7 @@ fn yes_applies_the_corrected_proposal() {
 }
 
 #[test]
-fn unknown_correction_drops_the_proposal() {
+fn unknown_correction_leaves_the_last_shown_proposal_waiting() {
     let here = watched();
     for correction in [
         "make it faster",
@@ -328,13 +333,20 @@ fn unknown_correction_drops_the_proposal() {
         "only when it rains",
     ] {
         let mut talk = SessionState::default();
-        offer(hear(&mut talk, "count cars on camera dock", &here));
-        let reply = hear(&mut talk, correction, &here);
+        offer(hear(&mut talk, COUNT, &here));
+        let shown = offer(hear(&mut talk, "only at night", &here));
+        let said = match hear(&mut talk, correction, &here) {
+            Reply::Unknown(unknown) => unknown.text,
+            Reply::Ask(question) => question.text,
+            reply => panic!("{correction}: {reply:#?}"),
+        };
         assert!(
-            !matches!(reply, Reply::Proposal(_) | Reply::Apply(_)),
-            "{correction}: {reply:#?}"
+            said.contains(&format!("\"{COUNT} – only at night\" still waits")),
+            "{correction}: {said}"
         );
-        assert!(talk.shown().is_none(), "{correction}");
+        // A yes confirms what was shown last.
+        let applied = applied(hear(&mut talk, "yes", &here));
+        assert_eq!(applied.fingerprint(), shown.fingerprint(), "{correction}");
     }
 }
 
@@ -592,6 +604,13 @@ proptest! {
                     prop_assert_eq!(talk.shown(), Some(&ShownProposal::from_proposal(&offer)));
                     prop_assert_eq!(offer.invalid_reason(), None);
                     shown = Some(*offer);
+                }
+                // A correction that is not understood says that the last proposal still waits.
+                Reply::Unknown(Unknown { text, .. }) | Reply::Ask(Question { text, .. })
+                    if text.contains("still waits") =>
+                {
+                    prop_assert!(before.is_some());
+                    prop_assert_eq!(talk.shown().cloned(), before);
                 }
                 Reply::Look(_) | Reply::Remember(..) | Reply::Empty => {
                     prop_assert_eq!(talk.shown().cloned(), before);
