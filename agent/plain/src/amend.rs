@@ -4,7 +4,7 @@
 //! - A correction with an unread word corrects nothing.
 //! - What a correction does not name stays as it was proposed.
 
-use watchkeeper_contract::rule::CountBound;
+use watchkeeper_contract::rule::{CountBound, Schedule};
 
 use crate::answer::Missing;
 use crate::asks::{Asks, skip_polite};
@@ -85,7 +85,7 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Nee
 fn not_read(r: &Reader<'_>) -> Need {
     let words = r.written(0..r.tokens.len());
     Need::not_read(
-        "I did not understand how the proposal should be different, so it is put aside. Say the whole request again, or one thing of it: other classes (\"only cars\"), a time \
+        "I did not understand how the proposal should be different. Say the whole request again, or one thing of it: other classes (\"only cars\"), a time \
          (\"make it 30 seconds\"), hours, a confidence, a cool-down, a camera, a place, a channel or a clip.",
         vec![words],
     )
@@ -162,9 +162,7 @@ impl Correction {
         parts.cooldown_s = settings.cooldown_s.or(parts.cooldown_s);
         parts.wished.clip = settings.clip.or(parts.wished.clip);
         parts.spans.stop_after_s = self.stop_after_s.or(parts.spans.stop_after_s);
-        if !settings.schedules.is_empty() {
-            parts.schedules.clone_from(&settings.schedules);
-        }
+        other_hours(&mut parts.schedules, &settings.schedules, r);
         if !settings.notify.is_empty() {
             parts.notify.clone_from(&settings.notify);
         }
@@ -256,8 +254,11 @@ fn moved_line(r: &mut Reader<'_>, watches: &[Parts]) -> Result<Option<Said>, Nee
 
 /// Whether a share that begins here is that of a shape that is drawn whole.
 fn is_of_a_shape(r: &Reader<'_>, start: usize) -> bool {
-    r.find(&["vertical|horizontal|zone|area|half|third|quarter|rectangle|polygon|box|from <p>"])
-        .is_some_and(|shape| shape.at.start <= start)
+    r.find(&[
+        "vertical|horizontal|zone|area|half|third|quarter|rectangle|polygon|box",
+        "from <p>",
+    ])
+    .is_some_and(|shape| shape.at.start <= start)
 }
 
 /// Takes a number of objects, with the words before it. One before a time may be part of it:
@@ -284,6 +285,26 @@ fn other_classes(parts: &mut Parts, said: &Wanted) {
         parts.mentions.extend(mentions);
     } else {
         parts.mentions = mentions;
+    }
+}
+
+/// Other hours or days: those that were said. Hours alone keep the days, and days alone the hours.
+fn other_hours(schedules: &mut Vec<Schedule>, said: &[Schedule], r: &Reader<'_>) {
+    let whole = r.over(&r.tokens);
+    match (said, schedules.as_mut_slice()) {
+        ([], _) => {}
+        ([hours], now @ [_, ..])
+            if hours.days.is_empty() && !whole.says(&["every|each|any|all day|days", "daily"]) =>
+        {
+            for schedule in now {
+                schedule.from.clone_from(&hours.from);
+                schedule.to.clone_from(&hours.to);
+            }
+        }
+        ([days], [now]) if days.from == days.to && !whole.says(&["all|whole day", "24"]) => {
+            now.days.clone_from(&days.days);
+        }
+        _ => *schedules = said.to_vec(),
     }
 }
 

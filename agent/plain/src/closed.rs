@@ -7,6 +7,7 @@
 
 use std::ops::Range;
 
+use crate::hours::is_time;
 use crate::lexicon::Lexicon;
 use crate::names;
 use crate::need::Need;
@@ -204,31 +205,55 @@ impl Nearest {
 /// Refuses a request to watch with words that no phrase has read.
 ///
 /// `nearest`: the template that comes nearest to it.
-pub(crate) fn refuse(r: &Reader<'_>, nearest: impl Fn() -> Nearest) -> Result<(), Need> {
+pub(crate) fn refuse(r: &Reader<'_>, nearest: impl Fn() -> Option<Nearest>) -> Result<(), Need> {
     let left = unread(r);
     if left.is_empty() {
         return Ok(());
     }
     let words: Vec<String> = left.iter().map(|at| r.written(at.clone())).collect();
-    let template = format!("The nearest template: `{}`.", nearest().command());
+    if is_of_the_camera(r, &left) {
+        return Err(Need::not_read(REPORTED_ANYWAY, words));
+    }
+    let template = nearest().map_or_else(String::new, |nearest| {
+        format!(" The nearest template: `{}`.", nearest.command())
+    });
     let known = |i: usize| names::class_begins(r, i) || names::camera_at(r, i);
     let is_known = left.iter().any(|at| at.clone().any(known));
+    let is_time = left.iter().cloned().flatten().any(|i| is_time(r.word(i)));
     let unknown = left.iter().find_map(|at| unknown_class(r, at));
-    if let Some(class) = unknown.filter(|_| !is_known) {
+    if let Some(class) = unknown.filter(|_| !is_known && !is_time) {
         let text = cannot_be_seen(&class, r.scene, r.lexicon);
-        let text = format!("{text} {template}");
+        let text = format!("{text}{template}");
         return Err(Need::unseen(text, words, vec![class]));
     }
     let quotes: Vec<String> = words.iter().map(|w| quoted(w)).collect();
     let text = format!(
-        "I do not understand {} here, and without it the request would be another one, so I offer nothing. {} {template}",
+        "I do not understand {} here, and without it the request would be another one, so I offer nothing. {}{template}",
         quotes.join(", "),
-        match is_known {
-            true => "Say a sentence for each class and each camera.",
-            false => "Say it in other words, or one thing in a sentence.",
+        match (is_known, is_time) {
+            (_, true) =>
+                "A watch has days of the week and hours, and no dates: say for example \"on \
+                 fridays between 20:00 and 23:00\".",
+            (true, false) => "Say a sentence for each class and each camera.",
+            (false, false) => "Say it in other words, or one thing in a sentence.",
         }
     );
     Err(Need::not_read(text, words))
+}
+
+const REPORTED_ANYWAY: &str = "The box reports a black, covered, blurred, moved or frozen camera \
+    and one without pictures by itself: each is an event, and needs no watch.";
+
+/// Whether what is left over says that a camera sees nothing: `the gate camera goes dark`.
+fn is_of_the_camera(r: &Reader<'_>, left: &[Range<usize>]) -> bool {
+    const BLIND: &str =
+        "dark|black|blind|covered|blurred|blurry|frozen|freezes|offline|down|obscured|dead";
+    let whole = r.over(&r.tokens);
+    let is_class = (0..r.tokens.len()).any(|i| r.slot_of(i) == Slot::Class);
+    let mut words = left.iter().cloned().flatten();
+    !is_class
+        && whole.says(&["camera|cam|picture|image|lens"])
+        && words.any(|i| one_of(BLIND, r.word(i)))
 }
 
 /// Whether a word and those that describe it stand where only an object does, and no place:

@@ -11,7 +11,7 @@ use watchkeeper_engine::templates::watch;
 use crate::english;
 use crate::lexicon::folded;
 use crate::reader::{Reader, one_of};
-use crate::scene::{Deployed, Scene, quoted};
+use crate::scene::{Camera, Deployed, Scene, quoted};
 
 /// A kind of event, by the name of its condition in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,6 +107,13 @@ pub(crate) fn asked(r: &mut Reader<'_>, number: bool) -> Vec<EventKind> {
     found
 }
 
+/// Whether something went in or out, which is a crossing where a watch has a line.
+pub(crate) fn is_way_through(r: &Reader<'_>) -> bool {
+    let kinds = [EventKind::Enters, EventKind::Leaves];
+    let mut ways = kinds.iter().filter_map(|kind| kind.words().2.last());
+    ways.any(|way| r.says(&[way]))
+}
+
 /// Refuses crossings of one direction, which are not counted apart: `crossed the door going out`.
 pub(crate) fn refuse_direction(r: &Reader<'_>) -> Result<(), String> {
     const MOVES: &str = "came|come|coming|go|going|gone|went|walked|walking|drove|driving";
@@ -151,13 +158,37 @@ pub(crate) fn refuse_uncounted(
     if watches.any(|p| is_there(&p) && knows(&p.spec.workflow, labels, scene)) {
         return Ok(());
     }
-    let of = match labels {
-        [] => "what is".to_owned(),
-        labels => format!("how many {} are", english::several(&labels.join(" or "))),
-    };
+    let of = how_many(labels);
     let at = place.map_or_else(String::new, |place| format!(" at {}", quoted(place)));
     let on = camera.map_or_else(String::new, |camera| format!(" on {camera}"));
     Err(format!("Not known: no watch{on} tells {of} there now{at}."))
+}
+
+/// The cameras whose watches tell no such class apart, where those of others do: what they count
+/// is no answer.
+pub(crate) fn uncounted_cameras(scene: &Scene, labels: &[String]) -> Option<String> {
+    let tells = |p: &&Deployed| knows(&p.spec.workflow, labels, scene);
+    let has_none = |camera: &&Camera| {
+        let mut watches = scene.on(&camera.id).peekable();
+        watches.peek().is_some() && !watches.any(|p| tells(&p))
+    };
+    let cameras = scene.cameras.iter().filter(has_none);
+    let cameras: Vec<&str> = cameras.map(|camera| camera.id.as_str()).collect();
+    (!cameras.is_empty()).then(|| {
+        format!(
+            "Not known on {}: no watch there tells {} there now.",
+            cameras.join(" and "),
+            how_many(labels)
+        )
+    })
+}
+
+/// What is asked for, such as `how many people are`.
+fn how_many(labels: &[String]) -> String {
+    match labels {
+        [] => "what is".to_owned(),
+        labels => format!("how many {} are", english::several(&labels.join(" or "))),
+    }
 }
 
 /// Whether a workflow has a zone or a line of this name.
@@ -232,12 +263,14 @@ fn is_of(when: &Condition, kind: EventKind) -> bool {
     )
 }
 
-/// Which kinds are looked for where these were asked about, and what is said of that.
+/// Which kinds are looked for where these were asked about, and what is said of that. `goes`:
+/// something went in or out.
 pub(crate) fn counted(
     asked: &[EventKind],
     watches: &[&Deployed],
     labels: &[String],
     number: bool,
+    goes: bool,
 ) -> (Vec<String>, Vec<String>) {
     let told = |kind: EventKind| watches.iter().any(|w| tells(w, kind, labels));
     let who = match labels {
@@ -254,6 +287,13 @@ pub(crate) fn counted(
         let (counts, why) = if told(*kind) {
             let why = number.then(|| format!("Each time that {who} {happened} counts."));
             (name, why)
+        } else if goes && told(EventKind::Crosses) {
+            let (crosses, crossed, _) = EventKind::Crosses.words();
+            let why = format!(
+                "No watch here tells when {who} {happened}; instead each time counts that it \
+                 {crossed}, in either direction."
+            );
+            (crosses, Some(why))
         } else if *kind == EventKind::Enters && told(EventKind::Appears) {
             // Without a place, an object seen for the first time has entered.
             let why = format!(

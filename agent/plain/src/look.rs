@@ -32,7 +32,9 @@ pub(crate) fn look(r: &mut Reader<'_>) -> Result<(Look, String), String> {
         [one] => Some(one.clone()),
         _ => None,
     };
-    let most = latest(r).or(pictures.filter(|one| *one).map(|_| 1));
+    let when_last = r.says(&["when was|is|did the? very? last|latest"]);
+    let is_one = when_last || pictures == Some(true);
+    let most = latest(r).or(is_one.then_some(1));
     let (range, compared_with) = its_spans(r);
     let by_hour = wants_hours(r);
     let many = r.take(&["how many", "how often", "number of"]).is_some();
@@ -185,6 +187,7 @@ fn events(
         wanted.place = Some(place);
     }
     kinds::refuse_direction(r)?;
+    let goes = kinds::is_way_through(r);
     let kinds = kinds::asked(r, many);
     if !kinds.is_empty() && has(r, "came|come|comes|passed") {
         // `came or left`
@@ -209,7 +212,7 @@ fn events(
         .filter(|p| wanted.pipelines.is_empty() || wanted.pipelines.contains(&p.spec.id))
         .filter(|p| wanted.camera.as_ref().is_none_or(|c| p.spec.source == *c))
         .collect();
-    let (conditions, mut told) = kinds::counted(&kinds, &watches, &labels, many);
+    let (conditions, mut told) = kinds::counted(&kinds, &watches, &labels, many, goes);
     if many && kinds.is_empty() && !of_events {
         told.push(kinds::events_of(&watches, &labels));
     }
@@ -296,14 +299,15 @@ fn now(
         r.take_all(&[states, "box|system|everything|anything|overall|happening"]);
         let mentions = only_classes_else(r)?;
         let place = place.as_ref().map(|(_, place)| place.as_str());
+        let labels = labels_of(&mentions, r.scene);
         if is_class || place.is_some() {
-            let labels = labels_of(&mentions, r.scene);
             kinds::refuse_uncounted(r.scene, camera, place, &labels)?;
         }
-        return Ok((
-            Look::Status(camera.cloned()),
-            deployed::listed(r.scene, None),
-        ));
+        let uncounted = match camera {
+            None => kinds::uncounted_cameras(r.scene, &labels),
+            Some(_) => None,
+        };
+        return Ok((Look::Status(camera.cloned()), uncounted.unwrap_or_default()));
     }
     if r.take_all(&[
         "pipelines|pipeline|watches|watch|running|runs|watching|watched|rules|alarms|jobs|deployed|streams|active|paused|set",

@@ -231,7 +231,12 @@ impl Session {
                 let on_it: Vec<_> = on_it.cloned().collect();
                 out.report(ProgressEvent::Pipelines(&on_it, &looked.text));
             }
-            Look::Status(None) => out.report(ProgressEvent::Status(here)),
+            Look::Status(None) => {
+                out.report(ProgressEvent::Status(here));
+                if !looked.text.is_empty() {
+                    self.report_note(&looked.text);
+                }
+            }
             Look::Status(Some(camera)) => {
                 let sources = here.sources.iter().filter(|s| s.spec.id == *camera);
                 let sources: Vec<_> = sources.cloned().collect();

@@ -151,6 +151,9 @@ pub(super) fn hours(schedules: &[Schedule]) -> String {
         } else {
             days.join(", ")
         };
+        if s.from == s.to && s.from == "00:00" && !s.days.is_empty() {
+            return days;
+        }
         if s.from == s.to {
             return format!("{days}, all day from {}", s.from);
         }

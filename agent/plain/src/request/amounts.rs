@@ -19,6 +19,8 @@ pub(crate) struct Spans {
     pub(super) hold_at: Option<usize>,
     /// How often a number is to be sent.
     pub(super) interval_s: Option<f64>,
+    /// Whether that number is one per time, such as cars per hour.
+    pub(super) is_rate: bool,
     pub(crate) stop_after_s: Option<f64>,
 }
 
@@ -83,6 +85,7 @@ pub(super) fn spans(r: &mut Reader<'_>, counts: bool) -> Spans {
     if let Some(found) = often.filter(|found| found.value(0) < 86_400.0) {
         r.mark(found.at.clone());
         spans.interval_s = Some(found.value(0));
+        spans.is_rate = r.any_word(found.at.start) == "per";
         r.notes.not_possible.push(format!(
             "Nothing is sent every {}: the number stands in the pipeline's results at any time.",
             seconds(found.value(0))

@@ -42,10 +42,12 @@ impl Parts {
         self.acts.empty || self.is_none()
     }
 
-    /// The template that comes nearest to what was read.
-    pub(super) fn nearest_template(&self) -> &'static str {
+    /// The template that comes nearest to what was read; `None` where no verb was, and for those
+    /// who leave, for whom there is none.
+    /// `is_there`: something is to be there.
+    pub(super) fn nearest_template(&self, is_there: bool) -> Option<&'static str> {
         let acts = &self.acts;
-        match self.bound {
+        let template = match self.bound {
             _ if self.crosses() && self.counted => "traffic-count",
             _ if self.crosses() => "line-crossing",
             Some(CountBound::Over(_)) => "crowd",
@@ -54,10 +56,13 @@ impl Parts {
             None if acts.parks => "parking",
             None if acts.stays || self.spans.hold_s.is_some() => "loitering",
             None if self.counted && !self.told => "occupancy",
+            None if acts.leaves => return None,
+            None if !(is_there || acts.enters || acts.appears || acts.occupied) => return None,
             None if acts.enters || self.place.is_some() => "zone-entry",
             None if !self.schedules.is_empty() => "intruder",
             None => "arrival",
-        }
+        };
+        Some(template)
     }
 
     /// Refuses what no single condition can hold.
@@ -104,6 +109,13 @@ impl Parts {
                 if crosses { "crosses a line" } else { "leaves" },
                 seconds(held_s)
             )));
+        }
+        if self.counted && !self.told && !crosses && self.spans.is_rate {
+            return Err(which_line(
+                "How many there are in a time is counted where they cross a line, as `watchkeeper \
+                 watch traffic-count` does. Where is it?",
+                cameras,
+            ));
         }
         if self.counted && !self.told && !crosses && comes_or_goes {
             return Err(which_line(

@@ -61,7 +61,7 @@ impl Parts {
         let nobody = parts.mentions.is_empty() && !parts.acts.tell_who();
         parts.unknown_place = unknown_place(r, nobody);
         objects::refuse_vague(r)?;
-        closed::refuse(r, || parts.nearest(r.scene))?;
+        closed::refuse(r, || parts.nearest(r))?;
         Ok(parts)
     }
 
@@ -216,8 +216,14 @@ impl Parts {
         Ok(drawn.map(lies).collect())
     }
 
-    /// The command that comes nearest to what was read.
-    fn nearest(&self, scene: &Scene) -> closed::Nearest {
+    /// The command that comes nearest to what was read, if one does.
+    fn nearest(&self, r: &Reader<'_>) -> Option<closed::Nearest> {
+        const IS_THERE: &str = "is|are|be|there|there's";
+        let scene = r.scene;
+        let whole = r.over(&r.tokens);
+        let is_named = !self.mentions.is_empty() && !whole.says(&["when|if|whenever"]);
+        let is_there = is_named || whole.says(&[IS_THERE]);
+        let template = self.nearest_template(is_there)?;
         let known = |label: &&str| {
             let mut models = scene.models.iter();
             models.any(|m| m.labels.iter().any(|l| l == label))
@@ -229,11 +235,11 @@ impl Parts {
             (_, [only]) => Some(only.id.to_string()),
             _ => None,
         };
-        closed::Nearest {
-            template: self.nearest_template(),
+        Some(closed::Nearest {
+            template,
             camera,
             class: class.unwrap_or("anything").to_owned(),
-        }
+        })
     }
 }
 

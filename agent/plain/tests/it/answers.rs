@@ -210,3 +210,46 @@ fn a_day_with_a_beginning_or_an_end_is_not_taken_as_that_day_alone() {
         assert!(proposal.understood.contains("Fri"), "{days}");
     }
 }
+
+#[test]
+fn a_count_on_all_cameras_says_where_no_class_is_told() {
+    let scene = site();
+    for text in [
+        "how many people are on all cameras right now",
+        "how many people are there?",
+    ] {
+        let Answer::Look(looked) = ask(text, &scene) else {
+            panic!("{text}");
+        };
+        assert_eq!(looked.look, Look::Status(None), "{text}");
+        assert!(
+            looked.text.contains("Not known on yard"),
+            "{text}: {}",
+            looked.text
+        );
+    }
+    let Answer::Look(looked) = ask("status", &scene) else {
+        panic!("status");
+    };
+    assert_eq!(looked.text, "");
+}
+
+#[test]
+fn who_went_out_where_a_line_is_crossed_it() {
+    let scene = site();
+    let text = "how many people went out at the dock in the last minute";
+    assert_eq!(events_in(text, &scene).conditions, ["crosses"]);
+    let left = "how many people left the dock in the last minute";
+    assert_eq!(events_in(left, &scene).conditions, ["leaves"]);
+}
+
+#[test]
+fn when_the_last_was_is_answered_by_one_event() {
+    let scene = site();
+    let wanted = events_in("when was the last person seen at the gate", &scene);
+    assert_eq!(wanted.most, Some(1));
+    assert_eq!(
+        events_in("when was a person seen at the gate", &scene).most,
+        None
+    );
+}

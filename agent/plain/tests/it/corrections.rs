@@ -339,3 +339,40 @@ fn default_cool_down_is_noted_only_while_it_stands() {
     assert!(is_noted(&[]) && is_noted(&["make it 30 seconds"]));
     assert!(!is_noted(&["no cool-down"]) && !is_noted(&["at most once an hour"]));
 }
+
+#[test]
+fn hours_keep_the_days_that_were_said_and_days_the_hours() {
+    let text = "Tell me when a person is seen on camera gate";
+    let schedule = |corrections: &[&str]| rule(text, corrections).schedule.unwrap();
+    let weekend = [
+        ["only on weekends", "between 8 and 10 pm"],
+        ["between 8 and 10 pm", "only on weekends"],
+    ];
+    for corrections in weekend {
+        let kept = schedule(&corrections);
+        assert_eq!(kept.days.len(), 2, "{corrections:?}: {kept:?}");
+        assert_eq!((&*kept.from, &*kept.to), ("20:00", "22:00"), "{kept:?}");
+    }
+    let daily = schedule(&["only on weekends", "every day between 8 and 10 pm"]);
+    assert!(daily.days.is_empty(), "{daily:?}");
+    let said = proposed(text, &["only on weekends"]).understood;
+    assert!(said.contains("only Sat, Sun"), "{said}");
+    assert!(!said.contains("all day"), "{said}");
+}
+
+#[test]
+fn another_line_takes_the_place_of_the_line() {
+    let text = "Tell me when a person crosses the vertical line at 50% on camera gate";
+    for (correction, part) in [
+        ("no, the vertical line at 30%", "vertical line at 30 %"),
+        ("the vertical line at 30%", "vertical line at 30 %"),
+        ("no, the horizontal line at 40%", "horizontal line at 40 %"),
+        (
+            "make it a horizontal line at 40%",
+            "horizontal line at 40 %",
+        ),
+    ] {
+        let said = proposed(text, &[correction]).understood;
+        assert!(said.contains(part), "{correction}: {said}");
+    }
+}

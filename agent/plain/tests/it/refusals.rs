@@ -178,3 +178,46 @@ fn what_is_not_read_of_a_watch_is_quoted_and_nothing_is_offered() {
         );
     }
 }
+
+fn refused(text: &str) -> String {
+    match ask(text, &scene()) {
+        Answer::Unknown(unknown) => unknown.text,
+        Answer::Ask(question) => question.text,
+        other => panic!("{text}: {other:#?}"),
+    }
+}
+
+#[test]
+fn nearest_template_is_named_only_for_a_verb_that_it_watches_for() {
+    let red = refused("tell me when a red car is at the gate");
+    assert!(red.contains("watch arrival"), "{red}");
+    for text in [
+        "tell me when a car leaves through the bottom of the gate camera quietly",
+        "tell me when it smells of smoke at the gate",
+        "tell me when a dog barks at the gate",
+    ] {
+        let said = refused(text);
+        assert!(!said.contains("nearest template"), "{text}: {said}");
+    }
+}
+
+#[test]
+fn dates_and_blind_cameras_are_refused_with_their_reason() {
+    let date = refused("on the first of december tell me when a car comes at the gate");
+    assert!(date.contains("no dates"), "{date}");
+    assert!(!date.contains("can't be watched"), "{date}");
+    for text in [
+        "tell me when the gate camera goes dark",
+        "tell me when the picture of the gate is blurred",
+        "alert me when the yard camera is covered",
+    ] {
+        let said = refused(text);
+        assert!(said.contains("by itself"), "{text}: {said}");
+    }
+}
+
+#[test]
+fn a_count_per_hour_asks_for_its_line() {
+    let said = refused("count cars per hour on camera gate");
+    assert!(said.contains("watch traffic-count"), "{said}");
+}
