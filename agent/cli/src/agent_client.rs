@@ -30,9 +30,15 @@ pub(super) fn builder(socket: &Path) -> ClientBuilder {
 /// Why the agent gave no answer. A killed one leaves its socket behind.
 fn unreached(socket: &Path, error: reqwest::Error) -> String {
     let socket = socket.display();
-    match error.is_connect() {
-        true => format!("the agent is not running: nothing answers at {socket}"),
-        false => format!("{socket}: {}", one_line(&error.without_url())),
+    if error.is_connect() {
+        format!("the agent is not running: nothing answers at {socket}")
+    } else if error.is_timeout() {
+        let seconds = IDLE_TIMEOUT.as_secs();
+        format!("the agent at {socket} sent nothing for {seconds} s")
+    } else if error.is_body() || error.is_decode() || error.is_builder() {
+        format!("{socket}: {}", one_line(&error.without_url()))
+    } else {
+        format!("the agent at {socket} broke off; see whether it runs: `watchkeeper status`")
     }
 }
 

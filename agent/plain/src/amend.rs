@@ -16,7 +16,7 @@ use crate::need::{Need, Notes};
 use crate::pieces::{self, Request};
 use crate::place::{self, Said, Way};
 use crate::reader::{Reader, one_of};
-use crate::request::{Parts, TOO_FEW_S, drawn, is_for_a_time, the_place};
+use crate::request::{Parts, TOO_FEW_S, drawn, is_for_a_time, settle_cameras, the_place};
 use crate::scene::Camera;
 
 /// What says only that something is corrected.
@@ -72,6 +72,7 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Nee
     if watches.is_empty() {
         return Err(not_read(r));
     }
+    settle_cameras(watches, r.scene);
     of_watches(r, watches)?;
     LEADS.iter().for_each(|lead| {
         r.take_all(&[lead]);
@@ -279,7 +280,13 @@ fn number_of_objects(r: &mut Reader<'_>) -> Option<(String, f64)> {
 
 /// Other classes: those that are named, or the present ones with those that are added or left out.
 fn other_classes(parts: &mut Parts, said: &Wanted) {
-    let mentions = said.mentions.clone();
+    let mut mentions = said.mentions.clone();
+    if parts.is_none() {
+        // Of the others, too, there are to be none.
+        for mention in mentions.iter_mut().filter(|m| m.stand == Stand::Wanted) {
+            mention.stand = Stand::None;
+        }
+    }
     let all_left_out = mentions.iter().all(|m| m.stand == Stand::Excluded);
     if said.adds || all_left_out {
         parts.mentions.extend(mentions);
@@ -355,7 +362,11 @@ fn bound(words: &str, number: f64) -> Option<CountBound> {
 /// Another time: that for which it has to be so, else the time of quiet where one was said. Who
 /// enters or is seen and has to do so for a time is somebody who stays.
 fn how_long(parts: &mut Parts, seconds: f64) -> Option<()> {
-    let holds = parts.acts.stays || parts.bound.is_some() || parts.spans.hold_s.is_some();
+    if !parts.told {
+        return None;
+    }
+    let is_number = parts.bound.is_some() || parts.is_empty() || parts.acts.occupied;
+    let holds = parts.acts.stays || is_number || parts.spans.hold_s.is_some();
     match parts.cooldown_s.as_mut().filter(|said| **said > 0.0) {
         Some(cooldown_s) if !holds => *cooldown_s = seconds,
         _ if parts.acts.leaves && !holds => return None,

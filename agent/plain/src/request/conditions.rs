@@ -34,11 +34,11 @@ impl Parts {
     }
 
     /// Whether there are to be none of the objects.
-    pub(super) fn is_none(&self) -> bool {
+    pub(crate) fn is_none(&self) -> bool {
         self.mentions.iter().any(Mention::is_none)
     }
 
-    fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.acts.empty || self.is_none()
     }
 

@@ -258,6 +258,25 @@ pub(crate) fn resolve(
     Ok(watches)
 }
 
+/// Gives each request the cameras that it means, so that a correction of another part, such as of
+/// the place, leaves them. The only camera of a box is noted when the request is resolved.
+pub(crate) fn settle_cameras(requests: &mut [Parts], scene: &Scene) {
+    if scene.cameras.len() < 2 {
+        return;
+    }
+    let mut before: Option<SourceId> = None;
+    for parts in requests {
+        let Ok(cameras) = cameras_of(parts, scene, before.as_ref(), &mut Notes::default()) else {
+            continue;
+        };
+        let ids: Vec<SourceId> = cameras.iter().map(|camera| camera.id.clone()).collect();
+        before = ids.last().cloned();
+        if parts.cameras == Cameras::None {
+            parts.cameras = Cameras::These(ids);
+        }
+    }
+}
+
 /// Notes that a model of classes does not tell whether something moves.
 fn note_stillness(model: &str, scene: &Scene, notes: &mut Notes) {
     let sees_things = |m: &Model| m.name == model && !m.labels.is_empty();

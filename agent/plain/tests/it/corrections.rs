@@ -113,6 +113,40 @@ fn a_bare_number_stays_on_the_side_of_the_bound_and_is_no_time() {
 }
 
 #[test]
+fn other_classes_of_none_are_none_of_them() {
+    let text = "Tell me when nobody is on camera gate for 10 minutes";
+    let when = rule(text, &["no, for dogs"]).when;
+    let Condition::Count { bound, for_s, .. } = when else {
+        panic!("{when:?}");
+    };
+    assert_eq!((bound, for_s), (CountBound::Under(1), 600.0));
+}
+
+#[test]
+fn a_time_of_an_empty_place_is_how_long_it_is_empty() {
+    let text = "Tell me when the left half on camera gate is empty, at most once an hour";
+    let rule = rule(text, &["make it 10 minutes"]);
+    let Condition::Count { for_s, .. } = rule.when else {
+        panic!("{:?}", rule.when);
+    };
+    assert_eq!((for_s, rule.cooldown_s), (600.0, 3600.0));
+}
+
+#[test]
+fn a_time_for_what_only_counts_is_not_taken() {
+    let text = "Count the cars on camera gate";
+    let answer = corrected(text, &["make it 10 seconds"], &scene());
+    assert!(!matches!(answer, Answer::Propose(_)), "{answer:#?}");
+}
+
+#[test]
+fn another_place_leaves_the_camera_that_followed_from_the_place() {
+    let text = "Tell me when a person is in the left parking bay";
+    let spec = specs(&proposed(text, &["make it the left half"])).remove(0);
+    assert_eq!(spec.source.as_str(), "yard");
+}
+
+#[test]
 fn another_camera_takes_the_place_of_the_camera() {
     let text = "Tell me when a person is seen on camera gate";
     let on = specs(&proposed(text, &["no, on the yard camera"]))
