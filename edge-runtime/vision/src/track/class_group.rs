@@ -1,7 +1,7 @@
 //! Classes that detectors exchange for one object.
 //!
 //! - Classes of a group are one class to our tracker, and two boxes of different classes of a group
-//!   that overlap are one object: the better one is followed, with the score of both. Suppression
+//!   that overlap are one object: the better one is followed, with the joined score. Suppression
 //!   within one class is the detector's.
 //! - Groups go by the names of COCO and Open Images; other classes are groups of their own.
 
@@ -42,16 +42,27 @@ pub(super) fn is_covered(boxes: &[Detection], index: usize) -> bool {
     })
 }
 
-/// Score that one of the classes of this vehicle is right. A network that is unsure of the class
-/// splits the score of one object among boxes of several.
+/// Score that one of the classes of this vehicle is right, as if they were independent. A network
+/// that is unsure of the class splits the score of one object among boxes of several.
 pub(super) fn group_score(boxes: &[Detection], d: &Detection) -> f64 {
     if group_id(d) != VEHICLE_ID {
         return d.confidence;
     }
-    let others = boxes.iter().filter(|other| is_other_class_of(d, other));
-    let miss = others.fold(1.0 - d.confidence, |miss, other| {
-        miss * (1.0 - other.confidence)
-    });
+    let others = || {
+        let others = boxes.iter().enumerate();
+        others.filter(|(_, other)| other.confidence.is_finite() && is_other_class_of(d, other))
+    };
+    // Of two boxes of one class, one is another object.
+    let is_best = |&(i, other): &(usize, &Detection)| {
+        !others().any(|(k, third)| {
+            third.class_id == other.class_id && (third.confidence, i) > (other.confidence, k)
+        })
+    };
+    let miss = others()
+        .filter(is_best)
+        .fold(1.0 - d.confidence, |miss, (_, other)| {
+            miss * (1.0 - other.confidence)
+        });
     1.0 - miss
 }
 
@@ -107,6 +118,18 @@ mod tests {
                 .all(|(a, b)| (a - b).abs() < 1e-9),
             "{scores:?}"
         );
+    }
+
+    #[test]
+    fn score_is_joined_with_the_best_box_of_each_class() {
+        let boxes = [
+            found(2, "car", 0.0, 0.3),
+            found(7, "truck", 30.0, 0.4),
+            found(2, "car", 60.0, 0.2),
+            found(5, "bus", 30.0, f64::NAN),
+        ];
+        let score = group_score(&boxes, &boxes[1]);
+        assert!((score - 0.58).abs() < 1e-9, "{score}");
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::data("detections", "what to follow", DETECTIONS),
         Property::value(
             "track_activation_threshold",
-            "minimum score of a box that begins a track; scores are weighed relative to it",
+            "minimum score of a box that begins a track, for a vehicle joined over its classes; scores are weighed relative to it",
             NUMBER,
         )
         .kinds(&[Kind::FloatZeroToOne])
