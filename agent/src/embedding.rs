@@ -148,7 +148,6 @@ pub struct Embedder {
 
 impl Embedder {
     /// Makes one that uses the model `wanted`; absent or `auto`: an installed one.
-    #[must_use]
     pub fn new(runtime: RuntimeClient, wanted: Option<String>) -> Self {
         let wanted = wanted.unwrap_or_else(|| AUTO_EMBEDDING.to_owned());
         Self { runtime, wanted }

@@ -12,7 +12,6 @@ pub struct LogLimiter {
 
 impl LogLimiter {
     /// Admits one message per `period`, the first one at once.
-    #[must_use]
     pub fn new(period: Duration) -> Self {
         Self {
             period,

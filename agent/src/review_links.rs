@@ -82,7 +82,6 @@ impl ReviewLinks {
     }
 
     /// Makes the link for the event of a record; `now_ms` is the time in milliseconds since 1970.
-    #[must_use]
     pub fn link(&self, event: &Event, now_ms: i64) -> String {
         let expires = now_ms / 1000 + i64::try_from(LIFETIME.as_secs()).unwrap_or(i64::MAX);
         let signed = signed(event.seq, event.id, expires);

@@ -31,7 +31,6 @@ const COOLING: &str = "improve the cooling of the box, or reduce frame rates and
 const SUPPLY: &str = "use the power supply that the board's maker recommends, and a short cable";
 
 /// Lists what is wrong with the board, the worst first.
-#[must_use]
 pub fn check(identity: &Identity, reading: &Reading) -> Vec<BoardFinding> {
     let mut findings: Vec<BoardFinding> = Vec::new();
     findings.extend(heat(reading));
@@ -130,7 +129,6 @@ fn silent_sensors(reading: &Reading) -> impl Iterator<Item = BoardFinding> {
 }
 
 /// States a share of a drive's life time, in percent.
-#[must_use]
 pub fn share_of_life(percent: f64) -> String {
     match percent > 100.0 {
         true => "more than its rated life time".to_owned(),

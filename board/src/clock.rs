@@ -32,7 +32,6 @@ const SYNC_MARKER: &str = "run/systemd/timesync/synchronized";
 const MIN_PLAUSIBLE_UNIX_S: i64 = 1_767_225_600;
 
 /// Judges the clock of the box with root folder `root`, which shows `unix_s` seconds after 1970.
-#[must_use]
 pub fn state(root: &Path, unix_s: i64) -> ClockState {
     judge(kernel::max_error_us(), root, unix_s)
 }

@@ -8,7 +8,6 @@ use super::read_text;
 const KEYS: [&str; 2] = ["model name", "CPU part"];
 
 /// Returns the name of the first processor below `root`, where the kernel names it.
-#[must_use]
 pub fn model(root: &Path) -> Option<String> {
     let text = read_text(root, "proc/cpuinfo")?;
     KEYS.iter()

@@ -45,7 +45,6 @@ const QEMU: &str = "QEMU";
 ///
 /// A Jetson names its system on chip in the device tree and carries `/etc/nv_tegra_release`;
 /// containers often have only one of the two.
-#[must_use]
 pub fn read(root: &Path) -> Identity {
     let is_id = |id: &String| id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit());
     let compatible = read_text(root, "proc/device-tree/compatible");

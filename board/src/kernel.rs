@@ -10,7 +10,6 @@ use std::mem::MaybeUninit;
 
 /// The kernel's bound on the error of the wall clock, in microseconds (`maxerror` of adjtimex(2)).
 /// `None` where a sandbox forbids the call.
-#[must_use]
 pub(crate) fn max_error_us() -> Option<c_long> {
     let mut answer = MaybeUninit::<libc::timex>::zeroed();
     // SAFETY: all zeros is a valid `timex`, an integer struct; with `modes` 0 the call only reads.

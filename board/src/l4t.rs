@@ -28,7 +28,6 @@ const JETPACKS: [(u32, u32); 5] = [(32, 4), (35, 5), (36, 6), (38, 7), (39, 7)];
 
 impl L4t {
     /// First number of the JetPack with this release; `None` for a release that is not listed.
-    #[must_use]
     pub fn jetpack(&self) -> Option<u32> {
         let listed = JETPACKS.iter().find(|(l4t, _)| *l4t == self.major);
         listed.map(|(_, jetpack)| *jetpack)
@@ -46,7 +45,6 @@ impl L4t {
 }
 
 /// Reads the release of the board with root folder `root`.
-#[must_use]
 pub fn release(root: &Path) -> Option<L4t> {
     let from_file = read_text(root, "etc/nv_tegra_release").and_then(|text| parse_release(&text));
     from_file.or_else(|| parse_package(&read_text(root, "var/lib/dpkg/status")?))

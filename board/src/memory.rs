@@ -10,7 +10,6 @@ use crate::units::Bytes;
 
 /// Returns the bytes of memory that this process can use: those of the machine, or the limit of a
 /// control group if that is less.
-#[must_use]
 pub fn limit(root: &Path) -> Option<u64> {
     let groups = read_text(root, "proc/self/cgroup").unwrap_or_default();
     let groups = groups.lines().filter_map(|line| group_limit(root, line));

@@ -122,7 +122,6 @@ impl BoardModel {
 
 /// Finds the board that a device tree's `compatible` names: NUL-separated entries (Devicetree
 /// Specification 0.4, section 2.3.1).
-#[must_use]
 pub fn find(compatible: &str) -> Option<BoardModel> {
     let names = |model: &&BoardModel| compatible.split('\0').any(|entry| model.is_named_by(entry));
     MODELS.iter().find(names).copied()

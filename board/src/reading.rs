@@ -38,7 +38,6 @@ pub enum Sensed<T> {
 }
 
 impl<T: Copy> Sensed<T> {
-    #[must_use]
     pub fn value(&self) -> Option<T> {
         match self {
             Self::Value(value) => Some(*value),
@@ -78,7 +77,6 @@ pub struct Reading {
 impl Reading {
     /// The hottest zone that answers. `None` where no zone does: none exists, or all of them are
     /// switched off or silent.
-    #[must_use]
     pub fn hottest(&self) -> Option<(&Temperature, Celsius)> {
         let answering = |zone| Temperature::value(zone).map(|value| (zone, value));
         let zones = self.temperatures.iter().filter_map(answering);
@@ -87,7 +85,6 @@ impl Reading {
 
     /// The least distance of a zone to its throttling temperature, in kelvin; negative above it.
     /// `None` where no zone that answers states such a temperature.
-    #[must_use]
     pub fn headroom(&self) -> Option<f64> {
         let zones = self.temperatures.iter();
         let distances = zones.filter_map(|zone| Some(zone.throttles_at?.0 - zone.value()?.0));
@@ -108,7 +105,6 @@ pub struct Temperature {
 }
 
 impl Temperature {
-    #[must_use]
     pub fn value(&self) -> Option<Celsius> {
         self.sensed.value()
     }
@@ -129,7 +125,6 @@ pub struct Throttling {
 
 impl Throttling {
     /// Whether any cause is active; `None` where none of them can be known.
-    #[must_use]
     pub fn is_active(&self) -> Option<bool> {
         let causes = [self.thermal, self.over_current, self.under_voltage];
         causes.into_iter().flatten().reduce(|a, b| a || b)
@@ -163,7 +158,6 @@ pub struct RailValue {
 }
 
 impl RailValue {
-    #[must_use]
     pub fn power(&self) -> Milliwatts {
         Milliwatts::of(self.voltage, self.current)
     }
@@ -200,7 +194,6 @@ pub struct Fan {
 
 impl Fan {
     /// Whether the fan stands still: by its tachometer, else by its duty. `None` if both miss.
-    #[must_use]
     pub fn is_stopped(&self) -> Option<bool> {
         let by_speed = self.speed.map(|speed| speed.0 == 0);
         by_speed.or_else(|| self.duty.map(|duty| duty.0 <= 0.0))

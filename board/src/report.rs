@@ -19,7 +19,6 @@ use crate::units::{Kilohertz, Percent};
 use crate::{check, unknown};
 
 /// Builds the report about a board at `now`, on the clock of its readings.
-#[must_use]
 pub fn report(
     identity: &Identity,
     reading: &Reading,
@@ -75,7 +74,6 @@ pub fn report(
 
 /// Builds the report about a board whose sensors were not read yet, `age` after the start: without
 /// findings, since nothing is known.
-#[must_use]
 pub fn unread(identity: &Identity, age: Duration) -> BoardReport {
     let (reading, history) = (Reading::default(), History::default());
     BoardReport {

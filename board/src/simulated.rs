@@ -53,7 +53,6 @@ impl ThermalModel {
     };
 
     /// Temperature that the board approaches under a constant load.
-    #[must_use]
     pub fn steady(&self, ambient: Celsius, load: Percent) -> Celsius {
         Celsius(ambient.0 + self.power(load).watts() * self.resistance_k_per_w)
     }
@@ -81,7 +80,6 @@ pub struct SimulatedBoard {
 
 impl SimulatedBoard {
     /// Creates a board that has stood idle at this ambient temperature for long.
-    #[must_use]
     pub fn new(model: ThermalModel, ambient: Celsius) -> Self {
         let mut board = Self {
             identity: Identity::default(),
@@ -132,13 +130,11 @@ impl SimulatedBoard {
     }
 
     /// True temperature of the board, also while its sensor is silent.
-    #[must_use]
     pub fn temperature(&self) -> Celsius {
         self.temperature
     }
 
     /// Work done since the start, in percent of full load times seconds.
-    #[must_use]
     pub fn done(&self) -> f64 {
         self.done
     }

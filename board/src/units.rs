@@ -70,7 +70,6 @@ const PLAUSIBLE: std::ops::RangeInclusive<f64> = -55.0..=150.0;
 impl Celsius {
     /// Converts the kernel's thousandths of a degree (Linux,
     /// `Documentation/driver-api/thermal/sysfs-api.rst`); `None` where that is not plausible.
-    #[must_use]
     pub fn from_millidegrees(value: f64) -> Option<Self> {
         let temperature = value / 1000.0;
         PLAUSIBLE
@@ -81,7 +80,6 @@ impl Celsius {
 
 impl Milliwatts {
     /// Computes the power of a voltage and a current.
-    #[must_use]
     pub fn of(voltage: Millivolts, current: Milliamps) -> Self {
         Self(voltage.0 * current.0 / 1000.0)
     }
@@ -94,7 +92,6 @@ impl Milliwatts {
 
 impl Percent {
     /// Computes the share of `part` in `whole`, within 0 and 100; 0 of nothing.
-    #[must_use]
     pub fn share(part: f64, whole: f64) -> Self {
         if whole > 0.0 {
             Self((part * 100.0 / whole).clamp(0.0, 100.0))

@@ -7,7 +7,6 @@ use crate::model::Family;
 use crate::reading::{Drive, DriveKind, Reading, Sensed};
 
 /// Lists the readings that this board does not give.
-#[must_use]
 pub fn list(identity: &Identity, reading: &Reading) -> Vec<BoardUnknown> {
     let sensors = match identity.is_virtual {
         true => "a virtual machine has no sensors",

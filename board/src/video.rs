@@ -3,7 +3,6 @@
 use std::path::Path;
 
 /// Lists the video devices, such as `/dev/video0`, by number.
-#[must_use]
 pub fn devices(root: &Path) -> Vec<std::path::PathBuf> {
     let Ok(entries) = std::fs::read_dir(root.join("dev")) else {
         return Vec::new();

@@ -46,7 +46,6 @@ pub struct NotASum(String);
 
 impl Sha256Sum {
     /// Returns the sum of some bytes.
-    #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         let mut hasher = Hasher::default();
         hasher.update(bytes);
@@ -87,7 +86,6 @@ impl Hasher {
     }
 
     /// Returns the number of bytes added.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

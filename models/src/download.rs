@@ -176,7 +176,6 @@ impl Download {
     /// Returns the request for the rest of a partial file, or `None` for all of it.
     ///
     /// Bytes that neither a checksum nor the server's validator covers are not continued.
-    #[must_use]
     pub fn rest(&self) -> Option<Rest> {
         let validator = fs::read_to_string(self.validator_file()).ok();
         let is_proved = self.plan.sha256.is_some() || matches!(self.plan.trust, Trust::Sum(_));
@@ -187,25 +186,21 @@ impl Download {
     }
 
     /// Returns the number of bytes here.
-    #[must_use]
     pub fn offset(&self) -> u64 {
         self.hasher.bytes()
     }
 
     /// Returns the size of the whole file, where known.
-    #[must_use]
     pub fn expected(&self) -> Option<u64> {
         self.expected
     }
 
     /// Returns whether every byte is here already, so that nothing need be requested.
-    #[must_use]
     pub fn is_complete(&self) -> bool {
         self.plan.bytes == Some(self.offset())
     }
 
     /// Returns the bytes still to come, where known and not zero.
-    #[must_use]
     pub fn missing(&self) -> Option<u64> {
         let missing = self.expected?.saturating_sub(self.offset());
         (missing > 0).then_some(missing)

@@ -45,7 +45,6 @@ pub const MOVING: [&str; 19] = [
 ];
 
 /// Returns the shared list of this name.
-#[must_use]
 pub fn list(name: &str) -> Option<Arc<[Arc<str>]>> {
     LISTS
         .iter()

@@ -186,13 +186,11 @@ pub struct Nms {
 
 impl Manifest {
     /// Returns the known file with this checksum.
-    #[must_use]
     pub fn known_file(&self, sum: Sha256Sum) -> Option<&ModelFile> {
         self.files.iter().find(|f| f.sha256 == Some(sum))
     }
 
     /// Returns the address of the file or the package that it is pulled from.
-    #[must_use]
     pub fn url(&self) -> Option<String> {
         let published = self.files.iter().filter(|f| f.url.is_some());
         let file = published.min_by_key(|f| f.sha256.is_none());
@@ -210,7 +208,6 @@ impl Manifest {
     }
 
     /// Returns whether it makes embeddings of pictures, as a classifier with features does.
-    #[must_use]
     pub fn makes_embeddings(&self) -> bool {
         let has_features = matches!(
             self.decode.kind,
@@ -223,7 +220,6 @@ impl Manifest {
     }
 
     /// Returns the number of classes, unused ids included.
-    #[must_use]
     pub fn classes(&self) -> usize {
         self.labels.len()
     }

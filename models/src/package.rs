@@ -55,7 +55,6 @@ fn rgb() -> String {
 }
 
 /// Returns whether a folder is a package.
-#[must_use]
 pub fn is_package(folder: &Path) -> bool {
     folder.join(CONFIG).is_file() && folder.join(WEIGHTS).is_file()
 }

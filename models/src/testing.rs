@@ -1,5 +1,4 @@
 //! Manifests of networks that tests script, also of other crates.
-#![allow(clippy::panic, reason = "a test that can't set up has failed")]
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +9,6 @@ use crate::Manifest;
 ///
 /// # Panics
 /// If `task` and `decode` do not fit.
-#[must_use]
 pub fn manifest(
     task: &str,
     [width, height]: [u32; 2],

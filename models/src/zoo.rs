@@ -103,7 +103,6 @@ pub struct Zoo {
 
 impl Zoo {
     /// Makes the built-in zoo, without a folder for files.
-    #[must_use]
     pub fn builtin() -> Self {
         let entries = BUILTIN
             .iter()
@@ -146,13 +145,11 @@ impl Zoo {
     }
 
     /// Returns the errors of the folders' manifests.
-    #[must_use]
     pub fn problems(&self) -> &[ManifestError] {
         &self.problems
     }
 
     /// Returns the manifest of this name.
-    #[must_use]
     pub fn manifest(&self, name: &str) -> Option<&Arc<Manifest>> {
         self.entries.get(name)
     }
@@ -163,7 +160,6 @@ impl Zoo {
     }
 
     /// Returns the path of this model's file, or where it would be put.
-    #[must_use]
     pub fn file_of(&self, name: &str) -> Option<PathBuf> {
         let file = |dir: &PathBuf| dir.join(format!("{name}.onnx"));
         let mut files = self.dirs.iter().map(file);
@@ -240,7 +236,6 @@ impl Zoo {
     }
 
     /// Returns the model of which a file with this checksum is a known export.
-    #[must_use]
     pub fn recognise(&self, sum: Sha256Sum) -> Option<&Arc<Manifest>> {
         self.entries
             .values()
@@ -248,7 +243,6 @@ impl Zoo {
     }
 
     /// Makes the error for an unknown name, with similar ones.
-    #[must_use]
     pub fn unknown(&self, name: &str) -> ZooError {
         let names = self.entries.keys().map(String::as_str).chain([MOTION]);
         ZooError::Unknown {
@@ -262,7 +256,6 @@ impl Zoo {
 
     /// Makes the error for a model whose file is not here, with its remedy. A name may be one that
     /// a model stands for.
-    #[must_use]
     pub fn absence(&self, name: &str) -> ZooError {
         match self.answering(name) {
             Some(manifest) => absent(manifest),
@@ -272,7 +265,6 @@ impl Zoo {
 
     /// Lists every model by name, the built-in motion detector first. Reads no file in full, so
     /// there are no digests.
-    #[must_use]
     pub fn list(&self) -> Vec<ModelInfo> {
         let motion = ModelInfo {
             name: MOTION.to_owned(),

@@ -20,13 +20,11 @@ pub struct Api(Transport);
 
 impl Api {
     /// Uses the agent's Unix socket in the folder of `bench`.
-    #[must_use]
     pub fn on(bench: &Bench) -> Self {
         Self(Transport::Socket(bench.path("agent.sock")))
     }
 
     /// Uses TCP on `port` of 127.0.0.1, with the bearer token if there is one.
-    #[must_use]
     pub fn over_tcp(port: u16, token: Option<&str>) -> Self {
         let token = token.map(str::to_owned);
         Self(Transport::Tcp { port, token })

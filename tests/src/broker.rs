@@ -126,7 +126,6 @@ impl Mosquitto {
     }
 
     /// Returns everything that the broker logged.
-    #[must_use]
     pub fn log_text(&self) -> String {
         self.process
             .as_ref()
@@ -257,7 +256,6 @@ pub struct Subscriber {
 
 impl Subscriber {
     /// Returns topic and payload of every message so far.
-    #[must_use]
     pub fn messages(&self) -> Vec<(String, String)> {
         self.process
             .log_text()
@@ -268,7 +266,6 @@ impl Subscriber {
     }
 
     /// Returns the JSON payloads so far on topics that contain `part`.
-    #[must_use]
     pub fn bodies(&self, part: &str) -> Vec<Value> {
         let mut messages = self.messages();
         messages.retain(|(topic, _)| topic.contains(part));

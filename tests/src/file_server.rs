@@ -89,7 +89,6 @@ impl FileServer {
     }
 
     /// Returns the base address of this server, without a trailing slash.
-    #[must_use]
     pub fn folder(&self) -> String {
         format!("http://{}/models", self.listener.address())
     }
@@ -113,7 +112,6 @@ impl FileServer {
     }
 
     /// Takes the requests since the last call.
-    #[must_use]
     pub fn requests(&self) -> Vec<Request> {
         std::mem::take(&mut self.shared.state().requests)
     }

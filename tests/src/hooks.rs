@@ -64,19 +64,16 @@ impl Request {
     }
 
     /// Returns the body as text.
-    #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
     /// Parses the body as JSON; null if it is not JSON.
-    #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
     /// Returns a header, empty if it is absent.
-    #[must_use]
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", String::as_str)
     }
@@ -129,13 +126,11 @@ impl Hooks {
         Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
     }
 
-    #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.listener.address()
     }
 
     /// Returns the address of this server with this path.
-    #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address())
     }
@@ -146,13 +141,11 @@ impl Hooks {
     }
 
     /// Returns every request so far.
-    #[must_use]
     pub fn requests(&self) -> Vec<Request> {
         lock(&self.shared).requests.clone()
     }
 
     /// Returns the idempotency keys of the requests so far.
-    #[must_use]
     pub fn keys(&self) -> BTreeSet<String> {
         let requests = self.requests();
         let keys = requests.iter().map(|r| r.header("idempotency-key"));

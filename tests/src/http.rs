@@ -75,7 +75,6 @@ impl HttpCamera {
     }
 
     /// Returns the address of `path` on this camera, with a login of the form `user:password`.
-    #[must_use]
     pub fn uri(&self, login: Option<&str>, path: &str) -> String {
         let login = login.map_or_else(String::new, |login| format!("{login}@"));
         format!("http://{login}{}{path}", self.listener.address())

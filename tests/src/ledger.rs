@@ -63,7 +63,6 @@ pub fn check(report: &Report, provider: &str, requests: &[Value]) -> anyhow::Res
 }
 
 /// Converts the usage that Claude, or a server with its API, charged.
-#[must_use]
 pub fn usage(charged: &Value) -> Usage {
     let tokens = |at: &str| charged.pointer(at).and_then(Value::as_u64).unwrap_or(0);
     Usage {

@@ -44,7 +44,6 @@ impl NvmmPlugin {
     }
 
     /// Environment in which GStreamer finds the plugin; the system's registry stays as it is.
-    #[must_use]
     pub fn variables(&self) -> [(&'static str, PathBuf); 2] {
         [
             ("GST_PLUGIN_PATH", self.folder.path().to_owned()),

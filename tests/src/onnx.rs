@@ -11,7 +11,6 @@ pub const SIDE: u64 = 64;
 const BOOL: u64 = 9;
 
 /// A constant whose values are all equal.
-#[must_use]
 pub fn floats(name: &str, shape: &[u64], value: f32) -> Message {
     let count: u64 = shape.iter().product();
     let data: Vec<u8> = (0..count).flat_map(|_| value.to_le_bytes()).collect();
@@ -19,7 +18,6 @@ pub fn floats(name: &str, shape: &[u64], value: f32) -> Message {
 }
 
 /// The mean of a picture, one number.
-#[must_use]
 pub fn mean_of(picture: &str, output: &str) -> Message {
     node("ReduceMean", &[picture], output)
         .ints("axes", &[1, 2, 3])
@@ -159,7 +157,6 @@ fn manifest(name: &str) -> String {
 }
 
 /// A sentence model that repeats the sum of its tokens to 161 GB.
-#[must_use]
 pub fn hostile_sentence_model() -> Vec<u8> {
     let one = Message::default().number(1, 1);
     let any = Message::default().text(2, "tokens");

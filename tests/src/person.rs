@@ -69,7 +69,6 @@ pub fn chat_with(mut command: Command, lines: &str) -> anyhow::Result<Vec<Value>
 }
 
 /// Returns the types of these objects.
-#[must_use]
 pub fn types(objects: &[Value]) -> Vec<&str> {
     objects.iter().filter_map(|o| o["type"].as_str()).collect()
 }

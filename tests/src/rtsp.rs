@@ -86,20 +86,17 @@ impl RtspServer {
     }
 
     /// Returns the address without a login.
-    #[must_use]
     pub fn uri(&self) -> &str {
         &self.uri
     }
 
     /// Returns the address with this login.
-    #[must_use]
     pub fn uri_with(&self, user: &str, password: &str) -> String {
         self.uri
             .replacen("://", &format!("://{user}:{password}@"), 1)
     }
 
     /// Returns the port of the address.
-    #[must_use]
     pub fn port(&self) -> Option<u16> {
         let (_, rest) = self.uri.rsplit_once(':')?;
         rest.split('/').next()?.parse().ok()

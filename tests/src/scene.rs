@@ -22,7 +22,6 @@ pub const TRACKED: &str = "$steps.tracker.tracked_detections";
 pub const LONG: Duration = Duration::from_secs(60);
 
 /// A workflow that counts at a line through the street.
-#[must_use]
 pub fn door_workflow() -> Value {
     json!({
         "version": "1.0",
@@ -106,7 +105,6 @@ pub fn deploy_on(
 }
 
 /// Confidence gates with which every event gets the verdict `escalate`.
-#[must_use]
 pub fn never_sure() -> Value {
     json!({"act": 1.0, "record": 1.0, "review": 1.0, "escalate": 0.5})
 }
@@ -163,7 +161,6 @@ pub fn more_events(bench: &Bench, count: usize) -> anyhow::Result<Vec<Value>> {
 }
 
 /// Returns the sequence numbers of events.
-#[must_use]
 pub fn seqs(events: &[Value]) -> Vec<u64> {
     let seq = |event: &Value| event.get("seq").and_then(Value::as_u64);
     events.iter().filter_map(seq).collect()
@@ -189,7 +186,6 @@ pub fn check_nothing_lost(before: &[Value], after: &[Value]) -> anyhow::Result<(
 }
 
 /// Returns the sequence numbers of the events that reached `subscriber`.
-#[must_use]
 pub fn arrived(subscriber: &Subscriber) -> BTreeSet<u64> {
     let bodies = subscriber.bodies("");
     let numbers = bodies.iter().filter_map(|v| v.get("seq")?.as_u64());

@@ -97,13 +97,11 @@ impl ScriptedModel {
         Ok(lines.collect::<Result<_, _>>()?)
     }
 
-    #[must_use]
     pub fn base_url(&self) -> &str {
         &self.base_url
     }
 
     /// Returns the section of the configuration that names it.
-    #[must_use]
     pub fn section(&self) -> String {
         let (provider, url) = (self.provider, &self.base_url);
         let section = format!("[llm]\nprovider = {provider:?}\nbase_url = {url:?}\n");
@@ -115,7 +113,6 @@ impl ScriptedModel {
 }
 
 /// Makes the steps for which OpenAI and Gemini are recorded: two calls, then "Noted.".
-#[must_use]
 pub fn recorded_steps() -> [Value; 2] {
     let noted = json!({"words": "the door is left", "camera": "test"});
     let looks = json!({"camera": "test"});
@@ -124,19 +121,16 @@ pub fn recorded_steps() -> [Value; 2] {
 }
 
 /// Makes a step in which the LLM writes this JSON.
-#[must_use]
 pub fn says(answer: &Value) -> Value {
     json!({"reply": {"text": answer.to_string()}})
 }
 
 /// Makes a step in which the LLM replies with this text.
-#[must_use]
 pub fn answers(text: &str) -> Value {
     json!({"reply": {"text": text}})
 }
 
 /// Makes a step in which the LLM calls these tools.
-#[must_use]
 pub fn calls(calls: &[(&str, Value)]) -> Value {
     let calls = calls.iter();
     let calls: Vec<Value> = calls
@@ -146,7 +140,6 @@ pub fn calls(calls: &[(&str, Value)]) -> Value {
 }
 
 /// Makes a step in which the LLM thinks this and then calls these tools.
-#[must_use]
 pub fn thinks(thinking: &str, calls_of_tools: &[(&str, Value)]) -> Value {
     let mut step = calls(calls_of_tools);
     step["reply"]["thinking"] = Value::from(thinking);
@@ -154,14 +147,12 @@ pub fn thinks(thinking: &str, calls_of_tools: &[(&str, Value)]) -> Value {
 }
 
 /// Adds a fault to a step.
-#[must_use]
 pub fn faulty(mut step: Value, fault: &Value) -> Value {
     step["fault"] = fault.clone();
     step
 }
 
 /// Makes a step that the LLM leaves out if its prompt has this text, without quotes.
-#[must_use]
 pub fn unless_told(mut step: Value, text: &str) -> Value {
     step["unless_prompt_has"] = Value::from(text);
     step

@@ -115,7 +115,6 @@ impl Site {
     }
 
     /// Returns the requests to the runtime through this site's tap.
-    #[must_use]
     pub fn asked(&self) -> Vec<String> {
         self.tap.as_ref().map(Wiretap::asked).unwrap_or_default()
     }
@@ -164,7 +163,6 @@ impl Site {
 }
 
 /// Makes a workflow that counts moving objects at a line.
-#[must_use]
 pub fn line(from: [u32; 2], to: [u32; 2]) -> Value {
     json!({
         "version": "1.0",
@@ -180,7 +178,6 @@ pub fn line(from: [u32; 2], to: [u32; 2]) -> Value {
 }
 
 /// Makes a workflow that counts at the line in the middle of [`DEMO`].
-#[must_use]
 pub fn middle() -> Value {
     line([320, 0], [320, 360])
 }
@@ -189,7 +186,6 @@ pub fn middle() -> Value {
 pub const CROSSES: &str = r#"[{"name": "crossed", "when": {"kind": "crosses", "line": "middle"}}]"#;
 
 /// Makes a step that submits this workflow.
-#[must_use]
 pub fn validate(workflow: &Value) -> Value {
     calls(&[(
         "validate_workflow",
@@ -198,7 +194,6 @@ pub fn validate(workflow: &Value) -> Value {
 }
 
 /// Makes a step that previews a draft on the camera.
-#[must_use]
 pub fn preview(draft: &str) -> Value {
     calls(&[(
         "preview_workflow",
@@ -207,14 +202,12 @@ pub fn preview(draft: &str) -> Value {
 }
 
 /// Makes a step that proposes a draft, with [`CROSSES`].
-#[must_use]
 pub fn propose(draft: &str) -> Value {
     propose_with(draft, CROSSES, 0)
 }
 
 /// Makes a step that proposes a draft with these rules as the pipeline `cars`, which stops after
 /// `stop_after_s` seconds.
-#[must_use]
 pub fn propose_with(draft: &str, rules: &str, stop_after_s: u32) -> Value {
     let arguments = json!({
         "draft": draft, "camera": "test", "pipeline": "cars", "rules": rules,
@@ -225,7 +218,6 @@ pub fn propose_with(draft: &str, rules: &str, stop_after_s: u32) -> Value {
 }
 
 /// Makes a step in which the LLM can't reword the request.
-#[must_use]
 pub fn not_reworded() -> Value {
     says(&json!({"request": "", "left_out": []}))
 }
@@ -240,7 +232,6 @@ pub fn last<'o>(objects: &'o [Value], kind: &str) -> anyhow::Result<&'o Value> {
 }
 
 /// Returns the address of a clip of the real footage.
-#[must_use]
 pub fn clip(data: &Path, name: &str) -> String {
     data.join("video").join(name).display().to_string()
 }

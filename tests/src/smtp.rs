@@ -66,13 +66,11 @@ impl MailServer {
         Ok(Self { mails, listener })
     }
 
-    #[must_use]
     pub fn port(&self) -> u16 {
         self.listener.address().port()
     }
 
     /// Returns every message so far.
-    #[must_use]
     pub fn mails(&self) -> Vec<Mail> {
         let mails = self.mails.lock();
         mails.unwrap_or_else(PoisonError::into_inner).clone()

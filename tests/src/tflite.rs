@@ -51,7 +51,6 @@ const F32: u8 = 0;
 const F16: u8 = 1;
 
 impl Net {
-    #[must_use]
     pub fn new(input: [i32; 4]) -> Self {
         let mut net = Self {
             tensors: Vec::new(),
@@ -163,7 +162,6 @@ impl Net {
     }
 
     /// Returns the file.
-    #[must_use]
     pub fn file(&self, outputs: &[i32]) -> Vec<u8> {
         let codes = CODES.map(|code| vec![(3, Value::Int(code))]);
         let graph = vec![
@@ -187,7 +185,6 @@ impl Net {
 }
 
 /// A network of each operator, with two outputs: `1 × 12 × 2`, a score each, and `1 × 6 × 4`.
-#[must_use]
 pub fn every_operator() -> Vec<u8> {
     let mut net = Net::new([1, 5, 7, 3]);
     let weights = net.halves(&[4, 3, 3, 3], &numbers(108, 1));
@@ -249,7 +246,6 @@ pub fn every_operator() -> Vec<u8> {
 }
 
 /// Numbers between -1 and 1 that 16 bits hold exactly.
-#[must_use]
 pub fn numbers(count: u32, salt: u32) -> Vec<f32> {
     (0..count)
         .map(|i| {

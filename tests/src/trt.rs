@@ -101,7 +101,6 @@ impl FakeTrt {
     }
 
     /// The shim, `libwk_trt.so`.
-    #[must_use]
     pub fn shim(&self) -> PathBuf {
         self.folder.join("libwk_trt.so")
     }

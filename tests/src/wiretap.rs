@@ -66,7 +66,6 @@ impl Wiretap {
     }
 
     /// Returns the requests so far in order, such as `GET /v1/health`.
-    #[must_use]
     pub fn asked(&self) -> Vec<String> {
         lock(&self.shared.asked).clone()
     }
@@ -127,7 +126,6 @@ fn pass_on(mut client: UnixStream, to: &Path, shared: &Shared) -> io::Result<()>
 }
 
 /// Whether a request, such as `GET /v1/health`, records an assessment.
-#[must_use]
 pub fn is_assessment(request: &str) -> bool {
     request.starts_with("POST /v1/events/") && request.ends_with("/assessments")
 }

@@ -253,7 +253,6 @@ pub struct Sealed {
 }
 
 impl Sealed {
-    #[must_use]
     pub fn hash(&self) -> ContentHash {
         self.hash
     }
@@ -268,7 +267,6 @@ impl Sealed {
     }
 
     /// Reads the first `max` bytes, for the metadata of a picture. Blocks.
-    #[must_use]
     pub fn first_bytes(&self, max: u64) -> Vec<u8> {
         if let Some(head) = &self.head {
             return head.to_vec();

@@ -112,7 +112,6 @@ impl Durable {
         &*self.store
     }
 
-    #[must_use]
     pub fn limits(&self) -> Limits {
         self.limits
     }

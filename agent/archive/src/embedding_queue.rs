@@ -63,7 +63,6 @@ impl Archive {
     }
 
     /// Returns how many pictures wait for an embedding.
-    #[must_use]
     pub fn waiting_embeddings(&self) -> u64 {
         self.durable().index().queue_length() as u64
     }

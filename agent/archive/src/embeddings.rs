@@ -252,7 +252,6 @@ impl Durable {
 fn pack(vector: &[f32]) -> Vec<u8> {
     let largest = vector.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
     let scale = if largest > 0.0 { 127.0 / largest } else { 0.0 };
-    #[expect(clippy::cast_possible_truncation, reason = "within -127 to 127")]
     let packed = vector.iter().map(|x| (x * scale).round() as i8);
     packed.map(i8::cast_unsigned).collect()
 }

@@ -29,7 +29,6 @@ pub struct Endpoints {
 }
 
 impl Endpoints {
-    #[must_use]
     pub fn new(count: usize) -> Self {
         Self {
             states: vec![State::default(); count],
@@ -57,7 +56,6 @@ impl Endpoints {
     }
 
     /// Returns all endpoints that are not down, in the order of the configuration.
-    #[must_use]
     pub fn up(&self, now: Instant) -> Vec<usize> {
         let states = self.states.iter().enumerate();
         let up = states.filter(|(_, state)| state.down_until.is_none_or(|until| until <= now));
@@ -84,7 +82,6 @@ impl Endpoints {
     }
 
     /// Returns the status of each endpoint; `names` are in the order of the configuration.
-    #[must_use]
     pub fn health(&self, names: &[String]) -> Vec<EndpointHealth> {
         let named = names.iter().zip(&self.states);
         let health = named.map(|(name, state)| EndpointHealth {

@@ -220,7 +220,6 @@ pub struct NewEntry {
 
 impl NewEntry {
     /// Makes an entry of which only the name is known.
-    #[must_use]
     pub fn named(name: EntryName) -> Self {
         Self {
             name,
@@ -306,13 +305,11 @@ pub struct Entry {
 
 impl Entry {
     /// Returns whether the time to live has passed at `now`.
-    #[must_use]
     pub fn is_expired(&self, now: Timestamp) -> bool {
         self.retention == Retention::Normal && self.expires.is_some_and(|at| at <= now)
     }
 
     /// Bytes of its record, nearly: texts as they are, a number of an embedding as it is written.
-    #[must_use]
     pub(crate) fn record_bytes(&self) -> u64 {
         let known = &self.metadata;
         let numbers = NUMBER_BYTES * (known.embedding.len() + known.tracks.len());
@@ -321,7 +318,6 @@ impl Entry {
     }
 
     /// Returns when it was seen, or else archived.
-    #[must_use]
     pub fn moment(&self) -> Timestamp {
         self.metadata.time.unwrap_or(self.archived)
     }
@@ -333,7 +329,6 @@ pub(crate) fn is_picture(content_type: &str) -> bool {
 }
 
 /// Guesses the MIME type of a file by its extension.
-#[must_use]
 pub fn guess_type(name: &str) -> &'static str {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
     match extension.to_ascii_lowercase().as_str() {

@@ -72,7 +72,6 @@ pub enum ArchiveError {
 
 impl ArchiveError {
     /// Makes the error of a field, with its value cut.
-    #[must_use]
     pub fn field(field: &'static str, value: &str, remedy: String) -> Self {
         Self::Field {
             field,

@@ -18,7 +18,6 @@ pub struct InvalidHash;
 
 impl ContentHash {
     /// Computes the hash of `bytes`.
-    #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self::finish(Sha256::new_with_prefix(bytes))
     }

@@ -58,7 +58,6 @@ enum Request<'a> {
 
 impl MemcachedTier {
     /// Makes a tier of servers at `HOST:PORT`. Nothing is connected yet.
-    #[must_use]
     pub fn new(addresses: Vec<String>) -> Self {
         let server = |address: &String| Server {
             address: format!("tcp://{address}"),

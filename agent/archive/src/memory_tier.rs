@@ -42,7 +42,6 @@ struct Item {
 }
 
 impl Gdsf {
-    #[must_use]
     pub fn new(max_bytes: u64) -> Self {
         Self {
             max_bytes,
@@ -109,17 +108,14 @@ impl Gdsf {
         Some(item)
     }
 
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    #[must_use]
     pub fn contents(&self) -> usize {
         self.items.len()
     }
 
-    #[must_use]
     pub fn evictions(&self) -> u64 {
         self.evictions
     }
@@ -139,7 +135,6 @@ pub struct MemoryTier {
 }
 
 impl MemoryTier {
-    #[must_use]
     pub fn new(max_bytes: u64) -> Self {
         Self {
             max_bytes,
@@ -148,7 +143,6 @@ impl MemoryTier {
     }
 
     /// Bytes that all contents may have.
-    #[must_use]
     pub fn total_bytes(&self) -> u64 {
         self.max_bytes
     }

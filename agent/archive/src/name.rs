@@ -84,19 +84,16 @@ impl EntryName {
     }
 
     /// Returns the collection.
-    #[must_use]
     pub fn collection(&self) -> &str {
         self.0.split_once('/').map_or("", |(first, _)| first)
     }
 
     /// Returns the name within the collection.
-    #[must_use]
     pub fn name(&self) -> &str {
         self.0.split_once('/').map_or("", |(_, second)| second)
     }
 
     /// Returns both parts, `collection/name`.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -138,7 +135,6 @@ impl From<EntryName> for String {
 ///
 /// A path of one accepted part keeps its spelling. Of any other, each run of other characters
 /// becomes `-`, and `suffix`, a short hash of the path, keeps two paths apart.
-#[must_use]
 pub fn name_of_path(path: &str, suffix: &str) -> String {
     if check("name", path, MAX_NAME).is_ok() {
         return path.to_owned();

@@ -109,7 +109,6 @@ pub struct Query {
 
 impl Query {
     /// Returns whether it compares with what only a model can embed.
-    #[must_use]
     pub fn needs_model(&self) -> bool {
         self.like_text.is_some() || self.like_picture.is_some()
     }

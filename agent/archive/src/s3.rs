@@ -61,7 +61,6 @@ pub struct S3Tier {
 
 impl S3Tier {
     /// Makes the tier. Nothing is connected yet.
-    #[must_use]
     pub fn new(settings: S3Settings, access: Arc<dyn S3Access>) -> Self {
         Self {
             names: settings.endpoints.iter().map(host_of).collect(),

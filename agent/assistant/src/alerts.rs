@@ -35,7 +35,6 @@ pub enum Alert<'a> {
 
 impl Alert<'_> {
     /// The alert as an object. Its text may hold what a camera read: it is data.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         match self {
             Self::LeftOut(count) => json!({"type": "alert", "left_out": count}),

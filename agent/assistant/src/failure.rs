@@ -52,7 +52,6 @@ pub struct Error {
 }
 
 impl Error {
-    #[must_use]
     pub fn new(exit: ErrorKind, sentence: impl Into<String>) -> Self {
         Self {
             exit,
@@ -62,7 +61,6 @@ impl Error {
     }
 
     /// A failure of class [`ErrorKind::BadInput`].
-    #[must_use]
     pub fn input(sentence: impl Into<String>) -> Self {
         Self::new(ErrorKind::BadInput, sentence)
     }

@@ -37,7 +37,6 @@ pub struct HeartbeatStatus {
 
 impl HeartbeatStatus {
     /// One sentence for users.
-    #[must_use]
     pub fn sentence(&self) -> String {
         let Some(interval_s) = self.interval_s else {
             return "The heartbeat is off; set agent.heartbeat.interval_min in the configuration."
@@ -74,7 +73,6 @@ pub struct HeartbeatSwitch {
 
 impl HeartbeatSwitch {
     /// The switch in `folder`, of a heartbeat with this interval.
-    #[must_use]
     pub fn new(folder: &Path, interval: Option<Duration>) -> Self {
         Self {
             folder: folder.to_path_buf(),
@@ -82,7 +80,6 @@ impl HeartbeatSwitch {
         }
     }
 
-    #[must_use]
     pub fn status(&self) -> HeartbeatStatus {
         let read = fs::read_to_string(self.folder.join(FILE));
         let is_absent = matches!(&read, Err(error) if error.kind() == io::ErrorKind::NotFound);

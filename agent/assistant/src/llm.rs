@@ -27,7 +27,6 @@ pub struct LazyLlmClient {
 }
 
 impl LazyLlmClient {
-    #[must_use]
     pub fn new(config: LlmConfig) -> Self {
         Self {
             config,
@@ -76,7 +75,6 @@ pub fn catalogue(config: &LlmConfig) -> Result<Catalogue, String> {
 
 /// Says why no job can use the model that `blueprint` names; `None` where one can, where it names a
 /// size, or where no provider is configured.
-#[must_use]
 pub fn refused_model(blueprint: &Blueprint, config: Option<&LlmConfig>) -> Option<String> {
     let (named, config) = blueprint.named_model.as_ref().zip(config)?;
     let why = match named.provider == config.provider {

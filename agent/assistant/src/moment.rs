@@ -14,7 +14,6 @@ pub const FORMS: &str = "2026-03-29T08:00 (local time of the box) or 2026-03-29T
     write a time zone as its offset, not by its name";
 
 /// Parses a moment with an offset, or a local time in the zone `here`.
-#[must_use]
 pub fn parse_moment(written: &str, here: &TimeZone) -> Option<Timestamp> {
     if let Ok(with_offset) = written.parse() {
         return Some(with_offset);
@@ -46,7 +45,6 @@ pub fn parse_argument(
 }
 
 /// The weekday and minute of a local time, by which schedules are evaluated.
-#[must_use]
 pub fn schedule_time(at: DateTime) -> LocalTime {
     let minute = i32::from(at.hour()) * 60 + i32::from(at.minute());
     LocalTime {
@@ -56,7 +54,6 @@ pub fn schedule_time(at: DateTime) -> LocalTime {
 }
 
 /// The day of the week, as schedules name it.
-#[must_use]
 pub fn weekday(day: Day) -> Weekday {
     match day {
         Day::Monday => Weekday::Mon,

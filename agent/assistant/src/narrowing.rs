@@ -123,7 +123,6 @@ impl Narrowing {
     }
 
     /// Whether the narrowed rule makes no event like that of `answer`.
-    #[must_use]
     pub fn removes(&self, answer: &RuleAnswer) -> bool {
         let is_below = |bound: Option<f64>, value: Option<f64>| {
             bound.zip(value).is_some_and(|(bound, value)| value < bound)
@@ -135,7 +134,6 @@ impl Narrowing {
     }
 
     /// What it removes of the answered events, one sentence for each part of them.
-    #[must_use]
     pub fn sentences(&self) -> [String; 2] {
         [
             format!("chosen on the older answers: {}", self.older.sentence()),

@@ -58,7 +58,6 @@ pub enum EmbedderChoice {
 
 impl EmbedderChoice {
     /// One sentence for the user.
-    #[must_use]
     pub fn sentence(&self) -> String {
         match self {
             Self::Hashed => {
@@ -78,7 +77,6 @@ impl EmbedderChoice {
 }
 
 /// The folder of the configured embedding model, or of one in a usual place.
-#[must_use]
 pub fn model_folder(config: &MemoryConfig) -> Option<&Path> {
     let usual = config.usual.iter().find(|folder| folder.exists());
     config.model.as_ref().or(usual).map(PathBuf::as_path)
@@ -98,7 +96,6 @@ pub fn check_model_files(folder: &Path) -> Result<(), String> {
 
 /// Chooses the embedder of a configuration, and loads its model. Where `program` is given, its
 /// subcommand [`CHECK_SUBCOMMAND`] must load the model first: a file can end a process.
-#[must_use]
 pub fn choose_embedder(
     config: &MemoryConfig,
     program: Option<&Path>,
@@ -192,20 +189,17 @@ struct State {
 
 impl Notes {
     /// The notes below `home`, the assistant's folder. Reads nothing yet.
-    #[must_use]
     pub fn new(home: &Path, config: &MemoryConfig) -> Self {
         Self::with_program(home, config, None, None)
     }
 
     /// Like [`Self::new`], but this program, which is `watchkeeper`, loads an embedding model in a
     /// child process first.
-    #[must_use]
     pub fn checked(home: &Path, config: &MemoryConfig) -> Self {
         Self::with_program(home, config, Some(THIS_PROGRAM.into()), None)
     }
 
     /// Like [`Self::checked`], but a thread checks and loads the model from the first use on.
-    #[must_use]
     pub fn in_background(home: &Path, config: &MemoryConfig) -> Self {
         let loading = model_folder(config).map(|_| Once::new());
         Self::with_program(home, config, Some(THIS_PROGRAM.into()), loading)
@@ -228,13 +222,11 @@ impl Notes {
     }
 
     /// Whether the folder exists.
-    #[must_use]
     pub fn exist(&self) -> bool {
         self.0.folder.is_dir()
     }
 
     /// Whether an embedding model is configured, which takes long to load.
-    #[must_use]
     pub fn use_a_model(&self) -> bool {
         model_folder(&self.0.config).is_some()
     }
@@ -276,13 +268,11 @@ impl Notes {
     }
 
     /// What computes their embeddings; `None` until that is decided and its model is loaded.
-    #[must_use]
     pub fn vectors(&self) -> Option<&EmbedderChoice> {
         self.0.embedder.get().map(|(_, vectors)| vectors)
     }
 
     /// A sentence about what computes their embeddings; loads nothing.
-    #[must_use]
     pub fn describe_embedder(&self) -> String {
         match (self.vectors(), model_folder(&self.0.config)) {
             (Some(vectors), _) => vectors.sentence(),
@@ -297,7 +287,6 @@ impl Notes {
 
     /// Number of notes that wait for embeddings; `None` while the notes are locked, and until they
     /// are opened with the chosen embedder.
-    #[must_use]
     pub fn waiting(&self) -> Option<usize> {
         let state = self.0.state.try_lock().ok()?;
         let memory = state.memory.as_ref().filter(|_| state.has_chosen_embedder);
@@ -352,14 +341,12 @@ pub struct MemoryGuard<'n> {
 impl Deref for MemoryGuard<'_> {
     type Target = Memory;
 
-    #[expect(clippy::expect_used, reason = "only dropping takes it out")]
     fn deref(&self) -> &Memory {
         self.memory.as_ref().expect("it is held")
     }
 }
 
 impl DerefMut for MemoryGuard<'_> {
-    #[expect(clippy::expect_used, reason = "only dropping takes it out")]
     fn deref_mut(&mut self) -> &mut Memory {
         self.memory.as_mut().expect("it is held")
     }

@@ -66,7 +66,6 @@ pub struct ToolPermissions {
 
 impl ToolPermissions {
     /// The permissions of an entrypoint, as configured.
-    #[must_use]
     pub fn new(config: &PermissionsConfig, entrypoint: Entrypoint) -> Self {
         let tools = &config.tools;
         let list = match entrypoint {
@@ -85,7 +84,6 @@ impl ToolPermissions {
     }
 
     /// The permissions of an entrypoint without a configuration.
-    #[must_use]
     pub fn unrestricted(entrypoint: Entrypoint) -> Self {
         Self::new(&PermissionsConfig::default(), entrypoint)
     }

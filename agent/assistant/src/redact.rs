@@ -17,7 +17,6 @@ use watchkeeper_engine::workflow::{
 };
 
 /// The status of a pipeline, without the secrets in its specification.
-#[must_use]
 pub fn status(status: &PipelineStatus) -> Value {
     // serde_json can't fail on plain data with string keys.
     let mut value = serde_json::to_value(status).unwrap_or_default();
@@ -26,19 +25,16 @@ pub fn status(status: &PipelineStatus) -> Value {
 }
 
 /// A specification without the secrets in its workflow and its parameters.
-#[must_use]
 pub fn spec(spec: &PipelineSpec) -> Value {
     hidden(&serde_json::to_value(spec).unwrap_or_default())
 }
 
 /// A definition, or a whole specification, with [`MASK`] in place of each secret.
-#[must_use]
 pub fn hidden(definition: &Value) -> Value {
     replace_secrets(definition, &mut |_| MASK.to_owned())
 }
 
 /// Two definitions without their secrets. Different secrets get different masks: `***`, `*** (2)`.
-#[must_use]
 pub fn redact_pair(one: &Value, other: &Value) -> (Value, Value) {
     let mut secrets: Vec<String> = Vec::new();
     let mut mask = |secret: &str| {
@@ -116,7 +112,6 @@ fn replace_in_payload(name: &str, value: &Value, mask: &mut dyn FnMut(&str) -> S
 
 /// Parses a text that is a JSON object or list, such as a tool's arguments. Field names tell the
 /// secrets in it.
-#[must_use]
 pub fn structured(text: &str) -> Option<Value> {
     let text = text.trim_start();
     let is_json = text.starts_with(['{', '[']);

@@ -54,7 +54,6 @@ impl PersonAnswer {
 }
 
 /// Returns a note about a class that no model here knows, with the nearest one.
-#[must_use]
 pub fn unknown_class(class: &str, models: &[ModelInfo]) -> Option<String> {
     let known = || models.iter().flat_map(|m| &m.labels).map(String::as_str);
     if known().next().is_none() || known().any(|label| label == class) {
@@ -70,7 +69,6 @@ pub fn unknown_class(class: &str, models: &[ModelInfo]) -> Option<String> {
 }
 
 /// Describes the waiting events, one a line, with pictures, and second opinions or chains.
-#[must_use]
 pub fn describe(queue: &ReviewQueue) -> Vec<String> {
     if queue.waiting == 0 {
         return vec!["No event waits for a review.".to_owned()];
@@ -117,7 +115,6 @@ fn describe_review(review: &Review) -> String {
 }
 
 /// Describes an assessment, such as `approved: "a person at the door"`.
-#[must_use]
 pub fn describe_given(given: &Assessment) -> String {
     let answer = match (given.answer, &given.label) {
         (AssessmentAnswer::Approve, _) => "approved".to_owned(),
@@ -133,7 +130,6 @@ pub fn describe_given(given: &Assessment) -> String {
 }
 
 /// Describes the record of an assessment, such as `approved by a person (act)`.
-#[must_use]
 pub fn describe_record(event: &Event) -> String {
     let Some(given) = event.assessment.as_deref() else {
         return String::new();
@@ -192,7 +188,6 @@ fn describe_chain(details: &ChainDetails, event: &Event) -> String {
 }
 
 /// Describes how answers change the confidence of a pipeline's events, one rule a line.
-#[must_use]
 pub fn describe_answers(answers: &PipelineAnswers) -> Vec<String> {
     if answers.rules.is_empty() {
         return vec![format!(
@@ -218,14 +213,12 @@ fn describe_rule_answers(of: &RuleAnswers) -> String {
 }
 
 /// The picture that shows an event best: the annotated one, where there is one.
-#[must_use]
 pub fn best_picture(event: &Event) -> Option<&Media> {
     let pictures = event.media.iter();
     pictures.max_by_key(|media| media.kind == MediaKind::Annotated)
 }
 
 /// Word for a verdict.
-#[must_use]
 pub const fn verdict_name(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Discard => "discard",

@@ -64,7 +64,6 @@ fn for_users(shelf: &[BlueprintEntry]) -> impl Iterator<Item = &Blueprint> {
 }
 
 /// The choices that the small model reads.
-#[must_use]
 pub fn choices(shelf: &[BlueprintEntry]) -> Vec<JobChoice> {
     let choices = for_users(shelf).map(|blueprint| JobChoice {
         name: blueprint.name.to_string(),
@@ -137,7 +136,6 @@ pub fn route_by_user(listed: BlueprintEntry) -> Result<Route, RouteError> {
 ///
 /// Nothing of the request may be left out, and a mere question gets no proposal. A question of the
 /// rules about the meaning of words is not for the user, who never wrote the rewording.
-#[must_use]
 pub fn accepts_rewording(job: Job, left_out: &[String], reply: &Reply) -> bool {
     let fits = match (job, reply) {
         (Job::SetUp, Reply::Proposal(offer)) => offer.is_complete(),
@@ -151,7 +149,6 @@ pub fn accepts_rewording(job: Job, left_out: &[String], reply: &Reply) -> bool {
 /// Whether a language model may find the answer by itself: the meaning of words, the camera, the
 /// class, the place in the picture. Only the user knows duration, direction and pipeline; where
 /// no pipeline runs, the rules took a new request for a change.
-#[must_use]
 pub fn is_answerable_by_model(question: &Question) -> bool {
     match question.about {
         Missing::Meaning
@@ -167,7 +164,6 @@ pub fn is_answerable_by_model(question: &Question) -> bool {
 
 /// Whether the rules read only a part of the request, or ask what a language model may find out.
 /// Then a configured model is asked first; the rules' reply is the fallback.
-#[must_use]
 pub fn is_partial(reply: &Reply) -> bool {
     match reply {
         Reply::Unknown(_) => true,

@@ -36,7 +36,6 @@ const LOCK_FILE: &str = "trace.lock";
 pub const AGENT: &str = "agent";
 
 /// Whether an entry may be shown over `asks`. Over TCP only entries of TCP and of the agent are.
-#[must_use]
 pub fn may_see(asks: Entrypoint, entry: &Value) -> bool {
     let of = entry.get("channel").and_then(Value::as_str);
     asks != Entrypoint::Remote
@@ -44,7 +43,6 @@ pub fn may_see(asks: Entrypoint, entry: &Value) -> bool {
 }
 
 /// When an entry was written; `None` sorts first.
-#[must_use]
 pub fn at(entry: &Value) -> Option<Timestamp> {
     entry.get("at")?.as_str()?.parse().ok()
 }
@@ -68,7 +66,6 @@ pub enum Role {
 /// | | `references` |
 /// | activity | `effect`, `effect_failed`; jobs of the agent; calls of a model that cost money |
 /// | debug | all others; `cost`, which repeats the sum of calls |
-#[must_use]
 pub fn role(what: &str, details: &Value) -> Role {
     let costs_money = || details.get("usd").and_then(Value::as_f64) > Some(0.0);
     let is_confirmed = || details.get("decision").and_then(Value::as_str) == Some("confirmed");
@@ -93,7 +90,6 @@ pub struct Trace {
 }
 
 impl Trace {
-    #[must_use]
     pub fn new(folder: &Path, channel: &'static str) -> Self {
         Self {
             folder: folder.to_path_buf(),
@@ -111,7 +107,6 @@ impl Trace {
         self
     }
 
-    #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -291,7 +286,6 @@ fn redact_value(name: Option<&str>, value: &Value) -> Value {
 }
 
 /// A text without credentials. Cut it afterwards: a part of JSON can't be parsed.
-#[must_use]
 pub fn without_secrets(text: &str) -> String {
     match structured(text) {
         Some(inside) => redact_value(None, &redact_definition(&inside)).to_string(),

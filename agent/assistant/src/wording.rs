@@ -6,7 +6,6 @@ use watchkeeper_contract::pipeline::{PipelineState, PipelineStatus};
 pub use watchkeeper_jobs::counted;
 
 /// Words in quotes, separated by commas.
-#[must_use]
 pub fn quoted(words: &[String]) -> String {
     let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
     words.join(", ")
@@ -15,14 +14,12 @@ pub fn quoted(words: &[String]) -> String {
 /// Whether a character is invisible and may change a terminal or the order of the text around it:
 /// a control character other than line feed and tab, or explicit directional formatting (Unicode
 /// Bidirectional Algorithm, UAX #9, table 4).
-#[must_use]
 pub fn is_unseen(c: char) -> bool {
     let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     turns || (c.is_control() && c != '\n' && c != '\t')
 }
 
 /// A text from outside that is safe to print: `\u{fffd}` replaces invisible characters.
-#[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     if text.contains(is_unseen) {
         Cow::Owned(text.replace(is_unseen, "\u{fffd}"))
@@ -32,7 +29,6 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 }
 
 /// Cuts a text to `max_chars` characters and an ellipsis.
-#[must_use]
 pub fn cut(mut text: String, max_chars: usize) -> String {
     if let Some((end, _)) = text.char_indices().nth(max_chars) {
         text.truncate(end);
@@ -42,7 +38,6 @@ pub fn cut(mut text: String, max_chars: usize) -> String {
 }
 
 /// The size of a file in kB or MB, decimal.
-#[must_use]
 pub fn size(bytes: u64) -> String {
     match bytes {
         ..100_000 => format!("{} kB", bytes.div_ceil(1000)),
@@ -51,19 +46,16 @@ pub fn size(bytes: u64) -> String {
 }
 
 /// Local date and time, to the second.
-#[must_use]
 pub fn local_time(unix_ms: i64) -> String {
     format_local(unix_ms, "%F %T")
 }
 
 /// Local time of the day, such as `17:00`.
-#[must_use]
 pub fn local_minute(unix_ms: i64) -> String {
     format_local(unix_ms, "%H:%M")
 }
 
 /// Formats a time of this machine's zone by a format of `strftime`.
-#[must_use]
 pub fn format_local(unix_ms: i64, format: &str) -> String {
     match jiff::Timestamp::from_millisecond(unix_ms) {
         Ok(at) => at
@@ -75,7 +67,6 @@ pub fn format_local(unix_ms: i64, format: &str) -> String {
 }
 
 /// A sentence about the state of a pipeline after a change.
-#[must_use]
 pub fn changed_pipeline(changed: &PipelineStatus) -> String {
     let state = match &changed.state {
         PipelineState::Starting | PipelineState::Running if changed.spec.paused => {
@@ -90,7 +81,6 @@ pub fn changed_pipeline(changed: &PipelineStatus) -> String {
 }
 
 /// The state of a pipeline, with the reason of a failure.
-#[must_use]
 pub fn pipeline_state(state: &PipelineState) -> String {
     match state {
         PipelineState::Starting => "starting".to_owned(),

@@ -260,7 +260,6 @@ fn lights(report: &BoardReport) -> String {
     }))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "shown with one decimal")]
 fn gib(bytes: u64) -> f64 {
     bytes as f64 / GIB
 }

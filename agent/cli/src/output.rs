@@ -35,7 +35,6 @@ struct Inner {
 
 impl Output {
     /// Creates an output of JSON objects, or of text.
-    #[must_use]
     pub fn new(json: bool) -> Self {
         Self(Arc::new(Inner {
             json,
@@ -45,13 +44,11 @@ impl Output {
         }))
     }
 
-    #[must_use]
     pub fn is_json(&self) -> bool {
         self.0.json
     }
 
     /// Returns true once a write to standard output failed.
-    #[must_use]
     pub fn is_closed(&self) -> bool {
         self.0.closed.load(Ordering::Relaxed)
     }
@@ -184,7 +181,6 @@ impl Output {
     }
 
     /// Starts a live line on standard error if that is a terminal; other lines appear above it.
-    #[must_use]
     pub fn live_line(&self) -> ProgressBar {
         let bar = if std::io::stderr().is_terminal() {
             ProgressBar::new_spinner()
@@ -209,7 +205,6 @@ impl Output {
     }
 
     /// Starts a progress bar over `total` bytes on a terminal; a byte counter without a total.
-    #[must_use]
     pub fn byte_bar(&self, total: Option<u64>) -> ProgressBar {
         let bar = self.live_line();
         if let Some(total) = total {
@@ -253,7 +248,6 @@ const fn colour(step: ProgressStep) -> &'static str {
 }
 
 /// Cuts a text to `max` characters on a terminal; without one nothing is cut.
-#[must_use]
 pub fn fitted(text: String, max: usize) -> String {
     match Table::new().width() {
         Some(_) => cut(text, max),
@@ -267,7 +261,6 @@ const MIN_CELL_WIDTH: usize = 12;
 /// Formats a table without borders.
 ///
 /// On a terminal that is too narrow it folds cells, or lists records if folding would break words.
-#[must_use]
 pub fn table(headers: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let columns = Table::new().width().map(usize::from);
     // Some terminals report 0 columns.

@@ -83,7 +83,6 @@ impl Schema {
     }
 
     /// The schema of the model's answer: all fields, each may be null, and how sure it is.
-    #[must_use]
     pub fn answer_schema(&self) -> Value {
         let mut properties = Map::new();
         for (name, kind, about) in &self.fields {
@@ -113,14 +112,12 @@ impl Schema {
     }
 
     /// Names of the fields, for a note.
-    #[must_use]
     pub fn names(&self) -> String {
         let names: Vec<&str> = self.fields.iter().map(|(name, ..)| name.as_str()).collect();
         names.join(", ")
     }
 
     /// Checks the answer of a model.
-    #[must_use]
     pub fn read(&self, answer: &str) -> SourceAnswer {
         match self.check(answer) {
             Ok(answer) => answer,

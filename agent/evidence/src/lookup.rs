@@ -66,12 +66,10 @@ impl Lookups {
         (lookups, errors)
     }
 
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Lookup> {
         self.by_name.get(name)
     }
 
-    #[must_use]
     pub fn configs(&self) -> &BTreeMap<String, LookupConfig> {
         &self.configs
     }
@@ -102,7 +100,6 @@ fn open_one(kind: &LookupKind) -> Result<(Lookup, Option<String>), String> {
 
 impl Lookup {
     /// Value of the event that it reads; absent where it reads the picture.
-    #[must_use]
     pub fn value(&self) -> Option<&LookupValue> {
         match self {
             Self::Http(_, value) | Self::Table(_, value) => Some(value),

@@ -28,12 +28,10 @@ pub enum SourceAnswer {
 }
 
 impl SourceAnswer {
-    #[must_use]
     pub fn no_answer(note: impl Into<String>) -> Self {
         Self::NoAnswer { note: note.into() }
     }
 
-    #[must_use]
     pub fn failed(cause: impl Into<String>) -> Self {
         Self::Failed {
             cause: cause.into(),
@@ -55,7 +53,6 @@ pub struct SourceResult {
 
 impl SourceResult {
     /// The link of this result in the evidence of an event.
-    #[must_use]
     pub fn link(&self, source: &str, weight: f64) -> Evidence {
         let (confidence, weight, note, data) = match &self.answer {
             SourceAnswer::Answered {
@@ -80,7 +77,6 @@ impl SourceResult {
 }
 
 /// A confidence in `0.0..=1.0`, rounded to four digits; 0 for what is no number.
-#[must_use]
 pub fn in_unit(confidence: f64) -> f64 {
     match confidence.is_finite() {
         true => (confidence.clamp(0.0, 1.0) * 1e4).round() / 1e4,
@@ -97,7 +93,6 @@ fn bounded(data: &Value) -> Value {
 }
 
 /// Cuts a text to the longest note, on one line.
-#[must_use]
 pub fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let plain = words.join(" ");

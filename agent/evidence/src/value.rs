@@ -32,7 +32,6 @@ pub struct ReadValue {
 
 impl EventFacts {
     /// The facts of a record of an event.
-    #[must_use]
     pub fn of(event: &Event) -> Self {
         let mut facts = Self {
             confidence: event.decision.confidence,

@@ -12,7 +12,6 @@ use crate::tool::{Kind, Toolbox};
 
 /// Returns a fault for each `job://` address whose job, step or key does not exist. An address
 /// whose job can't be read is left to the run.
-#[must_use]
 pub fn check_addresses(plan: &Plan, jobs: &Jobs) -> Vec<Fault> {
     let mut faults = Vec::new();
     each_param(plan, &mut |at, _, _, value| {
@@ -46,7 +45,6 @@ fn check_address(at: &str, address: &Address, jobs: &Jobs) -> Option<Fault> {
 }
 
 /// Returns the folders that a plan reads and that do not exist now.
-#[must_use]
 pub fn absent_folders(plan: &Plan, tools: &Toolbox) -> Vec<String> {
     let mut absent = Vec::new();
     each_param(plan, &mut |_, call, name, value| {

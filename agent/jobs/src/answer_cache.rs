@@ -64,7 +64,6 @@ impl AnswerCache {
         })
     }
 
-    #[must_use]
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.known.get(key)
     }

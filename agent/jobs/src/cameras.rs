@@ -33,7 +33,6 @@ impl CameraNames {
     }
 
     /// Returns the ID of the one camera that these words name.
-    #[must_use]
     pub fn id(&self, words: &str) -> Option<&str> {
         let words = folded(words);
         let mut ids = self.0.iter().filter(|(name, _)| *name == words);

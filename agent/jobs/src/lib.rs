@@ -25,7 +25,6 @@ pub mod tool;
 pub mod tools;
 
 /// Formats a number with its noun, such as `1 step`, `3 steps` or `2 entries`.
-#[must_use]
 pub fn counted<N: std::fmt::Display + PartialEq + From<u8>>(number: N, noun: &str) -> String {
     match noun.strip_suffix('y') {
         _ if number == N::from(1) => format!("1 {noun}"),

@@ -76,7 +76,6 @@ pub fn plan_refined<'r>(
 }
 
 /// Returns whether a text is a request to organise pictures that [`plan`] understands.
-#[must_use]
 pub fn understands(text: &str, now: DateTime, names: &KnownNames) -> bool {
     Request::read(text, now, names).is_ok_and(|request| request.organises())
 }

@@ -36,13 +36,11 @@ impl Target {
     }
 
     /// Returns where to write: a path at which nothing is.
-    #[must_use]
     pub fn part(&self) -> &Path {
         &self.part
     }
 
     /// Returns the path that it will have.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }

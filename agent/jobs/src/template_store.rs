@@ -94,7 +94,6 @@ pub struct TemplateStore {
 
 impl TemplateStore {
     /// Plans in `folder`, which the first write creates.
-    #[must_use]
     pub fn new(folder: PathBuf) -> Self {
         Self { folder }
     }

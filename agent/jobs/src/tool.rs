@@ -107,7 +107,6 @@ impl fmt::Display for Kind {
 }
 
 /// Reads a date, with or without a time of the day.
-#[must_use]
 pub fn local_time(text: &str) -> Option<DateTime> {
     text.parse().ok()
 }
@@ -132,7 +131,6 @@ pub struct Param {
 }
 
 impl Param {
-    #[must_use]
     pub const fn optional(name: &'static str, kind: Kind, about: &'static str) -> Self {
         Self {
             name,
@@ -269,7 +267,6 @@ impl fmt::Debug for Toolbox {
 }
 
 impl Toolbox {
-    #[must_use]
     pub fn new(tools: Vec<Arc<dyn Tool>>) -> Self {
         Self(tools)
     }
@@ -279,12 +276,10 @@ impl Toolbox {
         self.0.push(tool);
     }
 
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.0.iter().find(|tool| tool.spec().name == name)
     }
 
-    #[must_use]
     pub fn spec(&self, name: &str) -> Option<&'static ToolSpec> {
         self.get(name).map(|tool| tool.spec())
     }
@@ -294,7 +289,6 @@ impl Toolbox {
     }
 
     /// Returns the cameras and classes that requests may name.
-    #[must_use]
     pub fn names(&self) -> KnownNames {
         let mut names = KnownNames::default();
         for tool in &self.0 {
@@ -314,7 +308,6 @@ pub struct Gauge {
 
 impl Gauge {
     /// Returns what is done of how much; a total of 0 is unknown.
-    #[must_use]
     pub fn read(&self) -> (u64, u64) {
         let [done, total] = [&self.done, &self.total].map(|n| n.load(Ordering::Relaxed));
         (done, total)

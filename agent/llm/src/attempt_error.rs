@@ -204,7 +204,6 @@ impl AttemptErrorKind {
     }
 
     /// Returns the kind of an HTTP status whose body says nothing that the protocol defines.
-    #[must_use]
     pub const fn of_status(status: u16) -> Self {
         match status {
             401 => Self::WrongKey,
@@ -238,7 +237,6 @@ pub struct AttemptError {
 }
 
 impl AttemptError {
-    #[must_use]
     pub fn new(kind: AttemptErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -251,7 +249,6 @@ impl AttemptError {
     }
 
     /// An error whose message is the body of a refusal.
-    #[must_use]
     pub fn of_body(kind: AttemptErrorKind, message: impl Into<String>) -> Self {
         Self {
             is_body: true,
@@ -260,7 +257,6 @@ impl AttemptError {
     }
 
     /// Returns the error with all that the server said, for the log and the trace.
-    #[must_use]
     pub fn in_full(&self) -> String {
         let id = self.request_id.as_ref();
         let id = id.map_or_else(String::new, |id| format!(" [request {id}]"));
@@ -271,7 +267,6 @@ impl AttemptError {
     }
 
     /// Returns whether the request is sent again.
-    #[must_use]
     pub fn retry_advice(&self) -> RetryAdvice {
         match (self.kind.retry_advice(), self.should_retry) {
             (RetryAdvice::Later, Some(false)) => RetryAdvice::Never,

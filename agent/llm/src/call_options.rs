@@ -67,7 +67,6 @@ pub struct CallOptions {
 
 impl CallOptions {
     /// Streamed, with up to `max_output` tokens and the model's defaults for everything else.
-    #[must_use]
     pub const fn new(max_output: u32) -> Self {
         Self {
             max_output,

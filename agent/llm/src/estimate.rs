@@ -14,7 +14,6 @@ const TOOLS: u64 = 600;
 const FRAME: u64 = 8;
 
 /// Estimates the tokens of the prompt for `model`.
-#[must_use]
 pub fn prompt(conversation: &Conversation, model: &Model) -> u64 {
     let text = |bytes: usize| text_tokens(bytes, model);
     let system: u64 = conversation
@@ -82,17 +81,9 @@ fn part_tokens(part: &UserPart, model: &Model) -> u64 {
 }
 
 /// Estimates the tokens of so many bytes of text, rounded up.
-#[must_use]
 pub fn text_tokens(bytes: usize, model: &Model) -> u64 {
     // The catalogue rejects fewer than half a byte a token.
-    let tokens = (bytes as f64 / model.bytes_per_token.max(0.5)).ceil();
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "whole and not negative"
-    )]
-    let tokens = tokens as u64;
-    tokens
+    (bytes as f64 / model.bytes_per_token.max(0.5)).ceil() as u64
 }
 
 #[cfg(test)]

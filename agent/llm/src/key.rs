@@ -129,7 +129,6 @@ impl Key {
     }
 
     /// Returns `text` without the key and without longer parts of it.
-    #[must_use]
     pub fn scrub(&self, text: &str) -> String {
         let key = self.0.expose_secret();
         let mut out = text.replace(key, "***");

@@ -19,15 +19,9 @@ impl Money {
     pub const ZERO: Self = Self(0);
 
     /// Converts dollars; `None` for a number that is negative, not finite or over ten million.
-    #[must_use]
     pub fn from_dollars(dollars: f64) -> Option<Self> {
         let is_amount = dollars.is_finite() && (0.0..=1e7).contains(&dollars);
         // In range by the check: at most 1e16.
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "checked above"
-        )]
         is_amount.then(|| Self((dollars * DOLLAR as f64).round() as u64))
     }
 

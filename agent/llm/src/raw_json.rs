@@ -24,25 +24,21 @@ impl RawJson {
     }
 
     /// Serializes a value by serde_json.
-    #[must_use]
     pub fn from_value(value: &serde_json::Value) -> Self {
         // Serializing a `Value` can't fail.
         Self(serde_json::value::to_raw_value(value).unwrap_or_default())
     }
 
     /// Takes a raw value.
-    #[must_use]
     pub fn raw(value: &RawValue) -> Self {
         Self(value.to_owned())
     }
 
-    #[must_use]
     pub fn text(&self) -> &str {
         self.0.get()
     }
 
     /// Returns the value for a serializer of the wire.
-    #[must_use]
     pub fn as_raw(&self) -> &RawValue {
         &self.0
     }
@@ -55,7 +51,6 @@ impl RawJson {
         serde_json::from_str(self.text())
     }
 
-    #[must_use]
     pub fn is_object(&self) -> bool {
         self.text().trim_start().starts_with('{')
     }
@@ -63,7 +58,6 @@ impl RawJson {
 
 /// Returns the text from the first `{` to the last `}`: a model without a guaranteed schema may
 /// write something around the object.
-#[must_use]
 pub fn object_in(answer: &str) -> Option<&str> {
     answer.get(answer.find('{')?..=answer.rfind('}')?)
 }

@@ -52,7 +52,6 @@ impl Reply {
     }
 
     /// Returns the text of the answer, without thinking.
-    #[must_use]
     pub fn text(&self) -> String {
         let texts = self.turn.parts.iter().filter_map(|part| match part {
             AssistantPart::Text(text) => Some(text.as_str()),

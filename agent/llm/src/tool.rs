@@ -67,25 +67,21 @@ impl Tool {
         })
     }
 
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Returns what it does and when to use it.
-    #[must_use]
     pub fn description(&self) -> &str {
         &self.description
     }
 
     /// Returns the JSON Schema of its arguments.
-    #[must_use]
     pub fn schema(&self) -> &RawJson {
         &self.schema
     }
 
     /// Returns whether the provider should guarantee the schema.
-    #[must_use]
     pub fn is_strict(&self) -> bool {
         self.is_strict
     }

@@ -24,7 +24,6 @@ pub struct Usage {
 
 impl Usage {
     /// Returns the tokens of the whole prompt.
-    #[must_use]
     pub const fn prompt(&self) -> u64 {
         self.input
             .saturating_add(self.cache_read)
@@ -33,19 +32,16 @@ impl Usage {
     }
 
     /// Returns the tokens of prompt and output.
-    #[must_use]
     pub const fn total(&self) -> u64 {
         self.prompt().saturating_add(self.output)
     }
 
     /// Returns whether no consumption is known.
-    #[must_use]
     pub const fn is_nothing(&self) -> bool {
         self.total() == 0
     }
 
     /// Adds another usage.
-    #[must_use]
     pub const fn plus(&self, other: &Self) -> Self {
         Self {
             input: self.input.saturating_add(other.input),

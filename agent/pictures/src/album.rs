@@ -193,7 +193,6 @@ fn figure(picture: &Picture, shown: &str, link: &str) -> Markup {
 
 /// Describes a picture in one line: what an event is about, or the name of the file, then time,
 /// camera and score.
-#[must_use]
 pub fn caption(picture: &Picture) -> String {
     let time = |format: &str| picture.taken.map(|t| t.strftime(format).to_string());
     let score = picture
@@ -234,7 +233,6 @@ const END: &str = "</body></html>\n";
 
 /// Makes a file name of allowed characters: letters, digits, space, `,`, `.`, `-` and `_`. A name
 /// never begins with a dot.
-#[must_use]
 pub fn file_name(text: &str) -> String {
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, ' ' | ',' | '.' | '-' | '_');
     let replaced = text.chars().map(|c| if allowed(c) { c } else { '-' });

@@ -47,7 +47,6 @@ pub enum By {
 }
 
 /// Groups pictures; local times without an instant are those of `zone`.
-#[must_use]
 pub fn group(pictures: Vec<Picture>, by: By, zone: &TimeZone) -> Vec<Group> {
     let (mut groups, unknown) = match by {
         By::Gap { minutes } => by_gap(pictures, minutes, zone),

@@ -2,7 +2,6 @@
 
 /// Returns the cosine of two vectors: 1 for the same direction, 0 for nothing in common. `None`
 /// where they have different lengths, or one is all zeros or empty.
-#[must_use]
 pub fn cosine(a: &[f32], b: &[f32]) -> Option<f64> {
     if a.len() != b.len() {
         return None;
@@ -16,7 +15,6 @@ pub fn cosine(a: &[f32], b: &[f32]) -> Option<f64> {
 }
 
 /// Returns the vector of length 1 in the same direction; `None` if it is all zeros or empty.
-#[must_use]
 pub fn unit(mut vector: Vec<f32>) -> Option<Vec<f32>> {
     let length = vector
         .iter()
@@ -26,7 +24,6 @@ pub fn unit(mut vector: Vec<f32>) -> Option<Vec<f32>> {
     if length <= 0.0 || !length.is_finite() {
         return None;
     }
-    #[expect(clippy::cast_possible_truncation, reason = "a part of 1")]
     let scaled = |x: &mut f32| *x = (f64::from(*x) / length) as f32;
     vector.iter_mut().for_each(scaled);
     Some(vector)

@@ -35,7 +35,6 @@ pub struct Measured {
 }
 
 impl Measured {
-    #[must_use]
     pub fn of(grey: &GrayImage) -> Self {
         // The only other look at the whole picture is that for noise.
         let small = shrink::image_within(grey, MEASURED_SIDE);

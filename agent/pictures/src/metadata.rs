@@ -33,7 +33,6 @@ pub struct Metadata {
 }
 
 /// Reads the EXIF block of a JPEG or PNG file, or of its beginning.
-#[must_use]
 pub fn read(file: &[u8]) -> Metadata {
     let mut reader = Reader::new();
     reader.continue_on_error(true);

@@ -141,14 +141,12 @@ impl Picture {
 
     /// Returns the instant of the exposure. A local time without one is where the clock of `zone`
     /// showed it: after a gap of the clock, in the first pass of a repeated hour.
-    #[must_use]
     pub fn instant(&self, zone: &TimeZone) -> Option<Timestamp> {
         let placed = || Some(self.taken?.to_zoned(zone.clone()).ok()?.timestamp());
         self.at.or_else(placed)
     }
 
     /// Returns the last part of the path.
-    #[must_use]
     pub fn name(&self) -> &str {
         let name = Path::new(&self.file).file_name();
         name.and_then(|name| name.to_str()).unwrap_or(&self.file)

@@ -61,7 +61,6 @@ pub struct Scores {
 
 impl Scores {
     /// Scores a picture by itself, for noise, and by its small version, for all else.
-    #[must_use]
     pub fn of(grey: &GrayImage, small: &GrayImage) -> Self {
         let quality = Quality::of(small);
         let mut scores = Self {
@@ -85,7 +84,6 @@ impl Scores {
         scores
     }
 
-    #[must_use]
     pub const fn get(&self, part: Trait) -> f64 {
         match part {
             Trait::Overall => self.overall,
@@ -97,7 +95,6 @@ impl Scores {
     }
 
     /// Describes the scores in one line.
-    #[must_use]
     pub fn explain(&self) -> String {
         let Self {
             sharpness,

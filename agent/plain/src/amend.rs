@@ -344,11 +344,6 @@ fn bound(words: &str, number: f64) -> Option<CountBound> {
     if number.fract() != 0.0 || !(0.0..=1e6).contains(&number) {
         return None;
     }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a whole number up to a million"
-    )]
     let number = number as u32;
     Some(match words {
         w if w.starts_with("fewer") || w.starts_with("less") || w.starts_with("under") => {

@@ -57,7 +57,6 @@ pub enum Change {
 
 impl Change {
     /// The pipeline that it is about.
-    #[must_use]
     pub fn pipeline(&self) -> &PipelineId {
         match self {
             Self::Deploy(spec) | Self::Replace(spec) => &spec.id,
@@ -113,7 +112,6 @@ pub enum Missing {
 impl Question {
     /// The request together with the answer to this question: what to understand next. The caller
     /// understands it like any other text.
-    #[must_use]
     pub fn answered(&self, reply: &str) -> String {
         let request = self.request.trim_end_matches(['.', '!', '?', ' ', '\n']);
         let link = match self.about {

@@ -25,11 +25,6 @@ pub(crate) fn clock(minutes: f64) -> String {
     format!("{:02}:{:02}", minutes / 60 % 24, minutes % 60)
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "minutes of a day; `as` saturates"
-)]
 pub(crate) fn whole(minutes: f64) -> u16 {
     minutes as u16
 }

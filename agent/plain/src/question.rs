@@ -182,11 +182,6 @@ pub(crate) fn latest(r: &mut Reader<'_>) -> Option<usize> {
     let one = "last|latest|newest event|alert|alarm|warning|incident";
     let found = r.take(&[several, one])?;
     // A number that no list has is that of the whole list.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a cast of a number saturates"
-    )]
     found
         .held
         .first()

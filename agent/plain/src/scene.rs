@@ -76,7 +76,6 @@ pub struct Model {
 const SHOWN: usize = 60;
 
 /// A name from outside as it is shown: in quotes, without control characters, cut.
-#[must_use]
 pub fn quoted(name: &str) -> String {
     let plain = name.chars().map(|c| if c.is_control() { ' ' } else { c });
     let mut cut: String = plain.take(SHOWN).collect();

@@ -152,14 +152,12 @@ impl Templates {
     }
 
     /// All of them.
-    #[must_use]
     pub fn all(&self) -> &[Template] {
         &self.all
     }
 
     /// All of them for a person: what each is for, what it says with its defaults, what can be
     /// given, and how one is used.
-    #[must_use]
     pub fn listed(&self) -> String {
         let one = |t: &Template| {
             let mut example = t.request.clone();

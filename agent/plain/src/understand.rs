@@ -54,7 +54,6 @@ impl Plain {
     }
 
     /// The templates of the commonest watches.
-    #[must_use]
     pub fn templates(&self) -> &Templates {
         &self.templates
     }
@@ -87,14 +86,12 @@ impl Plain {
     }
 
     /// Whether a text says how something that was proposed should be, and is no request of its own.
-    #[must_use]
     pub fn is_correction(&self, text: &str, scene: &Scene) -> bool {
         text.chars().count() <= MAX_CHARS && amend::is_correction(&self.put_right(text, scene))
     }
 
     /// Whether a text asks for something by itself, so that it is no answer to a question: an order
     /// about what runs, or a watch with its condition.
-    #[must_use]
     pub fn is_request(&self, text: &str, scene: &Scene) -> bool {
         let asks = |request: &Request<'_>| {
             let waits = request.asks == Asks::Watch && request.r.says(&["when|if|whenever"]);

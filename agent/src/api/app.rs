@@ -41,7 +41,6 @@ impl EntrypointErrors {
     }
 
     /// All present errors.
-    #[must_use]
     pub fn all(&self) -> Vec<String> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().flatten().cloned().collect()
@@ -82,7 +81,6 @@ impl std::fmt::Debug for Shared {
 
 impl Shared {
     /// The state of an API that requests the agent's status by `asks`.
-    #[must_use]
     pub fn new(
         conversations: Arc<Conversations>,
         asks: StatusSender,

@@ -84,7 +84,6 @@ pub struct Conversations {
 
 impl Conversations {
     /// An empty registry. All conversations end when `closing` becomes true.
-    #[must_use]
     pub fn new(
         deps: ConversationDeps,
         bounds: Bounds,
@@ -104,13 +103,11 @@ impl Conversations {
     }
 
     /// Returns what conversations share.
-    #[must_use]
     pub fn deps(&self) -> &ConversationDeps {
         &self.shared.deps
     }
 
     /// Returns the limits.
-    #[must_use]
     pub fn bounds(&self) -> Bounds {
         self.shared.bounds
     }

@@ -141,7 +141,6 @@ impl Feed {
     }
 
     /// At most `limit` events after `seq`, the oldest first.
-    #[must_use]
     pub fn after(&self, seq: u64, limit: usize) -> Vec<Entry> {
         let kept = self.buffer();
         let later = kept.entries.iter().filter(|entry| entry.seq > seq);
@@ -149,7 +148,6 @@ impl Feed {
     }
 
     /// Every event of a turn that is still kept.
-    #[must_use]
     pub fn of_turn(&self, turn: u64) -> Vec<Entry> {
         let kept = self.buffer();
         let of_it = kept.entries.iter().filter(|entry| entry.turn == turn);
@@ -157,13 +155,11 @@ impl Feed {
     }
 
     /// The model's latest plan for this turn.
-    #[must_use]
     pub fn plan(&self) -> Vec<Value> {
         self.buffer().plan.clone()
     }
 
     /// The number of the last event.
-    #[must_use]
     pub fn last(&self) -> u64 {
         self.buffer().last
     }

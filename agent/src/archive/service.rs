@@ -168,7 +168,6 @@ struct Inner {
 
 impl ArchiveService {
     /// Makes the service. Nothing is opened yet.
-    #[must_use]
     pub fn new(setup: ArchiveSetup, runtime: RuntimeClient) -> Self {
         let sources = Sources::new(&setup.config, setup.ca_file.clone());
         Self(Arc::new(Inner {

@@ -39,7 +39,6 @@ pub struct Job {
 
 impl Job {
     /// Job that writes `bundle` of the effect `spooled` to `place`.
-    #[must_use]
     pub fn new(spooled: &SpooledEffect, bundle: &FileBundle, place: Place) -> Self {
         Self {
             at_s: u64::try_from(spooled.at.unix_ms / 1000).unwrap_or(0),

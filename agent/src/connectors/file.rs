@@ -60,7 +60,6 @@ pub struct Job {
 
 impl Job {
     /// Job that writes the text of `write`, an effect of `spooled`, to `place`.
-    #[must_use]
     pub fn new(spooled: &SpooledEffect, write: &FileWrite, place: Place) -> Self {
         Self {
             number: spooled.number.0,

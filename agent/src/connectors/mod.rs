@@ -53,7 +53,6 @@ pub struct Executor {
 
 impl Executor {
     /// Executor limited by `config`; connectors keep their state in `store`.
-    #[must_use]
     pub fn new(config: SinksConfig, store: Arc<dyn Store>) -> Self {
         Self {
             brokers: Brokers::new(config.ca_file.clone()),

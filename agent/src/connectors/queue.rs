@@ -125,7 +125,6 @@ pub struct Queue {
 
 impl Queue {
     /// Empty queue; `seed` fixes the jitter of its pauses.
-    #[must_use]
     pub fn new(limits: Limits, seed: u64) -> Self {
         Self {
             limits,
@@ -166,7 +165,6 @@ impl Queue {
     }
 
     /// When [`Input::Tick`] is due.
-    #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         if self.active >= self.limits.active {
             return None;
@@ -176,12 +174,10 @@ impl Queue {
     }
 
     /// Number of effects that are listed and not settled.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }

@@ -23,7 +23,6 @@ use super::fault::Fault;
 const MAX_BYTES: u64 = 16_384;
 
 /// Folder of this service's systemd credentials, if the service has any.
-#[must_use]
 pub fn credentials_folder() -> Option<PathBuf> {
     std::env::var_os(CREDENTIALS_VARIABLE).map(PathBuf::from)
 }
@@ -42,7 +41,6 @@ impl fmt::Debug for EffectSecrets {
 
 impl EffectSecrets {
     /// Empty set, for requests without secrets.
-    #[must_use]
     pub fn empty() -> Self {
         Self {
             by_name: BTreeMap::new(),
@@ -94,7 +92,6 @@ impl EffectSecrets {
         }
     }
 
-    #[must_use]
     pub fn redactor(&self) -> &Redactor {
         &self.redactor
     }

@@ -28,7 +28,6 @@ struct Inner {
 }
 
 impl LookupService {
-    #[must_use]
     pub fn new(configs: Vec<LookupConfig>) -> Self {
         Self(Arc::new(Inner {
             configs,
@@ -37,7 +36,6 @@ impl LookupService {
     }
 
     /// Counts of chains, which name look-ups that can't be used.
-    #[must_use]
     pub fn counts(&self) -> &SharedCounts {
         &self.0.counts
     }

@@ -30,7 +30,6 @@ pub struct StoredChain {
 }
 
 /// The operation that stores a chain.
-#[must_use]
 pub fn save_op(stored: &StoredChain) -> Op {
     CHAINS.put(stored.event.id.to_string(), stored)
 }

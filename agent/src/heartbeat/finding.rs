@@ -89,7 +89,6 @@ pub enum Finding {
 
 impl Finding {
     /// Name of the kind; the last level of the MQTT topic.
-    #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::RuntimeAway => "runtime_away",
@@ -107,7 +106,6 @@ impl Finding {
     }
 
     /// Camera of the finding, if any.
-    #[must_use]
     pub const fn camera(&self) -> Option<&SourceId> {
         match self {
             Self::CameraOut { camera, .. }
@@ -125,7 +123,6 @@ impl Finding {
     }
 
     /// Identity of the finding over checks.
-    #[must_use]
     pub fn key(&self) -> String {
         let about = match self {
             Self::ChannelSilent { channel } => channel.as_str(),
@@ -140,7 +137,6 @@ impl Finding {
     }
 
     /// State of the finding: a change is reported again.
-    #[must_use]
     pub fn mark(&self) -> String {
         match self {
             Self::CameraOut { state, .. } => format!("{state:?}"),
@@ -159,7 +155,6 @@ impl Finding {
     }
 
     /// Severity of the report.
-    #[must_use]
     pub const fn severity(&self) -> Severity {
         match self {
             Self::RuntimeAway | Self::PipelineFailed { .. } | Self::NotStored { .. } => {
@@ -176,7 +171,6 @@ impl Finding {
     }
 
     /// The report, for a user.
-    #[must_use]
     pub fn sentence(&self) -> String {
         match self {
             Self::RuntimeAway => "the runtime does not answer, so probably nothing is watched; \

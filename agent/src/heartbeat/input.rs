@@ -69,7 +69,6 @@ pub struct FailedPipeline {
 
 impl FailedPipeline {
     /// `Some` where `pipeline` failed and is not paused.
-    #[must_use]
     pub fn from_status(pipeline: &PipelineStatus) -> Option<Self> {
         let is_failed = matches!(pipeline.state, PipelineState::Failed { .. });
         // A paused pipeline is not expected to run.
@@ -100,7 +99,6 @@ pub enum CameraState {
 
 impl Camera {
     /// State of the runtime's `source`.
-    #[must_use]
     pub fn from_status(source: &SourceStatus) -> Self {
         let state = match &source.state {
             SourceState::Live { blind: None } => CameraState::Live,
@@ -137,7 +135,6 @@ pub struct Hour {
 
 impl Hour {
     /// The hour that contains `at`.
-    #[must_use]
     pub fn from_datetime(at: DateTime) -> Self {
         Self {
             day: at.date(),

@@ -160,7 +160,6 @@ impl State {
         for camera in &live {
             let events = self.rhythm.so_far(camera);
             let usual = self.rhythm.usual(camera, now.hour);
-            #[expect(clippy::cast_precision_loss, reason = "a count beside a mean")]
             let is_more = events as f64 >= PILING_UP_FACTOR * usual.mean;
             if usual.days >= MIN_DAYS_PILING_UP && events >= MIN_PILING_UP && is_more {
                 found.push(Finding::PilingUp {

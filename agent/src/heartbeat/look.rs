@@ -59,7 +59,6 @@ struct Answer {
 }
 
 /// Returns the cameras whose frames this check looks at, behind `last` in the order of names.
-#[must_use]
 pub fn next_cameras(
     look: &LookConfig,
     input: &CheckInput,
@@ -117,7 +116,6 @@ pub fn build_conversation(
 }
 
 /// Options of the call.
-#[must_use]
 pub fn call_options() -> CallOptions {
     let schema = json!({
         "type": "object", "additionalProperties": false,

@@ -24,7 +24,6 @@ pub struct StoredHeartbeat {
 }
 
 /// The operation that stores the record.
-#[must_use]
 pub fn save_op(kept: &StoredHeartbeat) -> Op {
     HEARTBEAT.put(KEY, kept)
 }

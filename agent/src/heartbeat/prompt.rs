@@ -83,7 +83,6 @@ fn observation(note: &Note) -> Value {
 }
 
 /// Options of the call.
-#[must_use]
 pub fn call_options() -> CallOptions {
     let schema = json!({
         "type": "object", "additionalProperties": false, "required": ["words"],

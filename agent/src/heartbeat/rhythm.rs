@@ -89,13 +89,11 @@ impl Rhythm {
     }
 
     /// Events of the open hour.
-    #[must_use]
     pub fn so_far(&self, camera: &SourceId) -> u64 {
         self.counts.get(camera).copied().unwrap_or(0)
     }
 
     /// Usual count in `hour`, 0 to 23.
-    #[must_use]
     pub fn usual(&self, camera: &SourceId, hour: u8) -> Usual {
         let hours = self.cameras.get(camera);
         let usual = hours.and_then(|hours| hours.get(usize::from(hour)));
@@ -152,7 +150,6 @@ impl Rhythm {
 fn learn(before: Usual, count: u64) -> Usual {
     let days = before.days.saturating_add(1);
     let weight = f64::from(days).min(AVERAGED_DAYS);
-    #[expect(clippy::cast_precision_loss, reason = "a mean of counts")]
     let count_of = count as f64;
     Usual {
         days,

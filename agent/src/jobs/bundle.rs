@@ -54,7 +54,6 @@ pub fn collect(job: &JobFolder) -> Result<Contents, JobFolderError> {
 }
 
 /// What the runtime signs.
-#[must_use]
 pub fn describe(job: &JobFolder, contents: &Contents) -> JobBundle {
     let (files, missing) = contents.describe();
     JobBundle {

@@ -31,7 +31,6 @@ pub struct CronState {
 
 impl CronState {
     /// A schedule that is new at `now`.
-    #[must_use]
     pub const fn new(now: Timestamp) -> Self {
         Self {
             settled: now,
@@ -83,7 +82,6 @@ impl CronState {
     }
 
     /// Returns when something is due next.
-    #[must_use]
     pub fn next_due(
         &self,
         now: Timestamp,

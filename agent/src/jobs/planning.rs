@@ -33,7 +33,6 @@ impl JobService {
     }
 
     /// Whether a text is a request for a job. Reads files.
-    #[must_use]
     pub fn serves(&self, text: &str, entrypoint: Entrypoint) -> bool {
         self.planner(entrypoint).serves(text)
     }

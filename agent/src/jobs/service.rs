@@ -92,7 +92,6 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The tools of jobs on this box; some ask the runtime.
-#[must_use]
 pub fn toolbox(setup: &ToolSetup) -> Toolbox {
     let mut tools = picture_tools();
     let runtime = Arc::new(RuntimeAccess::new(setup.clone()));
@@ -103,7 +102,6 @@ pub fn toolbox(setup: &ToolSetup) -> Toolbox {
 
 impl JobService {
     /// The jobs in `home`, with the tools of `setup`. Runs nothing yet.
-    #[must_use]
     pub fn new(
         home: &Path,
         setup: &ToolSetup,
@@ -173,7 +171,6 @@ impl JobService {
         lock(&self.0.state).is_closed = true;
     }
 
-    #[must_use]
     pub fn tools(&self) -> &Toolbox {
         &self.0.tools
     }
@@ -361,7 +358,6 @@ impl JobService {
     }
 
     /// Returns the number of jobs and the status of each schedule.
-    #[must_use]
     pub fn health(&self) -> JobsHealth {
         let (running, waiting) = lock(&self.0.state).pool.counts();
         JobsHealth {
@@ -372,7 +368,6 @@ impl JobService {
     }
 
     /// Whether a job runs or waits.
-    #[must_use]
     pub fn is_active(&self, id: &str) -> bool {
         lock(&self.0.state).pool.is_active(id)
     }

@@ -34,7 +34,6 @@ pub struct JobStatus {
 
 impl JobStatus {
     /// Describes a job without what its running steps have done.
-    #[must_use]
     pub fn of(job: &JobFolder, summary: &JobSummary) -> Self {
         let info = job.info();
         Self {
@@ -100,7 +99,6 @@ pub struct ScheduleStatus {
 
 impl JobsHealth {
     /// One sentence for each schedule that does not work or whose last job failed.
-    #[must_use]
     pub fn problems(&self) -> Vec<String> {
         let problems = self.schedules.iter().filter_map(|schedule| {
             if let Some(trouble) = &schedule.trouble {

@@ -23,7 +23,6 @@ pub struct TriggerEvent {
 }
 
 /// Returns what a job may use of an event, if the filter takes it.
-#[must_use]
 pub fn matching(filter: &EventFilter, event: &Event) -> Option<TriggerEvent> {
     let EventBody::Rule(rule) = &event.body else {
         return None;

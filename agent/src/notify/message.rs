@@ -88,7 +88,6 @@ mod as_text {
 
 impl Notice {
     /// Notice of a second opinion that raised or lowered an event.
-    #[must_use]
     pub fn of_opinion(case: &Case, weighed: &Weighed, at: Wall, payload: Vec<u8>) -> Self {
         let event = &case.event;
         let verdict = match weighed.decision.verdict {
@@ -118,7 +117,6 @@ impl Notice {
 
 /// Whether `channel` receives `notice`: its severity suffices, or the rule of its event names the
 /// channel.
-#[must_use]
 pub fn is_wanted(channel: &ChannelConfig, notice: &Notice) -> bool {
     notice.notify.contains(&channel.id)
         || channel
@@ -127,7 +125,6 @@ pub fn is_wanted(channel: &ChannelConfig, notice: &Notice) -> bool {
 }
 
 /// Notification of `notice` for `channel`; `None` if it does not receive it. `name` is the box.
-#[must_use]
 pub fn notice_notification(
     channel: &ChannelConfig,
     name: &str,
@@ -174,7 +171,6 @@ const fn severity_prefix(severity: Severity) -> &'static str {
 /// Notification of one journal record for `channel`; `None` if it does not receive it. `name` is
 /// the box, `link` answers the review of the event. A channel in `on_act` receives the record that
 /// makes its event certain.
-#[must_use]
 pub fn event_notification(
     channel: &ChannelConfig,
     name: &str,
@@ -369,7 +365,6 @@ fn single_line(text: &str) -> String {
 }
 
 /// Request body of `notifications`, with the attached file and its field name.
-#[must_use]
 pub fn body(
     kind: ChannelKind,
     notifications: &[Notification],

@@ -28,7 +28,6 @@ pub fn load_position(
 }
 
 /// Operation that stores the position of `channel`.
-#[must_use]
 pub fn position_op(channel: &ChannelId, reached: EventSeq) -> Op {
     Op::put(CHANNELS, channel.as_str(), log_key(reached.0))
 }

@@ -61,7 +61,6 @@ pub struct Delivery {
 impl Delivery {
     /// Idempotency key; changes with the contents, because after a restart a retry may carry more
     /// events or no picture.
-    #[must_use]
     pub fn key(&self, has_picture: bool) -> String {
         let ids_key = match self.notifications.as_slice() {
             [] => String::new(),
@@ -121,7 +120,6 @@ pub struct DeliveryQueue {
 
 impl DeliveryQueue {
     /// Queue that continues after the record `reached`; `seed` fixes the jitter of its pauses.
-    #[must_use]
     pub fn new(policy: DeliveryPolicy, reached: EventSeq, seed: u64) -> Self {
         Self {
             policy,
@@ -144,7 +142,6 @@ impl DeliveryQueue {
     }
 
     /// Whether another record may be read; until then the journal keeps them.
-    #[must_use]
     pub fn wants_more(&self) -> bool {
         self.waiting.len() - self.notice_count() < MAX_EVENTS
     }
@@ -207,7 +204,6 @@ impl DeliveryQueue {
     }
 
     /// Position in the journal: no record up to this one has an unsettled notification.
-    #[must_use]
     pub fn reached(&self) -> EventSeq {
         // The minimum of all, because a waiting notification may be of an older journal.
         let open = self
@@ -220,7 +216,6 @@ impl DeliveryQueue {
     }
 
     /// Time of the next delivery; `None` while nothing waits or a delivery is in flight.
-    #[must_use]
     pub fn due(&self, now: Instant) -> Option<Instant> {
         let is_idle = self.in_flight == 0 && !self.waiting.is_empty();
         is_idle.then(|| self.not_before.map_or(now, |at| at.max(now)))
@@ -293,12 +288,10 @@ impl DeliveryQueue {
     }
 
     /// Failed deliveries in a row.
-    #[must_use]
     pub fn failures(&self) -> u32 {
         self.backoff.attempts()
     }
 
-    #[must_use]
     pub fn counts(&self) -> Counts {
         self.counts
     }

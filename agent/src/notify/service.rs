@@ -157,7 +157,6 @@ impl Service {
     }
 
     /// Health of each channel, by name.
-    #[must_use]
     pub fn health(&self) -> Vec<(ChannelId, ChannelHealth)> {
         let health = lock(&self.health);
         health.iter().map(|(i, f)| (i.clone(), f.clone())).collect()

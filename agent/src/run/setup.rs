@@ -93,7 +93,6 @@ pub struct OpinionSetup {
 
 impl Setup {
     /// The setup that `config` describes.
-    #[must_use]
     pub fn of(config: &Config) -> Self {
         let agent = config.agent;
         let asked = config.llm.as_ref().filter(|llm| llm.second_opinion);

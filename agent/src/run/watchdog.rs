@@ -17,7 +17,6 @@ pub struct Watchdog {
 
 impl Watchdog {
     /// Reads the watchdog's interval from the environment; it is fed three times per interval.
-    #[must_use]
     pub fn from_env(now: Instant) -> Self {
         Self {
             interval: sd_notify::watchdog_enabled().map(|interval| interval / 3),
@@ -26,7 +25,6 @@ impl Watchdog {
     }
 
     /// When the next turn must be finished.
-    #[must_use]
     pub fn deadline(&self) -> Instant {
         match self.interval {
             Some(_) => self.due,

@@ -10,7 +10,6 @@ use super::weigh::Weighed;
 use super::{Answer, Case};
 
 /// Builds the assessment of `case`; without an answer it says why there is none.
-#[must_use]
 pub fn new_assessment(
     case: &Case,
     answer: &Result<Answer, String>,

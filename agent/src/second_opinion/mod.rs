@@ -43,7 +43,6 @@ pub struct Case {
 
 impl Case {
     /// The case of the record `event`, which asks for an opinion.
-    #[must_use]
     pub fn of(event: &Event) -> Self {
         Self {
             event: event.clone(),
@@ -51,21 +50,18 @@ impl Case {
     }
 
     /// The picture to show: the frame without annotations.
-    #[must_use]
     pub fn picture(&self) -> Option<&Media> {
         let mut media = self.event.media.iter();
         media.find(|media| media.kind == MediaKind::Clean)
     }
 
     /// Pipeline and rule, such as `gate/door`, where a rule made the event.
-    #[must_use]
     pub fn qualified_rule(&self) -> Option<String> {
         let pipeline = self.event.pipeline.as_ref()?;
         Some(format!("{pipeline}/{}", self.rule()?))
     }
 
     /// Name of the rule, where a rule made the event.
-    #[must_use]
     pub fn rule(&self) -> Option<&str> {
         self.event.body.rule().map(|rule| rule.rule.as_str())
     }
@@ -134,7 +130,6 @@ pub struct Answer {
 
 impl Answer {
     /// Returns this answer about the event `from`, for an event of one scene. It costs nothing.
-    #[must_use]
     pub fn share(&self, from: EventId) -> Self {
         Self {
             cost: Money::ZERO,

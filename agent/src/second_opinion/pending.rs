@@ -85,7 +85,6 @@ impl PendingAssessments {
     }
 
     /// The assessment of the oldest event, of those that are durable and not refused.
-    #[must_use]
     pub fn oldest(&self) -> Option<(EventId, PendingAssessment)> {
         let mut waiting = self.waiting.iter();
         let is_held = |id| self.unstored.contains(id) || self.refused.contains(id);

@@ -158,7 +158,6 @@ impl Queue {
     /// Resumes from the store. Unless `is_on`, every waiting event ends without an answer.
     ///
     /// `age` returns the age of an event: the time without an agent counts as waiting.
-    #[must_use]
     pub fn new(
         limits: Limits,
         is_on: bool,
@@ -239,7 +238,6 @@ impl Queue {
     }
 
     /// When [`Input::Tick`] is due.
-    #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         let waiting = self.slots.values().filter_map(|slot| match slot.stage {
             Stage::Waiting { since } => Some(since + self.limits.max_wait),
@@ -249,7 +247,6 @@ impl Queue {
     }
 
     /// Whether the queue accepts this record: its event is queued, or it asks for an opinion.
-    #[must_use]
     pub fn wants(&self, event: &Event) -> bool {
         let is_over = matches!(event.phase, Phase::End | Phase::Clip | Phase::Assessed);
         let asks = event.decision.verdict == Verdict::Escalate && !is_over;
@@ -350,7 +347,6 @@ impl Queue {
     }
 
     /// Number of waiting events.
-    #[must_use]
     pub fn waiting_count(&self) -> usize {
         self.waiting().count()
     }

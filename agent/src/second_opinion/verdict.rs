@@ -45,7 +45,6 @@ pub struct Opinion {
 impl Opinion {
     /// Whether to ask the large model. Not after a suspected injection: it would reach that model
     /// too.
-    #[must_use]
     pub fn is_doubtful(&self) -> bool {
         let is_unsure = self.verdict == Stance::Abstain || self.confidence < MIN_CONFIDENCE;
         is_unsure && !self.injection_suspected
@@ -68,7 +67,6 @@ struct Written {
 }
 
 /// Options of the call.
-#[must_use]
 pub fn call_options() -> CallOptions {
     let schema = json!({
         "type": "object", "additionalProperties": false,

@@ -33,7 +33,6 @@ pub struct Weighed {
 
 /// Weighs `answer` against `case`; the error of a missing answer becomes part of the reason, and so
 /// does the event whose answer it shares.
-#[must_use]
 pub fn weigh(case: &Case, answer: &Result<Answer, String>) -> Weighed {
     let mut weighed = weigh_answer(case, answer);
     if let Ok(Answer {

@@ -90,7 +90,6 @@ pub enum ControlError {
 
 impl ControlError {
     /// Returns the name of the control that is refused; `None` when the device can't be opened.
-    #[must_use]
     pub fn control(&self) -> Option<&str> {
         match self {
             Self::Open { .. } => None,
@@ -103,7 +102,6 @@ impl ControlError {
 }
 
 /// Whether a text has the form of a control's name.
-#[must_use]
 pub fn is_name(text: &str) -> bool {
     let is_allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     !text.is_empty() && text.len() <= MAX_NAME && text.chars().all(is_allowed)
@@ -124,7 +122,6 @@ pub(super) fn name_from_kernel(text: &str) -> String {
 
 impl Control {
     /// Describes the allowed values, as the end of a sentence.
-    #[must_use]
     pub fn allowed(&self) -> String {
         if !self.menu.is_empty() {
             let entry = |e: &MenuEntry| format!("{} ({})", e.value, e.name);

@@ -22,7 +22,6 @@ pub use self::model::{Abilities, Detail, FormatModes, LocalCamera, SizeModes};
 use crate::video;
 
 /// Lists the cameras below `root`, by number.
-#[must_use]
 pub fn list(root: &Path, detail: Detail) -> Vec<LocalCamera> {
     let nodes = video::devices(root).into_iter();
     nodes

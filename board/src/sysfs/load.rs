@@ -120,10 +120,6 @@ fn parse_ticks(text: &str) -> Option<Ticks> {
 }
 
 /// Share of busy ticks; `None` within one tick, and where the counts went back.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "ticks between two samples are few"
-)]
 fn busy(last: Ticks, now: Ticks) -> Option<Percent> {
     let all = now.all.checked_sub(last.all).filter(|all| *all > 0)?;
     let busy = now.busy.saturating_sub(last.busy);

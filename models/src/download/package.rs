@@ -7,7 +7,6 @@ use super::{Checked, Download, DownloadError, PullPlan, Start, Trust};
 impl PullPlan {
     /// Returns the plan of the archive that the file comes out of; `None` where the file itself is
     /// fetched.
-    #[must_use]
     pub fn archive(&self) -> Option<Self> {
         let package = self.package.as_ref()?;
         Some(Self {

@@ -161,7 +161,6 @@ pub enum Blank {
 
 impl DecodeKind {
     /// Returns its word in a manifest.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::Yolox { .. } => "yolox",
@@ -184,7 +183,6 @@ impl DecodeKind {
     }
 
     /// Returns the number of its tensors.
-    #[must_use]
     pub fn tensors(&self) -> usize {
         match self {
             Self::Yolox { .. }
@@ -207,7 +205,6 @@ impl DecodeKind {
     }
 
     /// Returns the task of a network with this layout, alone or beside one for texts.
-    #[must_use]
     pub const fn task(&self, with_texts: bool) -> Task {
         match self {
             Self::Yolov8 { .. } | Self::Detr { .. } if with_texts => Task::ZeroShotDetection,

@@ -32,7 +32,6 @@ const CPU_GRACE: u64 = 5;
 const NICE: i32 = 5;
 
 /// Bytes of memory that a check may use; `None` where the memory of the machine is not known.
-#[must_use]
 pub fn max_bytes() -> Option<u64> {
     let memory = watchkeeper_board::memory::limit(Path::new("/"))?;
     Some((memory / SHARE / STEP_BYTES).max(1) * STEP_BYTES)
@@ -55,7 +54,6 @@ pub fn apply() -> Result<(), String> {
 }
 
 /// Name and value of the variable by which a child knows its parent, for [`follow_parent`].
-#[must_use]
 pub fn parent_variable() -> (&'static str, String) {
     (PARENT_VARIABLE, std::process::id().to_string())
 }

@@ -265,7 +265,6 @@ pub fn kill(mut child: Child) -> io::Result<Option<ExitStatus>> {
 
 /// Reads the answer of a child: the last line that is JSON of this type. Native libraries may write
 /// lines of their own.
-#[must_use]
 pub fn json_answer<T: DeserializeOwned>(output: &str) -> Option<T> {
     let mut lines = output.lines().rev();
     lines.find_map(|line| serde_json::from_str(line).ok())

@@ -77,7 +77,6 @@ impl Message {
     }
 
     /// Bytes of the message.
-    #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         self.encode_to_vec()
     }

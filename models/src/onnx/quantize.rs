@@ -33,7 +33,6 @@ pub struct Origin {
 }
 
 /// Reads where a quantised file comes from; `None` for other files.
-#[must_use]
 pub fn origin(file: Bytes) -> Option<Origin> {
     let file = File::read(file).ok()?;
     let (sha256, backend) = (file.property(ORIGIN)?, file.property(BACKEND)?);
@@ -93,7 +92,6 @@ impl Quantizable {
     }
 
     /// Names of the tensors whose ranges must be known.
-    #[must_use]
     pub fn tensors(&self) -> &[String] {
         &self.tensors
     }
@@ -277,10 +275,6 @@ fn largest(values: &[f32]) -> f32 {
 }
 
 /// The nearest value of int8, as its bits.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the value is between -127 and 127"
-)]
 fn round(value: f32) -> u8 {
     (value.round_ties_even().clamp(-MAX_INT8, MAX_INT8) as i8).cast_unsigned()
 }

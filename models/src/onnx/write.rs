@@ -14,7 +14,6 @@ pub const INT64: u64 = 7;
 pub const FLOAT16: u64 = 10;
 
 /// Describes name, type and shape of an input or output tensor.
-#[must_use]
 pub fn tensor_info(name: &str, kind: u64, shape: &[u64]) -> Message {
     let dimensions = shape.iter().fold(Message::default(), |shape, size| {
         shape.message(1, &Message::default().number(1, *size))
@@ -26,7 +25,6 @@ pub fn tensor_info(name: &str, kind: u64, shape: &[u64]) -> Message {
 }
 
 /// Describes an operation.
-#[must_use]
 pub fn node(kind: &str, inputs: &[&str], output: &str) -> Message {
     let node = inputs
         .iter()
@@ -35,7 +33,6 @@ pub fn node(kind: &str, inputs: &[&str], output: &str) -> Message {
 }
 
 /// Describes a tensor of constants; `data` is little endian.
-#[must_use]
 pub fn constant(name: &str, kind: u64, shape: &[u64], data: &[u8]) -> Message {
     let tensor = shape
         .iter()
@@ -44,14 +41,12 @@ pub fn constant(name: &str, kind: u64, shape: &[u64], data: &[u8]) -> Message {
 }
 
 /// Describes a tensor of `i64` with one axis.
-#[must_use]
 pub fn integers(name: &str, shape: &[u64], values: &[i64]) -> Message {
     let data: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
     constant(name, INT64, shape, &data)
 }
 
 /// Returns the bytes of a file with this graph.
-#[must_use]
 pub fn model(graph: &Message) -> Vec<u8> {
     let operators = Message::default().text(1, "").number(2, 13);
     let model = Message::default()

@@ -61,7 +61,6 @@ pub(super) fn is_plain(name: &str) -> bool {
 
 /// Returns whether this can name a model, and so a file: lower case letters, digits, `-`, `_` and
 /// inner dots.
-#[must_use]
 pub fn is_name(text: &str) -> bool {
     !text.is_empty()
         && text.len() <= 64

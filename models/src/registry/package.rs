@@ -55,7 +55,6 @@ pub enum Conversion {
 
 impl RegistryPackage {
     /// Returns the address of the archive.
-    #[must_use]
     pub fn url(&self) -> String {
         format!("{}/{}", self.registry.trim_end_matches('/'), self.path)
     }

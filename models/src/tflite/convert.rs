@@ -353,7 +353,6 @@ impl Converter<'_> {
             &format!("as many values as {from:?}"),
         )?;
         let shape = format!("{}_shape", name(operator.output));
-        #[expect(clippy::cast_possible_wrap, reason = "sides are at most 2^16")]
         let values: Vec<i64> = to.iter().map(|side| *side as i64).collect();
         self.constant(&integers(&shape, &[values.len() as u64], &values));
         let mut source = name(input);
@@ -395,7 +394,6 @@ impl Converter<'_> {
             let halves = sides(&halves);
             node.ints("kernel_shape", &halves).ints("strides", &halves)
         });
-        #[expect(clippy::cast_possible_wrap, reason = "sides are at most 2^16")]
         self.constant(&integers(&length, &[2], &[1, numbers as i64]));
         self.named_node("Reshape", &[&quarters, &length], &output, |node| node);
         Ok(tensor_info(&output, FLOAT, &[1, numbers as u64]))

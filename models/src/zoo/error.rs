@@ -148,7 +148,6 @@ pub enum ZooError {
 
 impl ZooError {
     /// Returns what to do about it, where that is apart from [`Self::problem`].
-    #[must_use]
     pub fn remedy(&self) -> Option<&str> {
         match self {
             Self::Absent { remedy, .. } => Some(remedy),
@@ -157,7 +156,6 @@ impl ZooError {
     }
 
     /// Returns what is wrong, without [`Self::remedy`].
-    #[must_use]
     pub fn problem(&self) -> String {
         match self {
             Self::Absent { name, .. } => not_installed(name),

@@ -20,7 +20,6 @@ pub struct Resolved {
 
 impl Resolved {
     /// Returns the path of a file that belongs to the model.
-    #[must_use]
     pub fn part(&self, part: &Part) -> PathBuf {
         beside(&self.path, part)
     }

@@ -21,14 +21,12 @@ pub struct Request {
 
 impl Request {
     /// Returns the header `name`, given in lower case.
-    #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.headers.iter();
         headers.find(|(n, _)| n == name).map(|(_, v)| v.as_str())
     }
 
     /// Returns the body as JSON; `null` when it is invalid.
-    #[must_use]
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }

@@ -117,7 +117,6 @@ impl Script {
 
 impl Step {
     /// A step with a text.
-    #[must_use]
     pub fn text(text: &str) -> Self {
         Self {
             reply: Reply {
@@ -129,7 +128,6 @@ impl Step {
     }
 
     /// A step with calls of tools.
-    #[must_use]
     pub fn calls(calls: &[(&str, Value)]) -> Self {
         let calls = calls.iter().map(|(name, arguments)| Call {
             name: (*name).to_owned(),

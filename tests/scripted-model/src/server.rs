@@ -153,25 +153,21 @@ impl Server {
     }
 
     /// Base URL to configure for the provider.
-    #[must_use]
     pub fn base_url(&self) -> String {
         format!("http://{}", self.address)
     }
 
     /// The requests so far.
-    #[must_use]
     pub fn requests(&self) -> Vec<Request> {
         self.shared.lock().requests.clone()
     }
 
     /// Contract violations of the requests so far.
-    #[must_use]
     pub fn violations(&self) -> Vec<String> {
         self.shared.lock().violations.clone()
     }
 
     /// Number of steps not played yet.
-    #[must_use]
     pub fn steps_left(&self) -> usize {
         self.shared.lock().steps.len()
     }

@@ -392,7 +392,6 @@ fn shape(choices: &mut Choices<'_>) -> Vec<usize> {
         .collect()
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "any number will do")]
 fn number(choices: &mut Choices<'_>) -> f32 {
     match choices.byte() {
         0..64 => choices.number() as f32,

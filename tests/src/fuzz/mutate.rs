@@ -35,7 +35,6 @@ const TOKENS: [&str; 24] = [
 ];
 
 /// Folder of the fuzz targets' crate.
-#[must_use]
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz")
 }

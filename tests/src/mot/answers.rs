@@ -132,7 +132,6 @@ fn is_annotated(change: &Change, sequence: &Sequence, truth: &Frames<Truth>) -> 
 impl LabelledEvents {
     /// Lets people answer the first `answers` events, and measures the rest; `None` where fewer
     /// than `least` follow.
-    #[must_use]
     pub fn answer(&self, answers: usize, least: usize) -> Option<AfterAnswers> {
         let (first, rest) = self.events.split_at_checked(answers)?;
         if rest.len() < least {
@@ -158,7 +157,6 @@ impl LabelledEvents {
     }
 
     /// Calibration by the first `answers` events.
-    #[must_use]
     pub fn calibration(&self, answers: usize) -> Option<Calibration> {
         let first = self.events.iter().take(answers);
         fit(first.filter_map(|event| Some((event.raw_confidence?, event.is_true))))

@@ -158,7 +158,6 @@ pub fn read_results(path: &Path, frames: usize) -> anyhow::Result<Frames<Tracked
 }
 
 /// Formats the results of a tracker, with hundredths of pixels.
-#[must_use]
 pub fn results_text(frames: &Frames<Tracked>) -> String {
     let mut out = String::new();
     for (frame, boxes) in frames.iter().enumerate() {

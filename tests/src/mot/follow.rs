@@ -36,7 +36,6 @@ pub struct TrackerRun {
 
 impl TrackerRun {
     /// Returns the milliseconds per frame inside the tracker.
-    #[must_use]
     pub fn ms_per_frame(&self) -> f64 {
         1e3 * self.spent.as_secs_f64() / self.tracked.len().max(1) as f64
     }

@@ -88,7 +88,6 @@ impl Score {
     }
 
     /// Computes the figures from the counts.
-    #[must_use]
     pub fn figures(&self) -> Figures {
         let (mut hota, mut det_a, mut ass_a) = (0.0, 0.0, 0.0);
         for (c, a) in self.hota.iter().zip(&self.association) {
@@ -114,7 +113,6 @@ impl Score {
 
 /// Scores a tracker's boxes against the ground truth, by the rules of the data set `set` (`MOT15`,
 /// `MOT17`, `KITTI…`).
-#[must_use]
 pub fn score(set: &str, truth: &Frames<Truth>, tracked: &Frames<Tracked>) -> Score {
     let rules = Rules::of(set);
     let mut frames: Vec<Frame> = truth

@@ -58,7 +58,6 @@ pub enum Label {
 }
 
 /// Lines through the picture, from border to border: seven upright and six level ones.
-#[must_use]
 pub fn lines(info: &Info) -> Vec<NamedLine> {
     let [w, h] = [info.width, info.height].map(f64::from);
     let upright = (1..8).map(|n| {
@@ -75,7 +74,6 @@ pub fn lines(info: &Info) -> Vec<NamedLine> {
 }
 
 /// Returns the crossings of `line` by annotated targets, in the order of objects.
-#[must_use]
 pub fn true_crossings(truth: &Frames<Truth>, line: &NamedLine) -> Vec<TrueCrossing> {
     let mut paths: BTreeMap<i64, Vec<(usize, BBox)>> = BTreeMap::new();
     for (frame, boxes) in truth.iter().enumerate() {
@@ -118,7 +116,6 @@ fn across(line: &NamedLine, bbox: &BBox) -> (f64, f64) {
 }
 
 /// Labels reported crossings, and returns the number of true crossings without a report.
-#[must_use]
 pub fn label(
     reported: &[Reported],
     crossings: &[TrueCrossing],

@@ -309,7 +309,6 @@ impl Check {
     }
 
     /// Returns the name of the operation.
-    #[must_use]
     pub fn op(&self) -> &str {
         match self {
             Self::Valid(_) => "valid",
@@ -332,7 +331,6 @@ impl Check {
     }
 
     /// Whether it concerns a specification, so that it can hold of the first submitted one.
-    #[must_use]
     pub fn is_about_the_specification(&self) -> bool {
         matches!(
             self,
@@ -346,7 +344,6 @@ impl Check {
     }
 
     /// Whether it concerns what was deployed, changed or stopped.
-    #[must_use]
     pub fn is_about_effects(&self) -> bool {
         !matches!(
             self,

@@ -16,7 +16,6 @@ use super::scene::Scene;
 const GROUND: Color = Color::new(70, 78, 84);
 
 /// Draws the `nth` picture of `camera` at a moment of the script.
-#[must_use]
 pub fn picture(scene: &Scene, camera: &str, t: f64, nth: u32) -> RgbImage {
     let of_scene = scene.camera(camera);
     let [width, height] = of_scene.map_or([640, 360], |c| c.size());
@@ -97,7 +96,6 @@ fn ground(width: u32, height: u32, nth: u32) -> RgbImage {
 }
 
 /// Draws the attached picture of a request: its description as text.
-#[must_use]
 pub fn attachment(scene: &Scene) -> RgbImage {
     let mut picture = RgbImage::from_pixel(960, 540, image::Rgb([GROUND.r, GROUND.g, GROUND.b]));
     let canvas = &mut Canvas::new(&mut picture, 960, 540);

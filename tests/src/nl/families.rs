@@ -34,7 +34,6 @@ pub enum Notifying {
 
 impl Notifying {
     /// Finds which of `rules` notify people.
-    #[must_use]
     pub fn of(rules: &[RuleSpec]) -> Self {
         if rules.iter().any(|r| !r.notify.is_empty()) {
             Self::Named
@@ -97,7 +96,6 @@ pub struct Graph {
 
 impl Graph {
     /// Builds the graph of `spec` on a camera whose picture has this size in pixels.
-    #[must_use]
     pub fn of(spec: &PipelineSpec, size: [u32; 2]) -> Self {
         let rules = match deploy::plan(spec) {
             Ok(plan) => plan.rule_specs,
@@ -130,7 +128,6 @@ impl Graph {
     }
 
     /// Returns the settings of every step of these families, which are separated by `|`.
-    #[must_use]
     pub fn steps(&self, families: &str) -> Vec<&Settings> {
         let families = alternatives(families);
         let roles = self.nodes.values().flat_map(|node| &node.roles);
@@ -141,7 +138,6 @@ impl Graph {
     }
 
     /// Counts the nodes of these families. A node of two of them counts once.
-    #[must_use]
     pub fn count(&self, families: &str, holds: impl Fn(&Settings) -> bool) -> u64 {
         let families = alternatives(families);
         let fits = |node: &&Node| {
@@ -153,7 +149,6 @@ impl Graph {
 
     /// Whether data passes through steps of these families in order, possibly with others between.
     /// One node may stand for two consecutive families.
-    #[must_use]
     pub fn has_path(&self, via: &[String]) -> bool {
         let Some((first, rest)) = via.split_first() else {
             return true;

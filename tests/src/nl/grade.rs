@@ -76,7 +76,6 @@ pub struct Graded {
 const MAX_REFUSED: u64 = 2;
 
 /// Grades the outcome of a task on a box with these models.
-#[must_use]
 pub fn grade(task: &Task, outcome: &Outcome, models: &Models) -> Graded {
     let grader = Grader::new(task, outcome, models);
     let grades: Vec<Grade> = task
@@ -766,7 +765,6 @@ fn set(value: &Value) -> Option<BTreeSet<String>> {
 }
 
 /// Evaluates a predicate on a setting. An absent setting equals null.
-#[must_use]
 pub fn predicate(pred: &str, found: Option<&Value>, wanted: &Value) -> bool {
     let Some(found) = found.filter(|v| !v.is_null()) else {
         return pred == "exists" && *wanted == Value::Bool(false);

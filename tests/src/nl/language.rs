@@ -29,7 +29,6 @@ const FUNCTION_WORDS: [(&str, &str); 5] = [
 ];
 
 /// Returns the language code of a text.
-#[must_use]
 pub fn language_of(text: &str) -> Option<&'static str> {
     let text = text.to_lowercase();
     let words: Vec<&str> = text

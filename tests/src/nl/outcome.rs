@@ -49,7 +49,6 @@ pub struct Deployed {
 
 impl Deployed {
     /// Serialises the specification without its pause, which is part of the state.
-    #[must_use]
     pub fn text(&self) -> String {
         let spec = PipelineSpec {
             paused: false,
@@ -74,7 +73,6 @@ pub struct Call {
 
 impl Call {
     /// Creates a call that succeeded.
-    #[must_use]
     pub fn new(names: &[&str], arguments: Value) -> Self {
         Self {
             names: names.iter().map(|n| (*n).to_owned()).collect(),
@@ -84,7 +82,6 @@ impl Call {
     }
 
     /// Whether the call has one of these names.
-    #[must_use]
     pub fn is(&self, names: &[&str]) -> bool {
         self.names.iter().any(|n| names.contains(&n.as_str()))
     }

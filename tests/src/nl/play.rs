@@ -532,7 +532,6 @@ fn classes_of(graph: &Graph, models: &Models) -> BTreeSet<String> {
 }
 
 /// Splits a name into words, in lower case and without a trailing `s`.
-#[must_use]
 pub fn words(name: &str) -> BTreeSet<String> {
     let parts = name.split(|c: char| !c.is_alphanumeric());
     let parts = parts.filter(|part| !part.is_empty()).map(str::to_lowercase);

@@ -48,7 +48,6 @@ pub enum Agent {
 
 impl Agent {
     /// Returns a name for tables.
-    #[must_use]
     pub fn name(&self) -> String {
         match self {
             Self::Rules => "rules".to_owned(),
@@ -62,7 +61,6 @@ impl Agent {
     }
 
     /// Whether an LLM is configured.
-    #[must_use]
     pub const fn is_model(&self) -> bool {
         matches!(self, Self::Model { .. })
     }

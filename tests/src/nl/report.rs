@@ -29,7 +29,6 @@ pub struct TaskScore {
 
 impl TaskScore {
     /// Whether all runs pass.
-    #[must_use]
     pub fn every_run(&self) -> bool {
         self.runs.iter().all(|r| r.graded.passed)
     }
@@ -143,20 +142,17 @@ fn share(part: usize, of: usize) -> f64 {
 
 impl Score {
     /// Returns the number of answered LLM calls.
-    #[must_use]
     pub fn answered(&self) -> u64 {
         let runs = self.tasks.iter().flat_map(|task| &task.runs);
         runs.map(|ran| ran.outcome.spent.model_calls).sum()
     }
 
     /// Whether an LLM was configured and never answered, so that only the rules were graded.
-    #[must_use]
     pub fn is_llm_silent(&self) -> bool {
         self.has_model && self.answered() == 0
     }
 
     /// Counts runs and tasks.
-    #[must_use]
     pub fn shares(&self) -> Shares {
         let runs: Vec<&TaskRun> = self.tasks.iter().flat_map(|t| &t.runs).collect();
         let count =
@@ -177,7 +173,6 @@ impl Score {
     }
 
     /// Whether the gate is reached.
-    #[must_use]
     pub fn is_released(&self) -> bool {
         let s = self.shares();
         self.unreadable.is_empty()
@@ -187,7 +182,6 @@ impl Score {
     }
 
     /// Formats the score as a table.
-    #[must_use]
     pub fn table(&self) -> String {
         let mut out = String::new();
         // Writing to a string can't fail.
@@ -270,7 +264,6 @@ impl Score {
     }
 
     /// Formats the score as JSON.
-    #[must_use]
     pub fn json(&self) -> Value {
         let s = self.shares();
         json!({

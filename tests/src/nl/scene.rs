@@ -79,7 +79,6 @@ pub struct Camera {
 
 impl Camera {
     /// Returns width and height of its picture in pixels.
-    #[must_use]
     pub fn size(&self) -> [u32; 2] {
         self.resolution
             .filter(|[w, h]| *w > 0 && *h > 0)
@@ -192,7 +191,6 @@ impl Default for Files {
 
 impl Files {
     /// The names with their texts; a file without one is a picture.
-    #[must_use]
     pub fn entries(&self) -> Vec<(&str, Option<&str>)> {
         match self {
             Self::Names(names) => names.iter().map(|name| (name.as_str(), None)).collect(),
@@ -227,7 +225,6 @@ impl Actor {
     }
 
     /// Returns the box at a moment, if the actor is present.
-    #[must_use]
     pub fn at(&self, t: f64) -> Option<Seen> {
         let [begin, end] = self.t;
         if !(begin..=end).contains(&t) {
@@ -274,13 +271,11 @@ impl Scene {
     }
 
     /// Returns the camera of this id.
-    #[must_use]
     pub fn camera(&self, id: &str) -> Option<&Camera> {
         self.cameras.iter().find(|c| c.id == id)
     }
 
     /// Returns the actors that a camera sees over the script.
-    #[must_use]
     pub fn actors(&self, camera: &str) -> Vec<Actor> {
         let Some(fixture) = &self.fixture else {
             return Vec::new();
@@ -295,7 +290,6 @@ impl Scene {
     }
 
     /// Returns the first moment with the most visible boxes over all cameras.
-    #[must_use]
     pub fn busiest(&self) -> f64 {
         let actors: Vec<Actor> = self
             .cameras
@@ -309,7 +303,6 @@ impl Scene {
     }
 
     /// Returns a region as a polygon or a line.
-    #[must_use]
     pub fn region(&self, name: &str) -> Option<Vec<Point>> {
         let points = self.regions.get(name)?;
         Some(points.iter().map(|[x, y]| Point::new(*x, *y)).collect())

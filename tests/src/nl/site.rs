@@ -391,7 +391,6 @@ fn show(scene: &Scene, camera: &str, stands_still: bool) -> anyhow::Result<HttpC
 
 /// Specifies an existing pipeline: detection and tracking with the task's settings, and an event
 /// for every visitor, or for one who stays for the named duration.
-#[must_use]
 pub fn existing_spec(scene: &Scene, existing: &Existing) -> Value {
     let params = &existing.params;
     let mut detect = json!({

@@ -22,7 +22,6 @@ const SIDE: u64 = 64;
 /// Parses the models that a scene names, such as `ppe detector (helmet, vest)`, and adds the
 /// default one. Also returns those that no box can have: they list no classes, or need an
 /// unsupported kind of model.
-#[must_use]
 pub fn models(written: &[String]) -> (Models, Vec<String>) {
     let mut models = Models::new();
     let mut absent = Vec::new();

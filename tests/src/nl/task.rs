@@ -67,7 +67,6 @@ pub struct Task {
 
 impl Task {
     /// Returns the wording of a run, counted from 0: instruction and paraphrase in turn.
-    #[must_use]
     pub fn words(&self, run: usize) -> &str {
         match run % 2 {
             0 => &self.instruction,
@@ -196,7 +195,6 @@ fn read_task(task: &Value) -> anyhow::Result<Task> {
 }
 
 /// Splits a text at `|`.
-#[must_use]
 pub fn alternatives(text: &str) -> Vec<&str> {
     text.split('|').map(str::trim).collect()
 }

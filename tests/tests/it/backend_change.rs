@@ -199,7 +199,6 @@ fn watch(frames: &[Frame], network: &SharedNetwork, mut after: impl FnMut(&str))
         let tracked = tracker.update(&detections, None);
         let tracks = tracked.boxes.iter().filter_map(|d| {
             let b = d.bbox;
-            #[expect(clippy::cast_possible_truncation, reason = "pixels of a small picture")]
             let corners = [b.x1, b.y1, b.x2, b.y2].map(|v| v.round() as i64);
             Some((d.track?.0, corners))
         });

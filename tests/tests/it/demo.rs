@@ -1,6 +1,5 @@
 //! The demo scene, watched by the real command through both daemons: every count equals the ground
 //! truth of the scene.
-#![allow(clippy::float_cmp, reason = "whole numbers of the command line")]
 
 use serde_json::Value;
 use watchkeeper_demo::{DemoOptions, Kind, Truth, truth};

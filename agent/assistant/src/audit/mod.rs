@@ -63,20 +63,17 @@ struct Tail {
 
 impl AuditLog {
     /// The log of confirmations and changes below `home`.
-    #[must_use]
     pub fn of_decisions(home: &Path, limits: AuditConfig) -> Self {
         let folder = home.join(DECISIONS);
         Self { folder, limits }
     }
 
     /// The log of effects and spends below `home`.
-    #[must_use]
     pub fn of_activity(home: &Path, limits: AuditConfig) -> Self {
         let folder = home.join(ACTIVITY);
         Self { folder, limits }
     }
 
-    #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }

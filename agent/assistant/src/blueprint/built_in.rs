@@ -5,7 +5,6 @@
 use super::{Blueprint, BlueprintError, BlueprintName, Job, read};
 
 /// The text of a job's built-in blueprint.
-#[must_use]
 pub const fn text(job: Job) -> &'static str {
     match job {
         Job::SetUp => include_str!("built_in/set-up.md"),

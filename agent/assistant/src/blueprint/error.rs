@@ -71,7 +71,6 @@ fn to_line(text: &str) -> String {
 }
 
 /// All errors in one line.
-#[must_use]
 pub fn sentence(errors: &[BlueprintError]) -> String {
     let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
     all.join("; ")

@@ -143,7 +143,6 @@ impl Job {
     }
 
     /// Finds the job with a name; also the job of the built-in blueprint with that name.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|job| job.name() == name)
     }

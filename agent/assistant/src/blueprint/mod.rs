@@ -100,7 +100,6 @@ pub struct Blueprint {
 
 impl Blueprint {
     /// The size of its model, or `PROVIDER/ID`.
-    #[must_use]
     pub fn model_name(&self) -> String {
         match &self.named_model {
             Some(NamedModel { provider, id }) => format!("{provider}/{id}"),

@@ -34,7 +34,6 @@ impl BlueprintName {
         }
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -379,10 +379,6 @@ impl BlueprintParser {
         let Some(value) = value else {
             return most;
         };
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "amounts are small; a large one is rejected below"
-        )]
         let dollars = value
             .as_float()
             .or_else(|| value.as_integer().map(|n| n as f64));

@@ -79,14 +79,12 @@ pub struct BlueprintStore {
 
 impl BlueprintStore {
     /// The store below `home`, the assistant's folder. The first write creates its folder.
-    #[must_use]
     pub fn new(home: &Path) -> Self {
         Self {
             folder: home.join(FOLDER),
         }
     }
 
-    #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -109,7 +107,6 @@ impl BlueprintStore {
     }
 
     /// Only the built-in blueprints, for a folder that can't be read.
-    #[must_use]
     pub fn built_in() -> Vec<BlueprintEntry> {
         let one = |job: Job| {
             Some(BlueprintEntry {

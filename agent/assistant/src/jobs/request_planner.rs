@@ -55,7 +55,6 @@ pub enum PlanningEvent<'e> {
 
 impl PlanningEvent<'_> {
     /// Returns it as sentences for a person.
-    #[must_use]
     pub fn sentences(&self) -> Vec<String> {
         match self {
             Self::Asking => vec!["asking the language model for a plan".to_owned()],
@@ -102,7 +101,6 @@ pub struct PlannedRequest {
 
 impl PlannedRequest {
     /// A plan for which no language model was asked.
-    #[must_use]
     pub const fn new(plan: Plan, planned: Planned) -> Self {
         Self {
             plan,
@@ -162,7 +160,6 @@ impl std::fmt::Debug for RequestPlanner {
 impl RequestPlanner {
     /// Returns whether a text of a conversation is a request for a job: for the rules, a template
     /// or the cache, or by its form. Reads files and writes none.
-    #[must_use]
     pub fn serves(&self, text: &str) -> bool {
         let (now, names) = (Zoned::now().datetime(), self.tools.names());
         let kept = || match self.templates.find_template(text) {

@@ -21,7 +21,6 @@ const SENTENCES: [&str; 3] = ["says", "assumed", "not_possible"];
 
 /// Describes how the arguments `worked` differ from `failed`, first by the settings of `step`.
 /// `None` if they do not differ.
-#[must_use]
 pub fn describe(failed: &Value, worked: &Value, step: Option<&str>) -> Option<String> {
     let (failed, worked) = (hidden(failed), hidden(worked));
     if failed == worked {

@@ -72,7 +72,6 @@ pub struct Mistake {
 
 impl Mistake {
     /// A mistake outside a workflow.
-    #[must_use]
     pub fn new(tool: &str, class: ErrorClass) -> Self {
         Self {
             tool: checked_name(tool).unwrap_or_else(|| "unknown".to_owned()),
@@ -84,7 +83,6 @@ impl Mistake {
     }
 
     /// The mistake of a failed call, and the message of its error.
-    #[must_use]
     pub fn from_call(tool: &str, arguments: &Value, error: &str) -> (Self, String) {
         let report: Value = serde_json::from_str(error).unwrap_or_default();
         let first = report.get("errors").and_then(|errors| errors.get(0));
@@ -110,7 +108,6 @@ impl Mistake {
     }
 
     /// Parses the text of [`fmt::Display`]; `None` for another text.
-    #[must_use]
     pub fn read(text: &str) -> Option<Self> {
         let mut parts = text.split(',').map(str::trim);
         let (tool, class) = (parts.next()?, parts.next()?);
@@ -130,7 +127,6 @@ impl Mistake {
 
     /// Whether both have tool, class, block and property in common; names of steps differ between
     /// workflows.
-    #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         let key = |of: &Self| {
             (
@@ -176,7 +172,6 @@ fn block_of<'a>(arguments: &'a Value, step: &str) -> Option<&'a str> {
 }
 
 /// A name as in workflows: letters, digits and a few signs, no spaces.
-#[must_use]
 pub fn checked_name(text: &str) -> Option<String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "_./@$:*-".contains(c);
     let is_short = (1..=MAX_NAME_CHARS).contains(&text.chars().count());
@@ -185,7 +180,6 @@ pub fn checked_name(text: &str) -> Option<String> {
 
 /// A message without secrets, and without the texts of the call that are more than a name: text in
 /// a picture may have dictated them.
-#[must_use]
 pub fn without_texts(message: &str, tool: &str, arguments: &Value) -> String {
     let mut texts = vec![tool.to_owned()];
     collect_texts(arguments, &mut texts);

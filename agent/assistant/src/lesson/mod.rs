@@ -57,7 +57,6 @@ pub struct Lesson {
 
 impl Lesson {
     /// Parses the words of a note; `None` for a note of another form.
-    #[must_use]
     pub fn read(text: &str, camera: Option<SourceId>) -> Option<Self> {
         let value = |name: &str| {
             let mut lines = text.lines().filter_map(|line| line.split_once(':'));
@@ -97,7 +96,6 @@ impl Lesson {
     }
 
     /// Whether both are about the same mistake in similar requests.
-    #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         // Without a block only the message says which mistake it is.
         let is_named = self.mistake.block.is_some();
@@ -136,7 +134,6 @@ impl fmt::Display for Lesson {
 }
 
 /// The cosine of two texts by the hashed embedder, which needs no model.
-#[must_use]
 pub fn similarity(one: &str, other: &str) -> f32 {
     let embedder = HashedEmbedder::default();
     match (embedder.embed(one), embedder.embed(other)) {

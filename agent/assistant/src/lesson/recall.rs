@@ -85,7 +85,6 @@ fn search(memory: &mut Memory, text: &str, tags: Vec<Tag>) -> Result<Vec<Found>,
 }
 
 /// Lessons as data for a language model.
-#[must_use]
 pub fn to_json(found: &[Found]) -> Value {
     let one = |found: &Found| {
         json!({

@@ -42,7 +42,6 @@ pub fn save(memory: &mut Memory, now: Wall, lesson: Lesson) -> Result<Lesson, St
 }
 
 /// The lesson in a note; `None` for one of another form.
-#[must_use]
 pub fn read(found: &Found) -> Option<Lesson> {
     Lesson::read(found.note.words.as_str(), found.note.camera.clone())
 }

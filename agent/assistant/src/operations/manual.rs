@@ -65,7 +65,6 @@ struct Retrieval {
 }
 
 /// Whether `name` is an action of the archive.
-#[must_use]
 pub fn is_action(name: &str) -> bool {
     ACTIONS.contains(&name)
 }

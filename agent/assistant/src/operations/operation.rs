@@ -18,7 +18,6 @@ pub enum Operation {
 }
 
 impl Operation {
-    #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Retrieve { .. } => "retrieve",
@@ -27,7 +26,6 @@ impl Operation {
     }
 
     /// Parameters as JSON, without the name of the verb.
-    #[must_use]
     pub fn parameters(&self) -> Value {
         match self {
             Self::Retrieve { name, skip_cache } => {
@@ -38,7 +36,6 @@ impl Operation {
     }
 
     /// Whether it removes something for good, or lifts what prevents that.
-    #[must_use]
     pub const fn needs_confirmation(&self) -> bool {
         matches!(
             self,
@@ -47,7 +44,6 @@ impl Operation {
     }
 
     /// One line for a person.
-    #[must_use]
     pub fn describe(&self) -> String {
         match self {
             Self::Retrieve { name, .. } => format!("read {name}"),

@@ -31,7 +31,6 @@ pub struct ProposedActions {
 
 impl ProposedAction {
     /// One line for a person.
-    #[must_use]
     pub fn describe(&self) -> String {
         match self {
             Self::Archive { operation } => operation.describe(),
@@ -41,7 +40,6 @@ impl ProposedAction {
 }
 
 /// The actions in one sentence.
-#[must_use]
 pub fn describe_all(actions: &[ProposedAction]) -> String {
     let lines: Vec<String> = actions.iter().map(ProposedAction::describe).collect();
     lines.join("; ")

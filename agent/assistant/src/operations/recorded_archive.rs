@@ -28,7 +28,6 @@ pub struct RecordedArchive {
 
 impl RecordedArchive {
     /// Wraps the archive of a session, if there is one.
-    #[must_use]
     pub fn new(
         archive: Option<Arc<dyn ArchiveAccess>>,
         trajectory: &SharedTrajectory,

@@ -41,7 +41,6 @@ pub enum StepOutcome {
 }
 
 /// The reward of an operation, in hundredths.
-#[must_use]
 pub fn reward(operation: &str, outcome: StepOutcome) -> i64 {
     match outcome {
         StepOutcome::Failed => ERROR,
@@ -133,13 +132,11 @@ impl SessionTrajectory {
     }
 
     /// The latest step.
-    #[must_use]
     pub fn last(&self) -> Option<&SessionStep> {
         self.steps.back()
     }
 
     /// The steps as JSON, one object a line.
-    #[must_use]
     pub fn to_json_lines(&self) -> Vec<Value> {
         // Plain data with string keys always serialises.
         let lines = self.steps.iter();
@@ -149,7 +146,6 @@ impl SessionTrajectory {
     }
 
     /// The totals in one line.
-    #[must_use]
     pub fn summary(&self) -> String {
         let reads = self.hits + self.misses;
         let rate = match (self.hits * 100).checked_div(reads) {
@@ -166,7 +162,6 @@ impl SessionTrajectory {
     }
 
     /// The steps and the totals, one line each.
-    #[must_use]
     pub fn describe(&self) -> String {
         let before = self.count.saturating_sub(self.steps.len() as u64);
         let mut lines = Vec::new();
@@ -182,7 +177,6 @@ impl SessionTrajectory {
     }
 
     /// The totals as JSON.
-    #[must_use]
     pub fn totals(&self) -> Value {
         json!({
             "steps": self.count, "hits": self.hits, "misses": self.misses,
@@ -192,7 +186,6 @@ impl SessionTrajectory {
 }
 
 /// Hundredths as a number with two decimals. A total stays far below 2^53.
-#[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
 fn in_units(hundredths: i64) -> f64 {
     hundredths as f64 / 100.0
 }

@@ -49,7 +49,6 @@ pub struct PastAnswer {
 impl PastAnswer {
     /// Computes the answer for one span on a box with these `cameras` and their names; times are in
     /// `zone`.
-    #[must_use]
     pub fn new(
         wanted: &EventsWanted,
         found: EventSearchResult,

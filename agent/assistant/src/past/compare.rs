@@ -39,7 +39,6 @@ pub(super) fn spans(wanted: &EventsWanted, now: Timestamp) -> Option<(EventsWant
 
 impl PastAnswer {
     /// The answer in words; without the list of events.
-    #[must_use]
     pub fn sentence(&self, zone: &TimeZone) -> String {
         match &self.compared_with {
             Some(other) => sentence(self, other, zone),

@@ -15,7 +15,6 @@ pub(super) const MAX_WEEK_MS: i64 = 6 * 86_400_000;
 impl Knowledge {
     /// What could have been known, for programs: at most `max` known and unknown times of each
     /// camera, the longest.
-    #[must_use]
     pub fn to_json(&self, max: usize, zone: &TimeZone) -> Value {
         let camera = |camera: &CameraKnowledge| {
             let shown = |ms: i64| zoned(ms, zone).map(|at| at.strftime("%F %T %:z").to_string());
@@ -46,7 +45,6 @@ impl Knowledge {
     }
 
     /// When each camera was watched, line by line.
-    #[must_use]
     pub fn lines(&self, zone: &TimeZone) -> Vec<String> {
         let mut lines = Vec::new();
         for camera in &self.cameras {

@@ -98,7 +98,6 @@ pub struct EventSearchResult {
 
 impl EventSearch {
     /// Starts a search in a journal with the records `first` to `last`.
-    #[must_use]
     pub fn new(wanted: EventsWanted, first: EventSeq, last: EventSeq) -> Self {
         Self {
             wanted,
@@ -122,7 +121,6 @@ impl EventSearch {
 
     /// Returns the next page to read: a limit of records after a sequence number. `None` at the
     /// end.
-    #[must_use]
     pub fn next(&self) -> Option<(EventSeq, u32)> {
         if self.over || self.end <= self.floor || self.pages >= MAX_PAGES {
             return None;
@@ -314,7 +312,6 @@ fn time(event: &Event) -> Option<Timestamp> {
 
 impl EventSearchResult {
     /// The number of events, in a sentence.
-    #[must_use]
     pub fn number_sentence(&self) -> String {
         let mut text = match self.number {
             0 => "No event was recorded.".to_owned(),
@@ -342,7 +339,6 @@ impl EventSearchResult {
     }
 
     /// What introduces the list of events where it has not all of them.
-    #[must_use]
     pub fn list_sentence(&self) -> Option<String> {
         let shown = self.events.len();
         (shown > 0 && self.number > shown as u64).then(|| match shown {

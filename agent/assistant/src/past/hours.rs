@@ -26,14 +26,12 @@ pub struct HourCount {
 
 impl HourCount {
     /// Start, end and number, for programs.
-    #[must_use]
     pub fn to_json(&self, zone: &TimeZone) -> Value {
         json!({"hour": hour(self.from_ms, true, zone), "from_ms": self.from_ms, "number": self.number})
     }
 }
 
 /// Counts moments by the hour or day of `zone`, by its start; those without any are left out.
-#[must_use]
 pub fn count_by(unit: Unit, moments: &[Timestamp], zone: &TimeZone) -> BTreeMap<Timestamp, u64> {
     let floor = ZonedRound::new().smallest(unit).mode(RoundMode::Trunc);
     let mut counts = BTreeMap::new();

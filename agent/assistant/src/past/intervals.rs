@@ -6,36 +6,30 @@ pub struct Intervals(Vec<(i64, i64)>);
 
 impl Intervals {
     /// One interval; empty where it ends before it starts.
-    #[must_use]
     pub fn one(from: i64, to: i64) -> Self {
         [(from, to)].into_iter().collect()
     }
 
     /// The intervals, rising.
-    #[must_use]
     pub fn as_slice(&self) -> &[(i64, i64)] {
         &self.0
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Its first and last moment; `None` where it is empty.
-    #[must_use]
     pub fn bounds(&self) -> Option<(i64, i64)> {
         Some((self.0.first()?.0, self.0.last()?.1))
     }
 
     /// The times in either set.
-    #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         self.0.iter().chain(&other.0).copied().collect()
     }
 
     /// The times in both sets.
-    #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
         let mut both = Vec::new();
         let (mut one, mut two) = (self.0.iter().peekable(), other.0.iter().peekable());
@@ -54,7 +48,6 @@ impl Intervals {
     }
 
     /// The times of this set that are not in `other`.
-    #[must_use]
     pub fn without(&self, other: &Self) -> Self {
         let mut rest = Vec::new();
         for &(mut from, to) in &self.0 {

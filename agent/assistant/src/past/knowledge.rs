@@ -55,7 +55,6 @@ const MIN_FRAMES: u64 = 2;
 impl Knowledge {
     /// Compares a question with the coverage. `begun` are the events in its range and some time
     /// before; schedules are in `zone`.
-    #[must_use]
     pub fn of(
         question: &PastQuestion,
         report: &CoverageReport,
@@ -76,13 +75,11 @@ impl Knowledge {
     }
 
     /// Whether each event that was asked for would have been recorded.
-    #[must_use]
     pub fn is_whole(&self) -> bool {
         !self.cameras.is_empty() && self.cameras.iter().all(|camera| camera.unknown.is_empty())
     }
 
     /// Whether no event could have been recorded.
-    #[must_use]
     pub fn is_none(&self) -> bool {
         self.cameras.iter().all(|camera| camera.known.is_empty())
     }

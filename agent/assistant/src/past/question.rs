@@ -46,7 +46,6 @@ pub(super) enum Tells {
 impl PastQuestion {
     /// The question for `wanted`, on a box that has `cameras` now. Without a start it begins with
     /// the first span that is known.
-    #[must_use]
     pub fn new(wanted: &EventsWanted, cameras: &[SourceId], report: &CoverageReport) -> Self {
         let cameras: BTreeSet<&SourceId> = match &wanted.camera {
             Some(camera) => [camera].into(),

@@ -52,19 +52,16 @@ pub struct AutoApproval {
 
 impl AutoApproval {
     /// Returns the configuration key of the list.
-    #[must_use]
     pub fn key(&self) -> &str {
         &self.key
     }
 
     /// Returns the kind of change.
-    #[must_use]
     pub const fn kind(&self) -> ChangeKind {
         self.kind
     }
 
     /// Returns the [`CheckedProposal::fingerprint`] of the approved proposal.
-    #[must_use]
     pub(super) fn fingerprint(&self) -> &str {
         &self.fingerprint
     }
@@ -72,7 +69,6 @@ impl AutoApproval {
 
 impl ApprovalRules {
     /// Reads the rules of an entrypoint.
-    #[must_use]
     pub fn for_entrypoint(config: &PermissionsConfig, entrypoint: Entrypoint) -> Self {
         let kinds = match entrypoint {
             Entrypoint::Ask => &config.ask,
@@ -88,30 +84,25 @@ impl ApprovalRules {
     }
 
     /// Returns the tool permissions of the entrypoint.
-    #[must_use]
     pub const fn permissions(&self) -> &ToolPermissions {
         &self.permissions
     }
 
-    #[must_use]
     pub fn key(&self) -> &str {
         &self.key
     }
 
     /// Returns the names of the listed kinds of change.
-    #[must_use]
     pub fn names(&self) -> Vec<&'static str> {
         self.kinds.iter().map(|kind| kind.name()).collect()
     }
 
     /// Whether nothing is approved.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.kinds.is_empty()
     }
 
     /// Decides whether the proposal is approved.
-    #[must_use]
     pub fn decide(&self, offer: &CheckedProposal, author: Author) -> ApprovalDecision {
         match self.approved_kind(offer, author) {
             Ok(kind) => ApprovalDecision::Approved(AutoApproval {

@@ -92,7 +92,6 @@ impl BacktestSummary {
     }
 
     /// Events a day at this rate; `None` where too little of a day is covered, or a rule has hours.
-    #[must_use]
     pub fn a_day(&self) -> Option<f64> {
         let is_known = self.covered_s >= MIN_FOR_DAY_S && !self.has_schedule;
         is_known.then(|| self.events as f64 * DAY_S / self.covered_s)
@@ -110,7 +109,6 @@ impl BacktestSummary {
     }
 
     /// What it would have reported.
-    #[must_use]
     pub fn sentence(&self) -> String {
         let mut text = format!(
             "{}, {} of it covered: {}",
@@ -151,7 +149,6 @@ impl BacktestSummary {
     }
 
     /// A remark to read before a confirmation, if there is one.
-    #[must_use]
     pub fn remark(&self) -> Option<String> {
         let rate = match self.a_day() {
             Some(a_day) if a_day >= MANY_A_DAY => format!("about {a_day:.0} events a day"),
@@ -170,7 +167,6 @@ impl BacktestSummary {
 }
 
 /// The JPEG with pictures of events; `None` without one.
-#[must_use]
 pub fn strip(report: &BacktestReport) -> Option<Bytes> {
     let jpeg = codec::from_base64(report.strip.as_ref()?).ok()?;
     Some(Bytes::from(jpeg))

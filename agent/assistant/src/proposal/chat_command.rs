@@ -146,7 +146,6 @@ const ENTRIES: usize = 20;
 const MAX_ENTRIES: usize = 500;
 
 /// Parses a line that begins with a slash; `None` for any other line.
-#[must_use]
 pub fn parse(line: &str) -> Option<ChatCommand> {
     let line = line.trim();
     if !line.starts_with('/') {
@@ -291,7 +290,6 @@ fn think(rest: &str) -> ChatCommand {
 }
 
 /// Returns the list of commands, one per line.
-#[must_use]
 pub fn help() -> String {
     let line = |(name, takes, what): &(&str, &str, &str)| {
         let usage = format!("{name} {takes}");

@@ -53,7 +53,6 @@ pub(super) fn join_corrections(request: &str, corrections: &[String]) -> String 
 
 impl CheckedProposal {
     /// Checks a proposal against the current state.
-    #[must_use]
     pub fn new(request: &str, at: &Zoned, proposal: Proposal, situation: &SystemSnapshot) -> Self {
         let difference: Vec<ProposalDiff> = proposal
             .changes
@@ -80,7 +79,6 @@ impl CheckedProposal {
     }
 
     /// Checks an LLM's proposal, made for the user's `request`, against the current state.
-    #[must_use]
     pub fn from_llm(
         request: &str,
         at: &Zoned,
@@ -95,13 +93,11 @@ impl CheckedProposal {
     }
 
     /// Returns the request with its corrections, in one line.
-    #[must_use]
     pub fn full_request(&self) -> String {
         join_corrections(&self.request, &self.corrections)
     }
 
     /// Returns why the proposal cannot be confirmed; `None` if it can.
-    #[must_use]
     pub fn invalid_reason(&self) -> Option<String> {
         let mut errors = self.checks.iter().flat_map(|c| &c.errors);
         if let Some(error) = errors.next() {
@@ -114,14 +110,12 @@ impl CheckedProposal {
     }
 
     /// Whether every part of the request is possible.
-    #[must_use]
     pub fn is_complete(&self) -> bool {
         self.proposal.not_possible.is_empty()
     }
 
     /// Identifies the proposal: a hash of all its changes and texts, and of the current
     /// specifications. XXH3 recognises; it does not protect against a user who edits the files.
-    #[must_use]
     pub fn fingerprint(&self) -> String {
         let specs: Vec<&PipelineSpec> = specs(&self.proposal).collect();
         let whole = json!({"offer": self.content_json(), "specs": specs, "before": self.before});
@@ -129,7 +123,6 @@ impl CheckedProposal {
     }
 
     /// Returns the proposal as JSON for programs, without secrets.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         let mut view = self.content_json();
         if !self.trials.is_empty() {
@@ -162,7 +155,6 @@ impl CheckedProposal {
     }
 
     /// Returns the proposal as lines of text for the user.
-    #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![match &self.llm_proposal {
             Some(llm_proposal) => format!(

@@ -35,7 +35,6 @@ pub struct Check {
 }
 
 /// Compiles the workflow of `spec`, checks its rules, and compares both with the known models.
-#[must_use]
 pub fn check_spec(spec: &PipelineSpec, here: &SystemSnapshot) -> Check {
     let mut check = check_draft(spec, here);
     if check.errors.is_empty() && check.rules.is_empty() {
@@ -47,7 +46,6 @@ pub fn check_spec(spec: &PipelineSpec, here: &SystemSnapshot) -> Check {
 }
 
 /// Checks a specification whose rules may still be missing.
-#[must_use]
 pub fn check_draft(spec: &PipelineSpec, here: &SystemSnapshot) -> Check {
     let mut check = Check {
         pipeline: spec.id.clone(),
@@ -126,7 +124,6 @@ fn bands_without_tracks(spec: &PipelineSpec) -> Vec<String> {
 }
 
 /// What workflows depend on of a model.
-#[must_use]
 pub fn model_facts(model: &ModelInfo) -> ModelFacts {
     match model.name.as_str() {
         MOTION => ModelFacts::motion(),
@@ -135,7 +132,6 @@ pub fn model_facts(model: &ModelInfo) -> ModelFacts {
 }
 
 /// The error of a model that is not on this box, with what brings it and what is here instead.
-#[must_use]
 pub fn absent_model(id: &str, here: &SystemSnapshot) -> String {
     let names: Vec<&str> = here.present_models().map(|m| m.name.as_str()).collect();
     format!(

@@ -36,7 +36,6 @@ pub use shown::{CONFIRM_TIMEOUT_S, ShownProposal};
 const MAX_CORRECTIONS: usize = 20;
 
 /// Whether the whole text is a yes or a no; `None` for any other text.
-#[must_use]
 pub fn yes_or_no(text: &str) -> Option<bool> {
     match (is_phrase(text, &YES), is_phrase(text, &NO)) {
         (true, _) => Some(true),
@@ -110,7 +109,6 @@ enum Topic {
 
 impl SessionState {
     /// Creates a session in which this proposal waits for confirmation.
-    #[must_use]
     pub fn from_shown(shown: ShownProposal) -> Self {
         Self {
             awaiting: Awaiting::Confirmation(Box::new(shown)),
@@ -119,7 +117,6 @@ impl SessionState {
     }
 
     /// Returns the proposal that waits for confirmation.
-    #[must_use]
     pub fn shown(&self) -> Option<&ShownProposal> {
         match &self.awaiting {
             Awaiting::Confirmation(shown) => Some(shown),
@@ -135,7 +132,6 @@ impl SessionState {
     }
 
     /// Returns the question that waits for an answer.
-    #[must_use]
     pub fn question(&self) -> Option<&Question> {
         match &self.awaiting {
             Awaiting::Answer(question) => Some(question),

@@ -165,7 +165,6 @@ pub struct Call {
 impl CostReport {
     /// Builds the report from the ledger. `None`: no LLM is configured; `Err`: why the ledger
     /// cannot be read.
-    #[must_use]
     pub fn new(provider: Option<String>, ledger: Option<Result<Report, String>>) -> Self {
         let unknown = |why| Self {
             provider: provider.clone(),
@@ -185,7 +184,6 @@ impl CostReport {
     }
 
     /// Returns lines of text for the user.
-    #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let Some(budget) = &self.budget else {
             let why = self.why.as_deref().unwrap_or(
@@ -291,7 +289,6 @@ fn summarize_ledger(report: &Report) -> CostReport {
 }
 
 /// Returns the serialised name of a unit variant, with spaces.
-#[must_use]
 pub fn serialized_name(what: &impl Serialize) -> String {
     let word = serde_json::to_value(what).unwrap_or_default();
     word.as_str().unwrap_or("unknown").replace('_', " ")

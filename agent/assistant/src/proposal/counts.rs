@@ -10,7 +10,6 @@ use crate::wording::{counted, local_time};
 
 /// Formats the outputs, lines and zones of a pipeline; `None` if it counts nothing. What is there
 /// now is not known unless the pipeline runs and its source delivers.
-#[must_use]
 pub fn format_counts(status: &PipelineStatus, sources: &[SourceStatus]) -> Option<String> {
     let results = &status.results;
     let mut parts: Vec<String> = match stale(status, sources) {
@@ -40,7 +39,6 @@ pub fn format_counts(status: &PipelineStatus, sources: &[SourceStatus]) -> Optio
 }
 
 /// Whether a pipeline counts what is there now, and not only what crosses a line.
-#[must_use]
 pub fn counts_present(status: &PipelineStatus) -> bool {
     !status.results.zones.is_empty() || numbers(status).next().is_some()
 }

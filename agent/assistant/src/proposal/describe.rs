@@ -26,7 +26,6 @@ use crate::wording::{cut, printable};
 const MAX_VALUE_CHARS: usize = 160;
 
 /// Describes a change in one sentence, and in one more for each step that sends data.
-#[must_use]
 pub fn describe_change(change: &ProposedChange) -> Vec<String> {
     let sentence = match change {
         ProposedChange::Deploy { spec } | ProposedChange::Replace { spec } => {
@@ -59,7 +58,6 @@ pub fn describe_change(change: &ProposedChange) -> Vec<String> {
 
 /// Returns every step of a definition; the steps of an inner workflow follow the step that holds
 /// it.
-#[must_use]
 pub fn all_steps(definition: &Value) -> Vec<&Value> {
     let mut found = Vec::new();
     let steps = definition.get("steps").and_then(Value::as_array);

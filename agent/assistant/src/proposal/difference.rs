@@ -69,7 +69,6 @@ pub struct FieldDiff {
 }
 
 /// Compares `change` with the current state.
-#[must_use]
 pub fn difference(change: &Change, situation: &SystemSnapshot) -> ProposalDiff {
     let id = match change {
         Change::Deploy(spec) | Change::Replace(spec) => &spec.id,
@@ -206,7 +205,6 @@ fn display_value(value: &Value) -> String {
 
 impl ProposalDiff {
     /// Whether the change can be made and has an effect.
-    #[must_use]
     pub fn has_effect(&self) -> bool {
         !matches!(
             self.becomes,
@@ -215,7 +213,6 @@ impl ProposalDiff {
     }
 
     /// Returns lines of text for the user.
-    #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let on = self
             .source

@@ -90,7 +90,6 @@ impl SessionHistory {
     }
 
     /// Returns the history for an LLM; `null` if it is empty.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         if self.latest.is_empty() {
             return Value::Null;

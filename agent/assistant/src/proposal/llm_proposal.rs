@@ -50,7 +50,6 @@ pub enum ProposedChange {
 
 impl ProposedChange {
     /// Returns the id of the pipeline to change.
-    #[must_use]
     pub fn pipeline(&self) -> &PipelineId {
         match self {
             Self::Deploy { spec } | Self::Replace { spec } => &spec.id,
@@ -93,7 +92,6 @@ pub struct LlmProposal {
 
 impl LlmProposal {
     /// Converts it into a proposal that can be checked.
-    #[must_use]
     pub fn proposal(&self) -> Proposal {
         Proposal {
             changes: self.changes.iter().map(ProposedChange::change).collect(),
@@ -105,7 +103,6 @@ impl LlmProposal {
 }
 
 /// Returns an LLM's text as one line without invisible characters, shortened.
-#[must_use]
 pub fn words(text: &str) -> String {
     let clean: String = text
         .chars()

@@ -117,7 +117,6 @@ pub struct PendingProposals {
 
 impl PendingProposals {
     /// Uses the file in `folder`, which [`Self::keep`] creates.
-    #[must_use]
     pub fn new(folder: &Path) -> Self {
         Self {
             folder: folder.to_path_buf(),

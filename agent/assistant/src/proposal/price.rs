@@ -61,7 +61,6 @@ pub struct ProcessorShares {
 
 impl ProcessorShares {
     /// The shares at the rate of the frames of a trial; `None` where no frame was measured.
-    #[must_use]
     pub fn from_report(report: &DryRunReport) -> Option<Self> {
         let results = &report.results;
         let shares = Self {
@@ -124,7 +123,6 @@ pub struct PriceTag {
 
 impl PriceTag {
     /// Computes the price.
-    #[must_use]
     pub fn new(measured: &Measured) -> Self {
         let mut tag = Self::default();
         let others = |shares: &ProcessorShares| shares.others.filter(|share| share.is_finite());
@@ -175,7 +173,6 @@ impl PriceTag {
     }
 
     /// The price in one line.
-    #[must_use]
     pub fn sentence(&self) -> String {
         let part = |name: &str, value: Option<String>| match value {
             Some(value) => format!("{name} {value}"),
@@ -315,14 +312,12 @@ impl Mean {
 }
 
 /// Whether a step of the workflow draws.
-#[must_use]
 pub fn draws(spec: &PipelineSpec) -> bool {
     let mut steps = spec.workflow["steps"].as_array().into_iter().flatten();
     steps.any(is_drawing)
 }
 
 /// Whether a step of a workflow draws.
-#[must_use]
 pub fn is_drawing(step: &Value) -> bool {
     let block = step["type"].as_str().unwrap_or_default();
     block.contains(VISUALIZATION)
@@ -345,7 +340,6 @@ pub fn opinion_usd<'e>(records: impl Iterator<Item = &'e Event>) -> Result<f64, 
 }
 
 /// Seconds of the longest clip that a rule of `spec` keeps; 0 without one.
-#[must_use]
 pub fn clip_s(spec: &PipelineSpec) -> f64 {
     let clips = spec.rules.iter().flatten().filter_map(|rule| rule.clip);
     clips.map(|clip| clip.length_s()).fold(0.0, f64::max)

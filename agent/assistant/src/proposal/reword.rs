@@ -72,7 +72,6 @@ pub struct Rewording {
 
 impl Rewording {
     /// Whether the user writes English, the language of the rules' answers.
-    #[must_use]
     pub fn is_english(&self) -> bool {
         self.language.is_empty() || self.language == "en" || self.language.starts_with("en-")
     }
@@ -197,7 +196,6 @@ fn display_name(id: &str, name: &str) -> String {
 }
 
 /// Returns the call options with the output schema.
-#[must_use]
 pub fn call_options() -> CallOptions {
     let schema = json!({
         "type": "object", "additionalProperties": false, "required": ["language", "request", "left_out", "job"],

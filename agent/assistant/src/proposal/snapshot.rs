@@ -47,7 +47,6 @@ pub struct SystemSnapshot {
 
 impl SystemSnapshot {
     /// Returns the scene for a request made at `now`.
-    #[must_use]
     pub fn scene(&self, now: &Zoned) -> Scene {
         let models = self.usable_models();
         let camera = |source: &SourceStatus| Camera {
@@ -72,7 +71,6 @@ impl SystemSnapshot {
     }
 
     /// Returns the cameras without a picture size that may deliver frames.
-    #[must_use]
     pub fn unseen(&self) -> Vec<SourceId> {
         let may_come =
             |state: &SourceState| !matches!(state, SourceState::Failed { .. } | SourceState::Ended);
@@ -84,7 +82,6 @@ impl SystemSnapshot {
     }
 
     /// Returns the pipeline with this id.
-    #[must_use]
     pub fn pipeline(&self, id: &str) -> Option<&PipelineStatus> {
         self.pipelines.iter().find(|p| p.spec.id.as_str() == id)
     }
@@ -174,7 +171,6 @@ fn is_location_word(word: &str) -> bool {
 }
 
 /// The name of a zone or line in a scene, from that of its step.
-#[must_use]
 pub fn place_name(step: &str) -> String {
     step.replace(['-', '_'], " ").to_lowercase()
 }

@@ -97,7 +97,6 @@ pub enum TrialRemark {
 }
 
 impl TrialRemark {
-    #[must_use]
     pub fn sentence(&self) -> &str {
         match self {
             Self::Contradiction(sentence) | Self::Note(sentence) => sentence,
@@ -107,7 +106,6 @@ impl TrialRemark {
 
 impl TrialResult {
     /// Creates a result without statistics.
-    #[must_use]
     pub fn new(spec: &PipelineSpec) -> Self {
         Self {
             pipeline: spec.id.clone(),
@@ -123,7 +121,6 @@ impl TrialResult {
     }
 
     /// Returns lines of text for the user.
-    #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let camera = &self.camera;
         let picture = self.picture.iter();
@@ -168,7 +165,6 @@ impl TrialResult {
 
 impl TrialStats {
     /// Summarises a dry run.
-    #[must_use]
     pub fn from_report(report: &DryRunReport) -> Self {
         let results = &report.results;
         // Rules without events are listed, because the user wants to know that they stayed silent.
@@ -199,7 +195,6 @@ impl TrialStats {
     }
 
     /// Summarises the statistics in a sentence.
-    #[must_use]
     pub fn sentence(&self) -> String {
         let frames = counted(self.frames, "frame");
         let tracks = counted(self.tracks, "track");
@@ -231,7 +226,6 @@ impl TrialStats {
     }
 
     /// Returns the most important remark on the result, if any.
-    #[must_use]
     pub fn remark(&self, spec: &PipelineSpec) -> Option<TrialRemark> {
         let rules = spec.rules.as_deref().unwrap_or_default();
         if let Some(why) = self.inconclusive_reason(rules, &spec.workflow) {

@@ -185,7 +185,6 @@ impl Session {
     }
 
     /// Returns a question with its choices, or with the reason why a frame is missing.
-    #[must_use]
     pub fn question_error(question: &Question, here: &SystemSnapshot) -> Error {
         let mut details = Vec::new();
         if !question.choices.is_empty() {
@@ -207,7 +206,6 @@ impl Session {
     }
 
     /// Returns the error for a text that was not understood.
-    #[must_use]
     pub fn unknown_error(unknown: &Unknown, here: &SystemSnapshot) -> Error {
         let words = &unknown.not_understood;
         let details = (!words.is_empty()).then(|| format!("not understood: {}", quoted(words)));

@@ -39,13 +39,11 @@ const MAX_SHOWN_TEXT: usize = 2_000;
 
 impl Session {
     /// Whether no proposal, action or question waits for an answer.
-    #[must_use]
     pub fn is_idle(&self) -> bool {
         self.shown().is_none() && self.conversation.question().is_none()
     }
 
     /// What waits for a yes: a proposal or actions.
-    #[must_use]
     pub fn shown(&self) -> Option<&ShownProposal> {
         let actions = self.waiting_actions.as_ref();
         actions.or_else(|| self.conversation.shown())

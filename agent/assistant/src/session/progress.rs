@@ -115,7 +115,6 @@ pub enum ProgressEvent<'a> {
 
 impl ProgressEvent<'_> {
     /// Returns the event as JSON for programs.
-    #[must_use]
     #[expect(clippy::too_many_lines, reason = "one arm for each kind of event")]
     pub fn to_json(&self) -> Value {
         match self {
@@ -238,7 +237,6 @@ fn hide_secrets(pipelines: &[PipelineStatus]) -> Vec<Value> {
 }
 
 /// Returns a journal record as an event object.
-#[must_use]
 pub fn event_json(record: &impl serde::Serialize) -> Value {
     let mut value = serde_json::to_value(record).unwrap_or_default();
     value["type"] = Value::from("event");

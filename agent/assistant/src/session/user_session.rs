@@ -188,13 +188,11 @@ impl Session {
     }
 
     /// Returns the id of the stored proposal that waits.
-    #[must_use]
     pub fn pending_id(&self) -> Option<&str> {
         self.store.as_ref()?.id.as_deref()
     }
 
     /// Returns the socket of the runtime.
-    #[must_use]
     pub fn socket(&self) -> &Path {
         self.deps.client.socket()
     }
@@ -368,7 +366,6 @@ impl Session {
     }
 
     /// Auto-approval of this entrypoint.
-    #[must_use]
     pub fn approval_rules(&self) -> &ApprovalRules {
         &self.deps.approval
     }

@@ -19,7 +19,6 @@ pub enum ContextBudget {
 }
 
 /// The budget after a prompt of `prompt` tokens. `max_prompt` already leaves room for an answer.
-#[must_use]
 pub fn budget(prompt: u64, max_prompt: u64) -> ContextBudget {
     // A quarter of a small limit: a whole round would never fit.
     let round = ROUND_TOKENS.min(max_prompt / 4);

@@ -64,7 +64,6 @@ pub enum TurnStopped {
 
 impl TurnStopped {
     /// Whether the same request may resume here later. A refused conversation is not sent again.
-    #[must_use]
     pub fn is_resumable(&self) -> bool {
         match self {
             Self::Model(LlmError::Failed { error, .. }) => !matches!(

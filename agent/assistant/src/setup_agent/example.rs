@@ -92,7 +92,6 @@ pub const EXAMPLES: [Example; 5] = [
 ];
 
 /// Finds an example by name.
-#[must_use]
 pub fn find(name: &str) -> Option<&'static Example> {
     EXAMPLES.iter().find(|example| example.name == name)
 }

@@ -107,13 +107,11 @@ impl TurnFacts {
     }
 
     /// The workflow of the draft `name`, such as `d1`.
-    #[must_use]
     pub fn draft(&self, name: &str) -> Option<&Value> {
         self.find_draft(name).map(|(workflow, _)| workflow)
     }
 
     /// The text of the draft `name`, as edits of it see it.
-    #[must_use]
     pub fn draft_text(&self, name: &str) -> Option<String> {
         let (workflow, text) = self.find_draft(name)?;
         Some(text.map_or_else(|| workflow.to_string(), str::to_owned))
@@ -125,7 +123,6 @@ impl TurnFacts {
     }
 
     /// What the model says about the fixed call of `tool`, the latest words.
-    #[must_use]
     pub fn lesson_words(&self, tool: &str) -> Option<&str> {
         self.0.iter().rev().find_map(|fact| match fact {
             ToolFact::LessonWords { tool: of, said } if of == tool => Some(said.as_str()),
@@ -133,7 +130,6 @@ impl TurnFacts {
         })
     }
 
-    #[must_use]
     pub fn draft_count(&self) -> usize {
         self.drafts().count()
     }
@@ -146,7 +142,6 @@ impl TurnFacts {
     }
 
     /// Errors of the last preview of a draft on a camera; `None`: it was not previewed there.
-    #[must_use]
     pub fn wrong_on(&self, name: &str, on: &SourceId) -> Option<&[String]> {
         self.0.iter().rev().find_map(|fact| match fact {
             ToolFact::Previewed {
@@ -160,13 +155,11 @@ impl TurnFacts {
     }
 
     /// Whether the request goes to the set-up.
-    #[must_use]
     pub fn is_handed_over(&self) -> bool {
         self.0.contains(&ToolFact::HandOver)
     }
 
     /// The proposed actions on archive and jobs, without repetitions.
-    #[must_use]
     pub fn actions(&self) -> Vec<ProposedAction> {
         let mut actions: Vec<ProposedAction> = Vec::new();
         for fact in &self.0 {
@@ -181,7 +174,6 @@ impl TurnFacts {
     }
 
     /// Cost of all delegations.
-    #[must_use]
     pub fn delegated_cost(&self) -> Money {
         let mut sum = Money::ZERO;
         for fact in &self.0 {
@@ -193,7 +185,6 @@ impl TurnFacts {
     }
 
     /// The current plan.
-    #[must_use]
     pub fn plan(&self) -> &[PlanStep] {
         let plan = self.0.iter().rev().find_map(|fact| match fact {
             ToolFact::Plan { steps } => Some(steps.as_slice()),
@@ -203,7 +194,6 @@ impl TurnFacts {
     }
 
     /// The proposed changes, the latest for each pipeline.
-    #[must_use]
     pub fn changes(&self) -> Vec<ProposedChange> {
         self.proposed().map(|(change, ..)| change.clone()).collect()
     }
@@ -232,7 +222,6 @@ impl TurnFacts {
     }
 
     /// Builds the proposal of all changes; `None` without a change.
-    #[must_use]
     pub fn to_proposal(&self, model: &str) -> Option<LlmProposal> {
         let mut proposal = LlmProposal {
             model: words(model),

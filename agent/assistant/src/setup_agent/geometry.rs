@@ -39,7 +39,6 @@ pub struct Detection {
 
 impl Detection {
     /// Reads serialized detections; skips invalid ones.
-    #[must_use]
     pub fn all(serialised: &Value) -> Vec<Self> {
         let all = serialised.get("predictions").and_then(Value::as_array);
         let one = |value: &Value| {
@@ -62,7 +61,6 @@ impl Detection {
 }
 
 /// Detections as JSON for the language model, highest confidence first.
-#[must_use]
 pub fn list_detections(seen: &[Detection]) -> Value {
     let mut seen: Vec<&Detection> = seen.iter().collect();
     seen.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
@@ -80,7 +78,6 @@ pub fn list_detections(seen: &[Detection]) -> Value {
 }
 
 /// Checks lines and zones in a picture of `size` pixels with the detections `seen`.
-#[must_use]
 pub fn check_places(overlays: &[Overlay], size: [u32; 2], seen: &[Detection]) -> GeometryReport {
     let mut findings = GeometryReport::default();
     for overlay in overlays {

@@ -26,7 +26,6 @@ pub struct SetupSpec {
 }
 
 impl SetupSpec {
-    #[must_use]
     pub fn new(blueprint: Blueprint, permissions: ToolPermissions) -> Self {
         Self {
             tools: ToolSet::new(&permissions, &blueprint.tools),

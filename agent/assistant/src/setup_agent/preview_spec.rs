@@ -31,7 +31,6 @@ pub struct PreviewSpec {
 }
 
 /// Builds the preview of `definition`, which compiled to `compiled`.
-#[must_use]
 pub fn preview(definition: &Value, compiled: &Compiled) -> PreviewSpec {
     let detectors = compiled.detector_steps();
     let overlays = compiled.overlays();

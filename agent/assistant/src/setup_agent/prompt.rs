@@ -179,7 +179,6 @@ fn example() -> Value {
 
 /// The instructions of a job. Those of the triage are in `second_opinion` of `watchkeeper-agent`,
 /// those of `jobs` in [`crate::jobs`].
-#[must_use]
 pub fn instructions(job: Job) -> String {
     match job {
         Job::SetUp => format!("{SET_UP}\n{}\n{RULES}", example()),
@@ -195,14 +194,12 @@ pub fn instructions(job: Job) -> String {
 }
 
 /// The instructions that a blueprint adds; `None` if it has none.
-#[must_use]
 pub fn own(blueprint: &Blueprint) -> Option<String> {
     let own = blueprint.instructions.as_str();
     (!own.is_empty()).then(|| format!("{BLUEPRINT_INTRO}\n{own}"))
 }
 
 /// The blocks of the system prompt. The first is the same for every blueprint of the job.
-#[must_use]
 pub fn system(blueprint: &Blueprint) -> Vec<String> {
     let job = instructions(blueprint.job);
     std::iter::once(job).chain(own(blueprint)).collect()

@@ -28,7 +28,6 @@ struct Attempt<'t> {
 }
 
 /// The lessons of a turn that ended.
-#[must_use]
 pub fn lessons(turn: &Turn, end: &TurnEnd) -> Vec<Lesson> {
     let attempts = attempts(turn);
     let failed = attempts.iter().enumerate();
@@ -49,7 +48,6 @@ pub fn lessons(turn: &Turn, end: &TurnEnd) -> Vec<Lesson> {
 }
 
 /// The lesson of a request that failed as a whole.
-#[must_use]
 pub fn failed_request(turn: &Turn, why: &str) -> Lesson {
     Lesson {
         request: turn.head().request.clone(),
@@ -101,7 +99,6 @@ fn lesson(
 }
 
 /// The lesson about the error of a call, for its result; `None` if there is none.
-#[must_use]
 pub(super) fn about_error(
     notes: Option<&Notes>,
     turn: &Turn,
@@ -167,7 +164,6 @@ fn attempts(turn: &Turn) -> Vec<Attempt<'_>> {
 }
 
 /// The first text of a result: the tool's own, before a lesson.
-#[must_use]
 pub fn error_text(parts: &[UserPart]) -> &str {
     let mut texts = parts.iter().filter_map(|part| match part {
         UserPart::Text(text) => Some(text.as_str()),
@@ -177,7 +173,6 @@ pub fn error_text(parts: &[UserPart]) -> &str {
 }
 
 /// The arguments of a call, with texts of JSON parsed and a draft in place of its name.
-#[must_use]
 pub fn readable_arguments(turn: &Turn, call: &ToolCall) -> Value {
     let mut arguments: Value = call.arguments.parse().unwrap_or_default();
     for (name, value) in arguments.as_object_mut().into_iter().flatten() {

@@ -21,7 +21,6 @@ const MAX_PREFERENCES: usize = 20;
 
 /// The preferences, the lessons about a request and the watches that were kept, or the error of
 /// reading the notes; `None` if there are none.
-#[must_use]
 pub(super) fn about_request(
     notes: Option<&Notes>,
     request: &str,

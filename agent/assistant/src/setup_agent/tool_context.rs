@@ -211,7 +211,6 @@ impl ToolContext {
 
     /// Saves a picture of `draft` on `camera` for the user. Returns its path, or `None` if it can't
     /// be written.
-    #[must_use]
     pub fn keep(&self, draft: &str, camera: &SourceId, file: &Bytes) -> Option<String> {
         let folder = self.pictures.as_deref()?;
         make_private(folder).ok()?;

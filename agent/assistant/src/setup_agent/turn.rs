@@ -255,7 +255,6 @@ impl Turn {
     }
 
     /// The next step.
-    #[must_use]
     pub fn next(&self) -> TurnStep {
         if let Some(end) = &self.end {
             return TurnStep::End(end.clone());
@@ -311,7 +310,6 @@ impl Turn {
 
     /// How the turn ends if a prompt of `prompt` tokens exceeds `max_prompt`: with the proposal so
     /// far, or with the reason.
-    #[must_use]
     pub fn end_when_full(&self, prompt: u64, max_prompt: u64) -> TurnEnd {
         match self.facts.to_proposal(&self.model) {
             Some(made) => TurnEnd::Proposal {
@@ -330,7 +328,6 @@ impl Turn {
 
     /// Records to append before an unfinished turn resumes: results of started tools that must not
     /// run twice.
-    #[must_use]
     pub fn records_on_resume(&self, tools: &ToolSet) -> Vec<TurnRecord> {
         let begun = self
             .open_calls
@@ -385,47 +382,39 @@ impl Turn {
         Ok(tool)
     }
 
-    #[must_use]
     pub fn head(&self) -> &TurnHead {
         &self.head
     }
 
-    #[must_use]
     pub fn conversation(&self) -> &Conversation {
         &self.conversation
     }
 
-    #[must_use]
     pub fn facts(&self) -> &TurnFacts {
         &self.facts
     }
 
     /// By tool: failed and refused calls.
-    #[must_use]
     pub fn failed(&self) -> &BTreeMap<String, u32> {
         &self.failed
     }
 
-    #[must_use]
     pub fn spent(&self) -> TurnCost {
         self.spent
     }
 
     /// Name of the model that answered last.
-    #[must_use]
     pub fn model(&self) -> &str {
         &self.model
     }
 
     /// Whether the turn has ended.
-    #[must_use]
     pub fn is_over(&self) -> bool {
         self.end.is_some()
     }
 }
 
 /// The result of a refused call.
-#[must_use]
 pub fn refusal(call: &ToolCall, why: &str) -> ToolResult {
     ToolResult {
         call: call.id.clone(),

@@ -61,7 +61,6 @@ pub const FLAGS: [(&str, &str); 9] = [
 
 impl WatchArgs {
     /// Values that were given, by the parameters of templates.
-    #[must_use]
     pub fn values(&self) -> BTreeMap<String, String> {
         let given = [
             &self.camera,

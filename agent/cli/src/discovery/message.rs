@@ -63,7 +63,6 @@ pub struct FoundCamera {
 
 impl FoundCamera {
     /// Returns the host of its first address.
-    #[must_use]
     pub fn host(&self) -> Option<String> {
         let url = Url::parse(self.xaddrs.first()?).ok()?;
         url.host_str().map(str::to_owned)
@@ -89,7 +88,6 @@ pub(super) fn probe(id: &str, (kind, namespace): (&str, &str)) -> String {
 }
 
 /// Reads the cameras of an answer to a probe with one of `ids`; none of anything else.
-#[must_use]
 pub fn read_answer(bytes: &[u8], ids: &[String]) -> Vec<FoundCamera> {
     let Some(text) = bytes.get(..bytes.len().min(MAX_ANSWER)) else {
         return Vec::new();

@@ -85,7 +85,6 @@ impl BrokerAddress {
     }
 
     /// Overrides the variables in a request.
-    #[must_use]
     pub(super) fn onto(&self, request: LoadRequest) -> LoadRequest {
         request
             .with(FLAG, "mqtt.host", Some(&self.host))

@@ -143,7 +143,6 @@ impl Summary {
     }
 
     /// Formats the summary as text.
-    #[must_use]
     pub(super) fn text(&self) -> String {
         let mut out = format!(
             "\n{}, {:.1} s of source time at {:.1} frames/s; {}, {}",

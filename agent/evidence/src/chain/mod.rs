@@ -72,7 +72,6 @@ pub struct Chain {
 
 impl Chain {
     /// The chain that `spec` describes, for an event with `facts`.
-    #[must_use]
     pub fn new(
         spec: &DecideSpec,
         gates: Gates,
@@ -147,19 +146,16 @@ impl Chain {
     }
 
     /// Whether no more sources are asked.
-    #[must_use]
     pub fn is_given_up(&self) -> bool {
         self.given_up.is_some()
     }
 
     /// Facts of the event, with the fields that were read.
-    #[must_use]
     pub fn facts(&self) -> &EventFacts {
         &self.facts
     }
 
     /// Links so far, in the order of the chain.
-    #[must_use]
     pub fn links(&self) -> Vec<Evidence> {
         let links = self.asked_links();
         links
@@ -168,7 +164,6 @@ impl Chain {
     }
 
     /// Names of the sources that were asked.
-    #[must_use]
     pub fn asked(&self) -> Vec<String> {
         self.asked_links()
             .map(|asked| asked.source.name.clone())
@@ -176,7 +171,6 @@ impl Chain {
     }
 
     /// Cost in US dollars, and milliseconds, of all sources so far.
-    #[must_use]
     pub fn spent(&self) -> (f64, u64) {
         self.links.iter().fold((0.0, 0), |(usd, ms), link| {
             let result = &link.result;

@@ -62,13 +62,11 @@ impl Calibration {
     }
 
     /// Lowest likeness that is an answer.
-    #[must_use]
     pub fn least(&self) -> f64 {
         self.0[0].0
     }
 
     /// The confidence; `None` below the lowest likeness.
-    #[must_use]
     pub fn confidence(&self, likeness: f64) -> Option<f64> {
         if likeness.is_nan() || likeness < self.least() {
             return None;
@@ -88,7 +86,6 @@ impl Calibration {
 
 /// Compares `query`, of unit length, with the pictures of one or more sets. `model` made all
 /// embeddings.
-#[must_use]
 pub fn compare<'a>(
     query: &[f32],
     references: impl IntoIterator<Item = Reference<'a>>,

@@ -30,7 +30,6 @@ pub struct Table {
 }
 
 impl Table {
-    #[must_use]
     pub fn new(config: TableLookup) -> Self {
         Self {
             config,

@@ -19,7 +19,6 @@ pub struct CheckedPlan {
 }
 
 impl CheckedPlan {
-    #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
     }

@@ -5,7 +5,6 @@ use serde_json::Value;
 use super::{Plan, Step};
 
 /// Returns one line for each input and step that was added, dropped or changed, with whole values.
-#[must_use]
 pub fn difference(old: &Plan, new: &Plan) -> Vec<String> {
     let mut lines = Vec::new();
     for (key, value) in &new.inputs {

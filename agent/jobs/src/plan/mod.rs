@@ -147,7 +147,6 @@ impl Retry {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's signature")]
 const fn is_default_timeout(timeout_s: &u64) -> bool {
     *timeout_s == TIMEOUT_S
 }

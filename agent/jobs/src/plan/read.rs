@@ -33,7 +33,6 @@ pub fn read_text(text: &str) -> Result<Plan, Vec<Fault>> {
 }
 
 /// Reads a plan from text as far as it can be read, with the faults of form.
-#[must_use]
 pub fn read_parts(text: &str) -> (Option<Plan>, Vec<Fault>) {
     match parse(text) {
         Ok(value) => parts(&value),

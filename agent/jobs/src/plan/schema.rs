@@ -6,7 +6,6 @@ use super::{MAX_PAUSE_S, MAX_STEPS, MAX_TIMEOUT_S, MAX_TRIES};
 use crate::tool::{Kind, MIN_TEXTS, ToolSpec, Toolbox};
 
 /// Returns the schema (draft 2020-12) of the plans that these tools can run.
-#[must_use]
 pub fn schema(tools: &Toolbox) -> Value {
     // YAML has null for a list or map of which only the key is written.
     let calls: Vec<Value> = tools.specs().map(call).collect();
@@ -66,7 +65,6 @@ pub fn schema(tools: &Toolbox) -> Value {
 }
 
 /// Returns the schema of a tool's parameters.
-#[must_use]
 pub fn params_schema(spec: &ToolSpec) -> Value {
     let mut properties = Map::new();
     for param in spec.params {

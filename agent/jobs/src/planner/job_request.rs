@@ -36,7 +36,6 @@ const QUESTIONS: [&str; 15] = [
 /// Returns whether a text is a request for a job, also if the rules do not understand all of it.
 ///
 /// It says which pictures, and what to do with them or in which folder they are.
-#[must_use]
 pub fn is_job_request(text: &str, now: DateTime, names: &KnownNames) -> bool {
     let words: Vec<String> = tokens(text)
         .iter()

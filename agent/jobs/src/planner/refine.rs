@@ -124,7 +124,6 @@ impl Refinement {
 
     /// Changes a plan of any author. `None` if it has not exactly one step for each change: then
     /// only a person or a language model can say where it belongs.
-    #[must_use]
     pub fn edit(&self, plan: &Plan) -> Option<Plan> {
         let mut plan = plan.clone();
         let mut rest = self.clone();

@@ -44,7 +44,6 @@ const ALWAYS: [&str; 4] = [
 
 /// Returns the tools that the words of a request speak for, with those that every plan may need;
 /// all tools if the words speak for none.
-#[must_use]
 pub fn select_tools(text: &str, tools: &Toolbox) -> Vec<&'static ToolSpec> {
     let words: Vec<String> = tokens(text).iter().map(|word| singular(word)).collect();
     let is_named = |begins: &[&str]| {

@@ -74,19 +74,16 @@ impl PlanTemplate {
     }
 
     /// Returns the request that it was made of.
-    #[must_use]
     pub fn request(&self) -> &str {
         &self.request
     }
 
     /// Returns its plan, with the values of its own request.
-    #[must_use]
     pub const fn plan(&self) -> &Value {
         &self.plan
     }
 
     /// Returns the plan for a request that differs in free slots only.
-    #[must_use]
     pub fn fill(&self, text: &str) -> Option<Plan> {
         let (own, given) = (Pattern::read(&self.request), Pattern::read(text));
         if own.words != given.words || own.values.len() != self.places.len() {
@@ -134,7 +131,6 @@ impl PlanTemplate {
     }
 
     /// Returns the plan for the words `NAME` or `NAME VALUE…`, with a value for each free slot.
-    #[must_use]
     pub fn fill_named(&self, name: &str, text: &str) -> Option<Plan> {
         if !self.is_named(name, text) {
             return None;
@@ -173,7 +169,6 @@ impl PlanTemplate {
 }
 
 /// Returns a name for the template of a request, made of its first words.
-#[must_use]
 pub fn template_name(request: &str) -> String {
     let pattern = Pattern::read(request);
     let words = pattern.plain_words().map(|word| {

@@ -62,7 +62,6 @@ pub struct Jobs {
 
 impl Jobs {
     /// Jobs in the folder `root`, which the first job creates.
-    #[must_use]
     pub fn new(root: PathBuf) -> Self {
         Self { root }
     }
@@ -272,13 +271,11 @@ impl JobFolder {
         self.path.join(SEEN)
     }
 
-    #[must_use]
     pub const fn info(&self) -> &JobInfo {
         &self.info
     }
 
     /// Folder with [`INFO`], [`LOG`] and [`RESULTS`].
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -87,7 +87,6 @@ struct Running {
 }
 
 impl Runner {
-    #[must_use]
     pub fn new(tools: Toolbox, jobs: Jobs) -> Self {
         let threads = thread::available_parallelism().map_or(1, usize::from);
         Self {

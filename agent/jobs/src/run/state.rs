@@ -95,7 +95,6 @@ impl JobFolder {
     }
 
     /// Whether [`Self::record_cancel`] was called and [`Self::withdraw_cancel`] was not.
-    #[must_use]
     pub fn is_cancel_recorded(&self) -> bool {
         self.path.join(CANCELLED).exists()
     }

@@ -49,7 +49,6 @@ pub struct Action {
 }
 
 /// Returns the attempts that ended, in the order in which they ended.
-#[must_use]
 pub fn trajectory(log: &[LogLine], rewards: Option<Rewards>) -> Vec<Transition> {
     let mut open: Vec<(Action, State)> = Vec::new();
     let mut done: Vec<String> = Vec::new();

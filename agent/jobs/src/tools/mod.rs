@@ -22,7 +22,6 @@ use watchkeeper_pictures::Measurer;
 use crate::tool::Toolbox;
 
 /// The tools that need nothing but files.
-#[must_use]
 pub fn picture_tools() -> Toolbox {
     let measurer = Arc::new(Measurer::default());
     Toolbox::new(vec![

@@ -42,7 +42,6 @@ impl Default for BudgetClock {
 
 impl BudgetClock {
     /// Returns a clock that stands at `at_ms`.
-    #[must_use]
     pub const fn from_ms(at_ms: i64, is_dated: bool) -> Self {
         Self {
             at_ms,
@@ -52,7 +51,6 @@ impl BudgetClock {
     }
 
     /// Returns milliseconds since 1970.
-    #[must_use]
     pub const fn ms(&self) -> i64 {
         self.at_ms
     }

@@ -111,7 +111,6 @@ pub enum RefusalCause {
 }
 
 impl Refusal {
-    #[must_use]
     pub const fn cause(&self) -> RefusalCause {
         match self {
             Self::Calls {
@@ -133,7 +132,6 @@ impl Refusal {
     }
 
     /// Returns how long it holds; the longest duration where no wait ends it.
-    #[must_use]
     pub fn wait(&self) -> Duration {
         match self {
             Self::Calls { free_in, .. } | Self::Money { free_in, .. } => {

@@ -103,10 +103,5 @@ fn nano(dollars: f64) -> Result<Money, String> {
             "{dollars} must be 0 to 10000 dollars a million tokens, in steps of 0.001"
         ));
     }
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "checked above"
-    )]
     Ok(Money(nano.round() as u64))
 }

@@ -89,7 +89,6 @@ pub struct Provider {
 
 impl Provider {
     /// Returns the id of its model for `tier`.
-    #[must_use]
     pub fn model_id(&self, tier: Tier) -> &str {
         match tier {
             Tier::Small => &self.small,
@@ -124,7 +123,6 @@ pub struct Model {
 }
 
 impl Model {
-    #[must_use]
     pub fn can(&self, capability: Capability) -> bool {
         self.capabilities.contains(&capability)
     }

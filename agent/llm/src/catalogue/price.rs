@@ -45,7 +45,6 @@ impl Prices {
     }
 
     /// Returns the cost of `usage`.
-    #[must_use]
     pub fn cost(&self, usage: &Usage) -> Money {
         self.rate(usage.prompt()).map_or(Money::ZERO, |rate| {
             rate.input.times(usage.input)
@@ -57,7 +56,6 @@ impl Prices {
     }
 
     /// Returns the highest cost of a call: all input at its highest price, and all output.
-    #[must_use]
     pub fn worst(&self, prompt: u64, output: u64) -> Money {
         self.rate(prompt).map_or(Money::ZERO, |rate| {
             rate.input.max(rate.cache_write).times(prompt) + rate.output.times(output)

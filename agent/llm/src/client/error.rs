@@ -70,7 +70,6 @@ pub enum LlmError {
 
 impl LlmError {
     /// Returns the error with all that the server said, for the log and the trace.
-    #[must_use]
     pub fn in_full(&self) -> String {
         match self {
             Self::Failed { error, attempts } => {

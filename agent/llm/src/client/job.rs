@@ -83,38 +83,32 @@ impl Job {
     }
 
     /// Returns the model that the job got.
-    #[must_use]
     pub fn model(&self) -> &Model {
         &self.model
     }
 
     /// Returns the detail of the pictures that it should send.
-    #[must_use]
     pub fn detail(&self) -> Detail {
         self.detail
     }
 
     /// Returns whether the job got less than it asked for, to save money.
-    #[must_use]
     pub fn economy(&self) -> Economy {
         self.economy
     }
 
     /// Returns what it has consumed and cost so far.
-    #[must_use]
     pub fn spent(&self) -> (Usage, Money) {
         (self.usage, self.cost)
     }
 
     /// Estimates the tokens of the prompt, as the budget counts them.
-    #[must_use]
     pub fn prompt(&self, conversation: &Conversation) -> u64 {
         estimate::prompt(conversation, &self.model)
     }
 
     /// Returns the maximum tokens of a prompt whose answer may have `output`: bounded by the model
     /// and by the budget of one call.
-    #[must_use]
     pub fn max_prompt(&self, output: u32) -> u64 {
         let output = u64::from(output.min(self.model.max_output));
         let allowed = self.shared.ledger.limits().tokens_per_call;

@@ -135,14 +135,12 @@ impl Client {
     }
 
     /// Returns why and for how long the circuit breaker suspends calls now, if it does.
-    #[must_use]
     pub fn breaker_open(&self) -> Option<BreakerOpen> {
         let shared = &self.0;
         shared.breaker.lock().open_at(shared.clock.now())
     }
 
     /// Returns what was spent.
-    #[must_use]
     pub fn report(&self) -> Report {
         let shared = &self.0;
         shared

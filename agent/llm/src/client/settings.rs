@@ -36,7 +36,6 @@ pub struct Settings {
 
 impl Settings {
     /// Returns the defaults for `provider`.
-    #[must_use]
     pub fn new(provider: impl Into<String>) -> Self {
         Self {
             provider: provider.into(),

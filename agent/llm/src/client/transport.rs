@@ -308,7 +308,6 @@ async fn refusal(mut response: Response) -> Vec<u8> {
 
 /// Returns the innermost source of an error: the system's message. The layers above repeat the
 /// address.
-#[must_use]
 pub fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(next) = cause.source() {

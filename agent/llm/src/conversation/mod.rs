@@ -72,17 +72,14 @@ impl Conversation {
     }
 
     /// Returns the blocks of the system prompt.
-    #[must_use]
     pub fn system(&self) -> &[String] {
         &self.system
     }
 
-    #[must_use]
     pub fn tools(&self) -> &[Tool] {
         &self.tools
     }
 
-    #[must_use]
     pub fn turns(&self) -> &[Turn] {
         &self.turns
     }

@@ -63,7 +63,6 @@ impl Ledger {
     }
 
     /// Returns the limits.
-    #[must_use]
     pub fn limits(&self) -> Limits {
         self.state.lock().limits()
     }
@@ -122,13 +121,11 @@ impl Ledger {
     }
 
     /// Returns whether money is to be saved at `now`.
-    #[must_use]
     pub fn economy(&self, now: Instant, wall: Wall) -> Economy {
         self.state.lock().economy(now, wall)
     }
 
     /// Returns what was spent.
-    #[must_use]
     pub fn report(&self, now: Instant, wall: Wall) -> Report {
         self.state.lock().report(now, wall)
     }

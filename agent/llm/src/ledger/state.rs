@@ -169,7 +169,6 @@ pub struct Report {
 
 impl Report {
     /// Returns the number of refusals of the day.
-    #[must_use]
     pub fn refused_today(&self) -> u64 {
         self.refused.values().flat_map(BTreeMap::values).sum()
     }

@@ -40,7 +40,6 @@ const fn fits(tier: ImageTier, width: u32, height: u32) -> bool {
 }
 
 /// Returns the tokens of a picture, after any scaling by the server.
-#[must_use]
 pub fn tokens(tier: ImageTier, width: u32, height: u32) -> u64 {
     let (width, height) = unscaled(tier, width, height);
     patches(width, height)
@@ -48,7 +47,6 @@ pub fn tokens(tier: ImageTier, width: u32, height: u32) -> u64 {
 
 /// Returns the largest size of the same shape that the server does not scale, at most the given
 /// one.
-#[must_use]
 pub fn unscaled(tier: ImageTier, width: u32, height: u32) -> (u32, u32) {
     let (width, height) = (width.max(1), height.max(1));
     if fits(tier, width, height) {
@@ -74,11 +72,6 @@ pub fn unscaled(tier: ImageTier, width: u32, height: u32) -> (u32, u32) {
 pub(super) fn with_long_edge(width: u32, height: u32, long: u32) -> (u32, u32) {
     let scaled = |short: u32, of: u32| {
         let exact = f64::from(short) * f64::from(long) / f64::from(of);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "at most `long`"
-        )]
         let rounded = exact.round_ties_even() as u32;
         rounded.max(1)
     };

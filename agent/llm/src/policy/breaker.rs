@@ -55,7 +55,6 @@ pub struct Breaker {
 }
 
 impl Breaker {
-    #[must_use]
     pub const fn new(rules: BreakerRules) -> Self {
         Self {
             rules,

@@ -55,7 +55,6 @@ pub struct Retry {
 }
 
 impl Retry {
-    #[must_use]
     pub const fn new(rules: RetryRules, deadline: Instant) -> Self {
         Self {
             rules,
@@ -66,7 +65,6 @@ impl Retry {
     }
 
     /// Returns the number of failed attempts.
-    #[must_use]
     pub const fn failed(&self) -> u32 {
         self.failed
     }

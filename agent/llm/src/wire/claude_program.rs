@@ -150,7 +150,6 @@ fn assistant_text(turn: &AssistantTurn) -> String {
 }
 
 /// Decodes what the program printed about a run with `model`.
-#[must_use]
 pub fn decode(model: &Model, printed: &[u8]) -> ProgramAnswer {
     let read = serde_json::from_slice::<Printed>(printed);
     let read = read.map_err(|e| AttemptError::new(AttemptErrorKind::Malformed, e.to_string()));

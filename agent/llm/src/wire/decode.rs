@@ -30,7 +30,6 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    #[must_use]
     pub fn new(protocol: Protocol) -> Self {
         Self {
             sse: SseParser::default(),
@@ -73,7 +72,6 @@ impl Decoder {
     }
 
     /// Returns the usage that the stream has reported so far.
-    #[must_use]
     pub fn usage(&self) -> Usage {
         match &self.stream {
             ProtocolStream::Claude(stream) => stream.usage(),

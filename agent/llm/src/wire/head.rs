@@ -19,7 +19,6 @@ pub struct ResponseHead {
 impl ResponseHead {
     /// Reads the headers. `header` returns one by its name in lower case; `now_ms` is the wall
     /// clock in milliseconds since 1970.
-    #[must_use]
     pub fn read<'h>(status: u16, header: impl Fn(&str) -> Option<&'h str>, now_ms: i64) -> Self {
         let millis = header("retry-after-ms").and_then(|text| duration(text, 0.001));
         let seconds = header("retry-after")
@@ -38,7 +37,6 @@ impl ResponseHead {
         }
     }
 
-    #[must_use]
     pub const fn is_success(&self) -> bool {
         matches!(self.status, 200..=299)
     }

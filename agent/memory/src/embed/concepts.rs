@@ -12,13 +12,11 @@ pub struct Concepts {
 
 impl Concepts {
     /// Returns the built-in English table about people, vehicles, places and events at a site.
-    #[must_use]
     pub fn of_a_site() -> Self {
         Self::parse(include_str!("concepts.txt"))
     }
 
     /// Parses a table of lines `name: word word …`; `#` begins a comment, other lines are ignored.
-    #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut by_stem: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for line in text.lines() {

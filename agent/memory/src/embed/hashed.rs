@@ -36,7 +36,6 @@ pub struct HashedEmbedder {
 }
 
 impl HashedEmbedder {
-    #[must_use]
     pub const fn new(concepts: Concepts) -> Self {
         Self { concepts }
     }

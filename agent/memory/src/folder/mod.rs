@@ -167,17 +167,14 @@ impl Memory {
     }
 
     /// Number of notes.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.index.len()
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -192,7 +189,6 @@ impl Memory {
     }
 
     /// Number of notes without a vector yet; the search finds them by their words.
-    #[must_use]
     pub fn waiting(&self) -> usize {
         self.index.waiting()
     }

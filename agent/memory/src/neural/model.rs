@@ -159,7 +159,6 @@ impl SentenceModel {
     }
 
     /// Maximum tokens of a text; the rest is cut.
-    #[must_use]
     pub fn tokens(&self) -> usize {
         self.tokens
     }

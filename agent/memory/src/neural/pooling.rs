@@ -63,7 +63,6 @@ pub fn pool(
     if length <= f64::MIN_POSITIVE {
         return Err(NoVector::Zero);
     }
-    #[expect(clippy::cast_possible_truncation, reason = "between -1 and 1")]
     Ok(sums.into_iter().map(|x| (x / length) as f32).collect())
 }
 

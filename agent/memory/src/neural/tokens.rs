@@ -112,13 +112,11 @@ impl Tokenizer {
     }
 
     /// Maximum tokens of a text, if the file has one.
-    #[must_use]
     pub fn cut(&self) -> Option<usize> {
         self.cut
     }
 
     /// The largest token.
-    #[must_use]
     pub fn last(&self) -> i32 {
         let words = self.vocabulary.values();
         let all = words.chain(&self.before).chain(&self.after);
@@ -126,7 +124,6 @@ impl Tokenizer {
     }
 
     /// Splits `text` into at most `max` tokens, special tokens included.
-    #[must_use]
     pub fn tokens(&self, text: &str, max: usize) -> Vec<i32> {
         let room = max.saturating_sub(self.before.len() + self.after.len());
         let mut tokens = self.before.clone();

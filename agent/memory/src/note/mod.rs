@@ -46,7 +46,6 @@ pub struct Entry {
 
 impl Entry {
     /// Creates an entry without camera and tags.
-    #[must_use]
     pub const fn new(kind: Kind, origin: Origin, words: Words) -> Self {
         Self {
             kind,

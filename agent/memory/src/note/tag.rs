@@ -33,7 +33,6 @@ impl Tag {
         }
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -53,7 +53,6 @@ impl Words {
         }
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

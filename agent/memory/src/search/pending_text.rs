@@ -31,7 +31,6 @@ impl PendingText {
         self.key
     }
 
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }

@@ -51,7 +51,6 @@ pub struct Query {
 
 impl Query {
     /// Creates a hybrid query over all notes.
-    #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),

@@ -215,10 +215,6 @@ fn limit(number: f64, shift: i64, over: bool) -> Option<CountBound> {
     if number.fract() != 0.0 || !(0.0..=1e6).contains(&number) {
         return None;
     }
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a whole number up to a million"
-    )]
     let limit = u32::try_from(number as i64 + shift).ok()?;
     match (over, limit) {
         (true, limit) => Some(CountBound::Over(limit)),

@@ -125,7 +125,6 @@ impl ConversationDeps {
     }
 
     /// Opens the folder of pending proposals.
-    #[must_use]
     pub fn waiting(&self) -> PendingProposals {
         PendingProposals::new(&self.home)
     }

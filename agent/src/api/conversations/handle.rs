@@ -31,7 +31,6 @@ pub struct Message {
 
 impl Message {
     /// An answer to proposal `id`.
-    #[must_use]
     pub fn about(id: &str, word: &str) -> Self {
         Self {
             text: word.to_owned(),
@@ -131,7 +130,6 @@ impl Handle {
     }
 
     /// Returns its status.
-    #[must_use]
     pub fn status(&self) -> ConversationStatus {
         let state = self.state();
         ConversationStatus {

@@ -92,7 +92,6 @@ pub(super) mod fuzzing {
 }
 
 /// OpenAPI description of all routes, as JSON.
-#[must_use]
 pub fn document() -> Value {
     let (_, openapi) = all().split_for_parts();
     watchkeeper_http::openapi::document(openapi)

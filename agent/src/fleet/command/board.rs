@@ -135,7 +135,6 @@ pub struct CommandBoard {
 
 impl CommandBoard {
     /// Creates a board from the restored ledger.
-    #[must_use]
     pub fn new(now: Wall, ledger: BTreeMap<CommandKey, Record>) -> Self {
         let last = ledger.values().map(|record| record.order).max();
         let mut board = Self {
@@ -201,21 +200,18 @@ impl CommandBoard {
     }
 
     /// Whether the ledger contains the command.
-    #[must_use]
     pub fn knows(&self, key: &CommandKey) -> bool {
         self.ledger.contains_key(key)
     }
 
     /// Present report of a command. `None` while its last change is being stored; that report
     /// follows.
-    #[must_use]
     pub fn answer(&self, key: &CommandKey) -> Option<CommandReport> {
         let record = self.ledger.get(key)?;
         (!self.unsaved.contains(key)).then(|| report(key, record))
     }
 
     /// Whether the next command waits only for the clock; [`Input::Tick`] checks again.
-    #[must_use]
     pub fn waits_for_clock(&self) -> bool {
         self.running.is_none() && !self.queue.is_empty()
     }
@@ -439,7 +435,6 @@ impl CommandBoard {
 }
 
 /// Report that rejects command `id` for `reason`.
-#[must_use]
 pub fn refusal(id: String, reason: String) -> CommandReport {
     CommandReport {
         id,

@@ -65,7 +65,6 @@ pub fn restore(
 }
 
 /// Change that stores `record` under `key`, or deletes it.
-#[must_use]
 pub fn store_op(key: &CommandKey, record: Option<&Record>) -> Op {
     match record {
         Some(record) => COMMANDS.put(key.to_string(), record),

@@ -155,7 +155,6 @@ impl Refusals {
     }
 
     /// Whether there are unstored changes.
-    #[must_use]
     pub fn is_changed(&self) -> bool {
         !self.changed.is_empty()
     }

@@ -63,7 +63,6 @@ impl Retained {
     }
 
     /// Whether the broker has acknowledged every publication.
-    #[must_use]
     pub fn is_settled(&self) -> bool {
         self.dirty.is_empty() && self.in_flight.is_empty()
     }
@@ -125,7 +124,6 @@ impl Retained {
     }
 
     /// Whether `topic` is empty at the broker: its clear was acknowledged, or it was never written.
-    #[must_use]
     pub fn is_cleared(&self, topic: &str) -> bool {
         let is_empty = self.wanted.get(topic).is_none_or(Vec::is_empty);
         let is_in_flight = self.in_flight.values().any(|(t, _)| t == topic);

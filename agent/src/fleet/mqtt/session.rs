@@ -61,7 +61,6 @@ pub struct Session {
 
 impl Session {
     /// A session that connects at once. `starts` counts the starts of the agent, this one included.
-    #[must_use]
     pub fn new(now: Instant, starts: u64, seed: u64) -> Self {
         Self {
             state: State::Waiting { until: now },
@@ -72,7 +71,6 @@ impl Session {
     }
 
     /// Number of the session that is up.
-    #[must_use]
     pub fn up(&self) -> Option<u64> {
         match self.state {
             State::Up { session, .. } => Some(session),
@@ -114,7 +112,6 @@ impl Session {
     }
 
     /// When [`Input::Tick`] is due.
-    #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         match self.state {
             State::Waiting { until } => Some(until),

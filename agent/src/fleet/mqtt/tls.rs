@@ -150,7 +150,6 @@ impl Connector {
 }
 
 /// Checks all files of the box's own broker without connecting.
-#[must_use]
 pub fn problems(ca_file: Option<&Path>, client: Option<&ClientCert>) -> Vec<TlsError> {
     let of_client = client.map(|files| {
         [

@@ -35,7 +35,6 @@ pub struct Topics {
 
 impl Topics {
     /// The topics of box `box_id` at `site`.
-    #[must_use]
     pub fn new(site: &SiteId, box_id: &BoxId) -> Self {
         Self {
             root: format!("{PREFIX}/{site}/{box_id}"),
@@ -43,128 +42,106 @@ impl Topics {
     }
 
     /// Common prefix of all topics of the box, without a slash at the end.
-    #[must_use]
     pub fn root(&self) -> &str {
         &self.root
     }
 
     /// Full topic of `below`. Records on disk have topics without the root, so a renamed box
     /// publishes them under its new name, which its login may write.
-    #[must_use]
     pub fn at(&self, below: &str) -> String {
         format!("{}/{below}", self.root)
     }
 
     /// Part of `topic` below the root; `None` for topics of others.
-    #[must_use]
     pub fn below<'a>(&self, topic: &'a str) -> Option<&'a str> {
         topic.strip_prefix(&self.root)?.strip_prefix('/')
     }
 
     /// `state`: online, stopped or offline.
-    #[must_use]
     pub fn state(&self) -> String {
         format!("{}/state", self.root)
     }
 
     /// `birth`: what this box is.
-    #[must_use]
     pub fn birth(&self) -> String {
         format!("{}/birth", self.root)
     }
 
-    #[must_use]
     pub fn health(&self, service: &str) -> String {
         format!("{}/svc/{service}/health", self.root)
     }
 
-    #[must_use]
     pub fn source_state(&self, source: &SourceId) -> String {
         format!("{}/cam/{source}/state", self.root)
     }
 
-    #[must_use]
     pub fn source_frames(&self, source: &SourceId) -> String {
         format!("{}/cam/{source}/m/frames", self.root)
     }
 
-    #[must_use]
     pub fn pipeline_counts(&self, source: &SourceId, pipeline: &PipelineId) -> String {
         format!("{}/cam/{source}/m/counts/{pipeline}", self.root)
     }
 
-    #[must_use]
     pub fn agent_measurements(&self) -> String {
         format!("{}/m/agent", self.root)
     }
 
-    #[must_use]
     pub fn board_measurements(&self) -> String {
         format!("{}/m/board", self.root)
     }
 
     /// `cam/<source>/ev/<kind>`, or `ev/<kind>` for events about the box.
-    #[must_use]
     pub fn event(&self, source: Option<&SourceId>, kind: &str) -> String {
         self.at(&Self::event_below(source, kind))
     }
 
     /// Topic of an event without the root.
-    #[must_use]
     pub fn event_below(source: Option<&SourceId>, kind: &str) -> String {
         below(source, "ev", kind)
     }
 
     /// `cam/<source>/opinion/<kind>` without the root, for a second opinion on an event of that
     /// kind.
-    #[must_use]
     pub fn opinion_below(source: Option<&SourceId>, kind: &str) -> String {
         below(source, "opinion", kind)
     }
 
     /// `cam/<source>/heartbeat/<kind>` or `heartbeat/<kind>` without the root, for a finding.
-    #[must_use]
     pub fn heartbeat_below(source: Option<&SourceId>, kind: &str) -> String {
         below(source, "heartbeat", kind)
     }
 
-    #[must_use]
     pub fn outage_alarm(&self, source: &SourceId) -> String {
         format!("{}/alarm/source_outage/{source}", self.root)
     }
 
     /// `cap/<op>`, for an operation that the box offers.
-    #[must_use]
     pub fn capability(&self, operation: OperationName) -> String {
         format!("{}/cap/{operation}", self.root)
     }
 
     /// `cmd/<op>/<id>/req`, written by the requester.
-    #[must_use]
     pub fn request(&self, operation: OperationName, id: &CommandId) -> String {
         format!("{}/cmd/{operation}/{id}/req", self.root)
     }
 
     /// `cmd/<op>/<id>/st`, written by the box. `operation` is as the requester wrote it.
-    #[must_use]
     pub fn status(&self, operation: &str, id: &CommandId) -> String {
         self.at(&Self::status_below(operation, id))
     }
 
     /// Topic of a command's status without the root.
-    #[must_use]
     pub fn status_below(operation: &str, id: &CommandId) -> String {
         format!("cmd/{operation}/{id}/st")
     }
 
     /// Filter of the subscription to requests; never the whole tree of the box.
-    #[must_use]
     pub fn requests(&self) -> String {
         format!("{}/cmd/+/+/req", self.root)
     }
 
     /// Parses a topic of a subscription; `None` for all others.
-    #[must_use]
     pub fn parse<'a>(&self, topic: &'a str) -> Option<Inbound<'a>> {
         let rest = topic.strip_prefix(&self.root)?.strip_prefix('/')?;
         let levels: Vec<&str> = rest.split('/').collect();

@@ -50,7 +50,6 @@ pub enum Content {
 
 impl Content {
     /// Returns the part that stays in memory while the entry waits in the store.
-    #[must_use]
     pub fn meta(&self) -> EntryMeta {
         match self {
             Self::Message(draft) => EntryMeta {
@@ -98,7 +97,6 @@ pub enum RestoredEntry {
 
 impl RestoredEntry {
     /// Returns the part of `content` that stays in memory.
-    #[must_use]
     pub fn from_content(content: Content) -> Self {
         match content {
             Content::Message(_) => Self::Message(content.meta()),
@@ -152,7 +150,6 @@ pub struct Loss {
 
 impl Loss {
     /// A record without losses.
-    #[must_use]
     pub fn new(from: LossFrom) -> Self {
         Self {
             from,
@@ -184,14 +181,12 @@ impl Loss {
     }
 
     /// Whether `ranges` cover journal number `seq`.
-    #[must_use]
     pub fn covers(&self, seq: u64) -> bool {
         self.ranges.iter().any(|r| (r[0]..=r[1]).contains(&seq))
     }
 
     /// Whether the ranges are as [`Self::add`] leaves them: rising, disjoint, at most
     /// [`MAX_RANGES`].
-    #[must_use]
     pub(super) fn is_valid(&self) -> bool {
         self.ranges.len() <= MAX_RANGES
             && self.ranges.iter().all(|r| r[0] <= r[1])

@@ -78,7 +78,6 @@ pub struct Change {
 
 impl Change {
     /// Whether the change must be durable. One that only deletes may be repeated after a crash.
-    #[must_use]
     pub fn must_sync(&self) -> bool {
         !self.puts.is_empty()
     }

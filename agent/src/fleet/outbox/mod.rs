@@ -68,7 +68,6 @@ pub struct Outbox {
 
 impl Outbox {
     /// Continues with the entries of the store.
-    #[must_use]
     pub fn new(limits: Limits, restored: Restored) -> Self {
         let mut outbox = Self {
             limits,
@@ -104,25 +103,21 @@ impl Outbox {
     }
 
     /// Last journal record that was accepted, stored or not; the outbox expects the one after it.
-    #[must_use]
     pub fn cursor(&self) -> Option<EventSeq> {
         self.cursor
     }
 
     /// Whether it accepts more records; until then they are safe in the journal.
-    #[must_use]
     pub fn wants_more(&self) -> bool {
         self.staged.len() < self.limits.staged
     }
 
     /// Whether everything is stored, published and acknowledged.
-    #[must_use]
     pub fn is_idle(&self) -> bool {
         self.slots.is_empty() && self.storing.is_none()
     }
 
     /// Counts for telemetry.
-    #[must_use]
     pub fn stats(&self) -> Stats {
         Stats {
             assured: self.slots.class_stats(Class::Assured),
@@ -133,7 +128,6 @@ impl Outbox {
     }
 
     /// Loss record of entry `id`, if it is one.
-    #[must_use]
     pub fn loss(&self, id: OutboxId) -> Option<&Loss> {
         self.losses.get(&id)
     }
@@ -194,7 +188,6 @@ impl Outbox {
     }
 
     /// When [`Input::Tick`] is due.
-    #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         let session = self.session?;
         if self.stuck_reported == Some(session) {

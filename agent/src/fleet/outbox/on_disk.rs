@@ -45,7 +45,6 @@ pub enum DecodeError {
 }
 
 /// Encodes `content` as a record of the current version.
-#[must_use]
 pub fn encode(content: &Content) -> Vec<u8> {
     match content {
         Content::Message(draft) => {

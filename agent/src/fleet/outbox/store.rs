@@ -90,7 +90,6 @@ pub fn count_damaged(store: &dyn Store, more: u64) -> Result<(u64, Batch), Store
 }
 
 /// Builds the batch that applies `change`; the caller may add operations.
-#[must_use]
 pub fn batch_of(change: &Change) -> Batch {
     let mut batch = Batch::new();
     for (id, content) in &change.puts {

@@ -23,7 +23,6 @@ pub struct TelemetryRing {
 
 impl TelemetryRing {
     /// A ring of `capacity` messages that keeps one of each topic per `spacing`.
-    #[must_use]
     pub fn new(capacity: usize, spacing: Duration) -> Self {
         Self {
             capacity,
@@ -59,7 +58,6 @@ impl TelemetryRing {
     }
 
     /// Messages thinned out or evicted since the start.
-    #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped
     }

@@ -31,7 +31,6 @@ struct Section {
     members: &'static [(&'static str, &'static str)],
 }
 
-#[must_use]
 fn render() -> String {
     let limits = Limits::default();
     let root = names().0.root().to_owned();

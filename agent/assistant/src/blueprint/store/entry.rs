@@ -31,7 +31,6 @@ pub struct BlueprintEntry {
 
 impl BlueprintEntry {
     /// One sentence with the errors of its file and what is in use instead; `None` without errors.
-    #[must_use]
     pub fn trouble(&self) -> Option<String> {
         (!self.flaws.is_empty()).then(|| {
             let instead = match self.serves {

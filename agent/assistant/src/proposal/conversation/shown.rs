@@ -43,7 +43,6 @@ pub struct ShownProposal {
 
 impl ShownProposal {
     /// Keeps what a later yes is checked against.
-    #[must_use]
     pub fn from_proposal(offer: &CheckedProposal) -> Self {
         Self {
             request: offer.request.clone(),
@@ -57,7 +56,6 @@ impl ShownProposal {
     }
 
     /// Keeps actions that were shown at `now`.
-    #[must_use]
     pub fn from_actions(actions: ProposedActions, now: Timestamp) -> Self {
         Self {
             request: describe_all(&actions.actions),
@@ -71,7 +69,6 @@ impl ShownProposal {
     }
 
     /// Language model that made it; absent: a person's words.
-    #[must_use]
     pub fn model(&self) -> Option<&str> {
         let by_actions = self.actions.as_ref().and_then(|made| made.model.as_deref());
         by_actions.or_else(|| Some(self.llm_proposal.as_ref()?.model.as_str()))
@@ -79,7 +76,6 @@ impl ShownProposal {
 
     /// Builds the proposal again from the current state; `None` if the request means no proposal
     /// now.
-    #[must_use]
     pub fn recheck(&self, plain: &Plain, here: &SystemSnapshot) -> Option<CheckedProposal> {
         let at = self.at.to_zoned(here.now.time_zone().clone());
         if let Some(llm_proposal) = &self.llm_proposal {
@@ -102,13 +98,11 @@ impl ShownProposal {
     }
 
     /// Returns the request with its corrections, in one line.
-    #[must_use]
     pub fn full_request(&self) -> String {
         join_corrections(&self.request, &self.corrections)
     }
 
     /// Returns when the proposal expires.
-    #[must_use]
     pub fn valid_until(&self) -> Timestamp {
         let timeout = jiff::SignedDuration::from_secs(CONFIRM_TIMEOUT_S);
         self.at.saturating_add(timeout).unwrap_or(self.at)

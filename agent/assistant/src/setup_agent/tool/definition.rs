@@ -85,7 +85,6 @@ pub struct ToolOutcome {
 
 impl ToolOutcome {
     /// A text, cut to [`MAX_TEXT`].
-    #[must_use]
     pub fn text(text: &str) -> Self {
         let mut shown: String = text.chars().take(MAX_TEXT).collect();
         if shown.len() < text.len() {
@@ -98,14 +97,12 @@ impl ToolOutcome {
     }
 
     /// A JSON value as text.
-    #[must_use]
     pub fn json(value: &impl Serialize) -> Self {
         // serde_json can't fail on plain data with string keys.
         Self::text(&serde_json::to_string(value).unwrap_or_default())
     }
 
     /// A failure, with what would work.
-    #[must_use]
     pub fn error(text: impl AsRef<str>) -> Self {
         Self {
             is_error: true,

@@ -55,7 +55,6 @@ pub struct ToolSet(Vec<&'static Tool>);
 
 impl ToolSet {
     /// The `wanted` tools that `permissions` allow.
-    #[must_use]
     pub fn new(permissions: &ToolPermissions, wanted: &[&str]) -> Self {
         let may = |tool: &&&'static Tool| {
             wanted.contains(&tool.name) && permissions.allows(tool.effect).is_ok()
@@ -64,12 +63,10 @@ impl ToolSet {
     }
 
     /// Finds a tool by name.
-    #[must_use]
     pub fn find(&self, name: &str) -> Option<&'static Tool> {
         self.0.iter().find(|tool| tool.name == name).copied()
     }
 
-    #[must_use]
     pub fn names(&self) -> Vec<&'static str> {
         self.0.iter().map(|tool| tool.name).collect()
     }

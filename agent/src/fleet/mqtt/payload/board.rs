@@ -39,7 +39,6 @@ pub struct BoardMessage {
 
 impl BoardMessage {
     /// Builds the message about a report that the runtime gave at `now`.
-    #[must_use]
     pub fn of(report: &BoardReport, now: Wall) -> Self {
         let zones = report.temperatures.iter();
         let fans = report.fans.iter();

@@ -128,7 +128,6 @@ pub struct EventMessage<'a> {
 
 impl<'a> EventMessage<'a> {
     /// Builds the message about `event`.
-    #[must_use]
     pub fn of(event: &'a Event) -> Self {
         let mut message = Self::without_body(event);
         message.fill_body(&event.body);
@@ -306,7 +305,6 @@ pub struct LossMessage {
 
 impl LossMessage {
     /// Builds the message about the loss of entry `id`.
-    #[must_use]
     pub fn of(id: OutboxId, loss: &Loss, now: Wall) -> Self {
         use crate::fleet::outbox::LossFrom;
         let why = match loss.from {

@@ -49,7 +49,6 @@ pub struct HeartbeatMessage<'a> {
 
 impl<'a> HeartbeatMessage<'a> {
     /// Builds the message about `finding` of the heartbeat at `at`.
-    #[must_use]
     pub fn of(finding: &'a Finding, id: &'a str, at: Wall, added: Option<&'a Added>) -> Self {
         let (number, usual) = match finding {
             Finding::PilingUp { events, usual, .. } => (Some(*events), Some(*usual)),
@@ -94,7 +93,6 @@ impl<'a> HeartbeatMessage<'a> {
 }
 
 /// Builds the outbox entry of a finding.
-#[must_use]
 pub fn heartbeat_draft(finding: &Finding, id: &str, at: Wall, added: Option<&Added>) -> Draft {
     Draft {
         class: Class::Assured,

@@ -32,7 +32,6 @@ pub struct FramesMessage {
 
 impl FramesMessage {
     /// Builds the message about `status`, measured at `now`.
-    #[must_use]
     pub fn of(status: &SourceStatus, now: Wall) -> Self {
         let c = status.counters;
         Self {
@@ -81,7 +80,6 @@ pub struct ZoneCount {
 
 impl CountsMessage {
     /// Builds the message about `status`, measured at `now`.
-    #[must_use]
     pub fn of(status: &PipelineStatus, now: Wall) -> Self {
         let results = &status.results;
         let zones = results.zones.iter().map(|(name, zone)| {
@@ -147,7 +145,6 @@ pub struct ChannelCounts {
 
 impl ChannelCounts {
     /// Converts the health of one channel.
-    #[must_use]
     pub fn of((id, health): (ChannelId, ChannelHealth)) -> Self {
         Self {
             id,
@@ -173,7 +170,6 @@ pub struct SinkCounts {
 
 impl SinkCounts {
     /// Converts the counts of the runtime.
-    #[must_use]
     pub fn of(counts: &EffectCounts) -> Self {
         Self {
             waiting: counts.waiting,

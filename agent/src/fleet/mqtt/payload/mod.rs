@@ -45,14 +45,12 @@ const LATE: &[u8] = b"{\"late\":true,";
 pub const SCHEMA: u16 = 1;
 
 /// Encodes a message as JSON.
-#[must_use]
 pub fn encode(message: &impl Serialize) -> Vec<u8> {
     // Plain data with string keys: serde_json can't fail on it.
     serde_json::to_vec(message).unwrap_or_default()
 }
 
 /// Adds `"late":true` to a message that waited for the link.
-#[must_use]
 pub fn mark_late(payload: Vec<u8>) -> Vec<u8> {
     match payload.strip_prefix(b"{") {
         Some(rest) if rest.first() != Some(&b'}') => [LATE, rest].concat(),

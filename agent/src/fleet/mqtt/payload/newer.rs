@@ -41,7 +41,6 @@ pub struct NewerEventMessage<'a> {
 
 impl<'a> NewerEventMessage<'a> {
     /// Builds the message about `record`.
-    #[must_use]
     pub fn of(record: &'a NewerRecord) -> Self {
         Self {
             schema: SCHEMA,

@@ -57,7 +57,6 @@ pub struct OpinionMessage<'a> {
 
 impl<'a> OpinionMessage<'a> {
     /// Builds the message about the outcome of `case`.
-    #[must_use]
     pub fn of(
         case: &'a Case,
         answer: &'a Result<Answer, String>,
@@ -89,7 +88,6 @@ impl<'a> OpinionMessage<'a> {
 
 /// Builds the outbox entry. A message without an opinion may be dropped before events: there may be
 /// one for each doubtful event.
-#[must_use]
 pub fn opinion_draft(
     case: &Case,
     answer: &Result<Answer, String>,

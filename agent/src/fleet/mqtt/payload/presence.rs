@@ -127,7 +127,6 @@ pub struct SourceStateMessage {
 
 impl SourceStateMessage {
     /// Builds the message about `status`.
-    #[must_use]
     pub fn of(status: &SourceStatus) -> Self {
         let (s, blind, cause, why) = match &status.state {
             SourceState::Connecting { .. } => ("connecting", None, None, None),
@@ -154,7 +153,6 @@ impl SourceStateMessage {
 
 impl SourceStateMessage {
     /// Builds the message for a time in which the runtime does not answer.
-    #[must_use]
     pub fn unknown(reason: &str, since: i64) -> Self {
         Self {
             schema: SCHEMA,
@@ -194,7 +192,6 @@ pub struct CapabilityMessage {
 
 impl CapabilityMessage {
     /// Builds the offer of `operation`.
-    #[must_use]
     pub fn of(operation: OperationName) -> Self {
         Self {
             schema: SCHEMA,
@@ -205,7 +202,6 @@ impl CapabilityMessage {
 }
 
 /// Alarm that `event` raises (`Some`) or clears (`None`), if it is about an outage of a source.
-#[must_use]
 pub fn outage_alarm(event: &Event) -> Option<(&SourceId, Option<AlarmMessage>)> {
     let EventBody::SourceOutage { cause, message, .. } = &event.body else {
         return None;
