@@ -11,8 +11,8 @@
 //! - Every loss found at opening is reported as a [`Loss`] until it is appended as an event.
 //! - Data of a newer version keeps the journal closed and is never overwritten.
 //!
-//! Locks, in order: `assessing`, `writer`, then one of `review_shares`, those of the definitions and
-//! of the answers.
+//! Locks, in order: `assessing`, `writer`, then one of `review_shares`, that of the definitions and
+//! that of the answers.
 //!
 //! Not here: what becomes an event (see `pipeline`), HTTP (see `server`).
 
