@@ -261,8 +261,12 @@ impl Session {
 }
 
 fn look_up(look: Look) -> Looked {
+    let text = match look {
+        Look::Pipelines(_) => "No pipeline is deployed.",
+        _ => "",
+    };
     Looked {
         look,
-        text: "No pipeline is deployed.".to_owned(),
+        text: text.to_owned(),
     }
 }
