@@ -139,7 +139,7 @@ fn text_without_a_model_of_texts_and_no_model_at_all_are_refused_with_the_remedy
     let _agent = bench.agent()?;
     Api::on(&bench).wait_until_up()?;
     let said = refused(&bench, &["archive", "query", "--like-text", "a red truck"])?;
-    ensure!(said.contains("models pull mobilenet-v2-features"), "{said}");
+    ensure!(said.contains("clip-vit-b-32"), "{said}");
     Ok(())
 }
 
