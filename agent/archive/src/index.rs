@@ -131,8 +131,8 @@ impl Index {
         names.filter_map(|(name, at)| Some((name, self.slots.get(&(*at, name.clone()))?)))
     }
 
-    /// At most `max` entries that fulfil the conditions, as far as is known, in the order of the query behind
-    /// `begin`; and how many do.
+    /// At most `max` entries that fulfil the conditions, as far as is known, in the order of the
+    /// query behind `begin`; and how many do.
     pub(crate) fn select(
         &self,
         wanted: &Conditions<'_>,
