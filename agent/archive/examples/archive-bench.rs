@@ -5,9 +5,9 @@
 //! - It fills an archive in a temporary folder with ENTRIES (default 100,000, one a minute), each
 //!   with an embedding of NUMBERS (default 640) numbers, and asks each query ten times.
 //! - The scan looks at the same entries in memory: the least that a search without an index does.
-//! - SQLite has the same columns and records, with indices of name, of time, and of class, camera
-//!   and time. It has no likeness. All three return the records of the newest 100, and count what
-//!   matches.
+//! - SQLite has the same columns and records, with indices of name, of time, of event, and of
+//!   class, camera and time. It has no likeness. All three return the records of the newest 100,
+//!   and count what matches.
 //! - It prints medians of processor time, which a busy machine does not change much. A query keeps
 //!   one core busy.
 #![allow(clippy::print_stdout, reason = "a command's output")]
@@ -34,6 +34,8 @@ const CAMERAS: [&str; 8] = [
 const CLASSES: [&str; 5] = ["car", "truck", "person", "bicycle", "dog"];
 const TIMES: usize = 10;
 const PAGE: usize = 1_000;
+/// Event of the first entry.
+const EVENT: &str = "01J00000000000000000000000";
 /// Entries of an answer.
 const LIMIT: usize = 100;
 
@@ -162,6 +164,13 @@ fn questions(all: &[Entry]) -> Done<Vec<Question>> {
             )),
         },
         Question {
+            name: "event",
+            query: query(json!({"event": first.metadata.event}))?,
+            words: None,
+            matches: Box::new(|entry| entry.metadata.event.as_deref() == Some(EVENT)),
+            sql: Some(("event = ?1", vec![EVENT.to_owned()])),
+        },
+        Question {
             name: "text `ab 421`",
             query: query(json!({"text": "ab 421"}))?,
             words: None,
@@ -274,8 +283,9 @@ fn table(path: &Path, all: &[Entry]) -> Done<Connection> {
     let mut sqlite = Connection::open(path)?;
     sqlite.execute_batch(
         "CREATE TABLE entries (name TEXT PRIMARY KEY, class TEXT, camera TEXT, time TEXT,
-             text TEXT, record TEXT);
+             event TEXT, text TEXT, record TEXT);
          CREATE INDEX times ON entries (time);
+         CREATE INDEX events ON entries (event);
          CREATE INDEX seen ON entries (class, camera, time);",
     )?;
     let batch = sqlite.transaction()?;
@@ -283,12 +293,13 @@ fn table(path: &Path, all: &[Entry]) -> Done<Connection> {
         let known = &entry.metadata;
         let (time, record) = (entry.moment().to_string(), serde_json::to_string(entry)?);
         batch.execute(
-            "INSERT INTO entries VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            "INSERT INTO entries VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             params![
                 entry.name.as_str(),
                 known.class,
                 known.camera,
                 time,
+                known.event,
                 known.text,
                 record
             ],

@@ -29,9 +29,12 @@ use crate::name::EntryName;
 use crate::on_disk::{self, ENTRIES, ObjectTask};
 use crate::open_report::{OpenReport, scan_entries, settle_files};
 use crate::slot::{Place, Slot, place_of};
+use crate::vectors::Vectors;
 
 /// Records of one batch.
 const PAGE: usize = 1_000;
+/// Share of the bytes of records that the index may take in memory for details: 32 MiB of 1 GiB.
+const DETAILS_SHARE: u64 = 32;
 /// Entries that are read at a time: at most 12 MiB with the longest metadata.
 const ENTRIES_PAGE: usize = 256;
 
@@ -44,6 +47,8 @@ pub struct Durable {
     has_objects: bool,
     writer: Mutex<()>,
     index: Mutex<Index>,
+    /// Loaded by the first query by likeness.
+    vectors: Mutex<Option<Vectors>>,
 }
 
 /// What a change removed.
@@ -83,7 +88,8 @@ impl Durable {
     ) -> Result<(Self, OpenReport), ArchiveError> {
         let blobs = BlobFolder::open(root)?;
         let mut report = OpenReport::default();
-        let mut index = Index::default();
+        let details = usize::try_from(limits.max_record_bytes / DETAILS_SHARE);
+        let mut index = Index::new(details.unwrap_or(usize::MAX));
         scan_entries(&*store, &mut index, &mut report)?;
         report.entries = index.totals().stored + index.totals().references;
         let is_sound = is_clean && report.unreadable == 0;
@@ -95,6 +101,7 @@ impl Durable {
             has_objects,
             writer: Mutex::new(()),
             index: Mutex::new(index),
+            vectors: Mutex::default(),
         };
         Ok((durable, report))
     }
@@ -102,6 +109,10 @@ impl Durable {
     pub(crate) fn index(&self) -> MutexGuard<'_, Index> {
         // No holder panics between two changes of the index that belong together.
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn vectors(&self) -> MutexGuard<'_, Option<Vectors>> {
+        self.vectors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn write_lock(&self) -> MutexGuard<'_, ()> {
@@ -293,13 +304,6 @@ impl Durable {
         Ok(entry.filter(|entry| entry.number == row.number))
     }
 
-    /// Whether records of these entries are read faster one by one than all in pages: one by itself
-    /// takes about three times as long.
-    pub(crate) fn are_few(&self, rows: &[Row]) -> bool {
-        let totals = self.index().totals();
-        rows.len() * 3 < totals.stored + totals.references
-    }
-
     /// Calls `visit` with the entries of these rows, and perhaps with others. One that was
     /// replaced, removed or damaged is left out.
     pub(crate) fn visit(
@@ -308,7 +312,9 @@ impl Durable {
         now: Timestamp,
         mut visit: impl FnMut(Entry),
     ) -> Result<(), ArchiveError> {
-        if !self.are_few(rows) {
+        // One record by itself takes about three times as long as one of a page.
+        let totals = self.index().totals();
+        if rows.len() * 3 >= totals.stored + totals.references {
             return self.scan(now, visit);
         }
         for row in rows {

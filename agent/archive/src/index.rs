@@ -1,9 +1,9 @@
-//! What is stored, in memory: names, sizes, order, uses of contents, and what most queries ask.
-//! Sans-IO.
+//! What is stored, in memory: names, sizes, order, uses of contents, and what queries ask. Sans-IO.
 //!
 //! - It holds what the records do: it is made from them at each start, and a change is applied to
 //!   both or to none, also where making it durable fails.
 //! - Content that several entries share counts once. So does a camera's name.
+//! - Details of entries have a bound in bytes. Beyond it they are in the records only.
 //! - Stored entries and references are counted and ordered apart: no reference evicts a content.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -69,6 +69,10 @@ pub(crate) struct Index {
     names: BTreeMap<EntryName, i128>,
     collections: Shared<str>,
     facts: Shared<Facts>,
+    max_details_bytes: usize,
+    details_bytes: usize,
+    /// Entries whose details are in their record only.
+    without_details: usize,
     blobs: HashMap<ContentHash, BlobUse>,
     /// Stored entries that may be evicted, by number.
     pub(crate) normal: BTreeMap<u64, EntryName>,
@@ -99,6 +103,18 @@ pub(crate) struct Totals {
 }
 
 impl Index {
+    pub(crate) fn new(max_details_bytes: usize) -> Self {
+        Self {
+            max_details_bytes,
+            ..Self::default()
+        }
+    }
+
+    /// Whether it has the details of all entries.
+    pub(crate) fn has_details(&self) -> bool {
+        self.without_details == 0
+    }
+
     /// An entry with its place.
     pub(crate) fn get(&self, name: &EntryName) -> Option<(&Place, &Slot)> {
         let place = (*self.names.get(name)?, name.clone());
@@ -115,8 +131,8 @@ impl Index {
         names.filter_map(|(name, at)| Some((name, self.slots.get(&(*at, name.clone()))?)))
     }
 
-    /// At most `max` entries that fulfil the conditions on slots, in the order of the query behind
-    /// `begin`; and how many do.
+    /// At most `max` entries that fulfil the conditions, as far as is known, in the order of the
+    /// query behind `begin`; and how many do.
     pub(crate) fn select(
         &self,
         wanted: &Conditions<'_>,
@@ -310,6 +326,12 @@ impl Index {
         }
         add(&mut self.collections, name.collection().into());
         slot.facts = add(&mut self.facts, slot.facts);
+        let room = self.max_details_bytes - self.details_bytes;
+        slot.details = slot.details.filter(|details| details.bytes() <= room);
+        match &slot.details {
+            Some(details) => self.details_bytes += details.bytes(),
+            None => self.without_details += 1,
+        }
         self.names.insert(name, place.0);
         self.slots.insert(place, slot);
         dropped
@@ -322,6 +344,10 @@ impl Index {
             .remove(&(self.names.remove(name)?, name.clone()))?;
         remove(&mut self.collections, name.collection());
         remove(&mut self.facts, &*slot.facts);
+        match &slot.details {
+            Some(details) => self.details_bytes -= details.bytes(),
+            None => self.without_details -= 1,
+        }
         self.normal.remove(&slot.number);
         self.references.remove(&slot.number);
         self.unqueue_one(slot.number);

@@ -1,6 +1,8 @@
 //! Copies and deletions that the object tier has still to do.
 //!
 //! - A task is a record, written in the batch of its entry; so none is lost by a crash.
+//! - No task is done before that batch is durable: a crash may undo a removal, and the copy must
+//!   still be there then.
 //! - A task is removed once the tier has done it. A content has one task at most, the latest.
 //! - A tier that is down delays tasks and nothing else. A task that fails delays no other one.
 //! - A tier at a new place gets a task for every content.
@@ -121,7 +123,9 @@ impl ObjectQueue {
             let begin = from.clone();
             let read = move |durable: &Durable| {
                 let begin = begin.as_ref().map(Vec::as_slice);
-                Ok(durable.store().scan(OBJECTS, begin, PAGE)?.entries)
+                let page = durable.store().scan(OBJECTS, begin, PAGE)?;
+                durable.store().sync()?;
+                Ok(page.entries)
             };
             let page = on_blocking_thread(durable, read).await?;
             for record in &page {
@@ -267,8 +271,50 @@ fn finish_task(durable: &Durable, hash: ContentHash, task: ObjectTask) -> Result
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
+    use jiff::Timestamp;
+    use watchkeeper_store::{FaultyStore, MemoryStore};
+
     use super::*;
+    use crate::entry::NewEntry;
+    use crate::eviction::Limits;
+    use crate::memory_tier::MemoryTier;
+    use crate::name::EntryName;
+
+    #[tokio::test]
+    async fn copy_is_deleted_only_once_the_entry_is_gone_for_good() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = |store: &Arc<FaultyStore<MemoryStore>>| {
+            let store = Arc::clone(store) as _;
+            let opened = Durable::over(folder.path(), store, true, Limits::default(), true);
+            Arc::new(opened.unwrap().0)
+        };
+        let objects = Arc::new(MemoryTier::new(1 << 20));
+        let queue = ObjectQueue::new(Arc::clone(&objects) as _);
+        let store = Arc::default();
+        let name: EntryName = "yard/a.jpg".parse().unwrap();
+        let durable = open(&store);
+        let mut staged = durable.stage().unwrap();
+        staged.append(b"alpha").unwrap();
+        let new = NewEntry::named(name.clone());
+        let sealed = staged.seal().unwrap();
+        durable.commit(&sealed, new, Timestamp::now()).unwrap();
+        let mut retries = Retries::default();
+        queue.serve_all(&durable, &mut retries).await.unwrap();
+
+        store.syncs.blow_at(1);
+        assert!(durable.destroy(std::slice::from_ref(&name)).is_err());
+        assert!(queue.serve_all(&durable, &mut retries).await.is_err());
+        let durable = open(&Arc::new(FaultyStore::new(store.inner().power_cut())));
+        assert!(durable.entry(&name, Timestamp::now()).unwrap().is_some());
+        let content = queue.get(&sealed.hash()).await.unwrap();
+        assert_eq!(content.as_deref(), Some(&b"alpha"[..]));
+
+        durable.destroy(&[name]).unwrap();
+        queue.serve_all(&durable, &mut retries).await.unwrap();
+        assert_eq!(queue.get(&sealed.hash()).await, Ok(None));
+    }
 
     #[test]
     fn failed_task_waits_longer_each_time_and_no_other_waits() {

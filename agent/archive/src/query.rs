@@ -2,7 +2,8 @@
 //!
 //! - Conditions are joined by "and"; an absent one admits every entry.
 //! - Words are compared without regard to case.
-//! - The index decides all conditions but event, track, text and labels, which need the record.
+//! - The index decides all conditions. Those on event, track, text and labels need the record of an
+//!   entry whose details found no room there.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::entry::{Entry, Retention};
 use crate::error::ArchiveError;
 use crate::name::EntryName;
-use crate::slot::{Place, Slot};
+use crate::slot::{Details, Place, Slot, label_text};
 
 /// Most entries of one answer.
 pub const MAX_LIMIT: usize = 1_000;
@@ -121,6 +122,10 @@ pub(crate) struct Conditions<'a> {
     pattern: Option<Pattern>,
     /// Camera, class and zone, in lower case.
     names: [Option<String>; 3],
+    /// Part of a text, in lower case.
+    text: Option<String>,
+    /// Labels as details have them.
+    labels: Vec<String>,
     /// Most entries of the answer.
     pub(crate) limit: usize,
 }
@@ -191,11 +196,13 @@ impl<'a> Conditions<'a> {
             };
             return Err(ArchiveError::field("order", order, remedy));
         }
-        let lower = |text: &String| text.to_lowercase();
+        let lower = |text: &Option<String>| text.as_ref().map(|text| text.to_lowercase());
         Ok(Self {
             query,
             pattern,
-            names: [&query.camera, &query.class, &query.zone].map(|text| text.as_ref().map(lower)),
+            names: [&query.camera, &query.class, &query.zone].map(lower),
+            text: lower(&query.text),
+            labels: query.labels.iter().map(label_text).collect(),
             limit,
         })
     }
@@ -204,14 +211,14 @@ impl<'a> Conditions<'a> {
         self.query
     }
 
-    /// Returns whether slots do not decide what matches.
-    pub(crate) fn need_records(&self) -> bool {
+    /// Returns whether details of entries decide what matches.
+    pub(crate) fn need_details(&self) -> bool {
         let query = self.query;
         let texts = [&query.event, &query.text];
         texts.into_iter().any(Option::is_some) || query.track.is_some() || !query.labels.is_empty()
     }
 
-    /// Returns whether a slot fulfils the conditions on slots but that of time.
+    /// Returns whether a slot fulfils the conditions but that of time, as far as it is known.
     pub(crate) fn is_met_by_slot(&self, name: &EntryName, slot: &Slot) -> bool {
         let query = self.query;
         let facts = &slot.facts;
@@ -234,37 +241,26 @@ impl<'a> Conditions<'a> {
                 .pattern
                 .as_ref()
                 .is_none_or(|pattern| pattern.matches_with(name.as_str(), options))
+            && slot
+                .details
+                .as_deref()
+                .is_none_or(|known| self.is_met_by_details(known))
     }
 
-    /// Returns whether a record fulfils the other conditions.
-    pub(crate) fn is_met_by_record(&self, entry: &Entry) -> bool {
+    /// Returns whether an entry with these details fulfils the conditions on them.
+    pub(crate) fn is_met_by_details(&self, known: &Details) -> bool {
         let query = self.query;
-        let known = &entry.metadata;
-        let event = known.event.as_deref().unwrap_or_default();
-        query
-            .event
-            .as_deref()
-            .is_none_or(|wanted| wanted.eq_ignore_ascii_case(event))
+        let event = query.event.as_deref();
+        event.is_none_or(|wanted| wanted.eq_ignore_ascii_case(&known.event))
             && query
                 .track
                 .is_none_or(|track| known.tracks.contains(&track))
-            && query
-                .labels
-                .iter()
-                .all(|(key, value)| known.labels.get(key) == Some(value))
-            && query
+            && self.labels.iter().all(|label| known.labels.contains(label))
+            && self
                 .text
                 .as_deref()
-                .is_none_or(|text| has_text(entry, text))
+                .is_none_or(|wanted| known.texts.lines().any(|text| text.contains(wanted)))
     }
-}
-
-fn has_text(entry: &Entry, wanted: &str) -> bool {
-    let wanted = wanted.to_lowercase();
-    let known = &entry.metadata;
-    let labels = known.labels.iter().flat_map(|(key, value)| [key, value]);
-    let mut texts = known.text.iter().chain(&known.codes).chain(labels);
-    texts.any(|text| text.to_lowercase().contains(&wanted))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Queries on the durable tier. Everything here blocks.
 //!
-//! - The index decides most conditions. Records are read for the others, and for the answer.
+//! - Records are read for the answer, and for conditions on details that the index has no room for.
 //! - An answer is a prefix of the order, bounded by its limit and by [`MAX_ANSWER_BYTES`]. What it
 //!   leaves out is asked for with its member `next` as `after`.
 //! - An entry that is replaced or removed while it is looked for is left out.
@@ -16,7 +16,7 @@ use crate::error::ArchiveError;
 use crate::index::Row;
 use crate::name::EntryName;
 use crate::query::{Conditions, MAX_ANSWER_BYTES, Matches, Order, Query};
-use crate::slot::{Place, Slot};
+use crate::slot::{Details, Place, Slot};
 use crate::verb::Found;
 use crate::words::{self, Vocabulary};
 
@@ -70,15 +70,7 @@ fn in_order(
         (Some(after), Order::Name) => Some((0, after.clone())),
         (Some(after), _) => Some(find_begin(durable, after, now)?.0),
     };
-    let max = match wanted.need_records() {
-        true => usize::MAX,
-        false => wanted.limit,
-    };
-    let (mut rows, mut matched) = durable.index().select(wanted, begin.as_ref(), max, now);
-    if wanted.need_records() {
-        keep_met(durable, wanted, &mut rows, now)?;
-        matched = rows.len();
-    }
+    let (rows, matched) = select(durable, wanted, begin.as_ref(), wanted.limit, now)?;
     let found = rows.into_iter().map(|row| (None, row));
     answer(durable, found, matched, wanted.limit, now)
 }
@@ -89,16 +81,12 @@ fn by_likeness(
     near: &QueryVector,
     now: Timestamp,
 ) -> Result<Matches, ArchiveError> {
-    let (mut rows, _) = durable.index().select(wanted, None, usize::MAX, now);
-    if wanted.need_records() {
-        keep_met(durable, wanted, &mut rows, now)?;
-    }
+    let (rows, _) = select(durable, wanted, None, usize::MAX, now)?;
     let mut ranked = near.compare(durable, rows, now)?;
     // Of equals the smallest name comes first.
     let order = |a: &(f64, Row), b: &(f64, Row)| -> Ordering {
         b.0.total_cmp(&a.0).then_with(|| a.1.name.cmp(&b.1.name))
     };
-    ranked.sort_unstable_by(order);
     if let Some(after) = &wanted.query().after {
         let row = Row::of(after, &find_begin(durable, after, now)?.1);
         let own = near.compare(durable, vec![row], now)?.pop();
@@ -109,6 +97,11 @@ fn by_likeness(
         ranked.retain(|one| order(one, &own).is_gt());
     }
     let matched = ranked.len();
+    if matched > wanted.limit {
+        ranked.select_nth_unstable_by(wanted.limit, order);
+        ranked.truncate(wanted.limit);
+    }
+    ranked.sort_unstable_by(order);
     let found = ranked.into_iter().map(|(rank, row)| (Some(rank), row));
     answer(durable, found, matched, wanted.limit, now)
 }
@@ -129,21 +122,30 @@ fn find_begin(
     })
 }
 
-/// Keeps the entries whose record fulfils the conditions on records.
-fn keep_met(
+/// Returns at least `max` entries that fulfil the conditions, or all, in the order of the query
+/// behind `begin`; and how many do.
+fn select(
     durable: &Durable,
     wanted: &Conditions<'_>,
-    rows: &mut Vec<Row>,
+    begin: Option<&Place>,
+    max: usize,
     now: Timestamp,
-) -> Result<(), ArchiveError> {
+) -> Result<(Vec<Row>, usize), ArchiveError> {
+    let index = durable.index();
+    if !wanted.need_details() || index.has_details() {
+        return Ok(index.select(wanted, begin, max, now));
+    }
+    let (mut rows, _) = index.select(wanted, begin, usize::MAX, now);
+    drop(index);
     let mut met = HashSet::new();
-    durable.visit(rows, now, |entry| {
-        if wanted.is_met_by_record(&entry) {
+    durable.visit(&rows, now, |entry| {
+        if wanted.is_met_by_details(&Details::of(&entry)) {
             met.insert(entry.number);
         }
     })?;
     rows.retain(|row| met.contains(&row.number));
-    Ok(())
+    let matched = rows.len();
+    Ok((rows, matched))
 }
 
 /// Reads the entries of an answer; `matched` is how many there are. The next answer continues
@@ -207,7 +209,8 @@ mod tests {
         max_entry_bytes: 1 << 20,
         max_entries: 6,
         max_references: 30,
-        max_record_bytes: 1 << 20,
+        // Details of about 20 entries find room in the index.
+        max_record_bytes: 64 << 10,
     };
 
     fn open(folder: &tempfile::TempDir, store: &Tested) -> Durable {

@@ -1,4 +1,4 @@
-//! What the index keeps of one entry: sizes, order, and what most queries ask.
+//! What the index keeps of one entry: sizes, order, and what queries ask.
 
 use std::sync::Arc;
 
@@ -30,11 +30,52 @@ pub(crate) struct Facts {
     pub(crate) content_type: String,
 }
 
+/// What an entry has for itself, for conditions on it.
+#[derive(Debug)]
+pub(crate) struct Details {
+    /// Empty where no event is known.
+    pub(crate) event: Box<str>,
+    pub(crate) tracks: Box<[i64]>,
+    /// Labels, as [`label_text`] writes them.
+    pub(crate) labels: Box<str>,
+    /// Text, codes and labels in lower case, each ended by a line feed.
+    pub(crate) texts: Box<str>,
+}
+
+/// Writes a label between control characters, which no label has.
+pub(crate) fn label_text((key, value): (&String, &String)) -> String {
+    format!("\u{1}{key}\u{2}{value}\u{3}")
+}
+
+impl Details {
+    pub(crate) fn of(entry: &Entry) -> Self {
+        let known = &entry.metadata;
+        let labels = known.labels.iter().flat_map(|(key, value)| [key, value]);
+        let texts = known.text.iter().chain(&known.codes).chain(labels);
+        let texts: String = texts.map(|text| text.to_lowercase() + "\n").collect();
+        let labels: String = known.labels.iter().map(label_text).collect();
+        Self {
+            event: known.event.clone().unwrap_or_default().into(),
+            tracks: known.tracks.as_slice().into(),
+            labels: labels.into(),
+            texts: texts.into(),
+        }
+    }
+
+    /// Bytes in memory, nearly.
+    pub(crate) fn bytes(&self) -> usize {
+        let texts = self.event.len() + self.labels.len() + self.texts.len();
+        size_of::<Self>() + texts + size_of_val(&*self.tracks)
+    }
+}
+
 /// What the index keeps of one entry.
 #[derive(Debug, Clone)]
 pub(crate) struct Slot {
     pub(crate) number: u64,
     pub(crate) facts: Arc<Facts>,
+    /// Absent where those of other entries fill the memory for them.
+    pub(crate) details: Option<Arc<Details>>,
     pub(crate) hash: ContentHash,
     pub(crate) bytes: u64,
     /// Bytes of its record.
@@ -57,6 +98,7 @@ impl Slot {
                 zone: lower(&known.zone),
                 content_type: entry.content_type.clone(),
             }),
+            details: Some(Arc::new(Details::of(entry))),
             hash: entry.sha256,
             bytes: entry.bytes,
             record_bytes: entry.record_bytes(),

@@ -370,6 +370,19 @@ mod tests {
                 "organise . by day",
                 "list_pictures folder=\".\" → group by=\"day\" → album",
             ),
+            (
+                "group ./a by day and make an album of the best one of each day",
+                "list_pictures folder=\"./a\" → measure_quality → group by=\"day\" \
+                 → select_best by=\"quality\" count=1 → album",
+            ),
+            (
+                "pick the best photo of each burst in ./a and put them into an album named b",
+                "list_pictures folder=\"./a\" → find_duplicates → album",
+            ),
+            (
+                "remove all the near duplicates of ./a",
+                "list_pictures folder=\"./a\" → find_duplicates → album",
+            ),
         ] {
             assert_eq!(steps(text), expected, "{text}");
         }
@@ -390,6 +403,10 @@ mod tests {
             ("", "which pictures"),
             ("keep the 3 best of each in ./a", "\"each\""),
             ("photos of me in ./a by day", "\"me\""),
+            ("the 2 best of each burst in ./a", "\"burst\""),
+            ("the sharpest of each burst in ./a", "\"burst\""),
+            ("organise ./a by day, the best of each month", "\"month\""),
+            ("photos of the camera called b in ./a", "\"called\""),
             ("photos of the shed by month", "\"shed\""),
             ("photos of the gate and the löading dock by day", "\"gate\""),
             ("photos in ./a with duplicates", "\"duplicates\""),

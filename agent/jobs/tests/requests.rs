@@ -12,6 +12,22 @@ use watchkeeper_jobs::tools::picture_tools;
 
 use scene::{REQUESTS, agrees, album, expected, now, write_scene};
 
+/// Requests of an owner who had not seen the forty.
+const OTHERS: [(&str, &str); 3] = [
+    (
+        "remove all the near duplicates from FOLDER",
+        "a b c e f g h i n",
+    ),
+    (
+        "pick the best photo of each burst in FOLDER and put them into an album",
+        "a b c e f g h i n",
+    ),
+    (
+        "group FOLDER by day and make an album of the best one of each day",
+        "2026-03-01/* 2026-03-02/f 2026-04-03/h no day/n",
+    ),
+];
+
 /// Requests that must be refused whole: a part of them is not understood.
 const REFUSED: [&str; 10] = [
     "delete the blurred pictures in FOLDER",
@@ -27,7 +43,7 @@ const REFUSED: [&str; 10] = [
 ];
 
 #[test]
-fn forty_requests_make_the_right_files() {
+fn requests_make_the_right_files() {
     let dir = tempfile::tempdir().unwrap();
     let photos = dir.path().join("photos");
     write_scene(&photos);
@@ -35,7 +51,7 @@ fn forty_requests_make_the_right_files() {
     let jobs = Jobs::new(dir.path().join("jobs"));
     let runner = Runner::new(tools.clone(), jobs.clone());
     let mut wrong = Vec::new();
-    for (n, (request, names)) in REQUESTS.into_iter().enumerate() {
+    for (n, (request, names)) in REQUESTS.into_iter().chain(OTHERS).enumerate() {
         let words = request.replace("FOLDER", &photos.display().to_string());
         let plan = match planner::plan(&words, now(), &KnownNames::default()) {
             Ok(plan) => repair(plan, &tools).unwrap(),

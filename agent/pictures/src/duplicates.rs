@@ -2,8 +2,9 @@
 //!
 //! - Pictures whose times are known and far apart are no duplicates: a camera that stands still
 //!   shows one background all day. Nor are pictures of two known cameras.
-//! - A picture joins the set whose first picture it resembles and is near in time, so that sets do
-//!   not chain.
+//! - A picture joins a set if its hash, sketch and time are near those of the set's first picture,
+//!   so that sets do not chain. It is verified against the first or the last picture of the set: an
+//!   object may move far within a burst.
 //! - Candidates come from difference hashes, then from sketches; each is verified by
 //!   [`near_duplicate`](watchkeeper_vision::imaging::near_duplicate). So of 10,000 pictures without
 //!   times few pairs are verified.
@@ -33,8 +34,9 @@ pub struct Look {
 
 /// A set of near duplicates while it grows.
 struct Set<'l> {
-    /// Place of its first picture.
+    /// Places of its first and its last picture.
     first: usize,
+    last: usize,
     hash: DifferenceHash,
     /// Time of its first picture that has one.
     taken: Option<Timestamp>,
@@ -76,16 +78,20 @@ pub fn sets<E>(
                     .is_none_or(|own| camera.is_none_or(|other| own == other));
             let first = looks.get(set.first).filter(|_| is_near)?;
             let likeness = first.measured.sketch.similarity(&look.measured.sketch);
-            let same = likeness >= ALIKE && {
-                let made = || first.measured.thumbnail.views();
-                set.views.get_or_insert_with(made).similarity(&views) >= SIMILAR
-            };
+            let made = || first.measured.thumbnail.views();
+            let last = looks.get(set.last).filter(|_| set.last != set.first);
+            let same = likeness >= ALIKE
+                && (set.views.get_or_insert_with(made).similarity(&views) >= SIMILAR
+                    || last.is_some_and(|last| {
+                        last.measured.thumbnail.views().similarity(&views) >= SIMILAR
+                    }));
             same.then_some(set)
         });
         match matching {
             Some(set) => {
                 set.taken = set.taken.or(look.taken);
                 set.camera = set.camera.or(camera);
+                set.last = place;
                 if let Some(slot) = found.get_mut(place) {
                     *slot = set.first;
                 }
@@ -93,6 +99,7 @@ pub fn sets<E>(
             None => {
                 sets.push(Set {
                     first: place,
+                    last: place,
                     hash: look.measured.hash,
                     taken: look.taken,
                     camera,

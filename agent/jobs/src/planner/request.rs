@@ -144,11 +144,18 @@ impl Request {
         let without_duplicates = words.without(&DUPLICATES);
         let are_sharp = words.without(&BLURRED) || words.take(&["sharp"]);
         let sheet = words.sheet();
+        let name = words.made_name();
         let album = words.take(&["album"]);
         let order = words.shown_order();
-        let best = words.best();
+        let mut best = words.best();
         let by = words.grouping(folder.is_some() || range != Range::default());
         let camera = words.camera(&names.cameras);
+        // The step that drops duplicates keeps the best of each burst.
+        let of_burst = best.is_none_or(|best| best == (1, "quality"))
+            && ["each", "every", "per"]
+                .iter()
+                .any(|of| words.take(&[of, "burst"]));
+        best = best.filter(|_| !of_burst);
         let (mut shows, no_class) = words.shown_object(&names.classes);
         // "The best of each" means nothing where there are no groups.
         let each = words.find(&["each"]).filter(|_| by.is_none());
@@ -182,9 +189,9 @@ impl Request {
             by,
             best,
             order,
-            without_duplicates,
+            without_duplicates: without_duplicates || of_burst,
             min_sharpness: are_sharp.then_some(SHARP),
-            name: None,
+            name,
             sheet,
             album,
         };
@@ -336,18 +343,26 @@ impl Words {
     }
 
     pub(super) fn without(&mut self, nouns: &[&str]) -> bool {
-        for verb in ["without", "no", "not", "remove", "drop", "skip"] {
-            for noun in nouns {
-                for middle in ["", "near", "the", "all"] {
-                    let phrase = [verb, middle, noun];
-                    let phrase: Vec<&str> = phrase.into_iter().filter(|w| !w.is_empty()).collect();
-                    if self.take(&phrase) {
-                        return true;
-                    }
-                }
-            }
+        let verbs = ["without", "no", "not", "remove", "drop", "skip"];
+        let is = |at: usize, words: &[&str]| words.iter().any(|word| self.stands(at, &[word]));
+        let found = (0..self.len()).find_map(|place| {
+            let noun = (place + 1..).find(|at| !is(*at, &["near", "the", "all"]))?;
+            (is(place, &verbs) && is(noun, nouns)).then_some((place, noun + 1 - place))
+        });
+        if let Some((place, number)) = found {
+            self.use_up(place, number);
         }
-        false
+        found.is_some()
+    }
+
+    /// `album called NAME`: the name of what is made.
+    fn made_name(&mut self) -> Option<String> {
+        let is = |at: usize, words: [&str; 2]| words.iter().any(|word| self.stands(at, &[word]));
+        let place = (1..self.len())
+            .find(|at| is(*at, ["called", "named"]) && is(at - 1, ["album", "sheet"]))?;
+        let name = self.get(place + 1)?.trim_matches('"').to_owned();
+        self.use_up(place, 2);
+        Some(name)
     }
 
     /// `contact sheet` or `on a contact sheet`.
@@ -358,6 +373,7 @@ impl Words {
     /// `by day`, `of each day` or `per day`. Of pictures without a folder or a time, `every hour`
     /// says how often, and is no grouping.
     pub(super) fn grouping(&mut self, are_pictures_bounded: bool) -> Option<&'static str> {
+        let mut found = None;
         for place in 0..self.0.len() {
             let begins = ["by", "each", "per", "every"];
             let begins = begins.iter().find(|begin| self.stands(place, &[begin]));
@@ -368,12 +384,15 @@ impl Words {
             let known = GROUPINGS
                 .iter()
                 .find(|(name, _)| noun.as_deref() == Some(*name));
-            if let Some((_, by)) = known {
+            // "By day, the best of each day" names one grouping.
+            if let Some((_, by)) = known
+                && found.is_none_or(|former| former == *by)
+            {
                 self.use_up(place, 2);
-                return Some(by);
+                found = Some(*by);
             }
         }
-        None
+        found
     }
 
     /// `the three best`, `best 3`, `the sharpest picture`, `the newest` or `keep one of each`.

@@ -1,11 +1,11 @@
 //! The words that the planner knows.
 
 /// Words without a meaning of their own here.
-const FILLERS: [&str; 38] = [
-    "a", "all", "are", "give", "an", "and", "as", "at", "choose", "each", "find", "for", "from",
-    "get", "group", "i", "in", "into", "keep", "make", "me", "my", "of", "only", "organise",
-    "organize", "pick", "please", "select", "show", "sort", "the", "them", "then", "to", "want",
-    "with", "arrange",
+const FILLERS: [&str; 40] = [
+    "a", "all", "are", "give", "an", "and", "as", "at", "choose", "copy", "each", "find", "for",
+    "from", "get", "group", "i", "in", "into", "keep", "make", "me", "my", "of", "only",
+    "organise", "organize", "pick", "please", "put", "select", "show", "sort", "the", "them",
+    "then", "to", "want", "with", "arrange",
 ];
 
 /// Words for what every request is about: first [`PICTURE_NOUNS`] that mean pictures only.

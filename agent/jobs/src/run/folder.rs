@@ -426,17 +426,21 @@ impl JobFolder {
     /// If the request can't be written.
     pub fn cancel(&self) -> Result<bool, JobFolderError> {
         let path = self.path.join(CANCEL);
-        for attempt in 0..CANCEL_ATTEMPTS {
-            if attempt > 0 && !path.exists() {
+        let mut asked = None;
+        for _ in 0..CANCEL_ATTEMPTS {
+            let is_gone = !path.exists();
+            let mut run = String::new();
+            let read = self.lock_file()?.read_to_string(&mut run);
+            read.map_err(io_error(&self.path))?;
+            // A run that has the lock and not yet its name there removes a request for another.
+            if is_gone && asked.as_ref() == Some(&run) {
                 return Ok(true);
             }
             if !self.is_running()? {
                 break;
             }
-            let mut run = String::new();
-            let read = self.lock_file()?.read_to_string(&mut run);
-            read.map_err(io_error(&self.path))?;
             durable::replace(&path, run.as_bytes()).map_err(io_error(&path))?;
+            asked = Some(run);
             thread::sleep(CANCEL_PAUSE);
         }
         match durable::remove_leftover(&path) {
@@ -464,4 +468,41 @@ pub(crate) fn finished(log: &[LogLine]) -> Vec<(String, StepResult)> {
         _ => None,
     });
     records.collect()
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::plan::{check, read};
+    use crate::tools::picture_tools;
+
+    #[test]
+    fn request_under_the_name_of_an_earlier_run_is_made_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let step = json!({"name": "list", "tool": "list_pictures", "params": {"folder": "/a"}});
+        let plan = read(&json!({"name": "x", "steps": [step]})).unwrap();
+        let plan = check(plan, &picture_tools()).unwrap();
+        let jobs = Jobs::new(folder.path().join("jobs"));
+        let job = jobs.create(&plan, "test", None).unwrap();
+        let (lock, ..) = job.begin().unwrap();
+        let named = job.path.join(LOCK);
+        fs::write(&named, "earlier").unwrap();
+        let taken = thread::scope(|scope| {
+            let asking = scope.spawn(|| job.cancel().unwrap());
+            while !job.path.join(CANCEL).exists() {
+                thread::yield_now();
+            }
+            fs::write(&named, &lock.run).unwrap();
+            let mut taken = false;
+            while !taken && !asking.is_finished() {
+                taken = job.takes_cancel(&lock);
+            }
+            assert!(asking.join().unwrap());
+            taken
+        });
+        assert!(taken, "the request was taken as one of an earlier run");
+    }
 }

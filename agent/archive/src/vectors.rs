@@ -1,0 +1,245 @@
+//! Embeddings as records of the store, and those of one model in memory.
+//!
+//! - Memory has what the records have, up to [`MAX_BYTES`]; the others are read one by one.
+//! - The first query by likeness reads them all. A change is applied to both.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+use watchkeeper_pictures::likeness::dot;
+use watchkeeper_store::{Store, StoreError, pages};
+
+use crate::entry::MAX_EMBEDDING;
+use crate::hash::ContentHash;
+use crate::on_disk::EMBEDDINGS;
+
+/// Records that are read at a time.
+const PAGE: usize = 1_000;
+/// Most bytes of numbers in memory: those of 200,000 pictures with 640 numbers.
+const MAX_BYTES: usize = 128 << 20;
+
+/// Begin of a record of the store: JSON on one line. Behind it stand the numbers of the embedding,
+/// a byte each, from -127 to 127; the largest is one of these.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    pub(crate) model: String,
+    pub(crate) digest: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) refused: Option<String>,
+}
+
+impl Record {
+    /// Makes the payload of a record, with an embedding or without one.
+    pub(crate) fn encode(&self, vector: Option<&Packed>) -> Vec<u8> {
+        // Plain data: serde_json can't fail on it.
+        let mut payload = serde_json::to_vec(self).unwrap_or_default();
+        payload.push(b'\n');
+        payload.extend(vector.iter().flat_map(|vector| &*vector.numbers));
+        payload
+    }
+}
+
+/// Reads a record and its numbers; `None` for one of another version.
+pub(crate) fn read(record: &[u8]) -> Option<(Record, &[u8])> {
+    let end = record.iter().position(|byte| *byte == b'\n')?;
+    let head = serde_json::from_slice(record.get(..end)?).ok()?;
+    Some((head, record.get(end + 1..)?))
+}
+
+/// A vector with a byte a number: the angle differs from that of its origin by less than a degree.
+#[derive(Debug)]
+pub(crate) struct Packed {
+    numbers: Box<[u8]>,
+    squares: i32,
+}
+
+impl Packed {
+    /// Scales the largest number to 127 and rounds.
+    pub(crate) fn of(vector: &[f32]) -> Self {
+        let largest = vector.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
+        let scale = if largest > 0.0 { 127.0 / largest } else { 0.0 };
+        let numbers = vector.iter().map(|x| (x * scale).round() as i8);
+        Self::from_numbers(numbers.map(i8::cast_unsigned).collect())
+    }
+
+    fn from_numbers(numbers: Box<[u8]>) -> Self {
+        // The products of MAX_EMBEDDING pairs fit 32 bits.
+        let squares = dot(&numbers, &numbers);
+        Self { numbers, squares }
+    }
+
+    /// Reads the embedding of a record; `None` without one of this model.
+    fn read(record: &[u8], digest: &str) -> Option<Self> {
+        let (head, numbers) = read(record)?;
+        let is_good = head.digest == digest && (1..=MAX_EMBEDDING).contains(&numbers.len());
+        is_good.then(|| Self::from_numbers(numbers.into()))
+    }
+
+    /// Cosine of the angle; `None` where one vector has no direction, or another length.
+    pub(crate) fn cosine(&self, other: &Self) -> Option<f64> {
+        let scale = (f64::from(self.squares) * f64::from(other.squares)).sqrt();
+        let is_good = self.numbers.len() == other.numbers.len() && scale > 0.0;
+        is_good.then(|| f64::from(dot(&self.numbers, &other.numbers)) / scale)
+    }
+}
+
+/// Reads the numbers of a record.
+pub(crate) fn unpack(numbers: &[u8]) -> Vec<f32> {
+    let numbers = numbers.iter().map(|byte| byte.cast_signed());
+    numbers.map(f32::from).collect()
+}
+
+/// Embeddings of one model, by content.
+#[derive(Debug)]
+pub(crate) struct Vectors {
+    digest: String,
+    known: HashMap<ContentHash, Packed>,
+    bytes: usize,
+    max_bytes: usize,
+    /// Whether no record has another one.
+    is_whole: bool,
+}
+
+impl Vectors {
+    /// Reads all embeddings of a model.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub(crate) fn load(store: &dyn Store, digest: &str) -> Result<Self, StoreError> {
+        Self::load_up_to(store, digest, MAX_BYTES)
+    }
+
+    fn load_up_to(store: &dyn Store, digest: &str, max: usize) -> Result<Self, StoreError> {
+        let mut all = Self {
+            digest: digest.to_owned(),
+            known: HashMap::new(),
+            bytes: 0,
+            max_bytes: max,
+            is_whole: true,
+        };
+        for page in pages(store, EMBEDDINGS, PAGE) {
+            for record in page?.entries {
+                if let Some(hash) = ContentHash::from_bytes(&record.key) {
+                    all.put(hash, &record.value);
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    pub(crate) fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// Follows a change of the record of a content.
+    pub(crate) fn put(&mut self, hash: ContentHash, record: &[u8]) {
+        if let Some(former) = self.known.remove(&hash) {
+            self.bytes -= former.numbers.len();
+        }
+        let Some(packed) = Packed::read(record, &self.digest) else {
+            return;
+        };
+        if self.bytes + packed.numbers.len() > self.max_bytes {
+            self.is_whole = false;
+            return;
+        }
+        self.bytes += packed.numbers.len();
+        self.known.insert(hash, packed);
+    }
+
+    /// Returns the likeness of a content; `None` if it has no embedding of the model.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub(crate) fn likeness(
+        &self,
+        store: &dyn Store,
+        hash: &ContentHash,
+        own: &Packed,
+    ) -> Result<Option<f64>, StoreError> {
+        if let Some(known) = self.known.get(hash) {
+            return Ok(own.cosine(known));
+        }
+        if self.is_whole {
+            return Ok(None);
+        }
+        let record = match store.get(EMBEDDINGS, hash.bytes()) {
+            Err(StoreError::Corrupt { .. }) => None,
+            read => read?,
+        };
+        let packed = record.and_then(|record| Packed::read(&record, &self.digest));
+        Ok(packed.and_then(|packed| own.cosine(&packed)))
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use proptest::prelude::*;
+    use watchkeeper_pictures::likeness::cosine;
+    use watchkeeper_store::{Batch, MemoryStore};
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn kept_direction_differs_by_less_than_a_degree(
+            vector in prop::collection::vec(-1.0_f32..1.0, 2..2048),
+        ) {
+            prop_assume!(vector.iter().any(|x| x.abs() > 1e-3));
+            let packed = Packed::of(&vector);
+            let kept = unpack(&packed.numbers);
+            prop_assert!(cosine(&vector, &kept).unwrap() > 0.99985);
+            let turned: Vec<f32> = vector.iter().rev().copied().collect();
+            let other = Packed::of(&turned);
+            let expected = cosine(&kept, &unpack(&other.numbers)).unwrap();
+            prop_assert!((packed.cosine(&other).unwrap() - expected).abs() < 1e-9);
+        }
+
+        #[test]
+        fn order_of_likeness_is_kept_where_it_is_clear(
+            vectors in prop::collection::vec(prop::collection::vec(-1.0_f32..1.0, 64), 3..12),
+        ) {
+            let of = |one: &[f32], other: &[f32]| cosine(one, other).unwrap_or(0.0);
+            let kept: Vec<_> = vectors.iter().map(|v| unpack(&Packed::of(v).numbers)).collect();
+            let (first, rest) = vectors.split_first().unwrap();
+            for (a, kept_a) in rest.iter().zip(&kept[1..]) {
+                for (b, kept_b) in rest.iter().zip(&kept[1..]) {
+                    if of(first, a) > of(first, b) + 0.02 {
+                        prop_assert!(of(&kept[0], kept_a) > of(&kept[0], kept_b));
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn vectors_without_room_in_memory_are_read(
+            changes in prop::collection::vec((0..12_u8, prop::option::of(1..3_usize)), 1..40),
+            loaded_at in 0..40_usize,
+            max in 0..12_usize,
+        ) {
+            let (store, own) = (MemoryStore::new(), Packed::of(&[1.0, 0.5]));
+            let mut vectors = None;
+            for (n, (content, numbers)) in changes.iter().enumerate() {
+                if n == loaded_at {
+                    vectors = Some(Vectors::load_up_to(&store, "d", max).unwrap());
+                }
+                let hash = ContentHash::of(&[*content]);
+                let digest = ["d", "other"][usize::from(n % 5 == 0)].to_owned();
+                let record = Record { model: "m".to_owned(), digest, refused: None };
+                let vector = numbers.map(|numbers| Packed::of(&vec![n as f32 + 1.0; numbers]));
+                let record = record.encode(vector.as_ref());
+                store.write(Batch::new().put(EMBEDDINGS, hash.bytes(), &record)).unwrap();
+                vectors.iter_mut().for_each(|all| all.put(hash, &record));
+            }
+            let changed = vectors.unwrap_or_else(|| Vectors::load_up_to(&store, "d", max).unwrap());
+            prop_assert!(changed.known.len() <= max);
+            let whole = Vectors::load(&store, "d").unwrap();
+            for content in 0..12_u8 {
+                let hash = ContentHash::of(&[content]);
+                let found = changed.likeness(&store, &hash, &own).unwrap();
+                prop_assert_eq!(found, whole.known.get(&hash).and_then(|one| own.cosine(one)));
+            }
+        }
+    }
+}
