@@ -134,12 +134,11 @@ fn network(
     runs: u32,
 ) -> anyhow::Result<Value> {
     let resolved = Zoo::builtin().resolve(model)?;
-    let threads = backend::default_threads();
-    let mut network = backend::load(
+    let network = backend::load(
         choice,
         &resolved.path,
         &resolved.manifest,
-        threads,
+        None,
         &OrtSettings::default(),
         trt,
     )?;
@@ -160,7 +159,7 @@ fn network(
         run()?;
     }
     clocks.report(&json!({
-        "frames": runs, "backend": network.backend(), "threads": threads, "numbers_out": numbers,
+        "frames": runs, "backend": network.backend(), "threads": backend::default_threads(), "numbers_out": numbers,
     }))
 }
 

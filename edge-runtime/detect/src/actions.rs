@@ -100,7 +100,7 @@ pub(super) fn signature(manifest: &Manifest) -> Signature<'_> {
 ///
 /// # Errors
 /// [`WarmUpError`], one clause.
-pub(super) fn warm_up(network: &mut dyn Network, manifest: &Manifest) -> Result<(), WarmUpError> {
+pub(super) fn warm_up(network: &dyn Network, manifest: &Manifest) -> Result<(), WarmUpError> {
     let Some((run, scores, _)) = described(manifest) else {
         return Ok(());
     };

@@ -9,11 +9,13 @@
 //! - A library that panics over a file fails this file only.
 
 use std::cell::RefCell;
+use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::str::FromStr;
 use std::thread::available_parallelism;
 
+use parking_lot::Mutex;
 use watchkeeper_models::Manifest;
 
 use super::network::{LoadError, Network, Signature};
@@ -86,12 +88,13 @@ impl FromStr for BackendChoice {
 #[error("no back end `{0}`, allowed: auto, rten, ort, trt")]
 pub struct UnknownBackend(String);
 
-/// Bound of the default number of threads. With YOLOX-nano a second thread saves a third of a
-/// frame's time. More threads pay off on large networks only, and capture and decoding need cores
+/// Bound of the default number of threads. With YOLOX-nano on rten a second thread saves a third of
+/// a frame's time. More threads pay off on large networks only, and capture and decoding need cores
 /// too.
 const MAX_DEFAULT_THREADS: usize = 2;
 
-/// Default number of threads of one network.
+/// Most threads of a network whose number is not configured. ONNX Runtime gets one where that is
+/// fast enough for any camera.
 #[must_use]
 pub fn default_threads() -> usize {
     available_parallelism().map_or(1, |n| n.get().min(MAX_DEFAULT_THREADS))
@@ -105,11 +108,11 @@ pub fn load(
     choice: BackendChoice,
     path: &Path,
     manifest: &Manifest,
-    threads: usize,
+    threads: Option<NonZeroUsize>,
     ort_settings: &OrtSettings,
     trt: Option<&TrtSettings>,
 ) -> Result<Box<dyn Network>, LoadError> {
-    let warm_up_run = |network: &mut dyn Network| warm_up(network, manifest);
+    let warm_up_run = |network: &dyn Network| warm_up(network, manifest);
     let signature = Signature::of(manifest);
     load_as(
         choice,
@@ -123,7 +126,7 @@ pub fn load(
 }
 
 /// Runs a network for the first time and checks its outputs.
-pub type WarmUp<'a> = &'a dyn Fn(&mut dyn Network) -> Result<(), WarmUpError>;
+pub type WarmUp<'a> = &'a dyn Fn(&dyn Network) -> Result<(), WarmUpError>;
 
 /// Loads a network and runs it once. [`BackendChoice::Auto`] treats a network that loads but does
 /// not run as one that does not load.
@@ -135,15 +138,18 @@ pub fn load_as(
     path: &Path,
     signature: &Signature<'_>,
     warm_up_run: WarmUp<'_>,
-    threads: usize,
+    threads: Option<NonZeroUsize>,
     ort_settings: &OrtSettings,
     trt: Option<&TrtSettings>,
 ) -> Result<Box<dyn Network>, LoadError> {
-    let rten = || -> Loaded { Ok(Box::new(RtenNetwork::load(path, signature, threads)?)) };
+    let rten = || -> Loaded {
+        let threads = threads.map_or_else(default_threads, NonZeroUsize::get);
+        Ok(Box::new(RtenNetwork::load(path, signature, threads)?))
+    };
     let rten = || load_and_warm_up(rten::NAME, path, signature.manifest, warm_up_run, &rten);
     let ort = || {
         load_and_warm_up("ort", path, signature.manifest, warm_up_run, &|| {
-            ort(path, signature, threads, ort_settings)
+            ort(path, signature, warm_up_run, threads, ort_settings)
         })
     };
     let trt =
@@ -179,7 +185,7 @@ pub fn load_trt(
     let progress = RefCell::new(progress);
     load_and_warm_up(trt::NAME, path, signature.manifest, warm_up_run, &|| {
         let network = TrtNetwork::load(path, signature, settings, &mut **progress.borrow_mut())?;
-        Ok(Box::new(network))
+        Ok(Box::new(Mutex::new(network)))
     })
 }
 
@@ -204,7 +210,7 @@ pub fn load_at_once(
     path: &Path,
     signature: &Signature<'_>,
     warm_up_run: WarmUp<'_>,
-    threads: usize,
+    threads: Option<NonZeroUsize>,
     ort_settings: &OrtSettings,
 ) -> Result<Box<dyn Network>, LoadError> {
     let load = |choice| {
@@ -253,8 +259,8 @@ fn load_and_warm_up(
     load: &dyn Fn() -> Loaded,
 ) -> Loaded {
     let attempt = || {
-        let mut network = load()?;
-        warm_up_run(network.as_mut()).map_err(|error| {
+        let network = load()?;
+        warm_up_run(network.as_ref()).map_err(|error| {
             let path = path.to_owned();
             match error {
                 WarmUpError::Run(message) => LoadError::Run {
@@ -284,24 +290,62 @@ fn load_and_warm_up(
     })
 }
 
+/// Longest processor time of a first run with which a network of ONNX Runtime keeps one thread: 50
+/// frames a second. Its threads sleep between operators, so that cameras and decoders have the
+/// cores. To wake them costs a short run as much time as they save, and more processor time.
+#[cfg(feature = "ort")]
+const MAX_ONE_THREAD: std::time::Duration = std::time::Duration::from_millis(20);
+
+/// Loads a network on ONNX Runtime, with one thread where the number is not configured and one is
+/// fast enough. Two runs at a time then use the cores.
 #[cfg(feature = "ort")]
 fn ort(
     path: &Path,
     signature: &Signature<'_>,
-    threads: usize,
+    warm_up_run: WarmUp<'_>,
+    configured: Option<NonZeroUsize>,
     ort_settings: &OrtSettings,
-) -> Result<Box<dyn Network>, LoadError> {
-    let network = super::ort::OrtNetwork::load(path, signature, threads, ort_settings)?;
-    Ok(Box::new(network))
+) -> Loaded {
+    use super::ort::{OrtNetwork, has_other_providers};
+
+    let load = |threads| -> Loaded {
+        // A configured number is what the user allows.
+        let two_lanes = threads == 1 && default_threads() > 1 && configured.is_none();
+        let network = OrtNetwork::load(path, signature, threads, two_lanes, ort_settings)?;
+        Ok(Box::new(network))
+    };
+    let default = default_threads();
+    match configured {
+        Some(threads) => return load(threads.get()),
+        None if default == 1 || has_other_providers(ort_settings) => return load(default),
+        None => {}
+    }
+    let network = load(1)?;
+    let before = thread_time();
+    let ran = warm_up_run(network.as_ref());
+    let is_slow = thread_time().saturating_sub(before) > MAX_ONE_THREAD;
+    if ran.is_ok() && is_slow {
+        drop(network);
+        return load(default);
+    }
+    Ok(network)
+}
+
+/// Processor time of this thread so far.
+#[cfg(feature = "ort")]
+fn thread_time() -> std::time::Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.try_into().unwrap_or_default()
 }
 
 #[cfg(not(feature = "ort"))]
 fn ort(
     _: &Path,
     _: &Signature<'_>,
-    _: usize,
+    _: WarmUp<'_>,
+    _: Option<NonZeroUsize>,
     _: &OrtSettings,
-) -> Result<Box<dyn Network>, LoadError> {
+) -> Loaded {
     Err(LoadError::Unavailable {
         backend: "ort",
         message: "this program was built without ONNX Runtime".to_owned(),
@@ -328,11 +372,7 @@ mod tests {
             "fake"
         }
 
-        fn infer(
-            &mut self,
-            _: &[Feed<'_>],
-            read: &mut dyn FnMut(&[Tensor<'_>]),
-        ) -> Result<(), String> {
+        fn infer(&self, _: &[Feed<'_>], read: &mut dyn FnMut(&[Tensor<'_>])) -> Result<(), String> {
             let shape: &[usize] = match self {
                 Self::Work => &[1, 6, 1],
                 Self::Nonsense => &[1, 1, 1],
@@ -356,7 +396,7 @@ mod tests {
 
     fn loaded(load: &dyn Fn() -> Loaded) -> Loaded {
         let manifest = manifest();
-        let warm_up_run = |network: &mut dyn Network| warm_up(network, &manifest);
+        let warm_up_run = |network: &dyn Network| warm_up(network, &manifest);
         load_and_warm_up(
             "fake",
             Path::new("m.onnx"),

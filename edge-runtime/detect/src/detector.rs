@@ -58,7 +58,7 @@ pub struct OwnThresholds {
 impl DetectorInfo {
     /// Describes a model over a network.
     pub(crate) fn of(manifest: &Manifest, network: &SharedNetwork) -> Self {
-        let network = network.lock();
+        let network = network.get();
         Self {
             model: manifest.name.as_str().into(),
             backend: network.in_use(),

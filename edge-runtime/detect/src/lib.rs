@@ -5,7 +5,7 @@
 //!   [`prompted`] (masks of prompts), [`actions`], [`motion`].
 //! - A network runs behind [`network`] ([`rten`], `ort` or [`trt`], chosen by [`backend`];
 //!   [`availability`] lists them), in a [`precision`]; [`calibration`] makes int8. Its back end may
-//!   [`change`] while it runs. Streams share it through a [`fair_mutex`].
+//!   [`change`] while it runs. Streams share it through a [`fair_semaphore`].
 //! - [`preprocess`] and [`letterbox`] turn a picture into a tensor; [`decode`] and [`nms`] turn
 //!   tensors into bounding boxes. [`night_gain`] raises dark frames, [`tiles`] runs a detector
 //!   on parts of a picture too.
@@ -26,7 +26,7 @@ pub mod decode;
 mod detection;
 mod detector;
 mod error;
-pub mod fair_mutex;
+pub mod fair_semaphore;
 pub mod gaze;
 pub mod letterbox;
 pub mod motion;
@@ -67,7 +67,7 @@ pub use decode::shapes::Shape;
 pub use detection::{DetectParams, DetectTimes, RawDetection};
 pub use detector::{Detector, DetectorInfo, FaceGaze, OwnThresholds, ReadLine, RunWanted};
 pub use error::DetectError;
-pub use fair_mutex::Claim;
+pub use fair_semaphore::Claim;
 pub use ort_library::{NO_TELEMETRY_ENV, OrtSettings};
 pub use pool::{DetectorPool, OpenError, OpenRequest};
 pub use precision::Precision;

@@ -53,7 +53,7 @@ impl<'a> Feed<'a> {
     }
 }
 
-pub trait Network: Send {
+pub trait Network: Send + Sync {
     /// Name of the back end, such as `rten`.
     fn backend(&self) -> &'static str;
 
@@ -61,6 +61,11 @@ pub trait Network: Send {
     /// without providers.
     fn provider(&self) -> Option<&'static str> {
         None
+    }
+
+    /// Runs at a time that gain from running side by side.
+    fn lanes(&self) -> usize {
+        1
     }
 
     /// Copies of whole tensors that one run makes before and after the network's own operators;
@@ -79,11 +84,8 @@ pub trait Network: Send {
     ///
     /// # Errors
     /// The back end's message; the network stays usable.
-    fn infer(
-        &mut self,
-        inputs: &[Feed<'_>],
-        read: &mut dyn FnMut(&[Tensor<'_>]),
-    ) -> Result<(), String>;
+    fn infer(&self, inputs: &[Feed<'_>], read: &mut dyn FnMut(&[Tensor<'_>]))
+    -> Result<(), String>;
 }
 
 /// An input that a file must have.

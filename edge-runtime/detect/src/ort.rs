@@ -9,6 +9,7 @@
 //! [`ort_providers`]: super::ort_providers
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use ort::environment::Environment;
 use ort::logging::LogLevel;
@@ -16,7 +17,7 @@ use ort::session::Session;
 use ort::session::SessionInputValue;
 use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
 use ort::value::{Tensor as OrtTensor, TensorElementType, TensorRef, ValueType};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 
 use super::network::{
     Feed, Found, LoadError, Network, Numbers, Signature, Tensor, one_line, pick_inputs,
@@ -29,11 +30,37 @@ pub const NAME: &str = "ort";
 
 #[derive(Debug)]
 pub struct OrtNetwork {
-    session: Session,
+    session: Mutex<Session>,
+    /// For a run beside another one.
+    second: Option<Second>,
     inputs: Vec<Input>,
     names: Vec<String>,
     /// Name of the execution provider.
     provider: &'static str,
+}
+
+/// A session on the CPU with one thread, which is opened when it is needed.
+#[derive(Debug)]
+struct Second {
+    file: Vec<u8>,
+    environment: Environment,
+    session: OnceLock<Option<Mutex<Session>>>,
+}
+
+impl Second {
+    /// The session; `None` where it can't be opened.
+    fn session(&self) -> Option<&Mutex<Session>> {
+        let open = || {
+            builder(&self.environment, 1)?
+                .commit_from_memory(&self.file)
+                .map_err(said)
+        };
+        let opened = self.session.get_or_init(|| {
+            let opened = open().inspect_err(|why| tracing::warn!(why, "runs wait for each other"));
+            opened.ok().map(Mutex::new)
+        });
+        opened.as_ref()
+    }
 }
 
 #[derive(Debug)]
@@ -44,7 +71,8 @@ struct Input {
 }
 
 impl OrtNetwork {
-    /// Loads a file and checks it against `signature`.
+    /// Loads a file and checks it against `signature`. With `two_lanes` it serves two runs at a
+    /// time, each on one thread.
     ///
     /// # Errors
     /// [`LoadError`]: the library is missing, the file is no network, or does not match the
@@ -53,6 +81,7 @@ impl OrtNetwork {
         path: &Path,
         signature: &Signature<'_>,
         threads: usize,
+        two_lanes: bool,
         settings: &OrtSettings,
     ) -> Result<Self, LoadError> {
         let (path, _) = settings.precision.network_file(path, NAME);
@@ -70,23 +99,7 @@ impl OrtNetwork {
         let data = std::fs::read(path).map_err(|e| LoadError::file(path, NAME, &e))?;
         let (session, provider) = session(&environment, &data, threads)
             .map_err(|message| LoadError::file(path, NAME, &message))?;
-        let mut found = Vec::new();
-        let mut there = Vec::new();
-        for input in session.inputs() {
-            let (axes, is_wide) = match input.dtype() {
-                ValueType::Tensor { shape, ty, .. } => {
-                    let axes = shape.iter().map(|d| usize::try_from(*d).ok());
-                    (Some(axes.collect()), *ty == TensorElementType::Int64)
-                }
-                _ => (None, false),
-            };
-            let name = input.name().to_owned();
-            there.push(Input {
-                name: name.clone(),
-                is_wide,
-            });
-            found.push(Found { name, axes });
-        }
+        let (there, found) = inputs_of(&session);
         let picked = pick_inputs(&signature.inputs, &found).map_err(mismatch)?;
         let mut slots: Vec<Option<Input>> = there.into_iter().map(Some).collect();
         let inputs = picked
@@ -100,10 +113,44 @@ impl OrtNetwork {
             .collect();
         let names = pick_outputs(signature.outputs, &there).map_err(mismatch)?;
         Ok(Self {
-            session,
+            session: Mutex::new(session),
+            second: two_lanes.then(|| Second {
+                file: data,
+                environment,
+                session: OnceLock::new(),
+            }),
             inputs,
             names,
             provider,
+        })
+    }
+}
+
+/// The inputs of a file, and what a manifest is compared with.
+fn inputs_of(session: &Session) -> (Vec<Input>, Vec<Found>) {
+    let described = session.inputs().iter().map(|input| {
+        let (axes, is_wide) = match input.dtype() {
+            ValueType::Tensor { shape, ty, .. } => {
+                let axes = shape.iter().map(|d| usize::try_from(*d).ok());
+                (Some(axes.collect()), *ty == TensorElementType::Int64)
+            }
+            _ => (None, false),
+        };
+        let name = input.name().to_owned();
+        let found = Found {
+            name: name.clone(),
+            axes,
+        };
+        (Input { name, is_wide }, found)
+    });
+    described.unzip()
+}
+
+impl OrtNetwork {
+    fn free_session(&self) -> MutexGuard<'_, Session> {
+        self.session.try_lock().unwrap_or_else(|| {
+            let second = self.second.as_ref().and_then(Second::session);
+            second.unwrap_or(&self.session).lock()
         })
     }
 }
@@ -153,6 +200,11 @@ fn builder(environment: &Environment, threads: usize) -> Result<SessionBuilder, 
         .map_err(said)
 }
 
+/// Whether the library, which is opened, has execution providers besides the CPU's.
+pub(crate) fn has_other_providers(settings: &OrtSettings) -> bool {
+    environment(settings).is_ok() && Provider::available().next().is_some()
+}
+
 /// Execution providers of the library, which is opened.
 ///
 /// # Errors
@@ -172,12 +224,16 @@ impl Network for OrtNetwork {
         Some(self.provider)
     }
 
+    fn lanes(&self) -> usize {
+        1 + usize::from(self.second.is_some())
+    }
+
     fn tensor_copies(&self) -> Option<u32> {
         Provider::tensor_copies(self.provider)
     }
 
     fn infer(
-        &mut self,
+        &self,
         inputs: &[Feed<'_>],
         read: &mut dyn FnMut(&[Tensor<'_>]),
     ) -> Result<(), String> {
@@ -199,7 +255,8 @@ impl Network for OrtNetwork {
             };
             fed.push((&input.name, value));
         }
-        let outputs = self.session.run(fed).map_err(said)?;
+        let mut session = self.free_session();
+        let outputs = session.run(fed).map_err(said)?;
         let mut lent = Vec::with_capacity(self.names.len());
         for name in &self.names {
             let value = outputs

@@ -1,5 +1,6 @@
 //! How the network of a model that takes one picture is loaded, by any back end.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ pub(super) struct PictureNetwork {
     pub(super) manifest: Arc<Manifest>,
     /// Length of an embedding of the descriptions that an open-vocabulary network takes.
     pub(super) described: Option<usize>,
-    pub(super) threads: usize,
+    pub(super) threads: Option<NonZeroUsize>,
     pub(super) ort: OrtSettings,
     pub(super) trt: Option<TrtSettings>,
 }
@@ -29,7 +30,7 @@ impl PictureNetwork {
     /// # Errors
     /// [`LoadError`], one sentence.
     pub(super) fn load(&self, choice: BackendChoice) -> Result<Box<dyn Network>, LoadError> {
-        let (signature, warm_up_run) = (self.signature(), |n: &mut dyn Network| self.warm_up(n));
+        let (signature, warm_up_run) = (self.signature(), |n: &dyn Network| self.warm_up(n));
         let (path, threads, ort) = (&self.path, self.threads, &self.ort);
         let trt = self.trt.as_ref();
         backend::load_as(choice, path, &signature, &warm_up_run, threads, ort, trt)
@@ -45,7 +46,7 @@ impl PictureNetwork {
         settings: &TrtSettings,
         progress: &dyn Fn(f32) -> bool,
     ) -> Result<Box<dyn Network>, LoadError> {
-        let (signature, warm_up_run) = (self.signature(), |n: &mut dyn Network| self.warm_up(n));
+        let (signature, warm_up_run) = (self.signature(), |n: &dyn Network| self.warm_up(n));
         let mut progress = |step: &BuildProgress| progress(step.share());
         backend::load_trt(
             &self.path,
@@ -61,7 +62,7 @@ impl PictureNetwork {
     /// # Errors
     /// [`LoadError`], one sentence.
     pub(super) fn load_at_once(&self) -> Result<Box<dyn Network>, LoadError> {
-        let (signature, warm_up_run) = (self.signature(), |n: &mut dyn Network| self.warm_up(n));
+        let (signature, warm_up_run) = (self.signature(), |n: &dyn Network| self.warm_up(n));
         let (path, threads) = (&self.path, self.threads);
         backend::load_at_once(path, &signature, &warm_up_run, threads, &self.ort)
     }
@@ -76,7 +77,7 @@ impl PictureNetwork {
         signature
     }
 
-    fn warm_up(&self, network: &mut dyn Network) -> Result<(), WarmUpError> {
+    fn warm_up(&self, network: &dyn Network) -> Result<(), WarmUpError> {
         let Some(numbers) = self.described else {
             return warm_up(network, &self.manifest);
         };

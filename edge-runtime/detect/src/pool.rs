@@ -24,7 +24,7 @@ use self::changes::Changes;
 use super::actions::{self, ActionModel};
 use super::backend::{self, BackendChoice, WarmUp};
 use super::change::{ChangeHost, ChangePolicy};
-use super::fair_mutex::{Claim, FairMutex};
+use super::fair_semaphore::{Claim, FairSemaphore};
 use super::gaze::GazeModel;
 use super::motion::{MotionDetector, MotionSettings};
 use super::network::{LoadError, Network, Signature};
@@ -33,7 +33,7 @@ use super::ort_library::OrtSettings;
 use super::picture_network::PictureNetwork;
 use super::prompted::{self, PromptedSegmenter};
 use super::read::{self, TextReader};
-use super::stream_network::{LockedNetwork, SharedNetwork};
+use super::stream_network::{QueuedNetwork, SharedNetwork};
 use super::text::{self, TextEncoder, TextTokenizer, TokenizerError};
 use super::trt::TrtSettings;
 use super::whole_image::WholeImageModel;
@@ -107,14 +107,20 @@ pub struct DetectorPool {
     changes: Option<Changes>,
 }
 
-/// Loads a network from its path, with this number of threads.
-type Load<'a> = &'a dyn Fn(&Path, usize) -> Result<Box<dyn Network>, LoadError>;
+/// Loads a network from its path.
+type Load<'a> = &'a dyn Fn(&Path) -> Result<Box<dyn Network>, LoadError>;
 
 /// A loaded network; the mutex is held during loading.
-type Place = Arc<Mutex<Weak<LockedNetwork>>>;
+type Place = Arc<Mutex<Weak<QueuedNetwork>>>;
 
-/// File as it was when it was opened, manifest, back end and number of threads.
-type Key = (PathBuf, Option<FileStamp>, String, BackendChoice, usize);
+/// File as it was when it was opened, manifest, back end and configured number of threads.
+type Key = (
+    PathBuf,
+    Option<FileStamp>,
+    String,
+    BackendChoice,
+    Option<NonZeroUsize>,
+);
 
 impl DetectorPool {
     /// Lets requests with `at_once` change their back ends.
@@ -201,10 +207,8 @@ impl DetectorPool {
         path: PathBuf,
         manifest: &str,
         load: Load<'_>,
-    ) -> Result<Arc<LockedNetwork>, LoadError> {
-        let threads = request
-            .threads
-            .map_or_else(backend::default_threads, NonZeroUsize::get);
+    ) -> Result<Arc<QueuedNetwork>, LoadError> {
+        let threads = request.threads;
         let path = path.canonicalize().unwrap_or(path);
         let stamp = FileStamp::of(&path).ok();
         let key = (path, stamp, manifest.to_owned(), request.backend, threads);
@@ -215,15 +219,14 @@ impl DetectorPool {
             return Ok(network);
         }
         let _loading = self.loading.lock();
-        let network = load(&key.0, threads)?;
+        let network = load(&key.0)?;
         tracing::info!(
             model = manifest,
             backend = network.backend(),
-            threads,
             path = %key.0.display(),
             "network loaded"
         );
-        let network = Arc::new(FairMutex::new(network));
+        let network = Arc::new(FairSemaphore::new(network));
         *place = Arc::downgrade(&network);
         Ok(network)
     }
@@ -264,10 +267,11 @@ impl Opening<'_> {
         warm_up_run: WarmUp<'_>,
     ) -> Result<SharedNetwork, LoadError> {
         let request = self.request;
-        let load = |path: &Path, threads| {
+        let load = |path: &Path| {
             let (choice, ort) = (request.backend, &request.ort);
             // Engines are built in the background only, for networks that take a picture.
             let trt = request.trt.as_ref().filter(|_| !request.is_at_once());
+            let threads = request.threads;
             backend::load_as(choice, path, signature, warm_up_run, threads, ort, trt)
         };
         self.shared(path, signature.manifest, &load)
@@ -288,12 +292,12 @@ impl Opening<'_> {
     /// an open-vocabulary one. Its back end may change.
     fn picture_network(&self, described: Option<usize>) -> Result<SharedNetwork, LoadError> {
         let request = self.request;
-        let load = |path: &Path, threads| {
+        let load = |path: &Path| {
             let picture = PictureNetwork {
                 path: path.to_owned(),
                 manifest: Arc::clone(&self.resolved.manifest),
                 described,
-                threads,
+                threads: request.threads,
                 ort: request.ort.clone(),
                 trt: request.trt.clone(),
             };
@@ -321,7 +325,7 @@ impl Opening<'_> {
     /// Loads the network that takes a sequence of frames.
     fn runs(&self) -> Result<SharedNetwork, LoadError> {
         let manifest = self.manifest();
-        let warm_up_run = |network: &mut dyn Network| actions::warm_up(network, manifest);
+        let warm_up_run = |network: &dyn Network| actions::warm_up(network, manifest);
         let path = self.resolved.path.clone();
         self.load(path, &actions::signature(manifest), &warm_up_run)
     }
@@ -338,7 +342,7 @@ impl Opening<'_> {
             return Ok(None);
         };
         let words = TextTokenizer::read(self.resolved, described)?;
-        let warm_up_run = |network: &mut dyn Network| text::warm_up(network, &words);
+        let warm_up_run = |network: &dyn Network| text::warm_up(network, &words);
         let network = self.load(
             self.resolved.part(&described.part),
             &text::signature(&manifest.name, described),
@@ -350,13 +354,13 @@ impl Opening<'_> {
     /// Loads the text recogniser, with the line finder where the model has one.
     fn reader(&self) -> Result<TextReader, LoadError> {
         let manifest = self.manifest();
-        let warm_up_run = |network: &mut dyn Network| read::warm_up(network, manifest);
+        let warm_up_run = |network: &dyn Network| read::warm_up(network, manifest);
         let path = self.resolved.path.clone();
         let network = self.load(path, &read::signature(manifest), &warm_up_run)?;
         let lines = match &manifest.lines {
             None => None,
             Some(lines) => {
-                let warm_up_run = |network: &mut dyn Network| read::warm_up_lines(network, lines);
+                let warm_up_run = |network: &dyn Network| read::warm_up_lines(network, lines);
                 let path = self.resolved.part(&lines.part);
                 let signature = read::lines_signature(manifest, lines);
                 Some((lines.clone(), self.load(path, &signature, &warm_up_run)?))
@@ -376,14 +380,14 @@ impl Opening<'_> {
         let Some(masks) = &manifest.masks else {
             return Err(DetectError::Backend {
                 model: manifest.name.clone(),
-                backend: pictures.lock().backend().to_owned(),
+                backend: pictures.get().backend().to_owned(),
                 message: "its manifest names no network that makes masks".to_owned(),
             }
             .into());
         };
         let features = prompted::sample(manifest, &pictures)?;
         let warm_up_run =
-            |network: &mut dyn Network| prompted::warm_up(network, manifest, masks, &features);
+            |network: &dyn Network| prompted::warm_up(network, manifest, masks, &features);
         let network = self.load(
             self.resolved.part(&masks.part),
             &prompted::signature(manifest, masks, &features),

@@ -65,7 +65,7 @@ pub(super) fn sample(
     let ran = infer(network, &[Feed::floats(&shape, &grey)], read);
     ran.map_err(|message| DetectError::Backend {
         model: manifest.name.clone(),
-        backend: network.lock().backend().to_owned(),
+        backend: network.get().backend().to_owned(),
         message,
     })?;
     Ok(features)
@@ -174,7 +174,7 @@ impl MaskPrompt<'_> {
 /// # Errors
 /// [`WarmUpError`], one clause.
 pub(super) fn warm_up(
-    network: &mut dyn Network,
+    network: &dyn Network,
     manifest: &Manifest,
     masks: &MaskNetwork,
     features: &[Feature],

@@ -134,7 +134,7 @@ pub(super) fn lines_signature<'a>(manifest: &'a Manifest, lines: &'a LineNetwork
 ///
 /// # Errors
 /// [`WarmUpError`], one clause.
-pub(super) fn warm_up(network: &mut dyn Network, manifest: &Manifest) -> Result<(), WarmUpError> {
+pub(super) fn warm_up(network: &dyn Network, manifest: &Manifest) -> Result<(), WarmUpError> {
     let first = manifest.input.width;
     let second = widest(manifest).map(|widest| first.saturating_add(STEP).min(widest));
     for width in std::iter::once(first).chain(second) {
@@ -157,10 +157,7 @@ pub(super) fn warm_up(network: &mut dyn Network, manifest: &Manifest) -> Result<
 ///
 /// # Errors
 /// [`WarmUpError`], one clause.
-pub(super) fn warm_up_lines(
-    network: &mut dyn Network,
-    lines: &LineNetwork,
-) -> Result<(), WarmUpError> {
+pub(super) fn warm_up_lines(network: &dyn Network, lines: &LineNetwork) -> Result<(), WarmUpError> {
     let mut tried = lines.clone();
     let other = lines
         .widest

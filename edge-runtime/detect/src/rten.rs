@@ -104,7 +104,7 @@ impl Network for RtenNetwork {
     }
 
     fn infer(
-        &mut self,
+        &self,
         inputs: &[Feed<'_>],
         read: &mut dyn FnMut(&[Tensor<'_>]),
     ) -> Result<(), String> {

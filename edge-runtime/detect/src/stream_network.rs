@@ -1,8 +1,8 @@
-//! One stream's access to a shared network that takes pictures: scale, lock, infer, read.
+//! One stream's access to a shared network that takes pictures: scale, wait, infer, read.
 //!
-//! - A stream holds the lock only while it infers and reads the outputs in place. Scaling of
-//!   several streams runs in parallel.
-//! - Times measure work: waiting for the lock is in none of them.
+//! - A stream has a turn only while it infers and reads the outputs in place. Scaling of several
+//!   streams runs in parallel.
+//! - Times measure work: waiting for a turn is in none of them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use watchkeeper_vision::frame::Picture;
 
 use super::backend_in_use::BackendInUse;
 use super::decode::DecodeError;
-use super::fair_mutex::{Claim, FairMutex, FairMutexGuard};
+use super::fair_semaphore::{Claim, FairSemaphore, Permit};
 use super::letterbox::Letterbox;
 use super::network::{Feed, Network, Tensor, input_shape};
 use super::night_gain::Gamma;
@@ -23,27 +23,32 @@ use crate::error::DetectError;
 /// A network that several streams use, with the claim of one of them.
 #[derive(Debug, Clone)]
 pub struct SharedNetwork {
-    network: Arc<LockedNetwork>,
+    network: Arc<QueuedNetwork>,
     claim: Arc<Claim>,
 }
 
-/// A network under its lock.
-pub(super) type LockedNetwork = FairMutex<Box<dyn Network>>;
+/// A network with the turns at it.
+pub(super) type QueuedNetwork = FairSemaphore<Box<dyn Network>>;
 
 impl SharedNetwork {
     /// A network that no other stream uses.
     #[must_use]
     pub fn new(network: Box<dyn Network>) -> Self {
-        Self::shared(Arc::new(FairMutex::new(network)), Arc::default())
+        Self::shared(Arc::new(FairSemaphore::new(network)), Arc::default())
     }
 
-    pub(super) fn shared(network: Arc<LockedNetwork>, claim: Arc<Claim>) -> Self {
+    pub(super) fn shared(network: Arc<QueuedNetwork>, claim: Arc<Claim>) -> Self {
         Self { network, claim }
     }
 
+    /// The network without a turn, for what is known without a run.
+    pub(super) fn get(&self) -> &dyn Network {
+        self.network.value().as_ref()
+    }
+
     /// Waits for the turn of this stream.
-    pub(super) fn lock(&self) -> FairMutexGuard<'_, Box<dyn Network>> {
-        self.network.lock(&self.claim)
+    pub(super) fn acquire(&self) -> Permit<'_, Box<dyn Network>> {
+        self.network.acquire(&self.claim, self.get().lanes())
     }
 }
 
@@ -60,7 +65,7 @@ pub(super) fn infer(
     read: Read<'_>,
 ) -> Result<[Duration; 2], String> {
     let (mut took, mut done) = (Duration::ZERO, Ok(()));
-    let mut turn = network.lock();
+    let turn = network.acquire();
     let start = Instant::now();
     turn.infer(inputs, &mut |outputs| {
         took = start.elapsed();
@@ -83,7 +88,7 @@ pub(super) struct StreamNetwork {
 impl StreamNetwork {
     /// Opens the network of `model`, whose manifest describes `input`.
     pub(super) fn new(model: &str, input: Input, network: SharedNetwork) -> Self {
-        let backend = network.lock().in_use();
+        let backend = network.get().in_use();
         Self {
             model: model.to_owned(),
             backend,

@@ -40,7 +40,7 @@ impl Network for Scripted {
         "scripted"
     }
 
-    fn infer(&mut self, _: &[Feed<'_>], read: &mut dyn FnMut(&[Tensor<'_>])) -> Result<(), String> {
+    fn infer(&self, _: &[Feed<'_>], read: &mut dyn FnMut(&[Tensor<'_>])) -> Result<(), String> {
         read(&[Tensor {
             name: "out",
             shape: &self.1,

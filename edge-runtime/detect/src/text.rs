@@ -161,7 +161,7 @@ pub(super) fn signature<'a>(manifest: &'a str, text: &'a TextNetwork) -> Signatu
 ///
 /// # Errors
 /// [`WarmUpError`], one clause.
-pub(super) fn warm_up(network: &mut dyn Network, words: &TextTokenizer) -> Result<(), WarmUpError> {
+pub(super) fn warm_up(network: &dyn Network, words: &TextTokenizer) -> Result<(), WarmUpError> {
     let mut decoded: Result<(), DecodeError> = Ok(());
     words
         .ask("a photo", &mut |feeds| {
@@ -186,7 +186,7 @@ pub(super) struct TextEncoder {
 
 impl TextEncoder {
     pub(super) fn new(model: &str, words: TextTokenizer, network: SharedNetwork) -> Self {
-        let backend = network.lock().in_use();
+        let backend = network.get().in_use();
         Self {
             model: model.to_owned(),
             backend,
@@ -307,7 +307,7 @@ mod tests {
         }
 
         fn infer(
-            &mut self,
+            &self,
             inputs: &[Feed<'_>],
             read: &mut dyn FnMut(&[Tensor<'_>]),
         ) -> Result<(), String> {

@@ -2,6 +2,7 @@
 //! waiting streams.
 //!
 //! - Sans-IO: requests, ends of turns and times go in, the next stream comes out.
+//! - The network may serve several streams at a time, in lanes; a stream has one at most.
 //! - The time of the network is divided by weighted max-min fairness over the streams that asked in
 //!   the last [`ACTIVE_FOR`]: one that wants less than its share gets all it wants, and the rest
 //!   goes to the others. So a stream that wants more than it can have delays only itself.
@@ -65,12 +66,19 @@ pub struct Turns {
     streams: Vec<Stream>,
     waiting: Vec<Waiting>,
     next_ticket: u64,
-    /// The request that is served, with its stream and its start.
-    serving: Option<(u64, u64, Duration)>,
+    /// The requests that are served, with their streams and starts.
+    serving: Vec<(u64, u64, Duration)>,
+    /// Requests served at a time, at least 1.
+    lanes: usize,
     divided: Option<Duration>,
 }
 
 impl Turns {
+    /// Sets how many requests are served at a time, from the next request or end of a turn on.
+    pub fn set_lanes(&mut self, lanes: usize) {
+        self.lanes = lanes;
+    }
+
     /// Enters a request of `stream` and returns its ticket.
     pub fn request(&mut self, stream: u64, wish: Wish, now: Duration) -> u64 {
         let place = self.place(stream, wish, now);
@@ -93,14 +101,15 @@ impl Turns {
     /// Whether it is the turn of this ticket.
     #[must_use]
     pub fn is_served(&self, ticket: u64) -> bool {
-        self.serving.is_some_and(|(served, ..)| served == ticket)
+        self.serving.iter().any(|(served, ..)| *served == ticket)
     }
 
-    /// Ends the current turn.
-    pub fn end(&mut self, now: Duration) {
-        let Some((_, id, began)) = self.serving.take() else {
+    /// Ends the turn of a request.
+    pub fn end(&mut self, ticket: u64, now: Duration) {
+        let Some(place) = self.serving.iter().position(|(of, ..)| *of == ticket) else {
             return;
         };
+        let (_, id, began) = self.serving.swap_remove(place);
         let took_s = now.saturating_sub(began).as_secs_f64();
         if let Some(stream) = self.streams.iter_mut().find(|stream| stream.id == id) {
             let weight = if stream.cost_s == 0.0 { 1.0 } else { LEARNING };
@@ -109,10 +118,10 @@ impl Turns {
         self.serve_next(now);
     }
 
-    /// Number of the current and waiting requests.
+    /// Number of the served and waiting requests.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.waiting.len() + usize::from(self.serving.is_some())
+        self.waiting.len() + self.serving.len()
     }
 
     #[must_use]
@@ -121,14 +130,12 @@ impl Turns {
     }
 
     fn serve_next(&mut self, now: Duration) {
-        if self.serving.is_some() {
-            return;
-        }
-        let waiting = self.waiting.iter().enumerate();
-        let next = waiting.min_by_key(|(_, waiting)| (waiting.deadline, waiting.ticket));
-        if let Some((place, _)) = next {
+        while self.serving.len() < self.lanes.max(1) {
+            let waiting = self.waiting.iter().enumerate();
+            let next = waiting.min_by_key(|(_, waiting)| (waiting.deadline, waiting.ticket));
+            let Some((place, _)) = next else { return };
             let Waiting { ticket, stream, .. } = self.waiting.swap_remove(place);
-            self.serving = Some((ticket, stream, now));
+            self.serving.push((ticket, stream, now));
         }
     }
 
@@ -164,7 +171,7 @@ impl Turns {
             return;
         }
         self.divided = Some(now);
-        divide(&mut self.streams, now);
+        divide(&mut self.streams, self.lanes.max(1), now);
     }
 }
 
@@ -177,10 +184,10 @@ fn next_deadline(stream: &Stream, now: Duration) -> Duration {
 
 /// Divides the time of the network: raises the shares of all active streams together, by their
 /// weights, until each has what it wants or the time is used up.
-fn divide(streams: &mut [Stream], now: Duration) {
+fn divide(streams: &mut [Stream], lanes: usize, now: Duration) {
     let is_active = |stream: &Stream| now.saturating_sub(stream.asked) < ACTIVE_FOR;
-    let wanted_share = |stream: &Stream| stream.wish.rate * stream.cost_s;
-    let mut left = 1.0;
+    let wanted_share = |stream: &Stream| (stream.wish.rate * stream.cost_s).min(1.0);
+    let mut left = lanes as f64;
     // Each round satisfies a stream or is the last one.
     for stream in streams.iter_mut() {
         stream.fair_rate = 0.0;
@@ -270,8 +277,9 @@ mod tests {
             if now > WARM_UP {
                 served[id] += 1;
             }
-            tickets[id] = None;
-            turns.end(now);
+            if let Some(ticket) = tickets[id].take() {
+                turns.end(ticket, now);
+            }
         }
         let counted = (RUN - WARM_UP).as_secs_f64();
         served.iter().map(|n| f64::from(*n) / counted).collect()
@@ -356,10 +364,27 @@ mod tests {
         let slow = turns.request(1, wish(1.0, 1.0), now);
         let fast = turns.request(2, wish(25.0, 1.0), now);
         assert!(turns.is_served(first));
-        turns.end(now + Duration::from_millis(10));
+        turns.end(first, now + Duration::from_millis(10));
         assert!(turns.is_served(fast));
-        turns.end(now + Duration::from_millis(20));
+        turns.end(fast, now + Duration::from_millis(20));
         assert!(turns.is_served(slow));
+    }
+
+    #[test]
+    fn two_lanes_serve_two_streams_at_a_time() {
+        let (mut turns, now) = (Turns::default(), Duration::from_secs(1));
+        turns.set_lanes(2);
+        let [a, b, c] = [0, 1, 2].map(|stream| turns.request(stream, wish(10.0, 1.0), now));
+        assert!(turns.is_served(a) && turns.is_served(b) && !turns.is_served(c));
+        turns.end(b, now + Duration::from_millis(10));
+        assert!(turns.is_served(a) && turns.is_served(c));
+        // One lane again: none begins before both turns have ended.
+        turns.set_lanes(1);
+        let b = turns.request(1, wish(10.0, 1.0), now + Duration::from_millis(20));
+        turns.end(a, now + Duration::from_millis(30));
+        assert!(!turns.is_served(b));
+        turns.end(c, now + Duration::from_millis(40));
+        assert!(turns.is_served(b));
     }
 
     #[test]
@@ -367,15 +392,15 @@ mod tests {
         let mut turns = Turns::default();
         let mut now = Duration::ZERO;
         for _ in 0..1000 {
-            turns.request(0, wish(30.0, 1.0), now);
+            let ticket = turns.request(0, wish(30.0, 1.0), now);
             now += Duration::from_millis(50);
-            turns.end(now);
+            turns.end(ticket, now);
         }
-        turns.request(1, wish(1.0, 1.0), now);
+        let served = turns.request(1, wish(1.0, 1.0), now);
         let greedy = turns.request(0, wish(30.0, 1.0), now);
         now += Duration::from_millis(500);
         turns.request(1, wish(1.0, 1.0), now);
-        turns.end(now);
+        turns.end(served, now);
         assert!(turns.is_served(greedy));
     }
 

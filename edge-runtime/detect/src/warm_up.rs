@@ -23,7 +23,7 @@ pub enum WarmUpError {
 ///
 /// # Errors
 /// [`WarmUpError`], one clause.
-pub(crate) fn warm_up(network: &mut dyn Network, manifest: &Manifest) -> Result<(), WarmUpError> {
+pub(crate) fn warm_up(network: &dyn Network, manifest: &Manifest) -> Result<(), WarmUpError> {
     warm_up_with(network, manifest, manifest.classes(), &[])
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn warm_up(network: &mut dyn Network, manifest: &Manifest) -> Result<
 /// # Errors
 /// [`WarmUpError`], one clause.
 pub(super) fn warm_up_with(
-    network: &mut dyn Network,
+    network: &dyn Network,
     manifest: &Manifest,
     classes: usize,
     besides: &[Feed<'_>],

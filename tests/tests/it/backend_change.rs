@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -54,7 +55,7 @@ impl Network for Second {
     }
 
     fn infer(
-        &mut self,
+        &self,
         inputs: &[Feed<'_>],
         read: &mut dyn FnMut(&[Tensor<'_>]),
     ) -> Result<(), String> {
@@ -79,6 +80,7 @@ impl Network for Second {
 
 fn network(model: &Path, threads: usize) -> Box<dyn Network> {
     let (ort, choice) = (OrtSettings::default(), BackendChoice::Rten);
+    let threads = NonZeroUsize::new(threads);
     load(choice, model, &manifest(), threads, &ort, None).unwrap()
 }
 

@@ -191,7 +191,7 @@ impl Network for Translated {
     }
 
     fn infer(
-        &mut self,
+        &self,
         inputs: &[Feed<'_>],
         read: &mut dyn FnMut(&[Tensor<'_>]),
     ) -> Result<(), String> {
@@ -233,7 +233,7 @@ fn network(data: &Path) -> Box<dyn Network> {
         BackendChoice::Rten,
         &data.join("models/yolox_nano.onnx"),
         &manifest,
-        2,
+        None,
         &OrtSettings::default(),
         None,
     )

@@ -29,7 +29,7 @@ fn run(onnx: &[u8], shape: [usize; 4], planes: &[f32]) -> anyhow::Result<Vec<Vec
         inputs: vec![Wanted::axes(shape.map(Some))],
         outputs: &[],
     };
-    let mut network = RtenNetwork::load(&file, &signature, 1)?;
+    let network = RtenNetwork::load(&file, &signature, 1)?;
     let mut values = Vec::new();
     let feeds = [Feed::floats(&shape, planes)];
     let ran = network.infer(&feeds, &mut |outputs| {

@@ -109,7 +109,7 @@ fn text(report: &ModelBench) -> String {
         rows,
     );
     format!(
-        "{}, {input}picture {width}x{height}, {} threads; p50 / p99, without {} runs of warm-up\n{table}",
+        "{}, {input}picture {width}x{height}, at most {} threads; p50 / p99, without {} runs of warm-up\n{table}",
         report.model, report.threads, report.warm_up_runs
     )
 }

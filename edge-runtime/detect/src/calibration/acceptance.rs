@@ -36,8 +36,8 @@ impl Figures {
     pub(super) fn examine(
         &mut self,
         frame: &GoldenFrame,
-        former: &mut dyn Network,
-        candidate: &mut dyn Network,
+        former: &dyn Network,
+        candidate: &dyn Network,
         clock: &dyn Fn() -> Duration,
     ) -> Result<(), String> {
         let (feeds, golden) = (frame.feeds(), frame.outputs());
@@ -46,7 +46,7 @@ impl Figures {
             counted = self.count.add(&feeds, &golden, outputs);
         })?;
         counted?;
-        let time = |network: &mut dyn Network| {
+        let time = |network: &dyn Network| {
             let (before, mut after) = (clock(), Duration::ZERO);
             network.infer(&feeds, &mut |_| after = clock())?;
             Ok::<_, String>(after.saturating_sub(before))
@@ -128,7 +128,7 @@ mod tests {
         }
 
         fn infer(
-            &mut self,
+            &self,
             feeds: &[Feed<'_>],
             read: &mut dyn FnMut(&[Tensor<'_>]),
         ) -> Result<(), String> {
@@ -156,7 +156,7 @@ mod tests {
             cost: Duration::from_millis(cost_ms),
             now: now.clone(),
         };
-        let (mut former, mut candidate) = (stub(0.8, 20), stub(score, cost_ms));
+        let (former, candidate) = (stub(0.8, 20), stub(score, cost_ms));
         let mut figures = Figures::new(ChangeCount::new(Comparison::of(&manifest())));
         let clock = || now.read();
         for frame in 0..frames {
@@ -169,7 +169,7 @@ mod tests {
                 data: &data,
             }];
             let frame = GoldenFrame::copy(&[Feed::floats(&[1], &y)], &golden).expect("small");
-            let done = figures.examine(&frame, &mut former, &mut candidate, &clock);
+            let done = figures.examine(&frame, &former, &candidate, &clock);
             done.expect("examined");
         }
         figures.refusal()

@@ -15,7 +15,6 @@ mod ranges;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -223,11 +222,6 @@ impl<'a> Subject<'a> {
         &self.resolved.manifest
     }
 
-    fn threads(&self) -> usize {
-        let threads = self.request.threads;
-        threads.map_or_else(backend::default_threads, NonZeroUsize::get)
-    }
-
     fn failed(&self, why: String) -> CalibrationError {
         let model = self.request.model.clone();
         CalibrationError::Run { model, why }
@@ -249,7 +243,7 @@ impl<'a> Subject<'a> {
                 engines.clone_into(&mut trt.engine_dir);
             }
         }
-        let (manifest, threads) = (self.manifest(), self.threads());
+        let (manifest, threads) = (self.manifest(), self.request.threads);
         let loaded = backend::load(self.backend, path, manifest, threads, &ort, trt.as_ref());
         Ok(loaded?)
     }
@@ -290,8 +284,8 @@ impl<'a> Subject<'a> {
             ..Signature::of(manifest)
         };
         // Its outputs are more than those of the manifest.
-        let runs = |_: &mut dyn Network| Ok::<(), WarmUpError>(());
-        let threads = self.threads();
+        let runs = |_: &dyn Network| Ok::<(), WarmUpError>(());
+        let threads = self.request.threads;
         let network = backend::load_as(choice, path, &signature, &runs, threads, &ort, None)?;
         Ok(Observed {
             network,
@@ -386,7 +380,7 @@ fn groups<'a>(tensors: &'a [String], sizes: &[usize]) -> Vec<&'a [String]> {
 fn compare(
     subject: &Subject<'_>,
     observed: &mut Observed,
-    [mut former, mut candidate]: [Box<dyn Network>; 2],
+    [former, candidate]: [Box<dyn Network>; 2],
     frames: &[CalibrationFrame<'_>],
     count: ChangeCount,
 ) -> Result<Figures, CalibrationError> {
@@ -403,7 +397,7 @@ fn compare(
         let golden = golden.ok_or_else(too_large)?;
         let failed = |why| subject.failed(why);
         if !is_warm {
-            for network in [&mut former, &mut candidate] {
+            for network in [&former, &candidate] {
                 for _ in 0..WARM_UP_RUNS {
                     network
                         .infer(&golden.feeds(), &mut |_| {})
@@ -412,9 +406,8 @@ fn compare(
             }
             is_warm = true;
         }
-        let networks = (former.as_mut(), candidate.as_mut());
         figures
-            .examine(&golden, networks.0, networks.1, &clock)
+            .examine(&golden, former.as_ref(), candidate.as_ref(), &clock)
             .map_err(failed)?;
     }
     Ok(figures)

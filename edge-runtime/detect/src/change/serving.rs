@@ -1,12 +1,14 @@
 //! The network that serves while its back end changes.
 //!
-//! - A candidate takes over between two frames, because every run holds the network's lock.
+//! - A candidate takes over between two frames: every run holds the lock for reading.
 //! - No frame is lost: one on which the candidate fails is run again on the former back end.
 //! - The former network is dropped at the change, on the task's thread; it is loaded again from its
 //!   file when the candidate fails. So a change never holds two networks for long.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::RwLock;
 
 use super::golden::GoldenFrame;
 use super::link::{Link, Signal};
@@ -17,14 +19,18 @@ use crate::network::{Feed, LoadError, Network, Tensor};
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Loads the network of the back end that served first.
-pub type Reload = Box<dyn FnMut() -> Result<Box<dyn Network>, LoadError> + Send>;
+pub type Reload = Box<dyn Fn() -> Result<Box<dyn Network>, LoadError> + Send + Sync>;
 
 /// A network whose back end may change between two runs.
 pub struct ChangingNetwork {
-    current: Box<dyn Network>,
+    serving: RwLock<Serving>,
     in_use: BackendInUse,
     link: Arc<Link>,
     reload: Reload,
+}
+
+struct Serving {
+    current: Box<dyn Network>,
     /// Whether a candidate serves.
     has_swapped: bool,
     /// When the former back end may be loaded again.
@@ -36,47 +42,57 @@ impl ChangingNetwork {
     pub(super) fn new(network: Box<dyn Network>, reload: Reload, link: Arc<Link>) -> Self {
         Self {
             in_use: network.in_use(),
-            current: network,
+            serving: RwLock::new(Serving {
+                current: network,
+                has_swapped: false,
+                retry_at: None,
+            }),
             link,
             reload,
-            has_swapped: false,
-            retry_at: None,
         }
     }
 
-    fn take_over(&mut self) {
+    fn take_over(&self) {
         let Some(candidate) = self.link.take_agreed() else {
             return;
         };
-        let former = self.replace(candidate);
-        self.has_swapped = true;
+        let mut serving = self.serving.write();
+        let former = self.replace(&mut serving, candidate);
+        serving.has_swapped = true;
+        drop(serving);
         self.link.signal(Signal::TookOver(former));
     }
 
-    fn replace(&mut self, network: Box<dyn Network>) -> Box<dyn Network> {
+    fn replace(&self, serving: &mut Serving, network: Box<dyn Network>) -> Box<dyn Network> {
         self.in_use.set(network.backend(), network.provider());
-        std::mem::replace(&mut self.current, network)
+        std::mem::replace(&mut serving.current, network)
     }
 
     /// Runs the frame on which the candidate failed on the former back end, and goes back to it if
     /// that works. A frame that neither can run is the frame's fault.
     fn go_back(
-        &mut self,
+        &self,
         why: String,
         inputs: &[Feed<'_>],
         read: &mut dyn FnMut(&[Tensor<'_>]),
     ) -> Result<(), String> {
         let now = Instant::now();
-        if self.retry_at.is_some_and(|at| now < at) {
+        let mut serving = self.serving.write();
+        if !serving.has_swapped {
+            // A run beside this one went back meanwhile.
+            return serving.current.infer(inputs, read);
+        }
+        if serving.retry_at.is_some_and(|at| now < at) {
             return Err(why);
         }
-        self.retry_at = Some(now + RETRY_INTERVAL);
-        let mut former = (self.reload)().map_err(|error| format!("{why}; {error}"))?;
+        serving.retry_at = Some(now + RETRY_INTERVAL);
+        let former = (self.reload)().map_err(|error| format!("{why}; {error}"))?;
         if former.infer(inputs, read).is_err() {
             return Err(why);
         }
-        let candidate = self.replace(former);
-        self.has_swapped = false;
+        let candidate = self.replace(&mut serving, former);
+        serving.has_swapped = false;
+        drop(serving);
         self.link.signal(Signal::WentBack(why, candidate));
         Ok(())
     }
@@ -84,15 +100,19 @@ impl ChangingNetwork {
 
 impl Network for ChangingNetwork {
     fn backend(&self) -> &'static str {
-        self.current.backend()
+        self.serving.read().current.backend()
     }
 
     fn provider(&self) -> Option<&'static str> {
-        self.current.provider()
+        self.serving.read().current.provider()
+    }
+
+    fn lanes(&self) -> usize {
+        self.serving.read().current.lanes()
     }
 
     fn tensor_copies(&self) -> Option<u32> {
-        self.current.tensor_copies()
+        self.serving.read().current.tensor_copies()
     }
 
     fn in_use(&self) -> BackendInUse {
@@ -100,19 +120,23 @@ impl Network for ChangingNetwork {
     }
 
     fn infer(
-        &mut self,
+        &self,
         inputs: &[Feed<'_>],
         read: &mut dyn FnMut(&[Tensor<'_>]),
     ) -> Result<(), String> {
         self.take_over();
+        let serving = self.serving.read();
         if !self.link.wants_golden() {
-            return match self.current.infer(inputs, read) {
-                Err(why) if self.has_swapped => self.go_back(why, inputs, read),
+            return match serving.current.infer(inputs, read) {
+                Err(why) if serving.has_swapped => {
+                    drop(serving);
+                    self.go_back(why, inputs, read)
+                }
                 done => done,
             };
         }
         let mut golden = None;
-        self.current.infer(inputs, &mut |outputs| {
+        serving.current.infer(inputs, &mut |outputs| {
             read(outputs);
             golden = Some(GoldenFrame::copy(inputs, outputs));
         })?;

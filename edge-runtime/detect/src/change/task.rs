@@ -250,7 +250,7 @@ impl Attempt<'_> {
     }
 
     /// Runs golden frames until the candidate is agreed on, and returns it then.
-    fn compare(&self, mut candidate: Box<dyn Network>) -> Option<Box<dyn Network>> {
+    fn compare(&self, candidate: Box<dyn Network>) -> Option<Box<dyn Network>> {
         let comparison = &self.network.comparison;
         let mut count = self.is_int8.then(|| ChangeCount::new(comparison.clone()));
         loop {
@@ -260,7 +260,7 @@ impl Attempt<'_> {
                     "a frame with its outputs takes {bytes} bytes, and at most {MAX_BYTES} are \
                      kept for a comparison"
                 )),
-                Some(Ok(frame)) => self.compare_frame(candidate.as_mut(), &frame, count.as_mut()),
+                Some(Ok(frame)) => self.compare_frame(candidate.as_ref(), &frame, count.as_mut()),
             };
             match self.handle(input) {
                 ChangeState::Agreed => return Some(candidate),
@@ -274,7 +274,7 @@ impl Attempt<'_> {
 
     fn compare_frame(
         &self,
-        candidate: &mut dyn Network,
+        candidate: &dyn Network,
         frame: &GoldenFrame,
         mut count: Option<&mut ChangeCount>,
     ) -> ChangeInput {

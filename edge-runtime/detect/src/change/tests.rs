@@ -37,7 +37,7 @@ impl Network for Double {
         self.name
     }
 
-    fn infer(&mut self, _: &[Feed<'_>], read: &mut dyn FnMut(&[Tensor<'_>])) -> Result<(), String> {
+    fn infer(&self, _: &[Feed<'_>], read: &mut dyn FnMut(&[Tensor<'_>])) -> Result<(), String> {
         let is_on = |switch: &AtomicBool| switch.load(Ordering::Relaxed);
         if is_on(&self.switches.fails) {
             return Err("the device is gone".to_owned());
@@ -156,7 +156,7 @@ impl Bench {
     }
 
     fn backend(&self) -> &'static str {
-        self.network.lock().backend()
+        self.network.get().backend()
     }
 
     fn has_reported(&self, number: usize) -> bool {
@@ -272,7 +272,7 @@ fn frame_that_neither_back_end_can_run_changes_nothing() {
         fast.fails.store(on, Ordering::Relaxed);
     };
     fail(true);
-    let ran = bench.network.lock().infer(&[], &mut |_| {});
+    let ran = bench.network.get().infer(&[], &mut |_| {});
     assert_eq!(ran, Err("the device is gone".to_owned()));
     fail(false);
     bench.run_until(|| true);
@@ -357,7 +357,7 @@ fn large_frame_ends_the_change() {
     let bench = Bench::new(vec![candidate("fast", &Arc::default())]);
     while !bench.has_reported(2) {
         let feed = Feed::floats(&[1], &frame);
-        bench.network.lock().infer(&[feed], &mut |_| {}).unwrap();
+        bench.network.get().infer(&[feed], &mut |_| {}).unwrap();
     }
     let states = bench.finish();
     let ChangeState::Failed { why } = &states[1].1 else {

@@ -5,6 +5,7 @@
 
 use std::path::Path;
 
+use parking_lot::Mutex;
 use watchkeeper_trt::{Engine, Failure, Shim, TensorInfo, Values};
 
 use crate::network::{
@@ -248,20 +249,22 @@ fn feed_values(values: &mut Values, feed: &Feed<'_>) -> Result<(), String> {
         .ok_or_else(|| "an input has another type than in the file".to_owned())
 }
 
-impl Network for TrtNetwork {
+impl Network for Mutex<TrtNetwork> {
     fn backend(&self) -> &'static str {
         NAME
     }
 
     fn infer(
-        &mut self,
+        &self,
         inputs: &[Feed<'_>],
         read: &mut dyn FnMut(&[Tensor<'_>]),
     ) -> Result<(), String> {
-        self.run(inputs, read).map_err(|failure| match failure {
-            RunFailure::Trt(failure) => failure.message,
-            RunFailure::Values(why) => why,
-        })
+        self.lock()
+            .run(inputs, read)
+            .map_err(|failure| match failure {
+                RunFailure::Trt(failure) => failure.message,
+                RunFailure::Values(why) => why,
+            })
     }
 }
 

@@ -400,7 +400,8 @@ pub const KEYS: &[Key] = &[
     key(
         "runtime.inference.threads",
         Kind::Integer(1, 256),
-        "Threads of one inference. Default: one per core, at most two.",
+        "Threads of one inference. Default: one per core, at most two; one on ONNX Runtime where a \
+         run takes at most 20 ms.",
     )
     .unit("threads"),
     key(

@@ -62,7 +62,7 @@ pub struct ModelBench {
     pub input: [u32; 2],
     /// Width and height of the examined picture in pixels.
     pub picture: [u32; 2],
-    /// Threads of one inference.
+    /// Most threads of one inference.
     pub threads: usize,
     /// Runs before the measurement, which no figure includes.
     pub warm_up_runs: u32,

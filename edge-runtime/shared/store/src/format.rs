@@ -21,7 +21,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::durable::replace;
+use crate::durable::{replace, sync_folder};
 use crate::error::StoreError;
 use crate::newer::NewerFormat;
 use crate::table::FILE;
@@ -73,15 +73,15 @@ pub(crate) fn check(root: &Path) -> Result<Option<String>, StoreError> {
     }
 }
 
-/// Marks the folder as one of this layout, unless it is.
+/// Marks the folder as one of this layout, unless it is, and makes the names in it durable.
 pub(crate) fn mark(root: &Path) -> Result<(), StoreError> {
     let path = root.join(NAME);
     let marked = fs::read_to_string(&path).ok().and_then(|t| layout(&t));
-    if marked == Some(LAYOUT) {
-        return Ok(());
-    }
-    replace(&path, format!("{LAYOUT}\n").as_bytes())
-        .map_err(|e| StoreError::from_io(&path, "write", e))
+    let written = match marked {
+        Some(LAYOUT) => sync_folder(root),
+        _ => replace(&path, format!("{LAYOUT}\n").as_bytes()),
+    };
+    written.map_err(|e| StoreError::from_io(&path, "write", e))
 }
 
 /// Parses the number at the begin of the first line; the rest is left to newer layouts.

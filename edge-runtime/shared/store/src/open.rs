@@ -197,9 +197,8 @@ pub(crate) fn open(
         }
         _ => ladder(root, &data, options)?,
     };
-    format::mark(root)?;
-    sync_dir(root)?;
     sync_dir(&data)?;
+    format::mark(root)?;
 
     let size = || {
         let file = data.join(FILE);
@@ -283,15 +282,10 @@ fn start_again(
     let failed = |fault| fault_to_error(data, "start again", fault);
     let aside = |e| StoreError::from_io(data, "move damaged files aside", e);
     let new = root.join(NEW);
-    make(&new, options).map_err(failed)?;
-    let fresh = guard::call(|| {
-        let mut builder = Builder::new();
-        builder.set_cache_size(options.cache_bytes());
-        Ok(builder.open(new.join(FILE))?)
-    });
-    let fresh = fresh.map_err(failed)?;
+    let fresh = make(&new, options).map_err(failed)?;
     salvage::save(&data.join(FILE), &fresh, options).map_err(failed)?;
     guard::call(|| Ok(fresh.close()?)).map_err(failed)?;
+    sync_dir(&new)?;
 
     let to = next_free(root, QUARANTINE).map_err(aside)?;
     fs::rename(data, &to).map_err(aside)?;
@@ -318,33 +312,32 @@ fn finish_interrupted(root: &Path, data: &Path) -> io::Result<()> {
 }
 
 /// Makes an empty database. It gets its name once it is whole: redb refuses a file that a cut left
-/// half made.
-fn make(data: &Path, options: &Options) -> Result<(), StoreFault> {
+/// half made. The caller makes the name durable.
+fn make(data: &Path, options: &Options) -> Result<Database, StoreFault> {
     fs::create_dir_all(data).map_err(StoreFault::Io)?;
     let unfinished = data.join("unfinished.redb");
     match fs::remove_file(&unfinished) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(StoreFault::Io(e)),
         _ => {}
     }
-    guard::call(|| {
+    let db = guard::call(|| {
         let mut builder = Builder::new();
         builder.set_cache_size(options.cache_bytes());
         let db = builder.create(&unfinished)?;
         let transaction = db.begin_write()?;
         transaction.open_table(RECORDS)?;
         transaction.commit()?;
-        Ok(db.close()?)
+        Ok(db)
     })?;
-    fs::rename(&unfinished, data.join(FILE))
-        .and_then(|()| sync_folder(data))
-        .map_err(StoreFault::Io)
+    fs::rename(&unfinished, data.join(FILE)).map_err(StoreFault::Io)?;
+    Ok(db)
 }
 
 /// Opens the database and reads every record once, so that damage is found now.
 fn attempt(data: &Path, options: &Options) -> Result<(Database, OpenReport), StoreFault> {
     let file = data.join(FILE);
     if !file.exists() {
-        make(data, options)?;
+        return Ok((make(data, options)?, OpenReport::empty()));
     }
     let mut report = OpenReport::empty();
     forget_cached(&file).map_err(StoreFault::Io)?;

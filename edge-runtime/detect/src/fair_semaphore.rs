@@ -1,16 +1,16 @@
-//! A mutex that streams take in the order of fair deadlines ([`Turns`]).
+//! A value that streams use in turns, in the order of fair deadlines ([`Turns`]).
 //!
-//! A plain mutex lets the thread that has just unlocked it lock it again before a waiting one, so
+//! A mutex lets the thread that has just unlocked it lock it again before a waiting one, so
 //! that one busy camera could starve the others.
 //!
 //! - Requests with equal deadlines are served in the order of their arrival, each once.
-//! - Dropping the guard ends the turn, also during a panic.
+//! - Dropping a [`Permit`] ends its turn, also during a panic.
 
-use std::ops::{Deref, DerefMut};
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 
 use super::turns::{Turns, Wish};
 
@@ -63,54 +63,50 @@ impl Default for Claim {
     }
 }
 
-/// A mutex whose waiting streams are served by their deadlines.
+/// A value whose waiting streams are served by their deadlines.
 #[derive(Debug)]
-pub struct FairMutex<T> {
+pub struct FairSemaphore<T> {
     turns: Mutex<Turns>,
     moved: Condvar,
     /// Start of the time that the turns count in.
     started: Instant,
-    /// Locked only by the thread whose turn it is.
-    value: Mutex<T>,
+    value: T,
 }
 
-/// Access to the value; dropping it ends the turn.
+/// A turn at the value, which ends when this is dropped.
 #[derive(Debug)]
-pub struct FairMutexGuard<'a, T> {
-    // Fields drop in this order: the value is unlocked before the next turn begins.
-    value: MutexGuard<'a, T>,
-    _turn: EndTurn<'a, T>,
+pub struct Permit<'a, T> {
+    at: &'a FairSemaphore<T>,
+    ticket: u64,
 }
 
-#[derive(Debug)]
-struct EndTurn<'a, T>(&'a FairMutex<T>);
-
-impl<T> FairMutex<T> {
+impl<T> FairSemaphore<T> {
     pub fn new(value: T) -> Self {
         Self {
             turns: Mutex::default(),
             moved: Condvar::new(),
             started: Instant::now(),
-            value: Mutex::new(value),
+            value,
         }
     }
 
-    /// Blocks until it is the turn of `claim`.
-    pub fn lock(&self, claim: &Claim) -> FairMutexGuard<'_, T> {
+    /// The value without a turn.
+    pub fn value(&self) -> &T {
+        &self.value
+    }
+
+    /// Blocks until it is the turn of `claim`, beside at most `lanes - 1` other streams.
+    pub fn acquire(&self, claim: &Claim, lanes: usize) -> Permit<'_, T> {
         let mut turns = self.turns.lock();
+        turns.set_lanes(lanes);
         let ticket = turns.request(claim.id, claim.wish(), self.now());
         while !turns.is_served(ticket) {
             self.moved.wait(&mut turns);
         }
-        drop(turns);
-        let turn = EndTurn(self);
-        FairMutexGuard {
-            value: self.value.lock(),
-            _turn: turn,
-        }
+        Permit { at: self, ticket }
     }
 
-    /// Number of guards and waiting threads.
+    /// Number of permits and waiting threads.
     #[cfg(test)]
     fn queue_len(&self) -> usize {
         self.turns.lock().len()
@@ -121,25 +117,19 @@ impl<T> FairMutex<T> {
     }
 }
 
-impl<T> Drop for EndTurn<'_, T> {
+impl<T> Drop for Permit<'_, T> {
     fn drop(&mut self) {
-        let now = self.0.now();
-        self.0.turns.lock().end(now);
-        self.0.moved.notify_all();
+        let now = self.at.now();
+        self.at.turns.lock().end(self.ticket, now);
+        self.at.moved.notify_all();
     }
 }
 
-impl<T> Deref for FairMutexGuard<'_, T> {
+impl<T> Deref for Permit<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        &self.value
-    }
-}
-
-impl<T> DerefMut for FairMutexGuard<'_, T> {
-    fn deref_mut(&mut self) -> &mut T {
-        &mut self.value
+        &self.at.value
     }
 }
 
@@ -158,12 +148,16 @@ mod tests {
 
     #[test]
     fn equal_streams_are_served_in_the_order_of_arrival() {
-        let (order, claim) = (Arc::new(FairMutex::new(Vec::new())), Claim::default());
-        let first = order.lock(&claim);
+        let (order, claim) = (
+            Arc::new(FairSemaphore::new(Mutex::new(Vec::new()))),
+            Claim::default(),
+        );
+        let first = order.acquire(&claim, 1);
         let threads: Vec<_> = (0..6)
             .map(|i| {
                 let mine = order.clone();
-                let thread = thread::spawn(move || mine.lock(&Claim::default()).push(i));
+                let thread =
+                    thread::spawn(move || mine.acquire(&Claim::default(), 1).lock().push(i));
                 wait_until(|| order.queue_len() == i + 2);
                 thread
             })
@@ -172,33 +166,40 @@ mod tests {
         for thread in threads {
             thread.join().expect("no panic");
         }
-        assert_eq!(*order.lock(&claim), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(*order.value().lock(), [0, 1, 2, 3, 4, 5]);
     }
 
     #[test]
     fn one_that_comes_back_at_once_waits_behind_the_others() {
-        let (seen, claim) = (Arc::new(FairMutex::new(Vec::new())), Claim::default());
-        let mut greedy = seen.lock(&claim);
-        greedy.push("greedy");
+        let (seen, claim) = (
+            Arc::new(FairSemaphore::new(Mutex::new(Vec::new()))),
+            Claim::default(),
+        );
+        let greedy = seen.acquire(&claim, 1);
+        greedy.lock().push("greedy");
         let patient = seen.clone();
-        let thread = thread::spawn(move || patient.lock(&Claim::default()).push("patient"));
+        let thread =
+            thread::spawn(move || patient.acquire(&Claim::default(), 1).lock().push("patient"));
         wait_until(|| seen.queue_len() == 2);
         drop(greedy);
-        seen.lock(&claim).push("greedy");
+        seen.acquire(&claim, 1).lock().push("greedy");
         thread.join().expect("no panic");
-        assert_eq!(*seen.lock(&claim), ["greedy", "patient", "greedy"]);
+        assert_eq!(*seen.value().lock(), ["greedy", "patient", "greedy"]);
     }
 
     #[test]
     fn panic_during_a_turn_does_not_stop_the_queue() {
-        let (shared, claim) = (Arc::new(FairMutex::new(0)), Claim::default());
+        let (shared, claim) = (
+            Arc::new(FairSemaphore::new(Mutex::new(0))),
+            Claim::default(),
+        );
         let other = shared.clone();
         let broken = thread::spawn(move || {
-            let _turn = other.lock(&Claim::default());
+            let _turn = other.acquire(&Claim::default(), 1);
             panic!("as intended by this test");
         });
         assert!(broken.join().is_err());
-        *shared.lock(&claim) += 1;
-        assert_eq!(*shared.lock(&claim), 1);
+        *shared.acquire(&claim, 1).lock() += 1;
+        assert_eq!(*shared.value().lock(), 1);
     }
 }
