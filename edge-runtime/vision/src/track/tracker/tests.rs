@@ -123,6 +123,25 @@ fn scores_weigh_relative_to_the_activation() {
 }
 
 #[test]
+fn vehicle_split_among_classes_begins_a_track_by_the_joined_score() {
+    let seen = |classes: &[&str]| {
+        let all: Vec<_> = (0..)
+            .zip(classes)
+            .map(|(n, _)| (at(100.0, 50.0), 0.35, n))
+            .collect();
+        let mut d = boxes(&all);
+        for (b, &class) in d.boxes.iter_mut().zip(classes) {
+            b.class = class.into();
+        }
+        ids(&mut tracker(), &d)
+    };
+    assert_eq!(seen(&["car"]), [0]);
+    // 1 - 0.65³ = 0.73
+    assert_eq!(seen(&["car", "truck", "bus"]), [1, 0, 0]);
+    assert_eq!(seen(&["car", "person", "dog"]), [0, 0, 0]);
+}
+
+#[test]
 fn a_hidden_object_is_found_again_within_the_buffer_and_not_after_it() {
     for (hidden, expected) in [(1, true), (29, true), (45, false)] {
         let (mut t, _) = settled();
