@@ -99,6 +99,21 @@ fn at_a_slow_rate_two_frames_are_enough() {
 }
 
 #[test]
+fn quick_object_is_followed_at_a_low_rate() {
+    // By 1.1 widths a frame.
+    let mut t = Tracker::new(TrackerConfig {
+        frame_rate: 5.0,
+        ..TrackerConfig::default()
+    });
+    ids(&mut t, &people(&[]));
+    let frames = (0..8).map(|n| ids(&mut t, &people(&[(100.0 + 44.0 * f64::from(n), 50.0)])));
+    assert_eq!(
+        frames.flatten().collect::<Vec<_>>(),
+        [0, 1, 1, 1, 1, 1, 1, 1]
+    );
+}
+
+#[test]
 fn a_poor_box_carries_a_track_on_but_begins_none() {
     let (mut t, _) = settled();
     let d = boxes(&[(at(101.0, 50.0), 0.3, 0), (at(400.0, 50.0), 0.3, 0)]);
