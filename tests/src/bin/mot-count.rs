@@ -4,8 +4,8 @@
 //!
 //! Reads `IN_DIR/<sequence>/det.txt`, `gt.txt` and `seqinfo.json`, and counts at 13 lines through
 //! each picture. Prints for each sequence the true crossings, the wrong and the missed ones, and
-//! the verdicts on true and wrong ones. `--events` writes one JSON object for each event: sequence,
-//! line, label, confidence and evidence. See `docs/ref/counting.md`.
+//! the verdicts on true and wrong ones. `--events` writes one JSON object for each event and each
+//! missed crossing. See `docs/ref/counting.md`.
 
 #![allow(
     clippy::print_stdout,
@@ -24,7 +24,9 @@ use serde_json::json;
 use watchkeeper_contract::event::Verdict;
 use watchkeeper_tests::mot::count::{CrossingEvent, count};
 use watchkeeper_tests::mot::files::{Sequence, read_truth};
-use watchkeeper_tests::mot::truth_crossings::{Label, Reported, label, lines, true_crossings};
+use watchkeeper_tests::mot::truth_crossings::{
+    Label, Reported, TrueCrossing, label, lines, true_crossings,
+};
 
 /// Counts crossings in tracking sequences.
 #[derive(Debug, Parser)]
@@ -117,15 +119,25 @@ fn one(
         .collect();
     let events = count(sequence, &lines)?;
     let reported: Vec<Reported> = events.iter().map(|e| e.reported.clone()).collect();
-    let (labels, missed) = label(&reported, &crossings, &truth, sequence.info.fps);
+    let (labels, found_by) = label(&reported, &crossings, &truth, sequence.info.fps);
     let mut tally = Tally {
         crossings: crossings.len(),
-        missed,
+        missed: found_by.iter().filter(|found| found.is_none()).count(),
         ..Tally::default()
     };
-    for (event, label) in events.iter().zip(labels) {
+    if let Some(out) = out.as_mut() {
+        for (crossing, _) in crossings.iter().zip(&found_by).filter(|(_, f)| f.is_none()) {
+            writeln!(out, "{}", missed(&sequence.name, crossing))?;
+        }
+    }
+    for (n, (event, label)) in events.iter().zip(labels).enumerate() {
         if let Some(out) = out.as_mut() {
-            writeln!(out, "{}", record(&sequence.name, event, label))?;
+            let crossing = found_by.iter().position(|found| *found == Some(n));
+            let crossing = crossing.map(|c| &crossings[c]);
+            let mut record = record(&sequence.name, event, label, crossing);
+            let line = lines.iter().find(|line| line.name == event.reported.line);
+            record["ends"] = json!(line.map(|line| [line.from, line.to]));
+            writeln!(out, "{record}")?;
         }
         let truth = match label {
             Label::True => 0,
@@ -144,13 +156,37 @@ fn one(
     Ok(tally)
 }
 
-fn record(sequence: &str, event: &CrossingEvent, label: Label) -> serde_json::Value {
+/// A true crossing that no event has.
+fn missed(sequence: &str, crossing: &TrueCrossing) -> serde_json::Value {
+    json!({
+        "sequence": sequence,
+        "line": crossing.line,
+        "label": "missed",
+        "in": crossing.is_in,
+        "object": crossing.id,
+        "crossed": crossing.frame,
+    })
+}
+
+/// An event; with the annotated object and the frame in which it crossed, if it is true.
+fn record(
+    sequence: &str,
+    event: &CrossingEvent,
+    label: Label,
+    crossing: Option<&TrueCrossing>,
+) -> serde_json::Value {
+    let b = &event.reported.bbox;
     json!({
         "sequence": sequence,
         "line": event.reported.line,
-        "frame": event.reported.frame,
-        "track": event.change.event.tracks.first(),
         "label": format!("{label:?}").to_lowercase(),
+        "in": event.reported.is_in,
+        "frame": event.reported.frame,
+        "shown": event.reported.shown,
+        "box": [b.x1, b.y1, b.x2, b.y2],
+        "track": event.change.event.tracks.first(),
+        "object": crossing.map(|c| c.id),
+        "crossed": crossing.map(|c| c.frame),
         "confidence": event.change.decision.confidence,
         "evidence": event.change.evidence,
     })

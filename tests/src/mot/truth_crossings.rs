@@ -115,13 +115,13 @@ fn across(line: &NamedLine, bbox: &BBox) -> (f64, f64) {
     (distance, extent)
 }
 
-/// Labels reported crossings, and returns the number of true crossings without a report.
+/// Labels reported crossings; also returns the index of the report of each true crossing.
 pub fn label(
     reported: &[Reported],
     crossings: &[TrueCrossing],
     truth: &Frames<Truth>,
     fps: f64,
-) -> (Vec<Label>, usize) {
+) -> (Vec<Label>, Vec<Option<usize>>) {
     let mut pairs = Vec::new();
     for (r, report) in reported.iter().enumerate() {
         for (c, crossing) in crossings.iter().enumerate() {
@@ -137,14 +137,13 @@ pub fn label(
     }
     pairs.sort_unstable();
     let mut labels: Vec<Option<Label>> = vec![None; reported.len()];
-    let mut found = vec![false; crossings.len()];
+    let mut found_by = vec![None; crossings.len()];
     for (_, r, c) in pairs {
-        if labels[r].is_none() && !found[c] {
+        if labels[r].is_none() && found_by[c].is_none() {
             labels[r] = Some(Label::True);
-            found[c] = true;
+            found_by[c] = Some(r);
         }
     }
-    let missed = found.iter().filter(|found| !**found).count();
     let labels = labels.into_iter().zip(reported).map(|(label, report)| {
         label.unwrap_or_else(|| {
             if has_box(truth, report, |t| t.consider && t.class == TARGET) {
@@ -156,7 +155,7 @@ pub fn label(
             }
         })
     });
-    (labels.collect(), missed)
+    (labels.collect(), found_by)
 }
 
 /// Whether an annotated box that fits is where the report shows one.
@@ -214,16 +213,16 @@ mod tests {
         let truth = walk(&[90.0, 104.0, 108.0]);
         let crossings = true_crossings(&truth, &gate());
         let reports = [report(&truth, true, 1), report(&truth, true, 2)];
-        let (labels, missed) = label(&reports, &crossings, &truth, 10.0);
-        assert_eq!((labels, missed), (vec![Label::True, Label::Wrong], 0));
+        let found = label(&reports, &crossings, &truth, 10.0);
+        assert_eq!(found, (vec![Label::True, Label::Wrong], vec![Some(0)]));
     }
 
     #[test]
     fn report_in_the_other_direction_leaves_the_crossing_missed() {
         let truth = walk(&[90.0, 104.0]);
         let crossings = true_crossings(&truth, &gate());
-        let (labels, missed) = label(&[report(&truth, false, 1)], &crossings, &truth, 10.0);
-        assert_eq!((labels, missed), (vec![Label::Wrong], 1));
+        let found = label(&[report(&truth, false, 1)], &crossings, &truth, 10.0);
+        assert_eq!(found, (vec![Label::Wrong], vec![None]));
     }
 
     #[test]

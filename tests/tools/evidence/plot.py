@@ -3,7 +3,8 @@
 
     plot.py EVENTS PLOT.svg
 
-EVENTS is the output of `mot-count --events`. Events on objects that the annotation leaves out are not counted.
+EVENTS is the output of `mot-count --events`. Events on objects that the annotation leaves out, and missed crossings, are not
+counted.
 """
 
 import collections
@@ -56,7 +57,7 @@ def plot(confidences, path):
 def main():
     with open(sys.argv[1]) as file:
         events = [json.loads(line) for line in file]
-    confidences = table([event for event in events if event["label"] != "ignored"])
+    confidences = table([event for event in events if event["label"] not in ("ignored", "missed")])
     for name, values in zip(("true", "wrong"), confidences):
         accepted = sum(value >= GATES["record"] for value in values)
         print(f"{name}: {accepted} of {len(values)} are record or act, {100 * accepted / max(1, len(values)):.0f} %")

@@ -48,22 +48,16 @@ pub(super) fn group_score(boxes: &[Detection], d: &Detection) -> f64 {
     if group_id(d) != VEHICLE_ID {
         return d.confidence;
     }
-    let others = || {
-        let others = boxes.iter().enumerate();
-        others.filter(|(_, other)| other.confidence.is_finite() && is_other_class_of(d, other))
-    };
     // Of two boxes of one class, one is another object.
-    let is_best = |&(i, other): &(usize, &Detection)| {
-        !others().any(|(k, third)| {
-            third.class_id == other.class_id && (third.confidence, i) > (other.confidence, k)
-        })
+    let best = |class: &&str| {
+        let others = boxes
+            .iter()
+            .filter(|other| other.class.eq_ignore_ascii_case(class) && is_other_class_of(d, other));
+        let scores = others.map(|other| other.confidence);
+        scores.filter(|s| s.is_finite()).fold(0.0, f64::max)
     };
-    let miss = others()
-        .filter(is_best)
-        .fold(1.0 - d.confidence, |miss, (_, other)| {
-            miss * (1.0 - other.confidence)
-        });
-    1.0 - miss
+    let miss: f64 = VEHICLES.iter().map(|class| 1.0 - best(class)).product();
+    1.0 - (1.0 - d.confidence) * miss
 }
 
 /// Whether two boxes are one vehicle in two classes.

@@ -22,7 +22,7 @@ use super::cadence::Cadence;
 use super::camera::Common;
 use super::class_group::{group_id, group_score, has_mixed_group, is_covered};
 use super::drift::Drift;
-use super::likeness::{Compared, grown};
+use super::likeness::{BUFFER, FIRST_BUFFER, grown, likeness};
 use super::motion::BoxMotion;
 use crate::detections::{Detection, Detections};
 use crate::geometry::BBox;
@@ -40,6 +40,9 @@ const CORRELATED_SIGHTS: u32 = 6;
 const CAMERA_BUFFER: f64 = 0.3;
 const CAMERA_OVERLAP: f64 = 0.3;
 const CAMERA_RIVAL: f64 = 0.6;
+/// Factor on the similarity of a box of another class. Detectors confuse vans and trucks, and a
+/// rider covers the bicycle.
+const OTHER_CLASS: f64 = 0.5;
 /// Lowest overlap of a held box with its track's last box.
 const HELD_OVERLAP: f64 = 0.5;
 /// Frames in which a track may be missed at any frame rate, because a pipeline may look rarely.
@@ -117,6 +120,19 @@ struct Track {
     last_s: f64,
 }
 
+impl Track {
+    /// Similarity of a box and this track where it is expected, `0.0..=1.0`.
+    fn likeness(&self, seen: &Seen) -> f64 {
+        // An object that moves by its size between two frames has no overlap until its velocity is
+        // known.
+        let is_first = self.id.is_none() && self.sights == 1;
+        let buffer = if is_first { FIRST_BUFFER } else { BUFFER };
+        let is_same_class = self.class_id == seen.class_id;
+        let class = if is_same_class { 1.0 } else { OTHER_CLASS };
+        likeness(&self.expected, &seen.bbox, buffer) * seen.weight * class
+    }
+}
+
 /// A valid box.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
@@ -125,7 +141,9 @@ struct Seen {
     bbox: BBox,
     class_id: i64,
     score: f64,
-    compared: Compared,
+    /// The score relative to the activation, `0.0..=1.0`. It weighs similarities, as in
+    /// `ByteTrack`'s first round; this makes a second round for poor boxes needless.
+    weight: f64,
     /// Extended, for matching camera motion.
     wide: BBox,
     /// Index of its track.
@@ -274,8 +292,7 @@ impl Tracker {
                     bbox: d.bbox,
                     class_id,
                     score,
-                    compared: Compared::new(&d.bbox, class_id)
-                        .weighing((score * weight).clamp(0.0, 1.0)),
+                    weight: (score * weight).clamp(0.0, 1.0),
                     wide: grown(&d.bbox, CAMERA_BUFFER),
                     track: None,
                 });
@@ -331,9 +348,8 @@ impl Tracker {
         self.assigner.begin(self.rows.len(), self.cols.len(), most);
         for (row, &t) in self.rows.iter().enumerate() {
             let track = &self.tracks[t];
-            let wanted = Compared::new(&track.expected, track.class_id);
             for (col, &s) in self.cols.iter().enumerate() {
-                let likeness = wanted.likeness(&self.seen[s].compared);
+                let likeness = track.likeness(&self.seen[s]);
                 if likeness > 0.0 {
                     self.assigner.allow(row, col, 1.0 - likeness);
                 }
@@ -362,7 +378,7 @@ impl Tracker {
             track.last = seen.bbox;
             track.class_id = seen.class_id;
             track.sights = track.sights.saturating_add(1);
-            track.seen_s += dt * seen.compared.weight();
+            track.seen_s += dt * seen.weight;
             track.missed = 0;
             track.last_s = self.clock_s;
             let is_known = self.config.is_known(track.sights, track.seen_s);
@@ -387,7 +403,7 @@ impl Tracker {
         for seen in &self.seen {
             let is_free = seen.track.is_none() && seen.score >= self.config.activation;
             if is_free && self.tracks.len() < MAX_TRACKS {
-                let seen_s = dt * seen.compared.weight();
+                let seen_s = dt * seen.weight;
                 let is_known = self.is_first || self.config.is_known(1, seen_s);
                 let id = is_known.then(|| next_id(&mut self.last_id));
                 self.ids[seen.index] = id;

@@ -99,6 +99,21 @@ fn at_a_slow_rate_two_frames_are_enough() {
 }
 
 #[test]
+fn quick_object_is_followed_at_a_low_rate() {
+    // By 1.1 widths a frame.
+    let mut t = Tracker::new(TrackerConfig {
+        frame_rate: 5.0,
+        ..TrackerConfig::default()
+    });
+    ids(&mut t, &people(&[]));
+    let frames = (0..8).map(|n| ids(&mut t, &people(&[(100.0 + 44.0 * f64::from(n), 50.0)])));
+    assert_eq!(
+        frames.flatten().collect::<Vec<_>>(),
+        [0, 1, 1, 1, 1, 1, 1, 1]
+    );
+}
+
+#[test]
 fn a_poor_box_carries_a_track_on_but_begins_none() {
     let (mut t, _) = settled();
     let d = boxes(&[(at(101.0, 50.0), 0.3, 0), (at(400.0, 50.0), 0.3, 0)]);
@@ -120,6 +135,25 @@ fn scores_weigh_relative_to_the_activation() {
     };
     assert_eq!(found(0.5), [0]);
     assert_eq!(found(0.2), [1]);
+}
+
+#[test]
+fn vehicle_split_among_classes_begins_a_track_by_the_joined_score() {
+    let seen = |classes: &[&str]| {
+        let all: Vec<_> = (0..)
+            .zip(classes)
+            .map(|(n, _)| (at(100.0, 50.0), 0.35, n))
+            .collect();
+        let mut d = boxes(&all);
+        for (b, &class) in d.boxes.iter_mut().zip(classes) {
+            b.class = class.into();
+        }
+        ids(&mut tracker(), &d)
+    };
+    assert_eq!(seen(&["car"]), [0]);
+    // 1 - 0.65³ = 0.73
+    assert_eq!(seen(&["car", "truck", "bus"]), [1, 0, 0]);
+    assert_eq!(seen(&["car", "person", "dog"]), [0, 0, 0]);
 }
 
 #[test]
