@@ -5,12 +5,13 @@
 
 use watchkeeper_contract::id::SourceId;
 
-use crate::asks::{Asks, QUESTIONS, SETTINGS, WATCHES, asks, leads, skip_polite};
+use crate::asks::{Asks, QUESTIONS, SETTINGS, WATCHES, WATCHING, asks, leads, skip_polite};
 use crate::closed::unread_words;
 use crate::deployed::OTHERS;
+use crate::lexicon::VerbKind;
 use crate::names::{self, Stand};
 use crate::reader::{Reader, Slot, one_of};
-use crate::request::quietly;
+use crate::settings::quietly;
 use crate::token::Kind;
 
 /// A request: its kind and its words.
@@ -184,12 +185,8 @@ fn sets_a_watch(r: &Reader<'_>) -> bool {
         r.any_word(end + usize::from(mark)),
     );
     let rest = r.part(end..r.tokens.len());
-    let verbs = &r.lexicon.verbs;
-    let has_verb = verbs
-        .watch
-        .iter()
-        .chain(&verbs.count)
-        .any(|verb| !one_of(WATCHES, verb) && rest.find(&[verb]).is_some());
+    let mut verbs = r.lexicon.verbs(&WATCHING);
+    let has_verb = verbs.any(|verb| !one_of(WATCHES, verb) && rest.says(&[verb]));
     let sets = rest
         .find(&["<d> for", "too|only", "as well", SETTINGS])
         .is_some();
@@ -238,14 +235,13 @@ pub(crate) fn pieces<'s>(text: &Reader<'s>) -> Vec<Reader<'s>> {
 
 fn begins_clause(whole: &Reader<'_>, at: usize) -> bool {
     let start = skip_polite(whole, at);
-    let verbs = &whole.lexicon.verbs;
-    let lists = [
-        &verbs.watch,
-        &verbs.count,
-        &verbs.stop,
-        &verbs.pause,
-        &verbs.resume,
+    const ACTS: [VerbKind; 5] = [
+        VerbKind::Watch,
+        VerbKind::Count,
+        VerbKind::Stop,
+        VerbKind::Pause,
+        VerbKind::Resume,
     ];
-    lists.iter().any(|list| leads(whole, start, list))
+    leads(whole, start, &ACTS)
         || (one_of("on|at|in", whole.word(at)) && names::camera_at(whole, at + 1))
 }

@@ -56,10 +56,7 @@ pub(super) fn acts(
 ) -> Result<Acts, Need> {
     r.slot = Slot::Act;
     let nouns = ways_out(r);
-    nouns.iter().for_each(|i| r.mark(*i..i + 1));
-    let acts = verbs(r, mentions, moves, held);
-    nouns.iter().for_each(|i| r.set(*i..i + 1, Slot::Free));
-    acts
+    r.hiding(&nouns, |r| verbs(r, mentions, moves, held))
 }
 
 fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> Result<Acts, Need> {
@@ -169,25 +166,21 @@ fn take_crossings(r: &mut Reader<'_>) -> (bool, bool) {
     let places: Vec<usize> = (1..r.tokens.len())
         .filter(|i| r.word(*i) == "crossing" && one_of(CROSSINGS, r.before(*i)))
         .collect();
-    for i in &places {
-        r.mark(*i..i + 1);
-    }
-    let both_ways = r.take_all(&[
-        &go("in|into and|or out"),
-        &go("out and|or in"),
-        "in and|or out",
-        "come|comes|coming and|or go|goes|going",
-        "enter|enters|entering and|or leave|leaves|leaving|exit|exits through|over|by",
-    ]);
-    let crosses = r.take_all(&[
-        "cross|crosses|crossing|crossed|crossings over|through?",
-        "passes|pass|passing over|through|across",
-        &go("across|over|through"),
-    ]) | r.take_all(&["the|a|my? line|tripwire"]);
-    for i in places {
-        r.set(i..i + 1, Slot::Free);
-    }
-    (crosses, both_ways)
+    r.hiding(&places, |r| {
+        let both_ways = r.take_all(&[
+            &go("in|into and|or out"),
+            &go("out and|or in"),
+            "in and|or out",
+            "come|comes|coming and|or go|goes|going",
+            "enter|enters|entering and|or leave|leaves|leaving|exit|exits through|over|by",
+        ]);
+        let crosses = r.take_all(&[
+            "cross|crosses|crossing|crossed|crossings over|through?",
+            "passes|pass|passing over|through|across",
+            &go("across|over|through"),
+        ]) | r.take_all(&["the|a|my? line|tripwire"]);
+        (crosses, both_ways)
+    })
 }
 
 /// Takes words for the state of a place. Beside a class it says something else, unless it is said

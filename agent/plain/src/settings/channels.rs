@@ -10,7 +10,7 @@ use crate::lexicon::folded;
 use crate::names::{self, Cameras};
 use crate::need::Need;
 use crate::reader::{Reader, Slot, one_of};
-use crate::scene::{Deployed, Scene, quoted};
+use crate::scene::{Deployed, quoted};
 
 /// Words in front of a channel that say nothing but that something goes there, from the right to
 /// the left.
@@ -28,9 +28,9 @@ const BY_NAME: [&str; 3] = [
 ];
 
 /// Takes the named channels, and whether the request wants any, known or not.
-pub(crate) fn channels(r: &mut Reader<'_>) -> (Vec<ChannelId>, bool) {
+pub(super) fn channels(r: &mut Reader<'_>) -> (Vec<ChannelId>, bool) {
     let mut meant = take_known(r);
-    let has_unknown = take_unknown(r);
+    let has_unknown = take_unknown(r, &meant);
     let by_name = take_by_name(r, &mut meant);
     let is_wanted = has_unknown || by_name || !meant.is_empty();
     (meant, is_wanted)
@@ -38,7 +38,7 @@ pub(crate) fn channels(r: &mut Reader<'_>) -> (Vec<ChannelId>, bool) {
 
 /// Refuses to tell a channel of a watch that runs, which changes that watch and makes none:
 /// `send the bench watch to #all`, `let #all know about the gate watch`.
-pub(super) fn refuse_to_send(r: &Reader<'_>) -> Result<(), Need> {
+pub(crate) fn refuse_to_send(r: &Reader<'_>) -> Result<(), Need> {
     let mut view = r.clone();
     let (meant, is_wanted) = channels(&mut view);
     if !is_wanted || r.find(&["when|if|whenever"]).is_some() {
@@ -112,22 +112,19 @@ fn take_known(r: &mut Reader<'_>) -> Vec<ChannelId> {
 }
 
 /// Takes names behind a `#` that no channel has, and notes them.
-fn take_unknown(r: &mut Reader<'_>) -> bool {
+fn take_unknown(r: &mut Reader<'_>, meant: &[ChannelId]) -> bool {
     let mut any = false;
     for i in 0..r.tokens.len() {
         if r.word(i) == "#" && !r.word(i + 1).is_empty() {
             any = true;
             let written = r.written(i + 1..i + 2);
             take(r, i, i + 2);
-            r.notes.not_possible.push(match r.scene.channels.is_empty() {
-                true => format!(
-                    "There is no channel #{written}: a section [channels.{written}] of the configuration makes one. Events are published over MQTT and kept in the journal."
-                ),
-                false => format!(
-                    "There is no channel #{written}, so nobody is told there; there are {}.",
-                    listed(r.scene)
-                ),
-            });
+            note_no_channel(
+                r,
+                meant,
+                &format!("There is no channel #{written}"),
+                &written,
+            );
         }
     }
     any
@@ -138,38 +135,40 @@ fn take_by_name(r: &mut Reader<'_>, meant: &mut Vec<ChannelId>) -> bool {
     let mut any = false;
     while let Some(found) = r.take(&BY_NAME) {
         any = true;
-        let written = r.written(found.at.clone());
+        let written = quoted(&r.written(found.at.clone()));
         take(r, found.at.start, found.at.end);
         match r.scene.channels.as_slice() {
             [_] if !meant.is_empty() => {}
             [only] => {
-                r.assume(format!("{} is told over the channel #{only}, the only one here.", quoted(&written)));
+                r.assume(format!(
+                    "{written} is told over the channel #{only}, the only one here."
+                ));
                 meant.push(only.clone());
             }
-            _ if !meant.is_empty() => {
-                let told: Vec<String> = meant.iter().map(|c| format!("#{c}")).collect();
-                r.notes.not_possible.push(format!(
-                    "{} names no channel, so only {} is told; there are {}.",
-                    quoted(&written),
-                    told.join(" and "),
-                    listed(r.scene)
-                ));
-            }
-            [] => r.notes.not_possible.push(format!(
-                "Nothing is told {written}: the configuration has no channel (a section [channels.NAME] makes one). Events are published over MQTT and kept in the journal."
-            )),
-            _ => r.notes.not_possible.push(format!(
-                "Over which channel is not said; there are {}.",
-                listed(r.scene)
-            )),
+            _ => note_no_channel(r, meant, &format!("{written} names no channel"), "NAME"),
         }
     }
     any
 }
 
-fn listed(scene: &Scene) -> String {
-    let names: Vec<String> = scene.channels.iter().map(|c| format!("#{c}")).collect();
-    names.join(", ")
+/// Notes what is no channel, whom it leaves told, and the remedy.
+fn note_no_channel(r: &mut Reader<'_>, meant: &[ChannelId], what: &str, name: &str) {
+    let names = names_of(&r.scene.channels).join(", ");
+    let told = match meant {
+        [] => "nobody is told there".to_owned(),
+        meant => format!("only {} is told", names_of(meant).join(" and ")),
+    };
+    r.notes.not_possible.push(match names.is_empty() {
+        true => format!(
+            "{what}: a section [channels.{name}] of the configuration makes one. Events are published over MQTT and kept in the journal."
+        ),
+        false => format!("{what}, so {told}; there are {names}."),
+    });
+}
+
+/// The channels as a sentence shows them.
+pub(super) fn names_of(channels: &[ChannelId]) -> Vec<String> {
+    channels.iter().map(|c| format!("#{c}")).collect()
 }
 
 /// Marks a channel and what stands in front of it.
