@@ -4,7 +4,6 @@
 //! - A correction with an unread word corrects nothing.
 //! - What a correction does not name stays as it was proposed.
 
-use crate::answer::Missing;
 use crate::asks::{Asks, skip_polite};
 use crate::closed;
 use crate::edit::Wanted;
@@ -191,47 +190,29 @@ fn of_watches(r: &mut Reader<'_>, watches: &mut [Parts]) -> Result<(), Need> {
 
 /// Reads `make it at 30%` after a line, which is where the line is, and no confidence.
 fn moved_line(r: &mut Reader<'_>, watches: &[Parts]) -> Result<Option<Said>, Need> {
-    const OF_CONFIDENCE: &str =
-        "confidence|certainty|threshold|score|sure|certain|confident|probability";
-    let moves = "move|shift|put the|that|this|it? line? to|at <p>";
-    let Some(found) = r.find(&[moves, "the|that|this line to|at <p>", "at|to|is <p>"]) else {
+    // What a share is of that says it by itself.
+    const SAID: [&str; 3] = [
+        "confidence|certainty|threshold|score|sure|certain|confident|probability",
+        "vertical|horizontal|zone|area|half|third|quarter|rectangle|polygon|box",
+        "from <p>",
+    ];
+    let moves = "move|shift|put? the|that|this|it? line? to|at|is <p>";
+    let Some(found) = r.find(&[moves]).filter(|_| !r.says(&SAID)) else {
         return Ok(None);
     };
-    let last = found.at.end.saturating_sub(1);
-    let is_share = one_of("%|percent", r.any_word(last)) || r.any_word(last).contains('.');
-    let is_other = r.find(&[OF_CONFIDENCE]).is_some() || is_of_a_shape(r, found.at.start);
-    if !is_share || is_other {
-        return Ok(None);
-    }
+    let last = r.any_word(found.at.end.saturating_sub(1));
     let mut places = watches.iter().map(|watch| watch.place.as_ref());
     let Some(Some(place)) = places.next() else {
         return Ok(None);
     };
-    let wrong = |text: String| Err(Need::new(Missing::Place, text));
-    let share = r.written(found.at.clone());
+    if !(one_of("%|percent", last) || last.contains('.')) {
+        return Ok(None);
+    }
     let is_one = places.all(|other| other == Some(place));
     let moved = place::moved_line(&place.shape, found.value(0)).filter(|_| is_one);
-    match moved {
-        Some(Ok(said)) => {
-            r.mark(found.at);
-            Ok(Some(said))
-        }
-        Some(Err(place::Wrong::Text(why))) => wrong(format!("It is not clear where: {why}.")),
-        Some(Err(place::Wrong::NoSize)) | None => wrong(format!(
-            "{share:?} could be a place or a confidence. Say \"confidence {}\", or the whole \
-             request again with its place.",
-            found.value(0)
-        )),
-    }
-}
-
-/// Whether a share that begins here is that of a shape that is drawn whole.
-fn is_of_a_shape(r: &Reader<'_>, start: usize) -> bool {
-    r.find(&[
-        "vertical|horizontal|zone|area|half|third|quarter|rectangle|polygon|box",
-        "from <p>",
-    ])
-    .is_some_and(|shape| shape.at.start <= start)
+    let moved = moved.ok_or_else(|| not_read(r))?;
+    r.mark(found.at);
+    Ok(Some(moved))
 }
 
 /// Another time: that for which it has to be so, else the time of quiet where one was said. Who

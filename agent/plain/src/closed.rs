@@ -26,19 +26,7 @@ const OF_ORDERS: &str =
 /// Words that no phrase has read, together where they stand together.
 pub(crate) fn unread(r: &Reader<'_>) -> Vec<Range<usize>> {
     let check = Check { r };
-    grouped((0..r.tokens.len()).filter(|at| !check.is_read(*at)))
-}
-
-/// Words that stand together, as ranges.
-fn grouped(words: impl Iterator<Item = usize>) -> Vec<Range<usize>> {
-    let mut found: Vec<Range<usize>> = Vec::new();
-    for at in words {
-        match found.last_mut().filter(|last| last.end == at) {
-            Some(last) => last.end = at + 1,
-            None => found.push(at..at + 1),
-        }
-    }
-    found
+    r.groups(|at| !check.is_read(at))
 }
 
 struct Check<'r> {
@@ -324,15 +312,15 @@ fn unknown_class(r: &Reader<'_>, at: &Range<usize>) -> Option<String> {
 /// Words that no phrase has read of an order about what runs. `small`: words that say nothing
 /// there.
 pub(crate) fn unread_words(r: &Reader<'_>, small: &str) -> Vec<String> {
-    let is_read = |at: &usize| {
-        let word = r.word(*at);
-        let is_mark = r.tokens.get(*at).is_some_and(|t| t.kind == Kind::Mark);
+    let is_read = |at: usize| {
+        let word = r.word(at);
+        let is_mark = r.tokens.get(at).is_some_and(|t| t.kind == Kind::Mark);
         word.is_empty()
             || (is_mark && one_of(MARKS, word))
             || r.lexicon.is_function(word)
             || one_of(OF_ORDERS, word)
             || one_of(small, word)
     };
-    let left = grouped((0..r.tokens.len()).filter(|at| !is_read(at)));
+    let left = r.groups(|at| !is_read(at));
     left.into_iter().map(|at| r.written(at)).collect()
 }

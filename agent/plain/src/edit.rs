@@ -4,7 +4,6 @@
 //! - A change with an unread word, or one that its own words contradict, is refused.
 //! - A watch has one list of classes and one value of each setting at all of its hours.
 
-use watchkeeper_contract::rule::Condition;
 use watchkeeper_engine::templates::watch;
 
 use crate::answer::Missing;
@@ -22,7 +21,7 @@ use crate::settings::Settings;
 use crate::token::Token;
 
 /// Words that say nothing in a change.
-const SMALL: &str = "to|of|for|on|at|and|with|about|only|just|less|more|look|looks|tell|tells|telling|notify|alert|alerts|alerting|detect|detects|watches|watch|for|send|sends|post|posts|forward|forwards|route|keep|keeps|save|saves|record|records|use|used|apply|applies|run|runs|fire|fires|report|reports|instead|existing|current|hear|pipeline|rule|monitoring|confidence|threshold|score|certainty|minimum|wait|waits";
+const SMALL: &str = "to|of|for|on|at|and|with|about|less|more|raise|increase|lengthen|extend|prolong|lower|decrease|reduce|shorten|cut|let|know|look|looks|tell|tells|telling|notify|alert|alerts|alerting|detect|detects|watches|watch|for|send|sends|post|posts|forward|forwards|route|keep|keeps|save|saves|record|records|use|used|apply|applies|run|runs|fire|fires|report|reports|existing|current|hear|pipeline|rule|monitoring|confidence|threshold|score|certainty|minimum|wait|waits";
 
 const TELLS: &str = "tell|tells|notify|notifies|alert|alerts|warn|warns|inform|informs|message|ping|text|email|mail|call|phone|page|to";
 
@@ -54,6 +53,11 @@ impl Wanted {
         }
         r.notes.assumed.extend(names::substitutions(&mentions));
         r.slot = Slot::Other;
+        let is_of_class = |r: &Reader<'_>, i: usize| r.slot_of(i) == Slot::Class;
+        r.mark_where(|r, i| {
+            let beside = is_of_class(r, i + 1) || i > 0 && is_of_class(r, i - 1);
+            beside && one_of("only|just|solely", r.word(i))
+        });
         let adds = r.take_all(&[
             "add|also|too|additionally|include|includes|including",
             "as well",
@@ -155,7 +159,6 @@ fn classes(wanted: &Wanted, target: &Deployed, scene: &Scene) -> Result<Option<O
 pub(crate) fn change(r: &mut Reader<'_>) -> Result<Intent, Need> {
     let verbs: Vec<&str> = r.lexicon.verbs(&[VerbKind::Change]).collect();
     r.take(&verbs);
-    let more = direction(r);
     r.take_all(&[OTHERS[0], OTHERS[1]]);
     let target = target(r)?;
     drop_used(r);
@@ -168,8 +171,12 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<Intent, Need> {
         .flat_map(|awake| awake.assumed.clone());
     r.notes.assumed.extend(assumed);
     r.take_all(&["too? nervous|sensitive|noisy|jumpy|twitchy|touchy"]);
-    refuse_another_channel(r, &wanted)?;
-    let mut left = closed::unread_words(r, SMALL);
+    // A change adds a channel and takes none away.
+    let limits = match wanted.settings.notify.is_empty() {
+        true => "only|just|instead",
+        false => "",
+    };
+    let mut left = closed::unread_words(r, &format!("{SMALL}|{limits}"));
     // What is changed stays so.
     let for_now = r.find(&["for now", "for the moment"]);
     left.extend(for_now.map(|found| r.written(found.at)));
@@ -178,16 +185,14 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<Intent, Need> {
     }
     let objects = classes(&wanted, target, r.scene)?;
     if objects.is_none() && wanted.settings == Settings::default() {
+        let no_channel = r.notes.not_possible.join(" ");
         return Err(Need::new(
             Missing::Class,
             format!(
-                "What shall be different about {}? Say classes (\"only cars\"), a confidence (\"confidence 0.6\"), a cool-down, a duration, hours, a channel or a clip.",
+                "{no_channel} What shall be different about {}? Say classes (\"only cars\"), a confidence (\"confidence 0.6\"), a cool-down, a duration, hours, a channel or a clip.",
                 target.spec.id
             ),
         ));
-    }
-    if let Some(more) = more {
-        refuse_the_other_way(more, &wanted, target)?;
     }
     Ok(Intent::Change(Box::new(Edit {
         pipeline: target.spec.id.clone(),
@@ -209,67 +214,6 @@ fn drop_used(r: &mut Reader<'_>) {
     let notes = std::mem::take(&mut r.notes);
     *r = r.over(&kept);
     r.notes = notes;
-}
-
-/// Refuses `only` and `instead` beside a channel: a change adds channels and takes none away.
-fn refuse_another_channel(r: &Reader<'_>, wanted: &Wanted) -> Result<(), Need> {
-    let of_channel = |i: &usize| {
-        let of_class = |i: usize| r.slot_of(i) == Slot::Class;
-        one_of("instead|only|just|solely", r.word(*i))
-            && !of_class(i + 1)
-            && !of_class(i.wrapping_sub(1))
-    };
-    let said = (0..r.tokens.len()).find(of_channel);
-    let Some(at) = said.filter(|_| !wanted.settings.notify.is_empty()) else {
-        return Ok(());
-    };
-    let word = r.written(at..at + 1);
-    Err(Need::not_read(
-        format!(
-            "A change adds a channel and takes no channel away, so nothing is done for {}. Say it without that word, or ask for a new watch and delete this one.",
-            quoted(&word)
-        ),
-        vec![word],
-    ))
-}
-
-/// Takes the verbs that say that a setting is to be more or less than it is.
-fn direction(r: &mut Reader<'_>) -> Option<bool> {
-    let more = r.take_all(&["raise|increase|lengthen|extend|prolong"]);
-    let less = r.take_all(&["lower|decrease|reduce|shorten|cut"]);
-    (more != less).then_some(more)
-}
-
-/// Refuses `lower the confidence to 80%` where it is 10 %.
-fn refuse_the_other_way(more: bool, wanted: &Wanted, target: &Deployed) -> Result<(), Need> {
-    let rules = target.spec.rules.iter().flatten();
-    let steps = target.spec.workflow["steps"].as_array();
-    let scores = steps
-        .into_iter()
-        .flatten()
-        .map(|s| (wanted.settings.confidence, s["confidence"].as_f64()));
-    let of_rules = rules.flat_map(|rule| {
-        let for_s = match rule.when {
-            Condition::Stays { for_s, .. } | Condition::Count { for_s, .. } => Some(for_s),
-            _ => None,
-        };
-        [
-            (wanted.settings.hold_s, for_s),
-            (wanted.settings.cooldown_s, Some(rule.cooldown_s)),
-        ]
-    });
-    let mut settings = scores
-        .chain(of_rules)
-        .filter_map(|(wanted, now)| Some((wanted?, now?)));
-    let other = settings.find(|(wanted, now)| if more { wanted <= now } else { wanted >= now });
-    let Some((_, now)) = other else {
-        return Ok(());
-    };
-    Err(Need::meaning(format!(
-        "{} has {now} now, and what you say is not {} than that, so nothing is done. Say what it shall be with \"set\".",
-        target.spec.id,
-        if more { "more" } else { "less" }
-    )))
 }
 
 /// The one pipeline that is to be changed.

@@ -89,7 +89,7 @@ impl Awake {
     }
 }
 
-/// Describes hours; `None`: always.
+/// Describes hours; `None`: nothing was said of them.
 pub(crate) fn describe(awake: &[Awake]) -> Option<String> {
     let one = |s: Schedule| {
         let days: Vec<String> = s.days.iter().map(|d| format!("{d:?}")).collect();
@@ -104,7 +104,11 @@ pub(crate) fn describe(awake: &[Awake]) -> Option<String> {
         }
     };
     let spans: Vec<String> = awake.iter().filter_map(Awake::schedule).map(one).collect();
-    (!spans.is_empty()).then(|| format!("only {}", spans.join(" and ")))
+    match (awake, spans.as_slice()) {
+        ([], _) => None,
+        (_, []) => Some("at all times".to_owned()),
+        (_, spans) => Some(format!("only {}", spans.join(" and "))),
+    }
 }
 
 /// Reads the days and hours that a request names; empty where it names none.

@@ -303,16 +303,7 @@ pub(crate) fn place_on_each(name: &str, cameras: &[&Camera]) -> Result<Vec<Shape
         )));
     }
     let drawn = there.into_iter().filter_map(|c| place_on(c, name));
-    let drawn: Vec<Shape> = drawn.map(|place| place.shape.clone()).collect();
-    let is_line = |shape: &&Shape| matches!(shape, Shape::Line(..));
-    let lines = drawn.iter().filter(is_line).count();
-    if lines > 0 && lines < drawn.len() {
-        return Err(Need::meaning(format!(
-            "The place {} is a line on some of these cameras and an area on others. Please ask for them one at a time.",
-            quoted(name)
-        )));
-    }
-    Ok(drawn)
+    Ok(drawn.map(|place| place.shape.clone()).collect())
 }
 
 /// The pipelines that a request names by id or by name.

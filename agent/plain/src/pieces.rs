@@ -11,7 +11,7 @@ use crate::deployed::OTHERS;
 use crate::lexicon::VerbKind;
 use crate::names::{self, Stand};
 use crate::reader::{Reader, Slot, one_of};
-use crate::settings::quietly;
+use crate::settings::{channels, quietly};
 use crate::token::Kind;
 
 /// A request: its kind and its words.
@@ -69,7 +69,8 @@ pub(crate) fn requests<'s>(text: &Reader<'s>) -> Vec<Request<'s>> {
         (None, _) => {}
     }
     for request in &mut found {
-        if request.asks == Asks::Watch && sets_a_watch(&request.r) {
+        let changes = |r| sets_a_watch(r) || tells_of_a_watch(r);
+        if request.asks == Asks::Watch && changes(&request.r) {
             request.asks = Asks::Change;
         }
     }
@@ -194,6 +195,28 @@ fn sets_a_watch(r: &Reader<'_>) -> bool {
         && (limits || colon && sets)
         && !has_verb
         && rest.find(&["when|if|whenever|=|>|#"]).is_none()
+}
+
+/// Whether a clause says whom a watch that runs tells: `send the bench watch to #all`,
+/// `let #all know about the gate watch`.
+fn tells_of_a_watch(r: &Reader<'_>) -> bool {
+    let mut view = r.clone();
+    if !channels(&mut view).1 || r.says(&["when|if|whenever"]) {
+        return false;
+    }
+    let is_named = !names::pipelines(&mut view).is_empty();
+    let verb = skip_polite(r, 0);
+    let first = verb + 1 + usize::from(one_of("the|my|our", r.word(verb + 1)));
+    let sends = r.begins(verb, &["send|post|forward|route"]) && view.slot_of(first) != Slot::Free;
+    names::cameras(&mut view);
+    names::classes(&mut view);
+    // What is watched for would stand behind a verb.
+    let is_watch = |i: usize| {
+        let is_called = view.slot_of(i - 1) != Slot::Free || one_of("all|both", r.any_word(i - 1));
+        let ends = "|to|in|into|on|over|via|by|too|also|as|and|please|.|!|,|:";
+        is_called && r.fits(WATCHES, i).is_some() && one_of(ends, r.any_word(i + 1))
+    };
+    is_named && sends || (1..r.tokens.len()).any(is_watch)
 }
 
 /// Whether a clause that asks to watch only adds to the watch before it.

@@ -173,6 +173,18 @@ impl<'s> Reader<'s> {
         !meant.is_empty()
     }
 
+    /// Words of which `is_meant` holds, as ranges of those that stand together.
+    pub(crate) fn groups(&self, is_meant: impl Fn(usize) -> bool) -> Vec<Range<usize>> {
+        let mut found: Vec<Range<usize>> = Vec::new();
+        for at in (0..self.tokens.len()).filter(|at| is_meant(*at)) {
+            match found.last_mut().filter(|last| last.end == at) {
+                Some(last) => last.end = at + 1,
+                None => found.push(at..at + 1),
+            }
+        }
+        found
+    }
+
     /// Slot of a word; free behind the last one.
     pub(crate) fn slot_of(&self, at: usize) -> Slot {
         self.used.get(at).copied().unwrap_or_default()
@@ -514,28 +526,15 @@ fn unit(word: &str) -> Option<f64> {
 
 /// Words of a question that no phrase used and that mean something.
 pub(crate) fn content_words(r: &Reader<'_>) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut start = None;
-    for i in 0..=r.tokens.len() {
-        let content = r.tokens.get(i).is_some_and(|t| {
-            let counts = t.is_word()
-                || t.text
-                    .chars()
-                    .all(|c| c.is_ascii_digit() || c == '.' || c == ':')
-                    && t.text != "."
-                    && t.text != ":";
-            counts && !r.word(i).is_empty() && !r.lexicon.is_asked(&t.text)
-        });
-        match (content, start) {
-            (true, None) => start = Some(i),
-            (false, Some(from)) => {
-                found.push(r.written(from..i));
-                start = None;
-            }
-            _ => {}
-        }
-    }
-    found
+    let is_content = |at: usize| {
+        let token = r.tokens.get(at);
+        let means = token.is_some_and(|t| !matches!(t.kind, Kind::Mark));
+        means && !r.word(at).is_empty() && !r.lexicon.is_asked(r.word(at))
+    };
+    r.groups(is_content)
+        .into_iter()
+        .map(|at| r.written(at))
+        .collect()
 }
 
 #[cfg(test)]

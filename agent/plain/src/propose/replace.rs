@@ -29,7 +29,13 @@ pub(super) fn replace(
     let mut spec = deployed.spec.clone();
     edit_steps(&mut spec, edit)?;
     check_rules(spec.rules.as_deref().unwrap_or_default(), edit)?;
-    edit_rules(spec.rules.as_deref_mut().unwrap_or_default(), edit);
+    let waits = edit_rules(spec.rules.as_deref_mut().unwrap_or_default(), edit);
+    if edit.settings.hold_s.is_some() && !waits {
+        return Err(Need::meaning(format!(
+            "No rule of {} waits for a time, so there is no duration to change. Say \"cool-down\" for the time of quiet after an event, or ask for a new watch with the time.",
+            edit.pipeline
+        )));
+    }
     spec.stop_after_s = edit.settings.stop_after_s.or(spec.stop_after_s);
     let only = edit.objects.iter().map(|objects| match &objects.said {
         said if said.starts_with("anything") => said.clone(),
@@ -101,36 +107,26 @@ fn check_rules(rules: &[RuleSpec], edit: &Edit) -> Result<(), Need> {
             "Those hours need more than one span, which a change can't make of one rule. Set a new watch with them instead.",
         ));
     }
-    let any_stays = rules.iter().any(stays);
-    if edit.settings.hold_s.is_some() && !rules.iter().any(|rule| has_duration(rule, any_stays)) {
-        let text = format!(
-            "No rule of {} waits for a time, so there is no duration to change. Say \"cool-down\" for the time of quiet after an event, or ask for a new watch with the time.",
-            edit.pipeline
-        );
-        return Err(Need::meaning(text));
-    }
     Ok(())
 }
 
-fn stays(rule: &RuleSpec) -> bool {
-    matches!(rule.when, Condition::Stays { .. })
-}
-
-/// Whether a new duration is this rule's. A count without one waits for none.
-///
-/// Where one rule is about who stays and another about a number, the duration is that of who stays.
-fn has_duration(rule: &RuleSpec, any_stays: bool) -> bool {
-    match rule.when {
-        Condition::Stays { .. } => true,
-        Condition::Count { for_s, .. } | Condition::Value { for_s, .. } => {
-            !any_stays && for_s > 0.0
+/// The time for which a rule waits; one that waits for none has none.
+fn waits(when: &mut Condition) -> Option<&mut f64> {
+    match when {
+        Condition::Stays { for_s, .. } => Some(for_s),
+        Condition::Count { for_s, .. } | Condition::Value { for_s, .. } if *for_s > 0.0 => {
+            Some(for_s)
         }
-        _ => false,
+        _ => None,
     }
 }
 
-fn edit_rules(rules: &mut [RuleSpec], edit: &Edit) {
+/// Sets the rules. Where one rule is about who stays and another about a number, a duration is that
+/// of who stays. Returns whether a rule waits for one.
+fn edit_rules(rules: &mut [RuleSpec], edit: &Edit) -> bool {
+    let stays = |rule: &RuleSpec| matches!(rule.when, Condition::Stays { .. });
     let any_stays = rules.iter().any(stays);
+    let mut any_waits = false;
     for rule in rules {
         if let Some(objects) = &edit.objects
             && !rule.classes.is_empty()
@@ -138,16 +134,11 @@ fn edit_rules(rules: &mut [RuleSpec], edit: &Edit) {
             rule.classes.clone_from(&objects.labels);
         }
         edit.settings.set_on(rule, edit.settings.awake.first());
-        let waits = has_duration(rule, any_stays);
-        if let (
-            Some(seconds),
-            true,
-            Condition::Stays { for_s, .. }
-            | Condition::Count { for_s, .. }
-            | Condition::Value { for_s, .. },
-        ) = (edit.settings.hold_s, waits, &mut rule.when)
-        {
-            *for_s = seconds;
+        let is_it = !any_stays || stays(rule);
+        if let Some(for_s) = waits(&mut rule.when).filter(|_| is_it) {
+            any_waits = true;
+            *for_s = edit.settings.hold_s.unwrap_or(*for_s);
         }
     }
+    any_waits
 }

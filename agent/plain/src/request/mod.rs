@@ -37,7 +37,7 @@ use crate::need::{Need, Notes};
 use crate::place::{self, Said};
 use crate::reader::{Reader, Slot, one_of};
 use crate::scene::{Camera, Model, Scene};
-use crate::settings::{refuse_to_send, seconds};
+use crate::settings::seconds;
 use acts::{Acts, acts};
 use amounts::bound;
 use cameras::cameras_of;
@@ -52,11 +52,10 @@ const DEFAULT_COOLDOWN_S: f64 = 60.0;
 impl Parts {
     /// Reads one request to watch.
     pub(crate) fn read(r: &mut Reader<'_>) -> Result<Self, Need> {
-        refuse_to_send(r)?;
         let mut parts = Self::default();
         parts.read_wishes(r)?;
         let hold_at = parts.read_where_and_when(r)?;
-        parts.read_what(r, hold_at)?;
+        parts.read_what(r, hold_at);
         let nobody = parts.mentions.is_empty() && !parts.acts.tell_who();
         parts.unknown_place = unknown_place(r, nobody);
         objects::refuse_vague(r)?;
@@ -120,7 +119,7 @@ impl Parts {
     }
 
     /// Reads how many of what, and what happens. `hold_at`: the word at which a duration stands.
-    fn read_what(&mut self, r: &mut Reader<'_>, hold_at: Option<usize>) -> Result<(), Need> {
+    fn read_what(&mut self, r: &mut Reader<'_>, hold_at: Option<usize>) {
         self.bound = bound(r);
         let required = take_required(r);
         let waits = !required && r.says(&["when|if|whenever"]);
@@ -128,7 +127,7 @@ impl Parts {
         self.mentions = equipment(r, mentions, required);
         let moves = !self.ways.is_empty() || self.is_line();
         let held = self.settings.hold_s.is_some();
-        let acts = acts(r, &self.mentions, moves, held)?;
+        let acts = acts(r, &self.mentions, moves, held);
         self.acts = Acts {
             people: acts.people || self.acts.people,
             stays: acts.stays || self.acts.stays,
@@ -142,7 +141,6 @@ impl Parts {
         self.only = are_only_these(r, &self.mentions);
         let usual = (0..r.tokens.len()).find_map(|i| r.lexicon.occupants(r.any_word(i)));
         self.usual = usual.map(<[String]>::to_vec);
-        Ok(())
     }
 
     /// The watches that are meant, one for each camera. `before` is the camera of the request

@@ -5,12 +5,9 @@
 
 use watchkeeper_contract::id::ChannelId;
 
-use crate::asks::{WATCHES, skip_polite};
 use crate::lexicon::folded;
-use crate::names::{self, Cameras};
-use crate::need::Need;
-use crate::reader::{Reader, Slot, one_of};
-use crate::scene::{Deployed, quoted};
+use crate::reader::{Reader, one_of};
+use crate::scene::quoted;
 
 /// Words in front of a channel that say nothing but that something goes there, from the right to
 /// the left.
@@ -28,61 +25,12 @@ const BY_NAME: [&str; 3] = [
 ];
 
 /// Takes the named channels, and whether the request wants any, known or not.
-pub(super) fn channels(r: &mut Reader<'_>) -> (Vec<ChannelId>, bool) {
+pub(crate) fn channels(r: &mut Reader<'_>) -> (Vec<ChannelId>, bool) {
     let mut meant = take_known(r);
     let has_unknown = take_unknown(r, &meant);
     let by_name = take_by_name(r, &mut meant);
     let is_wanted = has_unknown || by_name || !meant.is_empty();
     (meant, is_wanted)
-}
-
-/// Refuses to tell a channel of a watch that runs, which changes that watch and makes none:
-/// `send the bench watch to #all`, `let #all know about the gate watch`.
-pub(crate) fn refuse_to_send(r: &Reader<'_>) -> Result<(), Need> {
-    let mut view = r.clone();
-    let (meant, is_wanted) = channels(&mut view);
-    if !is_wanted || r.find(&["when|if|whenever"]).is_some() {
-        return Ok(());
-    }
-    let named = names::pipelines(&mut view);
-    let verb = skip_polite(r, 0);
-    let first = verb + 1 + usize::from(one_of("the|my|our", r.word(verb + 1)));
-    let sends_named = r.begins(verb, &["send|post|forward|route"])
-        && !named.is_empty()
-        && view.slot_of(first) != Slot::Free;
-    let on = names::cameras(&mut view);
-    names::classes(&mut view);
-    // What is watched for would stand behind a verb.
-    let is_watch = |i: &usize| {
-        let is_called = view.slot_of(i - 1) != Slot::Free || one_of("all|both", r.any_word(i - 1));
-        let ends = "|to|in|into|on|over|via|by|too|also|as|and|please|.|!|,|:";
-        is_called && r.fits(WATCHES, *i).is_some() && one_of(ends, r.any_word(i + 1))
-    };
-    if !sends_named && !(1..r.tokens.len()).any(|i| is_watch(&i)) {
-        return Ok(());
-    }
-    let watches: Vec<&Deployed> = match (named.as_slice(), &on) {
-        ([], Cameras::These(on)) => on.iter().flat_map(|on| r.scene.on(on)).collect(),
-        (named, _) => named.iter().filter_map(|id| r.scene.pipeline(id)).collect(),
-    };
-    let watch = match watches.as_slice() {
-        [only] => only.spec.id.as_str(),
-        _ => "NAME",
-    };
-    let channel = meant.first().map_or("NAME", |channel| channel.as_str());
-    let end = r.tokens.iter().rposition(|t| t.is_word());
-    let written = r
-        .written(0..end.map_or(0, |end| end + 1))
-        .replace("# ", "#");
-    let mut text = format!(
-        "{} would change whom a watch that runs tells, so no new one is offered. The command for it: `watchkeeper ask \"change {watch} to notify #{channel}\"`.",
-        quoted(&written)
-    );
-    for note in view.notes.not_possible {
-        text.push(' ');
-        text.push_str(&note);
-    }
-    Err(Need::not_read(text, vec![written]))
 }
 
 /// Takes the channels that the box has.

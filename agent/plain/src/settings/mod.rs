@@ -17,8 +17,8 @@ use crate::need::Need;
 use crate::reader::{Reader, Slot};
 pub(crate) use amounts::seconds;
 use amounts::{confidence, cooldown, hold};
-pub(crate) use channels::refuse_to_send;
-use channels::{channels, names_of};
+pub(crate) use channels::channels;
+use channels::names_of;
 pub(crate) use kept::quietly;
 use kept::{clip, is_kept, second_opinion};
 
@@ -84,19 +84,28 @@ impl Settings {
         r.slot = Slot::Wish;
         self.confidence = confidence(r, amounts::NAMED)?;
         r.slot = Slot::Time;
+        self.read_end(r);
         self.awake = hours::awake(r);
-        if r.says(&["until|till|til tomorrow", "until|till|til next|on? <w>"]) {
-            let now = &r.scene.now;
-            if let Some(end) = moments::until(r) {
-                let minutes = end.duration_since(now).as_secs_f64() / 60.0;
-                self.stop_after_s = Some(minutes.round() * 60.0);
-                r.assume(format!(
-                    "It ends on {}.",
-                    end.strftime("%A %-d %B at %H:%M")
-                ));
-            }
-        }
         Ok(hold.map(|found| found.at.start))
+    }
+
+    /// Reads until which day it goes on. `from monday until friday` are days of each week.
+    fn read_end(&mut self, r: &mut Reader<'_>) {
+        const UNTIL: [&str; 2] = [
+            "until|till|til at? <h>? tomorrow",
+            "until|till|til next|on? <w>",
+        ];
+        let is_of_days = |at: usize| at > 0 && r.begins(at - 1, &["<w>"]);
+        let is_end = r.find(&UNTIL).is_some_and(|f| !is_of_days(f.at.start));
+        let Some(end) = is_end.then(|| moments::until(r)).flatten() else {
+            return;
+        };
+        let minutes = end.duration_since(&r.scene.now).as_secs_f64() / 60.0;
+        self.stop_after_s = Some(minutes.round() * 60.0);
+        r.assume(format!(
+            "It ends on {}.",
+            end.strftime("%A %-d %B at %H:%M")
+        ));
     }
 
     /// Reads the settings that a change of a watch names. A share without a name is a confidence
