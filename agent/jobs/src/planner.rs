@@ -421,6 +421,8 @@ mod tests {
                 "(did you mean the camera löading dock?)",
             ),
             ("a picture of the gate every hour", "\"every\", \"hour\""),
+            ("a picture of the gate each hour", "\"each\", \"hour\""),
+            ("a picture of the gate per hour", "\"per\", \"hour\""),
         ] {
             let error = plan(text, now(), &names()).unwrap_err().to_string();
             assert!(error.contains(named), "{text}: {error}");
@@ -436,6 +438,8 @@ mod tests {
             ("photos of the gate by month", true),
             ("show me the gate every hour", false),
             ("show me a picture of the gate every hour", false),
+            ("show me a picture of the gate each hour", false),
+            ("show me a picture of the gate per hour", false),
             ("the best picture of every day in ./a", true),
             ("yesterday's pictures of the gate every hour", true),
             ("show me the events of the gate by hour", false),

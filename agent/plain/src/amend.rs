@@ -4,19 +4,15 @@
 //! - A correction with an unread word corrects nothing.
 //! - What a correction does not name stays as it was proposed.
 
-use watchkeeper_contract::rule::{CountBound, Schedule};
-
-use crate::answer::Missing;
 use crate::asks::{Asks, skip_polite};
 use crate::closed;
-use crate::edit::{Wanted, wanted};
-use crate::intent::Settings;
+use crate::edit::Wanted;
 use crate::names::{self, Cameras, Stand};
-use crate::need::{Need, Notes};
+use crate::need::Need;
 use crate::pieces::{self, Request};
 use crate::place::{self, Said, Way};
-use crate::reader::{Reader, one_of};
-use crate::request::{Parts, TOO_FEW_S, drawn, is_for_a_time, settle_cameras, the_place};
+use crate::reader::{Reader, Slot, one_of};
+use crate::request::{Number, Parts, TOO_FEW_S, another_number, drawn, settle_cameras, the_place};
 use crate::scene::Camera;
 
 /// What says only that something is corrected.
@@ -66,14 +62,14 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Nee
     // `no, for cars` turns down what was proposed; `no more than five` says what is wanted.
     const GOES_ON: &str =
         "no|nope|nah ,|.|-|–|make|for|only|just|i|it|that|use|set|change|on|in|at|with|sorry|the";
-    if r.begins(0, &[GOES_ON]) {
-        r.mark(0..1);
-    }
     if watches.is_empty() {
         return Err(not_read(r));
     }
     settle_cameras(watches, r.scene);
     of_watches(r, watches)?;
+    if r.over(&r.tokens).begins(0, &[GOES_ON]) {
+        r.mark(0..1);
+    }
     LEADS.iter().for_each(|lead| {
         r.take_all(&[lead]);
     });
@@ -92,47 +88,30 @@ fn not_read(r: &Reader<'_>) -> Need {
     )
 }
 
-/// `make it 30 seconds`: a time that nothing stands with.
-fn bare_time(r: &mut Reader<'_>, said: &mut Wanted) {
-    if said.settings.stays_s.is_none()
-        && let Some(found) = r.find(&["<d>"])
-        && is_for_a_time(r, &found)
-    {
-        r.mark(found.at.clone());
-        said.settings.stays_s = Some(found.value(0));
-    }
-}
-
 /// What a correction sets.
 struct Correction {
-    said: Wanted,
-    stop_after_s: Option<f64>,
+    wanted: Wanted,
     cameras: Cameras,
     place: Option<Said>,
     ways: Vec<Way>,
     /// Whether the other direction is wanted.
     turns: bool,
-    /// A number of objects, with the words before it.
-    number: Option<(String, f64)>,
+    number: Option<Number>,
 }
 
 impl Correction {
-    fn is_nothing(&self) -> bool {
-        self.said.mentions.is_empty()
-            && self.said.settings == Settings::default()
-            && self.cameras == Cameras::None
-            && self.place.is_none()
-            && self.ways.is_empty()
-            && !self.turns
-            && self.stop_after_s.is_none()
-            && self.number.is_none()
-    }
-
     fn apply(&self, parts: &mut Parts, r: &mut Reader<'_>) -> Result<(), Need> {
         if self.cameras != Cameras::None {
             parts.cameras = self.cameras.clone();
         }
-        other_classes(parts, &self.said);
+        let mut said = self.wanted.mentions.clone();
+        if parts.is_none() {
+            // Of the others, too, there are to be none.
+            for mention in said.iter_mut().filter(|m| m.stand == Stand::Wanted) {
+                mention.stand = Stand::None;
+            }
+        }
+        self.wanted.set_classes(&mut parts.mentions, said);
         if let Some(place) = &self.place {
             let crosses = parts.acts.crosses || parts.is_line();
             if place.is_line() != crosses && parts.told {
@@ -149,30 +128,23 @@ impl Correction {
             };
             *way = way.turned().ok_or_else(|| not_read(r))?;
         }
-        if let Some((words, number)) = &self.number {
+        if let Some(number) = &self.number {
             let now = parts.bound.ok_or_else(|| not_read(r))?;
-            let held_s = parts.spans.hold_s.unwrap_or(0.0);
-            let bound = another_bound(words, *number, now, held_s, &mut r.notes);
+            let is_held = parts.settings.hold_s.is_some_and(|s| s > TOO_FEW_S);
+            let bound = number.bound(now, is_held, &mut r.notes);
             parts.bound = Some(bound.ok_or_else(|| not_read(r))?);
         }
-        let settings = &self.said.settings;
-        if let Some(seconds) = settings.stays_s {
+        if let Some(seconds) = self.wanted.settings.hold_s {
             how_long(parts, seconds).ok_or_else(|| not_read(r))?;
         }
-        parts.confidence = settings.confidence.or(parts.confidence);
-        parts.cooldown_s = settings.cooldown_s.or(parts.cooldown_s);
-        parts.wished.clip = settings.clip.or(parts.wished.clip);
-        parts.spans.stop_after_s = self.stop_after_s.or(parts.spans.stop_after_s);
-        other_hours(&mut parts.schedules, &settings.schedules, r);
-        if !settings.notify.is_empty() {
-            parts.notify.clone_from(&settings.notify);
-        }
+        parts.settings.merge(&self.wanted.settings);
         Ok(())
     }
 }
 
 /// A correction of what is to be watched. Where several are proposed it is about each of them.
 fn of_watches(r: &mut Reader<'_>, watches: &mut [Parts]) -> Result<(), Need> {
+    r.slot = Slot::Camera;
     let cameras = names::cameras(r);
     if let Cameras::Unknown(written) = &cameras {
         return Err(names::no_such_camera(written, r.scene));
@@ -191,24 +163,23 @@ fn of_watches(r: &mut Reader<'_>, watches: &mut [Parts]) -> Result<(), Need> {
         .take(&["the? other|opposite way|direction round|around?", "reverse"])
         .is_some();
     let ways = place::ways(r);
-    let stop_after = r.take(&["for|during the? next <u>"]).map(|f| f.value(0));
     let moved = moved_line(r, watches)?;
-    let mut said = wanted(r)?;
-    bare_time(r, &mut said);
+    let wanted = Wanted::read(r)?;
+    r.slot = Slot::Place;
     let place = match named.or(moved) {
         Some(place) => Some(place),
         None => drawn(r, &on)?,
     };
     let correction = Correction {
-        said,
-        stop_after_s: stop_after,
+        wanted,
         cameras,
         place,
         ways,
         turns,
-        number: number_of_objects(r),
+        number: another_number(r),
     };
-    if correction.is_nothing() {
+    let is_of_it = |slot: &Slot| !matches!(slot, Slot::Free | Slot::Other);
+    if !r.used.iter().any(is_of_it) {
         return Err(not_read(r));
     }
     for parts in watches {
@@ -219,139 +190,29 @@ fn of_watches(r: &mut Reader<'_>, watches: &mut [Parts]) -> Result<(), Need> {
 
 /// Reads `make it at 30%` after a line, which is where the line is, and no confidence.
 fn moved_line(r: &mut Reader<'_>, watches: &[Parts]) -> Result<Option<Said>, Need> {
-    const OF_CONFIDENCE: &str =
-        "confidence|certainty|threshold|score|sure|certain|confident|probability";
-    let moves = "move|shift|put the|that|this|it? line? to|at <p>";
-    let Some(found) = r.find(&[moves, "the|that|this line to|at <p>", "at|to|is <p>"]) else {
+    // What a share is of that says it by itself.
+    const SAID: [&str; 3] = [
+        "confidence|certainty|threshold|score|sure|certain|confident|probability",
+        "vertical|horizontal|zone|area|half|third|quarter|rectangle|polygon|box",
+        "from <p>",
+    ];
+    let moves = "move|shift|put? the|that|this|it? line? to|at|is <p>";
+    let Some(found) = r.find(&[moves]).filter(|_| !r.says(&SAID)) else {
         return Ok(None);
     };
-    let last = found.at.end.saturating_sub(1);
-    let is_share = one_of("%|percent", r.any_word(last)) || r.any_word(last).contains('.');
-    let is_other = r.find(&[OF_CONFIDENCE]).is_some() || is_of_a_shape(r, found.at.start);
-    if !is_share || is_other {
-        return Ok(None);
-    }
+    let last = r.any_word(found.at.end.saturating_sub(1));
     let mut places = watches.iter().map(|watch| watch.place.as_ref());
     let Some(Some(place)) = places.next() else {
         return Ok(None);
     };
-    let wrong = |text: String| Err(Need::new(Missing::Place, text));
-    let share = r.written(found.at.clone());
+    if !(one_of("%|percent", last) || last.contains('.')) {
+        return Ok(None);
+    }
     let is_one = places.all(|other| other == Some(place));
     let moved = place::moved_line(&place.shape, found.value(0)).filter(|_| is_one);
-    match moved {
-        Some(Ok(said)) => {
-            r.mark(found.at);
-            Ok(Some(said))
-        }
-        Some(Err(place::Wrong::Text(why))) => wrong(format!("It is not clear where: {why}.")),
-        Some(Err(place::Wrong::NoSize)) | None => wrong(format!(
-            "{share:?} could be a place or a confidence. Say \"confidence {}\", or the whole \
-             request again with its place.",
-            found.value(0)
-        )),
-    }
-}
-
-/// Whether a share that begins here is that of a shape that is drawn whole.
-fn is_of_a_shape(r: &Reader<'_>, start: usize) -> bool {
-    r.find(&[
-        "vertical|horizontal|zone|area|half|third|quarter|rectangle|polygon|box",
-        "from <p>",
-    ])
-    .is_some_and(|shape| shape.at.start <= start)
-}
-
-/// Takes a number of objects, with the words before it. One before a time may be part of it:
-/// `2 to 3 minutes`.
-fn number_of_objects(r: &mut Reader<'_>) -> Option<(String, f64)> {
-    let found = r.find(&[
-        "at? least|over|more? than? <n>",
-        "fewer|less|under than? <n>",
-        "<n>",
-    ])?;
-    let whole = r.over(&r.tokens);
-    if whole.begins(found.at.end, &["and|or|to|,|-|–? <d>"]) {
-        return None;
-    }
-    r.mark(found.at.clone());
-    Some((r.written(found.at.clone()).to_lowercase(), found.value(0)))
-}
-
-/// Other classes: those that are named, or the present ones with those that are added or left out.
-fn other_classes(parts: &mut Parts, said: &Wanted) {
-    let mut mentions = said.mentions.clone();
-    if parts.is_none() {
-        // Of the others, too, there are to be none.
-        for mention in mentions.iter_mut().filter(|m| m.stand == Stand::Wanted) {
-            mention.stand = Stand::None;
-        }
-    }
-    let all_left_out = mentions.iter().all(|m| m.stand == Stand::Excluded);
-    if said.adds || all_left_out {
-        parts.mentions.extend(mentions);
-    } else {
-        parts.mentions = mentions;
-    }
-}
-
-/// Other hours or days: those that were said. Hours alone keep the days, and days alone the hours.
-fn other_hours(schedules: &mut Vec<Schedule>, said: &[Schedule], r: &Reader<'_>) {
-    let whole = r.over(&r.tokens);
-    match (said, schedules.as_mut_slice()) {
-        ([], _) => {}
-        ([hours], now @ [_, ..])
-            if hours.days.is_empty() && !whole.says(&["every|each|any|all day|days", "daily"]) =>
-        {
-            for schedule in now {
-                schedule.from.clone_from(&hours.from);
-                schedule.to.clone_from(&hours.to);
-            }
-        }
-        ([days], [now]) if days.from == days.to && !whole.says(&["all|whole day", "24"]) => {
-            now.days.clone_from(&days.days);
-        }
-        _ => *schedules = said.to_vec(),
-    }
-}
-
-/// Another number, on the side on which the bound was. A bare one could be seconds too, where a
-/// time was said, and where nobody is counted.
-fn another_bound(
-    words: &str,
-    number: f64,
-    now: CountBound,
-    held_s: f64,
-    notes: &mut Notes,
-) -> Option<CountBound> {
-    if !words.starts_with(|c: char| c.is_ascii_digit()) || words.parse::<f64>().is_err() {
-        return bound(words, number);
-    }
-    match now {
-        CountBound::Under(0 | 1) => None,
-        _ if held_s > TOO_FEW_S => None,
-        CountBound::Under(_) => bound("fewer", number),
-        CountBound::Over(_) => {
-            notes.assumed.push(format!(
-                "{words} is at least {words}; say \"more than {words}\" where that is meant."
-            ));
-            bound(words, number)
-        }
-    }
-}
-
-fn bound(words: &str, number: f64) -> Option<CountBound> {
-    if number.fract() != 0.0 || !(0.0..=1e6).contains(&number) {
-        return None;
-    }
-    let number = number as u32;
-    Some(match words {
-        w if w.starts_with("fewer") || w.starts_with("less") || w.starts_with("under") => {
-            CountBound::Under(number)
-        }
-        w if w.starts_with("over") || w.starts_with("more") => CountBound::Over(number),
-        _ => CountBound::Over(number.checked_sub(1)?),
-    })
+    let moved = moved.ok_or_else(|| not_read(r))?;
+    r.mark(found.at);
+    Ok(Some(moved))
 }
 
 /// Another time: that for which it has to be so, else the time of quiet where one was said. Who
@@ -361,11 +222,16 @@ fn how_long(parts: &mut Parts, seconds: f64) -> Option<()> {
         return None;
     }
     let is_number = parts.bound.is_some() || parts.is_empty() || parts.acts.occupied;
-    let holds = parts.acts.stays || is_number || parts.spans.hold_s.is_some();
-    match parts.cooldown_s.as_mut().filter(|said| **said > 0.0) {
+    let holds = parts.acts.stays || is_number || parts.settings.hold_s.is_some();
+    match parts
+        .settings
+        .cooldown_s
+        .as_mut()
+        .filter(|said| **said > 0.0)
+    {
         Some(cooldown_s) if !holds => *cooldown_s = seconds,
         _ if parts.acts.leaves && !holds => return None,
-        _ => parts.spans.hold_s = Some(seconds),
+        _ => parts.settings.hold_s = Some(seconds),
     }
     Some(())
 }

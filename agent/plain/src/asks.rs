@@ -2,6 +2,7 @@
 //!
 //! Invariant: a verb that controls begins its clause; one that watches stands anywhere in it.
 
+use crate::lexicon::VerbKind;
 use crate::reader::{Reader, one_of};
 use crate::token::Kind;
 
@@ -35,6 +36,8 @@ pub(crate) const QUESTIONS: &str = "what|what's|which|who|who's|where|why|how|is
 pub(crate) const WATCHES: &str = "watch|watches|alarm|alarms|pipeline|pipelines|rule|monitoring";
 /// Ends a pause with a verb that stops something elsewhere: `cancel the pause`.
 pub(crate) const ENDS_A_PAUSE: &str = "cancel|end|stop|undo|lift|remove|abort|delete|drop|finish|terminate the|my|our|its|their|this|that|all|any? pause|pauses|pausing|snooze|snoozing";
+/// Verbs that ask for a watch.
+pub(crate) const WATCHING: [VerbKind; 2] = [VerbKind::Watch, VerbKind::Count];
 /// Settings of a pipeline that can be higher or lower.
 pub(crate) const SETTINGS: &str = "confidence|threshold|cooldown|cool-down|score|duration";
 
@@ -60,14 +63,16 @@ pub(crate) fn asks(r: &Reader<'_>) -> Asks {
     if r.begins(start, &TO_BE_SHOWN) {
         return Asks::Look;
     }
-    let verbs = &r.lexicon.verbs;
     let leading = [
-        (&verbs.stop, Asks::Stop),
-        (&verbs.pause, Asks::Pause),
-        (&verbs.resume, Asks::Resume),
-        (&verbs.change, Asks::Change),
+        (VerbKind::Stop, Asks::Stop),
+        (VerbKind::Pause, Asks::Pause),
+        (VerbKind::Resume, Asks::Resume),
+        (VerbKind::Change, Asks::Change),
     ];
-    if let Some((_, asks)) = leading.into_iter().find(|(list, _)| leads(r, start, list)) {
+    if let Some((_, asks)) = leading
+        .into_iter()
+        .find(|(kind, _)| leads(r, start, &[*kind]))
+    {
         return asks;
     }
     // `count` and `watch` may stand anywhere, but not in a question.
@@ -117,7 +122,7 @@ fn is_question(r: &Reader<'_>, start: usize) -> bool {
 
 /// Reads a verb of watching anywhere in a clause, and a negation before it.
 fn verb_of_watching(r: &Reader<'_>) -> Asks {
-    let verbs = r.lexicon.verbs.watch.iter().chain(&r.lexicon.verbs.count);
+    let verbs = r.lexicon.verbs(&WATCHING);
     let found = verbs.filter_map(|verb| r.find(&[verb]));
     match found.map(|f| f.at.start).min() {
         None => Asks::Nothing,
@@ -224,7 +229,7 @@ pub(crate) fn skip_polite(r: &Reader<'_>, mut at: usize) -> usize {
     at
 }
 
-/// Whether one of the verbs stands at `at`.
-pub(crate) fn leads(r: &Reader<'_>, at: usize, verbs: &[String]) -> bool {
-    verbs.iter().any(|verb| r.fits(verb, at).is_some())
+/// Whether a verb of these kinds stands at `at`.
+pub(crate) fn leads(r: &Reader<'_>, at: usize, of: &[VerbKind]) -> bool {
+    r.lexicon.verbs(of).any(|verb| r.fits(verb, at).is_some())
 }

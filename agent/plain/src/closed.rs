@@ -26,19 +26,7 @@ const OF_ORDERS: &str =
 /// Words that no phrase has read, together where they stand together.
 pub(crate) fn unread(r: &Reader<'_>) -> Vec<Range<usize>> {
     let check = Check { r };
-    grouped((0..r.tokens.len()).filter(|at| !check.is_read(*at)))
-}
-
-/// Words that stand together, as ranges.
-fn grouped(words: impl Iterator<Item = usize>) -> Vec<Range<usize>> {
-    let mut found: Vec<Range<usize>> = Vec::new();
-    for at in words {
-        match found.last_mut().filter(|last| last.end == at) {
-            Some(last) => last.end = at + 1,
-            None => found.push(at..at + 1),
-        }
-    }
-    found
+    r.groups(|at| !check.is_read(at))
 }
 
 struct Check<'r> {
@@ -155,15 +143,20 @@ impl Check<'_> {
         let waits = (0..r.tokens.len()).any(|i| is_when(r, i));
         match r.word(at) {
             "only" | "just" => {
-                // `when only a person is there` says that nothing else is, which no rule tells.
-                let of_class = (0..at).all(|i| !is_when(r, i))
-                    && !(at > 0 && one_of("is|are|there|there's", r.any_word(at - 1)));
+                let last_is = |slots: &[Slot]| at > 0 && slots.contains(&beside(at - 1));
+                // `is only at the gate` says that it is nowhere else, which no rule tells.
+                let is_of_place = !one_of("is|are|was|were|there|there's", r.before(at));
+                // `when only a person is there` says so of everything else.
+                let is_of_class = is_of_place && (0..at).all(|i| !is_when(r, i));
+                let of_place = [Slot::Camera, Slot::Place];
                 next_is(&[Slot::Time, Slot::Verb, Slot::Wish])
                     || next.is_some_and(|i| one_of("when|if", r.word(i)))
-                    || at > 0 && beside(at - 1) == Slot::Time
-                    || of_class
-                        && (next_is(&[Slot::Class]) || at > 0 && beside(at - 1) == Slot::Class)
+                    || last_is(&[Slot::Time])
+                    || is_of_place && (next_is(&of_place) || last_is(&of_place))
+                    || is_of_class && (next_is(&[Slot::Class]) || last_is(&[Slot::Class]))
             }
+            // `but only at night`, `but only on the gate camera`
+            "but" => one_of("only|just", r.word(at + 1)) && self.is_limit(at + 1),
             "every" | "each" | "all" => beside(at + 1) == Slot::Class && !waits,
             _ => false,
         }
@@ -290,6 +283,8 @@ fn unknown_class(r: &Reader<'_>, at: &Range<usize>) -> Option<String> {
             && !r.lexicon.is_everyday(word)
             && !one_of(NO_CLASS, word)
             && !word.ends_with("ing")
+            // `drives me mad`: a verb.
+            && !one_of("me|us", r.any_word(i + 1))
     };
     let mut words = at.clone().filter(content);
     let start = words.find(|i| !r.lexicon.is_place(r.word(*i)) || is_object(r, *i))?;
@@ -317,15 +312,15 @@ fn unknown_class(r: &Reader<'_>, at: &Range<usize>) -> Option<String> {
 /// Words that no phrase has read of an order about what runs. `small`: words that say nothing
 /// there.
 pub(crate) fn unread_words(r: &Reader<'_>, small: &str) -> Vec<String> {
-    let is_read = |at: &usize| {
-        let word = r.word(*at);
-        let is_mark = r.tokens.get(*at).is_some_and(|t| t.kind == Kind::Mark);
+    let is_read = |at: usize| {
+        let word = r.word(at);
+        let is_mark = r.tokens.get(at).is_some_and(|t| t.kind == Kind::Mark);
         word.is_empty()
             || (is_mark && one_of(MARKS, word))
             || r.lexicon.is_function(word)
             || one_of(OF_ORDERS, word)
             || one_of(small, word)
     };
-    let left = grouped((0..r.tokens.len()).filter(|at| !is_read(at)));
+    let left = r.groups(|at| !is_read(at));
     left.into_iter().map(|at| r.written(at)).collect()
 }

@@ -11,6 +11,7 @@ use crate::asks::{Asks, ENDS_A_PAUSE};
 use crate::closed;
 use crate::deployed::{self, OTHERS, THINGS, ids_of, listed, which};
 use crate::intent::Intent;
+use crate::lexicon::VerbKind;
 use crate::moments;
 use crate::names::{self, Cameras};
 use crate::need::{Need, Notes};
@@ -147,12 +148,12 @@ impl Verb {
             Asks::Resume => r.take(&[&format!("{ENDS_A_PAUSE} of|on|for|in|at?")]),
             _ => None,
         };
-        let (verbs, usual) = match asks {
-            Asks::Stop => (&r.lexicon.verbs.stop, "stop"),
-            Asks::Pause => (&r.lexicon.verbs.pause, "pause"),
-            _ => (&r.lexicon.verbs.resume, "resume"),
+        let (kind, usual) = match asks {
+            Asks::Stop => (VerbKind::Stop, "stop"),
+            Asks::Pause => (VerbKind::Pause, "pause"),
+            _ => (VerbKind::Resume, "resume"),
         };
-        let verb = verbs.iter().find_map(|v| r.take(&[v.as_str()]));
+        let verb = r.lexicon.verbs(&[kind]).find_map(|verb| r.take(&[verb]));
         let deletes = verb
             .iter()
             .flat_map(|v| v.at.clone())

@@ -4,116 +4,89 @@
 //! - A change with an unread word, or one that its own words contradict, is refused.
 //! - A watch has one list of classes and one value of each setting at all of its hours.
 
-use watchkeeper_contract::rule::Condition;
 use watchkeeper_engine::templates::watch;
 
 use crate::answer::Missing;
+use crate::asks::WATCHES;
 use crate::closed;
-use crate::deployed::{self, OTHERS, THINGS, which};
-use crate::hours;
-use crate::intent::{Edit, Intent, Objects, Settings};
+use crate::deployed::{self, OTHERS, which};
+use crate::intent::{Edit, Intent, Objects};
+use crate::lexicon::VerbKind;
 use crate::names::{self, Cameras, Mention, Stand};
 use crate::need::Need;
-use crate::reader::{Found, Reader, Slot, one_of};
-use crate::request::{
-    are_only_these, channels, confidence, cooldown, is_for_a_time, one_list, share, wishes,
-};
-use crate::scene::{Deployed, Scene, quoted};
+use crate::reader::{Reader, Slot, one_of};
+use crate::request::{are_only_these, chosen, one_list};
+use crate::scene::{Deployed, Model, Scene, quoted};
+use crate::settings::Settings;
+use crate::token::Token;
 
 /// Words that say nothing in a change.
-pub(crate) const SMALL: &str = "to|of|for|on|at|and|with|about|only|just|less|more|look|looks|tell|tells|telling|notify|alert|alerts|alerting|detect|detects|watches|watch|for|send|sends|post|posts|forward|forwards|route|keep|keeps|save|saves|record|records|use|used|apply|applies|run|runs|fire|fires|report|reports|instead|existing|current|hear|pipeline|rule|monitoring|confidence|threshold|score|certainty|minimum";
+const SMALL: &str = "to|of|for|on|at|and|with|about|less|more|raise|increase|lengthen|extend|prolong|lower|decrease|reduce|shorten|cut|let|know|look|looks|tell|tells|telling|notify|alert|alerts|alerting|detect|detects|watches|watch|for|send|sends|post|posts|forward|forwards|route|keep|keeps|save|saves|record|records|use|used|apply|applies|run|runs|fire|fires|report|reports|existing|current|hear|pipeline|rule|monitoring|confidence|threshold|score|certainty|minimum|wait|waits";
 
 const TELLS: &str = "tell|tells|notify|notifies|alert|alerts|warn|warns|inform|informs|message|ping|text|email|mail|call|phone|page|to";
 
-/// What a sentence names, of a pipeline to change or of a proposal to correct ([`crate::amend`]).
+/// What a sentence changes of a watch that runs, or of a proposal that waits ([`crate::amend`]).
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Wanted {
     /// Classes that it names, and how.
     pub(crate) mentions: Vec<Mention>,
     /// Whether they come to those that there are.
-    pub(crate) adds: bool,
+    adds: bool,
     pub(crate) settings: Settings,
 }
 
-/// Reads the settings that a sentence names; their words are used then.
-pub(crate) fn wanted(r: &mut Reader<'_>) -> Result<Wanted, Need> {
-    r.slot = Slot::Other;
-    let (notify, _) = channels(r);
-    let wished = wishes(r)?;
-    if wished.quiet || wished.second_opinion {
-        return Err(Need::meaning(
-            "A change takes no channel away and sets no second opinion. Ask for a new watch with \"no notifications\" or \"with a second opinion\", or pause this one.",
-        ));
+impl Wanted {
+    /// Reads what a sentence changes; its words are used then.
+    pub(crate) fn read(r: &mut Reader<'_>) -> Result<Self, Need> {
+        let settings = Settings::read_change(r)?;
+        let mentions = one_list(r, false, false);
+        // Whom a watch tells is no class: `should notify staff`.
+        let is_told = |m: &&Mention| {
+            let article = |i: &usize| one_of("the|our|my|all", r.any_word(*i));
+            let before = (0..m.at.start).rev().find(|i| !article(i));
+            m.labels.as_slice() == ["person"]
+                && before.is_some_and(|i| one_of(TELLS, r.any_word(i)))
+        };
+        let wrong = mentions.iter().find(|m| m.is_nobody() || is_told(m));
+        if let Some(at) = wrong.map(|m| m.at.clone()) {
+            r.set(at, Slot::Free);
+        }
+        r.notes.assumed.extend(names::substitutions(&mentions));
+        r.slot = Slot::Other;
+        let is_of_class = |r: &Reader<'_>, i: usize| r.slot_of(i) == Slot::Class;
+        r.mark_where(|r, i| {
+            let beside = is_of_class(r, i + 1) || i > 0 && is_of_class(r, i - 1);
+            beside && one_of("only|just|solely", r.word(i))
+        });
+        let adds = r.take_all(&[
+            "add|also|too|additionally|include|includes|including",
+            "as well",
+        ]) && !are_only_these(r, &mentions);
+        let wanted = Self {
+            mentions,
+            adds,
+            settings,
+        };
+        refuse_for_a_part(r, &wanted)?;
+        Ok(wanted)
     }
-    // The name of a watch may stand between a setting and its value.
-    let quiet = ["cooldown|cool-down time|period?", "cool down time|period?"];
-    let value = |found: Found| found.value(0);
-    let cooldown_s = set_to(r, &quiet, "<d>").map(value).or_else(|| cooldown(r));
-    let stays_s = set_to(r, &["duration|delay|dwell time?", "time"], "<d>")
-        .map(value)
-        .or_else(|| stays(r));
-    let mut score = confidence(r)?;
-    if score.is_none() {
-        let found = set_to(r, &["confidence|threshold|score|certainty"], "<p>");
-        let found = found.or_else(|| bare_share(r));
-        score = found.map(|found| share(r, &found)).transpose()?;
-    }
-    let schedules = hours::schedules(r);
-    let mentions = one_list(r, false, false);
-    // Whom a watch tells is no class: `should notify staff`.
-    let is_told = |m: &&Mention| {
-        let article = |i: &usize| one_of("the|our|my|all", r.any_word(*i));
-        let before = (0..m.at.start).rev().find(|i| !article(i));
-        m.labels.as_slice() == ["person"] && before.is_some_and(|i| one_of(TELLS, r.any_word(i)))
-    };
-    let wrong = mentions.iter().find(|m| m.is_nobody() || is_told(m));
-    if let Some(at) = wrong.map(|m| m.at.clone()) {
-        r.set(at, Slot::Free);
-    }
-    r.notes.assumed.extend(names::substitutions(&mentions));
-    r.slot = Slot::Other;
-    let adds = r.take_all(&[
-        "add|also|too|additionally|include|includes|including",
-        "as well",
-    ]) && !are_only_these(r, &mentions);
-    let settings = Settings {
-        confidence: score,
-        cooldown_s,
-        stays_s,
-        schedules,
-        notify,
-        clip: wished.clip,
-    };
-    let wanted = Wanted {
-        mentions,
-        adds,
-        settings,
-    };
-    refuse_for_a_part(r, &wanted)?;
-    Ok(wanted)
-}
 
-/// The time for which somebody stays.
-fn stays(r: &mut Reader<'_>) -> Option<f64> {
-    let found = r.find(&[
-        "for|after at|more|longer? least|than? <d>",
-        "wait|waits of|to|is? <d>",
-        "more|longer|over|at than|least? <d>",
-        "it|that <d>",
-        "to <d>",
-        "<d> or longer|more?",
-    ])?;
-    is_for_a_time(r, &found).then(|| {
-        r.mark(found.at.clone());
-        found.value(0)
-    })
+    /// Sets the classes: those that are named, or the present ones with those that are added or
+    /// left out.
+    pub(crate) fn set_classes(&self, now: &mut Vec<Mention>, said: Vec<Mention>) {
+        let all_left_out = said.iter().all(|m| m.stand == Stand::Excluded);
+        match self.adds || all_left_out {
+            true => now.extend(said),
+            false => *now = said,
+        }
+    }
 }
 
 /// Refuses settings that were said of one class or of some hours, and would be set for all.
 fn refuse_for_a_part(r: &Reader<'_>, wanted: &Wanted) -> Result<(), Need> {
-    let numbers = wanted.settings.stays_s.is_some()
-        || wanted.settings.confidence.is_some()
-        || wanted.settings.cooldown_s.is_some();
+    let settings = &wanted.settings;
+    let numbers =
+        settings.hold_s.is_some() || settings.confidence.is_some() || settings.cooldown_s.is_some();
     let of_one = wanted.mentions.iter().any(|m| {
         let article = |i: &usize| one_of("the|a|an|any|all", r.any_word(*i));
         let before = (0..m.at.start).rev().find(|i| !article(i));
@@ -123,11 +96,10 @@ fn refuse_for_a_part(r: &Reader<'_>, wanted: &Wanted) -> Result<(), Need> {
     });
     let is_left_out = |m: &Mention| m.stand != Stand::Wanted;
     let said_when = r.find(&["only|just|hours|schedule|active"]).is_some();
-    let sets = numbers || wanted.settings.clip.is_some() || !wanted.settings.notify.is_empty();
-    let of_hours = !wanted.settings.schedules.is_empty()
+    let of_hours = !settings.awake.is_empty()
         && (wanted.mentions.iter().any(is_left_out)
             || (wanted.adds && !wanted.mentions.is_empty())
-            || (sets && !said_when));
+            || (settings.sets_more_than_hours() && !said_when));
     if !(of_hours || numbers && of_one) {
         return Ok(());
     }
@@ -137,151 +109,90 @@ fn refuse_for_a_part(r: &Reader<'_>, wanted: &Wanted) -> Result<(), Need> {
     ))
 }
 
-/// The value of a setting that is named before it: `the cool-down of the gate watch to 5 minutes`.
-/// Between the two stand only words that are used already, or that say nothing.
-fn set_to(r: &mut Reader<'_>, names: &[&str], hole: &str) -> Option<Found> {
-    let name = r.find(names)?;
-    let value = format!("of|to|at|is|be|=|:? {hole}");
-    let says_nothing = |i: usize| {
-        r.word(i).is_empty()
-            || r.fits(THINGS, i).is_some()
-            || one_of("of|for|on|the|my|our|should|shall", r.word(i))
-    };
-    let at = (name.at.end..r.tokens.len())
-        .find(|at| r.fits(&value, *at).is_some() || !says_nothing(*at))?;
-    let found = r.fits(&value, at)?;
-    r.mark(name.at);
-    r.mark(found.at.clone());
-    Some(found)
-}
-
-/// A share without a name, which is a confidence where something is set: `to cars at 0.6`.
-fn bare_share(r: &mut Reader<'_>) -> Option<Found> {
-    let placed =
-        "line|lines|zone|area|half|third|quarter|corner|side|picture|rectangle|polygon|box";
-    let found = r.find(&["at|to|is <p>"])?;
-    let last = r.any_word(found.at.end.checked_sub(1)?);
-    let is_share = one_of("%|percent", last) || last.contains('.');
-    (is_share && r.find(&[placed]).is_none()).then(|| {
-        r.mark(found.at.clone());
-        found
-    })
-}
-
 /// Returns the classes of a watch after a change; absent: they stay.
-///
-/// `now` are its present classes, absent where they are unknown; `known` are those of its model.
-pub(crate) fn classes(
-    wanted: &Wanted,
-    now: Option<Vec<String>>,
-    known: &[String],
-    of: &str,
-) -> Result<Option<Objects>, Need> {
-    if wanted.mentions.is_empty() {
+fn classes(wanted: &Wanted, target: &Deployed, scene: &Scene) -> Result<Option<Objects>, Need> {
+    let id = &target.spec.id;
+    let mut said = wanted.mentions.clone();
+    for mention in said.iter_mut().filter(|m| m.stand != Stand::Wanted) {
+        // A watch that runs does not look for what there is to be none of.
+        mention.stand = Stand::Excluded;
+    }
+    let Some(mut model) = model_of(target, scene)
+        .cloned()
+        .filter(|_| !said.is_empty())
+    else {
         return Ok(None);
-    }
-    let classes = wanted.mentions.iter().filter(|m| !m.labels.is_empty());
-    let (named, left_out): (Vec<&Mention>, Vec<&Mention>) =
-        classes.partition(|m| m.stand == Stand::Wanted);
-    if !left_out.is_empty() && now.is_none() && known.is_empty() {
-        let text = format!(
-            "The classes that {of} shall have are not clear from that. Say them all, such as \"change {of} to only cars and trucks\"."
-        );
-        return Err(Need::meaning(text));
-    }
-    // Present classes stay where one is added or left out, and go where classes are named.
-    let keeps = wanted.adds || (named.is_empty() && !left_out.is_empty());
-    // `everything but cats`
-    let anything = |m: &Mention| m.stand == Stand::Wanted && m.labels.is_empty();
-    let all = keeps && !wanted.adds && wanted.mentions.iter().any(anything);
-    let mut labels = match (keeps, all, now) {
-        (true, false, Some(now)) => now,
-        (true, ..) => known.to_vec(),
-        (false, ..) => Vec::new(),
     };
-    add_classes(&mut labels, &named, known, of)?;
-    labels.retain(|label| !left_out.iter().any(|m| m.labels.contains(label)));
-    if labels.is_empty() && !left_out.is_empty() {
-        return Err(Need::new(
-            Missing::Class,
-            "Nothing is left to watch for. Which classes shall it watch for?",
-        ));
+    let knows =
+        |m: &Mention| m.labels.is_empty() || m.labels.iter().any(|l| model.labels.contains(l));
+    if let Some(unknown) = said.iter().find(|m| m.stand == Stand::Wanted && !knows(m)) {
+        let said = quoted(&unknown.said);
+        let text =
+            format!("The model of {id} does not know {said}. Which classes shall it watch for?");
+        return Err(Need::new(Missing::Class, text));
     }
-    let said = match all {
-        true => {
-            let out: Vec<&str> = left_out.iter().map(|m| m.said.as_str()).collect();
-            format!("anything but not {}", out.join(" or "))
-        }
-        false => labels.join(" or "),
+    let now = watch::named_classes(&target.spec.workflow).map(|now| {
+        model.labels.extend(now.clone());
+        now.into_iter().map(|label| vec![label]).collect()
+    });
+    let present = |labels: Vec<String>| Mention {
+        at: 0..0,
+        said: labels.join(" or "),
+        labels,
+        narrower: None,
+        stand: Stand::Wanted,
     };
-    let only = false;
-    Ok((!labels.is_empty()).then_some(Objects { labels, said, only }))
-}
-
-/// Adds the labels of named classes; refuses a class that the model does not know.
-fn add_classes(
-    labels: &mut Vec<String>,
-    named: &[&Mention],
-    known: &[String],
-    of: &str,
-) -> Result<(), Need> {
-    for mention in named {
-        let mut of_it = known
-            .iter()
-            .filter(|l| mention.labels.contains(l))
-            .peekable();
-        if of_it.peek().is_none() {
-            let text = format!(
-                "The model of {of} does not know {}. Which classes shall it watch for?",
-                quoted(&mention.said)
-            );
-            return Err(Need::new(Missing::Class, text));
-        }
-        for label in of_it {
-            if !labels.contains(label) {
-                labels.push(label.clone());
-            }
-        }
+    // Without classes of its own it watches for whatever its model knows.
+    let now: Vec<Vec<String>> = now.unwrap_or_else(|| vec![Vec::new()]);
+    let mut mentions = now.into_iter().map(present).collect();
+    wanted.set_classes(&mut mentions, said);
+    let (left_out, named): (Vec<&Mention>, Vec<&Mention>) =
+        mentions.iter().partition(|m| m.stand == Stand::Excluded);
+    let mut objects = chosen(&model, &named, &left_out, false, String::new())?;
+    if !objects.said.starts_with("anything") {
+        objects.said = objects.labels.join(" or ");
     }
-    Ok(())
+    Ok((!objects.labels.is_empty()).then_some(objects))
 }
 
 /// Understands a request to change a pipeline.
 pub(crate) fn change(r: &mut Reader<'_>) -> Result<Intent, Need> {
-    let verb = r
-        .lexicon
-        .verbs
-        .change
-        .iter()
-        .find_map(|verb| r.take(&[verb.as_str()]));
-    drop(verb);
-    let more = direction(r);
+    let verbs: Vec<&str> = r.lexicon.verbs(&[VerbKind::Change]).collect();
+    r.take(&verbs);
     r.take_all(&[OTHERS[0], OTHERS[1]]);
     let target = target(r)?;
-    let wanted = wanted(r)?;
+    drop_used(r);
+    r.take_all(&["duration|delay|dwell time?", "time"]);
+    let wanted = Wanted::read(r)?;
+    let assumed = wanted
+        .settings
+        .awake
+        .iter()
+        .flat_map(|awake| awake.assumed.clone());
+    r.notes.assumed.extend(assumed);
     r.take_all(&["too? nervous|sensitive|noisy|jumpy|twitchy|touchy"]);
-    refuse_another_channel(r, &wanted)?;
-    let mut left = closed::unread_words(r, SMALL);
+    // A change adds a channel and takes none away.
+    let limits = match wanted.settings.notify.is_empty() {
+        true => "only|just|instead",
+        false => "",
+    };
+    let mut left = closed::unread_words(r, &format!("{SMALL}|{limits}"));
     // What is changed stays so.
     let for_now = r.find(&["for now", "for the moment"]);
     left.extend(for_now.map(|found| r.written(found.at)));
     if !left.is_empty() {
         return Err(not_read(left, target));
     }
-    let known = known_labels(target, r.scene);
-    let now = watch::named_classes(&target.spec.workflow);
-    let objects = classes(&wanted, now, known, target.spec.id.as_str())?;
+    let objects = classes(&wanted, target, r.scene)?;
     if objects.is_none() && wanted.settings == Settings::default() {
+        let no_channel = r.notes.not_possible.join(" ");
         return Err(Need::new(
             Missing::Class,
             format!(
-                "What shall be different about {}? Say classes (\"only cars\"), a confidence (\"confidence 0.6\"), a cool-down, a duration, hours, a channel or a clip.",
+                "{no_channel} What shall be different about {}? Say classes (\"only cars\"), a confidence (\"confidence 0.6\"), a cool-down, a duration, hours, a channel or a clip.",
                 target.spec.id
             ),
         ));
-    }
-    if let Some(more) = more {
-        refuse_the_other_way(more, &wanted, target)?;
     }
     Ok(Intent::Change(Box::new(Edit {
         pipeline: target.spec.id.clone(),
@@ -290,65 +201,19 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<Intent, Need> {
     })))
 }
 
-/// Refuses `only` and `instead` beside a channel: a change adds channels and takes none away.
-fn refuse_another_channel(r: &Reader<'_>, wanted: &Wanted) -> Result<(), Need> {
-    let of_channel = |i: &usize| {
-        let of_class = |i: usize| r.slot_of(i) == Slot::Class;
-        one_of("instead|only|just|solely", r.word(*i))
-            && !of_class(i + 1)
-            && !of_class(i.wrapping_sub(1))
+/// Drops the words that are used: the name of a watch may stand between a setting and its value,
+/// such as `the cool-down of the gate watch to 5 minutes`.
+fn drop_used(r: &mut Reader<'_>) {
+    let is_used = |i: usize| r.slot_of(i) != Slot::Free;
+    let is_kept = |i: &usize| {
+        let names_watch = *i > 0 && is_used(i - 1) && r.fits(WATCHES, *i).is_some();
+        !is_used(*i) && !names_watch
     };
-    let said = (0..r.tokens.len()).find(of_channel);
-    let Some(at) = said.filter(|_| !wanted.settings.notify.is_empty()) else {
-        return Ok(());
-    };
-    let word = r.written(at..at + 1);
-    Err(Need::not_read(
-        format!(
-            "A change adds a channel and takes no channel away, so nothing is done for {}. Say it without that word, or ask for a new watch and delete this one.",
-            quoted(&word)
-        ),
-        vec![word],
-    ))
-}
-
-/// Takes the verbs that say that a setting is to be more or less than it is.
-fn direction(r: &mut Reader<'_>) -> Option<bool> {
-    let more = r.take_all(&["raise|increase|lengthen|extend|prolong"]);
-    let less = r.take_all(&["lower|decrease|reduce|shorten|cut"]);
-    (more != less).then_some(more)
-}
-
-/// Refuses `lower the confidence to 80%` where it is 10 %.
-fn refuse_the_other_way(more: bool, wanted: &Wanted, target: &Deployed) -> Result<(), Need> {
-    let rules = target.spec.rules.iter().flatten();
-    let steps = target.spec.workflow["steps"].as_array();
-    let scores = steps
-        .into_iter()
-        .flatten()
-        .map(|s| (wanted.settings.confidence, s["confidence"].as_f64()));
-    let of_rules = rules.flat_map(|rule| {
-        let for_s = match rule.when {
-            Condition::Stays { for_s, .. } | Condition::Count { for_s, .. } => Some(for_s),
-            _ => None,
-        };
-        [
-            (wanted.settings.stays_s, for_s),
-            (wanted.settings.cooldown_s, Some(rule.cooldown_s)),
-        ]
-    });
-    let mut settings = scores
-        .chain(of_rules)
-        .filter_map(|(wanted, now)| Some((wanted?, now?)));
-    let other = settings.find(|(wanted, now)| if more { wanted <= now } else { wanted >= now });
-    let Some((_, now)) = other else {
-        return Ok(());
-    };
-    Err(Need::meaning(format!(
-        "{} has {now} now, and what you say is not {} than that, so nothing is done. Say what it shall be with \"set\".",
-        target.spec.id,
-        if more { "more" } else { "less" }
-    )))
+    let kept = (0..r.tokens.len()).filter(is_kept);
+    let kept: Vec<Token> = kept.filter_map(|i| r.tokens.get(i).cloned()).collect();
+    let notes = std::mem::take(&mut r.notes);
+    *r = r.over(&kept);
+    r.notes = notes;
 }
 
 /// The one pipeline that is to be changed.
@@ -378,19 +243,13 @@ fn target<'s>(r: &mut Reader<'s>) -> Result<&'s Deployed, Need> {
     }
 }
 
-/// The labels that the model of a pipeline knows.
-fn known_labels<'s>(target: &Deployed, scene: &'s Scene) -> &'s [String] {
-    let used = target
-        .spec
-        .model
-        .clone()
-        .or_else(|| watch::named_model(&target.spec.workflow).map(str::to_owned));
-    let model = scene
-        .models
-        .iter()
-        .find(|m| Some(&m.name) == used.as_ref())
-        .or(scene.models.first());
-    model.map(|m| m.labels.as_slice()).unwrap_or_default()
+/// The model of a pipeline, as far as it is known.
+fn model_of<'s>(target: &Deployed, scene: &'s Scene) -> Option<&'s Model> {
+    let named = || watch::named_model(&target.spec.workflow).map(str::to_owned);
+    let used = target.spec.model.clone().or_else(named);
+    let mut models = scene.models.iter();
+    let found = models.find(|m| Some(&m.name) == used.as_ref());
+    found.or(scene.models.first())
 }
 
 /// Refuses a change of which words are left over.

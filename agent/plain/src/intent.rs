@@ -3,13 +3,11 @@
 //! Invariant: an [`Intent`] that would change something is made only where a verb asks for it.
 
 use jiff::{Timestamp, Zoned};
-use watchkeeper_contract::id::{ChannelId, PipelineId, SourceId};
-use watchkeeper_contract::rule::{ClipSpec, CountBound, CrossDirection, Schedule, Severity};
+use watchkeeper_contract::id::{PipelineId, SourceId};
+use watchkeeper_contract::rule::{CountBound, CrossDirection};
 
 use crate::scene::Shape;
-
-/// Seconds of quiet after an event where a request says nothing about it.
-const DEFAULT_COOLDOWN_S: f64 = 60.0;
+use crate::settings::Settings;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Intent {
@@ -41,33 +39,7 @@ pub(crate) struct WatchFor {
     pub(crate) place: Option<NamedPlace>,
     /// Whether the number of objects is kept in the results.
     pub(crate) counts: bool,
-    /// Lowest score of a detection.
-    pub(crate) confidence: Option<f64>,
-    /// When it is awake; empty: always. Each span makes a rule of its own.
-    pub(crate) schedules: Vec<Schedule>,
-    /// Seconds of quiet after an event, where they were said.
-    pub(crate) cooldown_s: Option<f64>,
-    /// How much it matters.
-    pub(crate) severity: Severity,
-    /// Channels by which people are told.
-    pub(crate) notify: Vec<ChannelId>,
-    /// The clip that each event keeps.
-    pub(crate) clip: Option<ClipSpec>,
-    /// Whether a second opinion may call an event of it a false alarm.
-    pub(crate) second_opinion: bool,
-    /// Ends after this many seconds.
-    pub(crate) stop_after_s: Option<f64>,
-}
-
-impl WatchFor {
-    /// Seconds of quiet after an event. A watch that only counts has none by itself.
-    pub(crate) fn quiet_s(&self) -> f64 {
-        let by_itself = match self.conditions.is_empty() {
-            true => 0.0,
-            false => DEFAULT_COOLDOWN_S,
-        };
-        self.cooldown_s.unwrap_or(by_itself)
-    }
+    pub(crate) settings: Settings,
 }
 
 /// Objects, by the model's labels and by the person's words.
@@ -124,22 +96,6 @@ pub(crate) struct Edit {
     pub(crate) pipeline: PipelineId,
     pub(crate) objects: Option<Objects>,
     pub(crate) settings: Settings,
-}
-
-/// Settings that a sentence names; what is absent or empty stays as it is.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Settings {
-    /// Lowest score of a detection.
-    pub(crate) confidence: Option<f64>,
-    /// Seconds of quiet after an event.
-    pub(crate) cooldown_s: Option<f64>,
-    /// Seconds for which it has to be so.
-    pub(crate) stays_s: Option<f64>,
-    pub(crate) schedules: Vec<Schedule>,
-    /// Channels by which people are told too.
-    pub(crate) notify: Vec<ChannelId>,
-    /// The clip that each event keeps.
-    pub(crate) clip: Option<ClipSpec>,
 }
 
 /// Something to look up. None of it changes anything.

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use crate::DataError;
 use crate::token::tokens;
@@ -22,7 +22,7 @@ struct File {
     occupants: Vec<Classes>,
     words: Words,
     spelling: Spelling,
-    verbs: Verbs,
+    verbs: BTreeMap<VerbKind, Vec<String>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -63,42 +63,16 @@ pub(crate) struct Spelling {
     pub(crate) other: BTreeSet<String>,
 }
 
-/// Words that ask for something, by what they ask for.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Verbs {
-    #[serde(deserialize_with = "longest_first")]
-    pub(crate) watch: Vec<String>,
-    #[serde(deserialize_with = "longest_first")]
-    pub(crate) count: Vec<String>,
-    #[serde(deserialize_with = "longest_first")]
-    pub(crate) stop: Vec<String>,
-    #[serde(deserialize_with = "longest_first")]
-    pub(crate) pause: Vec<String>,
-    #[serde(deserialize_with = "longest_first")]
-    pub(crate) resume: Vec<String>,
-    #[serde(deserialize_with = "longest_first")]
-    pub(crate) change: Vec<String>,
-}
-
-impl Verbs {
-    pub(crate) fn all(&self) -> [&Vec<String>; 6] {
-        [
-            &self.watch,
-            &self.count,
-            &self.stop,
-            &self.pause,
-            &self.resume,
-            &self.change,
-        ]
-    }
-}
-
-/// Verbs, the longest phrase first: it is the one that is meant.
-fn longest_first<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
-    let mut verbs = Vec::<String>::deserialize(from)?;
-    verbs.sort_by_key(|verb| std::cmp::Reverse(verb.split(' ').count()));
-    Ok(verbs)
+/// What a verb asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum VerbKind {
+    Watch,
+    Count,
+    Stop,
+    Pause,
+    Resume,
+    Change,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -110,7 +84,8 @@ pub(crate) struct Lexicon {
     anything: BTreeSet<String>,
     words: Words,
     pub(crate) spelling: Spelling,
-    pub(crate) verbs: Verbs,
+    /// The longest phrase of a kind first: it is the one that is meant.
+    verbs: BTreeMap<VerbKind, Vec<String>>,
 }
 
 impl Lexicon {
@@ -119,7 +94,10 @@ impl Lexicon {
     }
 
     fn read(text: &str) -> Result<Self, DataError> {
-        let file: File = toml::from_str(text)?;
+        let mut file: File = toml::from_str(text)?;
+        for verbs in file.verbs.values_mut() {
+            verbs.sort_by_key(|verb| std::cmp::Reverse(verb.split(' ').count()));
+        }
         let mut classes: BTreeMap<String, Vec<String>> = BTreeMap::new();
         let narrower = file.classes.iter().flat_map(|entry| &entry.narrower);
         let narrower = narrower.map(|word| folded(word)).collect();
@@ -169,11 +147,18 @@ impl Lexicon {
             || self.spelling.right.contains(word)
             || self.spelling.other.contains(word)
             || self
-                .verbs
-                .all()
-                .into_iter()
-                .flatten()
-                .any(|verb| verb.split(' ').any(|part| part == word))
+                .all_verbs()
+                .flat_map(|verb| verb.split(' '))
+                .any(|part| part == word)
+    }
+
+    pub(crate) fn all_verbs(&self) -> impl Iterator<Item = &str> {
+        self.verbs.values().flatten().map(String::as_str)
+    }
+
+    pub(crate) fn verbs<'l>(&'l self, of: &[VerbKind]) -> impl Iterator<Item = &'l str> {
+        let lists = of.iter().filter_map(|kind| self.verbs.get(kind));
+        lists.flatten().map(String::as_str)
     }
 
     /// Every word for a class, for suggestions.

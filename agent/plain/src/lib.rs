@@ -10,12 +10,13 @@
 //! Reader: the words, and the slot of each that a phrase has used    reader
 //!    │ sentences and clauses, each by what it asks for              pieces, asks, keeping
 //!    ▼
-//! Request ─ watch ──► Parts: camera, place, time, classes, verbs    request, names, place, hours
+//! Request ─ watch ──► Parts: camera, place, classes, verbs          request, names, place
+//!    │                  │     and Settings: times, hours, channels  settings, hours
 //!    │                  │ a word that no phrase used refuses it     closed
-//!    │                  │ each correction changes the parts         amend
+//!    │                  │ each correction is merged into the parts  amend
 //!    │                  ▼
 //!    │                WatchFor, one for each camera                 request/conditions, objects
-//!    ├─ change ─────► Edit: the settings that it names              edit
+//!    ├─ change ─────► Edit: classes and Settings that it names      edit
 //!    ├─ stop, pause ► the pipelines that it names                   control, deployed
 //!    └─ question ───► Look: what to look up, from when to when      look, question, kinds, moments
 //!         ▼
@@ -56,6 +57,7 @@ mod question;
 mod reader;
 mod request;
 pub mod scene;
+mod settings;
 mod span;
 mod spelling;
 pub mod templates;

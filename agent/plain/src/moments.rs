@@ -115,7 +115,11 @@ pub(crate) fn past(r: &mut Reader<'_>) -> Option<Range> {
     }
     let day = match r.take(&["yesterday", "today", "<w>"]) {
         Some(found) => Some(match (r.any_word(found.at.start), found.held.first()) {
-            (_, Some(day)) => next_day(today, *day, true)?,
+            (_, Some(day)) if one_of("last|past", r.before(found.at.start)) => {
+                next_day(today, *day, true)?
+            }
+            // Of a Thursday, `on thursday` is that day itself.
+            (_, Some(day)) => next_day(today.tomorrow().ok()?, *day, true)?,
             ("today", None) => today,
             _ => yesterday,
         }),
@@ -211,14 +215,19 @@ fn past_hours(r: &mut Reader<'_>, has_day: bool) -> Option<(f64, Option<f64>)> {
     if let Some(found) = r.take(&["before|until at? <h>"]) {
         return Some((0.0, Some(found.value(0))));
     }
-    let parts: [(&[&str], (f64, f64)); 3] = [
-        (&["this|in|the morning"], MORNING),
-        (&["this|in? the? afternoon"], AFTERNOON),
-        (&["this|in? the? evening", "tonight"], EVENING),
+    let parts = [
+        (
+            if has_day {
+                "morning"
+            } else {
+                "this|in|the morning"
+            },
+            MORNING,
+        ),
+        ("this|in? the? afternoon", AFTERNOON),
+        ("this|in? the? evening", EVENING),
+        ("tonight", EVENING),
     ];
-    if has_day && r.take(&["morning"]).is_some() {
-        return Some((MORNING.0, Some(MORNING.1)));
-    }
     let mut parts = parts.into_iter();
-    parts.find_map(|(said, (from, to))| r.take(said).map(|_| (from, Some(to))))
+    parts.find_map(|(said, (_, from, to))| r.take(&[said]).map(|_| (from, Some(to))))
 }

@@ -63,8 +63,11 @@ impl Cameras {
 /// Whether a word means something by itself, so that a name made of it needs the word `camera`
 /// beside it.
 fn everyday(name: &str, lexicon: &Lexicon) -> bool {
-    let mut verbs = lexicon.verbs.all().into_iter().flatten();
-    let has_verb = |word: &str| verbs.any(|v| v.split(' ').next() == Some(word));
+    let has_verb = |word: &str| {
+        lexicon
+            .all_verbs()
+            .any(|v| v.split(' ').next() == Some(word))
+    };
     let words: Vec<&str> = name.split(' ').collect();
     let one = words.len() == 1;
     let common = |w: &str| {
@@ -300,16 +303,7 @@ pub(crate) fn place_on_each(name: &str, cameras: &[&Camera]) -> Result<Vec<Shape
         )));
     }
     let drawn = there.into_iter().filter_map(|c| place_on(c, name));
-    let drawn: Vec<Shape> = drawn.map(|place| place.shape.clone()).collect();
-    let is_line = |shape: &&Shape| matches!(shape, Shape::Line(..));
-    let lines = drawn.iter().filter(is_line).count();
-    if lines > 0 && lines < drawn.len() {
-        return Err(Need::meaning(format!(
-            "The place {} is a line on some of these cameras and an area on others. Please ask for them one at a time.",
-            quoted(name)
-        )));
-    }
-    Ok(drawn)
+    Ok(drawn.map(|place| place.shape.clone()).collect())
 }
 
 /// The pipelines that a request names by id or by name.
@@ -491,13 +485,27 @@ fn without_s(written: &str) -> String {
     ends.unwrap_or(written).to_owned()
 }
 
-/// Words directly before a class that leave it out.
-const EXCLUDES: &str = "except|excepting|excluding|exclude|excludes|excluded|ignore|ignores|ignoring|ignored|disregard|disregards|disregarding|omit|omits|omitting|skip|skips|skipping|minus|besides|not|barring";
-/// Words before `out` that do so together with it.
-const OUT: &str = "leave|leaves|leaving|filter|filters|filtering|rule|rules|take|keep";
+/// What stands before a class, and what it says of it.
+const BEFORE: [(&[&str], Stand); 3] = [
+    (
+        &[
+            "other|apart|aside than|from",
+            "leave|leaves|leaving|filter|filters|filtering|rule|rules|take|keep out",
+            "but? except|excepting|excluding|exclude|excludes|excluded|ignore|ignores|ignoring|ignored|disregard|disregards|disregarding|omit|omits|omitting|skip|skips|skipping|minus|besides|not|barring",
+            "don't|dont|not care|bother about",
+            "not interested in",
+            "but",
+        ],
+        Stand::Excluded,
+    ),
+    (&["no"], Stand::None),
+    (&["without|missing|lacking|lacks"], Stand::Missing),
+];
+/// What stands between that and the class.
+const ARTICLES: &str = "a|an|any|the|for|his|their";
 
-/// What is said behind a class that is left out, and before it.
-const NO_MATTER: [&str; 8] = [
+/// What is said behind a class that is left out.
+const BEHIND: [&str; 8] = [
     "are|is|get|gets|being|to|be? be? excluded|ignored|disregarded|omitted|skipped",
     "should|shall|must|will|may be excluded|ignored|disregarded|omitted|skipped",
     "are|is|be? left out",
@@ -507,78 +515,40 @@ const NO_MATTER: [&str; 8] = [
     "can|may be ignored",
     "are|is irrelevant|uninteresting",
 ];
-const NO_CARE: [&str; 4] = [
-    "i|we? don't|dont care|bother about",
-    "i|we? do not care|bother about",
-    "i'm|we're not interested in",
-    "i|we? am|are? not interested in",
-];
-
-/// The words that say, around a class, that it is left out.
-fn no_matter(reader: &Reader<'_>, at: &Range<usize>) -> Option<Range<usize>> {
-    let behind = NO_MATTER.iter().find_map(|p| reader.fits(p, at.end));
-    let before = || {
-        let ends = |from: usize| {
-            let found = NO_CARE.iter().find_map(|p| reader.fits(p, from))?;
-            (found.at.end == at.start).then_some(found)
-        };
-        (at.start.saturating_sub(6)..at.start).find_map(ends)
-    };
-    behind.or_else(before).map(|found| found.at)
-}
-
-/// Whether any of a class is meant: `any cars`, `anybody`.
-fn is_any(reader: &Reader<'_>, at: usize, class: &Range<usize>) -> bool {
-    reader.any_word(at) == "any" || (at == class.start && reader.any_word(at).starts_with("any"))
-}
 
 /// How a class stands, and the words that say so.
 fn stand(reader: &Reader<'_>, class: Range<usize>) -> (Stand, Range<usize>) {
-    if let Some(words) = no_matter(reader, &class) {
-        return (Stand::Excluded, words);
+    let mut behind = BEHIND.iter().filter_map(|p| reader.fits(p, class.end));
+    if let Some(words) = behind.next() {
+        return (Stand::Excluded, words.at);
     }
-    if class.len() == 1 && reader.any_word(class.start) == NOTHING {
+    let first = reader.any_word(class.start);
+    if class.len() == 1 && first == NOTHING {
         return (Stand::None, 0..0);
     }
-    let at = class.start;
-    for back in 1..=3 {
-        let Some(i) = at.checked_sub(back) else {
-            break;
+    let before = BEFORE
+        .iter()
+        .flat_map(|(all, stand)| all.iter().map(move |p| (p, *stand)));
+    let found = before.into_iter().find_map(|(words, stand)| {
+        let pattern = format!("{words} {ARTICLES}? {ARTICLES}?");
+        let mut begins = class.start.saturating_sub(7)..class.start;
+        let ends = |from| {
+            reader
+                .fits(&pattern, from)
+                .filter(|f| f.at.end == class.start)
         };
-        match reader.any_word(i) {
-            "but" => return (Stand::Excluded, i..i + 1),
-            "than" | "from"
-                if i.checked_sub(1)
-                    .is_some_and(|b| one_of("other|apart|aside", reader.any_word(b))) =>
-            {
-                return (Stand::Excluded, i - 1..i + 1);
-            }
-            "no" => return (Stand::None, i..i + 1),
-            "without" | "missing" | "lacking" | "lacks" => return (Stand::Missing, i..i + 1),
-            "out"
-                if i.checked_sub(1)
-                    .is_some_and(|b| one_of(OUT, reader.any_word(b))) =>
-            {
-                return (Stand::Excluded, i - 1..i + 1);
-            }
-            // `there is not anybody`
-            "not"
-                if is_any(reader, i + 1, &class)
-                    && i.checked_sub(1)
-                        .is_none_or(|b| !one_of("but|and|,", reader.any_word(b))) =>
-            {
-                return (Stand::None, i..i + 1);
-            }
-            word if one_of(EXCLUDES, word) => {
-                // `but not cars`
-                let but = usize::from(reader.before(i) == "but");
-                return (Stand::Excluded, i - but..i + 1);
-            }
-            "a" | "an" | "any" | "the" | "for" | "his" | "their" => {}
-            _ => break,
-        }
+        Some((stand, begins.find_map(ends)?.at))
+    });
+    let Some((stand, words)) = found else {
+        return (Stand::Wanted, 0..0);
+    };
+    // `there is not anybody`
+    let is_any = first.starts_with("any") || reader.before(class.start) == "any";
+    let is_not = reader.any_word(words.start) == "not";
+    match is_not && is_any && !one_of("but|and|,", reader.before(words.start)) {
+        true => (Stand::None, words),
+        false => (stand, words),
     }
-    (Stand::Wanted, 0..0)
 }
 
 /// Whether a class is named here.

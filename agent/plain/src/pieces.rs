@@ -5,12 +5,13 @@
 
 use watchkeeper_contract::id::SourceId;
 
-use crate::asks::{Asks, QUESTIONS, SETTINGS, WATCHES, asks, leads, skip_polite};
+use crate::asks::{Asks, QUESTIONS, SETTINGS, WATCHES, WATCHING, asks, leads, skip_polite};
 use crate::closed::unread_words;
 use crate::deployed::OTHERS;
+use crate::lexicon::VerbKind;
 use crate::names::{self, Stand};
 use crate::reader::{Reader, Slot, one_of};
-use crate::request::quietly;
+use crate::settings::{channels, quietly};
 use crate::token::Kind;
 
 /// A request: its kind and its words.
@@ -68,7 +69,8 @@ pub(crate) fn requests<'s>(text: &Reader<'s>) -> Vec<Request<'s>> {
         (None, _) => {}
     }
     for request in &mut found {
-        if request.asks == Asks::Watch && sets_a_watch(&request.r) {
+        let changes = |r| sets_a_watch(r) || tells_of_a_watch(r);
+        if request.asks == Asks::Watch && changes(&request.r) {
             request.asks = Asks::Change;
         }
     }
@@ -184,12 +186,8 @@ fn sets_a_watch(r: &Reader<'_>) -> bool {
         r.any_word(end + usize::from(mark)),
     );
     let rest = r.part(end..r.tokens.len());
-    let verbs = &r.lexicon.verbs;
-    let has_verb = verbs
-        .watch
-        .iter()
-        .chain(&verbs.count)
-        .any(|verb| !one_of(WATCHES, verb) && rest.find(&[verb]).is_some());
+    let mut verbs = r.lexicon.verbs(&WATCHING);
+    let has_verb = verbs.any(|verb| !one_of(WATCHES, verb) && rest.says(&[verb]));
     let sets = rest
         .find(&["<d> for", "too|only", "as well", SETTINGS])
         .is_some();
@@ -197,6 +195,28 @@ fn sets_a_watch(r: &Reader<'_>) -> bool {
         && (limits || colon && sets)
         && !has_verb
         && rest.find(&["when|if|whenever|=|>|#"]).is_none()
+}
+
+/// Whether a clause says whom a watch that runs tells: `send the bench watch to #all`,
+/// `let #all know about the gate watch`.
+fn tells_of_a_watch(r: &Reader<'_>) -> bool {
+    let mut view = r.clone();
+    if !channels(&mut view).1 || r.says(&["when|if|whenever"]) {
+        return false;
+    }
+    let is_named = !names::pipelines(&mut view).is_empty();
+    let verb = skip_polite(r, 0);
+    let first = verb + 1 + usize::from(one_of("the|my|our", r.word(verb + 1)));
+    let sends = r.begins(verb, &["send|post|forward|route"]) && view.slot_of(first) != Slot::Free;
+    names::cameras(&mut view);
+    names::classes(&mut view);
+    // What is watched for would stand behind a verb.
+    let is_watch = |i: usize| {
+        let is_called = view.slot_of(i - 1) != Slot::Free || one_of("all|both", r.any_word(i - 1));
+        let ends = "|to|in|into|on|over|via|by|too|also|as|and|please|.|!|,|:";
+        is_called && r.fits(WATCHES, i).is_some() && one_of(ends, r.any_word(i + 1))
+    };
+    is_named && sends || (1..r.tokens.len()).any(is_watch)
 }
 
 /// Whether a clause that asks to watch only adds to the watch before it.
@@ -238,14 +258,13 @@ pub(crate) fn pieces<'s>(text: &Reader<'s>) -> Vec<Reader<'s>> {
 
 fn begins_clause(whole: &Reader<'_>, at: usize) -> bool {
     let start = skip_polite(whole, at);
-    let verbs = &whole.lexicon.verbs;
-    let lists = [
-        &verbs.watch,
-        &verbs.count,
-        &verbs.stop,
-        &verbs.pause,
-        &verbs.resume,
+    const ACTS: [VerbKind; 5] = [
+        VerbKind::Watch,
+        VerbKind::Count,
+        VerbKind::Stop,
+        VerbKind::Pause,
+        VerbKind::Resume,
     ];
-    lists.iter().any(|list| leads(whole, start, list))
+    leads(whole, start, &ACTS)
         || (one_of("on|at|in", whole.word(at)) && names::camera_at(whole, at + 1))
 }

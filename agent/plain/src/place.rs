@@ -243,14 +243,14 @@ fn line(r: &mut Reader<'_>) -> Result<Option<Said>, Wrong> {
 }
 
 /// The upright or level line `line` at another share of the picture; nothing where it is slanted or
-/// has ends of its own.
-pub(crate) fn moved_line(line: &Shape, at: f64) -> Option<Result<Said, Wrong>> {
+/// has ends of its own, or where nothing can cross it.
+pub(crate) fn moved_line(line: &Shape, at: f64) -> Option<Said> {
     let way = match line {
         Shape::Line([x0, y0], [x1, y1]) if x0 == x1 && (*y0, *y1) == (0.0, 1.0) => "vertical",
         Shape::Line([x0, y0], [x1, y1]) if y0 == y1 && (*x0, *x1) == (0.0, 1.0) => "horizontal",
         Shape::Line(..) | Shape::Zone(_) => return None,
     };
-    Some(line_at(way, at))
+    line_at(way, at).ok()
 }
 
 /// A line across the whole picture.

@@ -3,7 +3,8 @@
 //! A phrase is a pattern of elements that follow each other: a word, alternatives (`at|over`), or a
 //! hole for a value. An element before `?` is optional. Holes: `<n>` number, `<d>` duration in
 //! seconds, `<u>` a duration in which `a minute` may be just `minute`, `<t>` time of day in
-//! minutes, `<h>` the same or a bare hour, `<p>` proportion, `<w>` a day of the week (0: Monday).
+//! minutes, `<o>` a bare hour, `<h>` one of these two, `<p>` proportion, `<w>` a day of the week
+//! (0: Monday).
 //!
 //! - One phrase uses a word; what no phrase used was not understood.
 //! - A used word has the [`Slot`] of its phrase.
@@ -153,6 +154,37 @@ impl<'s> Reader<'s> {
         }
     }
 
+    /// Reads without some words, which are free again afterwards.
+    pub(crate) fn hiding<T>(&mut self, words: &[usize], read: impl FnOnce(&mut Self) -> T) -> T {
+        words.iter().for_each(|at| self.mark(*at..at + 1));
+        let found = read(self);
+        words
+            .iter()
+            .for_each(|at| self.set(*at..at + 1, Slot::Free));
+        found
+    }
+
+    /// Marks the words of which `is_meant` holds, and says whether there is one.
+    pub(crate) fn mark_where(&mut self, is_meant: impl Fn(&Self, usize) -> bool) -> bool {
+        let meant: Vec<usize> = (0..self.tokens.len())
+            .filter(|at| is_meant(self, *at))
+            .collect();
+        meant.iter().for_each(|at| self.mark(*at..at + 1));
+        !meant.is_empty()
+    }
+
+    /// Words of which `is_meant` holds, as ranges of those that stand together.
+    pub(crate) fn groups(&self, is_meant: impl Fn(usize) -> bool) -> Vec<Range<usize>> {
+        let mut found: Vec<Range<usize>> = Vec::new();
+        for at in (0..self.tokens.len()).filter(|at| is_meant(*at)) {
+            match found.last_mut().filter(|last| last.end == at) {
+                Some(last) => last.end = at + 1,
+                None => found.push(at..at + 1),
+            }
+        }
+        found
+    }
+
     /// Slot of a word; free behind the last one.
     pub(crate) fn slot_of(&self, at: usize) -> Slot {
         self.used.get(at).copied().unwrap_or_default()
@@ -244,6 +276,7 @@ impl<'s> Reader<'s> {
             "<u>" => hole(self.duration(at).or_else(|| self.bare_unit(at))),
             "<t>" => hole(self.time(at)),
             "<h>" => hole(self.time(at).or_else(|| self.bare_hour(at))),
+            "<o>" => hole(self.bare_hour(at)),
             "<p>" => hole(self.proportion(at)),
             "<w>" => hole(self.day(at).map(|day| (day, at + 1))),
             words => {
@@ -370,94 +403,65 @@ impl<'s> Reader<'s> {
         Some((count * unit(self.word(end))?, end + 1))
     }
 
-    /// `22:00`, `10 pm`, `8 o'clock`, `noon`.
+    /// `22:00`, `10 pm`, `8 o'clock`, `noon`, `six in the morning`.
     fn time(&self, at: usize) -> Option<(f64, usize)> {
-        match self.word(at) {
-            "" => return None,
-            "noon" | "midday" => return Some((720.0, at + 1)),
-            "midnight" => return Some((0.0, at + 1)),
+        // Parts of a day, and from which minute of the clock face on they mean its second half.
+        const PARTS: [(&str, f64); 4] = [
+            ("in the? morning", 720.0),
+            ("in the? afternoon|evening", 0.0),
+            ("in the? night", 360.0),
+            ("at night", 360.0),
+        ];
+        let clock = self.tokens.get(at).map(|token| token.kind);
+        let (minutes, mut end, mut is_whole) = match clock.filter(|_| !self.word(at).is_empty())? {
+            Kind::Clock(minutes) => (f64::from(minutes), at + 1, true),
+            _ => match (self.spoken(at), self.bare_hour(at)) {
+                (Some((minutes, end)), _) => (minutes, end, true),
+                (None, hour) => hour.map(|(hour, end)| (hour, end, false))?,
+            },
+        };
+        match self.word(end) {
+            "am" => return Some((minutes % 720.0, end + 1)),
+            "pm" => return Some((minutes % 720.0 + 720.0, end + 1)),
+            "h" if self.word(end + 1) != "and" => return Some((minutes, end + 1)),
+            "o'clock" | "uhr" => (end, is_whole) = (end + 1, true),
             _ => {}
         }
-        let (minutes, end, whole) = match (self.tokens.get(at)?.kind, self.spoken(at)) {
-            (Kind::Clock(minutes), _) => (f64::from(minutes), at + 1, true),
-            (_, Some((minutes, end))) => (minutes, end, true),
-            (_, None) => {
-                let (hour, end) = self.bare_hour(at)?;
-                (hour, end, false)
-            }
-        };
-        let am = |m: f64| if m >= 720.0 { m - 720.0 } else { m };
-        match self.word(end) {
-            "am" => Some((am(minutes), end + 1)),
-            "pm" if minutes < 720.0 => Some((minutes + 720.0, end + 1)),
-            "pm" => Some((minutes, end + 1)),
-            "o'clock" | "uhr" => self
-                .part_of_day(minutes, end + 1)
-                .or(Some((minutes, end + 1))),
-            "h" if self.word(end + 1) != "and" => Some((minutes, end + 1)),
-            _ => match self.part_of_day(minutes, end) {
-                Some(found) => Some(found),
-                None => whole.then_some((minutes, end)),
-            },
-        }
+        let of_part = PARTS.iter().find_map(|(part, from)| {
+            let is_later = minutes < 720.0 && minutes >= *from;
+            let shift = if is_later { 720.0 } else { 0.0 };
+            Some((minutes + shift, self.fits(part, end)?.at.end))
+        });
+        of_part.or(is_whole.then_some((minutes, end)))
     }
 
     /// `half past seven`, `half seven` (which is the same), `quarter to six`, `ten past nine`,
     /// `seven thirty`.
     fn spoken(&self, at: usize) -> Option<(f64, usize)> {
-        let hour = |i: usize| self.bare_hour(i);
-        let past = |i: usize| match self.word(i) {
-            "past" | "after" => Some(1.0),
-            "to" | "before" => Some(-1.0),
-            _ => None,
+        const SPOKEN: [(&str, f64); 6] = [
+            ("noon|midday", 720.0),
+            ("midnight", 0.0),
+            ("half past? <o>", 30.0),
+            ("a? quarter past|after <o>", 15.0),
+            ("a? quarter to|before <o>", 1425.0),
+            ("<n> minutes|min? past <o>", 0.0),
+        ];
+        let is_word = |i: usize| self.tokens.get(i).is_some_and(Token::is_word);
+        let of_hour = SPOKEN.iter().find_map(|(pattern, minutes)| {
+            let found = self.fits(pattern, at)?;
+            Some((found.held.iter().sum::<f64>() + minutes, found.at.end))
+        });
+        // Both in words.
+        let in_words = || {
+            let found = self.fits("<o> <n>", at)?;
+            let is_time = (10.0..60.0).contains(&found.value(1));
+            (is_time && is_word(at) && is_word(at + 1))
+                .then_some((found.value(0) + found.value(1), found.at.end))
         };
-        if self.word(at) == "half" {
-            let skip = at + 1 + usize::from(self.word(at + 1) == "past");
-            let (hour, end) = hour(skip)?;
-            return unit(self.word(end)).is_none().then_some((hour + 30.0, end));
-        }
-        let quarter = at + usize::from(self.word(at) == "a");
-        let (minutes, end) = match self.word(quarter) {
-            "quarter" => (15.0, quarter + 1),
-            _ => {
-                let (n, end) = self.number(at)?;
-                let end = end + usize::from(one_of("minutes|min", self.word(end)));
-                (n, end)
-            }
-        };
-        if let Some(sign) = past(end).filter(|_| [5.0, 10.0, 15.0, 20.0, 25.0].contains(&minutes)) {
-            // `from 10 to 6` are two hours; only a quarter of one is no hour itself.
-            if minutes <= 24.0 && self.word(quarter) != "quarter" && !one_of("past", self.word(end))
-            {
-                return None;
-            }
-            let (hour, end) = hour(end + 1)?;
-            return Some(((hour + sign * minutes + 1440.0) % 1440.0, end));
-        }
-        // `seven thirty`: both in words.
-        let (first, end) = hour(at)?;
-        let in_words = |i: usize| self.tokens.get(i).is_some_and(|t| t.kind == Kind::Word);
-        let (more, end) = self.number(end).filter(|_| in_words(at) && in_words(end))?;
-        let fits = (10.0..60.0).contains(&more) && unit(self.word(end)).is_none();
-        fits.then_some((first + more, end))
-    }
-
-    /// `in the evening` and `at night` behind an hour that is written as on a clock face.
-    fn part_of_day(&self, minutes: f64, at: usize) -> Option<(f64, usize)> {
-        let (part, end) = match (self.word(at), self.word(at + 1)) {
-            ("in", "the") => (self.word(at + 2), at + 3),
-            ("in", part) => (part, at + 2),
-            ("at", "night") => ("night", at + 2),
-            _ => return None,
-        };
-        let later = minutes < 720.0
-            && match part {
-                "morning" => false,
-                "afternoon" | "evening" => true,
-                "night" => minutes >= 360.0,
-                _ => return None,
-            };
-        Some((minutes + if later { 720.0 } else { 0.0 }, end))
+        let (minutes, end) = of_hour.or_else(in_words)?;
+        unit(self.word(end))
+            .is_none()
+            .then_some((minutes % 1440.0, end))
     }
 
     fn bare_hour(&self, at: usize) -> Option<(f64, usize)> {
@@ -522,28 +526,15 @@ fn unit(word: &str) -> Option<f64> {
 
 /// Words of a question that no phrase used and that mean something.
 pub(crate) fn content_words(r: &Reader<'_>) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut start = None;
-    for i in 0..=r.tokens.len() {
-        let content = r.tokens.get(i).is_some_and(|t| {
-            let counts = t.is_word()
-                || t.text
-                    .chars()
-                    .all(|c| c.is_ascii_digit() || c == '.' || c == ':')
-                    && t.text != "."
-                    && t.text != ":";
-            counts && !r.word(i).is_empty() && !r.lexicon.is_asked(&t.text)
-        });
-        match (content, start) {
-            (true, None) => start = Some(i),
-            (false, Some(from)) => {
-                found.push(r.written(from..i));
-                start = None;
-            }
-            _ => {}
-        }
-    }
-    found
+    let is_content = |at: usize| {
+        let token = r.tokens.get(at);
+        let means = token.is_some_and(|t| !matches!(t.kind, Kind::Mark));
+        means && !r.word(at).is_empty() && !r.lexicon.is_asked(r.word(at))
+    };
+    r.groups(is_content)
+        .into_iter()
+        .map(|at| r.written(at))
+        .collect()
 }
 
 #[cfg(test)]

@@ -259,10 +259,7 @@ fn is(kind: ParameterKind, value: &str) -> bool {
         ParameterKind::Direction => way(&mut r).is_some() && whole(&r),
         ParameterKind::Duration => r.take(&["<d>"]).is_some() && whole(&r),
         ParameterKind::Number => r.take(&["<n>"]).is_some() && whole(&r),
-        ParameterKind::Hours => {
-            let hours = crate::hours::schedules(&mut r);
-            !hours.is_empty() && whole(&r)
-        }
+        ParameterKind::Hours => !crate::hours::awake(&mut r).is_empty() && whole(&r),
     }
 }
 

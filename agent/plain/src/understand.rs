@@ -87,7 +87,7 @@ impl Plain {
 
     /// Whether a text says how something that was proposed should be, and is no request of its own.
     pub fn is_correction(&self, text: &str, scene: &Scene) -> bool {
-        text.chars().count() <= MAX_CHARS && amend::is_correction(&self.put_right(text, scene))
+        is_short(text) && amend::is_correction(&self.put_right(text, scene))
     }
 
     /// Whether a text asks for something by itself, so that it is no answer to a question: an order
@@ -97,7 +97,7 @@ impl Plain {
             let waits = request.asks == Asks::Watch && request.r.says(&["when|if|whenever"]);
             waits || request.asks.is_control()
         };
-        text.chars().count() <= MAX_CHARS
+        is_short(text)
             && pieces::requests(&self.put_right(text, scene))
                 .iter()
                 .any(asks)
@@ -109,7 +109,7 @@ impl Plain {
     /// It must not be kept as a note then: [`understand`](Self::understand) answers the order.
     #[must_use]
     pub fn holds_an_order(&self, text: &str, scene: &Scene) -> bool {
-        text.chars().count() <= MAX_CHARS && keeping::holds_an_order(&self.put_right(text, scene))
+        is_short(text) && keeping::holds_an_order(&self.put_right(text, scene))
     }
 
     /// Returns a reader of a text with misspelt words corrected, and the notes about them.
@@ -228,6 +228,10 @@ impl Plain {
             Err(text) => unknown(content_words(&r), text),
         }
     }
+}
+
+fn is_short(text: &str) -> bool {
+    text.chars().count() <= MAX_CHARS
 }
 
 /// Pauses what the new watches take the place of.

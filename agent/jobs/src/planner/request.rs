@@ -371,13 +371,15 @@ impl Words {
     }
 
     /// `by day`, `of each day` or `per day`. Of pictures without a folder or a time, `every hour`
-    /// says how often, and is no grouping.
+    /// and `per hour` say how often, and are no grouping.
     pub(super) fn grouping(&mut self, are_pictures_bounded: bool) -> Option<&'static str> {
         let mut found = None;
         for place in 0..self.0.len() {
             let begins = ["by", "each", "per", "every"];
             let begins = begins.iter().find(|begin| self.stands(place, &[begin]));
-            if begins.is_none_or(|begin| *begin == "every" && !are_pictures_bounded) {
+            let is_of = place > 0 && self.get(place - 1).is_some_and(|word| word == "of");
+            let is_often = |begin: &&str| *begin != "by" && !is_of && !are_pictures_bounded;
+            if begins.is_none_or(is_often) {
                 continue;
             }
             let noun = self.get(place + 1).map(str::to_lowercase);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec, Priority};
-use watchkeeper_contract::rule::{BelowGates, Condition, Gates, RuleSpec, Schedule};
+use watchkeeper_contract::rule::{BelowGates, Condition, Gates, RuleSpec, Severity};
 use watchkeeper_engine::templates::shape::{NamedLine, NamedZone};
 use watchkeeper_engine::templates::watch::{self, NamedCount, TRACKED, Watch};
 
@@ -12,15 +12,11 @@ use super::sentence::sentence;
 use crate::answer::{Change, Missing};
 use crate::intent::{NamedPlace, WatchFor, What};
 use crate::need::Need;
-use crate::request::{seconds, slug};
+use crate::request::slug;
 use crate::scene::{Scene, Shape};
 
 /// Returns a change for each watch, and the sentences about them.
-pub(super) fn deploy(
-    watches: &[WatchFor],
-    scene: &Scene,
-    assumed: &mut Vec<String>,
-) -> Result<(Vec<Change>, String), Need> {
+pub(super) fn deploy(watches: &[WatchFor], scene: &Scene) -> Result<(Vec<Change>, String), Need> {
     let ids = scene.pipelines.iter().map(|p| p.spec.id.to_string());
     let mut taken: Vec<String> = ids.collect();
     let (mut changes, mut texts) = (Vec::new(), Vec::new());
@@ -36,12 +32,6 @@ pub(super) fn deploy(
         let id = PipelineId::new(name)
             .map_err(|e| Need::meaning(format!("{e}. Say it with another name.")))?;
         changes.push(Change::Deploy(Box::new(spec(watch, id, scene)?)));
-        if watch.cooldown_s.is_none() && watch.quiet_s() > 0.0 {
-            assumed.push(format!(
-                "How often was not said: after an event it is quiet for {}. Say \"every one\" to hear of each.",
-                seconds(watch.quiet_s())
-            ));
-        }
         texts.push(sentence(watch));
     }
     Ok((changes, texts.join(" ")))
@@ -88,7 +78,7 @@ fn spec(watch: &WatchFor, id: PipelineId, scene: &Scene) -> Result<PipelineSpec,
         classes: watch.objects.labels.clone(),
         lines: shapes.lines,
         zones: shapes.zones,
-        confidence: watch.confidence,
+        confidence: watch.settings.confidence,
         counts: counts.into_iter().collect(),
         ..Watch::default()
     };
@@ -107,7 +97,7 @@ fn spec(watch: &WatchFor, id: PipelineId, scene: &Scene) -> Result<PipelineSpec,
         priority: Priority::Normal,
         record: false,
         show: false,
-        stop_after_s: watch.stop_after_s,
+        stop_after_s: watch.settings.stop_after_s,
         paused: false,
     })
 }
@@ -172,41 +162,45 @@ fn count(watch: &WatchFor, zones: &[NamedZone]) -> NamedCount {
 
 /// Returns a rule for each condition and each span of hours.
 fn rules(watch: &WatchFor) -> Vec<RuleSpec> {
-    let spans: Vec<Option<Schedule>> = match watch.schedules.as_slice() {
-        [] => vec![None],
-        spans => spans.iter().cloned().map(Some).collect(),
-    };
+    let awake = watch.settings.awake.as_slice();
     let mut rules = Vec::new();
     for what in &watch.conditions {
         let (kind, when) = condition(*what, watch.place.as_ref());
-        for (nth, schedule) in spans.iter().enumerate() {
-            rules.push(RuleSpec {
-                name: match nth {
-                    0 => kind.to_owned(),
-                    nth => format!("{kind}-{}", nth + 1),
-                },
-                when: when.clone(),
-                classes: Vec::new(),
-                confidence: None,
-                ignore: Vec::new(),
-                schedule: schedule.clone(),
-                cooldown_s: watch.quiet_s(),
-                // `at most once an hour` is about messages, not about each one that comes.
-                shared_cooldown: watch.quiet_s() > 0.0,
-                max_per_hour: None,
-                severity: watch.severity,
-                gates: Gates::default(),
-                second_opinion_may_lower: watch.second_opinion,
-                on_act: Vec::new(),
-                below_gates: BelowGates::default(),
-                decide: None,
-                calibrate: true,
-                notify: watch.notify.clone(),
-                clip: watch.clip,
-            });
+        for nth in 0..awake.len().max(1) {
+            let name = match nth {
+                0 => kind.to_owned(),
+                nth => format!("{kind}-{}", nth + 1),
+            };
+            let mut rule = plain_rule(name, when.clone());
+            watch.settings.set_on(&mut rule, awake.get(nth));
+            rules.push(rule);
         }
     }
     rules
+}
+
+/// A rule whose settings all have their defaults.
+fn plain_rule(name: String, when: Condition) -> RuleSpec {
+    RuleSpec {
+        name,
+        when,
+        classes: Vec::new(),
+        confidence: None,
+        ignore: Vec::new(),
+        schedule: None,
+        cooldown_s: 0.0,
+        shared_cooldown: false,
+        max_per_hour: None,
+        severity: Severity::default(),
+        gates: Gates::default(),
+        second_opinion_may_lower: false,
+        on_act: Vec::new(),
+        below_gates: BelowGates::default(),
+        decide: None,
+        calibrate: true,
+        notify: Vec::new(),
+        clip: None,
+    }
 }
 
 /// Returns the name of a rule and its condition.

@@ -53,7 +53,7 @@ fn changes_of(
     assumed: &mut Vec<String>,
 ) -> Result<(Vec<Change>, String), Need> {
     Ok(match intent {
-        Intent::Watch(watches) => deploy(watches, scene, assumed)?,
+        Intent::Watch(watches) => deploy(watches, scene)?,
         Intent::Change(edit) => replace(edit, scene, assumed)?,
         Intent::Stop(ids) => (
             ids.iter().cloned().map(Change::Stop).collect(),

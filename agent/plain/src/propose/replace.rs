@@ -4,13 +4,12 @@ use serde_json::{Value, json};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::{Condition, RuleSpec};
 
-use super::sentence::{hours, with_clip};
 use crate::answer::{Change, Missing};
 use crate::english;
-use crate::intent::{Edit, Settings};
+use crate::intent::Edit;
 use crate::need::Need;
-use crate::request::seconds;
 use crate::scene::Scene;
+use crate::settings::{Settings, seconds};
 
 /// Type of the step whose classes and confidence an edit changes.
 const DETECTION: &str = "object_detection_model";
@@ -30,8 +29,19 @@ pub(super) fn replace(
     let mut spec = deployed.spec.clone();
     edit_steps(&mut spec, edit)?;
     check_rules(spec.rules.as_deref().unwrap_or_default(), edit)?;
-    edit_rules(spec.rules.as_deref_mut().unwrap_or_default(), edit);
-    let parts = describe(edit)?;
+    let waits = edit_rules(spec.rules.as_deref_mut().unwrap_or_default(), edit);
+    if edit.settings.hold_s.is_some() && !waits {
+        return Err(Need::meaning(format!(
+            "No rule of {} waits for a time, so there is no duration to change. Say \"cool-down\" for the time of quiet after an event, or ask for a new watch with the time.",
+            edit.pipeline
+        )));
+    }
+    spec.stop_after_s = edit.settings.stop_after_s.or(spec.stop_after_s);
+    let only = edit.objects.iter().map(|objects| match &objects.said {
+        said if said.starts_with("anything") => said.clone(),
+        said => format!("only {}", english::several(said)),
+    });
+    let parts: Vec<String> = only.chain(edit.settings.describe()).collect();
     assumed.push(match spec.stop_after_s {
         // The runtime counts it from the first frame of what is deployed.
         Some(time) => format!(
@@ -82,6 +92,7 @@ fn edit_steps(spec: &mut PipelineSpec, edit: &Edit) -> Result<(), Need> {
 fn check_rules(rules: &[RuleSpec], edit: &Edit) -> Result<(), Need> {
     let about_rules = Settings {
         confidence: None,
+        stop_after_s: None,
         ..edit.settings.clone()
     } != Settings::default();
     if about_rules && rules.is_empty() {
@@ -91,108 +102,43 @@ fn check_rules(rules: &[RuleSpec], edit: &Edit) -> Result<(), Need> {
         );
         return Err(Need::meaning(text));
     }
-    let any_stays = rules.iter().any(stays);
-    if edit.settings.stays_s.is_some() && !rules.iter().any(|rule| has_duration(rule, any_stays)) {
-        let text = format!(
-            "No rule of {} waits for a time, so there is no duration to change. Say \"cool-down\" for the time of quiet after an event, or ask for a new watch with the time.",
-            edit.pipeline
-        );
-        return Err(Need::meaning(text));
+    if edit.settings.awake.len() > 1 {
+        return Err(Need::meaning(
+            "Those hours need more than one span, which a change can't make of one rule. Set a new watch with them instead.",
+        ));
     }
     Ok(())
 }
 
-fn stays(rule: &RuleSpec) -> bool {
-    matches!(rule.when, Condition::Stays { .. })
-}
-
-/// Whether a new duration is this rule's. A count without one waits for none.
-///
-/// Where one rule is about who stays and another about a number, the duration is that of who stays.
-fn has_duration(rule: &RuleSpec, any_stays: bool) -> bool {
-    match rule.when {
-        Condition::Stays { .. } => true,
-        Condition::Count { for_s, .. } | Condition::Value { for_s, .. } => {
-            !any_stays && for_s > 0.0
+/// The time for which a rule waits; one that waits for none has none.
+fn waits(when: &mut Condition) -> Option<&mut f64> {
+    match when {
+        Condition::Stays { for_s, .. } => Some(for_s),
+        Condition::Count { for_s, .. } | Condition::Value { for_s, .. } if *for_s > 0.0 => {
+            Some(for_s)
         }
-        _ => false,
+        _ => None,
     }
 }
 
-fn edit_rules(rules: &mut [RuleSpec], edit: &Edit) {
+/// Sets the rules. Where one rule is about who stays and another about a number, a duration is that
+/// of who stays. Returns whether a rule waits for one.
+fn edit_rules(rules: &mut [RuleSpec], edit: &Edit) -> bool {
+    let stays = |rule: &RuleSpec| matches!(rule.when, Condition::Stays { .. });
     let any_stays = rules.iter().any(stays);
+    let mut any_waits = false;
     for rule in rules {
         if let Some(objects) = &edit.objects
             && !rule.classes.is_empty()
         {
             rule.classes.clone_from(&objects.labels);
         }
-        for channel in &edit.settings.notify {
-            if !rule.notify.contains(channel) {
-                rule.notify.push(channel.clone());
-            }
-        }
-        if let Some(cooldown) = edit.settings.cooldown_s {
-            rule.cooldown_s = cooldown;
-            rule.shared_cooldown = cooldown > 0.0;
-        }
-        rule.clip = edit.settings.clip.or(rule.clip);
-        if let [one] = edit.settings.schedules.as_slice() {
-            rule.schedule = Some(one.clone());
-        }
-        let waits = has_duration(rule, any_stays);
-        if let (
-            Some(seconds),
-            true,
-            Condition::Stays { for_s, .. }
-            | Condition::Count { for_s, .. }
-            | Condition::Value { for_s, .. },
-        ) = (edit.settings.stays_s, waits, &mut rule.when)
-        {
-            *for_s = seconds;
+        edit.settings.set_on(rule, edit.settings.awake.first());
+        let is_it = !any_stays || stays(rule);
+        if let Some(for_s) = waits(&mut rule.when).filter(|_| is_it) {
+            any_waits = true;
+            *for_s = edit.settings.hold_s.unwrap_or(*for_s);
         }
     }
-}
-
-/// Describes what an edit sets. A rule has one span of hours, so more are refused.
-fn describe(edit: &Edit) -> Result<Vec<String>, Need> {
-    let mut parts = Vec::new();
-    if let Some(objects) = &edit.objects {
-        parts.push(match objects.said.starts_with("anything") {
-            true => objects.said.clone(),
-            false => format!("only {}", english::several(&objects.said)),
-        });
-    }
-    if let Some(confidence) = edit.settings.confidence {
-        parts.push(format!("from a confidence of {confidence}"));
-    }
-    parts.extend(
-        edit.settings
-            .cooldown_s
-            .map(|s| format!("quiet for {} after an event", seconds(s))),
-    );
-    parts.extend(edit.settings.stays_s.map(|s| format!("for {}", seconds(s))));
-    match edit.settings.schedules.as_slice() {
-        [] => {}
-        [_] => parts.push(
-            hours(&edit.settings.schedules)
-                .trim_start_matches(", ")
-                .to_owned(),
-        ),
-        _ => {
-            let text = "Those hours need more than one span, which a change can't make of one rule. Set a new watch with them instead.";
-            return Err(Need::meaning(text));
-        }
-    }
-    if !edit.settings.notify.is_empty() {
-        let channels: Vec<String> = edit
-            .settings
-            .notify
-            .iter()
-            .map(|c| format!("#{c}"))
-            .collect();
-        parts.push(format!("told to {}", channels.join(" and ")));
-    }
-    parts.extend(edit.settings.clip.map(with_clip));
-    Ok(parts)
+    any_waits
 }

@@ -1,11 +1,12 @@
 //! Sentences about a watch and about its parts.
 
-use watchkeeper_contract::rule::{ClipSpec, CountBound, CrossDirection, Schedule, Severity};
+use watchkeeper_contract::rule::{CountBound, CrossDirection};
 
 use crate::english;
 use crate::intent::{WatchFor, What};
-use crate::request::{ALONG, inwards, seconds};
+use crate::request::{ALONG, inwards};
 use crate::scene::Shape;
+use crate::settings::seconds;
 
 /// Describes a watch in one sentence.
 pub(super) fn sentence(watch: &WatchFor) -> String {
@@ -31,7 +32,10 @@ pub(super) fn sentence(watch: &WatchFor) -> String {
     if !events.is_empty() {
         text.push_str(&format!("an event {}", events.join(" and ")));
     }
-    text.push_str(&settings(watch));
+    for setting in watch.settings.describe() {
+        text.push_str(", ");
+        text.push_str(&setting);
+    }
     text.push('.');
     text
 }
@@ -83,43 +87,6 @@ fn condition(what: &What, watch: &WatchFor) -> String {
     }
 }
 
-/// Describes the settings of a watch, each after a comma.
-fn settings(watch: &WatchFor) -> String {
-    let confidence = watch
-        .confidence
-        .map(|c| format!(", from a confidence of {c}"));
-    let quiet = (watch.quiet_s() > 0.0).then(|| {
-        let quiet = seconds(watch.quiet_s());
-        format!(", then quiet for {quiet} for all objects together")
-    });
-    let clip = watch.clip.map(|clip| format!(", {}", with_clip(clip)));
-    let channels: Vec<String> = watch.notify.iter().map(|c| format!("#{c}")).collect();
-    let told = (!channels.is_empty()).then(|| format!(", told to {}", channels.join(" and ")));
-    let opinion = watch
-        .second_opinion
-        .then(|| ", with a second opinion of what is not sure".to_owned());
-    let end = watch
-        .stop_after_s
-        .map(|end| format!(", for the next {}", seconds(end)));
-    let severity = match watch.severity {
-        Severity::Info => None,
-        Severity::Critical => Some(", as critical".to_owned()),
-        _ => Some(", as a warning".to_owned()),
-    };
-    let hours = Some(hours(&watch.schedules));
-    let parts = [confidence, hours, quiet, clip, told, opinion, end, severity];
-    parts.into_iter().flatten().collect()
-}
-
-/// Describes a clip.
-pub(super) fn with_clip(clip: ClipSpec) -> String {
-    format!(
-        "with a clip from {} before to {} after it began",
-        seconds(clip.before_s),
-        seconds(clip.after_s)
-    )
-}
-
 /// Describes a direction over a line as it is seen in the picture, and as the line's counter calls
 /// it.
 fn crossing(direction: CrossDirection, line: Option<&Shape>) -> String {
@@ -139,31 +106,5 @@ fn crossing(direction: CrossDirection, line: Option<&Shape>) -> String {
         Some((said, _)) if said.contains("to") => format!(" from {said} ({name})"),
         Some((said, _)) => format!(" {said} ({name})"),
         None => format!(" {name}"),
-    }
-}
-
-/// Describes hours after a comma; empty without any.
-pub(super) fn hours(schedules: &[Schedule]) -> String {
-    let one = |s: &Schedule| {
-        let days: Vec<String> = s.days.iter().map(|d| format!("{d:?}")).collect();
-        let days = if days.is_empty() {
-            "every day".to_owned()
-        } else {
-            days.join(", ")
-        };
-        if s.from == s.to && s.from == "00:00" && !s.days.is_empty() {
-            return days;
-        }
-        if s.from == s.to {
-            return format!("{days}, all day from {}", s.from);
-        }
-        format!("{days} from {} to {}", s.from, s.to)
-    };
-    match schedules {
-        [] => String::new(),
-        spans => format!(
-            ", only {}",
-            spans.iter().map(one).collect::<Vec<_>>().join(" and ")
-        ),
     }
 }

@@ -1,9 +1,7 @@
 //! What happens in the picture, by its verbs.
 
 use crate::names::Mention;
-use crate::need::Need;
 use crate::reader::{Reader, Slot, one_of};
-use crate::scene::quoted;
 
 /// What happens, by the words for it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -48,21 +46,13 @@ const STATES: &str = "free|empty|vacant|unoccupied|unattended|unmanned|deserted"
 ///
 /// `moves`: whether a way or a line was said, along which whatever moves goes or drives.
 /// `held`: whether it was said for how long something goes on.
-pub(super) fn acts(
-    r: &mut Reader<'_>,
-    mentions: &[Mention],
-    moves: bool,
-    held: bool,
-) -> Result<Acts, Need> {
+pub(super) fn acts(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> Acts {
     r.slot = Slot::Act;
     let nouns = ways_out(r);
-    nouns.iter().for_each(|i| r.mark(*i..i + 1));
-    let acts = verbs(r, mentions, moves, held);
-    nouns.iter().for_each(|i| r.set(*i..i + 1, Slot::Free));
-    acts
+    r.hiding(&nouns, |r| verbs(r, mentions, moves, held))
 }
 
-fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> Result<Acts, Need> {
+fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> Acts {
     let (crosses, both_ways) = take_crossings(r);
     let leaves = r.take_all(&[
         "has|have left",
@@ -89,7 +79,6 @@ fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> R
     let stays = r.take_all(&STAYS);
     let empty = take_state(r, mentions, STATES);
     let occupied = take_state(r, mentions, "occupied|taken|full|busy");
-    refuse_unseen(r, mentions)?;
     if held {
         r.take_all(&["has|have|it's|he's|she's been"]);
     }
@@ -106,7 +95,7 @@ fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> R
     if !(stays || held) || mentions.iter().any(Mention::is_none) {
         r.take_all(&["moves|move|moving"]);
     }
-    Ok(Acts {
+    Acts {
         appears,
         both_ways,
         stirs,
@@ -118,7 +107,7 @@ fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> R
         stays,
         empty,
         occupied,
-    })
+    }
 }
 
 /// Where `exit` and `entry` are nouns of place: `the exit`, `our emergency exit`.
@@ -169,25 +158,21 @@ fn take_crossings(r: &mut Reader<'_>) -> (bool, bool) {
     let places: Vec<usize> = (1..r.tokens.len())
         .filter(|i| r.word(*i) == "crossing" && one_of(CROSSINGS, r.before(*i)))
         .collect();
-    for i in &places {
-        r.mark(*i..i + 1);
-    }
-    let both_ways = r.take_all(&[
-        &go("in|into and|or out"),
-        &go("out and|or in"),
-        "in and|or out",
-        "come|comes|coming and|or go|goes|going",
-        "enter|enters|entering and|or leave|leaves|leaving|exit|exits through|over|by",
-    ]);
-    let crosses = r.take_all(&[
-        "cross|crosses|crossing|crossed|crossings over|through?",
-        "passes|pass|passing over|through|across",
-        &go("across|over|through"),
-    ]) | r.take_all(&["the|a|my? line|tripwire"]);
-    for i in places {
-        r.set(i..i + 1, Slot::Free);
-    }
-    (crosses, both_ways)
+    r.hiding(&places, |r| {
+        let both_ways = r.take_all(&[
+            &go("in|into and|or out"),
+            &go("out and|or in"),
+            "in and|or out",
+            "come|comes|coming and|or go|goes|going",
+            "enter|enters|entering and|or leave|leaves|leaving|exit|exits through|over|by",
+        ]);
+        let crosses = r.take_all(&[
+            "cross|crosses|crossing|crossed|crossings over|through?",
+            "passes|pass|passing over|through|across",
+            &go("across|over|through"),
+        ]) | r.take_all(&["the|a|my? line|tripwire"]);
+        (crosses, both_ways)
+    })
 }
 
 /// Takes words for the state of a place. Beside a class it says something else, unless it is said
@@ -203,21 +188,4 @@ fn take_state(r: &mut Reader<'_>, mentions: &[Mention], states: &str) -> bool {
     }
     r.mark(found.at.start..end + usize::from(of_class));
     true
-}
-
-/// Refuses what is opened and closed, which no model sees.
-fn refuse_unseen(r: &Reader<'_>, mentions: &[Mention]) -> Result<(), Need> {
-    let opens =
-        "opens|opened|opening|open|closes|closed|closing|shuts|locks|locked|unlocks|unlocked";
-    let Some(found) = r.find(&[opens]).filter(|_| !mentions.is_empty()) else {
-        return Ok(());
-    };
-    let written = r.written(found.at);
-    Err(Need::not_read(
-        format!(
-            "No model here sees that something is opened or closed ({}): only what is in the picture, where, and for how long.",
-            quoted(&written)
-        ),
-        vec![written],
-    ))
 }

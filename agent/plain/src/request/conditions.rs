@@ -4,7 +4,6 @@
 
 use watchkeeper_contract::rule::{CountBound, CrossDirection};
 
-use super::amounts::seconds;
 use super::parts::Parts;
 use super::spot::{direction_of, which_line, whole_picture};
 use crate::answer::Missing;
@@ -13,6 +12,7 @@ use crate::names::{Mention, Stand};
 use crate::need::{Need, Notes};
 use crate::place::{Said, Way};
 use crate::scene::{Camera, Shape};
+use crate::settings::seconds;
 
 /// Seconds for which too few have to be seen, where the request does not say how long. A detector
 /// misses a person for some frames, and one person walks behind another: neither is an event.
@@ -54,12 +54,12 @@ impl Parts {
             Some(CountBound::Under(_)) => "unattended",
             None if self.is_empty() => "unattended",
             None if acts.parks => "parking",
-            None if acts.stays || self.spans.hold_s.is_some() => "loitering",
+            None if acts.stays || self.settings.hold_s.is_some() => "loitering",
             None if self.counted && !self.told => "occupancy",
             None if acts.leaves => return None,
             None if !(is_there || acts.enters || acts.appears || acts.occupied) => return None,
             None if acts.enters || self.place.is_some() => "zone-entry",
-            None if !self.schedules.is_empty() => "intruder",
+            None if !self.settings.awake.is_empty() => "intruder",
             None => "arrival",
         };
         Some(template)
@@ -79,7 +79,7 @@ impl Parts {
         let is_left_out = |m: &Mention| m.stand == Stand::Excluded;
         let alone = self.is_none() && self.mentions.iter().any(is_left_out);
         // That none comes is known when the time for it is over.
-        let none_comes = acts.appears && self.spans.hold_s.is_none();
+        let none_comes = acts.appears && self.settings.hold_s.is_none();
         let refused = [
             (
                 self.bound.is_some() && (acts.crosses || comes_or_goes),
@@ -95,14 +95,14 @@ impl Parts {
         if let Some((_, why)) = refused.into_iter().find(|(is_so, _)| *is_so) {
             return Err(Need::meaning(why));
         }
-        if let Some(interval_s) = self.spans.interval_s.filter(|_| self.told) {
+        if let Some((interval_s, _)) = self.interval.filter(|_| self.told) {
             return Err(Need::meaning(format!(
                 "I tell of events, and send no number every {}. Say only that it is counted, such as \"count cars at the gate\": the number stands in the pipeline's results at any time.",
                 seconds(interval_s)
             )));
         }
         let moment = self.told && (crosses || acts.leaves);
-        if let Some(held_s) = self.spans.hold_s.filter(|_| moment) {
+        if let Some(held_s) = self.settings.hold_s.filter(|_| moment) {
             return Err(Need::meaning(format!(
                 "Who {} does so in a moment, and not for {}. Say it without the time, or say for how long somebody stays (\"when a person is in the hall for {1}\") or nobody is there \
                  (\"when nobody is in the hall for {1}\").",
@@ -110,7 +110,8 @@ impl Parts {
                 seconds(held_s)
             )));
         }
-        if self.counted && !self.told && !crosses && self.spans.is_rate {
+        let is_rate = self.interval.is_some_and(|(_, is_rate)| is_rate);
+        if self.counted && !self.told && !crosses && is_rate {
             return Err(which_line(
                 "How many there are in a time is counted where they cross a line, as `watchkeeper \
                  watch traffic-count` does. Where is it?",
@@ -130,7 +131,7 @@ impl Parts {
     /// one watch.
     fn has_clauses_apart(&self) -> bool {
         let acts = &self.acts;
-        let come_and_go = acts.enters && acts.leaves && self.spans.hold_s.is_none();
+        let come_and_go = acts.enters && acts.leaves && self.settings.hold_s.is_none();
         self.clauses > 2 || (self.clauses == 2 && !come_and_go)
     }
 
@@ -171,7 +172,7 @@ impl Parts {
             self.crossing(place.as_ref(), camera, notes)?
         } else if let Some(bound) = self.bound {
             vec![self.count(bound, notes)]
-        } else if self.acts.stays || (self.spans.hold_s.is_some() && self.told) {
+        } else if self.acts.stays || (self.settings.hold_s.is_some() && self.told) {
             vec![self.stay()?]
         } else if self.told {
             self.coming_and_going(place.is_some())
@@ -229,7 +230,7 @@ impl Parts {
     }
 
     fn count(&self, bound: CountBound, notes: &mut Notes) -> What {
-        let for_s = match (self.spans.hold_s, bound) {
+        let for_s = match (self.settings.hold_s, bound) {
             (Some(said), _) => said,
             (None, CountBound::Over(_)) => 0.0,
             (None, CountBound::Under(_)) => {
@@ -244,7 +245,7 @@ impl Parts {
     }
 
     fn stay(&self) -> Result<What, Need> {
-        let Some(for_s) = self.spans.hold_s else {
+        let Some(for_s) = self.settings.hold_s else {
             return Err(Need::new(
                 Missing::Duration,
                 "How long shall they stay before it counts? Say for example \"two minutes\".",

@@ -13,27 +13,23 @@
 mod acts;
 mod amounts;
 mod cameras;
-mod channels;
 mod clauses;
 mod conditions;
 mod objects;
 mod parts;
 mod spot;
-mod wishes;
+mod verbs;
 
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::Severity;
 
-pub(crate) use amounts::{confidence, cooldown, is_for_a_time, seconds, share};
-pub(crate) use channels::channels;
+pub(crate) use amounts::{Number, another_number};
 pub(crate) use conditions::TOO_FEW_S;
-pub(crate) use objects::{are_only_these, one_list};
+pub(crate) use objects::{are_only_these, chosen, one_list};
 pub(crate) use parts::Parts;
 pub(crate) use spot::{ALONG, geometry as drawn, inwards, slug, the_place};
-pub(crate) use wishes::{quietly, wishes};
 
 use crate::closed;
-use crate::hours;
 use crate::intent::WatchFor;
 use crate::lexicon::Lexicon;
 use crate::names::{self, Cameras};
@@ -41,23 +37,25 @@ use crate::need::{Need, Notes};
 use crate::place::{self, Said};
 use crate::reader::{Reader, Slot, one_of};
 use crate::scene::{Camera, Model, Scene};
+use crate::settings::seconds;
 use acts::{Acts, acts};
-use amounts::{bound, spans};
+use amounts::bound;
 use cameras::cameras_of;
-use channels::refuse_to_send;
 use clauses::clauses;
 use objects::{equipment, objects, take_required};
 use spot::{geometry, named_place, unknown_place, where_is};
-use wishes::{severity, take_abandoned, take_courtesies, verbs};
+use verbs::{take_abandoned, take_courtesies, verbs};
+
+/// Seconds of quiet after an event where a request says nothing about it.
+const DEFAULT_COOLDOWN_S: f64 = 60.0;
 
 impl Parts {
     /// Reads one request to watch.
     pub(crate) fn read(r: &mut Reader<'_>) -> Result<Self, Need> {
-        refuse_to_send(r)?;
         let mut parts = Self::default();
         parts.read_wishes(r)?;
-        parts.read_where_and_when(r)?;
-        parts.read_what(r)?;
+        let hold_at = parts.read_where_and_when(r)?;
+        parts.read_what(r, hold_at);
         let nobody = parts.mentions.is_empty() && !parts.acts.tell_who();
         parts.unknown_place = unknown_place(r, nobody);
         objects::refuse_vague(r)?;
@@ -67,12 +65,14 @@ impl Parts {
 
     /// Reads what is wanted of the events, and whether it watches or counts.
     fn read_wishes(&mut self, r: &mut Reader<'_>) -> Result<(), Need> {
-        r.slot = Slot::Wish;
-        self.severity = severity(r);
-        self.wished = wishes(r)?;
-        let (notify, is_sent) = channels(r);
-        self.notify = notify;
-        self.cooldown_s = cooldown(r);
+        let warns = r.says(&["warn|warning|alarm|alert|alerts"]);
+        let asks = self.settings.read_wishes(r)?;
+        let quiet = self.settings.quiet;
+        let usual = match warns && !quiet {
+            true => Severity::Warning,
+            false => Severity::Info,
+        };
+        self.settings.severity.get_or_insert(usual);
         r.slot = Slot::Other;
         take_courtesies(r);
         self.acts.stays = take_abandoned(r);
@@ -81,19 +81,15 @@ impl Parts {
         let told;
         (told, self.counted) = verbs(r);
         // It was asked to watch, even where another phrase took the verb.
-        self.told = told || self.wished.any || is_sent || !self.counted;
-        if self.wished.quiet {
-            wishes::refuse_contradictions(self.severity, is_sent)?;
-            self.severity = Severity::Info;
-            if self.told {
-                r.assume("Nobody is told over a channel: each event is kept with its picture, and published over MQTT as any other.");
-            }
+        self.told = told || asks || !self.counted;
+        if quiet && self.told {
+            r.assume("Nobody is told over a channel: each event is kept with its picture, and published over MQTT as any other.");
         }
         Ok(())
     }
 
-    /// Reads cameras, place, ways, times and hours.
-    fn read_where_and_when(&mut self, r: &mut Reader<'_>) -> Result<(), Need> {
+    /// Reads cameras, place, ways, times and hours, and returns the word at which a duration stands.
+    fn read_where_and_when(&mut self, r: &mut Reader<'_>) -> Result<Option<usize>, Need> {
         r.slot = Slot::Camera;
         // `in the video of the gate`: what is looked at, and no clip.
         r.take_all(&["in|on|from the video|recording|footage|stream|feed of|from|at?"]);
@@ -107,11 +103,10 @@ impl Parts {
         r.slot = Slot::Way;
         self.ways = place::ways(r);
         r.slot = Slot::Time;
-        self.spans = spans(r, self.counted);
-        r.slot = Slot::Wish;
-        self.confidence = confidence(r)?;
-        r.slot = Slot::Time;
-        self.schedules = hours::schedules(r);
+        if self.counted {
+            self.interval = interval(r);
+        }
+        let hold_at = self.settings.read_times(r)?;
         r.slot = Slot::Place;
         if self.place.is_none() {
             self.place = match geometry(r, &known) {
@@ -120,19 +115,19 @@ impl Parts {
                 place => place?,
             };
         }
-        Ok(())
+        Ok(hold_at)
     }
 
-    /// Reads how many of what, and what happens.
-    fn read_what(&mut self, r: &mut Reader<'_>) -> Result<(), Need> {
+    /// Reads how many of what, and what happens. `hold_at`: the word at which a duration stands.
+    fn read_what(&mut self, r: &mut Reader<'_>, hold_at: Option<usize>) {
         self.bound = bound(r);
         let required = take_required(r);
         let waits = !required && r.says(&["when|if|whenever"]);
         let mentions = one_list(r, self.bound.is_some(), waits);
         self.mentions = equipment(r, mentions, required);
         let moves = !self.ways.is_empty() || self.is_line();
-        let held = self.spans.hold_s.is_some();
-        let acts = acts(r, &self.mentions, moves, held)?;
+        let held = self.settings.hold_s.is_some();
+        let acts = acts(r, &self.mentions, moves, held);
         self.acts = Acts {
             people: acts.people || self.acts.people,
             stays: acts.stays || self.acts.stays,
@@ -142,11 +137,10 @@ impl Parts {
             // Those who come in and those who go out are counted where they do.
             (self.acts.crosses, self.acts.both_ways) = (true, true);
         }
-        self.clauses = clauses(r, &self.mentions, self.spans.hold_at);
+        self.clauses = clauses(r, &self.mentions, hold_at);
         self.only = are_only_these(r, &self.mentions);
         let usual = (0..r.tokens.len()).find_map(|i| r.lexicon.occupants(r.any_word(i)));
         self.usual = usual.map(<[String]>::to_vec);
-        Ok(())
     }
 
     /// The watches that are meant, one for each camera. `before` is the camera of the request
@@ -176,6 +170,18 @@ impl Parts {
         let mut watches = Vec::new();
         for (camera, place) in cameras.iter().zip(shapes) {
             let (conditions, place) = self.conditions(place, camera, notes)?;
+            let mut settings = self.settings.clone();
+            settings.hold_s = None;
+            if settings.cooldown_s.is_none() && !conditions.is_empty() {
+                settings.cooldown_s = Some(DEFAULT_COOLDOWN_S);
+                notes.assumed.push(format!(
+                    "How often was not said: after an event it is quiet for {}. Say \"every one\" to hear of each.",
+                    seconds(DEFAULT_COOLDOWN_S)
+                ));
+            }
+            for awake in &settings.awake {
+                notes.assumed.extend(awake.assumed.iter().cloned());
+            }
             watches.push(WatchFor {
                 camera: camera.id.clone(),
                 model: model.clone(),
@@ -183,15 +189,7 @@ impl Parts {
                 conditions,
                 place: place.map(named_place),
                 counts: self.counted,
-                confidence: self.confidence,
-                schedules: self.schedules.clone(),
-                cooldown_s: self.cooldown_s,
-                severity: self.severity,
-                notify: self.notify.clone(),
-                clip: self.wished.clip,
-                // What is critical is never lowered.
-                second_opinion: self.wished.second_opinion && self.severity != Severity::Critical,
-                stop_after_s: self.spans.stop_after_s,
+                settings,
             });
         }
         Ok(watches)
@@ -277,6 +275,21 @@ pub(crate) fn settle_cameras(requests: &mut [Parts], scene: &Scene) {
     }
 }
 
+/// Takes how often a number is to be sent, where it is one of times and not of days, and whether it
+/// is one per time.
+fn interval(r: &mut Reader<'_>) -> Option<(f64, bool)> {
+    let found = r.find(&["every|each|per <u>"])?;
+    let often_s = found.value(0);
+    (often_s < 86_400.0).then(|| {
+        r.mark(found.at.clone());
+        r.notes.not_possible.push(format!(
+            "Nothing is sent every {}: the number stands in the pipeline's results at any time.",
+            seconds(often_s)
+        ));
+        (often_s, r.any_word(found.at.start) == "per")
+    })
+}
+
 /// Notes that a model of classes does not tell whether something moves.
 fn note_stillness(model: &str, scene: &Scene, notes: &mut Notes) {
     let sees_things = |m: &Model| m.name == model && !m.labels.is_empty();
@@ -291,12 +304,9 @@ fn note_stillness(model: &str, scene: &Scene, notes: &mut Notes) {
 /// Marks `near` and its like where they stand before a place or camera, and says whether there was
 /// one.
 fn near_used(r: &mut Reader<'_>) -> bool {
-    let stands = |i: &usize| {
+    r.mark_where(|r, i| {
         let next = i + 1 + usize::from(one_of("the|my|our|to", r.word(i + 1)));
-        one_of("near|beside|around|by", r.word(*i))
+        one_of("near|beside|around|by", r.word(i))
             && matches!(r.slot_of(next), Slot::Camera | Slot::Place)
-    };
-    let found: Vec<usize> = (0..r.tokens.len()).filter(stands).collect();
-    found.iter().for_each(|i| r.mark(*i..i + 1));
-    !found.is_empty()
+    })
 }

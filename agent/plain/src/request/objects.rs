@@ -127,7 +127,7 @@ pub(crate) fn are_only_these(r: &Reader<'_>, mentions: &[Mention]) -> bool {
 }
 
 /// Returns the labels of a model that are wanted, without those that are left out.
-fn chosen(
+pub(crate) fn chosen(
     model: &Model,
     wanted: &[&Mention],
     excluded: &[&Mention],

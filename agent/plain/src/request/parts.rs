@@ -2,33 +2,28 @@
 //!
 //! Owns what is read, corrected and resolved; not how.
 
-use watchkeeper_contract::id::ChannelId;
-use watchkeeper_contract::rule::{CountBound, Schedule, Severity};
+use watchkeeper_contract::rule::CountBound;
 
 use super::acts::Acts;
-use super::amounts::Spans;
-use super::wishes::Wishes;
 use crate::names::{Cameras, Mention};
 use crate::place::{Said, Way};
+use crate::settings::Settings;
 
 /// What the phrases of a request say. What is absent or empty was not said.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Parts {
-    pub(super) severity: Severity,
-    pub(crate) wished: Wishes,
-    pub(crate) notify: Vec<ChannelId>,
-    pub(crate) cooldown_s: Option<f64>,
+    pub(crate) settings: Settings,
     /// Whether a verb of watching stands in it, or nothing says that it only counts.
     pub(crate) told: bool,
     pub(super) counted: bool,
     pub(crate) cameras: Cameras,
     pub(crate) place: Option<Said>,
     /// A place that nobody has drawn, as it was written.
-    pub(crate) unknown_place: Option<String>,
+    pub(super) unknown_place: Option<String>,
     pub(crate) ways: Vec<Way>,
-    pub(crate) spans: Spans,
-    pub(crate) confidence: Option<f64>,
-    pub(crate) schedules: Vec<Schedule>,
+    /// How often a number is to be sent in seconds, and whether it is one per time, such as cars per
+    /// hour.
+    pub(super) interval: Option<(f64, bool)>,
     pub(crate) mentions: Vec<Mention>,
     /// Whether the classes are said to be the only ones.
     pub(super) only: bool,

@@ -202,6 +202,7 @@ fn a_class_that_is_added_gets_no_hours_of_its_own() {
         "The gate watch should also look for dogs and only at night.",
         "The gate watch should include trucks, at night only cars.",
         "Gate watch: confidence 0.6 for trucks.",
+        "Gate watch: 30 seconds for persons, 60 for trucks.",
         "Set the gate watch confidence to 0.7 for cars.",
     ] {
         refused_in(text, &scene);
@@ -244,7 +245,6 @@ fn a_note_about_a_watch_that_runs_is_no_new_watch() {
     let scene = two_watches();
     for text in [
         "Gate watch only trucks, dock watch only persons.",
-        "Gate watch: 30 seconds for persons, 60 for trucks.",
         "Set the gate watch cooldown to 10 minutes and the dock watch to 5 minutes.",
     ] {
         handed_on(text, &scene);

@@ -1,6 +1,6 @@
 //! What is said to a proposal that waits.
 
-use watchkeeper_contract::rule::{ClipSpec, Condition, CountBound, RuleSpec};
+use watchkeeper_contract::rule::{ClipSpec, Condition, CountBound, RuleSpec, Severity};
 use watchkeeper_plain::answer::{Answer, Change};
 use watchkeeper_plain::{Plain, Scene};
 
@@ -221,7 +221,7 @@ fn a_share_after_a_line_is_its_place_and_no_confidence() {
 }
 
 #[test]
-fn a_share_that_has_no_one_meaning_is_asked_about() {
+fn a_share_that_has_no_one_meaning_corrects_nothing() {
     for (text, correction) in [
         (WAITS, "make it at 30%"),
         (CROSSES, "make it at 100%"),
@@ -229,7 +229,7 @@ fn a_share_that_has_no_one_meaning_is_asked_about() {
     ] {
         let answer = corrected(text, &[correction], &scene());
         assert!(
-            matches!(answer, Answer::Ask(_)),
+            !matches!(answer, Answer::Propose(_)),
             "{correction}: {answer:#?}"
         );
     }
@@ -409,4 +409,28 @@ fn another_line_takes_the_place_of_the_line() {
         let said = proposed(text, &[correction]).understood;
         assert!(said.contains(part), "{correction}: {said}");
     }
+}
+
+#[test]
+fn hours_that_are_corrected_leave_no_note_of_the_hours_before() {
+    let text = "Tell me when a person is seen on camera gate at night";
+    for correction in ["all day", "between 8:00 and 10:00"] {
+        let assumed = proposed(text, &[correction]).assumed;
+        assert!(
+            !assumed.iter().any(|note| note.contains("Night")),
+            "{correction}: {assumed:?}"
+        );
+    }
+    assert_eq!(rule(text, &["all day"]).schedule, None);
+    let weekends = format!("{text} on weekends");
+    let daily = rule(&weekends, &["every day"]).schedule.unwrap();
+    assert!(daily.days.is_empty() && daily.from == "22:00", "{daily:?}");
+}
+
+#[test]
+fn severity_and_end_are_corrected() {
+    let text = "Tell me when a person is seen on camera gate";
+    assert_eq!(rule(text, &["make it urgent"]).severity, Severity::Critical);
+    let ends = specs(&proposed(text, &["for the next hour"])).remove(0);
+    assert_eq!(ends.stop_after_s, Some(3600.0));
 }

@@ -174,14 +174,17 @@ fn what_is_urgent_is_not_lowered() {
 }
 
 #[test]
-fn what_no_model_sees_is_the_reason_of_a_refusal() {
-    for text in [
-        "tell me when a person closes the gate",
-        "tell me when a person opens the gate",
-        "tell me when the car is locked for 10 seconds at the gate",
+fn what_no_model_sees_is_quoted_by_a_refusal() {
+    for (text, verb) in [
+        ("tell me when a person closes the gate", "\"closes\""),
+        ("tell me when a person opens the gate", "\"opens\""),
+        (
+            "tell me when the car is locked for 10 seconds at the gate",
+            "\"locked\"",
+        ),
     ] {
         let said = refused(text);
-        assert!(said.contains("No model here sees"), "{text}: {said}");
+        assert!(said.contains(verb), "{text}: {said}");
     }
 }
 

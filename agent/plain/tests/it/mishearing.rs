@@ -240,22 +240,6 @@ fn words_that_turn_a_request_into_another_are_never_only_told() {
     }
 }
 
-#[test]
-fn what_is_opened_is_said_not_to_be_seen() {
-    let Answer::Unknown(unknown) = ask(
-        "Tell me when somebody opens the safe on camera gate",
-        &scene(),
-    ) else {
-        panic!("offered");
-    };
-    assert_eq!(unknown.not_understood, ["opens"]);
-    assert!(
-        unknown.text.contains("No model here sees"),
-        "{}",
-        unknown.text
-    );
-}
-
 /// What may stand directly behind a number that is none of objects.
 const UNITS: [&str; 14] = [
     "am", "pm", "o'clock", "December", "km/h", "mph", "-8", "/7", "%", "metres", "minutes",

@@ -472,3 +472,57 @@ fn questions_are_known_by_their_mark_and_by_the_past() {
         "{unknown:#?}"
     );
 }
+
+#[test]
+fn what_limits_a_camera_a_place_or_a_time_behind_but_is_read() {
+    for text in [
+        "Warn me about dogs, but only on the gate camera.",
+        "Tell me about dogs on camera gate, but only in the left half.",
+        "Tell me about dogs on camera gate, but only at night.",
+        "Tell me about dogs on camera gate, but only if they stay 10 seconds.",
+    ] {
+        assert_eq!(deployed(text).source.as_str(), "gate", "{text}");
+    }
+    for (text, quoted) in [
+        ("tell me when a dog is only at the gate", "only"),
+        ("tell me about dogs at the gate, but only big ones", "big"),
+        ("tell me when a dog is at the gate, but only once", "once"),
+        ("the gate alarm drives me mad", "drives"),
+        ("tell me when a dog drives me mad at the gate", "drives"),
+    ] {
+        let Answer::Unknown(unknown) = ask(text, &with_pipelines(&["gate"])) else {
+            panic!("{text}");
+        };
+        assert!(unknown.text.contains(quoted), "{text}: {unknown:?}");
+        assert!(!unknown.text.contains("can't be watched"), "{text}");
+    }
+}
+
+#[test]
+fn until_tomorrow_is_the_end_of_a_watch() {
+    // It is 21:10, and tomorrow the clocks go forward.
+    for (text, hours) in [
+        ("tell me about dogs at the gate until tomorrow", 9),
+        ("tell me about dogs at the gate until 10 tomorrow", 11),
+    ] {
+        let spec = deployed(text);
+        let end = f64::from(hours * 3600 + 50 * 60);
+        assert_eq!(spec.stop_after_s, Some(end), "{text}");
+        assert_eq!(spec.rules.unwrap()[0].schedule, None, "{text}");
+    }
+}
+
+#[test]
+fn a_day_of_the_past_is_the_last_one_of_its_name_and_may_be_today() {
+    // It is Saturday, 28 March.
+    for (text, from) in [
+        ("what happened on saturday", "Saturday 28 March"),
+        ("what happened last saturday", "Saturday 21 March"),
+        ("what happened on friday", "Friday 27 March"),
+    ] {
+        let Answer::Look(looked) = ask(text, &scene()) else {
+            panic!("{text}");
+        };
+        assert!(looked.text.contains(from), "{text}: {}", looked.text);
+    }
+}

@@ -1,0 +1,145 @@
+//! The numbers of settings: a confidence, and durations by what they are for.
+//!
+//! A number is used by one phrase only, and one that is out of its range is never bent.
+
+use crate::need::Need;
+use crate::reader::{Found, Reader, one_of};
+use crate::scene::quoted;
+
+/// Seconds of quiet after an event, where they were said.
+pub(super) fn cooldown(r: &mut Reader<'_>) -> Option<f64> {
+    const EACH: [&str; 4] = [
+        "without|no a|any? cooldown|cool-down|pause",
+        "tell|told|alert|notify|of|about|for me? every|each single? one|1 of? them?",
+        "every|each single? one|event",
+        "each|every time",
+    ];
+    const COOLDOWN: [&str; 13] = [
+        "at|no|not|max|maximum? most|more? often? than? once|one|1 alert|message|event|notification|warning? every|each|per|in|an|a <u>",
+        "no|not more often|frequently than? once? every|each|per <u>",
+        "at? most|max|maximum alert|alerts|message|messages|event|events? every|each|per <u>",
+        "not|no more than every|each|per <u>",
+        "cooldown|cool-down time|period? of|for|on? the|my|our? is|to|at|:|=? <d>",
+        "cool down time|period? of|for|on? the|my|our? is|to|at|:|=? <d>",
+        "<d> of? cooldown|cool-down",
+        "<d> of? cool down",
+        "wait|waits <d> between|before alerts|events|messages|warnings|notifying|alerting|telling?",
+        "with? <d> between alerts|events|messages|warnings|notifications",
+        "quiet|silent time|period? for|of <d>",
+        "not|don't|no? again for|within|before <d>",
+        "once every|each|per|an|a? <u>",
+    ];
+    if let Some(found) = r.find(&COOLDOWN) {
+        // `at least one alert per hour` is more, and not fewer.
+        if one_of("least|minimum|than", r.before(found.at.start)) {
+            return None;
+        }
+        let suffix = r.fits("at? most|max|maximum", found.at.end);
+        r.mark(found.at.start..suffix.map_or(found.at.end, |suffix| suffix.at.end));
+        return Some(found.value(0));
+    }
+    if r.take(&["at? most|max|maximum once|one? hourly"]).is_some() {
+        return Some(3600.0);
+    }
+    // `on camera every one` is about cameras.
+    let each = EACH.iter().find_map(|pattern| {
+        let found = r.find(&[pattern])?;
+        (!one_of("camera|cameras", r.before(found.at.start))).then_some(found)
+    })?;
+    r.mark(each.at);
+    Some(0.0)
+}
+
+/// For how long something goes on; a time that is none of that stays unread.
+pub(super) fn hold(r: &mut Reader<'_>) -> Option<Found> {
+    let found = r.find(&[
+        "for? at|more|over|longer|exceeding|exceeds|beyond least|than? <d>",
+        "for|since|after|during|lasting a|full? <d>",
+        "it|that|to? <d> or more|longer",
+        "<d> +",
+        "> <d>",
+        "it|that|to? <d>",
+    ])?;
+    is_for_a_time(r, &found).then(|| {
+        r.mark(found.at.clone());
+        found
+    })
+}
+
+/// Whether a time is the one for which something goes on, and no limit, delay or part of one:
+/// `within 10 seconds`, `10 seconds later`, `5 seconds or less`.
+fn is_for_a_time(r: &Reader<'_>, found: &Found) -> bool {
+    const BEFORE: &str = "within|in|inside|under|below|most|up|to|until|till|before|by|every|per|each|next|last|past|first|final|previous|only|max|maximum";
+    const BEHIND: &str = "before|earlier|later|after|afterwards|ago|early|late|apart|max|maximum|tops|more|longer|shorter|less|extra|beforehand|delay";
+    const LEADS: &str =
+        "for|wait|waits|since|after|during|lasting|at|more|over|longer|exceeding|exceeds|beyond|>";
+    let mut before = found.at.start;
+    while before > 0
+        && one_of(
+            "about|around|approximately|roughly|some|the|a|for",
+            r.before(before),
+        )
+    {
+        before -= 1;
+    }
+    let word = r.before(before);
+    let bare = !one_of(LEADS, r.any_word(found.at.start));
+    let less = ["or|and less|under|fewer|shorter|below", "at most"];
+    !((bare && one_of(BEFORE, word))
+        || one_of("no|not|never|only|just", word)
+        || one_of(BEHIND, r.any_word(found.at.end))
+        || r.begins(found.at.end, &less))
+}
+
+/// Seconds as a person says them.
+pub(crate) fn seconds(seconds: f64) -> String {
+    if seconds > 7200.0 && seconds % 3600.0 != 0.0 && seconds % 60.0 == 0.0 {
+        let minutes = seconds % 3600.0;
+        return format!(
+            "{} and {}",
+            self::seconds(seconds - minutes),
+            self::seconds(minutes)
+        );
+    }
+    let (count, unit) = match seconds {
+        s if s >= 3600.0 && s % 3600.0 == 0.0 => (s / 3600.0, "hour"),
+        s if s >= 60.0 && s % 60.0 == 0.0 => (s / 60.0, "minute"),
+        s => (s, "second"),
+    };
+    format!("{count} {unit}{}", if count == 1.0 { "" } else { "s" })
+}
+
+/// A share that is said to be a confidence.
+pub(super) const NAMED: &[&str] = &[
+    "minimum|min? confidence|certainty|score|threshold of|for|on? the|my|our? should|shall|must? at|over|above|is|be|to|from|=|:|>? least|than|equal|=? <p>",
+    "at|over|above|with? least? <p> confidence|certainty|sure|certain|confident|score|probability",
+];
+/// A share without a name: `to cars at 0.6`.
+pub(super) const BARE: &[&str] = &["at|to|is <p>"];
+
+/// Reads a confidence by its patterns. A bare share is none beside a shape, or without a sign of
+/// being one.
+pub(super) fn confidence(r: &mut Reader<'_>, patterns: &[&str]) -> Result<Option<f64>, Need> {
+    const SHAPES: &str =
+        "line|lines|zone|area|half|third|quarter|corner|side|picture|rectangle|polygon|box";
+    let Some(found) = r.find(patterns) else {
+        return Ok(None);
+    };
+    let last = r.any_word(found.at.end - 1);
+    let is_share = one_of("%|percent", last) || last.contains('.');
+    if patterns == BARE && (!is_share || r.says(&[SHAPES])) {
+        return Ok(None);
+    }
+    r.mark(found.at.clone());
+    let value = found.value(0);
+    if !(0.0..=1.0).contains(&value) {
+        return Err(Need::meaning(format!(
+            "A confidence lies between 0 and 1 or 0 % and 100 %; {} does not. Say the request again with another one.",
+            quoted(&r.written(found.at))
+        )));
+    }
+    if value == 0.0 {
+        r.assume("A confidence of 0 lets everything through.");
+    }
+    Ok(Some(value))
+}

@@ -1,0 +1,129 @@
+//! The channels that a request names.
+//!
+//! - Only a channel of the box is named, and only behind a `#` or beside the word `channel`.
+//! - A channel that the box lacks is noted, with how to configure it.
+
+use watchkeeper_contract::id::ChannelId;
+
+use crate::lexicon::folded;
+use crate::reader::{Reader, one_of};
+use crate::scene::quoted;
+
+/// Words in front of a channel that say nothing but that something goes there, from the right to
+/// the left.
+const IN_FRONT: [&str; 4] = [
+    "the|our|my",
+    "to|in|into|on|over|via|through|by",
+    "it|this|that|both|them|these|all|everything|word|message|messages|notification|notifications",
+    "send|post|report|forward|push|write|tell|notify|alert|warn|inform|message|ping|text|email|e-mail|mail|call|phone|page|ring|sms|buzz",
+];
+/// Ways on which nothing is told by their name alone.
+const BY_NAME: [&str; 3] = [
+    "by|via|on|to|over slack|email|e-mail|mail|sms|whatsapp|telegram|webhook|discord|phone",
+    "email|e-mail|mail|text|call|phone|ring|sms|whatsapp me|us",
+    "send me|us an|a email|e-mail|mail|sms|text",
+];
+
+/// Takes the named channels, and whether the request wants any, known or not.
+pub(crate) fn channels(r: &mut Reader<'_>) -> (Vec<ChannelId>, bool) {
+    let mut meant = take_known(r);
+    let has_unknown = take_unknown(r, &meant);
+    let by_name = take_by_name(r, &mut meant);
+    let is_wanted = has_unknown || by_name || !meant.is_empty();
+    (meant, is_wanted)
+}
+
+/// Takes the channels that the box has.
+fn take_known(r: &mut Reader<'_>) -> Vec<ChannelId> {
+    let mut meant = Vec::new();
+    for channel in &r.scene.channels {
+        let name = folded(channel.as_str());
+        let mut from = 0;
+        while let Some((start, end)) =
+            (from..r.tokens.len()).find_map(|i| r.name_at(&name, i).map(|end| (i, end)))
+        {
+            from = end;
+            let before = start.checked_sub(1).map_or("", |i| r.word(i));
+            let (start, end) = match (before, r.word(end)) {
+                ("#" | "channel", "channel") => (start - 1, end + 1),
+                ("#" | "channel", _) => (start - 1, end),
+                (_, "channel") => (start, end + 1),
+                _ => continue,
+            };
+            take(r, start, end);
+            if !meant.contains(channel) {
+                meant.push(channel.clone());
+            }
+        }
+    }
+    meant
+}
+
+/// Takes names behind a `#` that no channel has, and notes them.
+fn take_unknown(r: &mut Reader<'_>, meant: &[ChannelId]) -> bool {
+    let mut any = false;
+    for i in 0..r.tokens.len() {
+        if r.word(i) == "#" && !r.word(i + 1).is_empty() {
+            any = true;
+            let written = r.written(i + 1..i + 2);
+            take(r, i, i + 2);
+            note_no_channel(
+                r,
+                meant,
+                &format!("There is no channel #{written}"),
+                &written,
+            );
+        }
+    }
+    any
+}
+
+/// Takes kinds of channels, such as `by email`: the only channel of the box, where it has one.
+fn take_by_name(r: &mut Reader<'_>, meant: &mut Vec<ChannelId>) -> bool {
+    let mut any = false;
+    while let Some(found) = r.take(&BY_NAME) {
+        any = true;
+        let written = quoted(&r.written(found.at.clone()));
+        take(r, found.at.start, found.at.end);
+        match r.scene.channels.as_slice() {
+            [_] if !meant.is_empty() => {}
+            [only] => {
+                r.assume(format!(
+                    "{written} is told over the channel #{only}, the only one here."
+                ));
+                meant.push(only.clone());
+            }
+            _ => note_no_channel(r, meant, &format!("{written} names no channel"), "NAME"),
+        }
+    }
+    any
+}
+
+/// Notes what is no channel, whom it leaves told, and the remedy.
+fn note_no_channel(r: &mut Reader<'_>, meant: &[ChannelId], what: &str, name: &str) {
+    let names = names_of(&r.scene.channels).join(", ");
+    let told = match meant {
+        [] => "nobody is told there".to_owned(),
+        meant => format!("only {} is told", names_of(meant).join(" and ")),
+    };
+    r.notes.not_possible.push(match names.is_empty() {
+        true => format!(
+            "{what}: a section [channels.{name}] of the configuration makes one. Events are published over MQTT and kept in the journal."
+        ),
+        false => format!("{what}, so {told}; there are {names}."),
+    });
+}
+
+/// The channels as a sentence shows them.
+pub(super) fn names_of(channels: &[ChannelId]) -> Vec<String> {
+    channels.iter().map(|c| format!("#{c}")).collect()
+}
+
+/// Marks a channel and what stands in front of it.
+fn take(r: &mut Reader<'_>, start: usize, end: usize) {
+    let mut start = start;
+    for words in IN_FRONT {
+        start -= usize::from(start > 0 && one_of(words, r.word(start - 1)));
+    }
+    r.mark(start..end);
+}

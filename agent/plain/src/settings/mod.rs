@@ -1,0 +1,206 @@
+//! Settings of a watch: read, merged, described and set in one way, whether the watch is new, waits
+//! for a yes or runs.
+//!
+//! - What is absent or empty was not said, and leaves what there is.
+//! - A value out of its range is refused where it is read.
+
+mod amounts;
+mod channels;
+mod kept;
+
+use watchkeeper_contract::id::ChannelId;
+use watchkeeper_contract::rule::{ClipSpec, RuleSpec, Severity};
+
+use crate::hours::{self, Awake};
+use crate::moments;
+use crate::need::Need;
+use crate::reader::{Reader, Slot};
+pub(crate) use amounts::seconds;
+use amounts::{confidence, cooldown, hold};
+pub(crate) use channels::channels;
+use channels::names_of;
+pub(crate) use kept::quietly;
+use kept::{clip, is_kept, second_opinion};
+
+/// What a sentence sets.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Settings {
+    /// Lowest score of a detection.
+    pub(crate) confidence: Option<f64>,
+    /// Seconds for which it has to be so.
+    pub(crate) hold_s: Option<f64>,
+    /// Seconds of quiet after an event; 0: each one is an event.
+    pub(crate) cooldown_s: Option<f64>,
+    /// Ends after this many seconds.
+    pub(crate) stop_after_s: Option<f64>,
+    /// When it is awake; empty: always. Each span makes a rule of its own.
+    pub(crate) awake: Vec<Awake>,
+    /// Channels by which people are told.
+    pub(crate) notify: Vec<ChannelId>,
+    /// The clip that each event keeps.
+    pub(crate) clip: Option<ClipSpec>,
+    pub(crate) severity: Option<Severity>,
+    /// Whether a second opinion may call an event of it a false alarm.
+    pub(crate) second_opinion: bool,
+    /// Whether nobody is told over a channel.
+    pub(crate) quiet: bool,
+}
+
+impl Settings {
+    /// Reads what is wanted of the events, and says whether that asks for a watch, be it only for
+    /// the picture that is kept anyway.
+    pub(crate) fn read_wishes(&mut self, r: &mut Reader<'_>) -> Result<bool, Need> {
+        r.slot = Slot::Wish;
+        self.severity = kept::is_critical(r).then_some(Severity::Critical);
+        self.clip = clip(r)?;
+        let is_kept = is_kept(r);
+        self.quiet = quietly(r);
+        self.second_opinion = second_opinion(r);
+        let is_sent;
+        (self.notify, is_sent) = channels(r);
+        self.cooldown_s = cooldown(r);
+        let contradiction = match (self.quiet, self.severity, is_sent) {
+            (true, Some(_), _) => {
+                "It is to be urgent, and nobody is to be told: what is critical is always told."
+            }
+            (true, _, true) => "Somebody is to be told, and nobody is to be told.",
+            _ => return Ok(self.clip.is_some() || is_kept || is_sent),
+        };
+        Err(Need::meaning(format!(
+            "{contradiction} Say it without one of the two."
+        )))
+    }
+
+    /// Reads durations, hours and the confidence. Returns the word at which the duration stands.
+    pub(crate) fn read_times(&mut self, r: &mut Reader<'_>) -> Result<Option<usize>, Need> {
+        r.slot = Slot::Time;
+        let ends = [
+            "for|during|in|within|over the? next <u>",
+            "only for the? next <u>",
+        ];
+        self.stop_after_s = r.take(&ends).map(|found| found.value(0));
+        let hold = hold(r);
+        self.hold_s = hold.as_ref().map(|found| found.value(0));
+        r.slot = Slot::Wish;
+        self.confidence = confidence(r, amounts::NAMED)?;
+        r.slot = Slot::Time;
+        self.read_end(r);
+        self.awake = hours::awake(r);
+        Ok(hold.map(|found| found.at.start))
+    }
+
+    /// Reads until which day it goes on. `from monday until friday` are days of each week.
+    fn read_end(&mut self, r: &mut Reader<'_>) {
+        const UNTIL: [&str; 2] = [
+            "until|till|til at? <h>? tomorrow",
+            "until|till|til next|on? <w>",
+        ];
+        let is_of_days = |at: usize| at > 0 && r.begins(at - 1, &["<w>"]);
+        let is_end = r.find(&UNTIL).is_some_and(|f| !is_of_days(f.at.start));
+        let Some(end) = is_end.then(|| moments::until(r)).flatten() else {
+            return;
+        };
+        let minutes = end.duration_since(&r.scene.now).as_secs_f64() / 60.0;
+        self.stop_after_s = Some(minutes.round() * 60.0);
+        r.assume(format!(
+            "It ends on {}.",
+            end.strftime("%A %-d %B at %H:%M")
+        ));
+    }
+
+    /// Reads the settings that a change of a watch names. A share without a name is a confidence
+    /// there.
+    pub(crate) fn read_change(r: &mut Reader<'_>) -> Result<Self, Need> {
+        let mut settings = Self::default();
+        settings.read_wishes(r)?;
+        settings.read_times(r)?;
+        r.slot = Slot::Other;
+        if settings.quiet {
+            return Err(Need::meaning(
+                "A change takes no channel away. Ask for a new watch with \"no notifications\", or pause this one.",
+            ));
+        }
+        if settings.confidence.is_none() {
+            settings.confidence = confidence(r, amounts::BARE)?;
+        }
+        Ok(settings)
+    }
+
+    /// Whether it sets something besides hours.
+    pub(crate) fn sets_more_than_hours(&self) -> bool {
+        let hours = Self {
+            awake: self.awake.clone(),
+            ..Self::default()
+        };
+        *self != hours
+    }
+
+    /// Sets what `new` says. For how long it has to be so depends on the condition, and is left to
+    /// the caller.
+    pub(crate) fn merge(&mut self, new: &Self) {
+        self.confidence = new.confidence.or(self.confidence);
+        self.cooldown_s = new.cooldown_s.or(self.cooldown_s);
+        self.stop_after_s = new.stop_after_s.or(self.stop_after_s);
+        self.clip = new.clip.or(self.clip);
+        self.severity = new.severity.or(self.severity);
+        self.second_opinion |= new.second_opinion;
+        Awake::merge(&mut self.awake, &new.awake);
+        if !new.notify.is_empty() {
+            self.notify.clone_from(&new.notify);
+        }
+    }
+
+    /// Describes what is set.
+    pub(crate) fn describe(&self) -> Vec<String> {
+        let quiet = |s| match s {
+            0.0 => "with an event for each one".to_owned(),
+            s => format!("then quiet for {} for all objects together", seconds(s)),
+        };
+        let clip = |clip: ClipSpec| {
+            let (before, after) = (seconds(clip.before_s), seconds(clip.after_s));
+            format!("with a clip from {before} before to {after} after it began")
+        };
+        let severity = match self.severity {
+            None | Some(Severity::Info) => None,
+            Some(Severity::Critical) => Some("as critical".to_owned()),
+            Some(_) => Some("as a warning".to_owned()),
+        };
+        let told = names_of(&self.notify).join(" and ");
+        let opinion = "with a second opinion of what is not sure".to_owned();
+        let parts = [
+            self.confidence.map(|c| format!("from a confidence of {c}")),
+            self.hold_s.map(|s| format!("for {}", seconds(s))),
+            hours::describe(&self.awake),
+            self.cooldown_s.map(quiet),
+            self.clip.map(clip),
+            (!told.is_empty()).then(|| format!("told to {told}")),
+            self.second_opinion.then_some(opinion),
+            self.stop_after_s
+                .map(|s| format!("for the next {}", seconds(s))),
+            severity,
+        ];
+        parts.into_iter().flatten().collect()
+    }
+
+    /// Sets a rule, which has one span of hours. A channel is added to those that it has.
+    pub(crate) fn set_on(&self, rule: &mut RuleSpec, awake: Option<&Awake>) {
+        for channel in &self.notify {
+            if !rule.notify.contains(channel) {
+                rule.notify.push(channel.clone());
+            }
+        }
+        if let Some(cooldown_s) = self.cooldown_s {
+            rule.cooldown_s = cooldown_s;
+            // `at most once an hour` is about messages, not about each one that comes.
+            rule.shared_cooldown = cooldown_s > 0.0;
+        }
+        rule.clip = self.clip.or(rule.clip);
+        rule.severity = self.severity.unwrap_or(rule.severity);
+        // What is critical is never lowered.
+        rule.second_opinion_may_lower |= self.second_opinion;
+        rule.second_opinion_may_lower &= rule.severity != Severity::Critical;
+        if let Some(awake) = awake {
+            rule.schedule = awake.schedule();
+        }
+    }
+}
