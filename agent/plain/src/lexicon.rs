@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Deserializer};
 
 use crate::DataError;
+use crate::question_words::QuestionWords;
 use crate::token::tokens;
 
 /// Most tokens in a word of the lexicon or a label.
@@ -111,11 +112,15 @@ pub(crate) struct Lexicon {
     words: Words,
     pub(crate) spelling: Spelling,
     pub(crate) verbs: Verbs,
+    pub(crate) questions: QuestionWords,
 }
 
 impl Lexicon {
     pub(crate) fn builtin() -> Result<Self, DataError> {
-        Self::read(BUILTIN)
+        Ok(Self {
+            questions: QuestionWords::builtin()?,
+            ..Self::read(BUILTIN)?
+        })
     }
 
     fn read(text: &str) -> Result<Self, DataError> {
@@ -141,6 +146,7 @@ impl Lexicon {
             words: file.words,
             spelling: file.spelling,
             verbs: file.verbs,
+            questions: QuestionWords::default(),
         })
     }
 
