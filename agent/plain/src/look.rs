@@ -69,7 +69,9 @@ fn fits(words: &KindWords, slots: &Slots, r: &Reader<'_>) -> bool {
     let says = r.says(&patterns(&words.asked));
     let is_past =
         is_past(r) || slots.wanted.most.is_some() || slots.wanted.pictures || slots.wanted.by_hour;
-    let is_class = || names::mentions_class(r);
+    // Some model knows a camera as a class: `list cameras` is about those of the box.
+    let is_thing = |m: &Mention| !one_of("camera|cameras", &m.said.to_lowercase());
+    let is_class = || names::find_classes(r).iter().any(is_thing);
     match words.is {
         Kind::Refused | Kind::Templates | Kind::Help => says,
         Kind::Classes => {

@@ -289,3 +289,16 @@ fn a_word_that_no_slot_reads_refuses_the_question() {
         assert!(!said.contains("I did not understand"), "{text}: {said}");
     }
 }
+
+#[test]
+fn cameras_are_listed_where_a_model_knows_cameras_as_a_class() {
+    let mut scene = site();
+    scene.classes.push("camera".to_owned());
+    for text in ["list cameras", "which cameras do you have"] {
+        let answer = ask(text, &scene);
+        assert!(
+            matches!(&answer, Answer::Look(looked) if looked.look == Look::Cameras),
+            "{text}: {answer:#?}"
+        );
+    }
+}
