@@ -82,7 +82,7 @@ fn show(event: &ProgressEvent<'_>, out: &Output) {
         ProgressEvent::Camera(sources, name, pipelines) => {
             show_camera(sources, name, pipelines, out);
         }
-        ProgressEvent::Events(answer, _, head) => show_events(answer, head, out),
+        ProgressEvent::Events(answer, understood) => show_events(answer, understood, out),
         ProgressEvent::Picture(_, file) => out.line(format!("Saved {}", file.display())),
         ProgressEvent::Record(record) => events::show_record(record, Clock::Wall, out),
         ProgressEvent::Cost(cost) => out.line(cost.lines().join("\n")),
@@ -128,13 +128,8 @@ fn print_counts(pipelines: &[PipelineStatus], sources: &[SourceStatus], out: &Ou
     lines.iter().for_each(|line| out.line(line));
 }
 
-fn show_events(answer: &PastAnswer, head: &str, out: &Output) {
-    let sentence = answer.sentence(&TimeZone::system());
-    let head: Vec<&str> = [head, &sentence]
-        .into_iter()
-        .filter(|text| !text.is_empty())
-        .collect();
-    out.line(head.join(" "));
+fn show_events(answer: &PastAnswer, understood: &str, out: &Output) {
+    out.line(answer.text(understood, &TimeZone::system()));
     let lines = answer.found.events.iter();
     for line in lines.filter_map(|event| events::line(event, Clock::Wall)) {
         out.line(line);

@@ -127,6 +127,8 @@ pub struct EventsWanted {
     /// Of these kinds, by the names of their conditions (`crosses`, `enters`, …); empty: of every
     /// kind.
     pub conditions: Vec<String>,
+    /// Of crossings only those of this direction; absent: of both.
+    pub direction: Option<CrossDirection>,
     /// From then on.
     pub from: Option<Timestamp>,
     /// Until before then.

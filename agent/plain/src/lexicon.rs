@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 
 use crate::DataError;
+use crate::question_words::QuestionWords;
 use crate::token::tokens;
 
 /// Most tokens in a word of the lexicon or a label.
@@ -86,11 +87,15 @@ pub(crate) struct Lexicon {
     pub(crate) spelling: Spelling,
     /// The longest phrase of a kind first: it is the one that is meant.
     verbs: BTreeMap<VerbKind, Vec<String>>,
+    pub(crate) questions: QuestionWords,
 }
 
 impl Lexicon {
     pub(crate) fn builtin() -> Result<Self, DataError> {
-        Self::read(BUILTIN)
+        Ok(Self {
+            questions: QuestionWords::builtin()?,
+            ..Self::read(BUILTIN)?
+        })
     }
 
     fn read(text: &str) -> Result<Self, DataError> {
@@ -119,6 +124,7 @@ impl Lexicon {
             words: file.words,
             spelling: file.spelling,
             verbs: file.verbs,
+            questions: QuestionWords::default(),
         })
     }
 

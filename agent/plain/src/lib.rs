@@ -1,7 +1,8 @@
 //! Understands common requests in plain English without a model, and proposes what to do.
 //!
-//! Owns the vocabulary (`lexicon.toml`, and phrases in the modules that read them), the typed
-//! [`intent`], the [`Proposal`] made of it, and the [`templates`] of the commonest watches.
+//! Owns the vocabulary (`lexicon.toml`, `question_words.toml`, and phrases in the modules that read
+//! them), the typed [`intent`], the [`Proposal`] made of it, and the [`templates`] of the commonest
+//! watches.
 //!
 //! ```text
 //! "tell me when a person is at the gate for 2 minutes"              modules
@@ -18,7 +19,7 @@
 //!    │                WatchFor, one for each camera                 request/conditions, objects
 //!    ├─ change ─────► Edit: classes and Settings that it names      edit
 //!    ├─ stop, pause ► the pipelines that it names                   control, deployed
-//!    └─ question ───► Look: what to look up, from when to when      look, question, kinds, moments
+//!    └─ question ───► a kind and its Slots → Look: what to look up  look, question, kinds, moments
 //!         ▼
 //! Answer: a Proposal (propose), a look-up, a question of what is missing, or the words that were
 //! not understood                                                    understand, answer, need
@@ -54,6 +55,7 @@ mod pieces;
 mod place;
 mod propose;
 mod question;
+mod question_words;
 mod reader;
 mod request;
 pub mod scene;

@@ -4,7 +4,7 @@
 //! eight o'clock after a clock change too.
 
 use jiff::civil::{Date, Weekday};
-use jiff::{Timestamp, Zoned};
+use jiff::{Timestamp, ToSpan as _, Zoned};
 
 use crate::hours::{AFTERNOON, EVENING, MORNING, ends, whole};
 use crate::reader::{Reader, one_of};
@@ -94,51 +94,78 @@ pub(crate) type Range = (Option<Timestamp>, Option<Timestamp>);
 pub(crate) fn past(r: &mut Reader<'_>) -> Option<Range> {
     let now = &r.scene.now;
     let (today, yesterday) = (now.date(), now.date().yesterday().ok()?);
+    let of_days = |from: Date, to: Date| Some((stamp(at(now, from, 0.0)), stamp(at(now, to, 0.0))));
+    let monday = next_day(today.tomorrow().ok()?, 0.0, true)?;
+    // Behind `in the` it is the last seven days.
+    let week = r.find(&["last week"]);
+    if let Some(week) = week.filter(|week| !one_of("the|in|within|over", r.before(week.at.start))) {
+        r.mark(week.at);
+        return of_days(monday.checked_sub(1.week()).ok()?, monday);
+    }
     if let Some(found) = r.take(&[
         "in|during|within|over|for? the? last|past <u>",
         "since <d> ago",
     ]) {
         return Some((stamp(earlier(now, found.value(0))), None));
     }
-    if r.take(&[
-        "of|in|during? the? last|past night",
-        "overnight",
-        "during|in the night",
-    ])
-    .is_some()
-    {
-        r.assume("The night is taken as 22:00 to 06:00.");
-        return Some((
-            stamp(at(now, yesterday, 1320.0)),
-            stamp(at(now, today, 360.0)),
-        ));
+    let night = past_night(r);
+    if night.is_some() {
+        return night;
     }
-    let day = match r.take(&["yesterday", "today", "<w>"]) {
-        Some(found) => Some(match (r.any_word(found.at.start), found.held.first()) {
-            (_, Some(day)) if one_of("last|past", r.before(found.at.start)) => {
-                next_day(today, *day, true)?
+    let found = r.take(&["since? yesterday|today", "since? last? <w>"]);
+    let day = match &found {
+        Some(found) => Some(match (r.any_word(found.at.end - 1), found.held.first()) {
+            // `last thursday` is none of today.
+            (_, Some(day)) if found.at.clone().all(|i| r.any_word(i) != "last") => {
+                next_day(today.tomorrow().ok()?, *day, true)?
             }
-            // Of a Thursday, `on thursday` is that day itself.
-            (_, Some(day)) => next_day(today.tomorrow().ok()?, *day, true)?,
+            (_, Some(day)) => next_day(today, *day, true)?,
             ("today", None) => today,
             _ => yesterday,
         }),
         None => None,
     };
     let date = day.unwrap_or(today);
+    if found.is_some_and(|found| r.any_word(found.at.start) == "since") {
+        return Some((stamp(at(now, date, 0.0)), None));
+    }
     if let Some((from, to)) = past_hours(r, day.is_some()) {
+        let from = from.unwrap_or(0.0);
+        // `between 22:00 and 6:00` ends on the next day.
+        let to = to.map(|to| if to <= from { to + 1440.0 } else { to });
         let from = stamp(at(now, date, from));
         return Some((from, to.and_then(|to| stamp(at(now, date, to)))));
     }
     if r.take(&["this week"]).is_some() {
-        let monday = next_day(today.tomorrow().ok()?, 0.0, true)?;
         return Some((stamp(at(now, monday, 0.0)), None));
     }
     let date = day?;
-    let end = (date != today)
-        .then(|| date.tomorrow().ok().and_then(|next| at(now, next, 0.0)))
-        .flatten();
-    Some((stamp(at(now, date, 0.0)), stamp(end)))
+    match date == today {
+        true => Some((stamp(at(now, date, 0.0)), None)),
+        false => of_days(date, date.tomorrow().ok()?),
+    }
+}
+
+/// Reads the night that is over, or some hours of it.
+fn past_night(r: &mut Reader<'_>) -> Option<Range> {
+    let now = &r.scene.now;
+    let yesterday = now.date().yesterday().ok()?;
+    r.take(&[
+        // `came in last night` is a way in.
+        "in the last|past night",
+        "of|during? the? last|past night",
+        "overnight",
+        "during|in the night",
+    ])?;
+    let (from, to) = past_hours(r, false).unwrap_or_default();
+    if from.is_none() || to.is_none() {
+        r.assume("The night is taken as 22:00 to 06:00.");
+    }
+    let on = |minutes: f64| match minutes < 720.0 {
+        true => stamp(at(now, now.date(), minutes)),
+        false => stamp(at(now, yesterday, minutes)),
+    };
+    Some((on(from.unwrap_or(1320.0)), on(to.unwrap_or(360.0))))
 }
 
 /// The current day until now, for a question that names no time.
@@ -190,8 +217,8 @@ fn stamp(moment: Option<Zoned>) -> Option<Timestamp> {
     moment.map(|moment| moment.timestamp())
 }
 
-/// Reads hours of one day in minutes since midnight; without an end they last until now.
-fn past_hours(r: &mut Reader<'_>, has_day: bool) -> Option<(f64, Option<f64>)> {
+/// Reads hours of one day in minutes since midnight; an end may be open.
+fn past_hours(r: &mut Reader<'_>, has_day: bool) -> Option<(Option<f64>, Option<f64>)> {
     if let Some(found) = r.take(&[
         "between <h> and|- <h>",
         "from <h> to|until|till|- <h>",
@@ -207,13 +234,13 @@ fn past_hours(r: &mut Reader<'_>, has_day: bool) -> Option<(f64, Option<f64>)> {
             true => minutes + 720.0,
             false => minutes,
         };
-        return Some((at(begin), Some(at(end))));
+        return Some((Some(at(begin)), Some(at(end))));
     }
     if let Some(found) = r.take(&["since|after|from at? <h>"]) {
-        return Some((found.value(0), None));
+        return Some((Some(found.value(0)), None));
     }
     if let Some(found) = r.take(&["before|until at? <h>"]) {
-        return Some((0.0, Some(found.value(0))));
+        return Some((None, Some(found.value(0))));
     }
     let parts = [
         (
@@ -229,5 +256,5 @@ fn past_hours(r: &mut Reader<'_>, has_day: bool) -> Option<(f64, Option<f64>)> {
         ("tonight", EVENING),
     ];
     let mut parts = parts.into_iter();
-    parts.find_map(|(said, (_, from, to))| r.take(&[said]).map(|_| (from, Some(to))))
+    parts.find_map(|(said, (_, from, to))| r.take(&[said]).map(|_| (Some(from), Some(to))))
 }

@@ -15,6 +15,9 @@ pub(crate) fn been(r: &mut Reader<'_>, range: Range) -> Range {
         return range;
     };
     if from <= now.timestamp() {
+        if from < now.timestamp() && to.is_some_and(|to| to > now.timestamp()) {
+            r.assume("A part of that time is still to come.");
+        }
         return range;
     }
     let today = ["today", "tonight", "this"];

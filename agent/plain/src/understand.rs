@@ -19,12 +19,13 @@ use crate::look;
 use crate::need::{Need, Notes};
 use crate::pieces::{self, Request, ends_sentence};
 use crate::propose::propose;
+use crate::question_words::Kind;
 use crate::reader::{Reader, content_words};
 use crate::request::{self, Parts};
 use crate::scene::{Deployed, Scene, quoted};
 use crate::spelling::{self, Slip};
 use crate::templates::Templates;
-use crate::token::{Kind, MAX_CHARS, tokens};
+use crate::token::{self, MAX_CHARS, tokens};
 
 /// A text that is too long to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -124,12 +125,12 @@ impl Plain {
     /// Reads a request in plain words.
     fn read(&self, text: &str, corrections: &[String], whole: &Reader<'_>) -> Answer {
         if let Some(note) = keeping::before_an_order(whole) {
-            return unknown(vec![note], keeping::ONE_AT_A_TIME.to_owned());
+            return self.unknown(vec![note], keeping::ONE_AT_A_TIME.to_owned());
         }
         let mut notes = whole.notes.clone();
         let requests = pieces::requests(&keeping::without_reminder(whole));
         let Some(first) = requests.first() else {
-            return unknown(Vec::new(), String::new());
+            return self.unknown(Vec::new(), String::new());
         };
         let has = |asks: Asks| requests.iter().find(|r| r.asks == asks);
         let answer = match (has(Asks::Not), has(Asks::Look)) {
@@ -139,7 +140,7 @@ impl Plain {
             }
             (Some(_), _) => Err(not_wanted()),
             _ if first.asks == Asks::Nothing => {
-                return unknown(content_words(&first.r), String::new());
+                return self.unknown(content_words(&first.r), String::new());
             }
             (_, Some(_)) if requests.iter().any(|r| r.asks != Asks::Look) => Err(Need::meaning(
                 "That is a question and a request. Please say them one at a time.",
@@ -225,8 +226,25 @@ impl Plain {
                     text: said.join(" "),
                 })
             }
-            Err(text) => unknown(content_words(&r), text),
+            Err(text) => self.unknown(content_words(&r), text),
         }
+    }
+
+    /// The answer to a text that is not understood; without a `text` it says what is.
+    fn unknown(&self, not_understood: Vec<String>, text: String) -> Answer {
+        let mut kinds = self.lexicon.questions.kinds.iter();
+        let help = kinds.find(|kind| kind.is == Kind::Help);
+        let help = help.map_or("", |help| &help.text);
+        Answer::Unknown(Unknown {
+            text: match text.is_empty() {
+                true => format!(
+                    "I found no request in that which I understand; I read common requests in English. {help}"
+                ),
+                false => text,
+            },
+            not_understood,
+            unseen: Vec::new(),
+        })
     }
 }
 
@@ -309,7 +327,7 @@ fn not_wanted() -> Need {
 fn unanswered(questions: &[Request<'_>]) -> Option<String> {
     let rest = questions.get(1..).filter(|rest| !rest.is_empty())?;
     let words = rest.iter().map(|Request { r, .. }| {
-        let end = r.tokens.iter().rposition(|t| t.kind != Kind::Mark);
+        let end = r.tokens.iter().rposition(|t| t.kind != token::Kind::Mark);
         quoted(&r.written(0..end.map_or(0, |end| end + 1)))
     });
     Some(format!(
@@ -322,20 +340,4 @@ fn unanswered(questions: &[Request<'_>]) -> Option<String> {
 fn is_harmless(request: &Request<'_>) -> bool {
     const NOTHING: &str = "don't|dont|not|never stop|change|pause|touch|delete|do|start any|anything|nothing|it|them?";
     request.asks == Asks::Look || (request.asks == Asks::Not && request.r.says(&[NOTHING]))
-}
-
-fn unknown(not_understood: Vec<String>, text: String) -> Answer {
-    let text = if text.is_empty() {
-        format!(
-            "I found no request in that which I understand; I read common requests in English. {}",
-            look::HELP
-        )
-    } else {
-        text
-    };
-    Answer::Unknown(Unknown {
-        text,
-        not_understood,
-        unseen: Vec::new(),
-    })
 }

@@ -13,7 +13,7 @@ use super::event_search::{EventSearchResult, MAX_CAMERAS};
 use super::hours;
 use super::hours::{HourCount, count_by_hour};
 use super::knowledge::{CameraKnowledge, Knowledge, Unknown};
-use super::question::PastQuestion;
+use super::question::{PastQuestion, is_dated};
 use super::why::Why;
 use crate::wording::counted;
 
@@ -242,7 +242,8 @@ impl PastAnswer {
         if names.is_empty() {
             return "there is no camera".to_owned();
         }
-        if from > to {
+        // A question without a start begins with the first dated span.
+        if from > to || self.report.spans.iter().any(is_dated) {
             return "that time is still to come".to_owned();
         }
         let why = match self.report.spans.as_slice() {

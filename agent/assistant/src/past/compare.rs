@@ -38,8 +38,17 @@ pub(super) fn spans(wanted: &EventsWanted, now: Timestamp) -> Option<(EventsWant
 }
 
 impl PastAnswer {
-    /// The answer in words; without the list of events.
-    pub fn sentence(&self, zone: &TimeZone) -> String {
+    /// The answer in words, behind what was `understood`; without the list of events.
+    pub fn text(&self, understood: &str, zone: &TimeZone) -> String {
+        let sentence = self.sentence(zone);
+        match understood {
+            "" => sentence,
+            _ => format!("{understood} {sentence}"),
+        }
+    }
+
+    /// The answer in words.
+    pub(super) fn sentence(&self, zone: &TimeZone) -> String {
         match &self.compared_with {
             Some(other) => sentence(self, other, zone),
             None => self.of_span(zone),

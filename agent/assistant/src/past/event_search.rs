@@ -5,9 +5,11 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
 use watchkeeper_contract::assessment::{AssessmentAnswer, Assessor};
 use watchkeeper_contract::event::{Event, EventBody, Phase, RuleEvent};
 use watchkeeper_contract::id::{EventId, EventSeq, PipelineId, SourceId};
+use watchkeeper_contract::rule::CrossDirection;
 use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_plain::intent::EventsWanted;
 
@@ -38,19 +40,12 @@ pub struct EventSearch {
     /// Newest record not read yet.
     end: u64,
     pages: usize,
-    found: Vec<Event>,
-    moments: Vec<Timestamp>,
-    number: u64,
-    by_camera: BTreeMap<SourceId, u64>,
-    other_classes: BTreeMap<String, u64>,
+    /// What was found so far, its events newest first.
+    result: EventSearchResult,
     /// Ends of the events that were seen so far, which are newer than their beginnings.
     ends: BTreeMap<EventId, Timestamp>,
-    begun: Vec<BegunEvent>,
     /// Last answers of people about events, which are newer than their beginnings.
     answers: BTreeMap<EventId, PersonSaid>,
-    rejected: u64,
-    corrected: u64,
-    unreadable: u64,
     over: bool,
 }
 
@@ -72,7 +67,7 @@ pub struct BegunEvent {
     pub at_ms: i64,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct EventSearchResult {
     /// The newest events, oldest first.
     pub events: Vec<Event>,
@@ -104,17 +99,9 @@ impl EventSearch {
             floor: first.0.saturating_sub(1),
             end: last.0,
             pages: 0,
-            found: Vec::new(),
-            moments: Vec::new(),
-            number: 0,
-            by_camera: BTreeMap::new(),
-            other_classes: BTreeMap::new(),
+            result: EventSearchResult::default(),
             ends: BTreeMap::new(),
-            begun: Vec::new(),
             answers: BTreeMap::new(),
-            rejected: 0,
-            corrected: 0,
-            unreadable: 0,
             over: false,
         }
     }
@@ -143,7 +130,7 @@ impl EventSearch {
                 continue;
             }
             let JournalRecord::Known(event) = record else {
-                self.unreadable += 1;
+                self.result.unreadable += 1;
                 continue;
             };
             if self.before(&event) {
@@ -164,25 +151,26 @@ impl EventSearch {
             if labels.is_empty() || label.is_some_and(|l| labels.iter().any(|w| w == l)) {
                 match said {
                     Some(PersonSaid::Rejected) => {
-                        self.rejected += 1;
+                        self.result.rejected += 1;
                         continue;
                     }
-                    Some(PersonSaid::Corrected(_)) => self.corrected += 1,
+                    Some(PersonSaid::Corrected(_)) => self.result.corrected += 1,
                     Some(PersonSaid::Approved) | None => {}
                 }
                 self.count(&event);
                 let is_dated = event.at.quality != TimeQuality::Unsynced;
                 let moment = time(&event).filter(|at| self.wanted.from.is_none_or(|f| *at >= f));
-                self.moments.extend(moment.filter(|_| is_dated));
+                self.result.moments.extend(moment.filter(|_| is_dated));
                 let most = self.wanted.most.unwrap_or(MAX_SHOWN).min(MAX_SHOWN);
-                if self.found.len() < most && !self.wanted.only_number {
-                    self.found.push(*event);
+                let found = &mut self.result.events;
+                if found.len() < most && !self.wanted.only_number {
+                    found.push(*event);
                 }
-            } else if let Some(label) = label
-                && (self.other_classes.len() < MAX_CLASSES
-                    || self.other_classes.contains_key(label))
-            {
-                *self.other_classes.entry(label.to_owned()).or_default() += 1;
+            } else if let Some(label) = label {
+                let others = &mut self.result.other_classes;
+                if others.len() < MAX_CLASSES || others.contains_key(label) {
+                    *others.entry(label.to_owned()).or_default() += 1;
+                }
             }
         }
         self.pages += 1;
@@ -190,11 +178,12 @@ impl EventSearch {
     }
 
     fn count(&mut self, event: &Event) {
-        self.number += 1;
+        self.result.number += 1;
+        let counts = &mut self.result.by_camera;
         if let Some(camera) = &event.source
-            && (self.by_camera.len() < MAX_CAMERAS || self.by_camera.contains_key(camera))
+            && (counts.len() < MAX_CAMERAS || counts.contains_key(camera))
         {
-            *self.by_camera.entry(camera.clone()).or_default() += 1;
+            *counts.entry(camera.clone()).or_default() += 1;
         }
     }
 
@@ -203,11 +192,13 @@ impl EventSearch {
         match (event.phase, &event.body, &event.pipeline) {
             (Phase::Assessed, ..) => self.note_answer(event),
             (Phase::End, ..) => self.ends.extend(time(event).map(|at| (event.id, at))),
-            (Phase::New, EventBody::Rule(rule), Some(pipeline)) => self.begun.push(BegunEvent {
-                pipeline: pipeline.clone(),
-                rule: rule.rule.clone(),
-                at_ms: event.at.unix_ms,
-            }),
+            (Phase::New, EventBody::Rule(rule), Some(pipeline)) => {
+                self.result.begun.push(BegunEvent {
+                    pipeline: pipeline.clone(),
+                    rule: rule.rule.clone(),
+                    at_ms: event.at.unix_ms,
+                })
+            }
             _ => {}
         }
     }
@@ -253,6 +244,7 @@ impl EventSearch {
             pipelines,
             labels: _,
             conditions,
+            direction,
             from,
             to,
             only_number,
@@ -272,6 +264,9 @@ impl EventSearch {
             };
             rule.and_then(there).is_some_and(|there| there == *place)
         };
+        // Only crossings have one.
+        let goes = rule.and_then(|rule| rule.direction.as_deref());
+        let is_way = |way: CrossDirection| goes.is_none_or(|goes| json!(way) == goes);
         let of_pipeline = event.pipeline.as_ref();
         let at = time(event);
         event.phase == Phase::New
@@ -283,6 +278,7 @@ impl EventSearch {
             && place.as_ref().is_none_or(is_there)
             && (pipelines.is_empty() || of_pipeline.is_some_and(|p| pipelines.contains(p)))
             && (conditions.is_empty() || condition.is_some_and(|c| conditions.contains(c)))
+            && direction.is_none_or(is_way)
             && from.is_none_or(|from| at.is_some_and(|at| at >= from || self.went_on(event, from)))
             && to.is_none_or(|to| at.is_some_and(|at| at < to))
     }
@@ -290,19 +286,9 @@ impl EventSearch {
     /// Returns the result.
     #[must_use]
     pub fn done(mut self) -> EventSearchResult {
-        self.found.reverse();
-        EventSearchResult {
-            events: self.found,
-            moments: self.moments,
-            number: self.number,
-            by_camera: self.by_camera,
-            other_classes: self.other_classes,
-            begun: self.begun,
-            rejected: self.rejected,
-            corrected: self.corrected,
-            unreadable: self.unreadable,
-            cut: !self.over && self.end > self.floor,
-        }
+        self.result.events.reverse();
+        self.result.cut = !self.over && self.end > self.floor;
+        self.result
     }
 }
 
@@ -351,8 +337,6 @@ impl EventSearchResult {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn event(seq: u64, source: &str, label: &str, phase: &str) -> JournalRecord {

@@ -29,6 +29,8 @@ pub struct PastQuestion {
     pub labels: Vec<String>,
     /// Only these kinds of events; empty: all.
     pub conditions: Vec<String>,
+    /// Of crossings only those of this direction; absent: of both.
+    pub direction: Option<CrossDirection>,
     /// Range, milliseconds since 1970; the end is excluded.
     pub range: (i64, i64),
 }
@@ -66,6 +68,7 @@ impl PastQuestion {
             pipelines: wanted.pipelines.clone(),
             labels: wanted.labels.clone(),
             conditions: wanted.conditions.clone(),
+            direction: wanted.direction,
             range: (from.unwrap_or(to), to),
         }
     }
@@ -82,7 +85,10 @@ impl PastQuestion {
         let there = rule.place.as_deref().map(place_name);
         let is_elsewhere = self.place.is_some() && self.place != there;
         let is_other = !self.conditions.is_empty() && !self.conditions.contains(&rule.condition);
-        if is_elsewhere || is_other {
+        let is_back = self
+            .direction
+            .is_some_and(|way| rule.direction.is_some_and(|of| of != way));
+        if is_elsewhere || is_other || is_back {
             return Tells::No(Why::OtherEvents {
                 told: vec![describe(rule)],
             });
@@ -98,7 +104,8 @@ impl PastQuestion {
             // It tells one of several kinds.
             _ => false,
         };
-        let is_everywhere = is_everywhere && !rule.may_drop && rule.direction.is_none();
+        let is_both_ways = rule.direction.is_none() || rule.direction == self.direction;
+        let is_everywhere = is_everywhere && !rule.may_drop && is_both_ways;
         if missing.is_empty() && is_everywhere {
             return Tells::All;
         }

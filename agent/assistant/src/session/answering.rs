@@ -244,7 +244,7 @@ impl Session {
             }
             Look::Events(wanted) => {
                 let answer = past::answer(&self.deps.client, wanted).await?;
-                out.report(ProgressEvent::Events(&answer, wanted, &looked.text));
+                out.report(ProgressEvent::Events(&answer, &looked.text));
                 // The API's answer has the media ids, and its folder belongs to nobody.
                 if wanted.pictures && !self.deps.entrypoint.is_api() {
                     self.show_pictures(&answer.found.events).await;

@@ -11,7 +11,6 @@ use watchkeeper_contract::pipeline::PipelineStatus;
 use watchkeeper_contract::source::SourceStatus;
 use watchkeeper_memory::Found;
 use watchkeeper_plain::Question;
-use watchkeeper_plain::intent::EventsWanted;
 
 use crate::failure::Error;
 use crate::operations::proposed_action::{ProposedActions, describe_all};
@@ -101,8 +100,8 @@ pub enum ProgressEvent<'a> {
     Status(&'a SystemSnapshot),
     /// One camera, its name, and its pipelines.
     Camera(&'a [SourceStatus], &'a str, &'a [PipelineStatus]),
-    /// An answer about the past, and the beginning of the sentence about it.
-    Events(&'a PastAnswer, &'a EventsWanted, &'a str),
+    /// An answer about the past, and what was understood.
+    Events(&'a PastAnswer, &'a str),
     /// A picture of an event, and the file in which it was saved.
     Picture(&'a Media, &'a Path),
     Record(&'a JournalRecord),
@@ -180,7 +179,7 @@ impl ProgressEvent<'_> {
             Self::Camera(sources, _, on_it) => {
                 json!({"type": "status", "sources": sources, "pipelines": hide_secrets(on_it)})
             }
-            Self::Events(answer, _, _) => events_json(answer),
+            Self::Events(answer, understood) => events_json(answer, understood),
             Self::Picture(media, file) => {
                 json!({"type": "saved", "media": media, "file": file})
             }
@@ -208,12 +207,12 @@ impl ProgressEvent<'_> {
 }
 
 /// Returns an answer about the past, and below `compared_with` what it is compared with.
-fn events_json(answer: &PastAnswer) -> Value {
+fn events_json(answer: &PastAnswer, understood: &str) -> Value {
     let (found, zone) = (&answer.found, TimeZone::system());
     let events: Vec<Value> = found.events.iter().map(event_json).collect();
     let mut object = json!({
         "type": "events", "number": found.number, "complete": !found.cut, "events": events,
-        "text": answer.sentence(&zone), "coverage": answer.knowledge.to_json(MAX_TIMES, &zone),
+        "text": answer.text(understood, &zone), "coverage": answer.knowledge.to_json(MAX_TIMES, &zone),
     });
     if answer.by_camera {
         object["by_camera"] = json!(found.by_camera);
@@ -226,7 +225,7 @@ fn events_json(answer: &PastAnswer) -> Value {
             .collect();
     }
     if let Some(other) = &answer.compared_with {
-        object["compared_with"] = events_json(other);
+        object["compared_with"] = events_json(other, "");
     }
     object
 }

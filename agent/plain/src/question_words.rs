@@ -1,0 +1,93 @@
+//! Kinds of questions and of events by the words for them, read from a data file.
+//!
+//! Owns the form of `question_words.toml`.
+
+use serde::Deserialize;
+use watchkeeper_contract::rule::CrossDirection;
+
+use crate::DataError;
+
+/// The kinds of questions, and what each may say.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct QuestionWords {
+    /// In the order in which they are tried.
+    pub(crate) kinds: Vec<KindWords>,
+    pub(crate) hints: Vec<Hint>,
+    pub(crate) happened: Vec<Happened>,
+}
+
+impl QuestionWords {
+    pub(crate) fn builtin() -> Result<Self, DataError> {
+        toml::from_str(include_str!("question_words.toml"))
+    }
+}
+
+/// A kind of question.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct KindWords {
+    pub(crate) is: Kind,
+    /// Patterns that ask for it.
+    pub(crate) asked: Vec<String>,
+    /// Words that say no more beside them.
+    #[serde(default)]
+    pub(crate) beside: Vec<String>,
+    /// What is said to it.
+    #[serde(default)]
+    pub(crate) text: String,
+}
+
+/// What a question asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kind {
+    /// Nothing that can be looked up.
+    Refused,
+    Templates,
+    Help,
+    Classes,
+    Events,
+    Pipelines,
+    Status,
+    Cameras,
+}
+
+/// What helps who said words that no question has.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Hint {
+    pub(crate) words: String,
+    pub(crate) text: String,
+}
+
+/// Patterns as a reader takes them.
+pub(crate) fn patterns(of: &[String]) -> Vec<&str> {
+    of.iter().map(String::as_str).collect()
+}
+
+/// What a rule records.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EventKind {
+    /// Name of its condition in the journal.
+    pub(crate) condition: String,
+    /// Way over the line, for crossings.
+    #[serde(default)]
+    pub(crate) direction: CrossDirection,
+    /// What happened, behind `something`.
+    pub(crate) happened: String,
+}
+
+/// What a question says to have happened.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Happened {
+    pub(crate) name: String,
+    pub(crate) words: Vec<String>,
+    /// Words beside a crossing that say which way it went.
+    #[serde(default)]
+    pub(crate) way: String,
+    /// Kinds that may be counted for it, the best first.
+    pub(crate) counts: Vec<EventKind>,
+}
