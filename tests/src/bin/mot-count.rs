@@ -5,7 +5,7 @@
 //! Reads `IN_DIR/<sequence>/det.txt`, `gt.txt` and `seqinfo.json`, and counts at 13 lines through
 //! each picture. Prints for each sequence the true crossings, the wrong and the missed ones, and
 //! the verdicts on true and wrong ones. `--events` writes one JSON object for each event: sequence,
-//! line, label, confidence and evidence. See `docs/ref/counting.md`.
+//! line, label, bounding box, confidence and evidence. See `docs/ref/counting.md`.
 
 #![allow(
     clippy::print_stdout,
@@ -150,6 +150,7 @@ fn record(sequence: &str, event: &CrossingEvent, label: Label) -> serde_json::Va
         "line": event.reported.line,
         "frame": event.reported.frame,
         "track": event.change.event.tracks.first(),
+        "bbox": event.change.event.bbox,
         "label": format!("{label:?}").to_lowercase(),
         "confidence": event.change.decision.confidence,
         "evidence": event.change.evidence,
