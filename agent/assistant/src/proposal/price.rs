@@ -469,7 +469,7 @@ mod tests {
         });
         assert_eq!(
             few.sentence(),
-            "processor 8.0 % of a core, storage 16.5 MB to 66.1 MB a day, uplink 30 kB to 120 kB a \
+            "processor 8.0 % of a core, storage 16.5 MB to 66.1 MB a day, uplink 30 kB to 0.1 MB a \
              day, model $0.12 to $0.48 a month"
         );
         let busy = PriceTag::new(&Measured {
