@@ -26,8 +26,8 @@ pub struct RuleEvents {
     pub reported: u64,
 }
 
-/// Events by rule of the pipeline `spec`, whose source is [`SOURCE`], on two halves of the recording
-/// `clip`, each `half_s` seconds long.
+/// Events by rule of the pipeline `spec`, whose source is [`SOURCE`], on two halves of the
+/// recording `clip`, each `half_s` seconds long.
 ///
 /// # Errors
 /// If the runtime refuses the pipeline, or the backtest replays another part.
