@@ -65,6 +65,7 @@ impl ModelAccess {
             }
         };
         let reply = job.ask(conversation, options, &mut on_progress).await;
+        details["provider"] = json!(job.model().provider);
         details["model"] = json!(job.model().id);
         for sentence in retries {
             let mut attempt = details.clone();

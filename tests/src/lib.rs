@@ -8,6 +8,7 @@ pub mod certificates;
 pub mod daemons;
 pub mod file_server;
 pub mod fuzz;
+pub mod halves;
 pub mod hooks;
 pub mod http;
 pub mod ledger;

@@ -1,12 +1,12 @@
 //! The price of a watch: what its proposal said, and what was metered after the yes.
 //!
-//! - The box has no other watch. What ran before it only leaves events, whose bytes are the
-//!   prediction.
+//! - The box has no other watch. The watch itself runs before and is deleted, so that the proposal
+//!   has its events and its history; then it is proposed again.
 //! - Processor time is that of the process `watchkeeper-runtime`, so all pieces are in it.
 //! - A history of less than an hour predicts no events a day. Here the rate of the backtest is
 //!   used.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
@@ -16,7 +16,7 @@ use crate::person::ask_json;
 use crate::scene::LONG;
 
 /// Events of the watch that are metered.
-const EVENTS: usize = 6;
+const EVENTS: usize = 3;
 
 /// Unit of processor times in `/proc`, on every architecture that this runs on.
 const TICKS_A_SECOND: f64 = 100.0;
@@ -40,48 +40,47 @@ pub struct PricedWatch {
     /// Predicted and metered shares of a core: the pipeline's thread, all other threads, events.
     pub predicted: [f64; 3],
     pub metered: [f64; 3],
-    /// Events a second, predicted and metered.
-    pub rates: [f64; 2],
 }
 
-/// Proposes a watch by `request`, confirms it, and meters it for `time`. `earlier` makes events
-/// before, for as long.
+/// A proposed watch.
+struct Proposal {
+    id: String,
+    /// Path of its pipeline in the API.
+    path: String,
+    /// Name of its pipeline.
+    pipeline: String,
+    /// What was tried of it.
+    trial: Value,
+}
+
+/// Proposes a watch by `request`, and meters it for `time` after the yes. It runs for as long
+/// before, and is proposed again then.
 ///
 /// # Errors
 /// If a step fails, or no event comes in time.
 pub fn meter(
     bench: &Bench,
     runtime: &Process,
-    earlier: &Value,
     request: &str,
     time: Duration,
 ) -> anyhow::Result<PricedWatch> {
-    bench.json("POST", "/v1/pipelines", Some(earlier))?;
-    let name = earlier["id"].as_str().context("an id")?;
+    let first = propose(bench, request)?;
+    ask_json(bench, &["--confirm", &first.id])?;
     std::thread::sleep(time);
-    wait_up_to(LONG, "some events", || ended(bench, name))?;
-    bench.json("DELETE", &format!("/v1/pipelines/{name}"), None)?;
+    finish(bench, &first)?;
 
-    let (_, objects, errors) = ask_json(bench, &[request])?;
-    let proposal = objects.iter().find(|object| object["type"] == "proposal");
-    let proposal = proposal.context(errors)?;
-    let price = proposal["tried"][0]["price"].clone();
-    let (rate, predicted) = predicted_shares(&proposal["tried"][0])?;
-    let id = proposal["id"].as_str().context("an id")?;
-    let name = proposal["changes"][0]["spec"]["id"]
-        .as_str()
-        .context("a name")?;
-
+    let proposal = propose(bench, request)?;
+    let price = proposal.trial["price"].clone();
+    let (predicted_rate, predicted) = predicted_shares(&proposal.trial)?;
     let bytes_before = wait_for("the last bytes", || journal_bytes(bench).ok())?;
-    ask_json(bench, &["--confirm", id])?;
-    let path = format!("/v1/pipelines/{name}");
-    let (results, metered, metered_rate) = meter_processor(bench, runtime, &path, time)?;
-    wait_up_to(LONG, "events of the watch", || ended(bench, name))?;
-    bench.json("DELETE", &path, None)?;
-
-    // The end of the watch has ended and stored the last ones.
-    let events = bench.events()?;
-    let own: Vec<&Value> = events.iter().filter(|e| e["pipeline"] == name).collect();
+    let seq_before = bench.events()?.len();
+    ask_json(bench, &["--confirm", &proposal.id])?;
+    let (results, metered, rate) = meter_processor(bench, runtime, &proposal, time)?;
+    let events = bench.events()?.split_off(seq_before);
+    let own: Vec<&Value> = events
+        .iter()
+        .filter(|event| event["pipeline"] == *proposal.pipeline)
+        .collect();
     let new = own.iter().filter(|event| event["phase"] == "new").count() as f64;
     let records: usize = own.iter().map(|event| event.to_string().len()).sum();
     let opinions = own
@@ -97,11 +96,18 @@ pub fn meter(
             metered,
         })
     };
-    let processor = PriceLine {
-        what: "processor, share of a core",
-        predicted: predicted.iter().sum(),
-        metered: metered.iter().sum(),
-    };
+    let known = [
+        PriceLine {
+            what: "processor, share of a core",
+            predicted: predicted.iter().sum(),
+            metered: metered.iter().sum(),
+        },
+        PriceLine {
+            what: "events a minute",
+            predicted: predicted_rate * 60.0,
+            metered: rate * 60.0,
+        },
+    ];
     let lines = [
         ("storage, bytes an event", "storage_bytes_an_event", stored),
         (
@@ -109,18 +115,46 @@ pub fn meter(
             "uplink_bytes_an_event",
             records as f64 / new,
         ),
-        ("model, dollars", "model_usd_a_month", opinions.sum()),
+        (
+            "model, US$ an event",
+            "model_usd_an_event",
+            opinions.sum::<f64>() / new,
+        ),
     ];
     let lines = lines.into_iter().filter_map(line);
-    let lines = std::iter::once(processor).chain(lines).collect();
+    let lines = known.into_iter().chain(lines).collect();
     Ok(PricedWatch {
         lines,
         price,
         results,
         predicted,
         metered,
-        rates: [rate, metered_rate],
     })
+}
+
+fn propose(bench: &Bench, request: &str) -> anyhow::Result<Proposal> {
+    let (_, objects, errors) = ask_json(bench, &[request])?;
+    let found = objects.iter().find(|object| object["type"] == "proposal");
+    let found = found.with_context(|| format!("{errors} {objects:#?}"))?;
+    let text = |value: &Value| value.as_str().map(str::to_owned).context("a name");
+    let pipeline = text(&found["changes"][0]["spec"]["id"])?;
+    Ok(Proposal {
+        id: text(&found["id"])?,
+        path: format!("/v1/pipelines/{pipeline}"),
+        pipeline,
+        trial: found["tried"][0].clone(),
+    })
+}
+
+/// Waits for enough events of a watch, and deletes it, which ends and stores its last ones.
+fn finish(bench: &Bench, watch: &Proposal) -> anyhow::Result<()> {
+    wait_up_to(LONG, "events of the watch", || {
+        let events = bench.events().ok()?;
+        let own = events.iter().filter(|e| e["pipeline"] == *watch.pipeline);
+        (own.filter(|event| event["phase"] == "new").count() >= EVENTS).then_some(())
+    })?;
+    bench.json("DELETE", &watch.path, None)?;
+    Ok(())
 }
 
 /// Events a second by the backtest, and the shares of [`PricedWatch::predicted`].
@@ -135,30 +169,35 @@ fn predicted_shares(trial: &Value) -> anyhow::Result<(f64, [f64; 3])> {
     Ok((rate, [share - known - others, others, events]))
 }
 
-/// The results of a pipeline, the shares of [`PricedWatch::metered`], and events a second.
+/// The results of a pipeline, the shares of [`PricedWatch::metered`], and events a second. Deletes
+/// the pipeline, so that all of its events are metered to their ends.
 fn meter_processor(
     bench: &Bench,
     runtime: &Process,
-    path: &str,
+    watch: &Proposal,
     time: Duration,
 ) -> anyhow::Result<(Value, [f64; 3], f64)> {
-    let results = || -> anyhow::Result<Value> { Ok(bench.get(path)?["results"].clone()) };
+    let results = || -> anyhow::Result<Value> { Ok(bench.get(&watch.path)?["results"].clone()) };
     // Its network may have to be loaded first.
     wait_up_to(LONG, "frames", || {
         (results().ok()?["frames"].as_u64() > Some(0)).then_some(())
     })?;
     let own_s = |results: &Value| results["processor_s"].as_f64().context("processor time");
-    let before = (own_s(&results()?)?, events_s(bench)?, processor_s(runtime)?);
+    let (start, before) = (Instant::now(), own_s(&results()?)?);
+    let (events_before, process_before) = (events_s(bench)?, processor_s(runtime)?);
     // No request meanwhile: answering it would be metered too.
     std::thread::sleep(time);
-    let process = processor_s(runtime)? - before.2;
-    let (results, elapsed_s) = (results()?, time.as_secs_f64());
-    let pipeline = own_s(&results)? - before.0;
-    let [events, number] = events_s(bench)?;
-    let events = events - before.1[0];
-    let shares = [pipeline, process - pipeline - events, events];
-    let rate = (number - before.1[1]) / elapsed_s;
-    Ok((results, shares.map(|spent| spent / elapsed_s), rate))
+    let (results, elapsed_s) = (results()?, start.elapsed().as_secs_f64());
+    let pipeline = (own_s(&results)? - before) / elapsed_s;
+    // A clip is counted once it is complete, so only after the end of the watch.
+    finish(bench, watch)?;
+    let process = processor_s(runtime)? - process_before;
+    let all_s = start.elapsed().as_secs_f64();
+    let [spent, number] = events_s(bench)?;
+    let events = spent - events_before[0];
+    let others = (process - events) / all_s - pipeline;
+    let shares = [pipeline, others, events / all_s];
+    Ok((results, shares, (number - events_before[1]) / all_s))
 }
 
 /// Processor time of all events so far, in seconds, and their number.
@@ -169,14 +208,6 @@ fn events_s(bench: &Bench) -> anyhow::Result<[f64; 2]> {
         number("recorder_s")? + number("clips_s")?,
         number("events")?,
     ])
-}
-
-/// All events, once enough of those of a pipeline have ended.
-fn ended(bench: &Bench, pipeline: &str) -> Option<Vec<Value>> {
-    let events = bench.events().ok()?;
-    let of = events.iter().filter(|event| event["pipeline"] == pipeline);
-    let ended = of.filter(|event| event["phase"] == "end").count();
-    (ended >= EVENTS).then_some(events)
 }
 
 fn journal_bytes(bench: &Bench) -> anyhow::Result<f64> {

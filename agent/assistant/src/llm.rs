@@ -77,10 +77,11 @@ pub fn catalogue(config: &LlmConfig) -> Result<Catalogue, String> {
 /// size, or where no provider is configured.
 pub fn refused_model(blueprint: &Blueprint, config: Option<&LlmConfig>) -> Option<String> {
     let (named, config) = blueprint.named_model.as_ref().zip(config)?;
-    let why = match named.provider == config.provider {
+    let configured: Vec<&str> = config.providers().map(|p| p.provider.as_str()).collect();
+    let why = match configured.contains(&named.provider.as_str()) {
         false => SetupError::NotConfigured {
             wanted: named.provider.clone(),
-            configured: config.provider.clone(),
+            configured: configured.join(" and "),
         }
         .to_string(),
         true => {
@@ -112,6 +113,19 @@ fn open(
     folder: &Path,
     open_store: impl FnOnce() -> Result<Arc<dyn Store>, StoreError>,
 ) -> Result<Client, String> {
+    let ledger = open_store()
+        .and_then(|store| Ledger::open(store, folder, limits(config)))
+        .map_err(|e| e.to_string())?;
+    let ledger = Arc::new(ledger);
+    let client = client_of(config, &ledger)?;
+    Ok(match &config.second {
+        Some(second) => client.with_second(client_of(second, &ledger)?),
+        None => client,
+    })
+}
+
+/// Makes the client of one provider.
+fn client_of(config: &LlmConfig, ledger: &Arc<Ledger>) -> Result<Client, String> {
     let catalogue = catalogue(config)?;
     let provider = catalogue.provider(&config.provider);
     let needs_key = provider.map_err(|e| e.to_string())?.needs_key;
@@ -125,9 +139,6 @@ fn open(
         Err(_) if !needs_key && source.text.is_none() && source.file.is_none() => None,
         Err(error) => return Err(error.to_string()),
     };
-    let ledger = open_store()
-        .and_then(|store| Ledger::open(store, folder, limits(config)))
-        .map_err(|e| e.to_string())?;
     let settings = Settings {
         base_url: config.base_url.clone(),
         program: config.program.clone(),
@@ -140,7 +151,7 @@ fn open(
     let parts = Parts {
         catalogue,
         key,
-        ledger: Arc::new(ledger),
+        ledger: Arc::clone(ledger),
         clock: Arc::new(SystemClock::new(wall_now)),
     };
     Client::new(&settings, parts).map_err(|e| e.to_string())
@@ -177,6 +188,7 @@ mod tests {
             model: None,
             large_model: None,
             models_file: None,
+            second: None,
             second_opinion: false,
             calls_per_hour: 7,
             tokens_per_call: 8_000,
@@ -211,6 +223,16 @@ mod tests {
             "{said}"
         );
         assert_eq!(refused_model(&other, None), None, "no provider at all");
+        let second = LlmConfig {
+            provider: "openai".to_owned(),
+            ..config()
+        };
+        let both = LlmConfig {
+            second: Some(Box::new(second)),
+            ..config()
+        };
+        let said = refused_model(&other, Some(&both)).expect("no such model");
+        assert!(said.contains("gpt-9"), "{said}");
         let unknown = made("unknown", "provider = \"claude\"\nmodel = \"claude-0\"");
         let said = why(&unknown).expect("no such model");
         assert!(said.contains("claude-0"), "{said}");

@@ -1,17 +1,18 @@
-//! Narrows a rule by the answers of people: the changes of its areas, gate and lowest score that
-//! remove the most rejected events and nearly no approved one.
+//! Narrows a rule by the answers of people: the ignored areas or the lowest score that remove the
+//! most rejected events and nearly no approved one.
 //!
 //! - Chosen on the older two thirds of the answers, and proposed only where it holds on the newest
 //!   third: there it loses no more than [`MAX_LOST`] of the approved events, and removes at least
 //!   half the share of rejected ones that it removes of the older.
 //! - Pure; changes nothing by itself.
 //! - Not here: hours and dwell times. Few answers can't tell that nothing ever happens at night.
+//!   And a gate on the confidence: docs/design/reviews.md has what it lost.
 
 mod areas;
 
 use serde::Serialize;
 use watchkeeper_contract::review::RuleAnswer;
-use watchkeeper_contract::rule::{Band, BelowGates, Condition, Gates, MAX_IGNORED_AREAS, RuleSpec};
+use watchkeeper_contract::rule::{Band, Condition, MAX_IGNORED_AREAS, RuleSpec};
 
 use self::areas::{find_areas, is_within};
 use crate::wording::counted;
@@ -30,8 +31,6 @@ const MIN_REJECTED: usize = 3;
 pub struct Narrowing {
     /// Areas to ignore, normalised `[x_min, y_min, x_max, y_max]`.
     pub ignore: Vec<[f64; 4]>,
-    /// New gate of the verdict `escalate`, below which there is no event.
-    pub gate: Option<f64>,
     /// Lowest score of an object.
     pub min_score: Option<f64>,
     /// What it removes of the events that it was chosen on.
@@ -102,20 +101,6 @@ impl Narrowing {
     /// Changes the rule.
     pub fn apply(&self, rule: &mut RuleSpec) {
         rule.ignore.extend(&self.ignore);
-        if let Some(gate) = self.gate {
-            let Gates {
-                act,
-                record,
-                review,
-                ..
-            } = rule.gates;
-            rule.gates = Gates {
-                act: act.max(gate),
-                record: record.max(gate),
-                review: review.max(gate),
-                escalate: gate,
-            };
-        }
         if let Some(min) = self.min_score {
             let max = rule.confidence.map_or(1.0, |band| band.max);
             rule.confidence = Some(Band { min, max });
@@ -124,13 +109,9 @@ impl Narrowing {
 
     /// Whether the narrowed rule makes no event like that of `answer`.
     pub fn removes(&self, answer: &RuleAnswer) -> bool {
-        let is_below = |bound: Option<f64>, value: Option<f64>| {
-            bound.zip(value).is_some_and(|(bound, value)| value < bound)
-        };
         let is_ignored = |area: &[f64; 4]| answer.bbox.is_some_and(|b| is_within(*area, b));
-        is_below(self.gate, answer.raw_confidence)
-            || is_below(self.min_score, answer.score)
-            || self.ignore.iter().any(is_ignored)
+        let is_below = (self.min_score.zip(answer.score)).is_some_and(|(min, score)| score < min);
+        is_below || self.ignore.iter().any(is_ignored)
     }
 
     /// What it removes of the answered events, one sentence for each part of them.
@@ -163,9 +144,8 @@ impl Removed {
 /// Narrowings that are chosen on these answers, those with fewer parts first.
 fn candidates(rule: &RuleSpec, older: &[&RuleAnswer]) -> Vec<Narrowing> {
     let mut found = Vec::new();
-    let is_about_objects = !matches!(rule.when, Condition::Value { .. });
     // A count has no place: it is about several objects.
-    let has_place = is_about_objects && !matches!(rule.when, Condition::Count { .. });
+    let has_place = !matches!(rule.when, Condition::Value { .. } | Condition::Count { .. });
     let free = MAX_IGNORED_AREAS.saturating_sub(rule.ignore.len());
     let ignore = match has_place {
         true => find_areas(older, budget(older), free),
@@ -178,23 +158,14 @@ fn candidates(rule: &RuleSpec, older: &[&RuleAnswer]) -> Vec<Narrowing> {
     for base in [Narrowing::default(), placed] {
         let left: Vec<&RuleAnswer> = older.iter().copied().filter(|a| !base.removes(a)).collect();
         let allowed = budget(older).saturating_sub(removed(&base, older).approved_removed);
-        // Below the last gate a rule may let people decide; then a gate removes nothing.
-        let gate = (rule.below_gates == BelowGates::Discard)
-            .then(|| bound(&left, |answer| answer.raw_confidence, allowed))
-            .flatten()
-            .filter(|gate| *gate > rule.gates.escalate);
         let min = rule.confidence.map_or(0.0, |band| band.min);
         let max = rule.confidence.map_or(1.0, |band| band.max);
         // A crossing is judged by the score of one frame, which is below the best one of an event.
         let min_score = (has_place && !matches!(rule.when, Condition::Crosses { .. }))
-            .then(|| bound(&left, |answer| answer.score, allowed))
+            .then(|| lowest_score(&left, allowed))
             .flatten()
             .filter(|score| (min..max).contains(score) && *score > min);
         found.push(base.clone());
-        found.push(Narrowing {
-            gate,
-            ..base.clone()
-        });
         found.push(Narrowing { min_score, ..base });
     }
     for narrowing in &mut found {
@@ -203,16 +174,12 @@ fn candidates(rule: &RuleSpec, older: &[&RuleAnswer]) -> Vec<Narrowing> {
     found
 }
 
-/// The highest bound, in hundredths, below which at most `allowed` approved events are.
-fn bound(
-    answers: &[&RuleAnswer],
-    value: impl Fn(&RuleAnswer) -> Option<f64>,
-    allowed: usize,
-) -> Option<f64> {
+/// The highest score, in hundredths, below which at most `allowed` approved events are.
+fn lowest_score(answers: &[&RuleAnswer], allowed: usize) -> Option<f64> {
     let approved = answers.iter().filter(|answer| answer.is_true);
-    let mut values: Vec<f64> = approved.filter_map(|answer| value(answer)).collect();
-    values.sort_by(f64::total_cmp);
-    let first_kept = values.get(allowed)?;
+    let mut scores: Vec<f64> = approved.filter_map(|answer| answer.score).collect();
+    scores.sort_by(f64::total_cmp);
+    let first_kept = scores.get(allowed)?;
     Some((first_kept * 100.0).floor() / 100.0)
 }
 

@@ -293,6 +293,7 @@ impl Bench {
             model: None,
             large_model: None,
             models_file: None,
+            second: None,
             second_opinion: false,
             calls_per_hour: 1_000,
             tokens_per_call: 32_000,

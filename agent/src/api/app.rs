@@ -59,8 +59,6 @@ pub(super) struct App {
 pub struct Shared {
     pub(super) conversations: Arc<Conversations>,
     pub(super) asks: StatusSender,
-    /// Provider of the language model; absent where none is configured.
-    pub(super) provider: Option<String>,
     pub(super) entrypoint_errors: EntrypointErrors,
     pub(super) started: Instant,
     pub(super) followers: Arc<Semaphore>,
@@ -84,13 +82,11 @@ impl Shared {
     pub fn new(
         conversations: Arc<Conversations>,
         asks: StatusSender,
-        provider: Option<String>,
         closing: watch::Receiver<bool>,
     ) -> Arc<Self> {
         Arc::new(Self {
             conversations,
             asks,
-            provider,
             entrypoint_errors: EntrypointErrors::default(),
             started: Instant::now(),
             followers: Arc::new(Semaphore::new(MAX_FOLLOWERS)),

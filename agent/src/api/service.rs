@@ -38,8 +38,6 @@ pub const EXIT_TIMEOUT: Duration = Duration::from_secs(8);
 #[derive(Debug)]
 pub struct Setup {
     pub deps: ConversationDeps,
-    /// Provider of the language model; absent where none is configured.
-    pub provider: Option<String>,
     pub config: AgentApiConfig,
     /// Folder of the service's credentials (systemd).
     pub credentials: Option<PathBuf>,
@@ -57,7 +55,6 @@ pub fn spawn(setup: Setup, asks: StatusSender) -> io::Result<BackgroundThread> {
 
 async fn serve(setup: Setup, asks: StatusSender, closing: watch::Receiver<bool>) {
     let conversations = Conversations::new(setup.deps, Bounds::default(), closing.clone());
-    let provider = setup.provider;
     read_notes(&conversations.deps().notes);
     let (client, notes) = (&conversations.deps().client, &conversations.deps().notes);
     tokio::spawn(save_at_start(
@@ -71,7 +68,7 @@ async fn serve(setup: Setup, asks: StatusSender, closing: watch::Receiver<bool>)
     if let Some(archive) = conversations.deps().archive.clone() {
         tokio::spawn(serve_archive(archive, closing.clone()));
     }
-    let shared = Shared::new(Arc::clone(&conversations), asks, provider, closing.clone());
+    let shared = Shared::new(Arc::clone(&conversations), asks, closing.clone());
     let (config, credentials, links) = (setup.config, setup.credentials, setup.links);
     let local = keep_open(Entrypoint::Local, &shared, &closing, || {
         on_socket(&config, &shared, &closing)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Value, json};
+use serde_json::json;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_llm::JobSpec;
 use watchkeeper_llm::budget::CallClass;
@@ -62,17 +62,18 @@ impl Asker {
     /// trace and notes.
     pub async fn add(self: Arc<Self>, found: Vec<Finding>, mut input: CheckInput) -> Option<Added> {
         let sentences: Vec<String> = found.iter().map(Finding::sentence).collect();
-        self.note(
-            "heartbeat",
+        let (trace, details) = (
+            &self.trace,
             json!({"sentence": sentences.join("; "), "findings": found}),
-        )
-        .await;
+        );
+        trace.note_or_log_in_background("heartbeat", details).await;
         let added = match &self.model {
             None => None,
             Some(model) => match self.ask(model, &found, &mut input).await {
                 Ok(added) => added,
                 Err(why) => {
-                    self.note("no_help", json!({"sentence": why})).await;
+                    let details = json!({"sentence": why});
+                    trace.note_or_log_in_background("no_help", details).await;
                     None
                 }
             },
@@ -173,11 +174,5 @@ impl Asker {
             remember(None, Origin::Camera, &added.words)?;
         }
         Ok(())
-    }
-
-    pub(super) async fn note(&self, what: &'static str, particulars: Value) {
-        self.trace
-            .note_or_log_in_background(what, particulars)
-            .await;
     }
 }

@@ -42,11 +42,12 @@ impl Asker {
         cameras: Vec<SourceId>,
         local: Option<DateTime>,
     ) -> Option<SourceId> {
-        let model = self.model.as_ref()?;
+        let (model, trace) = (self.model.as_ref()?, &self.trace);
         let client = match model.client().await {
             Ok(client) => client,
             Err(why) => {
-                self.note("no_look", json!({"sentence": why})).await;
+                let details = json!({"sentence": why});
+                trace.note_or_log_in_background("no_look", details).await;
                 return None;
             }
         };
@@ -58,17 +59,17 @@ impl Asker {
                 runtime: &runtime,
                 local,
             };
-            match view.look_at(&camera).await {
+            let seen = view.look_at(&camera).await;
+            let is_refused = matches!(seen, Err(LookError::Refused(_)));
+            match seen {
                 Ok(seen) => Arc::clone(&self).keep_seen(camera.clone(), seen).await,
-                Err(LookError::Failed(why)) => {
-                    let particulars = json!({"camera": camera, "sentence": why});
-                    self.note("no_look", particulars).await;
+                Err(LookError::Failed(why) | LookError::Refused(why)) => {
+                    let details = json!({"camera": camera, "sentence": why});
+                    trace.note_or_log_in_background("no_look", details).await;
                 }
-                Err(LookError::Refused(why)) => {
-                    let particulars = json!({"camera": camera, "sentence": why});
-                    self.note("no_look", particulars).await;
-                    return last;
-                }
+            }
+            if is_refused {
+                break;
             }
             last = Some(camera);
         }
@@ -86,8 +87,8 @@ impl Asker {
                 (Origin::Agent, text.to_owned())
             }
         };
-        self.note("seen", json!({"camera": camera, "text": text}))
-            .await;
+        let details = json!({"camera": camera, "text": text});
+        self.trace.note_or_log_in_background("seen", details).await;
         let asker = Arc::clone(&self);
         let kept = tokio::task::spawn_blocking(move || {
             let mut memory = asker.notes.open()?;

@@ -137,6 +137,7 @@ mod tests {
             model: None,
             large_model: None,
             models_file: None,
+            second: None,
             second_opinion: false,
             calls_per_hour: 10,
             tokens_per_call: 32_000,

@@ -416,7 +416,6 @@ fn api_setup(api: ApiSetup, shared: &Shared) -> api::service::Setup {
             lookups: shared.lookups.clone(),
             references: Some(shared.references.clone()),
         },
-        provider: api.llm.map(|llm| llm.provider),
         config: api.config,
         credentials: credentials_folder(),
         links: shared.links.clone(),

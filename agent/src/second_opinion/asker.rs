@@ -14,10 +14,11 @@ use serde_json::json;
 use watchkeeper_llm::budget::CallClass;
 use watchkeeper_llm::catalogue::Tier;
 use watchkeeper_llm::picture::Detail;
-use watchkeeper_llm::{Client, Job, JobSpec};
+use watchkeeper_llm::{Job, JobSpec};
 
 use super::{Answer, Case, Opinion, prompt, verdict};
 use watchkeeper_assistant::blueprint::{self, Blueprint, BlueprintStore, ModelSize};
+use watchkeeper_assistant::llm::start_job;
 use watchkeeper_assistant::setup_agent::prompt::own;
 use watchkeeper_client::RuntimeClient;
 
@@ -62,13 +63,15 @@ impl Asker {
             ModelSize::Small => Detail::Low,
             ModelSize::Large => Detail::Medium,
         };
-        let mut small = self.job(&client, case, blueprint.model.tier(), first);
+        let spec = self.job(case, blueprint.model.tier(), first);
+        let mut small = start_job(&client, &blueprint, spec)?;
         let opinion = self.show(&mut small, case, &file, &blueprint).await?;
         let first = answer_of(&small, opinion);
-        let mut large = self.job(&client, case, Tier::Medium, Detail::Medium);
-        // No large model is asked after a blueprint of one step, a spent limit, or with a single
-        // model.
-        let is_last = blueprint.steps < 2 || first.cost >= blueprint.cost;
+        let mut large = client.start_job(self.job(case, Tier::Medium, Detail::Medium));
+        // No large model is asked after a blueprint of one step or with a model of its own, a
+        // spent limit, or with a single model.
+        let has_own = blueprint.named_model.is_some();
+        let is_last = has_own || blueprint.steps < 2 || first.cost >= blueprint.cost;
         if !first.opinion.is_doubtful() || large.model().id == first.model || is_last {
             return Ok(first);
         }
@@ -102,15 +105,15 @@ impl Asker {
         Ok(blueprint)
     }
 
-    fn job(&self, client: &Client, case: &Case, tier: Tier, detail: Detail) -> Job {
-        client.start_job(JobSpec {
+    fn job(&self, case: &Case, tier: Tier, detail: Detail) -> JobSpec {
+        JobSpec {
             name: format!("{}/{}", blueprint::Job::Triage.name(), case.event.id),
             class: CallClass::Escalation,
             rule: case.qualified_rule(),
             tier,
             detail,
             time: self.timeout,
-        })
+        }
     }
 
     /// Sends the picture.

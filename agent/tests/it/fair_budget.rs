@@ -5,9 +5,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use watchkeeper_agent::run::{ApiSetup, OpinionSetup};
+use watchkeeper_assistant::blueprint::{BlueprintName, BlueprintStore};
+use watchkeeper_assistant::trace::{TRACE_FOLDER, Trace};
 use watchkeeper_config::{AgentApiConfig, LlmConfig};
 use watchkeeper_contract::event::{Event, EventBody};
-use watchkeeper_scripted_model::Step;
+use watchkeeper_scripted_model::{Script, Server, ServerKind, Settings, Step};
 
 use crate::opinions::{opinion_step, picture, uncertain_event};
 use crate::support::agent_api::{call, get};
@@ -49,6 +51,124 @@ fn event(number: u64) -> Event {
     event
 }
 
+/// Starts an agent with second opinions and its API in `folder`.
+fn start(folder: &Path, runtime: &FakeRuntime, config: &LlmConfig) -> EmbeddedAgent {
+    EmbeddedAgent::start(folder, runtime, 0, |setup| {
+        setup.broker = None;
+        setup.opinions = Some(OpinionSetup {
+            llm: config.clone(),
+            time: WAIT_TIMEOUT,
+        });
+        setup.api = Some(ApiSetup {
+            archive: Default::default(),
+            config: AgentApiConfig {
+                socket: folder.join("agent.sock"),
+                socket_mode: 0o600,
+                tcp: None,
+            },
+            llm: Some(config.clone()),
+            preferred: None,
+            policy: Default::default(),
+        });
+    })
+}
+
+/// Appends events until one has a result: a new box skips what the journal holds before it reads
+/// it.
+async fn first_result(socket: &Path, runtime: &FakeRuntime) {
+    let mut appended = 0;
+    while !wait_for_results(socket, 1, Duration::from_secs(1)).await {
+        runtime.append(event(appended));
+        appended += 1;
+        assert!(appended < 60, "no result");
+    }
+}
+
+/// Makes a user's request that the model has to reword.
+async fn ask_for_cameras(socket: &Path) {
+    let talk = call(socket, "POST", "/v1/conversations", "").await;
+    let talk: Value = serde_json::from_str(&talk.expect("a conversation")).expect("json");
+    let path = format!(
+        "/v1/conversations/{}/messages",
+        talk["id"].as_str().expect("id")
+    );
+    let words = json!({"text": "Zeig mir alle Kameras"}).to_string();
+    let said = call(socket, "POST", &path, &words)
+        .await
+        .expect("an answer");
+    assert!(said.contains("\"type\":\"cameras\""), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn blueprint_asks_a_second_provider_within_the_same_budget() {
+    let folder = tempfile::tempdir().expect("dir");
+    let runtime = FakeRuntime::start(folder.path());
+    runtime.keeps_picture(picture());
+    let reworded = json!({"language": "en", "request": "List the cameras.", "left_out": []});
+    let first = model(vec![Step::text(&reworded.to_string())]).await;
+    let steps = vec![opinion_step("confirm", 0.9); 60];
+    let own = Server::with(Settings {
+        kind: ServerKind::Ollama,
+        script: Script { steps },
+        ..Settings::default()
+    });
+    let own = own.await.expect("the other model");
+    let home = folder.path().join("state").join(TRACE_FOLDER);
+    let text = "+++\njob = \"triage\"\nwhen = \"An event is uncertain.\"\nprovider = \
+                \"local\"\nmodel = \"qwen3-vl:8b\"\n+++\n";
+    let name = BlueprintName::new("triage").expect("a name");
+    BlueprintStore::new(&home)
+        .update(&name, text)
+        .expect("a blueprint");
+    let second = LlmConfig {
+        provider: "local".to_owned(),
+        base_url: Some(own.base_url()),
+        key: None,
+        ..llm(&first)
+    };
+    let config = LlmConfig {
+        second: Some(Box::new(second)),
+        ..llm(&first)
+    };
+    let agent = start(folder.path(), &runtime, &config);
+    let socket = folder.path().join("agent.sock");
+    first_result(&socket, &runtime).await;
+    assert_eq!(first.requests().len(), 0, "a picture left the box");
+    ask_for_cameras(&socket).await;
+    assert_eq!(first.requests().len(), 1);
+    assert_eq!(own.requests()[0].json()["model"], "qwen3-vl:8b");
+    assert_eq!(
+        [first.violations(), own.violations()].concat(),
+        Vec::<String>::new()
+    );
+
+    let cost = get(&socket, "/v1/cost").await.expect("costs");
+    let calls = cost["calls"].as_array().expect("calls");
+    let by = |provider: &str| {
+        calls
+            .iter()
+            .filter(|call| call["provider"] == provider)
+            .count()
+    };
+    assert_eq!(
+        (by("claude"), by("local")),
+        (1, own.requests().len()),
+        "{cost:#}"
+    );
+    assert_eq!(cost["budget"]["calls_in_hour"], calls.len(), "{cost:#}");
+    agent.stop();
+    let trace = Trace::new(&home, "test")
+        .latest(usize::MAX)
+        .expect("the trace");
+    let asked = trace
+        .iter()
+        .find(|entry| entry["of"]["blueprint"] == "triage");
+    assert_eq!(
+        asked.map(|entry| &entry["of"]["provider"]),
+        Some(&json!("local"))
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn forty_escalations_leave_a_users_request_its_answer() {
     let folder = tempfile::tempdir().expect("dir");
@@ -63,31 +183,8 @@ async fn forty_escalations_leave_a_users_request_its_answer() {
         calls_per_hour: 20,
         ..llm(&model)
     };
-    let agent = EmbeddedAgent::start(folder.path(), &runtime, 0, |setup| {
-        setup.broker = None;
-        setup.opinions = Some(OpinionSetup {
-            llm: limited.clone(),
-            time: WAIT_TIMEOUT,
-        });
-        setup.api = Some(ApiSetup {
-            archive: Default::default(),
-            config: AgentApiConfig {
-                socket: socket.clone(),
-                socket_mode: 0o600,
-                tcp: None,
-            },
-            llm: Some(limited),
-            preferred: None,
-            policy: Default::default(),
-        });
-    });
-    // A new box skips what the journal holds before it reads it.
-    let mut appended = 0;
-    while !wait_for_results(&socket, 1, Duration::from_secs(1)).await {
-        runtime.append(event(appended));
-        appended += 1;
-        assert!(appended < 60, "no result");
-    }
+    let agent = start(folder.path(), &runtime, &limited);
+    first_result(&socket, &runtime).await;
     for number in 0..40 {
         runtime.append(event(number));
         assert!(wait_for_results(&socket, number + 2, WAIT_TIMEOUT).await);
@@ -96,17 +193,7 @@ async fn forty_escalations_leave_a_users_request_its_answer() {
     assert_eq!(answered, 10, "half of the hour's calls");
     assert_eq!(model.requests().len(), 10);
 
-    let talk = call(&socket, "POST", "/v1/conversations", "").await;
-    let talk: Value = serde_json::from_str(&talk.expect("a conversation")).expect("json");
-    let path = format!(
-        "/v1/conversations/{}/messages",
-        talk["id"].as_str().expect("id")
-    );
-    let words = json!({"text": "Zeig mir alle Kameras"}).to_string();
-    let said = call(&socket, "POST", &path, &words)
-        .await
-        .expect("an answer");
-    assert!(said.contains("\"type\":\"cameras\""), "{said}");
+    ask_for_cameras(&socket).await;
     assert_eq!(model.requests().len(), 11);
     assert_eq!(model.violations(), Vec::<String>::new());
 

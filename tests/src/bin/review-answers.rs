@@ -61,7 +61,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
         None => None,
     };
     println!("true/false events after {} answers", args.answers);
-    let mut sums = [AfterAnswers::default(); 2];
+    let mut sums: [AfterAnswers; 2] = Default::default();
     for sequence in Sequence::read_all(&args.in_dir)? {
         let sequence = sequence?;
         let truth = read_truth(&args.in_dir.join(&sequence.name), sequence.info.frames)?;
@@ -89,11 +89,16 @@ fn run(args: &Args) -> anyhow::Result<()> {
 
 fn print(name: &str, after: &AfterAnswers) {
     let pair = |[right, wrong]: [usize; 2]| format!("{right}/{wrong}");
+    let narrowed = after.narrowing.as_ref().map(|found| {
+        let score = found.min_score.map(|min| format!(", lowest score {min}"));
+        let areas = found.ignore.len();
+        format!(" (narrowed: {areas} areas{})", score.unwrap_or_default())
+    });
     println!(
         "{name}: {} become {}{}; without review {} become {}",
         pair(after.events),
         pair(after.narrowed),
-        if after.is_narrowed { " (narrowed)" } else { "" },
+        narrowed.unwrap_or_default(),
         pair(after.certain),
         pair(after.calibrated_certain)
     );

@@ -4,7 +4,7 @@
 //!   crosses the line so. Events on objects that the annotation leaves out are left out.
 //! - The answers are those that the annotation gives; nobody errs.
 
-use watchkeeper_assistant::narrowing::narrow;
+use watchkeeper_assistant::narrowing::{Narrowing, narrow};
 use watchkeeper_contract::event::Verdict;
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::review::{Calibration, RuleAnswer};
@@ -31,14 +31,14 @@ pub struct LabelledEvents {
 }
 
 /// Consequences of the answers for the events that follow.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct AfterAnswers {
     /// True and false events without any change.
     pub events: [usize; 2],
     /// True and false events of the narrowed rule.
     pub narrowed: [usize; 2],
-    /// Whether the rule was narrowed.
-    pub is_narrowed: bool,
+    /// What the rule was narrowed by.
+    pub narrowing: Option<Narrowing>,
     /// True and false events that nobody reviews (`record`, `act`), without any change.
     pub certain: [usize; 2],
     /// The same of the narrowed and calibrated rule.
@@ -139,10 +139,7 @@ impl LabelledEvents {
         }
         let narrowing = narrow(&self.rule, first).ok();
         let calibration = self.calibration(answers);
-        let mut after = AfterAnswers {
-            is_narrowed: narrowing.is_some(),
-            ..AfterAnswers::default()
-        };
+        let mut after = AfterAnswers::default();
         for event in rest {
             let side = usize::from(!event.is_true);
             let raw = event.raw_confidence.unwrap_or_default();
@@ -153,6 +150,7 @@ impl LabelledEvents {
             after.certain[side] += usize::from(is_certain(raw));
             after.calibrated_certain[side] += usize::from(is_kept && is_certain(calibrated));
         }
+        after.narrowing = narrowing;
         Some(after)
     }
 

@@ -69,7 +69,7 @@ impl ModelSize {
 /// A model that a blueprint names instead of a size.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NamedModel {
-    /// The provider; it must be that of `llm.provider`.
+    /// The provider: that of `llm.provider` or `llm.second.provider`.
     pub provider: String,
     /// Id of the model, as its provider names it.
     pub id: String,

@@ -121,7 +121,7 @@ impl BlueprintParser {
         };
         self.known(limits, "limits.", &LIMITS);
         let tools = self.tools(job, table.get("tools"));
-        let named_model = self.named_model(job, table.get("provider"), table.get("model"));
+        let named_model = self.named_model(table.get("provider"), table.get("model"));
         Some(Blueprint {
             name: name.clone(),
             job,
@@ -272,7 +272,6 @@ impl BlueprintParser {
     /// The model that the blueprint names by `provider` and `model`; `None` without a provider.
     fn named_model(
         &mut self,
-        job: Job,
         provider: Option<&Value>,
         model: Option<&Value>,
     ) -> Option<NamedModel> {
@@ -283,17 +282,9 @@ impl BlueprintParser {
         };
         let name = |value: &Value| value.as_str().filter(is_name).map(str::to_owned);
         let named = name(provider);
-        if named.is_none() || job == Job::Triage {
-            let (problem, remedy) = match job {
-                Job::Triage => (
-                    "the second opinion asks the model of a size",
-                    "remove it, and write model = \"small\" or \"large\"",
-                ),
-                _ => (
-                    "it is no name of a provider",
-                    "write that of llm.provider, such as \"claude\"",
-                ),
-            };
+        if named.is_none() {
+            let problem = "it is no name of a provider";
+            let remedy = "write that of llm.provider or llm.second.provider, such as \"claude\"";
             self.flaw(BlueprintError::new("provider", provider, problem, remedy));
         }
         let id = model.and_then(name);
@@ -454,8 +445,6 @@ mod tests {
         );
         let sized = "job = \"question\"\nwhen = \"x\"\nprovider = \"claude\"\nmodel = \"small\"";
         assert!(flaws(sized, "")[0].contains("id of a model"));
-        let triage = "job = \"triage\"\nwhen = \"x\"\nprovider = \"claude\"\nmodel = \"m\"";
-        assert!(flaws(triage, "")[0].contains("second opinion"));
     }
 
     #[test]

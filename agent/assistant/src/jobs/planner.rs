@@ -167,8 +167,9 @@ impl ModelPlanner<'_> {
         let cost = Money(job.spent().1.0.saturating_sub(before.0)).dollars();
         let (what, details) = match &reply {
             Ok(reply) => {
-                let details = json!({"model": reply.model, "stop": reply.stop, "usd": cost,
-                    "tokens": reply.usage.total(), "blueprint": self.blueprint.name});
+                let details = json!({"provider": job.model().provider, "model": reply.model,
+                    "stop": reply.stop, "usd": cost, "tokens": reply.usage.total(),
+                    "blueprint": self.blueprint.name});
                 ("model", details)
             }
             Err(error) => {

@@ -35,7 +35,7 @@ fn branch(n: u128) -> RuleAnswer {
 fn place_of_the_rejected_events_is_ignored() {
     let answers: Vec<RuleAnswer> = (0..60).map(branch).collect();
     let found = narrow(&rule(), &answers).unwrap();
-    assert_eq!((found.gate, found.min_score), (None, None));
+    assert_eq!(found.min_score, None);
     assert_eq!(found.ignore, [[0.19, 0.28, 0.25, 0.31]]);
     let all_rejected = Removed {
         approved: 14,
@@ -58,35 +58,22 @@ fn place_of_the_rejected_events_is_ignored() {
 }
 
 #[test]
-fn gate_rises_where_rejected_events_are_less_certain() {
+fn lowest_score_rises_where_rejected_events_score_less() {
     let at = |n: u128| [0.1 + (n % 7) as f64 / 10.0, 0.2 + (n % 5) as f64 / 8.0];
-    let answers: Vec<RuleAnswer> = (0..60)
-        .map(|n| {
-            answer(
-                n,
-                n % 2 == 0,
-                at(n / 2),
-                if n % 2 == 0 { 0.874 } else { 0.6 },
-            )
-        })
-        .collect();
+    let scored = |n: u128| RuleAnswer {
+        score: Some(if n % 2 == 0 { 0.874 } else { 0.6 }),
+        ..answer(n, n % 2 == 0, at(n / 2), 0.8)
+    };
+    let answers: Vec<RuleAnswer> = (0..60).map(scored).collect();
     let found = narrow(&rule(), &answers).unwrap();
-    assert_eq!((found.gate, found.ignore.len()), (Some(0.87), 0));
+    assert_eq!((found.min_score, found.ignore.len()), (Some(0.87), 0));
     let mut narrowed = rule();
     found.apply(&mut narrowed);
-    let gates = narrowed.gates;
-    assert_eq!(
-        [gates.act, gates.record, gates.review, gates.escalate],
-        [0.90, 0.87, 0.87, 0.87]
-    );
-    let reviewed = RuleSpec {
-        below_gates: BelowGates::Review,
-        ..rule()
+    let band = Band {
+        min: 0.87,
+        max: 1.0,
     };
-    assert_ne!(
-        narrow(&reviewed, &answers).ok().and_then(|f| f.gate),
-        found.gate
-    );
+    assert_eq!(narrowed.confidence, Some(band));
 }
 
 #[test]
@@ -146,9 +133,6 @@ proptest! {
         prop_assert!(found.ignore.len() <= MAX_IGNORED_AREAS);
         let mut narrowed = rule();
         found.apply(&mut narrowed);
-        let gates = narrowed.gates;
-        prop_assert!(gates.act >= gates.record && gates.record >= gates.review);
-        prop_assert!(gates.review >= gates.escalate && gates.act <= 1.0);
         prop_assert_ne!(narrowed, rule());
     }
 }

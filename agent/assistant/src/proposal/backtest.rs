@@ -12,6 +12,7 @@ use watchkeeper_contract::event::Verdict;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_engine::workflow::codec;
 
+use super::price::{EXACT, clip_s};
 use crate::wording::{counted, local_minute, local_time};
 
 /// Shortest covered time from which a number a day is shown, in seconds.
@@ -45,6 +46,9 @@ pub struct BacktestSummary {
     /// Share of the latest events that would be escalated.
     #[serde(default)]
     pub escalated_share: f64,
+    /// Seconds of the clips of one event.
+    #[serde(default)]
+    pub clip_s: f64,
     /// File with pictures of some of the events; `None` without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pictures: Option<String>,
@@ -73,6 +77,7 @@ impl BacktestSummary {
                 .any(|rule| rule.schedule.is_some()),
             limits: report.limits.clone(),
             escalated_share: escalated_share(report),
+            clip_s: clip_s(spec, &report.events),
             ..Self::default()
         };
         let mut hours: BTreeMap<i64, u64> = BTreeMap::new();
@@ -95,6 +100,18 @@ impl BacktestSummary {
     pub fn a_day(&self) -> Option<f64> {
         let is_known = self.covered_s >= MIN_FOR_DAY_S && !self.has_schedule;
         is_known.then(|| self.events as f64 * DAY_S / self.covered_s)
+    }
+
+    /// Factors of the ends of what the number of events may be in as many hours, by chance alone;
+    /// `None` where both are within [`EXACT`], or without an event.
+    ///
+    /// 95 % of a Poisson distribution, by its square root.
+    pub fn range(&self) -> Option<[f64; 2]> {
+        let events = self.events as f64;
+        let [low, high] = [events.sqrt() - 0.98, (events + 1.0).sqrt() + 0.98];
+        let ends = [low.max(0.0).powi(2) / events, high.powi(2) / events];
+        let is_known = ends.iter().all(|end| (end - 1.0).abs() <= EXACT);
+        (self.events > 0 && !is_known).then_some(ends)
     }
 
     /// Events a day, or why they are not known.
@@ -258,6 +275,15 @@ mod tests {
                 .unwrap()
                 .starts_with("286 events in 7 min may")
         );
+    }
+
+    #[test]
+    fn few_events_have_a_range_and_many_a_number() {
+        let of = |events| summary(&report(7_200.0, &[], &[(0, events)])).range();
+        let [low, high] = of(4).unwrap();
+        assert!((0.2..0.3).contains(&low) && (2.5..2.6).contains(&high));
+        assert!(of(100).is_some());
+        assert_eq!((of(0), of(130)), (None, None));
     }
 
     #[test]

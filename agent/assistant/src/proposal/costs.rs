@@ -26,7 +26,7 @@ const MAX_SHOWN: usize = 7;
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 #[schema(as = Cost)]
 pub struct CostReport {
-    /// Provider of the LLM; absent if no LLM is configured and nothing can be spent.
+    /// Provider of the LLM that serves whatever names no other; absent if no LLM is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
     /// Why the costs are unknown.
@@ -152,6 +152,8 @@ pub struct Call {
     pub at: Timestamp,
     /// Purpose, such as `set-up/01J…`, `reword` or `triage/01J…`.
     pub job: String,
+    /// Provider of the model; empty if an older version called it.
+    pub provider: String,
     /// Model that answered.
     pub model: String,
     /// Outcome: `answered`, or the kind of failure.
@@ -220,8 +222,8 @@ impl CostReport {
         for call in self.calls.iter().skip(newest(self.calls.len())) {
             let at = call.at.strftime("%F %TZ");
             lines.push(format!(
-                "  {at}  {}  {}, {}, {} tokens, ${:.4}",
-                call.job, call.model, call.outcome, call.tokens, call.usd
+                "  {at}  {}  {} {}, {}, {} tokens, ${:.4}",
+                call.job, call.provider, call.model, call.outcome, call.tokens, call.usd
             ));
         }
         lines
@@ -245,6 +247,7 @@ fn summarize_ledger(report: &Report) -> CostReport {
         Some(Call {
             at: Timestamp::from_millisecond(call.at_ms).ok()?,
             job: call.job.clone(),
+            provider: call.provider.clone(),
             model: call.model.clone(),
             outcome: match &call.outcome {
                 CallOutcome::Failed(kind) => serialized_name(kind),
@@ -311,6 +314,7 @@ mod tests {
         let call = |n: usize| Call {
             at: Timestamp::UNIX_EPOCH,
             job: format!("set-up/{n}"),
+            provider: "claude".to_owned(),
             model: "m".to_owned(),
             outcome: "answered".to_owned(),
             tokens: 47_000,
@@ -370,6 +374,6 @@ mod tests {
         assert_eq!(lines[2], "  rule gate/door: $0.0200 today (ceiling $0.20)");
         assert_eq!(lines[3], "  2026-11-22  1 call, 47000 tokens, $0.0290");
         assert_eq!(lines.len(), 4 + MAX_SHOWN);
-        assert!(lines[10].contains("set-up/49"), "{}", lines[10]);
+        assert!(lines[10].contains("set-up/49  claude m"), "{}", lines[10]);
     }
 }

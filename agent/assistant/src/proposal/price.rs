@@ -1,7 +1,8 @@
 //! Price of a watch: what it would take of the processor, the disk, the network and the budget.
 //!
 //! - Pure; every number is computed from measured ones ([`Measured`]).
-//! - A number that cannot be known is absent, with its reason in [`PriceTag::unknown`].
+//! - A number that cannot be known is absent, with its reason in [`PriceTag::unknown`]; one that
+//!   may be off by more than a fifth is shown as a range.
 //! - The processor share is the processor time of the trial: of its thread, and of decoding and
 //!   further threads of a network where no other pipeline ran. Else it is a lower bound.
 //! - What events take of it besides is computed from the times of earlier events of this box:
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use watchkeeper_contract::assessment::Assessor;
+use watchkeeper_contract::backtest::BacktestEvent;
 use watchkeeper_contract::event::{ClipState, Event, EventBody, MediaKind, Phase};
 use watchkeeper_contract::health::EventTimes;
 use watchkeeper_contract::id::SourceId;
@@ -23,6 +25,8 @@ use crate::wording::size;
 
 const MONTH_DAYS: f64 = 30.0;
 const DAY_S: f64 = 86_400.0;
+/// Part of a number by which it may be off and is still shown as one.
+pub const EXACT: f64 = 0.2;
 /// Part of the type of each block that draws.
 const VISUALIZATION: &str = "_visualization@";
 
@@ -35,11 +39,13 @@ pub struct Measured {
     pub event_times: EventTimes,
     /// Events a day in the backtest.
     pub events_a_day: Result<f64, String>,
+    /// Factors of the ends of what is likely, where they are too few to be known within a fifth.
+    pub events_range: Option<[f64; 2]>,
     /// Share of these events that a second opinion is asked for.
     pub escalated_share: f64,
     /// Bytes of one event on this camera.
     pub event: Result<EventBytes, String>,
-    /// Seconds of the clip of one event; 0: none.
+    /// Seconds of clips of one event, where events close together share a clip; 0: none.
     pub clip_s: f64,
     /// Mean cost of a second opinion in US dollars.
     pub opinion_usd: Result<f64, String>,
@@ -113,9 +119,16 @@ pub struct PriceTag {
     pub uplink_bytes_an_event: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uplink_bytes_a_day: Option<f64>,
-    /// Second opinions, in US dollars.
+    /// Second opinions of one event, in US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_usd_an_event: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model_usd_a_month: Option<f64>,
+    /// Factors of the lower and the upper end of `events_share` and of the numbers a day and a
+    /// month: the replayed hours have too few events to know them within a fifth. Absent where
+    /// they have enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events_range: Option<[f64; 2]>,
     /// Why a number is absent, by `processor`, `events`, `storage`, `uplink` and `model`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unknown: BTreeMap<String, String>,
@@ -124,7 +137,10 @@ pub struct PriceTag {
 impl PriceTag {
     /// Computes the price.
     pub fn new(measured: &Measured) -> Self {
-        let mut tag = Self::default();
+        let mut tag = Self {
+            events_range: measured.events_range,
+            ..Self::default()
+        };
         let others = |shares: &ProcessorShares| shares.others.filter(|share| share.is_finite());
         tag.others_share = measured.processor.as_ref().ok().and_then(others);
         let others = tag.others_share.unwrap_or_default();
@@ -145,7 +161,10 @@ impl PriceTag {
         };
         tag.storage_bytes_a_day = tag.known("storage", storage);
         tag.uplink_bytes_a_day = tag.known("uplink", measured.a_day(uplink));
-        tag.model_usd_a_month = tag.known("model", measured.model_a_month());
+        let model = measured.model_an_event();
+        tag.model_usd_an_event = model.clone().ok();
+        let model = measured.a_day(model).map(|usd| usd * MONTH_DAYS);
+        tag.model_usd_a_month = tag.known("model", model);
         tag
     }
 
@@ -155,7 +174,17 @@ impl PriceTag {
             Some(_) => "",
             None => " without the pictures of events",
         };
-        let share = format!("{:.1} % of a core{events}", share * 100.0);
+        // Only the part of the events is as uncertain as their number.
+        let of_events = self.events_share.unwrap_or_default();
+        let ends = self.events_range.unwrap_or([1.0; 2]);
+        let ends = ends.map(|factor| share + of_events * (factor - 1.0));
+        let is_known = ends.iter().all(|end| (end - share).abs() <= EXACT * share);
+        let percent = |share: f64| format!("{:.1}", share * 100.0);
+        let share = match is_known {
+            true => percent(share),
+            false => ends.map(percent).join(" to "),
+        };
+        let share = format!("{share} % of a core{events}");
         match self.others_share {
             Some(_) => share,
             None => format!("at least {share} (decoding is not known: other watches ran)"),
@@ -184,7 +213,12 @@ impl PriceTag {
                 format!("{name} unknown ({why})")
             }
         };
-        let a_day = |bytes: Option<f64>| bytes.map(|bytes| format!("{} a day", in_bytes(bytes)));
+        let ranged = |number: f64, text: &dyn Fn(f64) -> String| match self.events_range {
+            Some(range) if number > 0.0 => range.map(|factor| text(number * factor)).join(" to "),
+            _ => text(number),
+        };
+        let a_day = |bytes: Option<f64>| Some(format!("{} a day", ranged(bytes?, &in_bytes)));
+        let dollars = |usd: f64| format!("${usd:.2}");
         let parts = [
             part(
                 "processor",
@@ -195,7 +229,7 @@ impl PriceTag {
             part(
                 "model",
                 self.model_usd_a_month
-                    .map(|usd| format!("${usd:.2} a month")),
+                    .map(|usd| format!("{} a month", ranged(usd, &dollars))),
             ),
         ];
         parts.join(", ")
@@ -241,12 +275,12 @@ impl Measured {
         }
     }
 
-    fn model_a_month(&self) -> Result<f64, String> {
-        if self.escalated_share == 0.0 && self.events_a_day.is_ok() {
-            return Ok(0.0);
+    /// Cost of the second opinions of one event.
+    fn model_an_event(&self) -> Result<f64, String> {
+        match self.escalated_share {
+            0.0 => Ok(0.0),
+            share => self.opinion_usd.clone().map(|usd| share * usd),
         }
-        let opinions = self.events_a_day.clone()? * self.escalated_share * MONTH_DAYS;
-        Ok(opinions * self.opinion_usd.clone()?)
     }
 }
 
@@ -323,13 +357,14 @@ pub fn is_drawing(step: &Value) -> bool {
     block.contains(VISUALIZATION)
 }
 
-/// Mean cost of the second opinions in these records, in US dollars.
+/// Mean cost of the second opinions in these records, in US dollars. One without an answer, such as
+/// one that the budget refused, costs nothing.
 ///
 /// # Errors
 /// Where there is none.
 pub fn opinion_usd<'e>(records: impl Iterator<Item = &'e Event>) -> Result<f64, String> {
     let costs = records.filter_map(|event| match &event.assessment.as_ref()?.by {
-        Assessor::SecondOpinion(details) => details.cost_usd,
+        Assessor::SecondOpinion(details) => Some(details.cost_usd.unwrap_or_default()),
         Assessor::Person(_) | Assessor::Chain(_) => None,
     });
     let costs: Vec<f64> = costs.collect();
@@ -339,10 +374,25 @@ pub fn opinion_usd<'e>(records: impl Iterator<Item = &'e Event>) -> Result<f64, 
     }
 }
 
-/// Seconds of the longest clip that a rule of `spec` keeps; 0 without one.
-pub fn clip_s(spec: &PipelineSpec) -> f64 {
+/// Seconds of the clips of `spec` for one of these events; without events, of its longest clip.
+/// Events close together share a clip, so what clips cover counts once.
+pub fn clip_s(spec: &PipelineSpec, events: &[BacktestEvent]) -> f64 {
+    let spans = events.iter().filter_map(|listed| {
+        let mut rules = spec.rules.iter().flatten();
+        let clip = rules.find(|rule| rule.name == listed.event.rule)?.clip?;
+        let at = listed.at_ms as f64 / 1_000.0;
+        Some((at - clip.before_s, at + clip.after_s))
+    });
+    let (mut covered, mut end) = (0.0, f64::NEG_INFINITY);
+    for (from, until) in spans {
+        covered += (until - from.max(end)).max(0.0);
+        end = end.max(until);
+    }
     let clips = spec.rules.iter().flatten().filter_map(|rule| rule.clip);
-    clips.map(|clip| clip.length_s()).fold(0.0, f64::max)
+    match events.len() {
+        0 => clips.map(|clip| clip.length_s()).fold(0.0, f64::max),
+        number => covered / number as f64,
+    }
 }
 
 /// A size for people; small ones in bytes.
@@ -376,6 +426,7 @@ mod tests {
                 clips_s: 2.0,
             },
             events_a_day: Ok(20.0),
+            events_range: None,
             escalated_share: 0.1,
             event: Ok(EventBytes {
                 records: 3_000.0,
@@ -406,6 +457,30 @@ mod tests {
         let told = busy.sentence();
         assert!(
             told.starts_with("processor at least 6.0 % of a core (decoding is not known"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn numbers_of_few_events_are_ranges() {
+        let few = PriceTag::new(&Measured {
+            events_range: Some([0.5, 2.0]),
+            ..measured()
+        });
+        assert_eq!(
+            few.sentence(),
+            "processor 8.0 % of a core, storage 16.5 MB to 66.1 MB a day, uplink 30 kB to 0.1 MB a \
+             day, model $0.12 to $0.48 a month"
+        );
+        let busy = PriceTag::new(&Measured {
+            events_a_day: Ok(86_400.0),
+            events_range: Some([0.5, 2.0]),
+            clip_s: 0.0,
+            ..measured()
+        });
+        let told = busy.sentence();
+        assert!(
+            told.starts_with("processor 13.0 to 28.0 % of a core"),
             "{told}"
         );
     }
@@ -501,6 +576,31 @@ mod tests {
         assert!(bytes.records > 300.0 && bytes.clip_second.is_none());
         let none = event_bytes(records.iter(), &SourceId::new("hall").unwrap());
         assert!(none.unwrap_err().contains("no event"));
+    }
+
+    #[test]
+    fn events_close_together_share_a_clip() {
+        let spec: PipelineSpec = serde_json::from_value(json!({
+            "id": "p", "source": "yard", "workflow": {}, "rules": [
+                {"name": "r", "when": {"kind": "enters", "zone": "z"},
+                    "clip": {"before_s": 5.0, "after_s": 10.0}},
+                {"name": "without", "when": {"kind": "leaves", "zone": "z"}},
+            ],
+        }))
+        .unwrap();
+        let event = |rule: &str, at_ms: i64| -> BacktestEvent {
+            serde_json::from_value(json!({
+                "at_ms": at_ms, "severity": "info",
+                "decision": {"verdict": "act", "confidence": 0.9, "reason": "r"},
+                "event": {"rule": rule, "condition": "enters", "reason": "r", "tracks": [],
+                    "frame": 1, "pts_s": 0.0},
+            }))
+            .unwrap()
+        };
+        let apart = [event("r", 0), event("without", 1_000), event("r", 100_000)];
+        assert_eq!(clip_s(&spec, &apart), 10.0);
+        assert_eq!(clip_s(&spec, &[event("r", 0), event("r", 5_000)]), 10.0);
+        assert_eq!(clip_s(&spec, &[]), 15.0);
     }
 
     proptest! {

@@ -323,6 +323,11 @@ impl SetupRunner<'_> {
         let out = &self.out;
         match seen {
             TurnProgress::Asking => out.report(ProgressEvent::Busy("the LLM thinks")),
+            TurnProgress::Retrying(error, pause) => {
+                let wait = pause.as_secs_f64().ceil();
+                let line = format!("{error}; the LLM is asked again in {wait} s");
+                out.report(ProgressEvent::Busy(&line));
+            }
             TurnProgress::Spent(spent) => out.report(ProgressEvent::Spent(spent)),
             TurnProgress::Thought(text) => {
                 let of = json!({"text": words(text)});

@@ -161,9 +161,10 @@ impl<'a> TrialRunner<'a> {
                     Some(backtest) => backtest.rate(),
                     None => Err("it was not replayed".to_owned()),
                 },
+                events_range: backtest.and_then(BacktestSummary::range),
                 escalated_share: backtest.map_or(0.0, |backtest| backtest.escalated_share),
                 event: event_bytes(known.clone(), &spec.source),
-                clip_s: clip_s(spec),
+                clip_s: backtest.map_or_else(|| clip_s(spec, &[]), |backtest| backtest.clip_s),
                 opinion_usd: match self.tools.second_opinion {
                     true => opinion_usd(known.clone()),
                     false => Ok(0.0),

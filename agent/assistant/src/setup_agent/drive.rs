@@ -4,12 +4,12 @@
 //! - An error of the model is one sentence. The turn log stays, so the same request can resume.
 //! - Every call, result and permission is traced; pictures by their hash.
 
-use std::sync::Mutex;
+use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use watchkeeper_llm::attempt_error::AttemptErrorKind;
+use watchkeeper_llm::attempt_error::{AttemptError, AttemptErrorKind};
 use watchkeeper_llm::call_options::ToolChoice;
 use watchkeeper_llm::client::{LlmError, Progress};
 use watchkeeper_llm::conversation::{AssistantPart, ToolCall, ToolResult, UserPart};
@@ -39,6 +39,8 @@ const MAX_TRACED_CHARS: usize = 2_000;
 pub enum TurnProgress<'s> {
     /// The model is called.
     Asking,
+    /// A call failed, and is repeated after the pause.
+    Retrying(&'s AttemptError, Duration),
     /// The model answered: the cost of the turn so far.
     Spent(&'s super::turn::TurnCost),
     /// What the model thought or said before a call; may be long.
@@ -144,11 +146,15 @@ impl TurnDriver<'_> {
             options = options.choice(ToolChoice::Never);
         }
         let (_, before) = job.spent();
-        let reply = self.request_reply(log, job, &options).await;
+        let reply = self.request_reply(log, job, &options, on_progress).await;
         let (_, after) = job.spent();
         let cost = Money(after.0.saturating_sub(before.0));
         match reply {
-            Ok(reply) => self.record_reply(log, reply, cost, on_progress).await,
+            Ok(reply) => {
+                let provider = &job.model().provider;
+                self.record_reply(log, reply, provider, cost, on_progress)
+                    .await
+            }
             Err(error) => {
                 let details = json!({
                     "turn": log.turn.head().id, "sentence": error.in_full(),
@@ -188,24 +194,24 @@ impl TurnDriver<'_> {
         budget
     }
 
-    /// Calls the model and traces its retries.
+    /// Calls the model; reports and traces its retries.
     async fn request_reply(
         &self,
         log: &TurnLog,
         job: &mut Job,
         options: &CallOptions,
+        on_progress: &mut (dyn FnMut(TurnProgress<'_>) + Send),
     ) -> Result<Reply, LlmError> {
-        let retries = Mutex::new(Vec::new());
+        let mut retries = Vec::new();
         let reply = job
             .ask(log.turn.conversation(), options, &mut |progress| {
-                if let Progress::Retry { error, .. } = progress
-                    && let Ok(mut retries) = retries.lock()
-                {
+                if let Progress::Retry { error, pause } = progress {
+                    on_progress(TurnProgress::Retrying(error, pause));
                     retries.push(error.in_full());
                 }
             })
             .await;
-        for sentence in retries.into_inner().unwrap_or_default() {
+        for sentence in retries {
             self.note(
                 "model_again",
                 || json!({"turn": log.turn.head().id, "sentence": sentence}),
@@ -219,14 +225,15 @@ impl TurnDriver<'_> {
         &self,
         log: &mut TurnLog,
         reply: Reply,
+        provider: &str,
         cost: Money,
         on_progress: &mut (dyn FnMut(TurnProgress<'_>) + Send),
     ) -> Result<(), TurnStopped> {
         let head = log.turn.head();
         let details = json!({
-            "turn": head.id, "model": reply.model, "stop": reply.stop, "usd": cost.dollars(),
-            "tokens": reply.usage.total(), "nth": log.turn.spent().asks + 1,
-            "of_most": head.steps, "blueprint": head.blueprint,
+            "turn": head.id, "provider": provider, "model": reply.model, "stop": reply.stop,
+            "usd": cost.dollars(), "tokens": reply.usage.total(),
+            "nth": log.turn.spent().asks + 1, "of_most": head.steps, "blueprint": head.blueprint,
         });
         self.note_spend("model", details).await;
         for part in &reply.turn.parts {

@@ -21,7 +21,10 @@ pub(super) fn check(config: &Config) -> Vec<Finding> {
     let Some(llm) = &config.llm else {
         return vec![Finding::ok(NONE)];
     };
-    vec![check_client(config), check_server(llm)]
+    let servers = llm.providers().map(check_server);
+    std::iter::once(check_client(config))
+        .chain(servers)
+        .collect()
 }
 
 /// Opens the client, which needs the key, and checks the budget.
@@ -178,6 +181,7 @@ mod tests {
             model: None,
             large_model: None,
             models_file: None,
+            second: None,
             second_opinion: false,
             calls_per_hour: 1,
             tokens_per_call: 1,

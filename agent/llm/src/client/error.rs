@@ -23,10 +23,10 @@ pub enum SetupError {
     NoKey(String),
     #[error("the key would be sent unencrypted to {0}; use https:// in the base URL")]
     PlainKey(String),
-    /// A model of another provider than the configured one.
+    /// A model of a provider that is not configured.
     #[error(
-        "the provider {wanted} is not configured: llm.provider is {configured}, and a box has one; \
-         set provider = \"{configured}\" with one of its models, or a size as model without provider"
+        "the provider {wanted} is not configured, but {configured}; set provider to one of these \
+         with one of its models, or configure {wanted} in [llm.second]"
     )]
     NotConfigured { wanted: String, configured: String },
     /// The HTTP client fails to start: a fault of this installation.

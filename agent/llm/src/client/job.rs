@@ -167,6 +167,7 @@ impl Job {
                 job: self.spec.name.clone(),
                 class: self.spec.class,
                 rule: self.spec.rule.clone(),
+                provider: self.model.provider.clone(),
                 model: self.model.id.clone(),
                 tokens: prompt.saturating_add(output),
                 worst,

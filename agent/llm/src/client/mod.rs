@@ -32,9 +32,12 @@ use program::Program;
 use shared::Shared;
 use transport::{Transport, is_loopback};
 
-/// A client of one provider. Cheap to clone.
+/// A client of one provider, and of a second one for jobs that name it. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Client(Arc<Shared>);
+pub struct Client {
+    shared: Arc<Shared>,
+    second: Option<Arc<Shared>>,
+}
 
 impl Client {
     /// Checks the settings; connects to nothing yet.
@@ -76,7 +79,7 @@ impl Client {
             settings.connect_timeout,
             settings.idle_timeout,
         )?;
-        Ok(Self(Arc::new(Shared {
+        let shared = Arc::new(Shared {
             small,
             medium,
             large,
@@ -89,62 +92,76 @@ impl Client {
             timeout_factor: settings.timeout_factor.max(1),
             catalogue: parts.catalogue,
             provider,
-        })))
+        });
+        Ok(Self {
+            shared,
+            second: None,
+        })
+    }
+
+    /// Adds the provider of `second`, which has a circuit breaker of its own. Both should have one
+    /// ledger.
+    #[must_use]
+    pub fn with_second(self, second: Self) -> Self {
+        Self {
+            second: Some(second.shared),
+            ..self
+        }
     }
 
     /// Starts a job. Above the soft limit of the budget it gets the next smaller model and less
     /// detail than it asks for.
     #[must_use]
     pub fn start_job(&self, spec: JobSpec) -> Job {
-        self.start(spec, None)
+        start(&self.shared, spec, None)
     }
 
     /// Starts a job with this model in place of that of its tier. Above the soft limit of the
     /// budget it gets less detail.
     ///
     /// # Errors
-    /// If the provider is not that of this client, or the model is unknown.
+    /// If the client does not have the provider, or the model is unknown.
     pub fn start_job_with(
         &self,
         spec: JobSpec,
         provider: &str,
         id: &str,
     ) -> Result<Job, SetupError> {
-        let configured = &self.0.provider.name;
-        if provider != configured {
+        let all = std::iter::once(&self.shared).chain(&self.second);
+        let Some(shared) = all.clone().find(|shared| shared.provider.name == provider) else {
+            let names: Vec<&str> = all.map(|shared| shared.provider.name.as_str()).collect();
             return Err(SetupError::NotConfigured {
                 wanted: provider.to_owned(),
-                configured: configured.clone(),
+                configured: names.join(" and "),
             });
-        }
-        let model = self.0.catalogue.model(provider, id)?;
-        Ok(self.start(spec, Some(model)))
-    }
-
-    fn start(&self, mut spec: JobSpec, model: Option<Model>) -> Job {
-        let shared = &self.0;
-        spec.time = spec.time.saturating_mul(shared.timeout_factor);
-        let now = shared.clock.now();
-        let economy = shared.ledger.economy(now, shared.clock.wall());
-        let (tier, detail) = match economy {
-            Economy::Full => (spec.tier, spec.detail),
-            Economy::Reduced => (spec.tier.below(), spec.detail.below()),
         };
-        let model = model.unwrap_or_else(|| shared.model(tier).clone());
-        Job::new(shared.clone(), spec, model, detail, economy, now)
+        let model = shared.catalogue.model(provider, id)?;
+        Ok(start(shared, spec, Some(model)))
     }
 
     /// Returns why and for how long the circuit breaker suspends calls now, if it does.
     pub fn breaker_open(&self) -> Option<BreakerOpen> {
-        let shared = &self.0;
+        let shared = &self.shared;
         shared.breaker.lock().open_at(shared.clock.now())
     }
 
     /// Returns what was spent.
     pub fn report(&self) -> Report {
-        let shared = &self.0;
+        let shared = &self.shared;
         shared
             .ledger
             .report(shared.clock.now(), shared.clock.wall())
     }
+}
+
+fn start(shared: &Arc<Shared>, mut spec: JobSpec, model: Option<Model>) -> Job {
+    spec.time = spec.time.saturating_mul(shared.timeout_factor);
+    let now = shared.clock.now();
+    let economy = shared.ledger.economy(now, shared.clock.wall());
+    let (tier, detail) = match economy {
+        Economy::Full => (spec.tier, spec.detail),
+        Economy::Reduced => (spec.tier.below(), spec.detail.below()),
+    };
+    let model = model.unwrap_or_else(|| shared.model(tier).clone());
+    Job::new(shared.clone(), spec, model, detail, economy, now)
 }

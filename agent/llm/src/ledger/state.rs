@@ -43,6 +43,7 @@ pub struct Entry {
     pub class: CallClass,
     /// Pipeline and rule of a second opinion, such as `gate/door`.
     pub rule: Option<String>,
+    pub provider: String,
     pub model: String,
     /// Estimated tokens of the prompt, and maximum tokens of the output.
     pub tokens: u64,
@@ -67,6 +68,9 @@ pub struct CallRecord {
     /// Milliseconds since 1970, by the clock of the budget.
     pub at_ms: i64,
     pub job: String,
+    /// Provider of the model; empty in a ledger of an older version.
+    #[serde(default)]
+    pub provider: String,
     pub model: String,
     pub outcome: CallOutcome,
     pub usage: Usage,
@@ -266,6 +270,7 @@ impl State {
         let record = CallRecord {
             at_ms: ms,
             job: ticket.job.clone(),
+            provider: entry.provider.clone(),
             model: entry.model.chars().take(100).collect(),
             outcome: CallOutcome::Open,
             usage: Usage::default(),
@@ -359,6 +364,7 @@ impl State {
             job: String::new(),
             class: CallClass::Person,
             rule: None,
+            provider: String::new(),
             model: String::new(),
             tokens: 0,
             worst: Money(1),

@@ -38,6 +38,7 @@ fn entry(worst: Money) -> Entry {
         job: "verdict/1".to_owned(),
         class: CallClass::Person,
         rule: None,
+        provider: "p".to_owned(),
         model: "m".to_owned(),
         tokens: 100,
         worst,

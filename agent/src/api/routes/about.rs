@@ -167,11 +167,10 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<AgentHealth>, 
         Ok(health) => (Some(health.version), None),
         Err(error) => (None, Some(error.in_full())),
     };
-    let provider = app.shared.provider.clone();
     let (model, heartbeat) = app
         .access_files(move |shared| {
             let deps = shared.conversations.deps();
-            (model(provider, deps), deps.heartbeat.status())
+            (model(deps), deps.heartbeat.status())
         })
         .await?;
     let mut reasons: Vec<String> = why.into_iter().collect();
@@ -247,9 +246,9 @@ async fn agent_status(app: &App) -> Result<AgentStatus, Refusal> {
     })
 }
 
-fn model(provider: Option<String>, deps: &ConversationDeps) -> ModelStanding {
+fn model(deps: &ConversationDeps) -> ModelStanding {
     let standing = |state, why| ModelStanding {
-        provider: provider.clone(),
+        provider: deps.provider.clone(),
         state,
         why,
         asked: None,
@@ -304,11 +303,10 @@ fn state_of(client: &Client, last: Option<&CallRecord>) -> (ModelState, Option<S
 /// ask` and `chat` have ledgers of their own.
 #[utoipa::path(get, path = "/cost", tag = "agent", responses((status = 200, body = CostReport)))]
 pub(super) async fn cost(State(app): State<App>) -> Result<Json<CostReport>, Refusal> {
-    let provider = app.shared.provider.clone();
-    let cost = app.access_files(move |shared| {
-        let open = shared.conversations.deps().model.as_ref();
-        let report = open.map(|open| open().map(|client| client.report()));
-        CostReport::new(provider, report)
+    let cost = app.access_files(|shared| {
+        let deps = shared.conversations.deps();
+        let report = (deps.model.as_ref()).map(|open| open().map(|client| client.report()));
+        CostReport::new(deps.provider.clone(), report)
     });
     Ok(Json(cost.await?))
 }

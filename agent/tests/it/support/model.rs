@@ -25,6 +25,7 @@ pub(crate) fn llm(model: &Server) -> LlmConfig {
         model: None,
         large_model: None,
         models_file: None,
+        second: None,
         second_opinion: true,
         calls_per_hour: 100,
         tokens_per_call: 20_000,

@@ -419,6 +419,9 @@ pub struct LlmConfig {
     pub large_model: Option<String>,
     /// The operator's model file, in addition to the built-in one.
     pub models_file: Option<PathBuf>,
+    /// A second provider, for blueprints that name it; it has no second provider, and its limits
+    /// are these.
+    pub second: Option<Box<Self>>,
     /// Whether a model looks at the pictures of `escalate` events.
     pub second_opinion: bool,
     /// Most calls within sixty minutes.
@@ -433,6 +436,13 @@ pub struct LlmConfig {
     pub day_usd: f64,
     /// Most money a month, in US dollars.
     pub month_usd: f64,
+}
+
+impl LlmConfig {
+    /// Returns the provider, and the second one.
+    pub fn providers(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(self.second.as_deref())
+    }
 }
 
 /// Where models are found.

@@ -67,6 +67,9 @@ pub struct Section {
     pub effect: &'static str,
 }
 
+/// Providers of language models.
+const PROVIDERS: &[&str] = &["claude", "claude-cli", "openai", "gemini", "local"];
+
 /// The sections, in the order of the document.
 pub const SECTIONS: &[Section] = &[
     Section {
@@ -231,6 +234,13 @@ pub const SECTIONS: &[Section] = &[
                  notes, and pictures of the cameras concerned; never camera addresses. The limits \
                  hold for the agent, and separately for each user of `ask` and `chat`. When a \
                  limit is reached, no model is called and the box watches on.",
+    },
+    Section {
+        path: "llm.second",
+        effect: "A second provider, for the blueprints that name it \
+                 ([blueprints.md](blueprints.md)), such as a model of your own that never sends \
+                 a picture away. It has a key and address of its own; limits, timeouts and \
+                 models file are those of `[llm]`, and both count against one budget.",
     },
     Section {
         path: "sinks",
@@ -1227,7 +1237,7 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "llm.provider",
-        Kind::Choice(&["claude", "claude-cli", "openai", "gemini", "local"]),
+        Kind::Choice(PROVIDERS),
         "Provider of the model. `local`: your own server with Claude's protocol, such as Ollama. \
          `claude-cli`: the program `claude` of this machine and its login. It takes text only, \
          without tools and pictures: it rewords requests, and refuses to set up pipelines on its \
@@ -1289,9 +1299,8 @@ pub const KEYS: &[Key] = &[
         Kind::Integer(1, 10_000),
         "Most calls within sixty minutes, failed ones included. Set-ups over the agent's API may \
          use 90 % of them, second opinions 50 %, those of one rule 20 %, heartbeats 20 %, their \
-         looks at frames 10 %; the rest is left to users. The parts hold for money too, \
-         except that \
-         of a rule.",
+         looks at frames 10 %; the rest is left to users. The parts hold for \
+         money too, that of a rule for the money of a day.",
     )
     .default("60")
     .unit("calls"),
@@ -1335,6 +1344,15 @@ pub const KEYS: &[Key] = &[
     )
     .default("20")
     .unit("US$"),
+    key(
+        "llm.second.provider",
+        Kind::Choice(PROVIDERS),
+        "As `llm.provider`, and another one. Default: none.",
+    ),
+    key("llm.second.program", Kind::Path, "As `llm.program`."),
+    key("llm.second.base_url", Kind::Text, "As `llm.base_url`."),
+    key("llm.second.key", Kind::Secret, "As `llm.key`."),
+    key("llm.second.key_file", Kind::Path, "As `llm.key_file`."),
     key(
         "sinks.hosts",
         Kind::Texts,

@@ -521,6 +521,51 @@ fn program_belongs_to_the_provider_claude_cli() {
 }
 
 #[test]
+fn second_provider_has_own_key_and_the_limits_of_the_first() {
+    let with = |second: &str| {
+        let first = "[llm]\nprovider = \"claude\"\nmodel = \"m\"\nday_usd = 0.25\n";
+        Case::new(&format!("{first}[llm.second]\n{second}")).load()
+    };
+    let local = "provider = \"local\"\nbase_url = \"http://127.0.0.1:1\"\n";
+    let llm = with(local).unwrap().llm.unwrap();
+    assert_eq!((llm.provider.as_str(), &llm.base_url), ("claude", &None));
+    let second = llm.second.unwrap();
+    assert_eq!(second.provider, "local");
+    assert_eq!(second.base_url.as_deref(), Some("http://127.0.0.1:1"));
+    assert!((second.day_usd - 0.25).abs() < 1e-9 && second.model.is_none());
+    for (text, key, problem) in [
+        (
+            "key = \"k\"\n",
+            "llm.second.key",
+            "llm.second.provider is missing",
+        ),
+        (
+            "provider = \"claude\"\n",
+            "llm.second.provider",
+            "name another one",
+        ),
+        (
+            "provider = \"local\"\nprogram = \"/x\"\n",
+            "llm.second.program",
+            "no effect",
+        ),
+        (
+            "provider = \"openai\"\nkey = \"k\"\nkey_file = \"f\"\n",
+            "llm.second.key_file",
+            "keep",
+        ),
+    ] {
+        let errors = with(text).unwrap_err();
+        assert_eq!(
+            (errors.len(), errors[0].key.as_str()),
+            (1, key),
+            "{errors:?}"
+        );
+        assert!(errors[0].to_string().contains(problem), "{}", errors[0]);
+    }
+}
+
+#[test]
 fn mqtt_keys_without_host_are_reported() {
     let errors = Case::new("[mqtt]\nport = 1884\n").load().unwrap_err();
     assert_eq!(errors[0].key, "mqtt.port");

@@ -71,6 +71,7 @@ impl Bench {
             job: "a".to_owned(),
             class,
             rule: rule.clone(),
+            provider: "p".to_owned(),
             model: "m".to_owned(),
             tokens: 1,
             worst,

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use secrecy::SecretString;
@@ -129,25 +128,13 @@ pub(super) fn llm(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<
         without_effect("llm.", "llm.provider", values, errors);
         return None;
     };
-    let key = values.text("llm.key").map(SecretString::from);
-    let key_file = values.path("llm.key_file");
-    if key.is_some() && key_file.is_some() {
-        let problem = "llm.key is set too; keep one";
-        errors.push(ConfigError::new(
-            "llm.key_file",
-            problem,
-            values.origin("llm.key_file"),
-        ));
-    }
     let whole = |key| values.whole(key).unwrap_or_default();
     let number = |key| values.number(key).unwrap_or_default();
-    let program = program(values, &provider, errors);
-    Some(LlmConfig {
-        provider,
-        base_url: values.text("llm.base_url"),
-        key,
-        key_file,
-        program,
+    let mut llm = LlmConfig {
+        base_url: None,
+        key: None,
+        key_file: None,
+        program: None,
         model: values.text("llm.model"),
         large_model: values.text("llm.large_model"),
         models_file: values.path("llm.models_file"),
@@ -158,28 +145,67 @@ pub(super) fn llm(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<
         timeout_factor: u32::try_from(whole("llm.timeout_factor")).unwrap_or(1),
         day_usd: number("llm.day_usd"),
         month_usd: number("llm.month_usd"),
-    })
+        second: None,
+        provider,
+    };
+    let second = values.text("llm.second.provider");
+    if second.as_ref() == Some(&llm.provider) {
+        let (key, problem) = ("llm.second.provider", "is llm.provider; name another one");
+        errors.push(ConfigError::new(key, problem, values.origin(key)));
+    }
+    llm.second = second.map(|provider| {
+        let mut second = LlmConfig {
+            provider,
+            model: None,
+            large_model: None,
+            ..llm.clone()
+        };
+        read_server("llm.second", &mut second, values, errors);
+        Box::new(second)
+    });
+    if llm.second.is_none() {
+        without_effect("llm.second.", "llm.second.provider", values, errors);
+    }
+    read_server("llm", &mut llm, values, errors);
+    Some(llm)
+}
+
+/// Reads where the provider of `section` is and its key, and refuses keys without effect.
+fn read_server(
+    section: &str,
+    llm: &mut LlmConfig,
+    values: &Values<'_>,
+    errors: &mut Vec<ConfigError>,
+) {
+    let of = |name: &str| format!("{section}.{name}");
+    let mut wrong = |key: &str, problem: String| {
+        errors.push(ConfigError::new(key, problem, values.origin(key)));
+    };
+    llm.base_url = values.text(&of("base_url"));
+    llm.key = values.text(&of("key")).map(SecretString::from);
+    llm.key_file = values.path(&of("key_file"));
+    if llm.key.is_some() && llm.key_file.is_some() {
+        wrong(
+            &of("key_file"),
+            format!("{} is set too; keep one", of("key")),
+        );
+    }
+    let is_program = llm.provider == PROGRAM_PROVIDER;
+    llm.program = values.path(&of("program")).filter(|_| is_program);
+    let ineffective: &[&str] = match is_program {
+        true => &["base_url", "key", "key_file"],
+        false => &["program"],
+    };
+    for key in ineffective.iter().map(|name| of(name)) {
+        if values.found(&key).is_some() {
+            let problem = format!("has no effect with the provider {}", llm.provider);
+            wrong(&key, problem);
+        }
+    }
 }
 
 /// Name of the provider that is a program of this machine.
 const PROGRAM_PROVIDER: &str = "claude-cli";
-
-/// Reads the program of the provider `claude-cli`, and refuses keys without effect beside it.
-fn program(values: &Values<'_>, provider: &str, errors: &mut Vec<ConfigError>) -> Option<PathBuf> {
-    let is_program = provider == PROGRAM_PROVIDER;
-    let ineffective: &[&str] = match is_program {
-        true => &["llm.base_url", "llm.key", "llm.key_file"],
-        false => &["llm.program"],
-    };
-    for key in ineffective.iter().copied() {
-        if values.found(key).is_some() {
-            let problem = format!("has no effect with the provider {provider}");
-            errors.push(ConfigError::new(key, problem, values.origin(key)));
-        }
-    }
-    let program = values.path("llm.program")?;
-    is_program.then_some(program)
-}
 
 /// Reads which frames a language model looks at in a heartbeat.
 pub(super) fn look(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<LookConfig> {
