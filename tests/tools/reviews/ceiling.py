@@ -25,7 +25,7 @@ def read(path):
     by_sequence = collections.defaultdict(list)
     with open(path) as file:
         for event in map(json.loads, file):
-            if event["label"] not in ("true", "wrong") or event["confidence"] < GATE:
+            if event["label"] in ("ignored", "missed") or event["confidence"] < GATE:
                 continue
             values = {link["source"]: link["confidence"] for link in event["evidence"]}
             x1, y1, x2, y2 = event["box"]
