@@ -37,10 +37,7 @@ use watchkeeper_contract::review::{NewAssessment, PipelineAnswers};
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::source::{SourceCounters, SourceSpec, SourceState, SourceStatus};
 use watchkeeper_contract::time::{TimeQuality, Wall};
-use watchkeeper_contract::workflow::{
-    BlockDetails, BlockSummary, DryRun, DryRunReport, ValidateReport, WorkflowRun,
-    WorkflowRunResult,
-};
+use watchkeeper_contract::workflow::{DryRun, DryRunReport, WorkflowRun, WorkflowRunResult};
 
 use super::*;
 use crate::board::tests::reading;
@@ -248,12 +245,6 @@ impl Runtime for Little {
             None => "recording.mp4".to_owned(),
         }))
     }
-    fn validate(&self, _: &Value) -> ValidateReport {
-        ValidateReport {
-            ok: true,
-            ..ValidateReport::default()
-        }
-    }
     fn run_workflow(&self, run: &WorkflowRun) -> Result<WorkflowRunResult, Problem> {
         drop(self.gate.lock().unwrap());
         Ok(WorkflowRunResult {
@@ -279,21 +270,6 @@ impl Runtime for Little {
             std::thread::sleep(Duration::from_millis(5));
         }
         Ok(DryRunReport::default())
-    }
-    fn blocks(&self) -> Vec<BlockSummary> {
-        Vec::new()
-    }
-    fn block(&self, block_type: &str) -> Option<BlockDetails> {
-        (block_type == "roboflow_core/byte_tracker@v3").then(|| BlockDetails {
-            summary: BlockSummary {
-                r#type: block_type.to_owned(),
-                aliases: Vec::new(),
-                category: "tracking".to_owned(),
-                summary: "tracks".to_owned(),
-            },
-            schema: json!({}),
-            outputs: BTreeMap::new(),
-        })
     }
     fn models(&self) -> Vec<ModelInfo> {
         // Blocks a caller for as long as a test holds this.
@@ -1000,13 +976,8 @@ async fn block_is_found_by_both_spellings_of_its_type() {
         );
     }
     assert_eq!(bench.get("/v1/models").await.json(), json!([]));
-    assert_eq!(
-        bench
-            .ask("POST", "/v1/workflows/validate", "{}")
-            .await
-            .json()["ok"],
-        true
-    );
+    let validated = bench.ask("POST", "/v1/workflows/validate", "{}").await;
+    assert_eq!(validated.json()["ok"], false);
     let metrics = bench.get("/v1/metrics").await;
     assert!(String::from_utf8_lossy(&metrics.body).contains("watchkeeper_journal_last_seq 0"));
     let board = bench.get("/v1/board").await.json();
