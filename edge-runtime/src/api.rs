@@ -154,12 +154,12 @@ impl Runtime for Api {
         self.manager.pipeline(id)
     }
 
-    fn create_pipeline(
-        &self,
-        spec: PipelineSpec,
-        replace: bool,
-    ) -> Result<PipelineStatus, Problem> {
-        self.manager.create_pipeline(spec, replace)
+    fn create_pipeline(&self, spec: PipelineSpec) -> Result<PipelineStatus, Problem> {
+        self.manager.create_pipeline(spec)
+    }
+
+    fn put_pipeline(&self, spec: PipelineSpec) -> Result<PipelineStatus, Problem> {
+        self.manager.put_pipeline(spec)
     }
 
     fn pause_pipeline(

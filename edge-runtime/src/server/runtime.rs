@@ -70,13 +70,18 @@ pub trait Runtime: Send + Sync + 'static {
     /// When the pipeline is unknown.
     fn answers(&self, id: &PipelineId) -> Result<PipelineAnswers, Problem>;
 
-    /// Deploys a pipeline; stored before it returns. With `replace`, an existing one is replaced.
+    /// Deploys a pipeline under a new name; stored before it returns.
     ///
     /// # Errors
-    /// When it does not compile, its source or model is missing, the name is taken (without
-    /// `replace`), or storing fails. The previous pipeline then continues.
-    fn create_pipeline(&self, spec: PipelineSpec, replace: bool)
-    -> Result<PipelineStatus, Problem>;
+    /// When the name is taken, and those of [`Self::put_pipeline`].
+    fn create_pipeline(&self, spec: PipelineSpec) -> Result<PipelineStatus, Problem>;
+
+    /// Deploys a pipeline, or replaces the one of its name; stored before it returns.
+    ///
+    /// # Errors
+    /// When it does not compile, its source or model is missing, or storing fails. The previous
+    /// pipeline then continues.
+    fn put_pipeline(&self, spec: PipelineSpec) -> Result<PipelineStatus, Problem>;
 
     /// Pauses a pipeline, over a restart too; it keeps counts, tracks and events.
     ///

@@ -169,19 +169,17 @@ impl Runtime for Little {
             .cloned()
             .ok_or_else(|| missing("pipeline"))
     }
-    fn create_pipeline(
-        &self,
-        spec: PipelineSpec,
-        replace: bool,
-    ) -> Result<PipelineStatus, Problem> {
-        let mut pipelines = self.pipelines.lock().unwrap();
-        if pipelines.contains_key(&spec.id) && !replace {
+    fn create_pipeline(&self, spec: PipelineSpec) -> Result<PipelineStatus, Problem> {
+        if self.pipelines.lock().unwrap().contains_key(&spec.id) {
             return Err(Problem::new(
                 409,
                 ProblemCode::Conflict,
                 "the name is taken",
             ));
         }
+        self.put_pipeline(spec)
+    }
+    fn put_pipeline(&self, spec: PipelineSpec) -> Result<PipelineStatus, Problem> {
         assert_ne!(spec.id.as_str(), "panics", "a bug behind the API");
         let status = PipelineStatus {
             spec: spec.clone(),
@@ -197,6 +195,7 @@ impl Runtime for Little {
             paused_until: None,
             results: PipelineResults::default(),
         };
+        let mut pipelines = self.pipelines.lock().unwrap();
         pipelines.insert(spec.id, status.clone());
         Ok(status)
     }
