@@ -1,7 +1,6 @@
 //! Clips: written elsewhere, stored and removed here.
 
 use std::fs::{self, File};
-use std::io;
 use std::path::Path;
 
 use watchkeeper_board::storage::{SpaceError, space};
@@ -9,7 +8,7 @@ use watchkeeper_contract::event::ClipState;
 
 use super::error::{MediaError, io_at};
 use super::index::{Form, MediaEntry, parse, shown};
-use super::{MediaStore, NewClip};
+use super::{MediaStore, NewClip, remove};
 use crate::journal::chain::Hash;
 
 /// Maximum bytes of one clip.
@@ -124,15 +123,5 @@ impl MediaStore {
             bytes: entry.bytes,
             sha256,
         })
-    }
-}
-
-/// Removes the file of a picture or clip that is lost.
-pub(super) fn remove(path: &Path) {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            tracing::warn!(path = %path.display(), %error, "can't delete a lost picture or clip");
-        }
-        _ => {}
     }
 }

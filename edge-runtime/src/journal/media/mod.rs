@@ -33,7 +33,6 @@ use watchkeeper_board::storage::{SpaceError, space};
 use watchkeeper_contract::event::{Media, MediaKind};
 use watchkeeper_store::durable;
 
-use self::clips::remove;
 pub use self::error::MediaError;
 use self::error::io_at;
 pub use self::index::CONTENT_TYPE;
@@ -371,6 +370,16 @@ impl MediaStore {
             path: self.root.clone(),
             free,
         })
+    }
+}
+
+/// Removes the file of a picture or clip that is lost.
+fn remove(path: &Path) {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::warn!(path = %path.display(), %error, "can't delete a lost picture or clip");
+        }
+        _ => {}
     }
 }
 

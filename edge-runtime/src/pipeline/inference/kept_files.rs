@@ -40,7 +40,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// The folder.
+/// A folder of such files, with its bound.
 #[derive(Debug)]
 pub(super) struct KeptFiles {
     folder: PathBuf,
