@@ -144,30 +144,23 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reading::Board as _;
-    use crate::simulated::{SimulatedBoard, ThermalModel};
+    use crate::testing::reading;
     use allocation_counter::measure;
     use proptest::prelude::*;
 
-    fn board() -> SimulatedBoard {
-        SimulatedBoard::new(ThermalModel::SMALL, Celsius(20.0))
-    }
-
     #[test]
     fn minute_keeps_its_highest_temperature_and_mean_power() {
-        let (mut board, mut history) = (board(), History::default());
+        let mut history = History::default();
         for sample in 0..=30 {
             let load = if sample % 2 == 0 { 100.0 } else { 0.0 };
-            board.set_load(Percent(load));
-            history.add(board.sample(INTERVAL * sample));
+            history.add(&reading(INTERVAL * sample, load));
         }
         let minutes: Vec<Point> = history.minutes().copied().collect();
         let [minute] = minutes[..] else {
             panic!("one whole minute, not {}", minutes.len());
         };
         assert_eq!(minute.at, INTERVAL * 29);
-        let hottest = history.samples().filter_map(|p| p.hottest).map(|c| c.0);
-        assert!(hottest.fold(0.0, f64::max) >= 40.0);
+        assert_eq!(minute.hottest, Some(Celsius(50.0)));
         assert_eq!(minute.throttled, Some(false));
         assert_eq!(minute.cpu, Some(Percent(50.0)));
         assert_eq!(minute.gpu, None);
@@ -180,10 +173,11 @@ mod tests {
 
     #[test]
     fn history_allocates_nothing() {
-        let (mut board, mut history) = (board(), History::default());
+        let (mut reading, mut history) = (reading(Duration::ZERO, 50.0), History::default());
         let info = measure(|| {
             for sample in 0..2_000 {
-                history.add(board.sample(INTERVAL * sample));
+                reading.at = INTERVAL * sample;
+                history.add(&reading);
             }
         });
         assert_eq!(info.count_total, 0);
@@ -196,11 +190,11 @@ mod tests {
         fn rings_stay_in_order_whatever_the_intervals(
             steps in prop::collection::vec(0_u64..200, 0..150),
         ) {
-            let (mut board, mut history) = (board(), History::default());
+            let mut history = History::default();
             let mut now = Duration::ZERO;
             for step in &steps {
                 now += Duration::from_secs(*step);
-                history.add(board.sample(now));
+                history.add(&reading(now, 0.0));
             }
             let times: Vec<Duration> = history.samples().map(|point| point.at).collect();
             prop_assert!(times.is_sorted());

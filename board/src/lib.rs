@@ -18,8 +18,6 @@ pub mod memory;
 pub mod model;
 pub mod reading;
 pub mod report;
-#[cfg(any(test, feature = "simulated"))]
-pub mod simulated;
 pub mod storage;
 pub mod sysfs;
 #[cfg(test)]

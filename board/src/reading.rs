@@ -3,7 +3,7 @@
 //! - `None` and an empty list mean that the board has no such sensor, or hides it.
 //! - A sensor that was found and stopped answering is [`Sensed::Silent`], with the time.
 //! - [`Reading::at`] is the caller's monotonic clock; nothing here reads a clock.
-//! - Not here: how values are read from files, or computed (`simulated`).
+//! - Not here: how values are read from files (`sysfs`).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,38 @@
-//! Root folders of boards for tests.
+//! Root folders and readings of boards for tests.
+
+use std::time::Duration;
 
 use tempfile::TempDir;
+
+use crate::reading::{Load, Power, Reading, Sensed, Temperature, Throttling};
+use crate::units::{Celsius, Milliwatts, Percent};
+
+/// A reading at `at` of a board that is 40 °C warm and takes 5 W without load, and is 50 °C warm
+/// and takes 15 W at a load of 100 percent.
+pub(crate) fn reading(at: Duration, load: f64) -> Reading {
+    Reading {
+        at,
+        temperatures: vec![Temperature {
+            name: "cpu-thermal".into(),
+            sensed: Sensed::Value(Celsius(40.0 + load / 10.0)),
+            throttles_at: None,
+            critical_at: None,
+        }],
+        throttling: Throttling {
+            thermal: Some(false),
+            ..Throttling::default()
+        },
+        power: Power {
+            total: Some(Milliwatts(5_000.0 + load * 100.0)),
+            ..Power::default()
+        },
+        load: Load {
+            cpu: Some(Percent(load)),
+            ..Load::default()
+        },
+        ..Reading::default()
+    }
+}
 
 /// A root folder with these files.
 pub(crate) fn board(files: &[(&str, &str)]) -> TempDir {

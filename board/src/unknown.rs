@@ -93,10 +93,8 @@ fn entry(what: String, why: &str) -> BoardUnknown {
 mod tests {
     use super::*;
     use crate::reading::Board as _;
-    use crate::simulated::{SimulatedBoard, ThermalModel};
     use crate::sysfs::SysfsBoard;
-    use crate::testing::tree;
-    use crate::units::Celsius;
+    use crate::testing::{reading, tree};
     use std::time::Duration;
 
     fn unknown(name: &str) -> Vec<String> {
@@ -124,11 +122,11 @@ mod tests {
 
     #[test]
     fn silent_sensor_is_not_called_missing() {
-        let mut board = SimulatedBoard::new(ThermalModel::SMALL, Celsius(20.0));
-        board.sample(Duration::ZERO);
-        board.set_silent(true);
-        let reading = board.sample(Duration::from_secs(2)).clone();
-        let unknown = list(board.identity(), &reading);
+        let mut reading = reading(Duration::ZERO, 0.0);
+        reading.temperatures[0]
+            .sensed
+            .update(None, Duration::from_secs(2));
+        let unknown = list(&Identity::default(), &reading);
         assert!(!unknown.iter().any(|each| each.what == "temperature"));
     }
 

@@ -1,4 +1,4 @@
-//! The API's answers: connects the server to manager, journal, models and block catalogue.
+//! The API's answers: connects the server to manager, journal and models.
 //!
 //! - Nothing here knows HTTP. A [`Problem`] names the field and the remedy.
 
@@ -27,8 +27,7 @@ use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::review::{NewAssessment, PipelineAnswers};
 use watchkeeper_contract::source::{SourceCounters, SourceSpec, SourceStatus};
 use watchkeeper_contract::workflow::{
-    BlockDetails, BlockSummary, DryRun, DryRunReport, FailedStep, ValidateReport, WorkflowRun,
-    WorkflowRunResult,
+    DryRun, DryRunReport, FailedStep, WorkflowRun, WorkflowRunResult,
 };
 use watchkeeper_engine::workflow::{self, Pixels as _};
 use watchkeeper_vision::{jpeg, picture_file};
@@ -155,12 +154,12 @@ impl Runtime for Api {
         self.manager.pipeline(id)
     }
 
-    fn create_pipeline(
-        &self,
-        spec: PipelineSpec,
-        replace: bool,
-    ) -> Result<PipelineStatus, Problem> {
-        self.manager.create_pipeline(spec, replace)
+    fn create_pipeline(&self, spec: PipelineSpec) -> Result<PipelineStatus, Problem> {
+        self.manager.create_pipeline(spec)
+    }
+
+    fn put_pipeline(&self, spec: PipelineSpec) -> Result<PipelineStatus, Problem> {
+        self.manager.put_pipeline(spec)
     }
 
     fn pause_pipeline(
@@ -216,10 +215,6 @@ impl Runtime for Api {
             })
     }
 
-    fn validate(&self, definition: &serde_json::Value) -> ValidateReport {
-        workflow::validate(definition)
-    }
-
     fn run_workflow(&self, run: &WorkflowRun) -> Result<WorkflowRunResult, Problem> {
         check_count(run.images.len())?;
         // Those among the parameters count too: about 150 MB in total.
@@ -269,14 +264,6 @@ impl Runtime for Api {
         is_gone: &dyn Fn() -> bool,
     ) -> Result<BacktestReport, Problem> {
         backtest::run(&self.manager, request, is_gone)
-    }
-
-    fn blocks(&self) -> Vec<BlockSummary> {
-        workflow::catalogue()
-    }
-
-    fn block(&self, kind: &str) -> Option<BlockDetails> {
-        workflow::details(kind)
     }
 
     fn models(&self) -> Vec<ModelInfo> {

@@ -166,4 +166,4 @@ impl Shared {
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
-mod tests;
+pub(crate) mod tests;

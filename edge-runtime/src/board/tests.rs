@@ -2,9 +2,8 @@ use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::time::{Duration, Instant};
 
 use watchkeeper_board::identity::Identity;
-use watchkeeper_board::reading::{Board, Reading};
-use watchkeeper_board::simulated::{SimulatedBoard, ThermalModel};
-use watchkeeper_board::units::Celsius;
+use watchkeeper_board::reading::{Board, Power, Reading, Sensed, Temperature, Throttling};
+use watchkeeper_board::units::{Celsius, Milliwatts};
 use watchkeeper_contract::id::EventSeq;
 
 use super::{BoardSampler, Run, State};
@@ -13,29 +12,57 @@ use crate::pipeline::recorder::tests::recorder;
 
 const LONG: Duration = Duration::from_secs(30);
 
-/// A simulated board that reports each sample.
+/// The reading of a board that is 40 °C warm, takes 5 W and is not throttled.
+pub(crate) fn reading() -> Reading {
+    Reading {
+        temperatures: vec![Temperature {
+            name: "cpu-thermal".into(),
+            sensed: Sensed::Value(Celsius(40.0)),
+            throttles_at: Some(Celsius(95.0)),
+            critical_at: Some(Celsius(105.0)),
+        }],
+        throttling: Throttling {
+            thermal: Some(false),
+            ..Throttling::default()
+        },
+        power: Power {
+            total: Some(Milliwatts(5_000.0)),
+            ..Power::default()
+        },
+        ..Reading::default()
+    }
+}
+
+/// A board with a constant reading that reports each sample.
 struct Reported {
-    board: SimulatedBoard,
+    identity: Identity,
+    reading: Reading,
     sampled: SyncSender<()>,
 }
 
 impl Board for Reported {
     fn identity(&self) -> &Identity {
-        self.board.identity()
+        &self.identity
     }
 
     fn sample(&mut self, now: Duration) -> &Reading {
         // Only the first sample is waited for.
         self.sampled.try_send(()).ok();
-        self.board.sample(now)
+        self.reading.at = now;
+        &self.reading
     }
 }
 
 fn weakly_supplied_board() -> (Reported, Receiver<()>) {
     let (sampled, samples) = mpsc::sync_channel(1);
-    let mut board = SimulatedBoard::new(ThermalModel::SMALL, Celsius(20.0));
-    board.set_under_voltage(true);
-    (Reported { board, sampled }, samples)
+    let mut reading = reading();
+    reading.throttling.under_voltage = Some(true);
+    let board = Reported {
+        identity: Identity::default(),
+        reading,
+        sampled,
+    };
+    (board, samples)
 }
 
 #[test]

@@ -95,9 +95,11 @@ impl Animation {
         match std::mem::replace(&mut self.disposal, Disposal::Keep) {
             Disposal::Keep => {}
             Disposal::Clear(rect) => {
+                // A picture may reach beyond the canvas.
+                let right = (rect.left + rect.width).min(width);
                 for y in rect.top..rect.top + rect.height {
                     let row = y * width * 3;
-                    let cleared = row + rect.left * 3..row + (rect.left + rect.width) * 3;
+                    let cleared = row + rect.left * 3..row + right * 3;
                     if let Some(row) = self.canvas.get_mut(cleared) {
                         row.fill(0);
                     }
@@ -205,8 +207,8 @@ mod tests {
         let mut animation = Animation::open(&path).unwrap();
         let mut seen = Vec::new();
         while let Step::Picture(raw) = animation.next(Duration::ZERO) {
-            let row = raw.picture.picture().planes.plane(0).data[..9].to_vec();
-            seen.push((raw.pts.unwrap().as_millis(), row));
+            let pixels = raw.picture.picture().planes.plane(0).data.to_vec();
+            seen.push((raw.pts.unwrap().as_millis(), pixels));
         }
         seen
     }
@@ -227,7 +229,8 @@ mod tests {
             column(RED, 1, 7, DisposalMethod::Keep),
         ];
         let none = [0; 3];
-        let rows: Vec<Vec<u8>> = play(&frames).into_iter().map(|(_, row)| row).collect();
+        let pictures = play(&frames).into_iter();
+        let rows: Vec<Vec<u8>> = pictures.map(|(_, all)| all[..9].to_vec()).collect();
         let wanted = [
             [RED, none, none],
             [RED, BLUE, none],
@@ -235,6 +238,19 @@ mod tests {
             [RED, RED, none],
         ];
         assert_eq!(rows, wanted.map(|row| row.concat()));
+    }
+
+    #[test]
+    fn clearing_a_picture_beyond_the_canvas_spares_the_next_row() {
+        let wide = Frame {
+            left: 2,
+            delay: 7,
+            dispose: DisposalMethod::Background,
+            ..Frame::from_palette_pixels(2, 2, vec![0; 4], BLUE.to_vec(), None)
+        };
+        let red = |left| column(RED, left, 7, DisposalMethod::Keep);
+        let (_, last) = play(&[red(0), wide, red(1)]).pop().unwrap();
+        assert_eq!(last, [RED, RED, [0; 3], RED, RED, [0; 3]].concat());
     }
 
     #[test]

@@ -1,4 +1,8 @@
 //! Records the coverage of one pipeline, from its thread.
+//!
+//! - Every frame updates the open span, also one that was not looked at.
+//! - A thread that ends without closing its span has panicked: the span ends as failed.
+//! - Not here: what ends a span (`span`), writing (`ledger`).
 
 use std::sync::Arc;
 

@@ -2,8 +2,7 @@
 //!
 //! - [`policy`]: from temperatures to a [`Level`]; a state machine without clock and device.
 //! - [`level`]: what each level sheds, and what it grants to one pipeline.
-//! - `simulated`, `afternoon`: a thermal model of a box and a hot day of it, for tests and the
-//!   example `hot-afternoon` only.
+//! - `simulated`: a thermal model of a box, for tests only.
 //!
 //! Invariant: a pipeline whose priority is not `low` keeps at least [`MIN_FPS`] looks a second.
 
@@ -13,9 +12,6 @@ pub mod policy;
 pub use self::level::{Grant, Level, MIN_FPS};
 pub use self::policy::{Cause, HeatPolicy, Step};
 
-#[cfg(test)]
-#[expect(dead_code, reason = "the example prints more of it")]
-mod afternoon;
 #[cfg(test)]
 mod simulated;
 #[cfg(test)]

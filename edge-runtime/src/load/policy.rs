@@ -146,12 +146,6 @@ impl HeatPolicy {
         self.level
     }
 
-    /// Whether a sensor ever answered.
-    #[must_use]
-    pub fn has_sensors(&self) -> bool {
-        !self.sensors.is_empty()
-    }
-
     /// Takes the latest reading of the board, which may be older than `now`. Neither time falls.
     pub fn handle(&mut self, now: Duration, reading: &Reading) -> Option<Step> {
         let is_throttled = reading.throttling.thermal == Some(true);

@@ -1,7 +1,7 @@
 //! A thermal model of a box: a heat sink of first order, and a chip above it.
 //!
 //! - The chip is warmer than the sink by its power times a resistance, without delay.
-//! - Compiled for the tests of the policy, and by the example `hot-afternoon` from this file.
+//! - Compiled for the tests of the policy.
 //! - Every constant is an argument, so a test draws them at random.
 
 use std::time::Duration;

@@ -165,7 +165,7 @@ fn box_without_sensors_sheds_nothing() {
         };
         assert_eq!(policy.handle(reading.at, &reading), None);
     }
-    assert!(!policy.has_sensors());
+    assert_eq!(policy.level(), Level::NONE);
 }
 
 #[test]
@@ -303,22 +303,4 @@ proptest! {
             }
         }
     }
-}
-
-#[test]
-fn plot_in_the_document_of_load_shedding_is_the_simulated_one() {
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../docs/design/hot-afternoon.svg"
-    );
-    let drawn = afternoon::plot(&afternoon::rows());
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(path, &drawn).expect("the repository is writable");
-    }
-    let stored = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(
-        stored == drawn,
-        "docs/design/hot-afternoon.svg is out of date; rewrite it by UPDATE_DOCS=1 cargo nextest \
-         run --workspace -E 'test(document)'"
-    );
 }

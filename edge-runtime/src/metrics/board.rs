@@ -186,9 +186,8 @@ fn of_bytes(bytes: u64) -> f64 {
 mod tests {
     use super::*;
     use prometheus_client::encoding::text::encode;
-    use watchkeeper_board::reading::Board as _;
-    use watchkeeper_board::simulated::{SimulatedBoard, ThermalModel};
-    use watchkeeper_board::units::Celsius;
+
+    use crate::board::tests::reading;
 
     #[test]
     fn hottest_of_sensors_with_one_name_is_shown() {
@@ -218,16 +217,17 @@ mod tests {
             encode(&mut text, registry).unwrap();
             text
         };
-        let mut board = SimulatedBoard::new(ThermalModel::SMALL, Celsius(20.0));
-        gauges.set(board.sample(Duration::ZERO), Duration::from_secs(1));
+        let mut reading = reading();
+        gauges.set(&reading, Duration::from_secs(1));
         let answering = text(&registry);
         let zone = "watchkeeper_board_temperature_celsius{sensor=\"cpu-thermal\"} 40.0";
         assert!(answering.contains(zone), "{answering}");
         assert!(answering.contains("watchkeeper_board_power_watts{sensor=\"total\"} 5.0"));
         assert!(answering.contains("watchkeeper_board_throttled{sensor=\"thermal\"} 0.0"));
         assert!(answering.contains("watchkeeper_board_sample_age_seconds 1.0"));
-        board.set_silent(true);
-        gauges.set(board.sample(Duration::from_secs(2)), Duration::ZERO);
+        let sensed = &mut reading.temperatures[0].sensed;
+        sensed.update(None, Duration::from_secs(2));
+        gauges.set(&reading, Duration::ZERO);
         assert!(!text(&registry).contains("cpu-thermal"));
     }
 }

@@ -1,4 +1,7 @@
 //! Families of metrics with a bound on their series.
+//!
+//! - At most [`MAX_SERIES`] label sets are kept; more are counted together under `other`.
+//! - A removed label makes room for another one.
 
 use std::hash::Hash;
 use std::ops::Deref;

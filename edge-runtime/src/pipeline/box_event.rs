@@ -1,4 +1,8 @@
 //! Events in which the runtime reports on its own work: lost sources, failing steps, restarts.
+//!
+//! - Each is certain, and its verdict is `act`; there is no picture and no rule.
+//! - The owner of the state keeps the identity of its open event, and gives its phases in order.
+//! - Not here: when such an event begins and ends.
 
 use std::time::Instant;
 

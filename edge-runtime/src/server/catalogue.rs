@@ -33,7 +33,9 @@ pub(super) async fn validate(
     body: body::Body,
 ) -> Result<Json<ValidateReport>, Refusal> {
     let definition = body::with_definition(body)?;
-    Ok(Json(app.call(move |r| r.validate(&definition)).await?))
+    Ok(Json(
+        app.call(move |_| workflow::validate(&definition)).await?,
+    ))
 }
 
 /// Runs a workflow once on still pictures. One run at a time: cameras take precedence.
@@ -129,7 +131,7 @@ impl FromRequestParts<App> for RunPermit {
 #[utoipa::path(get, path = "/blocks", tag = "workflows",
     responses((status = 200, body = Vec<BlockSummary>)))]
 pub(super) async fn blocks(State(app): State<App>) -> Result<Json<Vec<BlockSummary>>, Refusal> {
-    Ok(Json(app.call(|r| r.blocks()).await?))
+    Ok(Json(app.call(|_| workflow::catalogue()).await?))
 }
 
 /// Returns one block by its type or an alias, with the slash percent-encoded.
@@ -157,7 +159,7 @@ pub(super) async fn block_by_path(
 
 async fn find(app: &App, block_type: String) -> Result<Json<BlockDetails>, Refusal> {
     let request = block_type.clone();
-    app.call(move |r| r.block(&request))
+    app.call(move |_| workflow::details(&request))
         .await?
         .map(Json)
         .ok_or_else(|| {

@@ -37,9 +37,7 @@ pub(super) async fn create(
     body: body::Body,
 ) -> Result<(StatusCode, Json<PipelineStatus>), Refusal> {
     let spec: PipelineSpec = body::read(body::with_definition(body)?)?;
-    let status = app
-        .try_call(move |r| r.create_pipeline(spec, false))
-        .await?;
+    let status = app.try_call(move |r| r.create_pipeline(spec)).await?;
     Ok((StatusCode::CREATED, Json(status)))
 }
 
@@ -67,9 +65,7 @@ pub(super) async fn put(
     body: body::Body,
 ) -> Result<Json<PipelineStatus>, Refusal> {
     let spec: PipelineSpec = body::read_named(body::with_definition(body)?, id.as_str())?;
-    Ok(Json(
-        app.try_call(move |r| r.create_pipeline(spec, true)).await?,
-    ))
+    Ok(Json(app.try_call(move |r| r.put_pipeline(spec)).await?))
 }
 
 /// Stops and deletes a pipeline. One from the configuration file stays listed as stopped until its

@@ -7,7 +7,6 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use serde_json::Value;
 use watchkeeper_contract::backend::BackendReport;
 use watchkeeper_contract::backtest::{Backtest, BacktestReport};
 use watchkeeper_contract::board::BoardReport;
@@ -23,10 +22,7 @@ use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec, PipelineStat
 use watchkeeper_contract::problem::Problem;
 use watchkeeper_contract::review::{NewAssessment, PipelineAnswers};
 use watchkeeper_contract::source::{SourceSpec, SourceStatus};
-use watchkeeper_contract::workflow::{
-    BlockDetails, BlockSummary, DryRun, DryRunReport, ValidateReport, WorkflowRun,
-    WorkflowRunResult,
-};
+use watchkeeper_contract::workflow::{DryRun, DryRunReport, WorkflowRun, WorkflowRunResult};
 
 use crate::effects::Effects;
 use crate::journal::media::MediaStore;
@@ -74,13 +70,18 @@ pub trait Runtime: Send + Sync + 'static {
     /// When the pipeline is unknown.
     fn answers(&self, id: &PipelineId) -> Result<PipelineAnswers, Problem>;
 
-    /// Deploys a pipeline; stored before it returns. With `replace`, an existing one is replaced.
+    /// Deploys a pipeline under a new name; stored before it returns.
     ///
     /// # Errors
-    /// When it does not compile, its source or model is missing, the name is taken (without
-    /// `replace`), or storing fails. The previous pipeline then continues.
-    fn create_pipeline(&self, spec: PipelineSpec, replace: bool)
-    -> Result<PipelineStatus, Problem>;
+    /// When the name is taken, and those of [`Self::put_pipeline`].
+    fn create_pipeline(&self, spec: PipelineSpec) -> Result<PipelineStatus, Problem>;
+
+    /// Deploys a pipeline, or replaces the one of its name; stored before it returns.
+    ///
+    /// # Errors
+    /// When it does not compile, its source or model is missing, or storing fails. The previous
+    /// pipeline then continues.
+    fn put_pipeline(&self, spec: PipelineSpec) -> Result<PipelineStatus, Problem>;
 
     /// Pauses a pipeline, over a restart too; it keeps counts, tracks and events.
     ///
@@ -141,9 +142,6 @@ pub trait Runtime: Send + Sync + 'static {
     /// When the pipeline or the part is unknown, it does not record, or no part is complete.
     fn recording(&self, id: &PipelineId, part: Option<usize>) -> Result<PathBuf, Problem>;
 
-    /// Validates a workflow definition without deploying it.
-    fn validate(&self, definition: &Value) -> ValidateReport;
-
     /// Runs a workflow once on still pictures. Failures of steps are part of the result.
     ///
     /// # Errors
@@ -167,12 +165,6 @@ pub trait Runtime: Send + Sync + 'static {
         wanted: &Backtest,
         is_gone: &dyn Fn() -> bool,
     ) -> Result<BacktestReport, Problem>;
-
-    /// Lists the block catalogue by type.
-    fn blocks(&self) -> Vec<BlockSummary>;
-
-    /// Returns one block by its type or an alias.
-    fn block(&self, block_type: &str) -> Option<BlockDetails>;
 
     /// Lists the models on this box by name.
     fn models(&self) -> Vec<ModelInfo>;

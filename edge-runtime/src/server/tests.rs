@@ -37,12 +37,10 @@ use watchkeeper_contract::review::{NewAssessment, PipelineAnswers};
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::source::{SourceCounters, SourceSpec, SourceState, SourceStatus};
 use watchkeeper_contract::time::{TimeQuality, Wall};
-use watchkeeper_contract::workflow::{
-    BlockDetails, BlockSummary, DryRun, DryRunReport, ValidateReport, WorkflowRun,
-    WorkflowRunResult,
-};
+use watchkeeper_contract::workflow::{DryRun, DryRunReport, WorkflowRun, WorkflowRunResult};
 
 use super::*;
+use crate::board::tests::reading;
 use crate::coverage::SigningKey;
 use crate::effects::{self as spool, Effects};
 use crate::journal::media::{MediaLimits, MediaStore};
@@ -171,19 +169,17 @@ impl Runtime for Little {
             .cloned()
             .ok_or_else(|| missing("pipeline"))
     }
-    fn create_pipeline(
-        &self,
-        spec: PipelineSpec,
-        replace: bool,
-    ) -> Result<PipelineStatus, Problem> {
-        let mut pipelines = self.pipelines.lock().unwrap();
-        if pipelines.contains_key(&spec.id) && !replace {
+    fn create_pipeline(&self, spec: PipelineSpec) -> Result<PipelineStatus, Problem> {
+        if self.pipelines.lock().unwrap().contains_key(&spec.id) {
             return Err(Problem::new(
                 409,
                 ProblemCode::Conflict,
                 "the name is taken",
             ));
         }
+        self.put_pipeline(spec)
+    }
+    fn put_pipeline(&self, spec: PipelineSpec) -> Result<PipelineStatus, Problem> {
         assert_ne!(spec.id.as_str(), "panics", "a bug behind the API");
         let status = PipelineStatus {
             spec: spec.clone(),
@@ -199,6 +195,7 @@ impl Runtime for Little {
             paused_until: None,
             results: PipelineResults::default(),
         };
+        let mut pipelines = self.pipelines.lock().unwrap();
         pipelines.insert(spec.id, status.clone());
         Ok(status)
     }
@@ -247,12 +244,6 @@ impl Runtime for Little {
             None => "recording.mp4".to_owned(),
         }))
     }
-    fn validate(&self, _: &Value) -> ValidateReport {
-        ValidateReport {
-            ok: true,
-            ..ValidateReport::default()
-        }
-    }
     fn run_workflow(&self, run: &WorkflowRun) -> Result<WorkflowRunResult, Problem> {
         drop(self.gate.lock().unwrap());
         Ok(WorkflowRunResult {
@@ -279,21 +270,6 @@ impl Runtime for Little {
         }
         Ok(DryRunReport::default())
     }
-    fn blocks(&self) -> Vec<BlockSummary> {
-        Vec::new()
-    }
-    fn block(&self, block_type: &str) -> Option<BlockDetails> {
-        (block_type == "roboflow_core/byte_tracker@v3").then(|| BlockDetails {
-            summary: BlockSummary {
-                r#type: block_type.to_owned(),
-                aliases: Vec::new(),
-                category: "tracking".to_owned(),
-                summary: "tracks".to_owned(),
-            },
-            schema: json!({}),
-            outputs: BTreeMap::new(),
-        })
-    }
     fn models(&self) -> Vec<ModelInfo> {
         // Blocks a caller for as long as a test holds this.
         drop(self.gate.lock().unwrap());
@@ -318,13 +294,10 @@ impl Runtime for Little {
         }
     }
     fn board(&self) -> BoardReport {
-        use watchkeeper_board::simulated::{SimulatedBoard, ThermalModel};
-        use watchkeeper_board::{history::History, reading::Board as _, report, units::Celsius};
-        let mut board = SimulatedBoard::new(ThermalModel::SMALL, Celsius(20.0));
-        let reading = board.sample(Duration::ZERO).clone();
+        use watchkeeper_board::{history::History, identity::Identity, report};
         report::report(
-            board.identity(),
-            &reading,
+            &Identity::default(),
+            &reading(),
             &History::default(),
             Duration::ZERO,
         )
@@ -1002,13 +975,8 @@ async fn block_is_found_by_both_spellings_of_its_type() {
         );
     }
     assert_eq!(bench.get("/v1/models").await.json(), json!([]));
-    assert_eq!(
-        bench
-            .ask("POST", "/v1/workflows/validate", "{}")
-            .await
-            .json()["ok"],
-        true
-    );
+    let validated = bench.ask("POST", "/v1/workflows/validate", "{}").await;
+    assert_eq!(validated.json()["ok"], false);
     let metrics = bench.get("/v1/metrics").await;
     assert!(String::from_utf8_lossy(&metrics.body).contains("watchkeeper_journal_last_seq 0"));
     let board = bench.get("/v1/board").await.json();

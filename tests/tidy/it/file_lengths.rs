@@ -12,7 +12,7 @@ use crate::workspace::{packages, read, sources};
 const MAX_LINES: usize = 500;
 
 /// Files and folders that may be longer, with the reason.
-const EXCEPTIONS: [(&str, &str); 3] = [
+const EXCEPTIONS: [(&str, &str); 2] = [
     (
         "agent/src/fleet/outbox/sim.rs",
         "a simulation for unit tests, declared with `#[cfg(test)]`",
@@ -20,10 +20,6 @@ const EXCEPTIONS: [(&str, &str); 3] = [
     (
         "agent/plain",
         "its grammar is being replaced; splitting it first would be lost work",
-    ),
-    (
-        "edge-runtime/shared/config/src/keys.rs",
-        "one table of all keys, in the order of the document that is printed from it",
     ),
 ];
 

@@ -15,15 +15,39 @@ use super::agreement::Comparison;
 use super::count::ChangeCount;
 use super::golden::{GoldenFrame, MAX_BYTES};
 use super::link::{Link, Signal};
-use super::reporter::ChangeReporter;
 use super::serving::{ChangingNetwork, Reload};
 use super::state::{BackendChange, ChangeInput, ChangePolicy};
+use crate::backend::BackendChoice;
 use crate::backend_in_use::{BackendInUse, ChangeReport, ChangeState};
 use crate::network::Network;
 
 /// Pause between two looks at whether the network is still used, while another one is built or
 /// after a failed build.
 const TURN_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Threads, checks and reports of changes.
+pub trait ChangeHost: Send + Sync {
+    /// Runs the task on a thread of its own.
+    fn spawn(&self, task: ChangeTask);
+
+    /// Checks that `backend` loads `model`, before this process does.
+    ///
+    /// # Errors
+    /// One sentence.
+    fn check(&self, model: &str, backend: BackendChoice) -> Result<(), String>;
+}
+
+/// Receiver of a change's result.
+pub trait ChangeReporter: Sync {
+    /// Takes the begin of a change, or its result. Progress is not reported.
+    fn report(&self, report: &ChangeReport);
+
+    /// Whether the program stops. What is built then is cancelled, and its failure is no result.
+    fn is_stopping(&self) -> bool;
+
+    /// Lowers the priority of the calling thread.
+    fn lower_priority(&self);
+}
 
 /// Builds a network. Calls its argument with the share done, `0.0..=1.0`, and stops when that
 /// returns false.

@@ -3,8 +3,7 @@
 //! Owns the way from a TOML file, `WATCHKEEPER_SECTION__KEY` variables and flags to a [`Config`]
 //! without errors, and how addresses of sources are parsed and shown ([`address`], [`redact`]).
 //!
-//! - Every key is declared once in [`keys`]: its kind, default and bounds drive the check and
-//!   print `docs/ref/configuration.md`.
+//! - Every key is declared once in [`keys`]: its kind, default and bounds drive the check.
 //! - [`load`] reports *everything* that is wrong: key, value, what is allowed, and where it was
 //!   written.
 //! - An error in a source or a pipeline is a warning: it is left out, and the rest runs.

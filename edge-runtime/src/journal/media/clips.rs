@@ -1,7 +1,6 @@
 //! Clips: written elsewhere, stored and removed here.
 
 use std::fs::{self, File};
-use std::io;
 use std::path::Path;
 
 use watchkeeper_board::storage::{SpaceError, space};
@@ -9,7 +8,7 @@ use watchkeeper_contract::event::ClipState;
 
 use super::error::{MediaError, io_at};
 use super::index::{Form, MediaEntry, parse, shown};
-use super::{MediaStore, NewClip};
+use super::{MediaStore, NewClip, remove};
 use crate::journal::chain::Hash;
 
 /// Maximum bytes of one clip.
@@ -33,10 +32,7 @@ impl MediaStore {
     /// [`Self::reserve_clip`]. It counts as being written until it is kept or discarded. Waits for
     /// no disk.
     pub fn new_clip(&self, unix_ms: i64) -> NewClip {
-        let mut names = self.names.lock();
-        let id = names.next_id(unix_ms);
-        names.active_clips.insert(id);
-        drop(names);
+        let id = self.names.lock().begin(unix_ms);
         let name = format!(".{id}.{}", Form::Mp4.extension());
         NewClip {
             id: id.to_string(),
@@ -59,8 +55,7 @@ impl MediaStore {
         }
         let id = parse(&clip.id)?;
         // Under the lock, so that the folder is not removed as empty meanwhile.
-        let _index = self.index.lock();
-        self.make_folder(id)
+        self.make_folder(&mut self.index.lock(), id)
     }
 
     /// Stores the clip that was written at `written`; durable on return. Deletes older files if
@@ -101,7 +96,7 @@ impl MediaStore {
         }
         let id = ulid;
         self.index.lock().insert(MediaEntry { id, form, bytes });
-        self.names.lock().active_clips.remove(&id);
+        self.names.lock().active.remove(&id);
         let content_type = form.content_type().to_owned();
         Ok(ClipState::Kept {
             content_type,
@@ -113,7 +108,7 @@ impl MediaStore {
     /// Discards a clip and removes the file at `written`.
     pub fn discard_clip(&self, id: &str, written: &Path) {
         if let Ok(id) = parse(id) {
-            self.names.lock().active_clips.remove(&id);
+            self.names.lock().active.remove(&id);
         }
         remove(written);
     }
@@ -128,15 +123,5 @@ impl MediaStore {
             bytes: entry.bytes,
             sha256,
         })
-    }
-}
-
-/// Removes the file of a lost clip.
-fn remove(path: &Path) {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            tracing::warn!(path = %path.display(), %error, "can't delete a lost clip");
-        }
-        _ => {}
     }
 }

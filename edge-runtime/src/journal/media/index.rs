@@ -1,6 +1,7 @@
 //! The index of stored files, and the ids given to them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use ulid::Ulid;
@@ -51,13 +52,15 @@ pub(super) struct Index {
     /// Those of `files` that can't be deleted, with the time of the next try.
     pub(super) stuck: BTreeMap<Ulid, Instant>,
     pub(super) deleted: u64,
+    /// The last folder whose name is on stable storage.
+    pub(super) durable_day: Option<PathBuf>,
 }
 
 /// The ids given so far.
 #[derive(Debug, Default)]
-pub(super) struct ClipIds {
-    /// Ids of clips that are being written; their folders are not removed.
-    pub(super) active_clips: BTreeSet<Ulid>,
+pub(super) struct Names {
+    /// Ids whose files are being written; their folders are not removed.
+    pub(super) active: BTreeSet<Ulid>,
     pub(super) last: Ulid,
 }
 
@@ -82,9 +85,16 @@ impl Index {
     }
 }
 
-impl ClipIds {
+impl Names {
+    /// The id of a file that is going to be written.
+    pub(super) fn begin(&mut self, unix_ms: i64) -> Ulid {
+        let id = self.next_id(unix_ms);
+        self.active.insert(id);
+        id
+    }
+
     /// The next id, higher than all others, with the clock's time if possible.
-    pub(super) fn next_id(&mut self, unix_ms: i64) -> Ulid {
+    fn next_id(&mut self, unix_ms: i64) -> Ulid {
         // A time before 1970 is as wrong as 1970.
         let fresh = Ulid::from_parts(u64::try_from(unix_ms).unwrap_or(0), Ulid::new().random());
         self.last = if fresh > self.last {

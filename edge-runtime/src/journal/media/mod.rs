@@ -1,7 +1,7 @@
 //! Snapshots and clips: files under `<state>/media/<yyyy-mm-dd>/<id>.<extension>`.
 //!
-//! - A picture is on stable storage under its final name before [`MediaStore::put`] returns, and so
-//!   before its event is appended.
+//! - A picture is on stable storage under its final name, in a folder whose name is too, before
+//!   [`MediaStore::put`] returns, and so before its event is appended.
 //! - A clip is written under a hidden name and renamed once it is on stable storage
 //!   ([`MediaStore::keep_clip`]). The next start removes what a crash left. Other entries below the
 //!   folder, and what can't be read or deleted, are left alone.
@@ -36,7 +36,7 @@ use watchkeeper_store::durable;
 pub use self::error::MediaError;
 use self::error::io_at;
 pub use self::index::CONTENT_TYPE;
-use self::index::{ClipIds, Form, Index, MediaEntry, parse, parse_file_name, shown};
+use self::index::{Form, Index, MediaEntry, Names, parse, parse_file_name, shown};
 use super::chain::Hash;
 
 /// Pause between two tries to delete a file that can't be deleted.
@@ -88,7 +88,7 @@ pub struct MediaStore {
     /// Held while files are deleted.
     index: Mutex<Index>,
     /// Locked alone or after `index`, and never during I/O.
-    names: Mutex<ClipIds>,
+    names: Mutex<Names>,
 }
 
 impl MediaStore {
@@ -126,8 +126,8 @@ impl MediaStore {
                 files: files.into(),
                 ..Index::default()
             }),
-            names: Mutex::new(ClipIds {
-                active_clips: BTreeSet::new(),
+            names: Mutex::new(Names {
+                active: BTreeSet::new(),
                 last,
             }),
         };
@@ -149,13 +149,10 @@ impl MediaStore {
         let bytes = jpeg.len() as u64;
         self.delete_for(bytes);
         self.check_space(bytes)?;
-        let id = self.names.lock().next_id(unix_ms);
-        self.make_folder(id)?;
-        let form = Form::Jpeg;
-        let path = self.path_of(id, form);
-        // Opening removes what a power cut leaves of it.
-        durable::replace(&path, jpeg).map_err(io_at(&path))?;
-        self.index.lock().insert(MediaEntry { id, form, bytes });
+        let id = self.names.lock().begin(unix_ms);
+        let stored = self.store_picture(id, jpeg);
+        self.names.lock().active.remove(&id);
+        stored?;
         Ok(Media {
             id: id.to_string(),
             kind,
@@ -165,9 +162,25 @@ impl MediaStore {
         })
     }
 
+    fn store_picture(&self, id: Ulid, jpeg: &[u8]) -> Result<(), MediaError> {
+        // Under the lock, so that the folder is not removed as empty meanwhile.
+        self.make_folder(&mut self.index.lock(), id)?;
+        let form = Form::Jpeg;
+        let path = self.path_of(id, form);
+        // Opening removes what a power cut leaves of it.
+        if let Err(error) = durable::replace(&path, jpeg) {
+            // It may be there all the same, without a durable name.
+            remove(&path);
+            return Err(io_at(&path)(error));
+        }
+        let bytes = jpeg.len() as u64;
+        self.index.lock().insert(MediaEntry { id, form, bytes });
+        Ok(())
+    }
+
     fn entry(&self, id: &str) -> Result<MediaEntry, MediaError> {
         let ulid = parse(id)?;
-        if self.names.lock().active_clips.contains(&ulid) {
+        if self.names.lock().active.contains(&ulid) {
             return Err(MediaError::NotYet { id: shown(id) });
         }
         let entry = self.index.lock().find(ulid);
@@ -249,13 +262,19 @@ impl MediaStore {
         self.index.lock().deleted
     }
 
-    /// Creates the folder of `id` if it is missing.
-    fn make_folder(&self, id: Ulid) -> Result<(), MediaError> {
+    /// Creates the folder of `id` if it is missing, and makes its name durable. One that is there
+    /// may be left by a killed run, or by a call whose sync failed.
+    fn make_folder(&self, index: &mut Index, id: Ulid) -> Result<(), MediaError> {
         let folder = self.folder_of(id);
-        if !folder.is_dir() {
-            fs::create_dir_all(&folder).map_err(io_at(&folder))?;
-            (self.sync_folder)(&self.root).map_err(io_at(&self.root))?;
+        if index.durable_day.as_ref() == Some(&folder) && folder.is_dir() {
+            return Ok(());
         }
+        fs::create_dir_all(&folder).map_err(io_at(&folder))?;
+        let above = self.root.parent().unwrap_or(&self.root);
+        for holder in [&*self.root, above] {
+            (self.sync_folder)(holder).map_err(io_at(holder))?;
+        }
+        index.durable_day = Some(folder);
         Ok(())
     }
 
@@ -324,19 +343,16 @@ impl MediaStore {
         let folder = self.folder_of(id);
         let mut others = index.files.get(at).map(|next| next.id).into_iter();
         let is_used =
-            others.any(|other| self.folder_of(other) == folder) || self.has_active_clip_in(&folder);
+            others.any(|other| self.folder_of(other) == folder) || self.is_written_to(&folder);
         if !is_used && let Err(error) = fs::remove_dir(&folder) {
             tracing::debug!(path = %folder.display(), %error, "can't delete the folder of a past day");
         }
         Some(bytes)
     }
 
-    fn has_active_clip_in(&self, folder: &Path) -> bool {
+    fn is_written_to(&self, folder: &Path) -> bool {
         let names = self.names.lock();
-        names
-            .active_clips
-            .iter()
-            .any(|id| self.folder_of(*id) == folder)
+        names.active.iter().any(|id| self.folder_of(*id) == folder)
     }
 
     /// Checks that `coming` bytes may be written: on a nearly full disk they replace old files.
@@ -354,6 +370,16 @@ impl MediaStore {
             path: self.root.clone(),
             free,
         })
+    }
+}
+
+/// Removes the file of a picture or clip that is lost.
+fn remove(path: &Path) {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            tracing::warn!(path = %path.display(), %error, "can't delete a lost picture or clip");
+        }
+        _ => {}
     }
 }
 
@@ -639,6 +665,41 @@ mod tests {
         let day = clip.path.parent().unwrap();
         assert_eq!(fs::read_dir(day).unwrap().count(), 0);
         assert_eq!(open(dir.path(), 1000).find_clip(&clip.id), None);
+    }
+
+    #[test]
+    fn folder_whose_sync_failed_is_synced_for_the_next_picture() {
+        static SYNCED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+        fn refuse_first(folder: &Path) -> io::Result<()> {
+            let mut synced = SYNCED.lock();
+            synced.push(folder.to_owned());
+            match synced.len() {
+                1 => Err(io::Error::from_raw_os_error(5)),
+                _ => Ok(()),
+            }
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let mut store = open(dir.path(), 1000);
+        store.sync_folder = refuse_first;
+        let refused = store.put(MediaKind::Clean, NOV_21, b"x").unwrap_err();
+        assert!(matches!(refused, MediaError::Io { .. }), "{refused}");
+        let root = dir.path().join("media");
+        assert!(root.join("2026-11-21").is_dir());
+        for n in 0..2 {
+            store.put(MediaKind::Clean, NOV_21 + n, b"x").unwrap();
+        }
+        assert_eq!(*SYNCED.lock(), [root.clone(), root, dir.path().to_owned()]);
+    }
+
+    #[test]
+    fn folder_of_a_picture_that_is_being_written_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path(), 1000);
+        store.put(MediaKind::Clean, NOV_21, b"x").unwrap();
+        let id = store.names.lock().begin(NOV_21 + 1);
+        store.make_folder(&mut store.index.lock(), id).unwrap();
+        assert_eq!(store.free_space(1), 1);
+        assert!(store.folder_of(id).is_dir());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! - An end time is on stable storage before its pause is.
 //! - End times are instants, so a change of daylight saving time moves nothing.
 //! - No pause ends by a clock that is not synchronised or estimated.
+//! - Reading an end time waits for no disk.
 //! - An end time without a pause means nothing: a crash between the two loses at most the pause.
 
 use std::collections::BTreeMap;
@@ -21,6 +22,8 @@ use watchkeeper_store::durable;
 pub struct TimedPauses {
     path: PathBuf,
     until: Mutex<BTreeMap<PipelineId, Timestamp>>,
+    /// Serialises changes, each with its write. Locked before `until`.
+    changes: Mutex<()>,
 }
 
 impl TimedPauses {
@@ -36,6 +39,7 @@ impl TimedPauses {
         Self {
             path,
             until: Mutex::new(until),
+            changes: Mutex::default(),
         }
     }
 
@@ -49,18 +53,18 @@ impl TimedPauses {
     /// # Errors
     /// When the file can't be written; nothing has changed then.
     pub fn set(&self, id: &PipelineId, until: Option<Timestamp>) -> io::Result<()> {
-        let mut all = self.until.lock();
-        if all.get(id).copied() == until {
+        let _change = self.changes.lock();
+        if self.until(id) == until {
             return Ok(());
         }
-        let mut changed = all.clone();
+        let mut changed = self.until.lock().clone();
         match until {
             Some(until) => changed.insert(id.clone(), until),
             None => changed.remove(id),
         };
         let text = serde_json::to_vec(&changed).map_err(io::Error::other)?;
         durable::replace(&self.path, &text)?;
-        *all = changed;
+        *self.until.lock() = changed;
         Ok(())
     }
 
@@ -117,6 +121,16 @@ mod tests {
             (later.until(&gate), later.until(&yard).is_some()),
             (None, true)
         );
+    }
+
+    #[test]
+    fn end_time_is_read_while_another_one_is_written() {
+        let state = tempfile::tempdir().unwrap();
+        let gate = PipelineId::new("gate").unwrap();
+        let pauses = TimedPauses::open(state.path());
+        // Held while the disk writes.
+        let _change = pauses.changes.lock();
+        assert_eq!(pauses.until(&gate), None);
     }
 
     #[test]

@@ -1,4 +1,8 @@
-//! Serialises changes of each pipeline.
+//! Serialises changes of each pipeline, and lets changes of different ones run at once.
+//!
+//! - The lock of a pipeline is held over its whole change: loading its model, and the wait for the
+//!   end of the old one. It comes before every other lock of the manager.
+//! - A pipeline need not exist; nothing is left of a lock that is released.
 
 use std::collections::BTreeSet;
 

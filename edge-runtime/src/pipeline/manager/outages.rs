@@ -1,4 +1,9 @@
 //! Outages that begin and end with changes of sources and pipelines.
+//!
+//! - `outages` is locked before the table of sources, and until the record is queued: records of
+//!   one source have the order of its changes.
+//! - Not here: which record a change makes (`open_outages`), outages that a source notices itself
+//!   (`outage_journal`).
 
 use std::time::Instant;
 

@@ -96,20 +96,13 @@ impl Manager {
         Ok(answers.of_pipeline(id, since_ms, &|rule| !is_off(rule)))
     }
 
-    /// Deploys a pipeline. With `replace`, the one of the same name and its open events end first.
-    /// The deployment overrides a section of the configuration file until that section is edited.
+    /// Deploys a pipeline under a new name, see [`Self::put_pipeline`].
     ///
     /// # Errors
-    /// [`Problem`] when the specification is invalid, its source or model is missing, the name is
-    /// taken, or the store refuses. The old pipeline keeps running then.
-    pub fn create_pipeline(
-        &self,
-        spec: PipelineSpec,
-        replace: bool,
-    ) -> Result<PipelineStatus, Problem> {
+    /// [`Problem`] when the name is taken, and those of [`Self::put_pipeline`].
+    pub fn create_pipeline(&self, spec: PipelineSpec) -> Result<PipelineStatus, Problem> {
         let _lock = self.change_locks.acquire(&spec.id);
-        let exists = self.exists_or_fits(&spec.id)?;
-        if exists && !replace {
+        if self.exists_or_fits(&spec.id)? {
             return Err(Problem::new(
                 409,
                 ProblemCode::Conflict,
@@ -120,6 +113,23 @@ impl Manager {
             )
             .at("id", spec.id.as_str()));
         }
+        self.deploy(spec)
+    }
+
+    /// Deploys a pipeline; the one of the same name and its open events end first. The deployment
+    /// overrides a section of the configuration file until that section is edited.
+    ///
+    /// # Errors
+    /// [`Problem`] when the specification is invalid, its source or model is missing, or the store
+    /// refuses. The old pipeline keeps running then.
+    pub fn put_pipeline(&self, spec: PipelineSpec) -> Result<PipelineStatus, Problem> {
+        let _lock = self.change_locks.acquire(&spec.id);
+        self.deploy(spec)
+    }
+
+    /// Deploys a pipeline, for a caller that holds its lock.
+    fn deploy(&self, spec: PipelineSpec) -> Result<PipelineStatus, Problem> {
+        let exists = self.exists_or_fits(&spec.id)?;
         // Everything that can fail comes before the first change. Loading a model may take minutes;
         // only changes of this pipeline wait for it.
         self.check_storable()?;

@@ -1,4 +1,8 @@
-//! The table of open sources.
+//! The table of open sources, which pipelines subscribe to by name.
+//!
+//! - A pipeline finds a replaced source by its name again.
+//! - The lock of the table is held for moments: a handle that leaves it is dropped outside.
+//! - Not here: changes of the table (`sources`, `outages`).
 
 use std::collections::BTreeMap;
 

@@ -231,7 +231,7 @@ fn watching(model: &str) -> PipelineSpec {
 /// Deploys a pipeline on `gate` with a detector that needs no file.
 fn watch(manager: &Manager) -> PipelineId {
     let spec = watching("motion");
-    manager.create_pipeline(spec.clone(), true).unwrap();
+    manager.put_pipeline(spec.clone()).unwrap();
     spec.id
 }
 
@@ -567,20 +567,20 @@ fn replaced_pipeline_keeps_the_end_time_of_its_pause() {
     let mut changed = manager.pause(&id, in_s(3600)).unwrap().spec;
     assert!(changed.paused);
     changed.rules = Some(Vec::new());
-    let answered = manager.create_pipeline(changed.clone(), true).unwrap();
+    let answered = manager.put_pipeline(changed.clone()).unwrap();
     assert_eq!(answered.paused_until, in_s(3600));
     // The end time passes.
     manager.parts().pauses.set(&id, in_s(-1)).unwrap();
     manager.end_pauses();
     assert!(!manager.pipeline(&id).unwrap().spec.paused);
     // A pause of a running pipeline has no end time, even if it was deployed unpaused in between.
-    let for_good = manager.create_pipeline(changed.clone(), true).unwrap();
+    let for_good = manager.put_pipeline(changed.clone()).unwrap();
     assert!(for_good.spec.paused && for_good.paused_until.is_none());
     manager.pause(&id, in_s(3600)).unwrap();
     changed.paused = false;
-    manager.create_pipeline(changed.clone(), true).unwrap();
+    manager.put_pipeline(changed.clone()).unwrap();
     changed.paused = true;
-    let for_good = manager.create_pipeline(changed, true).unwrap();
+    let for_good = manager.put_pipeline(changed).unwrap();
     assert!(for_good.spec.paused && for_good.paused_until.is_none());
     manager.shut_down(Instant::now() + Duration::from_secs(30));
 }
@@ -668,7 +668,7 @@ fn deployment_that_waits_for_disk_blocks_no_other() {
         .checkpointer(&slow, &id("gate"))
         .save_failed(Some(STOP_TIMEOUT));
     std::thread::scope(|scope| {
-        let deploying = scope.spawn(|| manager.create_pipeline(deployed.clone(), false));
+        let deploying = scope.spawn(|| manager.create_pipeline(deployed.clone()));
         until("the disk to be waited for", || {
             checkpoints.is_pending(&deployed.id)
         });
@@ -694,7 +694,7 @@ fn deploying_the_status_of_a_paused_pipeline_keeps_it() {
     let answered = manager.pause(&id, None).unwrap();
     assert_eq!(answered.state, PipelineState::Paused);
     assert!(answered.spec.paused);
-    manager.create_pipeline(answered.spec, true).unwrap();
+    manager.put_pipeline(answered.spec).unwrap();
     until("the pause", || is_in(&manager, &id, "paused"));
     let answered = manager.resume(&id).unwrap();
     assert_ne!(answered.state, PipelineState::Paused);
@@ -716,8 +716,7 @@ fn slow_model_blocks_no_other_change() {
     let modes = rustix::fs::Mode::from_raw_mode(0o600);
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, modes).unwrap();
     std::thread::scope(|scope| {
-        let deploying =
-            scope.spawn(|| manager.create_pipeline(watching(model.to_str().unwrap()), false));
+        let deploying = scope.spawn(|| manager.create_pipeline(watching(model.to_str().unwrap())));
         // Opens when the other thread reads.
         let pipe = std::fs::OpenOptions::new().write(true).open(&pipe).unwrap();
         manager.put_source(spec("yard", "demo:")).unwrap();
@@ -810,7 +809,7 @@ fn hanging_pipeline_blocks_no_other_change_or_shutdown() {
     let deploy = |seconds: f64| {
         let mut spec = watching("motion");
         spec.stop_after_s = Some(seconds);
-        manager.create_pipeline(spec, true).unwrap();
+        manager.put_pipeline(spec).unwrap();
     };
     let watch = watching("motion").id;
     deploy(100.0);

@@ -184,6 +184,13 @@ impl<'a> Call<'a> {
         self.args.get(index).unwrap_or(NULL)
     }
 
+    /// Index of the property of this name, for blocks whose versions have it at different places.
+    /// One that the version lacks has a place without a value.
+    pub(crate) fn index(&self, name: &str) -> usize {
+        let is_it = |index: &usize| self.arg_names.property(*index) == Some(name);
+        (0..self.args.len()).find(is_it).unwrap_or(usize::MAX)
+    }
+
     /// The error that property `index` is not what is `expected`, with the remedy if a workflow
     /// input supplies it.
     fn unfit(&self, index: usize, expected: &str) -> String {

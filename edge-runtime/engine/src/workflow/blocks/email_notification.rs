@@ -84,7 +84,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
             sink::COOLDOWN,
         ],
         outputs: sink::OUTPUTS,
-        build: |setup| build(setup, &V1),
+        build,
         ..Manifest::BASE
     },
     Manifest {
@@ -111,69 +111,16 @@ pub(super) const BLOCKS: &[Manifest] = &[
             sink::COOLDOWN,
         ],
         outputs: sink::OUTPUTS,
-        build: |setup| build(setup, &V2),
+        build,
         ..Manifest::BASE
     },
 ];
 
 struct Notify {
     operations: BTreeMap<String, Chain>,
-    /// Indices of the properties in this version.
-    at: &'static Places,
 }
 
-/// Indices of the properties, which differ between versions.
-struct Places {
-    provider: Option<usize>,
-    sender: usize,
-    receiver: usize,
-    message: usize,
-    parameters: usize,
-    cc: usize,
-    bcc: usize,
-    attachments: usize,
-    server: usize,
-    password: usize,
-    port: usize,
-    disable: usize,
-    cooldown: usize,
-    subject: usize,
-}
-
-const V1: Places = Places {
-    provider: None,
-    subject: 0,
-    sender: 1,
-    receiver: 2,
-    message: 3,
-    parameters: 4,
-    cc: 6,
-    bcc: 7,
-    attachments: 8,
-    server: 9,
-    password: 10,
-    port: 11,
-    disable: 13,
-    cooldown: 14,
-};
-const V2: Places = Places {
-    provider: Some(0),
-    subject: 1,
-    receiver: 2,
-    message: 3,
-    parameters: 4,
-    sender: 6,
-    server: 7,
-    password: 8,
-    cc: 9,
-    bcc: 10,
-    port: 11,
-    attachments: 12,
-    disable: 14,
-    cooldown: 15,
-};
-
-fn build(setup: &Setup<'_>, at: &'static Places) -> Result<Box<dyn Instance>, String> {
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
     let receivers = setup.literals.get("receiver_email");
     if receivers
         .and_then(|r| r.as_array())
@@ -183,7 +130,6 @@ fn build(setup: &Setup<'_>, at: &'static Places) -> Result<Box<dyn Instance>, St
     }
     Ok(stateful_instance(Notify {
         operations: setup.parse("message_parameters_operations")?,
-        at,
     }))
 }
 
@@ -191,52 +137,52 @@ impl Sink for Notify {
     type State = Rest;
 
     fn send(&self, rest: &mut Self::State, call: &mut Call<'_>) -> Result<Sent, String> {
-        let at = self.at;
-        if call.boolean(at.disable, false)? {
+        if call.boolean(call.index("disable_sink"), false)? {
             return Ok(Sent::Off);
         }
-        if rest.applies(call.now, call.number(at.cooldown, 5.0)?) {
+        if rest.applies(call.now, call.number(call.index("cooldown_seconds"), 5.0)?) {
             return Ok(Sent::Resting);
         }
-        if let Some(provider) = at.provider {
-            if call.text(provider)? != "Custom SMTP" {
-                return Ok(Sent::Refused(
-                    "e-mails of the managed service need a Roboflow account; set email_provider to \"Custom SMTP\" with \
-                     smtp_server, sender_email and sender_email_password"
-                        .to_owned(),
-                ));
-            }
-            if [at.sender, at.server, at.password]
-                .iter()
-                .any(|i| call.arg(*i).is_null())
-            {
-                return Ok(Sent::Refused(
-                    "\"Custom SMTP\" needs smtp_server, sender_email and sender_email_password"
-                        .to_owned(),
-                ));
-            }
+        // The first version has no provider.
+        let provider = call.arg(call.index("email_provider")).as_str();
+        if provider.is_some_and(|provider| provider != "Custom SMTP") {
+            return Ok(Sent::Refused(
+                "e-mails of the managed service need a Roboflow account; set email_provider to \"Custom SMTP\" with \
+                 smtp_server, sender_email and sender_email_password"
+                    .to_owned(),
+            ));
         }
-        let (text, parameters) = (call.text(at.message)?, call.arg(at.parameters));
-        let body = if at.provider.is_some() {
+        let mut own = ["sender_email", "smtp_server", "sender_email_password"].iter();
+        if provider.is_some() && own.any(|name| call.arg(call.index(name)).is_null()) {
+            return Ok(Sent::Refused(
+                "\"Custom SMTP\" needs smtp_server, sender_email and sender_email_password"
+                    .to_owned(),
+            ));
+        }
+        let text = call.text(call.index("message"))?;
+        let parameters = call.arg(call.index("message_parameters"));
+        let body = if provider.is_some() {
             html(text, parameters, &self.operations, call.ids)?
         } else {
             EmailBody::Plain {
                 text: template::fill(text, parameters, &self.operations, call.ids)?,
             }
         };
-        let port = call.integer(at.port, 465)?;
+        let port = call.integer(call.index("smtp_port"), 465)?;
+        let receivers = |name| texts(call.arg(call.index(name)), name);
+        let password = "sender_email_password";
         let email = Email {
-            server: call.text(at.server)?.to_owned(),
+            server: call.text(call.index("smtp_server"))?.to_owned(),
             port: u16::try_from(port)
                 .map_err(|_| format!("smtp_port is {port}; use 1 to 65535"))?,
-            from: call.text(at.sender)?.to_owned(),
-            password: sealed(call.arg(at.password), "sender_email_password")?,
-            to: texts(call.arg(at.receiver), "receiver_email")?,
-            cc: texts(call.arg(at.cc), "cc_receiver_email")?,
-            bcc: texts(call.arg(at.bcc), "bcc_receiver_email")?,
-            subject: call.text(at.subject)?.to_owned(),
+            from: call.text(call.index("sender_email"))?.to_owned(),
+            password: sealed(call.arg(call.index(password)), password)?,
+            to: receivers("receiver_email")?,
+            cc: receivers("cc_receiver_email")?,
+            bcc: receivers("bcc_receiver_email")?,
+            subject: call.text(call.index("subject"))?.to_owned(),
             body,
-            attachments: attachments(call.arg(at.attachments))?,
+            attachments: attachments(call.arg(call.index("attachments")))?,
         };
         rest.begin(call.now);
         Ok(Sent::by(call, Effect::Email(email)))

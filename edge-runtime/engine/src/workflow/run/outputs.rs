@@ -21,7 +21,8 @@ impl Execution {
     }
 
     /// Returns the output of a step after the last run; of a batch the first element.
-    pub fn output_of(&self, step: &str, output: &str) -> Option<&Value> {
+    #[cfg(test)]
+    pub(crate) fn output_of(&self, step: &str, output: &str) -> Option<&Value> {
         let step = self.plan.steps.iter().find(|s| *s.name == *step)?;
         self.value(step.slot(output)?)
     }

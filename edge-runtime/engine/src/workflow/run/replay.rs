@@ -269,7 +269,8 @@ impl<'a> Player<'a> {
     }
 
     /// The workflow, to restore state.
-    pub fn execution_mut(&mut self) -> &mut Execution {
+    #[cfg(test)]
+    pub(crate) fn execution_mut(&mut self) -> &mut Execution {
         &mut self.run
     }
 }

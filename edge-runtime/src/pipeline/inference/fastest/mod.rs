@@ -2,7 +2,7 @@
 //!
 //! - A measurement runs in a child process, in the background, [`DELAY`] after the model was
 //!   opened, for [`BUDGET`]. It applies from the next opening.
-//! - It belongs to the file, the back ends, the threads and the processor ([`key`]); another of
+//! - It belongs to the file, the back ends, the threads and the processor ([`key_of`]); another of
 //!   them has the model measured again.
 //! - One model is measured at a time. At most [`MAX_WAITING`] wait; the next opening of any other
 //!   asks again.
@@ -10,7 +10,6 @@
 //! - Not here: the measurement itself ([`bench`](super::bench)), and TensorRT, which is not
 //!   measured: its engine is built in the background.
 
-mod key;
 mod records;
 
 use std::collections::BTreeSet;
@@ -24,9 +23,10 @@ use watchkeeper_contract::backend::{BackendBench, MeasuredModel, ModelBench};
 use watchkeeper_detect::BackendChoice;
 use watchkeeper_models::Sha256Sum;
 
-use self::key::{Key, MeasuredBox};
 use self::records::Records;
 use super::child::ChildProgram;
+use super::first_load::program_stamp;
+use super::kept_files::Key;
 use super::settings::ModelSettings;
 
 /// Name of the subcommand that measures a model.
@@ -70,6 +70,28 @@ struct Shared {
     this_box: MeasuredBox,
     /// Models that wait, are measured, or could not be measured.
     asked: Mutex<BTreeSet<Key>>,
+}
+
+/// The processor, and this build of the program with the back ends in it.
+#[derive(Debug)]
+struct MeasuredBox {
+    cpu: String,
+    program: String,
+}
+
+impl MeasuredBox {
+    fn read(program: &Path) -> Self {
+        Self {
+            cpu: watchkeeper_board::cpu::model(Path::new("/")).unwrap_or_default(),
+            program: program_stamp(program),
+        }
+    }
+
+    /// Names all that a measurement depends on besides the file.
+    fn stamp(&self, library: &str, threads: Option<usize>) -> String {
+        let Self { cpu, program } = self;
+        format!("{program} / {library} / {threads:?} / {cpu}")
+    }
 }
 
 impl Fastest {
@@ -130,7 +152,7 @@ impl Shared {
     /// Key of a network here; `None` where only one back end is available.
     fn key(&self, sum: &Sha256Sum) -> Option<Key> {
         let is_alone = self.settings.library_stamp().is_empty();
-        (!is_alone).then(|| Key::new(sum, &self.stamp()))
+        (!is_alone).then(|| key_of(sum, &self.stamp()))
     }
 
     /// Everything but the file that a measurement depends on.
@@ -189,6 +211,11 @@ impl Shared {
         self.records.put(&wanted.key, &self.stamp(), record);
         self.asked.lock().remove(&wanted.key);
     }
+}
+
+/// Names the measurement of the network with checksum `sum` under `stamp`.
+fn key_of(sum: &Sha256Sum, stamp: &str) -> Key {
+    Key::of(format!("{sum} {stamp}").as_bytes())
 }
 
 /// The fastest back end by the median time of a whole frame; `None` unless several ran.

@@ -32,7 +32,8 @@ use watchkeeper_models::{Resolved, Zoo, ZooError, digest};
 
 use self::results::{CheckResult, CheckResults};
 pub(super) use self::subject::program_stamp;
-use self::subject::{CheckedModel, Key, Subject};
+use self::subject::{CheckedModel, Subject};
+use super::kept_files::Key;
 use super::settings::ModelSettings;
 
 /// Most models that wait for the check of another: each holds a call of the API.

@@ -1,12 +1,10 @@
 //! Results of checks: one file each, `<state>/model-checks/KEY.json`.
 //!
-//! - A file is replaced whole and synced. One that can't be read counts as missing.
-//! - At most [`MAX_RESULTS`] files are kept; the oldest are removed.
+//! - A file that can't be read counts as missing.
 //! - A result that the disk refuses is kept in memory. Losing it costs one more check.
 //! - Deleting a file has its model checked again, also while the daemon runs.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -14,17 +12,12 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use watchkeeper_config::MODEL_CHECKS;
 use watchkeeper_models::model_check::Ending;
-use watchkeeper_store::durable;
 
-use super::subject::Key;
 use crate::clock;
-use crate::pipeline::inference::kept_files::remove_oldest;
+use crate::pipeline::inference::kept_files::{KeptFiles, Key};
 
 /// Most files that are kept; also most results in memory.
 const MAX_RESULTS: usize = 256;
-
-/// Largest file that is read; written ones are smaller.
-const MAX_FILE_BYTES: u64 = 16 << 10;
 
 /// A result that the file causes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,7 +42,7 @@ struct Kept {
 /// The results of this box.
 #[derive(Debug)]
 pub(super) struct CheckResults {
-    folder: PathBuf,
+    files: KeptFiles,
     /// Results that the disk refused.
     unsaved: Mutex<BTreeMap<Key, CheckResult>>,
 }
@@ -57,21 +50,17 @@ pub(super) struct CheckResults {
 impl CheckResults {
     pub(super) fn new(state_dir: &Path) -> Self {
         Self {
-            folder: state_dir.join(MODEL_CHECKS),
+            files: KeptFiles::new(state_dir.join(MODEL_CHECKS), MAX_RESULTS),
             unsaved: Mutex::default(),
         }
     }
 
-    fn path(&self, key: &Key) -> PathBuf {
-        self.folder.join(format!("{key}.json"))
-    }
-
     pub(super) fn get(&self, key: &Key) -> Option<CheckResult> {
-        let path = self.path(key);
-        match read(&path) {
-            Ok(result) => return Some(result),
+        match self.files.read::<Kept>(key) {
+            Ok(kept) => return Some(kept.result),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
+                let path = self.files.path(key);
                 tracing::warn!(path = %path.display(), %error, "unreadable; the model is checked again");
             }
         }
@@ -85,13 +74,7 @@ impl CheckResults {
             path: model.to_owned(),
             at: clock::utc(clock::wall().unix_ms).to_string(),
         };
-        let written = serde_json::to_vec(&kept)
-            .map_err(io::Error::other)
-            .and_then(|bytes| {
-                fs::create_dir_all(&self.folder)?;
-                remove_oldest(&self.folder, MAX_RESULTS - 1)?;
-                durable::replace(&self.path(key), &bytes)
-            });
+        let written = self.files.write(key, &kept);
         let mut unsaved = self.unsaved.lock();
         match written {
             Ok(()) => {
@@ -99,7 +82,7 @@ impl CheckResults {
             }
             Err(error) => {
                 tracing::warn!(
-                    path = %self.path(key).display(), %error,
+                    path = %self.files.path(key).display(), %error,
                     "the result of a model's check can't be stored; the next start checks it again"
                 );
                 if unsaved.len() >= MAX_RESULTS {
@@ -116,30 +99,22 @@ impl CheckResults {
             "restart watchkeeper-runtime".to_owned()
         } else {
             // The folder of a run is a link to one that outlasts it.
-            let path = self.path(key);
+            let path = self.files.path(key);
             let path = path.canonicalize().unwrap_or(path);
             format!("delete {}", path.display())
         }
     }
 }
 
-fn read(path: &Path) -> io::Result<CheckResult> {
-    if fs::metadata(path)?.len() > MAX_FILE_BYTES {
-        return Err(io::ErrorKind::FileTooLarge.into());
-    }
-    let kept: Kept = serde_json::from_slice(&fs::read(path)?)?;
-    Ok(kept.result)
-}
-
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test that can't set up has failed")]
 mod tests {
-    use std::time::SystemTime;
+    use std::fs;
 
     use super::*;
 
-    fn key(n: u64) -> Key {
-        Key::of_number(n)
+    fn key(n: u8) -> Key {
+        Key::of(&[n])
     }
 
     const CRASH: CheckResult = CheckResult::Ended(Ending::Crash(11));
@@ -158,35 +133,6 @@ mod tests {
         let path = remedy.strip_prefix("delete ").unwrap();
         fs::remove_file(path).unwrap();
         assert_eq!(results.get(&key(1)), None);
-    }
-
-    #[test]
-    fn damaged_file_counts_as_missing() {
-        let state = tempfile::tempdir().unwrap();
-        let results = CheckResults::new(state.path());
-        results.put(&key(1), CheckResult::Loaded, Path::new("/m.onnx"));
-        for damage in ["", "{", "{\"result\":\"loaded\"", &" ".repeat(20 << 10)] {
-            fs::write(results.path(&key(1)), damage).unwrap();
-            assert_eq!(results.get(&key(1)), None, "{damage:?}");
-        }
-    }
-
-    #[test]
-    fn oldest_results_are_removed() {
-        let state = tempfile::tempdir().unwrap();
-        let results = CheckResults::new(state.path());
-        let most = MAX_RESULTS as u64;
-        let folder = state.path().join(MODEL_CHECKS);
-        fs::create_dir_all(&folder).unwrap();
-        for n in 0..most {
-            let file = fs::File::create(results.path(&key(n))).unwrap();
-            let at = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1000 + n);
-            file.set_modified(at).unwrap();
-        }
-        results.put(&key(most), CheckResult::Loaded, Path::new("/m.onnx"));
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), MAX_RESULTS);
-        assert!(!results.path(&key(0)).exists());
-        assert!(results.path(&key(1)).exists());
     }
 
     #[test]

@@ -3,18 +3,14 @@
 //! - Checksums go in, a [`Key`] comes out. Only [`program_stamp`] reads: once, at the start.
 //! - Paths are not part of it, so a copy of a checked file is not checked again.
 
-use std::fmt;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use serde::Serialize;
-use watchkeeper_models::Sha256Sum;
 use watchkeeper_models::model_check::{MAX_CPU_SECONDS, limits};
 
+use crate::pipeline::inference::kept_files::Key;
 use crate::pipeline::inference::settings::ModelSettings;
-
-/// Characters of a key.
-const KEY_LEN: usize = 32;
 
 /// One model that is loaded: the one asked for, or one that its manifest names.
 #[derive(Debug, Serialize)]
@@ -39,16 +35,6 @@ pub(super) struct Subject {
     models: Vec<CheckedModel>,
 }
 
-/// Names a subject; the name of its file.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key(String);
-
-impl fmt::Display for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
 impl Subject {
     /// Describes a check of `models` with these settings by this program.
     pub(super) fn new(
@@ -70,9 +56,7 @@ impl Subject {
     pub(super) fn key(&self) -> Key {
         // Writing strings and numbers as JSON does not fail.
         let text = serde_json::to_vec(self).unwrap_or_default();
-        let mut hex = Sha256Sum::of(&text).to_string();
-        hex.truncate(KEY_LEN);
-        Key(hex)
+        Key::of(&text)
     }
 }
 
@@ -85,14 +69,9 @@ pub(in crate::pipeline::inference) fn program_stamp(program: &Path) -> String {
 }
 
 #[cfg(test)]
-impl Key {
-    pub(super) fn of_number(n: u64) -> Self {
-        Self(format!("{n:032x}"))
-    }
-}
-
-#[cfg(test)]
 mod tests {
+    use watchkeeper_models::Sha256Sum;
+
     use super::*;
 
     fn subject() -> Subject {
@@ -170,6 +149,6 @@ mod tests {
         keys.dedup();
         assert_eq!(keys.len(), all);
         assert_eq!(subject().key(), subject().key());
-        assert_eq!(subject().key().to_string().len(), KEY_LEN);
+        assert_eq!(subject().key().to_string().len(), 32);
     }
 }

@@ -49,11 +49,6 @@ impl CropOrigin {
 }
 
 impl<T> FrameAnswers<T> {
-    /// Starts a frame.
-    pub(super) fn begin(&mut self) {
-        self.calls = 0;
-    }
-
     /// The cached answer of the current call, if it was about the same crop.
     pub(super) fn cached(&self, place: CropOrigin) -> Option<&T> {
         let answer = self.held.get(self.calls)?;
@@ -92,9 +87,12 @@ impl<T> FrameAnswers<T> {
         }
     }
 
-    /// Ends the frame: answers beyond its last call are dropped.
-    pub(super) fn end(&mut self) {
-        self.held.truncate(self.calls);
+    /// Ends the frame. Unless `holds`, answers beyond its last call are dropped.
+    pub(super) fn end(&mut self, holds: bool) {
+        let calls = std::mem::take(&mut self.calls);
+        if !holds {
+            self.held.truncate(calls);
+        }
     }
 }
 
@@ -121,30 +119,17 @@ pub(super) struct PromptedMasks {
 }
 
 impl ModelAnswers {
-    /// Starts a frame.
-    pub(super) fn begin(&mut self) {
-        self.classes.values_mut().for_each(FrameAnswers::begin);
-        self.numbers.values_mut().for_each(FrameAnswers::begin);
-        self.writings.values_mut().for_each(FrameAnswers::begin);
-        self.segments.values_mut().for_each(FrameAnswers::begin);
-        self.depths.values_mut().for_each(FrameAnswers::begin);
-        self.gazes.values_mut().for_each(FrameAnswers::begin);
-        self.prompted.values_mut().for_each(FrameAnswers::begin);
-        self.features.values_mut().for_each(FrameAnswers::begin);
-        self.anomalies.values_mut().for_each(FrameAnswers::begin);
-    }
-
-    /// Ends the frame.
-    pub(super) fn end(&mut self) {
-        self.classes.values_mut().for_each(FrameAnswers::end);
-        self.numbers.values_mut().for_each(FrameAnswers::end);
-        self.writings.values_mut().for_each(FrameAnswers::end);
-        self.segments.values_mut().for_each(FrameAnswers::end);
-        self.depths.values_mut().for_each(FrameAnswers::end);
-        self.gazes.values_mut().for_each(FrameAnswers::end);
-        self.prompted.values_mut().for_each(FrameAnswers::end);
-        self.features.values_mut().for_each(FrameAnswers::end);
-        self.anomalies.values_mut().for_each(FrameAnswers::end);
+    /// Ends the frame, see [`FrameAnswers::end`].
+    pub(super) fn end(&mut self, holds: bool) {
+        self.classes.values_mut().for_each(|all| all.end(holds));
+        self.numbers.values_mut().for_each(|all| all.end(holds));
+        self.writings.values_mut().for_each(|all| all.end(holds));
+        self.segments.values_mut().for_each(|all| all.end(holds));
+        self.depths.values_mut().for_each(|all| all.end(holds));
+        self.gazes.values_mut().for_each(|all| all.end(holds));
+        self.prompted.values_mut().for_each(|all| all.end(holds));
+        self.features.values_mut().for_each(|all| all.end(holds));
+        self.anomalies.values_mut().for_each(|all| all.end(holds));
     }
 }
 

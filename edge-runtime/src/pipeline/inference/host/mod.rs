@@ -164,8 +164,6 @@ impl DetectHost {
         if let Some(masked) = &mut self.masked {
             masked.begin();
         }
-        self.answers.values_mut().for_each(FrameAnswers::begin);
-        self.answered.begin();
         self.is_light_known = false;
         self.times = DetectTimes::default();
         self.inferences.clear();
@@ -174,10 +172,9 @@ impl DetectHost {
     /// Ends the frame, releases its pixels and returns what detection cost.
     pub fn end(&mut self) -> DetectTimes {
         self.frame = None;
-        if !self.hold {
-            self.answers.values_mut().for_each(FrameAnswers::end);
-            self.answered.end();
-        }
+        let holds = self.hold;
+        self.answers.values_mut().for_each(|all| all.end(holds));
+        self.answered.end(holds);
         self.times
     }
 
@@ -240,6 +237,7 @@ impl DetectHost {
             .entry(model.to_owned())
             .or_default();
         answers.store(place, said.as_ref().ok().cloned());
+        self.end_picture();
         said
     }
 

@@ -43,7 +43,14 @@ impl DetectHost {
         self.begin(frame, &image.pixels, false);
     }
 
-    /// Rounds boxes as Roboflow's engine does.
+    /// Ends the frame of a still picture, which releases its pixels.
+    pub(super) fn end_picture(&mut self) {
+        if self.is_for_pictures {
+            self.end();
+        }
+    }
+
+    /// Rounds boxes as Roboflow's engine does, whose `numpy` rounds halves to even numbers.
     pub(super) fn round_boxes(&self, found: &mut Detections) {
         if !self.is_like_roboflow {
             return;
@@ -53,5 +60,61 @@ impl DetectHost {
             let [x1, y1, x2, y2] = [b.x1, b.y1, b.x2, b.y2].map(f64::round_ties_even);
             d.bbox = BBox::new(x1, y1, x2, y2);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use watchkeeper_engine::workflow::{Packed, RgbPixels, VideoMeta};
+    use watchkeeper_vision::detections::{Detection, DetectionId};
+
+    use super::*;
+    use crate::pipeline::inference::detectors::Detectors;
+
+    fn host() -> DetectHost {
+        DetectHost::new(Detectors::default(), 0).for_pictures()
+    }
+
+    #[test]
+    fn halves_are_rounded_to_even_pixels_for_packages_only() {
+        let id = DetectionId::Local {
+            stream: 0,
+            number: 1,
+        };
+        let bbox = BBox::new(0.5, 1.5, 2.5, 10.49);
+        let found = || Detections {
+            boxes: vec![Detection::new(bbox, 0.9, 0, "car", id.clone())],
+            size: [20, 20],
+        };
+        for (is_package, expected) in [(true, BBox::new(0.0, 2.0, 2.0, 10.0)), (false, bbox)] {
+            let mut found = found();
+            let host = host().like_roboflow(is_package);
+            host.round_boxes(&mut found);
+            assert_eq!(found.boxes[0].bbox, expected);
+        }
+    }
+
+    #[test]
+    fn pixels_of_a_picture_are_released_with_the_answer() {
+        let pixels = Arc::new(Packed(Arc::new(RgbPixels {
+            width: 1,
+            height: 1,
+            data: vec![0; 3],
+        })));
+        let image = ImageValue::new(Arc::clone(&pixels) as _, VideoMeta::still("image"));
+        let mut host = host();
+        // There is no such model, which is an answer too.
+        let refused = host.answer(
+            |all| &mut all.numbers,
+            "none",
+            &image,
+            |_, _| Err("no model".to_owned()),
+        );
+        assert!(refused.is_err());
+        assert!(host.frame.is_none());
+        drop(image);
+        assert_eq!(Arc::strong_count(&pixels), 1);
     }
 }

@@ -43,6 +43,7 @@ impl Host for DetectHost {
         self.round_boxes(found);
         let answer = said.is_ok().then_some(&*found);
         self.answers_of(request.step).store_copy(place, answer);
+        self.end_picture();
         said
     }
 
