@@ -263,10 +263,7 @@ pub const KEYS: &[Key] = &[
     key("models.dir", Kind::Path),
     key("models.mirror", Kind::Text),
     key("models.default", Kind::Text),
-    key(
-        "llm.provider",
-        Kind::Choice(PROVIDERS),
-    ),
+    key("llm.provider", Kind::Choice(PROVIDERS)),
     key("llm.program", Kind::Path),
     key("llm.base_url", Kind::Text),
     key("llm.key", Kind::Secret),
