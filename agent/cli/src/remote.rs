@@ -6,8 +6,7 @@ use watchkeeper_contract::health::{Health, HealthState};
 use watchkeeper_contract::id::{DisplayName, PipelineId};
 use watchkeeper_contract::pipeline::PipelineStatus;
 use watchkeeper_contract::source::{
-    Blindness, DecoderChoice, Pace, RtspTransport, SourceCounters, SourceSpec, SourceState,
-    SourceStatus,
+    Blindness, Pace, RtspTransport, SourceCounters, SourceSpec, SourceState, SourceStatus,
 };
 
 use super::agent_health::AgentHealth;
@@ -125,9 +124,7 @@ pub(super) async fn sources(
             stall,
         } => {
             let spec = SourceSpec {
-                id,
                 name,
-                uri: absolute(uri, out)?,
                 pace: if native { Pace::Native } else { Pace::Fast },
                 max_fps,
                 rtsp_transport: if udp {
@@ -137,10 +134,7 @@ pub(super) async fn sources(
                 },
                 tls_verify: !no_tls_verify,
                 stall_s: stall,
-                fixed_view: true,
-                controls: std::collections::BTreeMap::default(),
-                decoder: DecoderChoice::default(),
-                scale: None,
+                ..SourceSpec::new(id, absolute(uri, out)?)
             };
             let verb = match client.source(&spec.id).await {
                 Ok(_) => "Replaced",
