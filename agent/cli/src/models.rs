@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::json;
+use watchkeeper_assistant::wording::counted;
 use watchkeeper_config::ModelsConfig;
 use watchkeeper_contract::model::ModelState;
 use watchkeeper_models::model_check::{self, Outcome};
@@ -204,10 +205,10 @@ fn verify(zoo: &Zoo, names: Vec<String>, out: &Output) -> Result<(), Failure> {
     }
     match errors.len() {
         0 => Ok(()),
-        1 => Err(Failure::new(Exit::Failed, "1 model failed verification").with(errors)),
-        count => Err(
-            Failure::new(Exit::Failed, format!("{count} models failed verification")).with(errors),
-        ),
+        count => {
+            let sentence = format!("{} failed verification", counted(count, "model"));
+            Err(Failure::new(Exit::Failed, sentence).with(errors))
+        }
     }
 }
 
