@@ -32,7 +32,7 @@ impl SubAgents<'_> {
         let store = BlueprintStore::new(&self.runner.folder);
         let (blueprint, _) = store.serving(job)?;
         let limit = wanted.head.cost.unwrap_or(blueprint.cost);
-        let left = Money(limit.0.saturating_sub(wanted.delegated.0));
+        let left = Money(limit.0.saturating_sub(wanted.spent.0));
         if left == Money::ZERO {
             return Err("the limit of the request is spent; raise limits.cost_usd".to_owned());
         }

@@ -302,6 +302,7 @@ impl TurnDriver<'_> {
             delegation: self.delegation,
         };
         let mut outcome = (tool.run)(given).await;
+            spent: log.turn.spent().cost,
         if outcome.is_error {
             let notes = self.context.memory.as_ref();
             let reminder = about_error(notes, &log.turn, call, &outcome.parts);
