@@ -15,6 +15,7 @@ use crate::proposal::llm_proposal::words;
 use crate::router::{ChosenBy, Route};
 use crate::setup_agent::delegation::{Delegated, Delegation, DelegationRequest, MAX_SUMMARY};
 use crate::setup_agent::turn_record::TurnEnd;
+use crate::trace;
 use crate::wording::cut;
 
 /// Runs instructions for one turn of a coordinator.
@@ -53,13 +54,12 @@ impl SubAgents<'_> {
             head,
             ..
         } = wanted;
-        self.runner.trace_event(
-            "delegated",
+        trace::note(self.runner.trace, "delegated", || {
             json!({
                 "turn": head.id, "agent": agent, "text": instruction,
                 "sentence": format!("{agent} gets an instruction"),
-            }),
-        );
+            })
+        });
         let request = SetupRequest {
             text: instruction,
             routed: Route {
