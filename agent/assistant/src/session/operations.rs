@@ -306,11 +306,7 @@ impl Session {
             }
         };
         out.report(ProgressEvent::Idle);
-        let note = outcome.map_err(|why| {
-            let reward = self.with_trajectory(|steps| steps.last().map(|step| step.reward));
-            let reward = reward.map(|reward| format!("reward {reward:+.2}"));
-            Error::new(ErrorKind::Failed, why).with(reward)
-        })?;
+        let note = outcome.map_err(|why| Error::new(ErrorKind::Failed, why))?;
         self.with_trajectory(|steps| {
             if let Some(step) = steps.last() {
                 out.report(ProgressEvent::Operation(step));
