@@ -138,7 +138,7 @@ impl Asker {
         let (options, details) = (prompt::call_options(), json!({"job": "heartbeat"}));
         let asking = model.ask(&mut job, &conversation, &options, details);
         let reply = asking.await.map_err(|error| error.to_string())?;
-        let words = prompt::parse_answer(&reply.text())?;
+        let words = prompt::parse_answer(&reply.text()).map_err(|error| error.to_string())?;
         let model = job.model().id.clone();
         Ok(words.map(|words| Added { words, model }))
     }

@@ -145,6 +145,6 @@ impl View<'_> {
             LlmError::Budget(_) => LookError::Refused(error.to_string()),
             other => LookError::Failed(other.to_string()),
         })?;
-        look::parse_answer(&reply.text()).map_err(LookError::Failed)
+        look::parse_answer(&reply.text()).map_err(|e| LookError::Failed(e.to_string()))
     }
 }

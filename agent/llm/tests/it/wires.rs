@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use watchkeeper_llm::attempt_error::AttemptErrorKind;
-use watchkeeper_llm::call_options::{OutputSchema, ToolChoice};
+use watchkeeper_llm::call_options::ToolChoice;
 use watchkeeper_llm::catalogue::{Catalogue, Tier};
 use watchkeeper_llm::client::Progress;
 use watchkeeper_llm::conversation::{AssistantPart, ToolCall, Turn};
@@ -125,10 +125,7 @@ async fn verdict_on_a_picture_is_json_of_its_schema() {
         let mut talk = Conversation::new(vec!["You judge.".to_owned()], Vec::new()).expect("new");
         talk.push_user(vec![picture(), "Is somebody there?".into()])
             .expect("user");
-        let how = ASK.clone().whole().schema(OutputSchema {
-            name: "verdict".to_owned(),
-            schema: RawJson::from_value(&schema),
-        });
+        let how = ASK.clone().whole().schema("verdict", &schema);
         let reply = ask(&mut bench.job(Tier::Small), &talk, &how).await;
         assert_eq!(reply.expect("answer").text(), r#"{"verdict": "refute"}"#);
         let sent = bench.server.requests()[0].json();
