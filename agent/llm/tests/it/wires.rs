@@ -285,6 +285,24 @@ async fn empty_thought_does_not_stop_the_conversation() {
 }
 
 #[tokio::test]
+async fn turn_with_nothing_to_send_back_is_left_out() {
+    for wire in Wire::ALL {
+        let bench = Bench::on(wire, [Step::text("Done.")]).await;
+        let mut talk = setup_talk();
+        // As another provider's model left it.
+        talk.push_assistant(vec![AssistantPart::Thinking("Hm.".to_owned())])
+            .expect("a thought");
+        talk.push_user(vec!["Go on.".into()]).expect("user");
+        let reply = ask(&mut bench.job(Tier::Medium), &talk, &ASK).await;
+        assert_eq!(reply.expect(wire.name()).text(), "Done.");
+        let sent = bench.server.requests()[0].json().to_string();
+        let has_empty = ["\"parts\":[]", "\"content\":[]"].map(|part| sent.contains(part));
+        assert_eq!(has_empty, [false, false], "{}", wire.name());
+        bench.check();
+    }
+}
+
+#[tokio::test]
 async fn model_without_calls_gets_a_choice_or_no_tools() {
     for wire in Wire::ALL {
         let bench = Bench::on(wire, [Step::text("Done.")]).await;
