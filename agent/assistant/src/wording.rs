@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use watchkeeper_contract::pipeline::{PipelineState, PipelineStatus};
+use watchkeeper_contract::problem::nearest;
 pub use watchkeeper_jobs::counted;
 
 /// Words in quotes, separated by commas.
@@ -35,6 +36,27 @@ pub fn cut(mut text: String, max_chars: usize) -> String {
         text.push('…');
     }
     text
+}
+
+/// Keeps those that fit into `room` together, the first ones first.
+pub fn keep_fitting<T>(items: &mut Vec<T>, mut room: usize, size: impl Fn(&T) -> usize) {
+    items.retain(|item| match room.checked_sub(size(item)) {
+        Some(left) => {
+            room = left;
+            true
+        }
+        None => false,
+    });
+}
+
+/// Says that no `what` has this name, and names the nearest one or all.
+pub fn unknown(what: &str, name: &str, known: &[&str]) -> String {
+    let hint = match nearest(name, known.iter().copied()) {
+        Some(near) => format!("did you mean {near}?"),
+        None => format!("there are {}", known.join(", ")),
+    };
+    let name: String = name.chars().take(40).collect();
+    format!("there is no {what} {name:?}; {hint}")
 }
 
 /// The size of a file in kB or MB, decimal.
