@@ -1,5 +1,7 @@
 //! Commands that query the runtime of this box: status, sources, pipelines, frames and media.
 
+use std::path::PathBuf;
+
 use serde_json::json;
 use watchkeeper_config::Config;
 use watchkeeper_contract::health::{Health, HealthState};
@@ -228,8 +230,8 @@ async fn frame_save(
     client: &RuntimeClient,
     out: &Output,
 ) -> Result<(), Failure> {
-    let bytes = match (&args.source, &args.pipeline) {
-        (_, Some(pipeline)) => client.pipeline_frame(pipeline).await?,
+    let (name, bytes) = match (&args.source, &args.pipeline) {
+        (_, Some(pipeline)) => (pipeline.as_str(), client.pipeline_frame(pipeline).await?),
         (Some(source), None) => match client.source_frame(source).await {
             Err(error) if error.is_not_found() => {
                 let name = PipelineId::new(source.as_str());
@@ -240,7 +242,7 @@ async fn frame_save(
                 let hint = format!("{source} is a pipeline: use --pipeline {source}");
                 return Err(Failure::from(error).with(is_pipeline.then_some(hint)));
             }
-            answer => answer?,
+            answer => (source.as_str(), answer?),
         },
         (None, None) => {
             return Err(Failure::input(
@@ -248,10 +250,12 @@ async fn frame_save(
             ));
         }
     };
-    write_file(&args.output, &bytes)?;
-    let written = json!({"file": args.output, "bytes": bytes.len()});
+    let file = args.output.clone();
+    let file = file.unwrap_or_else(|| PathBuf::from(format!("{name}.jpg")));
+    write_file(&file, &bytes)?;
+    let written = json!({"file": file, "bytes": bytes.len()});
     out.both(&written, || {
-        format!("Saved {} ({} bytes)", args.output.display(), bytes.len())
+        format!("Saved {} ({} bytes)", file.display(), bytes.len())
     });
     Ok(())
 }
