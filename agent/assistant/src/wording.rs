@@ -67,6 +67,19 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
+/// A duration in its two largest units; from a minute on without seconds.
+pub fn duration(seconds: f64) -> String {
+    let whole = seconds.round().max(0.0) as u64;
+    match (whole / 86_400, whole / 3600 % 24, whole / 60 % 60) {
+        (0, 0, 0) => format!("{whole} s"),
+        (0, 0, minutes) => format!("{minutes} min"),
+        (0, hours, 0) => format!("{hours} h"),
+        (0, hours, minutes) => format!("{hours} h {minutes} min"),
+        (days, 0, _) => format!("{days} d"),
+        (days, hours, _) => format!("{days} d {hours} h"),
+    }
+}
+
 /// Local date and time, to the second.
 pub fn local_time(unix_ms: i64) -> String {
     format_local(unix_ms, "%F %T")
@@ -121,6 +134,19 @@ mod tests {
     fn small_file_has_a_size_in_kb() {
         let sizes = [1, 46_200, 99_999, 100_000, 1_250_000].map(size);
         assert_eq!(sizes, ["1 kB", "47 kB", "100 kB", "0.1 MB", "1.2 MB"]);
+    }
+
+    #[test]
+    fn duration_has_its_two_largest_units() {
+        for (seconds, text) in [
+            (5.4, "5 s"),
+            (65.0, "1 min"),
+            (7_200.0, "2 h"),
+            (3_700.0, "1 h 1 min"),
+            (90_000.0, "1 d 1 h"),
+        ] {
+            assert_eq!(duration(seconds), text);
+        }
     }
 
     #[test]

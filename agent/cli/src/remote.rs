@@ -27,7 +27,7 @@ use super::pipeline_file::read_definition;
 use super::privacy;
 use super::reasons::{print_reasons, without_reason};
 use super::source_path::absolute;
-use watchkeeper_assistant::wording::{changed_pipeline, local_time, pipeline_state};
+use watchkeeper_assistant::wording::{changed_pipeline, duration, local_time, pipeline_state};
 use watchkeeper_client::RuntimeClient;
 
 pub(super) async fn status(
@@ -464,17 +464,6 @@ fn show_pipeline(status: &PipelineStatus, out: &Output) {
             "step {step} failed {} times: {}",
             error.count, error.message
         ));
-    }
-}
-
-/// Formats a duration in its two largest units.
-fn duration(seconds: f64) -> String {
-    let s = seconds.max(0.0) as u64;
-    match (s / 86_400, s / 3600 % 24, s / 60 % 60, s % 60) {
-        (0, 0, 0, s) => format!("{s} s"),
-        (0, 0, m, s) => format!("{m} min {s} s"),
-        (0, h, m, _) => format!("{h} h {m} min"),
-        (d, h, ..) => format!("{d} d {h} h"),
     }
 }
 
