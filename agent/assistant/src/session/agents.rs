@@ -3,7 +3,6 @@
 //! Invariant: a blueprint that was chosen only replaces the choice by the small model. The rules
 //! come first, and no blueprint changes anything without a yes.
 
-
 use super::progress::ProgressEvent;
 use super::user_session::Session;
 use crate::blueprint::store::BlueprintOrigin;
