@@ -131,7 +131,13 @@ fn form_flaw(front: &str, error: &toml::de::Error) -> BlueprintError {
     let written = line.and_then(|line| line.split_once('='));
     let (field, found) = written.unwrap_or(("front matter", ""));
     let remedy = "correct it; `watchkeeper blueprints show question` is an example";
-    BlueprintError::new(field.trim(), found.trim(), error.message(), remedy)
+    let flaw = BlueprintError::new(field.trim(), found.trim(), error.message(), remedy);
+    // serde quotes the name that was written, and those that it knows.
+    let mut names = error.message().split('`').skip(1).step_by(2);
+    match names.next() {
+        Some(written) => flaw.near(written, names),
+        None => flaw,
+    }
 }
 
 /// Whether a text may be the name of a provider or a model.
@@ -395,13 +401,13 @@ mod tests {
             (
                 "modle = \"small\"",
                 "modle = \"small\": unknown field",
-                "`model`",
+                "did you mean model?",
             ),
             ("limits = 3", "limits = 3: invalid type", "show question"),
             (
                 "job = \"qestion\"",
                 "job = \"qestion\": unknown variant",
-                "`question`",
+                "did you mean question?",
             ),
             ("limits.steps = -1", "limits.steps = -1: ", "-1"),
             ("tools = 1", "tools = 1: invalid type", "show question"),
