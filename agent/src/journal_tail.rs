@@ -88,8 +88,8 @@ impl JournalTail {
         self.cursor
     }
 
-    /// The operation that stores the cursor in `place`, where that is due or `has_staged` operations
-    /// wait.
+    /// The operation that stores the cursor in `place`, where that is due or `has_staged`
+    /// operations wait.
     pub(crate) fn cursor_op(&mut self, place: StoredCursor, has_staged: bool) -> Option<Op> {
         // The difference in both directions: a new journal counts from zero.
         let is_far = self.cursor.0.abs_diff(self.stored_cursor.0) >= SAVE_EVERY;
