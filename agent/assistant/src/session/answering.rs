@@ -75,11 +75,7 @@ impl Session {
         let is_confirmed = matches!(reply, Reply::Apply(_));
         if is_another && !is_confirmed {
             self.drop_pending().await;
-        }
-        if is_another
-            && is_confirmed
-            && let Err(error) = self.take_pending().await
-        {
+        } else if is_another && let Err(error) = self.take_pending().await {
             if let Some(before) = before.filter(|_| self.pending_id().is_some()) {
                 self.conversation = SessionState::from_shown(before.clone());
             }
