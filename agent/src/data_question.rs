@@ -3,15 +3,37 @@
 //! - The data, facts and perhaps a picture, is the result of a tool that the agent calls in the
 //!   model's name: providers train models to obey no text in a result. Texts from outside stand
 //!   nowhere else.
-//! - The tool is the only one. It changes nothing, and a second call is not executed.
+//! - The tool is the only one. It changes nothing, and the model may not call it.
+//! - An answer of another form than the requested JSON is rejected.
 
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use watchkeeper_llm::Conversation;
+use watchkeeper_llm::call_options::ToolChoice;
 use watchkeeper_llm::conversation::{
     AssistantPart, ConversationError, Picture, ToolCall, ToolResult, UserPart,
 };
-use watchkeeper_llm::raw_json::RawJson;
+use watchkeeper_llm::raw_json::{RawJson, object_in};
 use watchkeeper_llm::tool::Tool;
+use watchkeeper_llm::{CallOptions, Conversation};
+
+/// An answer that is not the requested JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the model's answer is invalid: it is not the requested JSON")]
+pub struct InvalidAnswer;
+
+/// Options of a call whose answer is JSON of this schema, thinking included.
+pub(crate) fn call_options(max_output: u32, name: &str, schema: &Value) -> CallOptions {
+    CallOptions::new(max_output)
+        .schema(name, schema)
+        .choice(ToolChoice::Never)
+        .whole()
+}
+
+/// Parses the JSON in an answer.
+pub(crate) fn parse_answer<T: DeserializeOwned>(answer: &str) -> Result<T, InvalidAnswer> {
+    let json = object_in(answer).ok_or(InvalidAnswer)?;
+    serde_json::from_str(json).map_err(|_| InvalidAnswer)
+}
 
 /// What a model is asked about the data.
 pub(crate) struct DataQuestion<'a> {

@@ -1,5 +1,5 @@
-//! Follows the journal behind a cursor of its own: for chains, and for second opinions where no
-//! broker is configured.
+//! Follows the journal behind a cursor of its own: for chains, for schedules of events, and for
+//! second opinions where no broker is configured.
 //!
 //! Without a broker the outbox's cursor stands still, so that a broker configured later receives
 //! what the journal still holds.
@@ -33,19 +33,13 @@ pub(crate) struct JournalTail {
     feed: Option<EventFeed>,
     cursor: EventSeq,
     stored_cursor: EventSeq,
-    place: StoredCursor,
     /// A question that must be answered before the next record is read.
     asking_health: Option<BoxFuture<'static, Result<Health, ClientError>>>,
 }
 
 impl JournalTail {
-    /// Resumes behind `stored_cursor`, which is stored in `place`, or starts at the end of the
-    /// journal.
-    pub(crate) fn new(
-        runtime: RuntimeClient,
-        stored_cursor: Option<EventSeq>,
-        place: StoredCursor,
-    ) -> Self {
+    /// Resumes behind `stored_cursor`, or starts at the end of the journal.
+    pub(crate) fn new(runtime: RuntimeClient, stored_cursor: Option<EventSeq>) -> Self {
         let cursor = stored_cursor.unwrap_or_default();
         Self {
             feed: stored_cursor.map(|cursor| runtime.follow_events(cursor)),
@@ -55,7 +49,6 @@ impl JournalTail {
             runtime,
             cursor,
             stored_cursor: cursor,
-            place,
         }
     }
 
@@ -78,7 +71,7 @@ impl JournalTail {
                         return record;
                     }
                 }
-                // Written by a newer runtime: no second opinion is possible.
+                // Written by a newer runtime: nothing can be done with it.
                 Some(FeedItem::Record(record)) => self.cursor = self.cursor.max(record.seq()),
                 // The runtime may have lost its journal meanwhile.
                 Some(FeedItem::Connected { .. }) => {
@@ -90,15 +83,21 @@ impl JournalTail {
         }
     }
 
-    /// The operation that stores the cursor, where that is due or `has_staged` operations wait.
-    pub(crate) fn cursor_op(&mut self, has_staged: bool) -> Option<Op> {
+    /// Number of the last record that was returned or skipped.
+    pub(crate) const fn cursor(&self) -> EventSeq {
+        self.cursor
+    }
+
+    /// The operation that stores the cursor in `place`, where that is due or `has_staged`
+    /// operations wait.
+    pub(crate) fn cursor_op(&mut self, place: StoredCursor, has_staged: bool) -> Option<Op> {
         // The difference in both directions: a new journal counts from zero.
         let is_far = self.cursor.0.abs_diff(self.stored_cursor.0) >= SAVE_EVERY;
         if !has_staged && !is_far {
             return None;
         }
         self.stored_cursor = self.cursor;
-        Some(self.place.op(self.cursor))
+        Some(place.op(self.cursor))
     }
 
     fn on_health(&mut self, health: Result<Health, ClientError>) {

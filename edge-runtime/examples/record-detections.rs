@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use serde_json::json;
 use watchkeeper_contract::id::SourceId;
-use watchkeeper_contract::source::{DecoderChoice, Pace, RtspTransport, SourceSpec};
+use watchkeeper_contract::source::SourceSpec;
 use watchkeeper_detect::{DetectParams, DetectorPool, OpenRequest, RawDetection};
 use watchkeeper_runtime::capture::mailbox::Recv;
 use watchkeeper_runtime::capture::source::{Deps, Source};
@@ -65,20 +65,10 @@ fn main() -> anyhow::Result<()> {
 }
 
 fn clip_source(clip: &str) -> anyhow::Result<SourceSpec> {
-    Ok(SourceSpec {
-        id: SourceId::new("clip").context("a valid id")?,
-        name: None,
-        uri: clip.to_owned(),
-        pace: Pace::Fast,
-        max_fps: None,
-        rtsp_transport: RtspTransport::Tcp,
-        tls_verify: true,
-        stall_s: None,
-        fixed_view: true,
-        controls: std::collections::BTreeMap::default(),
-        decoder: DecoderChoice::default(),
-        scale: None,
-    })
+    Ok(SourceSpec::new(
+        SourceId::new("clip").context("a valid id")?,
+        clip,
+    ))
 }
 
 fn row(d: &RawDetection) -> [f64; 6] {

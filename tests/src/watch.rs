@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use watchkeeper_contract::id::SourceId;
-use watchkeeper_contract::source::{DecoderChoice, LossCause, Pace, RtspTransport, SourceSpec};
+use watchkeeper_contract::source::{LossCause, RtspTransport, SourceSpec};
 use watchkeeper_runtime::capture::mailbox::{FrameReceiver, Recv};
 use watchkeeper_runtime::capture::notices::{self, NoticeReceiver, SourceNotice};
 use watchkeeper_runtime::capture::source::{Deps, Source, SourceHandle};
@@ -117,18 +117,8 @@ impl Watched {
 /// # Errors
 /// Never for well-formed addresses.
 pub fn spec(uri: &str) -> anyhow::Result<SourceSpec> {
-    Ok(SourceSpec {
-        id: SourceId::new("cam").context("name of the source")?,
-        name: None,
-        uri: uri.to_owned(),
-        pace: Pace::Fast,
-        max_fps: None,
-        rtsp_transport: RtspTransport::Tcp,
-        tls_verify: true,
-        stall_s: None,
-        fixed_view: true,
-        controls: std::collections::BTreeMap::default(),
-        decoder: DecoderChoice::default(),
-        scale: None,
-    })
+    Ok(SourceSpec::new(
+        SourceId::new("cam").context("name of the source")?,
+        uri,
+    ))
 }

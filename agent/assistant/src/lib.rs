@@ -26,6 +26,7 @@ pub mod blueprint;
 pub mod failure;
 pub mod heartbeat_switch;
 pub mod jobs;
+mod json_difference;
 pub mod lesson;
 pub mod llm;
 pub mod lookup_access;

@@ -58,6 +58,20 @@ pub enum Role {
     Debug,
 }
 
+/// Writes an entry where a trace is written; a failure is logged.
+pub fn note(trace: Option<&Trace>, what: &str, details: impl FnOnce() -> Value) {
+    if let Some(trace) = trace {
+        trace.note_or_log(Timestamp::now(), what, details());
+    }
+}
+
+/// Writes an entry where a trace is written, on a blocking thread; a failure is logged.
+pub async fn note_in_background(trace: Option<&Trace>, what: &'static str, details: Value) {
+    if let Some(trace) = trace {
+        trace.note_or_log_in_background(what, details).await;
+    }
+}
+
 /// Returns the role of an entry of the kind `what`.
 ///
 /// | role | entries |

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use watchkeeper_contract::pipeline::{PipelineState, PipelineStatus};
+use watchkeeper_contract::problem::nearest;
 pub use watchkeeper_jobs::counted;
 
 /// Words in quotes, separated by commas.
@@ -37,11 +38,45 @@ pub fn cut(mut text: String, max_chars: usize) -> String {
     text
 }
 
+/// Keeps those that fit into `room` together, the first ones first.
+pub fn keep_fitting<T>(items: &mut Vec<T>, mut room: usize, size: impl Fn(&T) -> usize) {
+    items.retain(|item| match room.checked_sub(size(item)) {
+        Some(left) => {
+            room = left;
+            true
+        }
+        None => false,
+    });
+}
+
+/// Says that no `what` has this name, and names the nearest one or all.
+pub fn unknown(what: &str, name: &str, known: &[&str]) -> String {
+    let hint = match nearest(name, known.iter().copied()) {
+        Some(near) => format!("did you mean {near}?"),
+        None => format!("there are {}", known.join(", ")),
+    };
+    let name: String = name.chars().take(40).collect();
+    format!("there is no {what} {name:?}; {hint}")
+}
+
 /// The size of a file in kB or MB, decimal.
 pub fn size(bytes: u64) -> String {
     match bytes {
         ..100_000 => format!("{} kB", bytes.div_ceil(1000)),
         _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
+}
+
+/// A duration in its two largest units; from a minute on without seconds.
+pub fn duration(seconds: f64) -> String {
+    let whole = seconds.round().max(0.0) as u64;
+    match (whole / 86_400, whole / 3600 % 24, whole / 60 % 60) {
+        (0, 0, 0) => format!("{whole} s"),
+        (0, 0, minutes) => format!("{minutes} min"),
+        (0, hours, 0) => format!("{hours} h"),
+        (0, hours, minutes) => format!("{hours} h {minutes} min"),
+        (days, 0, _) => format!("{days} d"),
+        (days, hours, _) => format!("{days} d {hours} h"),
     }
 }
 
@@ -99,6 +134,19 @@ mod tests {
     fn small_file_has_a_size_in_kb() {
         let sizes = [1, 46_200, 99_999, 100_000, 1_250_000].map(size);
         assert_eq!(sizes, ["1 kB", "47 kB", "100 kB", "0.1 MB", "1.2 MB"]);
+    }
+
+    #[test]
+    fn duration_has_its_two_largest_units() {
+        for (seconds, text) in [
+            (5.4, "5 s"),
+            (65.0, "1 min"),
+            (7_200.0, "2 h"),
+            (3_700.0, "1 h 1 min"),
+            (90_000.0, "1 d 1 h"),
+        ] {
+            assert_eq!(duration(seconds), text);
+        }
     }
 
     #[test]

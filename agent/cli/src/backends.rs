@@ -13,7 +13,7 @@ use watchkeeper_config::Config;
 use watchkeeper_contract::backend::{BackendInfo, BackendReport, MeasuredModel};
 use watchkeeper_models::library::LibraryError;
 use watchkeeper_models::registry::library::LibraryManifest;
-use watchkeeper_models::{Checked, Download, Downloaded, PREFERRED, PullPlan, place_all};
+use watchkeeper_models::{Checked, Downloaded, PREFERRED, PullPlan};
 
 use super::args::{BackendAction, BackendPullArgs, Global};
 use super::download::{self, Fetcher};
@@ -146,7 +146,8 @@ async fn pull(
     if let Some(package) = &args.from {
         manifest.check_package(package, arch).map_err(bad_input)?;
     }
-    let files = install(plans, &args, out).await?;
+    let unpack = |missing| unpack(missing, &args, out);
+    let files = download::install(plans, unpack, out).await?;
     let Some((library, notices)) = files.split_last() else {
         return Ok(());
     };
@@ -166,32 +167,6 @@ async fn pull(
         )
     });
     try_library(library, global, out)
-}
-
-/// Fetches or copies the package and takes the missing files out of it; the library is last.
-async fn install(
-    plans: Vec<PullPlan>,
-    args: &BackendPullArgs,
-    out: &Output,
-) -> Result<Vec<Downloaded>, Failure> {
-    let targets: Vec<PathBuf> = plans.iter().map(|plan| plan.target.clone()).collect();
-    let (mut done, mut missing) = (Vec::new(), Vec::new());
-    for plan in plans {
-        match Download::already(&plan).map_err(|e| download::refused(&e))? {
-            Some(file) => done.push(file),
-            None => missing.push(plan),
-        }
-    }
-    let Some(library) = targets.last() else {
-        return Ok(done);
-    };
-    let checked = unpack(missing, args, out).await?;
-    if checked.is_empty() {
-        out.note("it is already installed; nothing was downloaded");
-    }
-    done.extend(place_all(checked, library).map_err(|e| download::refused(&e))?);
-    done.sort_by_key(|file| targets.iter().position(|target| *target == file.path));
-    Ok(done)
 }
 
 /// Takes the files of `missing` out of their package.

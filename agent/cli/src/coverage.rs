@@ -18,6 +18,7 @@ use watchkeeper_plain::intent::EventsWanted;
 use super::args::CoverageArgs;
 use super::exit::{Exit, Failure};
 use super::output::Output;
+use super::remote::write_file;
 
 /// Longest statement that is read, in bytes.
 const MAX_STATEMENT_BYTES: u64 = 64 << 20;
@@ -91,12 +92,7 @@ async fn save_statement(
 ) -> Result<(), Failure> {
     let statement = client.coverage_statement(range).await?;
     let text = serde_json::to_string_pretty(&statement).unwrap_or_default();
-    std::fs::write(path, text + "\n").map_err(|error| {
-        Failure::new(
-            Exit::Failed,
-            format!("cannot write {}: {error}", path.display()),
-        )
-    })?;
+    write_file(path, (text + "\n").as_bytes())?;
     let spans = statement.report.spans.len();
     out.both(
         &json!({"type": "statement", "file": path, "key": statement.key, "spans": spans}),

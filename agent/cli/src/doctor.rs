@@ -20,6 +20,7 @@ pub(super) use finding::Finding;
 use finding::Level;
 use watchkeeper_agent::connectors::secrets::credentials_folder;
 use watchkeeper_assistant::notes::{EmbedderChoice, choose_embedder};
+use watchkeeper_assistant::wording::counted;
 use watchkeeper_config::{CommandAccess, Config, ConfigError, MqttConfig};
 use watchkeeper_models::model_check::THIS_PROGRAM;
 
@@ -84,10 +85,9 @@ fn report(findings: &[Finding], out: &Output) -> Result<(), Failure> {
         .count()
     {
         0 => Ok(()),
-        1 => Err(Failure::new(Exit::Failed, "1 problem found")),
         count => Err(Failure::new(
             Exit::Failed,
-            format!("{count} problems found"),
+            format!("{} found", counted(count, "problem")),
         )),
     }
 }

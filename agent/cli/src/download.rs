@@ -6,12 +6,14 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, RANGE};
-use watchkeeper_models::{Checked, Download, DownloadError, PullPlan, Start};
+use watchkeeper_models::{
+    Checked, Download, DownloadError, Downloaded, PullPlan, Start, place_all,
+};
 
 use super::exit::{Exit, Failure};
 use super::output::Output;
@@ -88,6 +90,36 @@ impl<'a> Fetcher<'a> {
             }
         }
     }
+}
+
+/// Has `fetch` bring the files of `plans` that are missing, and renames them once all of them are
+/// verified. Returns all files in the order of `plans`; the last one is renamed last.
+///
+/// # Errors
+/// Those of `fetch`, and [`Exit::Failed`] where a file can't be put in place.
+pub(super) async fn install(
+    plans: Vec<PullPlan>,
+    fetch: impl AsyncFnOnce(Vec<PullPlan>) -> Result<Vec<Checked>, Failure>,
+    out: &Output,
+) -> Result<Vec<Downloaded>, Failure> {
+    let targets: Vec<PathBuf> = plans.iter().map(|plan| plan.target.clone()).collect();
+    let (mut done, mut missing) = (Vec::new(), Vec::new());
+    for plan in plans {
+        match Download::already(&plan).map_err(|e| refused(&e))? {
+            Some(file) => done.push(file),
+            None => missing.push(plan),
+        }
+    }
+    let Some(last) = targets.last() else {
+        return Ok(done);
+    };
+    let checked = fetch(missing).await?;
+    if checked.is_empty() {
+        out.note("it is already installed; nothing was downloaded");
+    }
+    done.extend(place_all(checked, last).map_err(|e| refused(&e))?);
+    done.sort_by_key(|file| targets.iter().position(|target| *target == file.path));
+    Ok(done)
 }
 
 /// The failure of a download; a full disk has its remedy.

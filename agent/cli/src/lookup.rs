@@ -9,9 +9,8 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
-use watchkeeper_assistant::lookup_access::LookupAccess;
+use watchkeeper_assistant::lookup_access::{LookupAccess, unknown_lookup};
 use watchkeeper_config::{Config, LookupConfig, LookupKind};
-use watchkeeper_contract::problem::nearest;
 use watchkeeper_evidence::fields::Schema;
 use watchkeeper_evidence::lookup::{LookupError, Lookups};
 use watchkeeper_evidence::picture;
@@ -48,7 +47,8 @@ impl LookupAccess for AgentLookups {
 pub(super) fn run(name: &str, value: &str, global: &Global, out: &Output) -> Result<(), Failure> {
     let config = configuration::read_without_broker(global)?;
     let Some(found) = config.lookups.iter().find(|lookup| lookup.name == name) else {
-        return Err(unknown(name, &config.lookups));
+        let names: Vec<&str> = config.lookups.iter().map(|l| l.name.as_str()).collect();
+        return Err(Failure::input(unknown_lookup(name, &names)));
     };
     let (answer, took_ms) = match &found.kind {
         LookupKind::Fields(fields) => {
@@ -69,16 +69,6 @@ pub(super) fn run(name: &str, value: &str, global: &Global, out: &Output) -> Res
             Err(Failure::new(Exit::Failed, "the look-up has no answer"))
         }
     }
-}
-
-fn unknown(name: &str, lookups: &[LookupConfig]) -> Failure {
-    let names: Vec<&str> = lookups.iter().map(|lookup| lookup.name.as_str()).collect();
-    let hint = match (nearest(name, names.iter().copied()), names.is_empty()) {
-        (Some(near), _) => format!("did you mean {near}?"),
-        (None, true) => "add a section [agent.lookups.NAME] to the configuration".to_owned(),
-        (None, false) => format!("there are {}", names.join(", ")),
-    };
-    Failure::input(format!("there is no look-up {name:?}; {hint}"))
 }
 
 fn ask(config: &LookupConfig, value: &str) -> Result<(SourceAnswer, u64), Failure> {

@@ -7,17 +7,16 @@ mod bench;
 mod calibrate;
 mod list;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::json;
+use watchkeeper_assistant::wording::counted;
 use watchkeeper_config::ModelsConfig;
 use watchkeeper_contract::model::ModelState;
 use watchkeeper_models::model_check::{self, Outcome};
 use watchkeeper_models::zoo::{ChecksumSource, Verified};
-use watchkeeper_models::{
-    Checked, Download, Downloaded, MOTION, Manifest, PullPlan, Trust, Zoo, place_all,
-};
+use watchkeeper_models::{Checked, Downloaded, MOTION, Manifest, PullPlan, Trust, Zoo};
 
 use super::args::{Global, ModelAction, PullArgs};
 use super::download::{self, Fetcher};
@@ -206,37 +205,24 @@ fn verify(zoo: &Zoo, names: Vec<String>, out: &Output) -> Result<(), Failure> {
     }
     match errors.len() {
         0 => Ok(()),
-        1 => Err(Failure::new(Exit::Failed, "1 model failed verification").with(errors)),
-        count => Err(
-            Failure::new(Exit::Failed, format!("{count} models failed verification")).with(errors),
-        ),
+        count => {
+            let sentence = format!("{} failed verification", counted(count, "model"));
+            Err(Failure::new(Exit::Failed, sentence).with(errors))
+        }
     }
 }
 
-/// Downloads the files of a model and renames them once all of them are verified; the network is
-/// last.
+/// Downloads the missing files of a model.
 async fn pull(plans: Vec<PullPlan>, out: &Output) -> Result<Vec<Downloaded>, Failure> {
     let fetcher = Fetcher::new(out, OFFLINE)?;
-    let Some(network) = plans.last().cloned() else {
-        return Ok(Vec::new());
-    };
-    let targets: Vec<PathBuf> = plans.iter().map(|plan| plan.target.clone()).collect();
-    let (mut done, mut checked) = (Vec::new(), Vec::new());
-    for plan in plans {
-        match Download::already(&plan).map_err(|e| download::refused(&e))? {
-            Some(file) => done.push(file),
-            None => checked.extend(fetch_or_unpack(&fetcher, plan, out).await?),
+    let fetch = async |missing: Vec<PullPlan>| {
+        let mut checked = Vec::new();
+        for plan in missing {
+            checked.extend(fetch_or_unpack(&fetcher, plan, out).await?);
         }
-    }
-    if checked.is_empty() {
-        out.note(format!(
-            "{} is already installed; nothing was downloaded",
-            network.name
-        ));
-    }
-    done.extend(place_all(checked, &network.target).map_err(|e| download::refused(&e))?);
-    done.sort_by_key(|file| targets.iter().position(|target| *target == file.path));
-    Ok(done)
+        Ok(checked)
+    };
+    download::install(plans, fetch, out).await
 }
 
 /// Downloads a file, or the package that it comes out of.

@@ -1,5 +1,6 @@
 //! Privacy masks in words.
 
+use watchkeeper_assistant::wording::counted;
 use watchkeeper_contract::privacy::{MaskFill, PrivacyStatus};
 
 /// Describes the mask of a camera: what is masked, and how.
@@ -8,13 +9,11 @@ pub(super) fn describe(mask: &PrivacyStatus) -> String {
         MaskFill::Black => "black",
         MaskFill::Pixelate => "pixelated",
     };
-    let regions = match mask.regions {
-        0 => None,
-        1 => Some("1 region".to_owned()),
-        many => Some(format!("{many} regions")),
-    };
     let covered = (mask.covered * 100.0).ceil();
-    let regions = regions.map(|regions| format!("{regions}, {covered} % of the picture"));
+    let regions = (mask.regions > 0).then(|| {
+        let regions = counted(mask.regions, "region");
+        format!("{regions}, {covered} % of the picture")
+    });
     let classes = (!mask.classes.is_empty()).then(|| format!("each {}", mask.classes.join(", ")));
     let parts: Vec<String> = regions.into_iter().chain(classes).collect();
     format!("privacy mask: {}; {fill}", parts.join("; "))

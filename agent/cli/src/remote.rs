@@ -1,13 +1,14 @@
 //! Commands that query the runtime of this box: status, sources, pipelines, frames and media.
 
+use std::path::PathBuf;
+
 use serde_json::json;
 use watchkeeper_config::Config;
 use watchkeeper_contract::health::{Health, HealthState};
 use watchkeeper_contract::id::{DisplayName, PipelineId};
 use watchkeeper_contract::pipeline::PipelineStatus;
 use watchkeeper_contract::source::{
-    Blindness, DecoderChoice, Pace, RtspTransport, SourceCounters, SourceSpec, SourceState,
-    SourceStatus,
+    Blindness, Pace, RtspTransport, SourceCounters, SourceSpec, SourceState, SourceStatus,
 };
 
 use super::agent_health::AgentHealth;
@@ -26,7 +27,7 @@ use super::pipeline_file::read_definition;
 use super::privacy;
 use super::reasons::{print_reasons, without_reason};
 use super::source_path::absolute;
-use watchkeeper_assistant::wording::{changed_pipeline, local_time, pipeline_state};
+use watchkeeper_assistant::wording::{changed_pipeline, duration, local_time, pipeline_state};
 use watchkeeper_client::RuntimeClient;
 
 pub(super) async fn status(
@@ -125,9 +126,7 @@ pub(super) async fn sources(
             stall,
         } => {
             let spec = SourceSpec {
-                id,
                 name,
-                uri: absolute(uri, out)?,
                 pace: if native { Pace::Native } else { Pace::Fast },
                 max_fps,
                 rtsp_transport: if udp {
@@ -137,10 +136,7 @@ pub(super) async fn sources(
                 },
                 tls_verify: !no_tls_verify,
                 stall_s: stall,
-                fixed_view: true,
-                controls: std::collections::BTreeMap::default(),
-                decoder: DecoderChoice::default(),
-                scale: None,
+                ..SourceSpec::new(id, absolute(uri, out)?)
             };
             let verb = match client.source(&spec.id).await {
                 Ok(_) => "Replaced",
@@ -234,8 +230,8 @@ async fn frame_save(
     client: &RuntimeClient,
     out: &Output,
 ) -> Result<(), Failure> {
-    let bytes = match (&args.source, &args.pipeline) {
-        (_, Some(pipeline)) => client.pipeline_frame(pipeline).await?,
+    let (name, bytes) = match (&args.source, &args.pipeline) {
+        (_, Some(pipeline)) => (pipeline.as_str(), client.pipeline_frame(pipeline).await?),
         (Some(source), None) => match client.source_frame(source).await {
             Err(error) if error.is_not_found() => {
                 let name = PipelineId::new(source.as_str());
@@ -246,7 +242,7 @@ async fn frame_save(
                 let hint = format!("{source} is a pipeline: use --pipeline {source}");
                 return Err(Failure::from(error).with(is_pipeline.then_some(hint)));
             }
-            answer => answer?,
+            answer => (source.as_str(), answer?),
         },
         (None, None) => {
             return Err(Failure::input(
@@ -254,10 +250,12 @@ async fn frame_save(
             ));
         }
     };
-    write_file(&args.output, &bytes)?;
-    let written = json!({"file": args.output, "bytes": bytes.len()});
+    let file = args.output.clone();
+    let file = file.unwrap_or_else(|| PathBuf::from(format!("{name}.jpg")));
+    write_file(&file, &bytes)?;
+    let written = json!({"file": file, "bytes": bytes.len()});
     out.both(&written, || {
-        format!("Saved {} ({} bytes)", args.output.display(), bytes.len())
+        format!("Saved {} ({} bytes)", file.display(), bytes.len())
     });
     Ok(())
 }
@@ -466,17 +464,6 @@ fn show_pipeline(status: &PipelineStatus, out: &Output) {
             "step {step} failed {} times: {}",
             error.count, error.message
         ));
-    }
-}
-
-/// Formats a duration in its two largest units.
-fn duration(seconds: f64) -> String {
-    let s = seconds.max(0.0) as u64;
-    match (s / 86_400, s / 3600 % 24, s / 60 % 60, s % 60) {
-        (0, 0, 0, s) => format!("{s} s"),
-        (0, 0, m, s) => format!("{m} min {s} s"),
-        (0, h, m, _) => format!("{h} h {m} min"),
-        (d, h, ..) => format!("{d} d {h} h"),
     }
 }
 

@@ -5,7 +5,6 @@
 use std::sync::Arc;
 
 use watchkeeper_config::Config;
-use watchkeeper_llm::Client;
 use watchkeeper_store::{DiskStore, Options, Store};
 
 use super::archive::AgentArchive;
@@ -24,32 +23,16 @@ use watchkeeper_client::RuntimeClient;
 /// Folder of the ledger in the user's state folder.
 const LEDGER: &str = "llm";
 
-/// LLM client of a user's commands, opened on first use.
-#[derive(Debug)]
-struct UserLlm(LazyLlmClient);
-
-impl UserLlm {
-    fn from_config(config: &Config) -> Option<Self> {
-        config
-            .llm
-            .clone()
-            .map(|config| Self(LazyLlmClient::new(config)))
-    }
-
-    /// Opens the client. The error is a sentence for users.
-    fn client(&self) -> Result<Client, String> {
+/// Returns the function that opens the LLM client on its first use, if `[llm]` is configured.
+pub(super) fn opener(config: &Config) -> Option<OpenLlm> {
+    let model = LazyLlmClient::new(config.llm.clone()?);
+    Some(Box::new(move || {
         let folder = state_folder().map_err(|f| f.sentence)?.join(LEDGER);
-        self.0.client(&folder, || {
+        model.client(&folder, || {
             let (store, _) = DiskStore::open(&folder, &Options::default())?;
             Ok(Arc::new(store) as Arc<dyn Store>)
         })
-    }
-}
-
-/// Returns the function that opens the LLM client, if `[llm]` is configured.
-pub(super) fn opener(config: &Config) -> Option<OpenLlm> {
-    let model = UserLlm::from_config(config)?;
-    Some(Box::new(move || model.client()))
+    }))
 }
 
 /// Builds the dependencies of a session.

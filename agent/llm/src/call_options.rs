@@ -1,6 +1,7 @@
 //! Options of one call: they may differ from call to call of one conversation.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::raw_json::RawJson;
 
@@ -97,9 +98,13 @@ impl CallOptions {
         self
     }
 
+    /// Requires an answer in JSON of this schema.
     #[must_use]
-    pub fn schema(mut self, schema: OutputSchema) -> Self {
-        self.schema = Some(schema);
+    pub fn schema(mut self, name: &str, schema: &Value) -> Self {
+        self.schema = Some(OutputSchema {
+            name: name.to_owned(),
+            schema: RawJson::from_value(schema),
+        });
         self
     }
 }

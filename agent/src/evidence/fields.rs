@@ -12,14 +12,14 @@ use watchkeeper_evidence::fields::Schema;
 use watchkeeper_evidence::picture;
 use watchkeeper_evidence::source::SourceAnswer;
 use watchkeeper_llm::budget::CallClass;
-use watchkeeper_llm::call_options::{Effort, OutputSchema, ToolChoice};
+use watchkeeper_llm::call_options::Effort;
 use watchkeeper_llm::catalogue::Tier;
 use watchkeeper_llm::conversation::Picture;
 use watchkeeper_llm::picture::Detail;
-use watchkeeper_llm::raw_json::{RawJson, object_in};
+use watchkeeper_llm::raw_json::object_in;
 use watchkeeper_llm::{CallOptions, Conversation, JobSpec};
 
-use crate::data_question::DataQuestion;
+use crate::data_question::{DataQuestion, call_options};
 use crate::model_access::{blocking, prepare_for};
 use crate::second_opinion::{Asker, Case};
 
@@ -81,14 +81,7 @@ async fn ask(
 }
 
 fn options(schema: &Schema) -> CallOptions {
-    CallOptions::new(MAX_OUTPUT)
-        .schema(OutputSchema {
-            name: "fields".to_owned(),
-            schema: RawJson::from_value(&schema.answer_schema()),
-        })
-        .effort(Effort::Low)
-        .choice(ToolChoice::Never)
-        .whole()
+    call_options(MAX_OUTPUT, "fields", &schema.answer_schema()).effort(Effort::Low)
 }
 
 fn conversation(

@@ -9,9 +9,8 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 use tokio::sync::OnceCell;
-use watchkeeper_assistant::lookup_access::LookupAccess;
+use watchkeeper_assistant::lookup_access::{LookupAccess, unknown_lookup};
 use watchkeeper_config::LookupConfig;
-use watchkeeper_contract::problem::nearest;
 use watchkeeper_evidence::lookup::Lookups;
 
 use super::counts::{SharedCounts, lock};
@@ -63,13 +62,7 @@ impl LookupAccess for LookupService {
             let lookups = self.opened().await;
             let lookup = lookups.get(&name).ok_or_else(|| {
                 let names: Vec<&str> = lookups.configs().keys().map(String::as_str).collect();
-                let hint = match (nearest(&name, names.iter().copied()), names.is_empty()) {
-                    (Some(near), _) => format!("did you mean {near}?"),
-                    (None, true) => "none is configured".to_owned(),
-                    (None, false) => format!("there are {}", names.join(", ")),
-                };
-                let name: String = name.chars().take(40).collect();
-                format!("there is no look-up {name:?}; {hint}")
+                unknown_lookup(&name, &names)
             })?;
             // Plain data with string keys always serialises.
             Ok(serde_json::to_value(lookup.look_up(&value).await).unwrap_or_default())

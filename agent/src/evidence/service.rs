@@ -113,7 +113,7 @@ async fn run(runtime: RuntimeClient, setup: Setup, mut stopped: oneshot::Receive
             cursor = deps.start_at_end() => cursor,
         },
     };
-    let mut journal = JournalTail::new(runtime, Some(cursor), on_disk::CURSOR);
+    let mut journal = JournalTail::new(runtime, Some(cursor));
     let mut queue = Queue::new(Arc::clone(&deps), setup.restored);
     loop {
         queue.start_next();
@@ -125,7 +125,7 @@ async fn run(runtime: RuntimeClient, setup: Setup, mut stopped: oneshot::Receive
             }
             record = journal.next(), if queue.has_room() => {
                 let added = queue.add(&record);
-                if let Some(op) = journal.cursor_op(added.is_some()) {
+                if let Some(op) = journal.cursor_op(on_disk::CURSOR, added.is_some()) {
                     let ops = added.into_iter().map(|stored| on_disk::save_op(&stored));
                     deps.commit(ops.chain([op]).collect()).await;
                 }

@@ -14,7 +14,7 @@ use watchkeeper_llm::budget::CallClass;
 use watchkeeper_llm::catalogue::Tier;
 use watchkeeper_llm::picture::Detail;
 use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
-use watchkeeper_memory::{Note, Query};
+use watchkeeper_memory::{Memory, Note, Query};
 
 use super::finding::Finding;
 use super::input::{Budget, CheckInput};
@@ -26,6 +26,8 @@ use watchkeeper_client::clock::wall_now;
 
 /// Timeout of the only call; the report of the findings waits for it.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
+/// Tag of its notes.
+const TAG: &str = "heartbeat";
 /// Age of the oldest observation that the model sees.
 const OBSERVED_SPAN: SignedDuration = SignedDuration::from_hours(7 * 24);
 
@@ -139,40 +141,43 @@ impl Asker {
         let (options, details) = (prompt::call_options(), json!({"job": "heartbeat"}));
         let asking = model.ask(&mut job, &conversation, &options, details);
         let reply = asking.await.map_err(|error| error.to_string())?;
-        let words = prompt::parse_answer(&reply.text())?;
+        let words = prompt::parse_answer(&reply.text()).map_err(|error| error.to_string())?;
         let model = job.model().id.clone();
         Ok(words.map(|words| Added { words, model }))
     }
 
     fn keep(&self, found: &[Finding], added: Option<&Added>) -> Result<(), String> {
         let mut memory = self.notes.open()?;
-        let tags = || Tag::new("heartbeat").into_iter().collect();
-        let mut remember = |camera, origin, text: &str| {
-            let entry = Entry {
-                camera,
-                tags: tags(),
-                ..Entry::new(
-                    Kind::Observation,
-                    origin,
-                    Words::new(text).map_err(|e| e.to_string())?,
-                )
-            };
-            memory
-                .remember(wall_now(), entry)
-                .map_err(|e| e.to_string())
-        };
         for finding in found {
-            remember(
-                finding.camera().cloned(),
-                Origin::Agent,
-                &finding.sentence(),
-            )?;
+            let camera = finding.camera().cloned();
+            remember(&mut memory, TAG, camera, Origin::Agent, &finding.sentence())?;
         }
         if let Some(added) = added {
             // The conversation contained names that users gave, so the words are not the agent's
             // own.
-            remember(None, Origin::Camera, &added.words)?;
+            remember(&mut memory, TAG, None, Origin::Camera, &added.words)?;
         }
         Ok(())
     }
+}
+
+/// Writes an observation to the notes, tagged with what made it.
+///
+/// # Errors
+/// A sentence, if the text can't be a note or the notes can't be written.
+pub(super) fn remember(
+    memory: &mut Memory,
+    tag: &str,
+    camera: Option<SourceId>,
+    origin: Origin,
+    text: &str,
+) -> Result<(), String> {
+    let words = Words::new(text).map_err(|e| e.to_string())?;
+    let entry = Entry {
+        camera,
+        tags: Tag::new(tag).into_iter().collect(),
+        ..Entry::new(Kind::Observation, origin, words)
+    };
+    let kept = memory.remember(wall_now(), entry);
+    kept.map(drop).map_err(|e| e.to_string())
 }

@@ -14,13 +14,11 @@ use watchkeeper_config::{LookConfig, LookedAt};
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::Schedule;
 use watchkeeper_engine::rules::is_awake;
-use watchkeeper_llm::call_options::OutputSchema;
 use watchkeeper_llm::conversation::Picture;
-use watchkeeper_llm::raw_json::{RawJson, object_in};
 use watchkeeper_llm::{CallOptions, Conversation};
 
 use super::input::{CameraState, CheckInput};
-use crate::data_question::DataQuestion;
+use crate::data_question::{self, DataQuestion, InvalidAnswer};
 use watchkeeper_assistant::moment::schedule_time;
 use watchkeeper_assistant::proposal::llm_proposal::words;
 use watchkeeper_assistant::wording::cut;
@@ -122,20 +120,15 @@ pub fn call_options() -> CallOptions {
         "required": ["seen", "injection_suspected"],
         "properties": {"seen": {"type": "string"}, "injection_suspected": {"type": "boolean"}},
     });
-    let schema = OutputSchema {
-        name: "seen".to_owned(),
-        schema: RawJson::from_value(&schema),
-    };
-    CallOptions::new(MAX_OUTPUT).schema(schema).whole()
+    data_question::call_options(MAX_OUTPUT, "seen", &schema)
 }
 
 /// Parses an answer.
 ///
 /// # Errors
-/// A sentence, if the answer has another form.
-pub fn parse_answer(answer: &str) -> Result<Seen, String> {
-    let answer = object_in(answer).and_then(|json| serde_json::from_str::<Answer>(json).ok());
-    let answer = answer.ok_or("the model's answer is invalid: it is not the requested JSON")?;
+/// If the answer has another form.
+pub fn parse_answer(answer: &str) -> Result<Seen, InvalidAnswer> {
+    let answer: Answer = data_question::parse_answer(answer)?;
     if answer.injection_suspected {
         return Ok(Seen::Suspect);
     }

@@ -11,16 +11,15 @@ use std::time::Duration;
 use jiff::civil::DateTime;
 use serde_json::json;
 use watchkeeper_client::RuntimeClient;
-use watchkeeper_client::clock::wall_now;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_llm::budget::CallClass;
 use watchkeeper_llm::catalogue::Tier;
 use watchkeeper_llm::client::LlmError;
 use watchkeeper_llm::picture::Detail;
 use watchkeeper_llm::{Client, JobSpec};
-use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
+use watchkeeper_memory::note::Origin;
 
-use super::asker::Asker;
+use super::asker::{Asker, remember};
 use super::look::{self, Seen};
 use crate::model_access::{ModelAccess, prepare_for};
 
@@ -92,16 +91,7 @@ impl Asker {
         let asker = Arc::clone(&self);
         let kept = tokio::task::spawn_blocking(move || {
             let mut memory = asker.notes.open()?;
-            let words = Words::new(&text).map_err(|e| e.to_string())?;
-            let entry = Entry {
-                camera: Some(camera),
-                tags: Tag::new("look").into_iter().collect(),
-                ..Entry::new(Kind::Observation, origin, words)
-            };
-            memory
-                .remember(wall_now(), entry)
-                .map(|_| ())
-                .map_err(|e| e.to_string())
+            remember(&mut memory, "look", Some(camera), origin, &text)
         });
         if let Ok(Err(why)) = kept.await {
             tracing::warn!(why, "heartbeat: cannot write an observation to the notes");
@@ -146,6 +136,6 @@ impl View<'_> {
             LlmError::Budget(_) => LookError::Refused(error.to_string()),
             other => LookError::Failed(other.to_string()),
         })?;
-        look::parse_answer(&reply.text()).map_err(LookError::Failed)
+        look::parse_answer(&reply.text()).map_err(|e| LookError::Failed(e.to_string()))
     }
 }

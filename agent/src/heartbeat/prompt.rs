@@ -9,14 +9,12 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use watchkeeper_llm::call_options::OutputSchema;
-use watchkeeper_llm::raw_json::{RawJson, object_in};
 use watchkeeper_llm::{CallOptions, Conversation};
 use watchkeeper_memory::Note;
 
 use super::finding::Finding;
 use super::input::{CameraState, CheckInput};
-use crate::data_question::DataQuestion;
+use crate::data_question::{self, DataQuestion, InvalidAnswer};
 use watchkeeper_assistant::wording::cut;
 
 /// Limit of the answer, in tokens.
@@ -88,20 +86,15 @@ pub fn call_options() -> CallOptions {
         "type": "object", "additionalProperties": false, "required": ["words"],
         "properties": {"words": {"type": "string"}},
     });
-    let schema = OutputSchema {
-        name: "added".to_owned(),
-        schema: RawJson::from_value(&schema),
-    };
-    CallOptions::new(MAX_OUTPUT).schema(schema).whole()
+    data_question::call_options(MAX_OUTPUT, "added", &schema)
 }
 
 /// Parses an answer into one line; `None` if the model added nothing.
 ///
 /// # Errors
-/// A sentence, if the answer has another form.
-pub fn parse_answer(answer: &str) -> Result<Option<String>, String> {
-    let added = object_in(answer).and_then(|json| serde_json::from_str::<Added>(json).ok());
-    let added = added.ok_or("the model's answer is invalid: it is not the requested JSON")?;
+/// If the answer has another form.
+pub fn parse_answer(answer: &str) -> Result<Option<String>, InvalidAnswer> {
+    let added: Added = data_question::parse_answer(answer)?;
     let line = watchkeeper_assistant::proposal::llm_proposal::words(&added.words);
     let line = cut(line.trim().to_owned(), MAX_WORDS);
     Ok((!line.is_empty()).then_some(line))

@@ -22,7 +22,6 @@ mod control;
 pub mod due;
 pub mod event_pictures;
 pub mod job_trace;
-mod journal;
 pub mod network_tools;
 mod of_schedule;
 mod planning;

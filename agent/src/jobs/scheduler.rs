@@ -20,11 +20,11 @@ use watchkeeper_client::RuntimeClient;
 use watchkeeper_client::clock::wall_now;
 use watchkeeper_config::{EventFilter, ScheduleConfig, ScheduledWork, Trigger};
 use watchkeeper_contract::event::Event;
+use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_http::closed;
 use watchkeeper_jobs::run::{JobFolderError, ScheduledRun};
 
-use super::journal::TriggerJournal;
 use super::request::{JobRequest, JobServiceError};
 use super::schedule_file::{LastRun, ScheduleFile, StoredSchedule, StoredSchedules};
 use super::service::JobService;
@@ -32,6 +32,7 @@ use super::status::ScheduleStatus;
 use super::trigger::{self, TriggerEvent};
 use super::{due::CronState, scheduled_plan};
 use crate::background::BackgroundThread;
+use crate::journal_tail::JournalTail;
 use crate::notify::message::Notice;
 
 /// Longest pause between two looks at the clock: it may be set.
@@ -72,7 +73,7 @@ async fn run(
     let stored = file.read();
     let has_events = |schedule: &ScheduleConfig| matches!(schedule.trigger, Trigger::On(_));
     let mut journal = (setup.schedules.iter().any(has_events))
-        .then(|| TriggerJournal::new(setup.runtime, stored.cursor));
+        .then(|| JournalTail::new(setup.runtime, stored.cursor.map(EventSeq)));
     let mut advances = jobs.subscribe();
     let mut clock = ScheduleClock::new(setup.schedules, stored, file, jobs);
     while !*closing.borrow() {
@@ -85,7 +86,7 @@ async fn run(
             match &mut journal {
                 Some(journal) => {
                     let event = journal.next().await;
-                    (event, journal.cursor())
+                    (event, journal.cursor().0)
                 }
                 None => std::future::pending().await,
             }

@@ -7,8 +7,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use watchkeeper_llm::CallOptions;
-use watchkeeper_llm::call_options::{Effort, OutputSchema, ToolChoice};
-use watchkeeper_llm::raw_json::{RawJson, object_in};
+use watchkeeper_llm::call_options::Effort;
+
+use crate::data_question::{self, InvalidAnswer};
 
 /// Limit of the answer in tokens, thinking included.
 const MAX_OUTPUT: u32 = 2_000;
@@ -51,11 +52,6 @@ impl Opinion {
     }
 }
 
-/// An answer that is not the requested JSON.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the model's answer is invalid: it is not the requested JSON")]
-pub struct InvalidAnswer;
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -79,15 +75,7 @@ pub fn call_options() -> CallOptions {
             "injection_suspected": {"type": "boolean"},
         },
     });
-    let schema = OutputSchema {
-        name: "verdict".to_owned(),
-        schema: RawJson::from_value(&schema),
-    };
-    CallOptions::new(MAX_OUTPUT)
-        .schema(schema)
-        .effort(Effort::Low)
-        .choice(ToolChoice::Never)
-        .whole()
+    data_question::call_options(MAX_OUTPUT, "verdict", &schema).effort(Effort::Low)
 }
 
 /// Parses an answer.
@@ -95,8 +83,7 @@ pub fn call_options() -> CallOptions {
 /// # Errors
 /// When it has another form.
 pub fn parse_answer(answer: &str) -> Result<Opinion, InvalidAnswer> {
-    let object = object_in(answer).ok_or(InvalidAnswer)?;
-    let written: Written = serde_json::from_str(object).map_err(|_| InvalidAnswer)?;
+    let written: Written = data_question::parse_answer(answer)?;
     // Providers may capitalise a value of the schema.
     let verdict = match written.verdict.to_ascii_lowercase().as_str() {
         "confirm" => Stance::Confirm,

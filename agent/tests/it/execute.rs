@@ -10,7 +10,7 @@ use watchkeeper_agent::fleet::command::{Outcome, execute};
 use watchkeeper_client::{Deadlines, RuntimeClient};
 use watchkeeper_contract::command::Operation;
 use watchkeeper_contract::id::{PipelineId, SourceId};
-use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec, Priority};
+use watchkeeper_contract::pipeline::PipelineSpec;
 
 use crate::support::fake_runtime::FakeRuntime;
 
@@ -25,22 +25,11 @@ const SHORT_DEADLINES: Deadlines = Deadlines {
 };
 
 fn deploy() -> Operation {
-    let pipeline = PipelineSpec {
-        id: PipelineId::new("door").expect("name"),
-        name: None,
-        source: SourceId::new("gate").expect("name"),
-        workflow: json!({"version": "1.0"}),
-        parameters: Default::default(),
-        model: None,
-        rules: None,
-        detect: DetectMode::Always,
-        target_fps: None,
-        priority: Priority::Normal,
-        record: false,
-        show: false,
-        stop_after_s: None,
-        paused: false,
-    };
+    let pipeline = PipelineSpec::new(
+        PipelineId::new("door").expect("name"),
+        SourceId::new("gate").expect("name"),
+        json!({"version": "1.0"}),
+    );
     serde_json::from_value(json!({"op": "deploy", "pipeline": pipeline})).expect("an operation")
 }
 

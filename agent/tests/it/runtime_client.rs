@@ -4,7 +4,7 @@ use futures_util::StreamExt;
 use serde_json::json;
 use watchkeeper_client::{ClientError, EventFeed, FeedItem, JournalRecord, RuntimeClient};
 use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
-use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec, Priority};
+use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::rule::Severity;
 
@@ -15,22 +15,11 @@ fn client(fake: &FakeRuntime) -> RuntimeClient {
 }
 
 fn spec() -> PipelineSpec {
-    PipelineSpec {
-        id: PipelineId::new("door").expect("name"),
-        name: None,
-        source: SourceId::new("gate").expect("name"),
-        workflow: json!({"version": "1.0"}),
-        parameters: Default::default(),
-        model: None,
-        rules: None,
-        detect: DetectMode::Always,
-        target_fps: None,
-        priority: Priority::Normal,
-        record: false,
-        show: false,
-        stop_after_s: None,
-        paused: false,
-    }
+    PipelineSpec::new(
+        PipelineId::new("door").expect("name"),
+        SourceId::new("gate").expect("name"),
+        json!({"version": "1.0"}),
+    )
 }
 
 async fn next_record(feed: &mut EventFeed) -> EventSeq {

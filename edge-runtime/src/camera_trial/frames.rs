@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use watchkeeper_config::{Config, PrivacyMasks};
 use watchkeeper_contract::id::SourceId;
-use watchkeeper_contract::source::{DecoderChoice, Pace, RtspTransport, SourceSpec};
+use watchkeeper_contract::source::SourceSpec;
 use watchkeeper_detect::night_gain::{Gamma, NightGain};
 use watchkeeper_vision::frame::{Frame, OwnedPlanes, Picture};
 
@@ -220,18 +220,8 @@ fn spec(wanted: &Wanted<'_>, config: &Config) -> Result<SourceSpec, String> {
     let id = SourceId::new(id.unwrap_or_default());
     let id = id.map_err(|e| e.to_string())?;
     Ok(SourceSpec {
-        id,
-        name: None,
-        uri,
-        pace: Pace::Fast,
-        max_fps: None,
-        rtsp_transport: RtspTransport::default(),
         tls_verify: !wanted.no_tls_verify,
-        stall_s: None,
-        fixed_view: true,
-        controls: std::collections::BTreeMap::default(),
-        decoder: DecoderChoice::default(),
-        scale: None,
+        ..SourceSpec::new(id, uri)
     })
 }
 

@@ -249,7 +249,7 @@ impl Drop for VideoWriter {
 #[allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 pub(crate) mod tests {
     use watchkeeper_contract::id::SourceId;
-    use watchkeeper_contract::source::{DecoderChoice, Pace, RtspTransport, SourceSpec};
+    use watchkeeper_contract::source::SourceSpec;
 
     use super::*;
     use crate::capture::mailbox::Recv;
@@ -267,20 +267,7 @@ pub(crate) mod tests {
 
     /// Returns the frames and the size of a video, read back through capture.
     pub(crate) fn read_back(path: &Path) -> (usize, Option<[u32; 2]>) {
-        let spec = SourceSpec {
-            id: SourceId::new("back").unwrap(),
-            name: None,
-            uri: path.display().to_string(),
-            pace: Pace::Fast,
-            max_fps: None,
-            rtsp_transport: RtspTransport::Tcp,
-            tls_verify: true,
-            stall_s: None,
-            fixed_view: true,
-            controls: std::collections::BTreeMap::default(),
-            decoder: DecoderChoice::default(),
-            scale: None,
-        };
+        let spec = SourceSpec::new(SourceId::new("back").unwrap(), path.display().to_string());
         let handle = Source::spawn(spec, Deps::default());
         let receiver = handle.subscribe();
         let mut frames = 0;

@@ -55,7 +55,7 @@ fn llm_set_up_counts_like_its_trial_once_confirmed() -> anyhow::Result<()> {
     );
     let tried = proposal["by_model"]["evidence"].to_string();
     assert!(
-        tried.contains("4 crossings") && tried.contains("4 events"),
+        tried.contains("2 in, 2 out") && tried.contains("4 events"),
         "{tried}"
     );
     let cost = last(&objects, "note")?["message"].to_string();

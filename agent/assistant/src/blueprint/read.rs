@@ -1,4 +1,4 @@
-//! Parses the text of a blueprint; reports all errors at once.
+//! Parses the text of a blueprint.
 //!
 //! ```text
 //! +++
@@ -17,7 +17,7 @@
 //!
 //! TOML stands between the `+++` lines; further instructions for the language model follow.
 
-use toml::{Table, Value};
+use serde::Deserialize;
 use watchkeeper_llm::money::Money;
 
 use super::{
@@ -26,38 +26,64 @@ use super::{
 };
 
 const FENCE: &str = "+++";
-const KEYS: [&str; 7] = [
-    "job",
-    "when",
-    "tools",
-    "provider",
-    "model",
-    "plan_required",
-    "limits",
-];
 /// Tool that makes a plan.
 const PLAN_TOOL: &str = "update_plan";
 /// Longest name of a provider or a model, in characters.
 const MAX_MODEL_NAME: usize = 100;
-const LIMITS: [&str; 2] = ["steps", "cost_usd"];
+
+/// The front matter as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FrontMatter {
+    job: Job,
+    when: String,
+    tools: Option<Vec<String>>,
+    provider: Option<String>,
+    model: Option<String>,
+    #[serde(default)]
+    plan_required: bool,
+    #[serde(default)]
+    limits: Limits,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Limits {
+    steps: Option<u32>,
+    cost_usd: Option<f64>,
+}
 
 /// Parses the blueprint `name` from the text of its file.
 ///
 /// # Errors
-/// All errors, at least one.
+/// The first error of the form, or all errors of the values.
 pub fn read(name: &BlueprintName, text: &str) -> Result<Blueprint, Vec<BlueprintError>> {
     let (front, body) = split(text).map_err(|flaw| vec![flaw])?;
-    let table: Table = front.parse().map_err(|e: toml::de::Error| {
-        // The message of the TOML parser, without the quoted line.
-        let remedy = "correct that line, or start from `watchkeeper blueprints show NAME`";
-        vec![BlueprintError::new("front matter", "", e.message(), remedy)]
-    })?;
-    let mut reader = BlueprintParser { flaws: Vec::new() };
-    let read = reader.blueprint(name, &table, body);
-    match read {
-        Some(blueprint) if reader.flaws.is_empty() => Ok(blueprint),
-        _ => Err(reader.flaws),
+    let front: FrontMatter =
+        toml::from_str(front).map_err(|error| vec![form_flaw(front, &error)])?;
+    let instructions = body.trim().replace("\r\n", "\n");
+    let mut flaws = front.tool_flaws();
+    flaws.extend(front.text_flaws(name, &instructions));
+    flaws.extend(front.model_flaw());
+    flaws.extend(front.limit_flaws());
+    if !flaws.is_empty() {
+        return Err(flaws);
     }
+    Ok(Blueprint {
+        name: name.clone(),
+        job: front.job,
+        when: front.when.trim().to_owned(),
+        instructions,
+        tools: front.tools(),
+        model: front.size().unwrap_or(ModelSize::Small),
+        plan_required: front.plan_required,
+        steps: front.limits.steps.unwrap_or(front.job.max_steps()),
+        cost: front.cost().unwrap_or(front.job.max_cost()),
+        named_model: front
+            .provider
+            .zip(front.model)
+            .map(|(provider, id)| NamedModel { provider, id }),
+    })
 }
 
 /// Splits a text into front matter and instructions.
@@ -92,303 +118,178 @@ fn split(text: &str) -> Result<(&str, &str), BlueprintError> {
     })
 }
 
-struct BlueprintParser {
-    flaws: Vec<BlueprintError>,
+/// An error of TOML or of a field's type, with the key and the value of its line.
+fn form_flaw(front: &str, error: &toml::de::Error) -> BlueprintError {
+    let is_missing = error.message().starts_with("missing field");
+    let at = error.span().filter(|_| !is_missing).map(|span| span.start);
+    let line = at.and_then(|at| {
+        let (before, after) = front.split_at_checked(at)?;
+        let begin = before.rfind('\n').map_or(0, |end| end + 1);
+        let length = after.find('\n').unwrap_or(after.len());
+        front.get(begin..at + length)
+    });
+    let written = line.and_then(|line| line.split_once('='));
+    let (field, found) = written.unwrap_or(("front matter", ""));
+    let remedy = "correct it; `watchkeeper blueprints show question` is an example";
+    let flaw = BlueprintError::new(field.trim(), found.trim(), error.message(), remedy);
+    // serde quotes the name that was written, and those that it knows.
+    let mut names = error.message().split('`').skip(1).step_by(2);
+    match names.next() {
+        Some(written) => flaw.near(written, names),
+        None => flaw,
+    }
 }
 
-impl BlueprintParser {
-    fn flaw(&mut self, flaw: BlueprintError) {
-        self.flaws.push(flaw);
+/// Whether a text may be the name of a provider or a model.
+fn is_model_name(text: &str) -> bool {
+    let is_short = (1..=MAX_MODEL_NAME).contains(&text.chars().count());
+    is_short && !text.contains(|c: char| c.is_control() || c.is_whitespace())
+}
+
+impl FrontMatter {
+    /// The tools, in the order of the job.
+    fn tools(&self) -> Vec<&'static str> {
+        let all = self.job.tools().iter().copied();
+        match &self.tools {
+            None => all.collect(),
+            Some(wanted) => all
+                .filter(|name| wanted.iter().any(|w| w == name))
+                .collect(),
+        }
     }
 
-    /// `None` if the job is unknown: the other fields depend on it.
-    fn blueprint(&mut self, name: &BlueprintName, table: &Table, body: &str) -> Option<Blueprint> {
-        self.known(table, "", &KEYS);
-        let job = self.job(name, table.get("job"))?;
-        let empty = Table::new();
-        let limits = match table.get("limits") {
-            None => &empty,
-            Some(Value::Table(limits)) => limits,
-            Some(other) => {
-                self.flaw(BlueprintError::new(
-                    "limits",
-                    other,
-                    "it is not a table",
-                    "write a section [limits]",
-                ));
-                &empty
-            }
-        };
-        self.known(limits, "limits.", &LIMITS);
-        let tools = self.tools(job, table.get("tools"));
-        let named_model = self.named_model(table.get("provider"), table.get("model"));
-        Some(Blueprint {
-            name: name.clone(),
-            job,
-            when: self.when(table.get("when")),
-            instructions: self.instructions(body),
-            model: match &named_model {
-                Some(_) => ModelSize::Small,
-                None => self.model(table.get("model")),
-            },
-            named_model,
-            plan_required: self.plan_required(table.get("plan_required"), &tools),
-            tools,
-            steps: self.steps(job, limits.get("steps")),
-            cost: self.cost(job, limits.get("cost_usd")),
-        })
+    fn size(&self) -> Option<ModelSize> {
+        match self.model.as_deref() {
+            None | Some("small") => Some(ModelSize::Small),
+            Some("large") => Some(ModelSize::Large),
+            Some(_) => None,
+        }
     }
 
-    fn known(&mut self, table: &Table, before: &str, known: &[&'static str]) {
-        for (key, value) in table {
-            if !known.contains(&key.as_str()) {
-                let remedy = format!("remove it; the fields are: {}", known.join(", "));
-                let flaw = BlueprintError::new(
-                    &format!("{before}{key}"),
-                    value,
-                    "there is no such field",
-                    &remedy,
-                );
-                self.flaw(flaw.near(key, known.iter().copied()));
+    /// The limit of the costs, if it is within that of the job.
+    fn cost(&self) -> Option<Money> {
+        let max_cost = self.job.max_cost();
+        match self.limits.cost_usd {
+            None => Some(max_cost),
+            Some(usd) => {
+                Money::from_dollars(usd).filter(|cost| (Money(1)..=max_cost).contains(cost))
             }
         }
     }
 
-    fn job(&mut self, name: &BlueprintName, value: Option<&Value>) -> Option<Job> {
-        let names = Job::ALL.map(Job::name);
-        let remedy = format!("write one of {}", names.join(", "));
-        let Some(value) = value else {
-            self.flaw(BlueprintError::new("job", "", "it is missing", &remedy));
-            return None;
+    fn text_flaws(&self, name: &BlueprintName, instructions: &str) -> Vec<BlueprintError> {
+        let mut flaws = Vec::new();
+        let mut flaw = |field, found: String, problem: &str, remedy: &str| {
+            flaws.push(BlueprintError::new(field, found, problem, remedy));
         };
-        let Some(job) = value.as_str().and_then(Job::from_name) else {
-            let flaw = BlueprintError::new("job", value, "there is no such job", &remedy);
-            let written = value.as_str().unwrap_or_default();
-            self.flaw(flaw.near(written, names));
-            return None;
-        };
-        if let Some(own) = Job::from_name(name.as_str())
-            && own != job
-        {
-            let remedy = format!("write job = {:?}, or rename the blueprint", own.name());
+        if let Some(own) = Job::from_name(name.as_str()).filter(|own| *own != self.job) {
             let problem = format!("the built-in blueprint {name} has another job");
-            self.flaw(BlueprintError::new("job", value, &problem, &remedy));
+            let remedy = format!("write job = {:?}, or rename the blueprint", own.name());
+            flaw("job", format!("{:?}", self.job.name()), &problem, &remedy);
         }
-        Some(job)
-    }
-
-    fn when(&mut self, value: Option<&Value>) -> String {
-        let remedy = format!(
-            "write one line of at most {MAX_WHEN} characters: when to choose this blueprint; the \
-             model that routes requests reads it"
-        );
-        let Some(value) = value else {
-            self.flaw(BlueprintError::new("when", "", "it is missing", &remedy));
-            return String::new();
-        };
-        let text = value.as_str().map(str::trim).unwrap_or_default();
-        let fits = (1..=MAX_WHEN).contains(&text.chars().count());
-        if !fits || text.chars().any(char::is_control) {
-            self.flaw(BlueprintError::new(
-                "when",
-                value,
-                "it is empty, too long or has control characters",
-                &remedy,
-            ));
+        let fits = (1..=MAX_WHEN).contains(&self.when.trim().chars().count());
+        if !fits || self.when.trim().chars().any(char::is_control) {
+            let problem = "it is empty, too long or has control characters";
+            let remedy = format!(
+                "write one line of at most {MAX_WHEN} characters: when to choose this blueprint; \
+                 the model that routes requests reads it"
+            );
+            flaw("when", format!("{:?}", self.when), problem, &remedy);
         }
-        text.to_owned()
-    }
-
-    fn instructions(&mut self, body: &str) -> String {
-        let text = body.trim().replace("\r\n", "\n");
-        if text.len() > MAX_INSTRUCTIONS {
-            let found = format!("{} bytes", text.len());
+        if instructions.len() > MAX_INSTRUCTIONS {
+            let found = format!("{} bytes", instructions.len());
             let remedy =
                 format!("write at most {MAX_INSTRUCTIONS}: the model reads them at each call");
-            self.flaw(BlueprintError::new(
-                "instructions",
-                found,
-                "they are too long",
-                &remedy,
-            ));
+            flaw("instructions", found, "they are too long", &remedy);
         }
-        let hidden = |c: char| c.is_control() && c != '\n' && c != '\t';
-        if text.contains(hidden) {
-            let remedy = "remove the control characters";
-            self.flaw(BlueprintError::new(
-                "instructions",
-                "",
-                "they have control characters",
-                remedy,
-            ));
+        if instructions.contains(|c: char| c.is_control() && c != '\n' && c != '\t') {
+            let (problem, remedy) = ("they have control characters", "remove them");
+            flaw("instructions", String::new(), problem, remedy);
         }
-        text
+        flaws
     }
 
-    fn tools(&mut self, job: Job, value: Option<&Value>) -> Vec<&'static str> {
-        let all = job.tools();
-        let Some(value) = value else {
-            return all.to_vec();
-        };
-        let there = format!(
+    fn tool_flaws(&self) -> Vec<BlueprintError> {
+        let (all, first) = (self.job.tools(), self.job.first_tool());
+        let remedy = format!(
             "the tools of the job {} are: {}",
-            job.name(),
+            self.job.name(),
             all.join(", ")
         );
-        let Some(wanted) = value.as_array() else {
-            self.flaw(BlueprintError::new(
-                "tools",
-                value,
-                "it is not a list of names",
-                &there,
-            ));
-            return Vec::new();
-        };
-        for wanted in wanted {
-            let name = wanted.as_str().unwrap_or_default();
-            if !all.contains(&name) {
-                let flaw = BlueprintError::new(
-                    "tools",
-                    wanted,
-                    "the job has no such tool; a blueprint can't widen its job",
-                    &there,
-                );
-                self.flaw(flaw.near(name, all.iter().copied()));
-            }
+        let wanted = self.tools.iter().flatten().map(String::as_str);
+        let unknown = wanted.filter(|name| !all.contains(name));
+        let mut flaws: Vec<BlueprintError> = unknown
+            .map(|name| {
+                let problem = "the job has no such tool; a blueprint can't widen its job";
+                let flaw = BlueprintError::new("tools", format!("{name:?}"), problem, &remedy);
+                flaw.near(name, all.iter().copied())
+            })
+            .collect();
+        let tools = self.tools();
+        if !tools.contains(&first) {
+            let problem = format!("{first} is missing: the job starts with it");
+            let remedy = format!("add {first:?}");
+            flaws.push(BlueprintError::new("tools", "", &problem, &remedy));
         }
-        let is_wanted = |name: &str| wanted.iter().any(|w| w.as_str() == Some(name));
-        if !is_wanted(job.first_tool()) {
-            let remedy = format!("add {:?}", job.first_tool());
-            self.flaw(BlueprintError::new(
-                "tools",
-                "",
-                &format!("{} is missing: the job starts with it", job.first_tool()),
-                &remedy,
-            ));
-        }
-        all.iter().copied().filter(|name| is_wanted(name)).collect()
-    }
-
-    /// The model that the blueprint names by `provider` and `model`; `None` without a provider.
-    fn named_model(
-        &mut self,
-        provider: Option<&Value>,
-        model: Option<&Value>,
-    ) -> Option<NamedModel> {
-        let provider = provider?;
-        let is_name = |text: &&str| {
-            let is_short = (1..=MAX_MODEL_NAME).contains(&text.chars().count());
-            is_short && !text.contains(|c: char| c.is_control() || c.is_whitespace())
-        };
-        let name = |value: &Value| value.as_str().filter(is_name).map(str::to_owned);
-        let named = name(provider);
-        if named.is_none() {
-            let problem = "it is no name of a provider";
-            let remedy = "write that of llm.provider or llm.second.provider, such as \"claude\"";
-            self.flaw(BlueprintError::new("provider", provider, problem, remedy));
-        }
-        let id = model.and_then(name);
-        let id = id.filter(|id| !["small", "large"].contains(&id.as_str()));
-        if id.is_none() {
-            let found = model.map(ToString::to_string).unwrap_or_default();
-            let remedy = "write the id of a model, or remove provider";
-            let problem = "a provider needs the id of one of its models";
-            self.flaw(BlueprintError::new("model", found, problem, remedy));
-        }
-        Some(NamedModel {
-            provider: named?,
-            id: id?,
-        })
-    }
-
-    fn plan_required(&mut self, value: Option<&Value>, tools: &[&str]) -> bool {
-        let Some(value) = value else {
-            return false;
-        };
-        let Some(required) = value.as_bool() else {
-            let remedy = "write true or false";
-            let problem = "it is neither true nor false";
-            self.flaw(BlueprintError::new("plan_required", value, problem, remedy));
-            return false;
-        };
-        if required && !tools.contains(&PLAN_TOOL) {
+        if self.plan_required && !tools.contains(&PLAN_TOOL) {
             let problem = format!("without {PLAN_TOOL} there is no plan");
             let remedy = format!("add {PLAN_TOOL} to tools, or remove plan_required");
-            self.flaw(BlueprintError::new(
+            flaws.push(BlueprintError::new(
                 "plan_required",
-                value,
+                true,
                 &problem,
                 &remedy,
             ));
         }
-        required
+        flaws
     }
 
-    fn model(&mut self, value: Option<&Value>) -> ModelSize {
-        match value.map(Value::as_str) {
-            None | Some(Some("small")) => ModelSize::Small,
-            Some(Some("large")) => ModelSize::Large,
-            Some(other) => {
-                let remedy = "write \"small\" (llm.model) or \"large\" (llm.large_model), or \
-                    name a provider too";
-                let found = other.unwrap_or("no text");
-                let flaw = BlueprintError::new(
-                    "model",
-                    format!("{found:?}"),
-                    "there is no such size",
-                    remedy,
-                );
-                self.flaw(flaw.near(found, ["small", "large"]));
-                ModelSize::Small
-            }
-        }
-    }
-
-    fn steps(&mut self, job: Job, value: Option<&Value>) -> u32 {
-        let most = job.max_steps();
-        let Some(value) = value else {
-            return most;
+    fn model_flaw(&self) -> Option<BlueprintError> {
+        let shown = |text: &Option<String>| text.as_ref().map(|text| format!("{text:?}"));
+        let provider = shown(&self.provider).unwrap_or_default();
+        let model = shown(&self.model).unwrap_or_default();
+        let (field, found, problem, remedy) = match &self.provider {
+            None if self.size().is_some() => return None,
+            None => (
+                "model",
+                model,
+                "there is no such size",
+                "write \"small\" (llm.model) or \"large\" (llm.large_model), or name a provider too",
+            ),
+            Some(name) if !is_model_name(name) => (
+                "provider",
+                provider,
+                "it is no name of a provider",
+                "write that of llm.provider or llm.second.provider, such as \"claude\"",
+            ),
+            Some(_) if self.size().is_none() && is_model_name(self.model.as_ref()?) => return None,
+            Some(_) => (
+                "model",
+                model,
+                "a provider needs the id of one of its models",
+                "write the id of a model, or remove provider",
+            ),
         };
-        let steps = value.as_integer().and_then(|n| u32::try_from(n).ok());
-        match steps {
-            Some(steps) if (1..=most).contains(&steps) => steps,
-            _ => {
-                let remedy = format!("write a whole number from 1 to {most}: calls of the model");
-                self.flaw(BlueprintError::new(
-                    "limits.steps",
-                    value,
-                    "it is outside the limits of the job",
-                    &remedy,
-                ));
-                most
-            }
-        }
+        Some(BlueprintError::new(field, found, problem, remedy))
     }
 
-    fn cost(&mut self, job: Job, value: Option<&Value>) -> Money {
-        let most = job.max_cost();
-        let Some(value) = value else {
-            return most;
+    fn limit_flaws(&self) -> Vec<BlueprintError> {
+        let mut flaws = Vec::new();
+        let mut flaw = |field, found: &dyn std::fmt::Display, remedy: &str| {
+            let problem = "it is outside the limits of the job";
+            flaws.push(BlueprintError::new(field, found, problem, remedy));
         };
-        let dollars = value
-            .as_float()
-            .or_else(|| value.as_integer().map(|n| n as f64));
-        match dollars.and_then(Money::from_dollars) {
-            Some(cost) if cost > Money::ZERO && cost <= most => cost,
-            _ => {
-                let remedy = format!(
-                    "write an amount of US dollars above 0 and up to {:.2}",
-                    most.dollars()
-                );
-                self.flaw(BlueprintError::new(
-                    "limits.cost_usd",
-                    value,
-                    "it is outside the limits of the job",
-                    &remedy,
-                ));
-                most
-            }
+        let max_steps = self.job.max_steps();
+        if let Some(steps) = self.limits.steps.filter(|n| !(1..=max_steps).contains(n)) {
+            let remedy = format!("write a whole number from 1 to {max_steps}: calls of the model");
+            flaw("limits.steps", &steps, &remedy);
         }
+        if let Some(usd) = self.limits.cost_usd.filter(|_| self.cost().is_none()) {
+            let most = self.job.max_cost().dollars();
+            let remedy = format!("write an amount of US dollars above 0 and up to {most:.2}");
+            flaw("limits.cost_usd", &usd, &remedy);
+        }
+        flaws
     }
 }
 
@@ -474,12 +375,10 @@ mod tests {
     #[test]
     fn every_error_names_field_value_and_remedy() {
         let all = flaws(
-            "job = \"question\"\nwhen = \"\"\nmodle = \"small\"\nmodel = \"huge\"\nlimits = 3",
+            "job = \"question\"\nwhen = \"\"\nmodel = \"huge\"",
             &"x".repeat(MAX_INSTRUCTIONS + 1),
         );
         for (field, remedy) in [
-            ("modle", "did you mean model?"),
-            ("limits = 3", "[limits]"),
             ("when = \"\"", "one line"),
             ("instructions = 2001 bytes", "at most 2000"),
             ("model = \"huge\"", "llm.large_model"),
@@ -490,9 +389,38 @@ mod tests {
                 "{field}: {all:#?}"
             );
         }
-        assert!(flaws("job = \"qestion\"\nwhen = \"x\"", "")[0].contains("did you mean question?"));
-        assert!(flaws("when = \"x\"", "")[0].contains("job: it is missing"));
-        assert!(flaws("job = ", "")[0].starts_with("front matter"));
+        for (line, begin, within) in [
+            (
+                "modle = \"small\"",
+                "modle = \"small\": unknown field",
+                "did you mean model?",
+            ),
+            ("limits = 3", "limits = 3: invalid type", "show question"),
+            (
+                "job = \"qestion\"",
+                "job = \"qestion\": unknown variant",
+                "did you mean question?",
+            ),
+            ("limits.steps = -1", "limits.steps = -1: ", "-1"),
+            ("tools = 1", "tools = 1: invalid type", "show question"),
+        ] {
+            let job = if line.starts_with("job") {
+                ""
+            } else {
+                "job = \"question\"\n"
+            };
+            let found = flaws(&format!("{job}{line}\nwhen = \"x\""), "");
+            assert!(
+                found[0].starts_with(begin) && found[0].contains(within),
+                "{found:?}"
+            );
+        }
+        let missing = flaws("when = \"x\"", "");
+        assert!(
+            missing[0].starts_with("front matter: missing field `job`"),
+            "{missing:?}"
+        );
+        assert!(flaws("job = ", "")[0].starts_with("job"));
         for text in ["", "job", "+++\njob = \"question\"\n", "+++"] {
             let flaws = read(&name("dock"), text).unwrap_err();
             assert!(flaws[0].to_string().contains("another line +++"), "{text}");

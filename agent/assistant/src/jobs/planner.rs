@@ -5,9 +5,8 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use jiff::civil::DateTime;
-use serde_json::{Value, json};
+use serde_json::json;
 use watchkeeper_config::redact;
 use watchkeeper_jobs::plan::{Change, CheckedPlan};
 use watchkeeper_jobs::planner::select_tools;
@@ -24,7 +23,7 @@ use crate::blueprint::{Blueprint, Job as BlueprintJob};
 use crate::llm::start_job;
 use crate::permissions::Entrypoint;
 use crate::session::setup_runner::call_class;
-use crate::trace::{Trace, without_secrets};
+use crate::trace::{self, Trace, without_secrets};
 use crate::wording::{cut, printable};
 
 /// Time for all calls of one request.
@@ -93,7 +92,11 @@ impl ModelPlanner<'_> {
         };
         let mut conversation = prompt::conversation(self.blueprint, &tools, &shown, now, task)
             .map_err(PlanningError::Setup)?;
-        self.note("job_request", || json!({"text": shown, "task": name(task)}));
+        trace::note(
+            self.trace,
+            "job_request",
+            || json!({"text": shown, "task": name(task)}),
+        );
         let mut job = self.start_job()?;
         let mut faults = Vec::new();
         let mut calls = 0;
@@ -177,27 +180,20 @@ impl ModelPlanner<'_> {
                 ("model_away", details)
             }
         };
-        if let Some(trace) = self.trace {
-            trace.note_or_log_in_background(what, details).await;
-        }
+        trace::note_in_background(self.trace, what, details).await;
         Ok(reply?)
     }
 
     fn trace_proposal(&self, call: &ToolCall, faults: Option<&Vec<String>>) {
-        self.note("tool", || {
+        trace::note(self.trace, "tool", || {
             let arguments = cut(without_secrets(call.arguments.text()), MAX_TRACED);
             json!({"tool": printable(&call.name), "call": call.id, "arguments": arguments})
         });
-        self.note(
+        trace::note(
+            self.trace,
             "result",
             || json!({"call": call.id, "is_error": faults.is_some(), "faults": faults}),
         );
-    }
-
-    fn note(&self, what: &str, details: impl FnOnce() -> Value) {
-        if let Some(trace) = self.trace {
-            trace.note_or_log(Timestamp::now(), what, details());
-        }
     }
 }
 

@@ -2,11 +2,10 @@
 //!
 //! Invariant: of a text of a call only names are shown, and no secret.
 
-use std::collections::BTreeSet;
-
 use serde_json::Value;
 
 use super::mistake::checked_name;
+use crate::json_difference::{Difference, differences};
 use crate::redact::hidden;
 use crate::wording::cut;
 
@@ -14,8 +13,6 @@ use crate::wording::cut;
 const MAX_SETTINGS: usize = 4;
 /// Maximum characters of a value.
 const MAX_VALUE_CHARS: usize = 100;
-/// Maximum depth of a setting; deeper values are compared as a whole.
-const MAX_DEPTH: usize = 12;
 /// Arguments with sentences for the user, which cause no error of a tool.
 const SENTENCES: [&str; 3] = ["says", "assumed", "not_possible"];
 
@@ -26,14 +23,14 @@ pub fn describe(failed: &Value, worked: &Value, step: Option<&str>) -> Option<St
     if failed == worked {
         return None;
     }
-    let mut all = Vec::new();
-    compare(&Place::default(), Some(&failed), Some(&worked), &mut all);
+    let all = differences(&failed, &worked);
+    let all = all.iter().filter_map(setting);
     let places = step.map(|step| [format!("steps.{step}."), format!("steps.{step} ")]);
     let is_of_step = |text: &String| {
         let mut places = places.iter().flatten();
         places.any(|place| text.contains(place))
     };
-    let (mut settings, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(is_of_step);
+    let (mut settings, rest): (Vec<_>, Vec<_>) = all.partition(is_of_step);
     if settings.is_empty() {
         settings = rest;
     }
@@ -44,73 +41,29 @@ pub fn describe(failed: &Value, worked: &Value, step: Option<&str>) -> Option<St
     })
 }
 
-/// Path of a setting.
-#[derive(Debug, Clone, Default)]
-struct Place(Vec<String>);
-
-impl Place {
-    fn below(&self, name: &str) -> Self {
-        let name = checked_name(name).unwrap_or_else(|| "…".to_owned());
-        Self(self.0.iter().cloned().chain([name]).collect())
+/// One setting in words; `None` for a sentence and for a text that is not a name.
+fn setting(found: &Difference) -> Option<String> {
+    if matches!(found.path.first(), Some(name) if SENTENCES.contains(&name.as_str())) {
+        return None;
     }
-
-    /// Whether it is an argument with a sentence for the user.
-    fn is_sentence(&self) -> bool {
-        matches!(self.0.as_slice(), [name, ..] if SENTENCES.contains(&name.as_str()))
-    }
-}
-
-fn compare(place: &Place, old: Option<&Value>, new: Option<&Value>, all: &mut Vec<String>) {
-    if old == new || place.is_sentence() {
-        return;
-    }
-    if place.0.len() < MAX_DEPTH
-        && let Some(names) = common_names(old, new)
-    {
-        for name in names {
-            let (old, new) = (member(old, &name), member(new, &name));
-            compare(&place.below(&name), old, new, all);
-        }
-        return;
-    }
-    let at = match place.0.as_slice() {
-        [] => "the arguments".to_owned(),
-        names => names.join("."),
+    let names = found.path.iter().map(|name| known_name(name));
+    let at = match names.collect::<Vec<_>>().join(".") {
+        at if at.is_empty() => "the arguments".to_owned(),
+        at => at,
     };
-    let (old, new) = (old.map(shown), new.map(shown));
-    all.extend(match (old, new) {
+    let shown = |value: &Option<Value>| value.as_ref().map(shown);
+    match (shown(&found.from), shown(&found.to)) {
         (Some(Some(old)), Some(Some(new))) => Some(format!("{at} = {new} instead of {old}")),
         (None, Some(Some(new))) => Some(format!("with {at} = {new}")),
         (Some(_), Some(Some(new))) => Some(format!("{at} = {new}")),
         (Some(_), None) => Some(format!("without {at}")),
         (_, Some(None)) | (None, None) => None,
-    });
-}
-
-/// Names of the members of two objects, or of two lists of named objects.
-fn common_names(old: Option<&Value>, new: Option<&Value>) -> Option<BTreeSet<String>> {
-    let mut names = names(old?)?;
-    names.extend(self::names(new?)?);
-    Some(names)
-}
-
-fn names(value: &Value) -> Option<BTreeSet<String>> {
-    match value {
-        Value::Object(fields) => Some(fields.keys().cloned().collect()),
-        Value::Array(items) if !items.is_empty() => {
-            let names = items.iter().map(|item| item.get("name")?.as_str());
-            names.map(|name| name.map(str::to_owned)).collect()
-        }
-        _ => None,
     }
 }
 
-fn member<'v>(value: Option<&'v Value>, name: &str) -> Option<&'v Value> {
-    match value? {
-        Value::Object(fields) => fields.get(name),
-        Value::Array(items) => items.iter().find(|item| item["name"] == name),
-        _ => None,
-    }
+/// A name, or an ellipsis in the place of another text.
+fn known_name(text: &str) -> String {
+    checked_name(text).unwrap_or_else(|| "…".to_owned())
 }
 
 /// A value with only names of its texts, as short JSON; `None` for a text that is not a name.
@@ -122,14 +75,13 @@ fn shown(value: &Value) -> Option<String> {
 }
 
 fn only_names(value: &Value) -> Value {
-    let named = |text: &str| checked_name(text).unwrap_or_else(|| "…".to_owned());
     match value {
-        Value::String(text) => Value::from(named(text)),
+        Value::String(text) => Value::from(known_name(text)),
         Value::Array(items) => items.iter().map(only_names).collect(),
         Value::Object(fields) => {
             let fields = fields.iter();
             fields
-                .map(|(name, value)| (named(name), only_names(value)))
+                .map(|(name, value)| (known_name(name), only_names(value)))
                 .collect()
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),

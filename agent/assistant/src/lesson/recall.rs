@@ -11,6 +11,7 @@ use watchkeeper_memory::{Found, Memory, Query};
 use super::mistake::RULES;
 use super::store::read;
 use super::{ErrorClass, Lesson, Mistake, RELATED, SAME, similarity};
+use crate::wording::keep_fitting;
 
 /// Maximum lessons about a request.
 pub const MAX_SHOWN: usize = 4;
@@ -31,12 +32,8 @@ pub fn about_request(memory: &mut Memory, request: &str) -> Result<Vec<Found>, S
         None => found.note.origin != Origin::Agent,
     });
     found.truncate(MAX_SHOWN);
-    let mut room = MAX_CHARS;
-    found.retain(|found| {
-        let chars = found.note.words.as_str().chars().count();
-        let fits = chars <= room;
-        room -= if fits { chars } else { 0 };
-        fits
+    keep_fitting(&mut found, MAX_CHARS, |found| {
+        found.note.words.as_str().chars().count()
     });
     Ok(found)
 }

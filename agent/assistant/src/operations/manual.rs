@@ -4,9 +4,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use watchkeeper_archive::verb::Ingest;
 use watchkeeper_archive::{EntryName, Query, Selection, Verb};
-use watchkeeper_contract::problem::nearest;
 
 use super::operation::Operation;
+use crate::wording::unknown;
 
 /// Names of the actions, in the order of the help.
 pub const ACTIONS: [&str; 11] = [
@@ -75,12 +75,7 @@ pub fn is_action(name: &str) -> bool {
 /// A sentence: the action is unknown, or a parameter is missing, unknown or invalid.
 pub fn parse(action: &str, parameters: &str) -> Result<Operation, String> {
     if !is_action(action) {
-        let hint = match nearest(action, ACTIONS) {
-            Some(near) => format!("did you mean {near}?"),
-            None => format!("there are {}", ACTIONS.join(", ")),
-        };
-        let action: String = action.chars().take(40).collect();
-        return Err(format!("there is no action {action:?}; {hint}"));
+        return Err(unknown("action", action, &ACTIONS));
     }
     let parameters: Value = match parameters.trim() {
         "" => json!({}),

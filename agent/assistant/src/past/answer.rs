@@ -8,7 +8,7 @@ use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_plain::intent::EventsWanted;
 
-use super::describe::{MAX_WEEK_MS, duration, moment, reason, zone_name};
+use super::describe::{MAX_WEEK_MS, duration_ms, moment, reason, zone_name};
 use super::event_search::{EventSearchResult, MAX_CAMERAS};
 use super::hours;
 use super::hours::{HourCount, count_by_hour};
@@ -227,7 +227,7 @@ impl PastAnswer {
             said.push(format!(
                 "and {} ({} in all)",
                 counted(more.len() as u64, "shorter time"),
-                duration(total)
+                duration_ms(total)
             ));
         }
         said.join("; ")

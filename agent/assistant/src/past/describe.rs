@@ -8,6 +8,7 @@ use watchkeeper_contract::source::Blindness;
 
 use super::knowledge::{CameraKnowledge, Knowledge};
 use super::why::Why;
+use crate::wording::duration;
 
 /// Range in which a weekday names one day.
 pub(super) const MAX_WEEK_MS: i64 = 6 * 86_400_000;
@@ -58,11 +59,11 @@ impl Knowledge {
                 .map(|(from, to)| to - from)
                 .sum();
             let (from, to) = self.question.range;
-            let whole = duration(to - from);
+            let whole = duration_ms(to - from);
             lines.push(format!(
                 "{}: {} of {whole}{rate}",
                 camera.camera,
-                duration(total)
+                duration_ms(total)
             ));
             let known = camera.known.as_slice().iter();
             let known = known.map(|&(from, to)| (from, to, "watched".to_owned()));
@@ -182,12 +183,6 @@ fn shown(ms: i64, zone: &TimeZone) -> String {
     zoned(ms, zone).map_or_else(String::new, |at| at.strftime("%F %T").to_string())
 }
 
-/// A duration, to the unit that matters.
-pub(super) fn duration(ms: i64) -> String {
-    let seconds = ms / 1000;
-    match seconds {
-        ..120 => format!("{seconds} s"),
-        120..7200 => format!("{} min", seconds / 60),
-        _ => format!("{} h", seconds / 3600),
-    }
+pub(super) fn duration_ms(ms: i64) -> String {
+    duration(ms as f64 / 1e3)
 }

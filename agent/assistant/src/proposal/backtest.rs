@@ -13,7 +13,7 @@ use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_engine::workflow::codec;
 
 use super::price::{EXACT, clip_s};
-use crate::wording::{counted, local_minute, local_time};
+use crate::wording::{counted, duration, local_minute, local_time};
 
 /// Shortest covered time from which a number a day is shown, in seconds.
 const MIN_FOR_DAY_S: f64 = 3_600.0;
@@ -194,18 +194,6 @@ fn escalated_share(report: &BacktestReport) -> f64 {
     let listed = report.events.iter();
     let escalated = listed.filter(|event| event.decision.verdict == Verdict::Escalate);
     escalated.count() as f64 / report.events.len().max(1) as f64
-}
-
-/// A duration in its two largest units.
-fn duration(seconds: f64) -> String {
-    let whole = seconds.round().max(0.0) as u64;
-    let (hours, minutes) = (whole / 3_600, whole % 3_600 / 60);
-    match (hours, minutes) {
-        (0, 0) => format!("{whole} s"),
-        (0, minutes) => format!("{minutes} min"),
-        (hours, 0) => format!("{hours} h"),
-        (hours, minutes) => format!("{hours} h {minutes} min"),
-    }
 }
 
 #[cfg(test)]

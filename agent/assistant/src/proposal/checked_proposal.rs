@@ -5,7 +5,6 @@
 //! same pipelines in the same way and say the same about it.
 
 use jiff::Zoned;
-use serde::Serialize;
 use serde_json::{Value, json};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_plain::{Change, Proposal};
@@ -133,12 +132,7 @@ impl CheckedProposal {
 
     /// Returns the hashed content of the proposal as JSON.
     fn content_json(&self) -> Value {
-        let changes: Vec<ChangeView<'_>> = self
-            .proposal
-            .changes
-            .iter()
-            .map(ChangeView::from_change)
-            .collect();
+        let changes: Vec<Value> = self.proposal.changes.iter().map(change_json).collect();
         let mut view = json!({
             "request": self.full_request(),
             "understood": self.proposal.understood,
@@ -211,47 +205,18 @@ fn specs(proposal: &Proposal) -> impl Iterator<Item = &PipelineSpec> {
 }
 
 /// A change as JSON for programs, without secrets.
-#[derive(Debug, Serialize)]
-#[serde(tag = "change", rename_all = "snake_case")]
-enum ChangeView<'a> {
-    Deploy {
-        spec: Value,
-    },
-    Replace {
-        spec: Value,
-    },
-    Stop {
-        pipeline: &'a str,
-    },
-    Pause {
-        pipeline: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        until: Option<String>,
-    },
-    Resume {
-        pipeline: &'a str,
-    },
-}
-
-impl<'a> ChangeView<'a> {
-    fn from_change(change: &'a Change) -> Self {
-        match change {
-            Change::Deploy(spec) => Self::Deploy {
-                spec: redact::spec(spec),
-            },
-            Change::Replace(spec) => Self::Replace {
-                spec: redact::spec(spec),
-            },
-            Change::Stop(id) => Self::Stop {
-                pipeline: id.as_str(),
-            },
-            Change::Resume(id) => Self::Resume {
-                pipeline: id.as_str(),
-            },
-            Change::Pause { pipeline, until } => Self::Pause {
-                pipeline: pipeline.as_str(),
-                until: until.as_ref().map(|u| u.timestamp().to_string()),
-            },
+fn change_json(change: &Change) -> Value {
+    match change {
+        Change::Deploy(spec) => json!({"change": "deploy", "spec": redact::spec(spec)}),
+        Change::Replace(spec) => json!({"change": "replace", "spec": redact::spec(spec)}),
+        Change::Stop(pipeline) => json!({"change": "stop", "pipeline": pipeline}),
+        Change::Resume(pipeline) => json!({"change": "resume", "pipeline": pipeline}),
+        Change::Pause { pipeline, until } => {
+            let mut json = json!({"change": "pause", "pipeline": pipeline});
+            if let Some(until) = until {
+                json["until"] = json!(until.timestamp());
+            }
+            json
         }
     }
 }

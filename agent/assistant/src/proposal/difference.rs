@@ -4,16 +4,15 @@
 //! - The difference is computed from the two specifications, never from the request.
 //! - Secrets are hidden, and two different secrets still show as different.
 
-use std::collections::BTreeSet;
-
 use jiff::Zoned;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, PipelineStatus};
 use watchkeeper_plain::Change;
 
 use super::snapshot::SystemSnapshot;
+use crate::json_difference::{Difference, differences};
 use crate::redact::redact_pair;
 use crate::wording::cut;
 
@@ -120,8 +119,13 @@ fn diff_specs(status: &PipelineStatus, wanted: &PipelineSpec) -> DiffKind {
     });
     let value = |spec: &PipelineSpec| serde_json::to_value(spec).unwrap_or_default();
     let (runs, wanted) = redact_pair(&value(runs), &value(wanted));
-    let mut fields = Vec::new();
-    collect_field_diffs("", &runs, &wanted, &mut fields);
+    let field = |found: Difference| FieldDiff {
+        path: found.path.join("."),
+        from: display_value(found.from),
+        to: display_value(found.to),
+    };
+    let fields = differences(&runs, &wanted).into_iter();
+    let mut fields: Vec<FieldDiff> = fields.map(field).collect();
     if fields.is_empty() {
         return DiffKind::Same;
     }
@@ -130,77 +134,9 @@ fn diff_specs(status: &PipelineStatus, wanted: &PipelineSpec) -> DiffKind {
     DiffKind::Other { fields, more, time }
 }
 
-fn collect_field_diffs(path: &str, from: &Value, to: &Value, fields: &mut Vec<FieldDiff>) {
-    let below = |name: &str| match path {
-        "" => name.to_owned(),
-        path => format!("{path}.{name}"),
-    };
-    match (from, to) {
-        (from, to) if from == to => {}
-        (Value::Object(a), Value::Object(b)) => {
-            let names = a
-                .keys()
-                .chain(b.keys().filter(|name| !a.contains_key(*name)));
-            for name in names {
-                let side = |side: &serde_json::Map<String, Value>| {
-                    side.get(name).cloned().unwrap_or(Value::Null)
-                };
-                collect_field_diffs(&below(name), &side(a), &side(b), fields);
-            }
-        }
-        // Inputs, steps, outputs and rules are matched by name.
-        (Value::Array(a), Value::Array(b)) if are_named(a) && are_named(b) => {
-            let of =
-                |all: &[Value], name: &str| all.iter().find(|v| name_of(v) == Some(name)).cloned();
-            for name in a.iter().filter_map(name_of) {
-                let (from, to) = (of(a, name), of(b, name));
-                collect_field_diffs(
-                    &below(name),
-                    &from.unwrap_or_default(),
-                    &to.unwrap_or_default(),
-                    fields,
-                );
-            }
-            for (name, new) in b.iter().filter_map(|v| Some((name_of(v)?, v))) {
-                if of(a, name).is_none() {
-                    collect_field_diffs(&below(name), &Value::Null, new, fields);
-                }
-            }
-            let order = |all: &[Value], other: &[Value]| -> Value {
-                let names = all.iter().filter_map(name_of);
-                names.filter(|name| of(other, name).is_some()).collect()
-            };
-            let (from, to) = (order(a, b), order(b, a));
-            if from != to {
-                collect_field_diffs(
-                    &below("order"),
-                    &json!(from.to_string()),
-                    &json!(to.to_string()),
-                    fields,
-                );
-            }
-        }
-        (from, to) => fields.push(FieldDiff {
-            path: path.to_owned(),
-            from: display_value(from),
-            to: display_value(to),
-        }),
-    }
-}
-
-/// Whether each item has a unique name.
-fn are_named(all: &[Value]) -> bool {
-    let names: BTreeSet<&str> = all.iter().filter_map(name_of).collect();
-    names.len() == all.len()
-}
-
-fn name_of(value: &Value) -> Option<&str> {
-    value.get("name")?.as_str()
-}
-
 /// Returns the value on one line, shortened.
-fn display_value(value: &Value) -> String {
-    cut(value.to_string(), MAX_VALUE_CHARS)
+fn display_value(value: Option<Value>) -> String {
+    cut(value.unwrap_or_default().to_string(), MAX_VALUE_CHARS)
 }
 
 impl ProposalDiff {

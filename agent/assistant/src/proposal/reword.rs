@@ -13,9 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::problem::nearest;
-use watchkeeper_llm::call_options::OutputSchema;
 use watchkeeper_llm::conversation::ConversationError;
-use watchkeeper_llm::raw_json::{RawJson, object_in};
+use watchkeeper_llm::raw_json::object_in;
 use watchkeeper_llm::{CallOptions, Conversation};
 use watchkeeper_plain::{MAX_CHARS, Scene};
 
@@ -206,11 +205,9 @@ pub fn call_options() -> CallOptions {
             "job": {"type": "string"},
         },
     });
-    let schema = OutputSchema {
-        name: "rewording".to_owned(),
-        schema: RawJson::from_value(&schema),
-    };
-    CallOptions::new(MAX_OUTPUT).schema(schema).whole()
+    CallOptions::new(MAX_OUTPUT)
+        .schema("rewording", &schema)
+        .whole()
 }
 
 /// Parses the answer of the LLM.

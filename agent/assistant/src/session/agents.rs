@@ -3,14 +3,13 @@
 //! Invariant: a blueprint that was chosen only replaces the choice by the small model. The rules
 //! come first, and no blueprint changes anything without a yes.
 
-use watchkeeper_contract::problem::nearest;
-
 use super::progress::ProgressEvent;
 use super::user_session::Session;
 use crate::blueprint::store::BlueprintOrigin;
 use crate::blueprint::{Blueprint, BlueprintName, BlueprintStore, Job, built_in};
 use crate::failure::Error;
 use crate::permissions::Entrypoint;
+use crate::wording::unknown;
 
 impl Session {
     /// Chooses the blueprint for what the rules do not understand; `None`: the small model chooses.
@@ -64,11 +63,7 @@ impl Session {
         let found = listed.iter().find(|listed| listed.name.as_str() == name);
         let found = found.ok_or_else(|| {
             let names: Vec<&str> = listed.iter().map(|listed| listed.name.as_str()).collect();
-            let hint = match nearest(name, names.iter().copied()) {
-                Some(near) => format!("did you mean {near}?"),
-                None => format!("there are {}", names.join(", ")),
-            };
-            Error::input(format!("there is no blueprint {name:?}; {hint}"))
+            Error::input(unknown("blueprint", name, &names))
         })?;
         self.deps.out.report(ProgressEvent::Text(&found.text));
         Ok(())

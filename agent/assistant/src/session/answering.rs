@@ -73,11 +73,13 @@ impl Session {
             self.report_note("the previous proposal is dropped");
         }
         let is_confirmed = matches!(reply, Reply::Apply(_));
-        if is_another && let Err(error) = self.remove_pending(is_confirmed).await {
+        if is_another && !is_confirmed {
+            self.drop_pending().await;
+        } else if is_another && let Err(error) = self.take_pending().await {
             if let Some(before) = before.filter(|_| self.pending_id().is_some()) {
                 self.conversation = SessionState::from_shown(before.clone());
             }
-            return Err(error);
+            return Err(error.into());
         }
         let out = Arc::clone(&self.deps.out);
         match reply {
@@ -121,12 +123,11 @@ impl Session {
         }
     }
 
-    /// Deletes a proposal that no longer waits. One that was just confirmed here and is missing was
-    /// confirmed elsewhere.
+    /// Deletes a proposal that was just confirmed. A missing one was confirmed elsewhere.
     ///
     /// # Errors
-    /// For a confirmed one. If it could not be deleted, it keeps its id and still waits.
-    pub(super) async fn remove_pending(&mut self, is_confirmed: bool) -> Result<(), Error> {
+    /// If it could not be deleted, it keeps its id and still waits.
+    pub(super) async fn take_pending(&mut self) -> Result<(), PendingError> {
         let socket = self.deps.client.socket().to_path_buf();
         let Some(store) = &mut self.store else {
             return Ok(());
@@ -136,18 +137,25 @@ impl Session {
         };
         let wanted = id.clone();
         let take = move |all: &PendingProposals| all.take(&wanted, &socket, Timestamp::now());
-        match store.pending.in_background(take).await {
-            Ok(_) => Ok(()),
-            Err(error) if is_confirmed => {
-                store.id = matches!(error, PendingError::Io { .. }).then_some(id);
-                Err(error.into())
-            }
+        let taken = store.pending.in_background(take).await;
+        if let Err(PendingError::Io { .. }) = taken {
+            store.id = Some(id);
+        }
+        taken.map(drop)
+    }
+
+    /// Deletes a stored proposal or question that is dropped. One that could not be deleted still
+    /// waits under its id.
+    pub(super) async fn drop_pending(&mut self) {
+        match self.take_pending().await {
             // It may have expired.
-            Err(PendingError::Unknown { .. }) => Ok(()),
+            Ok(()) | Err(PendingError::Unknown { .. }) => {}
             Err(error) => {
                 tracing::warn!(%error, "cannot delete a dropped proposal; it still waits");
-                Ok(())
             }
+        }
+        if let Some(store) = &mut self.store {
+            store.id = None;
         }
     }
 

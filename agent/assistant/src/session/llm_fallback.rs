@@ -145,7 +145,10 @@ impl Session {
             return Ok(RewordOutcome::Routed(route, None));
         }
         let before = self.conversation.clone();
-        let reply = self.apply_rules(&said.reworded.request, here, true).await?;
+        let rules = SessionState::handle_reworded;
+        let reply = self
+            .apply_rules(&said.reworded.request, here, rules)
+            .await?;
         let job = route.blueprint.job;
         let is_complete = router::accepts_rewording(job, &said.reworded.left_out, &reply);
         // The rules answer in English only.
@@ -176,7 +179,7 @@ impl Session {
         text: &str,
         blueprint: Option<&str>,
     ) -> Result<(Reply, SystemSnapshot), Error> {
-        self.drop_actions().await?;
+        self.drop_actions().await;
         let text = &*hide_secrets(text, &*self.deps.out);
         let routed = match blueprint {
             Some(name) => self.route_by_name(name)?,

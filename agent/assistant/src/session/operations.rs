@@ -119,7 +119,7 @@ impl Session {
     /// Runs an operation, or shows it if it needs a yes.
     async fn start_operation(&mut self, operation: Operation) -> Result<(), Error> {
         self.archive()?;
-        self.drop_waiting().await?;
+        self.drop_waiting().await;
         if operation.needs_confirmation() {
             if let Err(refusal) = self.refuse_impossible(&operation).await {
                 let (name, given) = (operation.name(), operation.parameters());
@@ -197,7 +197,7 @@ impl Session {
         actions: Vec<ProposedAction>,
         by: Option<&str>,
     ) -> Result<(), Error> {
-        self.drop_waiting().await?;
+        self.drop_waiting().await;
         // The answer would come from another process, which knows nothing of this.
         if self.deps.entrypoint == Entrypoint::Ask {
             let sentence = format!(
@@ -223,21 +223,20 @@ impl Session {
     }
 
     /// Drops the proposal, question or action that waits.
-    async fn drop_waiting(&mut self) -> Result<(), Error> {
+    async fn drop_waiting(&mut self) {
         if self.conversation.shown().is_some() || self.waiting_actions.take().is_some() {
             self.report_note("the previous proposal is dropped");
         }
         self.conversation = SessionState::default();
-        self.remove_pending(false).await
+        self.drop_pending().await;
     }
 
     /// Drops the actions that wait: a command may show something else that a yes would concern.
-    pub(super) async fn drop_actions(&mut self) -> Result<(), Error> {
-        if self.waiting_actions.take().is_none() {
-            return Ok(());
+    pub(super) async fn drop_actions(&mut self) {
+        if self.waiting_actions.take().is_some() {
+            self.report_note("the previous proposal is dropped");
+            self.drop_pending().await;
         }
-        self.report_note("the previous proposal is dropped");
-        self.remove_pending(false).await
     }
 
     async fn answer_waiting_actions(&mut self, text: &str) -> Result<Option<CommandResult>, Error> {
@@ -246,10 +245,12 @@ impl Session {
         };
         let is_yes = yes_or_no(text);
         let is_confirmed = is_yes == Some(true) && waiting.is_fresh(Timestamp::now());
-        if let Err(error) = self.remove_pending(is_confirmed).await {
+        if !is_confirmed {
+            self.drop_pending().await;
+        } else if let Err(error) = self.take_pending().await {
             // One that could not be deleted still waits, so that the yes can be repeated.
             self.waiting_actions = self.pending_id().is_some().then_some(waiting);
-            return Err(error);
+            return Err(error.into());
         }
         match is_yes {
             Some(true) if !is_confirmed => Err(Error::input(
@@ -305,11 +306,7 @@ impl Session {
             }
         };
         out.report(ProgressEvent::Idle);
-        let note = outcome.map_err(|why| {
-            let reward = self.with_trajectory(|steps| steps.last().map(|step| step.reward));
-            let reward = reward.map(|reward| format!("reward {reward:+.2}"));
-            Error::new(ErrorKind::Failed, why).with(reward)
-        })?;
+        let note = outcome.map_err(|why| Error::new(ErrorKind::Failed, why))?;
         self.with_trajectory(|steps| {
             if let Some(step) = steps.last() {
                 out.report(ProgressEvent::Operation(step));

@@ -2,12 +2,12 @@
 //!
 //! Invariant: a trace that cannot be written is logged, and stops nothing.
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use watchkeeper_plain::intent::Look;
 
 use super::user_session::Session;
 use crate::proposal::conversation::Reply;
+use crate::trace;
 
 impl Session {
     pub(super) fn trace_reply(&self, reply: &Reply) {
@@ -47,16 +47,12 @@ impl Session {
     /// Writes an entry that is audited; a failure is only logged. Other tasks do not wait for the
     /// disk.
     pub(super) async fn audit_event(&self, what: &'static str, particulars: Value) {
-        if let Some(trace) = &self.trace {
-            trace.note_or_log_in_background(what, particulars).await;
-        }
+        trace::note_in_background(self.trace.as_ref(), what, particulars).await;
     }
 
     /// Writes an entry of the debug log; a failure is only logged.
     pub(super) fn trace_event(&self, what: &str, particulars: impl FnOnce() -> Value) {
-        if let Some(trace) = &self.trace {
-            trace.note_or_log(Timestamp::now(), what, particulars());
-        }
+        trace::note(self.trace.as_ref(), what, particulars);
     }
 }
 

@@ -36,7 +36,7 @@ use crate::setup_agent::tool_context::ToolContext;
 use crate::setup_agent::turn::TurnCost;
 use crate::setup_agent::turn_log::{TurnKey, TurnLog, TurnLogError};
 use crate::setup_agent::turn_record::{FORMAT, TurnEnd, TurnHead, TurnRecord};
-use crate::trace::Trace;
+use crate::trace::{self, Trace};
 use crate::wording::{counted, cut};
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_client::clock::wall_now;
@@ -157,10 +157,12 @@ impl SetupRunner<'_> {
             .open_turn(request.text, context, entrypoint, &brief)
             .await?;
         let blueprint = &brief.blueprint;
-        self.trace_event("blueprint", json!({
-            "turn": turn_log.turn.head().id, "blueprint": blueprint.name, "job": blueprint.job, "chosen_by": by,
-            "sentence": format!("{} works on it (job {})", blueprint.name, blueprint.job.name()),
-        }));
+        trace::note(self.trace, "blueprint", || {
+            json!({
+                "turn": turn_log.turn.head().id, "blueprint": blueprint.name, "job": blueprint.job, "chosen_by": by,
+                "sentence": format!("{} works on it (job {})", blueprint.name, blueprint.job.name()),
+            })
+        });
         let name = format!("{}/{}", blueprint.name, turn_log.turn.head().id);
         let mut job = self.start_job(blueprint, ledger.unwrap_or(name), entrypoint)?;
         let tools = self.tool_context(&job, request.attached, request.earlier);
@@ -271,9 +273,10 @@ impl SetupRunner<'_> {
         };
         self.report_closed_turns(&left.closed, entrypoint);
         if let Some(turn_log) = left.resumable {
-            self.trace_event(
+            trace::note(
+                self.trace,
                 "resumed",
-                json!({"turn": turn_log.turn.head().id, "text": text}),
+                || json!({"turn": turn_log.turn.head().id, "text": text}),
             );
             self.report_note("resuming this request, which was interrupted");
             return Ok(turn_log);
@@ -303,7 +306,11 @@ impl SetupRunner<'_> {
     /// Reports turns that were interrupted and are closed now, to the user who asked for them.
     fn report_closed_turns(&self, closed: &[TurnHead], entrypoint: Entrypoint) {
         for head in closed {
-            self.trace_event("broken_off", json!({"turn": head.id, "text": head.request}));
+            trace::note(
+                self.trace,
+                "broken_off",
+                || json!({"turn": head.id, "text": head.request}),
+            );
             // Requests over the API may be another user's.
             if head.entrypoint.is_api() || entrypoint.is_api() {
                 continue;
@@ -382,10 +389,12 @@ impl SetupRunner<'_> {
             spent.cost,
             turn_log.turn.head().blueprint,
         );
-        self.trace_event("cost", json!({
-            "turn": turn_log.turn.head().id, "sentence": sentence, "usd": spent.cost.dollars(), "tokens": spent.usage.total(),
-            "blueprint": turn_log.turn.head().blueprint,
-        }));
+        trace::note(self.trace, "cost", || {
+            json!({
+                "turn": turn_log.turn.head().id, "sentence": sentence, "usd": spent.cost.dollars(), "tokens": spent.usage.total(),
+                "blueprint": turn_log.turn.head().blueprint,
+            })
+        });
         self.report_note(&sentence);
     }
 
@@ -400,9 +409,10 @@ impl SetupRunner<'_> {
             counted(u64::from(spent.asks), "call"),
             counted(u64::from(spent.runs), "call"),
         );
-        self.trace_event(
+        trace::note(
+            self.trace,
             "reflection",
-            json!({"turn": turn.head().id, "sentence": sentence, "lessons": told}),
+            || json!({"turn": turn.head().id, "sentence": sentence, "lessons": told}),
         );
         if lessons.is_empty() {
             return;
@@ -413,12 +423,6 @@ impl SetupRunner<'_> {
         });
         if let Err(error) = saved {
             tracing::warn!(%error, "cannot save a lesson");
-        }
-    }
-
-    pub(super) fn trace_event(&self, what: &str, particulars: Value) {
-        if let Some(trace) = self.trace {
-            trace.note_or_log(Timestamp::now(), what, particulars);
         }
     }
 }

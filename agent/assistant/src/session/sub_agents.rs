@@ -15,6 +15,7 @@ use crate::proposal::llm_proposal::words;
 use crate::router::{ChosenBy, Route};
 use crate::setup_agent::delegation::{Delegated, Delegation, DelegationRequest, MAX_SUMMARY};
 use crate::setup_agent::turn_record::TurnEnd;
+use crate::trace;
 use crate::wording::cut;
 
 /// Runs instructions for one turn of a coordinator.
@@ -32,7 +33,7 @@ impl SubAgents<'_> {
         let store = BlueprintStore::new(&self.runner.folder);
         let (blueprint, _) = store.serving(job)?;
         let limit = wanted.head.cost.unwrap_or(blueprint.cost);
-        let left = Money(limit.0.saturating_sub(wanted.delegated.0));
+        let left = Money(limit.0.saturating_sub(wanted.spent.0));
         if left == Money::ZERO {
             return Err("the limit of the request is spent; raise limits.cost_usd".to_owned());
         }
@@ -53,13 +54,12 @@ impl SubAgents<'_> {
             head,
             ..
         } = wanted;
-        self.runner.trace_event(
-            "delegated",
+        trace::note(self.runner.trace, "delegated", || {
             json!({
                 "turn": head.id, "agent": agent, "text": instruction,
                 "sentence": format!("{agent} gets an instruction"),
-            }),
-        );
+            })
+        });
         let request = SetupRequest {
             text: instruction,
             routed: Route {

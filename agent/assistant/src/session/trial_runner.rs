@@ -12,7 +12,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 use watchkeeper_contract::backtest::{Backtest, MAX_BACKTEST_HOURS};
@@ -35,7 +34,7 @@ use crate::proposal::trial::{TrialRemark, TrialResult, TrialStats};
 use crate::setup_agent::geometry::check_places;
 use crate::setup_agent::preview_spec::preview;
 use crate::setup_agent::tool_context::ToolContext;
-use crate::trace::Trace;
+use crate::trace::{self, Trace};
 use watchkeeper_client::{JournalRecord, RuntimeClient};
 
 /// Most pipelines of one proposal that get a trial.
@@ -211,7 +210,8 @@ impl<'a> TrialRunner<'a> {
             Ok(summary) => ("replayed", summary.sentence()),
             Err(why) => ("not_replayed", why.clone()),
         };
-        self.trace(
+        trace::note(
+            self.trace,
             event,
             || json!({"camera": spec.source, "pipeline": spec.id, "sentence": sentence}),
         );
@@ -284,7 +284,7 @@ impl<'a> TrialRunner<'a> {
             Err(why) => (None, vec![format!("cannot draw the preview: {why}")]),
         };
         let kept = picture.and_then(|picture| tools.keep(spec.id.as_str(), &spec.source, &picture));
-        self.trace("previewed", || {
+        trace::note(self.trace, "previewed", || {
             let sentence = kept
                 .as_ref()
                 .map(|file| format!("{} is drawn in {file}", spec.id));
@@ -301,9 +301,11 @@ impl<'a> TrialRunner<'a> {
         let remark = seen.remark(spec);
         remarks.extend(remark.iter().map(|remark| remark.sentence().to_owned()));
         trial.picture = kept;
-        self.trace("tried", || {
-            json!({"camera": spec.source, "pipeline": spec.id, "sentence": seen.sentence(), "mind": remarks})
-        });
+        trace::note(
+            self.trace,
+            "tried",
+            || json!({"camera": spec.source, "pipeline": spec.id, "sentence": seen.sentence(), "mind": remarks}),
+        );
         trial.stats = Some(seen);
         trial.remarks = remarks;
         Ok(remark)
@@ -312,16 +314,11 @@ impl<'a> TrialRunner<'a> {
     /// Writes to the trace why a trial did not run.
     fn trace_failure(&self, trial: &TrialResult) {
         if let Some(why) = &trial.not_tried {
-            self.trace(
+            trace::note(
+                self.trace,
                 "not_tried",
                 || json!({"camera": trial.camera, "pipeline": trial.pipeline, "sentence": why}),
             );
-        }
-    }
-
-    fn trace(&self, what: &str, particulars: impl FnOnce() -> Value) {
-        if let Some(trace) = self.trace {
-            trace.note_or_log(Timestamp::now(), what, particulars());
         }
     }
 }

@@ -216,7 +216,7 @@ impl Session {
     /// # Errors
     /// If the runtime does not answer, or no LLM can look at attached pictures.
     pub async fn handle_text(&mut self, text: &str) -> Result<(Reply, SystemSnapshot), Error> {
-        self.drop_actions().await?;
+        self.drop_actions().await;
         let text = &*hide_secrets(text, &*self.deps.out);
         let mut here = self.fetch_snapshot().await?;
         self.trace_event("request", || json!({"text": text}));
@@ -224,7 +224,9 @@ impl Session {
         let before = self.conversation.clone();
         let attached = std::mem::take(&mut self.attached);
         let mut reply = if attached.is_empty() {
-            let reply = self.apply_rules(text, &mut here, false).await?;
+            let reply = self
+                .apply_rules(text, &mut here, SessionState::handle)
+                .await?;
             self.fall_back_to_llm(text, reply, &before, &mut here)
                 .await?
         } else {
@@ -339,7 +341,7 @@ impl Session {
         if waited {
             self.report_note("the previous proposal is dropped");
         }
-        self.remove_pending(false).await?;
+        self.drop_pending().await;
         let sentence = format!(
             "confirmed by {}: {}",
             approval.key(),
@@ -409,21 +411,16 @@ impl Session {
         &mut self,
         text: &str,
         here: &mut SystemSnapshot,
-        is_rewording: bool,
+        handle: fn(&mut SessionState, &str, &Plain, &SystemSnapshot) -> Reply,
     ) -> Result<Reply, Error> {
-        let handle =
-            |talk: &mut SessionState, plain: &Plain, here: &SystemSnapshot| match is_rewording {
-                false => talk.handle(text, plain, here),
-                true => talk.handle_reworded(text, plain, here),
-            };
-        let reply = handle(&mut self.conversation, &self.plain, here);
+        let reply = handle(&mut self.conversation, text, &self.plain, here);
         let Reply::ProbeCameras(cameras) = reply else {
             return Ok(reply);
         };
         self.probe_cameras(&cameras).await;
         *here = self.fetch_snapshot().await?;
         here.cameras_probed = true;
-        Ok(handle(&mut self.conversation, &self.plain, here))
+        Ok(handle(&mut self.conversation, text, &self.plain, here))
     }
 
     /// Adds the exchange to the history.

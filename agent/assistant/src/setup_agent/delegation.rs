@@ -26,10 +26,10 @@ pub const MAX_SUMMARY: usize = 1_500;
 pub struct DelegationRequest<'a> {
     pub agent: &'a str,
     pub instruction: &'a str,
-    /// The turn that delegates; its cost limit is that of all delegations together.
+    /// The turn that delegates; its cost limit is that of its delegations too.
     pub head: &'a TurnHead,
-    /// Cost of the delegations before.
-    pub delegated: Money,
+    /// What the turn and its delegations cost so far.
+    pub spent: Money,
 }
 
 /// The result of a delegation.

@@ -7,7 +7,6 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use watchkeeper_llm::attempt_error::{AttemptError, AttemptErrorKind};
 use watchkeeper_llm::call_options::ToolChoice;
@@ -27,7 +26,7 @@ use super::tool_context::ToolContext;
 use super::turn::{TurnStep, refusal};
 use super::turn_log::{TurnLog, TurnLogError};
 use super::turn_record::{TurnEnd, TurnRecord};
-use crate::trace::{Trace, without_secrets};
+use crate::trace::{self, Trace, without_secrets};
 
 /// Maximum tokens of one answer. A workflow of twenty steps takes about 2,000.
 const MAX_OUTPUT: u32 = 6_000;
@@ -160,7 +159,7 @@ impl TurnDriver<'_> {
                     "turn": log.turn.head().id, "sentence": error.in_full(),
                     "usd": cost.dollars(),
                 });
-                self.note_spend("model_away", details).await;
+                trace::note_in_background(self.trace, "model_away", details).await;
                 // The provider counts more tokens than the estimate: the turn ends as if by ours.
                 if is_too_long(&error) && log.turn.spent().asks > 0 {
                     let end = Box::new(log.turn.end_when_full(prompt, max_prompt));
@@ -185,7 +184,7 @@ impl TurnDriver<'_> {
             }
             ContextBudget::Exhausted => "the conversation has no room for another call",
         };
-        self.note("little_room", || {
+        trace::note(self.trace, "little_room", || {
             json!({
                 "turn": log.turn.head().id, "tokens": prompt, "most": max_prompt,
                 "sentence": sentence,
@@ -212,7 +211,8 @@ impl TurnDriver<'_> {
             })
             .await;
         for sentence in retries {
-            self.note(
+            trace::note(
+                self.trace,
                 "model_again",
                 || json!({"turn": log.turn.head().id, "sentence": sentence}),
             );
@@ -235,7 +235,7 @@ impl TurnDriver<'_> {
             "usd": cost.dollars(), "tokens": reply.usage.total(),
             "nth": log.turn.spent().asks + 1, "of_most": head.steps, "blueprint": head.blueprint,
         });
-        self.note_spend("model", details).await;
+        trace::note_in_background(self.trace, "model", details).await;
         for part in &reply.turn.parts {
             let (what, text) = match part {
                 AssistantPart::Thinking(text) => ("thought", text),
@@ -243,7 +243,11 @@ impl TurnDriver<'_> {
                 AssistantPart::Call(_) => continue,
             };
             if !text.trim().is_empty() {
-                self.note(what, || json!({"turn": head.id, "text": cut(text)}));
+                trace::note(
+                    self.trace,
+                    what,
+                    || json!({"turn": head.id, "text": cut(text)}),
+                );
                 if reply.calls().next().is_some() || what == "thought" {
                     on_progress(TurnProgress::Thought(text));
                 }
@@ -272,7 +276,7 @@ impl TurnDriver<'_> {
         let checked = log
             .turn
             .check_call(call, &self.spec.tools, &self.spec.permissions);
-        self.note("gate", || {
+        trace::note(self.trace, "gate", || {
             let tool = checked.as_ref().ok();
             json!({
                 "turn": id, "tool": call.name, "call": call.id, "effect": tool.map(|t| t.effect),
@@ -292,7 +296,7 @@ impl TurnDriver<'_> {
                 return Ok(log.append_in_background(record).await?);
             }
         };
-        self.note("tool", || {
+        trace::note(self.trace, "tool", || {
             json!({"turn": id, "tool": call.name, "call": call.id,
             "arguments": cut(&without_secrets(call.arguments.text()))})
         });
@@ -305,6 +309,7 @@ impl TurnDriver<'_> {
             context: self.context,
             head: log.turn.head(),
             facts: log.turn.facts(),
+            spent: log.turn.spent().cost,
             arguments: &call.arguments,
             delegation: self.delegation,
         };
@@ -314,27 +319,13 @@ impl TurnDriver<'_> {
             let reminder = about_error(notes, &log.turn, call, &outcome.parts);
             outcome.parts.extend(reminder);
         }
-        self.note("result", || {
+        trace::note(self.trace, "result", || {
             let parts: Vec<Value> = outcome.parts.iter().map(to_trace).collect();
             json!({"turn": id, "tool": call.name, "call": call.id, "is_error": outcome.is_error,
             "parts": parts})
         });
         report_outcome(call, &outcome, on_progress);
         Ok(log.append_in_background(finished(call, outcome)).await?)
-    }
-
-    /// Writes a call of the model to the audit log; an error is only logged.
-    async fn note_spend(&self, what: &'static str, details: Value) {
-        if let Some(trace) = self.trace {
-            trace.note_or_log_in_background(what, details).await;
-        }
-    }
-
-    /// Writes to the debug log; an error is only logged.
-    fn note(&self, what: &str, details: impl FnOnce() -> Value) {
-        if let Some(trace) = self.trace {
-            trace.note_or_log(Timestamp::now(), what, details());
-        }
     }
 }
 

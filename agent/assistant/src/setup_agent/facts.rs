@@ -173,17 +173,6 @@ impl TurnFacts {
         actions
     }
 
-    /// Cost of all delegations.
-    pub fn delegated_cost(&self) -> Money {
-        let mut sum = Money::ZERO;
-        for fact in &self.0 {
-            if let ToolFact::Delegated { cost, .. } = fact {
-                sum += *cost;
-            }
-        }
-        sum
-    }
-
     /// The current plan.
     pub fn plan(&self) -> &[PlanStep] {
         let plan = self.0.iter().rev().find_map(|fact| match fact {

@@ -13,6 +13,7 @@ use watchkeeper_memory::{Memory, Note};
 
 use crate::lesson::recall;
 use crate::notes::Notes;
+use crate::wording::keep_fitting;
 
 /// Maximum characters of all preferences together, the newest first: about 700 tokens.
 pub(super) const MAX_PREFERENCE_CHARS: usize = 2_000;
@@ -35,13 +36,8 @@ pub(super) fn about_request(
     let told = match read {
         Ok((preferences, lessons)) => {
             let lessons = recall::to_json(&lessons);
-            let mut room = recall::MAX_CHARS.saturating_sub(lessons.to_string().len());
-            kept.retain(|kept| {
-                let size = kept.to_string().len();
-                let fits = size <= room;
-                room -= if fits { size } else { 0 };
-                fits
-            });
+            let room = recall::MAX_CHARS.saturating_sub(lessons.to_string().len());
+            keep_fitting(&mut kept, room, |kept| kept.to_string().len());
             if preferences.is_empty() && lessons == json!([]) && kept.is_empty() {
                 return None;
             }
@@ -60,14 +56,9 @@ pub(super) fn about_request(
 /// The newest preferences within the bound, the newest first.
 fn preferences(memory: &mut Memory) -> Result<Vec<Value>, String> {
     let all = memory.preferences().map_err(|e| e.to_string())?;
-    let mut room = MAX_PREFERENCE_CHARS;
-    let fits = |note: &&Note| {
-        let chars = note.words.as_str().chars().count();
-        let fits = chars <= room;
-        room -= if fits { chars } else { 0 };
-        fits
-    };
-    let newest = all.iter().rev().take(MAX_PREFERENCES).filter(fits);
+    let mut newest: Vec<Note> = all.into_iter().rev().take(MAX_PREFERENCES).collect();
+    let chars = |note: &Note| note.words.as_str().chars().count();
+    keep_fitting(&mut newest, MAX_PREFERENCE_CHARS, chars);
     let one = |note: &Note| json!({"camera": note.camera, "words": note.words});
-    Ok(newest.map(one).collect())
+    Ok(newest.iter().map(one).collect())
 }

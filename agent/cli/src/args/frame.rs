@@ -21,9 +21,9 @@ pub struct FrameSaveArgs {
     /// Pipeline whose annotated frame to save.
     #[arg(long, conflicts_with = "source", value_name = "ID")]
     pub pipeline: Option<PipelineId>,
-    /// File to write.
+    /// File to write. Default: the ID with `.jpg`, in the current folder.
     #[arg(short, long, value_name = "FILE")]
-    pub output: PathBuf,
+    pub output: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -64,15 +64,3 @@ fn paths_become_absolute_and_missing_relative_ones_fail() {
         );
     }
 }
-
-#[test]
-fn duration_has_its_two_largest_units() {
-    for (seconds, text) in [
-        (5.9, "5 s"),
-        (65.0, "1 min 5 s"),
-        (3_700.0, "1 h 1 min"),
-        (90_000.0, "1 d 1 h"),
-    ] {
-        assert_eq!(duration(seconds), text);
-    }
-}

@@ -13,6 +13,7 @@ use watchkeeper_contract::id::EventSeq;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use watchkeeper_agent::run::Report;
+use watchkeeper_assistant::wording::counted;
 
 /// Time without an acknowledgement after which the wait at the end stops, beyond one connect
 /// timeout.
@@ -77,8 +78,10 @@ impl DeliveryState {
         let sentence = match self.missing(last) {
             0 if self.ever_connected => return None,
             0 => format!("the broker {broker} was never reached{reason}"),
-            1 => format!("1 event message was not delivered to {broker}{reason}"),
-            missing => format!("{missing} event messages were not delivered to {broker}{reason}"),
+            missing => {
+                let missing = counted(missing, "event message");
+                format!("{missing} not delivered to {broker}{reason}")
+            }
         };
         Some(Failure::new(Exit::Undelivered, sentence))
     }

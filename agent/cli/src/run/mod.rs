@@ -17,15 +17,14 @@ mod sandbox;
 mod summary;
 mod verdict;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use watchkeeper_config::Config;
 use watchkeeper_contract::id::{PipelineId, SourceId};
-use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec, PipelineState, Priority};
+use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState};
 use watchkeeper_contract::problem::ProblemCode;
-use watchkeeper_contract::source::{DecoderChoice, RtspTransport, SourceSpec};
+use watchkeeper_contract::source::SourceSpec;
 pub use watchkeeper_engine::templates::shape;
 use watchkeeper_engine::templates::watch as plan;
 use watchkeeper_models::Zoo;
@@ -136,37 +135,20 @@ async fn watch(
     let client = &environment.client;
     client
         .put_source(&SourceSpec {
-            id: source.clone(),
-            name: None,
-            uri: request.uri.clone(),
             pace: request.pace,
-            max_fps: None,
-            rtsp_transport: RtspTransport::default(),
             tls_verify: request.tls_verify,
-            stall_s: None,
-            fixed_view: true,
-            controls: std::collections::BTreeMap::default(),
-            decoder: DecoderChoice::default(),
-            scale: None,
+            ..SourceSpec::new(source.clone(), &request.uri)
         })
         .await?;
     out.busy("loading the model");
     client
         .put_pipeline(&PipelineSpec {
-            id: pipeline.clone(),
-            name: None,
-            source: source.clone(),
-            workflow: request.workflow.clone(),
-            parameters: BTreeMap::new(),
             model: request.model.clone(),
             rules: request.rules.clone(),
-            detect: DetectMode::default(),
-            target_fps: None,
-            priority: Priority::Normal,
             record: request.video.is_some(),
             show: request.show,
             stop_after_s: request.seconds,
-            paused: false,
+            ..PipelineSpec::new(pipeline.clone(), source.clone(), request.workflow.clone())
         })
         .await?;
     let target = RunTarget {

@@ -1,6 +1,7 @@
 //! The privacy mask of a run: regions of the flags, and the mask that the box's configuration has
 //! for the same camera.
 
+use watchkeeper_assistant::wording::counted;
 use watchkeeper_config::{Config, PrivacyMasks};
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::privacy::{MAX_REGIONS, MaskFill, PrivacyMask, Region};
@@ -44,19 +45,16 @@ pub(super) fn mask(
 
 /// Describes the mask of a run in one sentence.
 pub(super) fn describe(mask: &PrivacyMask) -> String {
-    let regions = match mask.regions.len() {
-        0 => None,
-        1 => Some("1 region of the picture is masked before anything else sees a frame".to_owned()),
-        many => Some(format!(
-            "{many} regions of the picture are masked before anything else sees a frame"
-        )),
-    };
-    let classes = match mask.classes.join(", ") {
-        classes if classes.is_empty() => None,
-        classes => Some(format!(
-            "found {classes} are masked in each picture that leaves"
-        )),
-    };
-    let parts: Vec<String> = regions.into_iter().chain(classes).collect();
+    let mut parts = Vec::new();
+    if !mask.regions.is_empty() {
+        let regions = counted(mask.regions.len(), "region");
+        parts.push(format!(
+            "{regions} masked before anything else sees a frame"
+        ));
+    }
+    if !mask.classes.is_empty() {
+        let classes = mask.classes.join(", ");
+        parts.push(format!("{classes} masked in each picture that leaves"));
+    }
     format!("privacy mask: {}", parts.join("; "))
 }

@@ -119,19 +119,16 @@ fn check_screen() -> Result<(), Failure> {
 
 /// Returns the address, and whether it is a file or folder on this machine.
 fn source(text: &str) -> Result<(String, bool), Failure> {
-    let has_scheme = text.split_once(':').is_some_and(|(scheme, _)| {
-        scheme.len() > 1 && scheme.chars().all(|c| c.is_ascii_alphanumeric())
-    });
-    let is_file = text.starts_with("file://") || Path::new(text).exists();
-    if text.starts_with("/dev/") || (has_scheme && !is_file) {
-        return Ok((text.to_owned(), false));
-    }
     let path = match Address::parse(text) {
         Ok(Address::Path(path)) => path,
-        Ok(_) | Err(_) => PathBuf::from(text),
+        Err(_) if Path::new(text).exists() => PathBuf::from(text),
+        Ok(_) => return Ok((text.to_owned(), false)),
+        Err(e) => return Err(Failure::input(e.to_string())),
     };
     match std::fs::canonicalize(path) {
-        Ok(path) => Ok((path.display().to_string(), true)),
+        Ok(path) if path.is_file() || path.is_dir() => Ok((path.display().to_string(), true)),
+        // The node of a camera.
+        Ok(_) => Ok((text.to_owned(), false)),
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             Err(Failure::input(format!("no such file or folder: {text}")))
         }
@@ -331,7 +328,7 @@ fn rules(texts: &[String]) -> Result<Vec<RuleSpec>, Failure> {
     let mut rules = Vec::new();
     for text in texts {
         let json = match text.strip_prefix('@') {
-            Some(path) => std::fs::read_to_string(path)
+            Some(path) => bounded::read(Path::new(path))
                 .map_err(|e| Failure::input(format!("can't read the rules {path}: {e}")))?,
             None => text.clone(),
         };
@@ -423,6 +420,12 @@ mod tests {
                 &["/nonexistent.mp4"][..],
                 "no such file or folder: /nonexistent.mp4",
             ),
+            (
+                &["/dev/shm/nonexistent.mp4"][..],
+                "no such file or folder: /dev/shm/nonexistent.mp4",
+            ),
+            (&["rtps://camera/1"], "did you mean rtsp?"),
+            (&["demo:", "--rule", "@/dev/zero"], "/dev/zero"),
             (&["demo:", "--model", "yolox-nono"], "yolox-nano"),
             (
                 &["demo:", "--model", "yolox-nano"],

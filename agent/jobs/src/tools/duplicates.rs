@@ -86,7 +86,7 @@ impl Tool for FindDuplicates {
         let (groups, kept) = separate(pictures, &sets);
         let more: usize = groups.iter().map(|group| group.pictures.len() - 1).sum();
         let summary = format!(
-            "{} of near duplicates; {} without the {more} others{unread}",
+            "{} of near duplicates; {} kept, {more} left out{unread}",
             counted(groups.len(), "set"),
             counted(kept.len(), "picture")
         );

@@ -1,6 +1,7 @@
 //! `rank`, `select_best` and `filter`.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 
 use jiff::tz::TimeZone;
 use serde::Deserialize;
@@ -179,11 +180,11 @@ impl Tool for SelectBest {
             group.pictures.truncate(count);
         }
         let kept: usize = groups.iter().map(|group| group.pictures.len()).sum();
-        let summary = format!(
-            "{kept} of {} kept, at most {count} of each of {}",
-            counted(all, "picture"),
-            counted(groups.len(), "group")
-        );
+        let mut summary = format!("{kept} of {} kept", counted(all, "picture"));
+        if groups.len() != 1 {
+            let groups = counted(groups.len(), "group");
+            let _ = write!(summary, ", at most {count} from each of {groups}");
+        }
         Ok(groups_done(&groups, summary))
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
-use watchkeeper_llm::call_options::{Effort, OutputSchema, ToolChoice};
+use watchkeeper_llm::call_options::{Effort, ToolChoice};
 use watchkeeper_llm::catalogue::Catalogue;
 use watchkeeper_llm::conversation::{
     AssistantPart, MediaType, Picture, ToolCall, ToolResult, UserPart,
@@ -124,14 +124,10 @@ fn verdict_request_holds_its_schema() {
     ])
     .expect("user");
     let schema = json!({"type": "object", "properties": {"verdict": {"type": "string", "enum": ["confirm", "refute", "abstain"]}}, "required": ["verdict"], "additionalProperties": false});
-    let schema = OutputSchema {
-        name: "verdict".to_owned(),
-        schema: RawJson::from_value(&schema),
-    };
     let ask = CallOptions::new(500)
         .whole()
         .effort(Effort::Low)
-        .schema(schema);
+        .schema("verdict", &schema);
     for (provider, model) in [
         ("claude", "claude-haiku-5-5"),
         ("openai", "gpt-5-mini"),

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use watchkeeper_llm::attempt_error::AttemptErrorKind;
-use watchkeeper_llm::call_options::{OutputSchema, ToolChoice};
+use watchkeeper_llm::call_options::ToolChoice;
 use watchkeeper_llm::catalogue::{Catalogue, Tier};
 use watchkeeper_llm::client::Progress;
 use watchkeeper_llm::conversation::{AssistantPart, ToolCall, Turn};
@@ -125,10 +125,7 @@ async fn verdict_on_a_picture_is_json_of_its_schema() {
         let mut talk = Conversation::new(vec!["You judge.".to_owned()], Vec::new()).expect("new");
         talk.push_user(vec![picture(), "Is somebody there?".into()])
             .expect("user");
-        let how = ASK.clone().whole().schema(OutputSchema {
-            name: "verdict".to_owned(),
-            schema: RawJson::from_value(&schema),
-        });
+        let how = ASK.clone().whole().schema("verdict", &schema);
         let reply = ask(&mut bench.job(Tier::Small), &talk, &how).await;
         assert_eq!(reply.expect("answer").text(), r#"{"verdict": "refute"}"#);
         let sent = bench.server.requests()[0].json();
@@ -283,6 +280,24 @@ async fn empty_thought_does_not_stop_the_conversation() {
         talk.push_user(vec!["Go on.".into()]).expect("user");
         let reply = ask(&mut job, &talk, &ASK).await.expect(name);
         assert_eq!(reply.text(), "Done.");
+        bench.check();
+    }
+}
+
+#[tokio::test]
+async fn turn_with_nothing_to_send_back_is_left_out() {
+    for wire in Wire::ALL {
+        let bench = Bench::on(wire, [Step::text("Done.")]).await;
+        let mut talk = setup_talk();
+        // As another provider's model left it.
+        talk.push_assistant(vec![AssistantPart::Thinking("Hm.".to_owned())])
+            .expect("a thought");
+        talk.push_user(vec!["Go on.".into()]).expect("user");
+        let reply = ask(&mut bench.job(Tier::Medium), &talk, &ASK).await;
+        assert_eq!(reply.expect(wire.name()).text(), "Done.");
+        let sent = bench.server.requests()[0].json().to_string();
+        let has_empty = ["\"parts\":[]", "\"content\":[]"].map(|part| sent.contains(part));
+        assert_eq!(has_empty, [false, false], "{}", wire.name());
         bench.check();
     }
 }

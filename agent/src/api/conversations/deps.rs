@@ -120,8 +120,13 @@ impl ConversationDeps {
     pub(in crate::api) fn heartbeat_control(&self, entrypoint: Entrypoint) -> SwitchControl {
         SwitchControl {
             switch: self.heartbeat.clone(),
-            trace: Trace::new(&self.home, entrypoint.name()).with_audit_limits(self.audit),
+            trace: self.trace(entrypoint),
         }
+    }
+
+    /// The trace, as an entrypoint writes it.
+    pub(in crate::api) fn trace(&self, entrypoint: Entrypoint) -> Trace {
+        Trace::new(&self.home, entrypoint.name()).with_audit_limits(self.audit)
     }
 
     /// Opens the folder of pending proposals.

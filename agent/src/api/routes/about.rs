@@ -26,6 +26,7 @@ use watchkeeper_assistant::notes::{EmbedderChoice, Notes};
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_assistant::proposal::costs::{CostReport, serialized_name};
 use watchkeeper_assistant::trace::{AGENT, Trace, may_see};
+use watchkeeper_assistant::wording::counted;
 
 /// Timeout of the agent's loop: a turn takes milliseconds, and its watchdog fires after a minute.
 const LOOP_TIMEOUT: Duration = Duration::from_secs(5);
@@ -151,8 +152,9 @@ fn dropped_messages(outbox: &OutboxStatus) -> Option<String> {
     let dropped = outbox.dropped;
     (dropped > 0).then(|| {
         format!(
-            "{dropped} messages were dropped since the start: the broker did not accept them in \
-             time. Check the broker, or raise agent.outbox_events"
+            "dropped since the start: {}, which the broker did not accept in time. Check the \
+             broker, or raise agent.outbox_events",
+            counted(dropped, "message")
         )
     })
 }

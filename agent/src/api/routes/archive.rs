@@ -23,7 +23,6 @@ use watchkeeper_archive::verb::{Destroyed, Found, Ingest, IngestOptions, Pruned}
 use watchkeeper_archive::{
     Answer, ArchiveError, Body, Entry, NewEntry, Query, Selection, Verb, Verified,
 };
-use watchkeeper_assistant::trace::Trace;
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_http::body::{self, Body as JsonBody};
 use watchkeeper_http::{Refusal, refusal};
@@ -147,8 +146,7 @@ fn mismatch() -> Refusal {
 
 /// Records a change in the audit log.
 async fn audit(app: &App, what: &'static str, selection: &Selection, done: Value) {
-    let deps = app.shared.conversations.deps();
-    let trace = Trace::new(&deps.home, app.entrypoint.name()).with_audit_limits(deps.audit);
+    let trace = app.shared.conversations.deps().trace(app.entrypoint);
     let named = match selection {
         Selection::Entry(name) => name.to_string(),
         Selection::Collection(name) => format!("the collection {name}"),

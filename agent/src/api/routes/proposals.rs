@@ -222,8 +222,10 @@ async fn answer(
     let turn = all.send(&handle, message).map_err(refused)?;
     let events = loop {
         advances.borrow_and_update();
-        let events = handle.feed.of_turn(turn.turn);
-        if events.last().is_some_and(|event| event.is_end) {
+        let mut events = handle.feed.of_turn(turn.turn);
+        // An alert may follow the end.
+        if let Some(end) = events.iter().position(|event| event.is_end) {
+            events.truncate(end + 1);
             break events;
         }
         // A started change is carried out even if this client disconnects.

@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use watchkeeper_assistant::trace::Trace;
+use watchkeeper_assistant::wording::counted;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_evidence::picture;
@@ -123,8 +124,8 @@ pub(super) async fn delete(
                 .map(|picture| picture.file.as_str());
             let names: Vec<&str> = names.collect();
             audit.record(&format!(
-                "removes {} pictures of the reference set {set}: {}{}",
-                doomed.len(),
+                "removes {} of the reference set {set}: {}{}",
+                counted(doomed.len() as u64, "picture"),
                 names.join(", "),
                 if doomed.len() > NAMED { ", …" } else { "" },
             ))
@@ -218,8 +219,7 @@ struct Audit(Trace);
 
 impl Audit {
     fn of(app: &App) -> Self {
-        let deps = app.shared.conversations.deps();
-        Self(Trace::new(&deps.home, app.entrypoint.name()).with_audit_limits(deps.audit))
+        Self(app.shared.conversations.deps().trace(app.entrypoint))
     }
 
     /// Records what is about to be changed.

@@ -10,21 +10,12 @@ use watchkeeper_jobs::tools::{COUNT, GROUPS, OF_PICTURES, PICTURES, groups_done,
 use watchkeeper_pictures::likeness::cosine;
 use watchkeeper_pictures::{Group, Picture};
 
-use super::connection::{RuntimeAccess, tool_error};
-use crate::embedding::EmbeddingModel;
+use super::connection::RuntimeAccess;
 
 /// Likeness of pictures of one group. Of the photos of `tests/tools/likeness`, 2 in 10,000 pairs of
 /// different scenes are as alike.
 const ALIKE: f64 = 0.75;
 const LIKENESS: Kind = Kind::Number { min: 0.0, max: 1.0 };
-
-/// Whether a model for embeddings is missing, with the remedy; `None` while the runtime is
-/// unreachable.
-fn missing(runtime: &RuntimeAccess) -> Option<String> {
-    let models = runtime.models()?;
-    let chosen = EmbeddingModel::among(&models, runtime.wanted());
-    chosen.err().map(|error| error.to_string())
-}
 
 #[derive(Debug)]
 pub(super) struct RankAlike(pub(super) Arc<RuntimeAccess>);
@@ -61,7 +52,8 @@ impl Tool for RankAlike {
     }
 
     fn missing(&self, _: &Map<String, Value>) -> Option<String> {
-        missing(&self.0)
+        let chosen = self.0.embedding_model()?;
+        chosen.err().map(|error| error.to_string())
     }
 
     fn run(
@@ -74,9 +66,7 @@ impl Tool for RankAlike {
             to,
             least,
         } = read(params)?;
-        let mut connection = self.0.connect(context)?;
-        let embedder = self.0.embedder(&connection.client);
-        let model = connection.wait(embedder.model())?.map_err(tool_error)?;
+        let (mut connection, embedder, model) = self.0.connect_to_model(context)?;
         let targets = connection.embeddings(&embedder, &model, &to)?;
         if targets.is_empty() {
             let why = "to: there is no picture to compare with".to_owned();
@@ -149,7 +139,8 @@ impl Tool for GroupAlike {
     }
 
     fn missing(&self, _: &Map<String, Value>) -> Option<String> {
-        missing(&self.0)
+        let chosen = self.0.embedding_model()?;
+        chosen.err().map(|error| error.to_string())
     }
 
     fn run(
@@ -159,9 +150,7 @@ impl Tool for GroupAlike {
     ) -> Result<ToolOutput, ToolError> {
         let GroupParams { pictures, least } = read(params)?;
         let least = least.unwrap_or(ALIKE);
-        let mut connection = self.0.connect(context)?;
-        let embedder = self.0.embedder(&connection.client);
-        let model = connection.wait(embedder.model())?.map_err(tool_error)?;
+        let (mut connection, embedder, model) = self.0.connect_to_model(context)?;
         let found = connection.embeddings(&embedder, &model, &pictures)?;
         let groups = grouped(found, least, &|| context.check_continue())?;
         let number: usize = groups.iter().map(|group| group.pictures.len()).sum();

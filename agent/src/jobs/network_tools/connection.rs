@@ -98,14 +98,14 @@ impl RuntimeAccess {
         self.setup.config.faces
     }
 
-    /// The configured model for embeddings.
-    pub(super) fn wanted(&self) -> &str {
+    /// The model for embeddings, for the check of a plan; `None` while the runtime is unreachable.
+    pub(super) fn embedding_model(&self) -> Option<Result<EmbeddingModel, EmbeddingError>> {
         let wanted = self.setup.config.embedding.as_deref();
-        wanted.unwrap_or(AUTO_EMBEDDING)
-    }
-
-    pub(super) fn embedder(&self, client: &RuntimeClient) -> Embedder {
-        Embedder::new(client.clone(), self.setup.config.embedding.clone())
+        let models = self.models()?;
+        Some(EmbeddingModel::among(
+            &models,
+            wanted.unwrap_or(AUTO_EMBEDDING),
+        ))
     }
 
     /// The runtime's models, for the check of a plan.
@@ -180,6 +180,18 @@ impl RuntimeAccess {
             answers: context.answers()?,
             failed: Vec::new(),
         })
+    }
+
+    /// Connects for one step that asks the configured model for embeddings.
+    pub(super) fn connect_to_model<'c>(
+        &self,
+        context: &'c Context<'c>,
+    ) -> Result<(StepConnection<'c>, Embedder, EmbeddingModel), ToolError> {
+        let connection = self.connect(context)?;
+        let wanted = self.setup.config.embedding.clone();
+        let embedder = Embedder::new(connection.client.clone(), wanted);
+        let model = connection.wait(embedder.model())?.map_err(tool_error)?;
+        Ok((connection, embedder, model))
     }
 }
 

@@ -12,7 +12,6 @@ use watchkeeper_pictures::likeness::cosine;
 use watchkeeper_pictures::{Group, Picture};
 
 use super::connection::{RuntimeAccess, tool_error};
-use crate::embedding::EmbeddingModel;
 
 /// Factor of likenesses before they become shares, as CLIP was trained with.
 const SHARPNESS: f64 = 100.0;
@@ -55,8 +54,7 @@ impl Tool for Tag {
     }
 
     fn missing(&self, _: &Map<String, Value>) -> Option<String> {
-        let models = self.0.models()?;
-        let chosen = EmbeddingModel::among(&models, self.0.wanted());
+        let chosen = self.0.embedding_model()?;
         let texts = chosen.and_then(|model| model.require_texts().map(drop));
         texts.err().map(|error| error.to_string())
     }
@@ -68,9 +66,7 @@ impl Tool for Tag {
     ) -> Result<ToolOutput, ToolError> {
         let mut params: Params = read(params)?;
         params.labels = distinct(params.labels)?;
-        let mut connection = self.0.connect(context)?;
-        let embedder = self.0.embedder(&connection.client);
-        let model = connection.wait(embedder.model())?.map_err(tool_error)?;
+        let (mut connection, embedder, model) = self.0.connect_to_model(context)?;
         let mut words = Vec::new();
         for label in &params.labels {
             let made = connection

@@ -8,6 +8,7 @@ use crate::fleet::mqtt::payload::{self, TooLarge, event_draft, newer_draft, outa
 use crate::fleet::outbox::{Draft, Input};
 use crate::run::state::journal::{JournalItem, JournalReader};
 use crate::run::{Agent, AgentError};
+use crate::second_opinion::on_disk;
 
 impl Agent {
     pub(in crate::run) fn on_journal(&mut self, item: JournalItem) -> Result<(), AgentError> {
@@ -95,7 +96,7 @@ impl Agent {
         let JournalReader::Tail(tail) = &mut self.journal else {
             return Ok(());
         };
-        match tail.cursor_op(self.outbox.has_staged()) {
+        match tail.cursor_op(on_disk::CURSOR, self.outbox.has_staged()) {
             Some(op) => self.save(op),
             None => Ok(()),
         }

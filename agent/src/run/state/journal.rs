@@ -9,7 +9,6 @@ use watchkeeper_contract::event::Event as Record;
 use watchkeeper_contract::id::EventSeq;
 
 use crate::journal_tail::JournalTail;
-use crate::second_opinion::on_disk;
 
 /// Where records come from.
 pub(crate) enum JournalReader {
@@ -41,11 +40,7 @@ impl JournalReader {
 
     /// Reads for second opinions only, behind `cursor`.
     pub(crate) fn tail(runtime: &RuntimeClient, cursor: Option<EventSeq>) -> Self {
-        Self::Tail(Box::new(JournalTail::new(
-            runtime.clone(),
-            cursor,
-            on_disk::CURSOR,
-        )))
+        Self::Tail(Box::new(JournalTail::new(runtime.clone(), cursor)))
     }
 
     /// The next item; pending forever unless `wants_records`. Dropping this future loses nothing.

@@ -73,6 +73,28 @@ pub struct PipelineSpec {
     pub paused: bool,
 }
 
+impl PipelineSpec {
+    /// A pipeline of a workflow on a source, with the default of every other field.
+    pub fn new(id: PipelineId, source: SourceId, workflow: serde_json::Value) -> Self {
+        Self {
+            id,
+            name: None,
+            source,
+            workflow,
+            parameters: BTreeMap::new(),
+            model: None,
+            rules: None,
+            detect: DetectMode::default(),
+            target_fps: None,
+            priority: Priority::Normal,
+            record: false,
+            show: false,
+            stop_after_s: None,
+            paused: false,
+        }
+    }
+}
+
 /// When the detector runs.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(tag = "mode", rename_all = "snake_case", deny_unknown_fields)]

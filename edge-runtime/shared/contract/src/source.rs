@@ -73,6 +73,26 @@ pub struct SourceSpec {
     pub scale: Option<[u32; 2]>,
 }
 
+impl SourceSpec {
+    /// A source at an address, with the default of every other field.
+    pub fn new(id: SourceId, uri: impl Into<String>) -> Self {
+        Self {
+            id,
+            name: None,
+            uri: uri.into(),
+            pace: Pace::default(),
+            max_fps: None,
+            rtsp_transport: RtspTransport::default(),
+            tls_verify: true,
+            stall_s: None,
+            fixed_view: true,
+            controls: BTreeMap::new(),
+            decoder: DecoderChoice::default(),
+            scale: None,
+        }
+    }
+}
+
 fn scale_in_range<'de, D: Deserializer<'de>>(from: D) -> Result<Option<[u32; 2]>, D::Error> {
     let scale = Option::<[u32; 2]>::deserialize(from)?;
     match scale {

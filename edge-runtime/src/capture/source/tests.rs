@@ -36,20 +36,7 @@ fn clip(name: &str) -> Option<PathBuf> {
 }
 
 fn spec(uri: impl Into<String>) -> SourceSpec {
-    SourceSpec {
-        id: SourceId::new("cam").unwrap(),
-        name: None,
-        uri: uri.into(),
-        pace: Pace::Fast,
-        max_fps: None,
-        rtsp_transport: watchkeeper_contract::source::RtspTransport::Tcp,
-        tls_verify: true,
-        stall_s: None,
-        fixed_view: true,
-        controls: std::collections::BTreeMap::default(),
-        decoder: DecoderChoice::default(),
-        scale: None,
-    }
+    SourceSpec::new(SourceId::new("cam").unwrap(), uri)
 }
 
 fn spawn(uri: impl Into<String>) -> SourceHandle {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use image::{DynamicImage, GrayImage, Rgb, RgbImage, imageops};
 use watchkeeper_contract::id::SourceId;
-use watchkeeper_contract::source::{Blindness, DecoderChoice, Pace, RtspTransport, SourceSpec};
+use watchkeeper_contract::source::{Blindness, SourceSpec};
 use watchkeeper_demo::{DemoOptions, Kind, truth};
 use watchkeeper_detect::motion::{MODEL, MotionDetector};
 use watchkeeper_detect::{DetectParams, Detector as _, RawDetection};
@@ -23,20 +23,7 @@ use crate::capture::source::{Deps, Source, SourceHandle};
 
 /// Opens a clip and subscribes to its frames.
 fn open(uri: &str) -> (SourceHandle, FrameReceiver) {
-    let spec = SourceSpec {
-        id: SourceId::new("clip").unwrap(),
-        name: None,
-        uri: uri.to_owned(),
-        pace: Pace::Fast,
-        max_fps: None,
-        rtsp_transport: RtspTransport::Tcp,
-        tls_verify: true,
-        stall_s: None,
-        fixed_view: true,
-        controls: std::collections::BTreeMap::default(),
-        decoder: DecoderChoice::default(),
-        scale: None,
-    };
+    let spec = SourceSpec::new(SourceId::new("clip").unwrap(), uri);
     let source = Source::spawn(spec, Deps::default());
     let frames = source.subscribe();
     (source, frames)

@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use watchkeeper_contract::workflow::WorkflowError;
 use watchkeeper_llm::conversation::UserPart;
+use watchkeeper_llm::money::Money;
 use watchkeeper_llm::raw_json::RawJson;
 
 use super::super::delegation::Delegation;
@@ -43,6 +44,8 @@ pub struct ToolInput<'a> {
     pub head: &'a TurnHead,
     /// The facts of the turn so far.
     pub facts: &'a TurnFacts,
+    /// What the turn and its delegations cost so far.
+    pub spent: Money,
     /// The arguments as the model wrote them.
     pub arguments: &'a RawJson,
     /// Other blueprints; `None` for a turn that reaches none.

@@ -53,7 +53,7 @@ async fn delegate(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         agent: &agent,
         instruction: &instruction,
         head: given.head,
-        delegated: given.facts.delegated_cost(),
+        spent: given.spent,
     };
     let result = delegation.run(wanted).await;
     let mut outcome = match result.summary {

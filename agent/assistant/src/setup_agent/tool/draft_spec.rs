@@ -1,10 +1,8 @@
 //! The specification of a pipeline that a draft and rules make.
 
-use std::collections::BTreeMap;
-
 use serde_json::Value;
 use watchkeeper_contract::id::{PipelineId, SourceId};
-use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec, Priority};
+use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::RuleSpec;
 
 /// The specification of a new pipeline.
@@ -15,20 +13,8 @@ pub(super) fn spec(
     rules: Vec<RuleSpec>,
 ) -> PipelineSpec {
     PipelineSpec {
-        id,
-        name: None,
-        source,
-        workflow: workflow.clone(),
-        parameters: BTreeMap::new(),
-        model: None,
         rules: Some(rules),
-        detect: DetectMode::Always,
-        target_fps: None,
-        priority: Priority::Normal,
-        record: false,
-        show: false,
-        stop_after_s: None,
-        paused: false,
+        ..PipelineSpec::new(id, source, workflow.clone())
     }
 }
 

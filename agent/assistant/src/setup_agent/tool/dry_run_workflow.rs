@@ -20,6 +20,7 @@ use super::draft_spec::{rules, spec};
 use crate::moment::schedule_time;
 use crate::permissions::{Effect, ToolScope};
 use crate::proposal::backtest::{BacktestSummary, strip};
+use crate::proposal::trial::TrialStats;
 use crate::wording::local_time;
 
 /// Maximum events in the result.
@@ -121,7 +122,8 @@ async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let quiet = sleeping_rules(&wanted.pipeline, &here.now);
     let report = given.context.client.dry_run(&wanted).await;
     let report = report.map_err(|e| e.in_full())?;
-    let sentence = summarize(&report, camera.as_str());
+    let seen = TrialStats::from_report(&report);
+    let sentence = format!("tried on {camera} for {}", seen.sentence());
     let mut told = describe(&report, &sentence);
     told["draft"] = json!(chosen.name);
     let long = slow_rules(&wanted.pipeline, seconds);
@@ -255,23 +257,6 @@ fn event(event: &DryRunEvent) -> Value {
         "decision": event.decision.verdict,
         "confidence": event.decision.confidence, "reason": event.event.reason,
     })
-}
-
-/// The result of a trial, in one sentence.
-fn summarize(report: &DryRunReport, camera: &str) -> String {
-    let results = &report.results;
-    let crossings: u64 = results
-        .lines
-        .values()
-        .map(|line| line.r#in + line.out)
-        .sum();
-    let visits: u64 = results.zones.values().map(|zone| zone.count).sum();
-    let failed: u64 = results.step_errors.values().map(|step| step.count).sum();
-    format!(
-        "tried on {:.0} s of {camera}: {} frames, {} tracks, {crossings} crossings, {visits} \
-            visits, {} events, {failed} failures of steps",
-        results.source_s, results.frames, results.tracks, results.events
-    )
 }
 
 #[cfg(test)]

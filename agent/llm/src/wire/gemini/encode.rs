@@ -233,7 +233,10 @@ fn contents<'a>(model: &Model, conversation: &'a Conversation) -> Vec<Content<'a
                 ("model", assistant_parts(turn))
             }
         };
-        contents.push(Content { role, parts });
+        // A turn with nothing to send back is omitted: the server refuses an empty one.
+        if !parts.is_empty() {
+            contents.push(Content { role, parts });
+        }
     }
     contents
 }
