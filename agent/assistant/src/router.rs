@@ -187,8 +187,7 @@ pub fn is_partial(reply: &Reply) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
-    use watchkeeper_plain::answer::Looked;
-    use watchkeeper_plain::intent::Look;
+    use watchkeeper_plain::answer::{Look, Looked};
 
     use super::*;
     use crate::blueprint::{BlueprintName, BlueprintStore};

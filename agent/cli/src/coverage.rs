@@ -13,7 +13,7 @@ use watchkeeper_client::{CoverageRange, JournalRecord, RuntimeClient};
 use watchkeeper_contract::canonical::canonical;
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::id::{EventSeq, SourceId};
-use watchkeeper_plain::intent::EventsWanted;
+use watchkeeper_plain::answer::EventsWanted;
 
 use super::args::CoverageArgs;
 use super::exit::{Exit, Failure};

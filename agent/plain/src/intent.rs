@@ -2,7 +2,7 @@
 //!
 //! Invariant: an [`Intent`] that would change something is made only where a verb asks for it.
 
-use jiff::{Timestamp, Zoned};
+use jiff::Zoned;
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::rule::{CountBound, CrossDirection};
 
@@ -96,51 +96,4 @@ pub(crate) struct Edit {
     pub(crate) pipeline: PipelineId,
     pub(crate) objects: Option<Objects>,
     pub(crate) settings: Settings,
-}
-
-/// Something to look up. None of it changes anything.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Look {
-    Cameras,
-    /// What is deployed, on one camera or on all.
-    Pipelines(Option<SourceId>),
-    /// Status of one camera or of the box.
-    Status(Option<SourceId>),
-    Events(Box<EventsWanted>),
-    /// What the models tell apart.
-    Classes,
-    Templates,
-    /// What can be said.
-    Help,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct EventsWanted {
-    /// On this camera; absent: on all.
-    pub camera: Option<SourceId>,
-    /// At this place of the camera, by its name in the scene; absent: anywhere.
-    pub place: Option<String>,
-    /// Of these pipelines; empty: of all.
-    pub pipelines: Vec<PipelineId>,
-    /// About these labels; empty: about all.
-    pub labels: Vec<String>,
-    /// Of these kinds, by the names of their conditions (`crosses`, `enters`, …); empty: of every
-    /// kind.
-    pub conditions: Vec<String>,
-    /// Of crossings only those of this direction; absent: of both.
-    pub direction: Option<CrossDirection>,
-    /// From then on.
-    pub from: Option<Timestamp>,
-    /// Until before then.
-    pub to: Option<Timestamp>,
-    /// Only their number is wanted.
-    pub only_number: bool,
-    /// Their pictures are wanted too.
-    pub pictures: bool,
-    /// So many of the newest are enough; absent: as many as are shown.
-    pub most: Option<usize>,
-    /// Their number is wanted for each hour.
-    pub by_hour: bool,
-    /// Another span whose number is compared with that of this one; its ends may be open.
-    pub compared_with: Option<(Option<Timestamp>, Option<Timestamp>)>,
 }

@@ -1,7 +1,7 @@
 //! Understands common requests in plain English without a model, and proposes what to do.
 //!
 //! Owns the vocabulary (`lexicon.toml`, `question_words.toml`, and phrases in the modules that read
-//! them), the typed [`intent`], the [`Proposal`] made of it, and the [`templates`] of the commonest
+//! them), the typed `intent`, the [`Proposal`] made of it, and the [`templates`] of the commonest
 //! watches.
 //!
 //! ```text
@@ -43,7 +43,7 @@ mod deployed;
 mod edit;
 mod english;
 mod hours;
-pub mod intent;
+mod intent;
 mod keeping;
 mod kinds;
 mod lexicon;

@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::CrossDirection;
 
+use crate::answer::Look;
 use crate::deployed;
 use crate::hours;
-use crate::intent::Look;
 use crate::kinds;
 use crate::moments;
 use crate::names::{self, Mention, Stand};

@@ -7,8 +7,8 @@ use std::ops::Range as Words;
 
 use watchkeeper_contract::id::{PipelineId, SourceId};
 
+use crate::answer::EventsWanted;
 use crate::asks::WATCHES;
-use crate::intent::EventsWanted;
 use crate::lexicon::folded;
 use crate::moments::{self, Range};
 use crate::names::{self, Cameras};

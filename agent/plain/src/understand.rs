@@ -8,11 +8,11 @@ use watchkeeper_engine::templates::watch;
 
 use crate::DataError;
 use crate::amend;
-use crate::answer::{Answer, Looked, Missing, Question, Unknown};
+use crate::answer::{Answer, Look, Looked, Missing, Question, Unknown};
 use crate::asks::Asks;
 use crate::control;
 use crate::edit;
-use crate::intent::{Intent, Look, WatchFor};
+use crate::intent::{Intent, WatchFor};
 use crate::keeping;
 use crate::lexicon::Lexicon;
 use crate::look;

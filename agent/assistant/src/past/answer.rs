@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use watchkeeper_contract::coverage::CoverageReport;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::time::TimeQuality;
-use watchkeeper_plain::intent::EventsWanted;
+use watchkeeper_plain::answer::EventsWanted;
 
 use super::describe::{MAX_WEEK_MS, duration_ms, moment, reason, zone_name};
 use super::event_search::{EventSearchResult, MAX_CAMERAS};

@@ -4,7 +4,7 @@
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use watchkeeper_plain::intent::EventsWanted;
+use watchkeeper_plain::answer::EventsWanted;
 
 use super::answer::PastAnswer;
 use super::describe::span;

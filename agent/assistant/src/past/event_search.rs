@@ -11,7 +11,7 @@ use watchkeeper_contract::event::{Event, EventBody, Phase, RuleEvent};
 use watchkeeper_contract::id::{EventId, EventSeq, PipelineId, SourceId};
 use watchkeeper_contract::rule::CrossDirection;
 use watchkeeper_contract::time::TimeQuality;
-use watchkeeper_plain::intent::EventsWanted;
+use watchkeeper_plain::answer::EventsWanted;
 
 use crate::proposal::snapshot::place_name;
 use crate::wording::counted;

@@ -32,7 +32,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use watchkeeper_client::{ClientError, CoverageRange, RuntimeClient};
 use watchkeeper_contract::id::EventSeq;
-use watchkeeper_plain::intent::EventsWanted;
+use watchkeeper_plain::answer::EventsWanted;
 
 use self::event_search::{EventSearch, EventSearchResult};
 use crate::proposal::snapshot::display_name;

@@ -6,7 +6,7 @@ use watchkeeper_contract::coverage::{CoverageReport, CoverageSpan, SpanEnd, Watc
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::rule::CrossDirection;
 use watchkeeper_contract::time::TimeQuality;
-use watchkeeper_plain::intent::EventsWanted;
+use watchkeeper_plain::answer::EventsWanted;
 
 use super::why::Why;
 use crate::proposal::snapshot::place_name;

@@ -18,7 +18,7 @@ use watchkeeper_contract::id::{EventSeq, SourceId};
 use watchkeeper_contract::rule::Schedule;
 use watchkeeper_contract::source::Blindness;
 use watchkeeper_contract::time::{TimeQuality, Wall};
-use watchkeeper_plain::intent::{EventsWanted, Look};
+use watchkeeper_plain::answer::{EventsWanted, Look};
 use watchkeeper_plain::scene::{Camera, Model, Place, Shape};
 use watchkeeper_plain::{Answer, Plain, Scene};
 

@@ -10,8 +10,7 @@ use jiff::Timestamp;
 use watchkeeper_contract::model::{ModelInfo, ModelState};
 use watchkeeper_contract::source::SourceState;
 use watchkeeper_models::{PREFERRED, Zoo};
-use watchkeeper_plain::answer::{Looked, Unknown};
-use watchkeeper_plain::intent::Look;
+use watchkeeper_plain::answer::{Look, Looked, Unknown};
 use watchkeeper_plain::{Missing, Question};
 
 use super::progress::ProgressEvent;

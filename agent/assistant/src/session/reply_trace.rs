@@ -3,7 +3,7 @@
 //! Invariant: a trace that cannot be written is logged, and stops nothing.
 
 use serde_json::{Value, json};
-use watchkeeper_plain::intent::Look;
+use watchkeeper_plain::answer::Look;
 
 use super::user_session::Session;
 use crate::proposal::conversation::Reply;

@@ -11,8 +11,7 @@ use std::sync::Arc;
 
 use watchkeeper_contract::assessment::Via;
 use watchkeeper_contract::id::EventSeq;
-use watchkeeper_plain::answer::Looked;
-use watchkeeper_plain::intent::Look;
+use watchkeeper_plain::answer::{Look, Looked};
 
 use super::progress::ProgressEvent;
 use super::user_session::Session;

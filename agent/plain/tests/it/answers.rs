@@ -2,8 +2,7 @@
 
 use watchkeeper_contract::rule::CrossDirection;
 use watchkeeper_plain::Scene;
-use watchkeeper_plain::answer::{Answer, Looked};
-use watchkeeper_plain::intent::{EventsWanted, Look};
+use watchkeeper_plain::answer::{Answer, EventsWanted, Look, Looked};
 use watchkeeper_plain::scene::{Deployed, Model, Place, Shape};
 
 use crate::support::{ask, deployed, proposal_in, question_in, scene, with_pipelines};

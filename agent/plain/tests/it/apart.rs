@@ -1,8 +1,7 @@
 //! What a request says of one camera, watch or class is never done to another.
 
 use watchkeeper_plain::Scene;
-use watchkeeper_plain::answer::{Answer, Change};
-use watchkeeper_plain::intent::{EventsWanted, Look};
+use watchkeeper_plain::answer::{Answer, Change, EventsWanted, Look};
 
 use crate::support::{PLAIN, ask, proposal, proposal_in, specs, with_pipelines};
 

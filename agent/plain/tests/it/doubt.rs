@@ -2,8 +2,7 @@
 
 use watchkeeper_contract::rule::{Condition, Severity};
 use watchkeeper_plain::Scene;
-use watchkeeper_plain::answer::{Answer, Change};
-use watchkeeper_plain::intent::Look;
+use watchkeeper_plain::answer::{Answer, Change, Look};
 
 use crate::support::{ask, deployed, proposal_in, scene, with_pipelines};
 

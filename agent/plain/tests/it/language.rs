@@ -3,8 +3,7 @@
 use watchkeeper_contract::rule::{
     ClipSpec, Condition, CountBound, CrossDirection, Schedule, Severity, Weekday,
 };
-use watchkeeper_plain::answer::{Answer, Change, Missing};
-use watchkeeper_plain::intent::Look;
+use watchkeeper_plain::answer::{Answer, Change, Look, Missing};
 use watchkeeper_plain::scene::{Place, Shape};
 
 use crate::support::{

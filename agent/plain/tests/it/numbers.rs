@@ -2,8 +2,7 @@
 
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_plain::Scene;
-use watchkeeper_plain::answer::{Answer, Looked};
-use watchkeeper_plain::intent::{EventsWanted, Look};
+use watchkeeper_plain::answer::{Answer, EventsWanted, Look, Looked};
 use watchkeeper_plain::scene::{Deployed, Place, Shape};
 
 use crate::support::{ask, deployed, scene};

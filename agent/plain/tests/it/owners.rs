@@ -1,8 +1,7 @@
 //! Requests as operators type them: short, in a hurry, misspelt, British and American.
 
 use watchkeeper_contract::rule::{ClipSpec, Condition, CountBound, RuleSpec, Severity};
-use watchkeeper_plain::answer::{Answer, Change, Missing, Proposal};
-use watchkeeper_plain::intent::Look;
+use watchkeeper_plain::answer::{Answer, Change, Look, Missing, Proposal};
 
 use crate::support::{
     ask, deployed, proposal, proposal_in, question, scene, specs, with_pipelines,

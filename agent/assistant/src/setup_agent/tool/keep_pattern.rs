@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
-use watchkeeper_plain::intent::EventsWanted;
+use watchkeeper_plain::answer::EventsWanted;
 
 use super::super::tool_context::ToolContext;
 use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};

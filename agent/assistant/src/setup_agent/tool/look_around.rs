@@ -10,7 +10,7 @@ use watchkeeper_contract::model::ModelState;
 use watchkeeper_contract::rule::{BelowGates, Gates};
 use watchkeeper_llm::conversation::UserPart;
 use watchkeeper_memory::{Kind, Query};
-use watchkeeper_plain::intent::EventsWanted;
+use watchkeeper_plain::answer::EventsWanted;
 
 use super::super::{kept_watch, reminder};
 use super::definition::{Tool, ToolInput, ToolOutcome, schema};

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp, Unit, Zoned};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use watchkeeper_contract::event::{Event, EventBody};
-use watchkeeper_plain::intent::EventsWanted;
+use watchkeeper_plain::answer::EventsWanted;
 
 use super::super::tool_context::ToolContext;
 use super::definition::{MAX_TEXT, Tool, ToolInput, ToolOutcome, schema, text};
