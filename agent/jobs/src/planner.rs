@@ -380,6 +380,15 @@ mod tests {
                 "list_pictures folder=\"./a\" → find_duplicates → album",
             ),
             (
+                "copy the photos from ./a",
+                "list_pictures folder=\"./a\" → album",
+            ),
+            (
+                "the 3 best photos of the gate per month",
+                "event_pictures camera=\"gate\" since=\"1970-01-01T00:00:00\" → measure_quality \
+                 → group by=\"month\" → select_best by=\"quality\" count=3 → album",
+            ),
+            (
                 "remove all the near duplicates of ./a",
                 "list_pictures folder=\"./a\" → find_duplicates → album",
             ),
@@ -405,6 +414,22 @@ mod tests {
             ("photos of me in ./a by day", "\"me\""),
             ("the 2 best of each burst in ./a", "\"burst\""),
             ("the sharpest of each burst in ./a", "\"burst\""),
+            ("all the photos of each burst in ./a", "\"burst\""),
+            (
+                "organise ./a by day, keep the best photo of each day and of each burst",
+                "\"burst\"",
+            ),
+            ("copy yesterday's photos to ./backups", "--output"),
+            ("copy yesterday's photos to ./backups", "\"./backups\""),
+            (
+                "put the 10 best pictures of yesterday into ./best",
+                "--output",
+            ),
+            (
+                "pick the best of yesterday and put them in the folder \"My Best\"",
+                "\\\"My Best\\\"",
+            ),
+            ("copy the photos from ./a to ./b", "\"./b\""),
             ("organise ./a by day, the best of each month", "\"month\""),
             ("photos of the camera called b in ./a", "\"called\""),
             ("photos of the shed by month", "\"shed\""),
@@ -423,9 +448,29 @@ mod tests {
             ("a picture of the gate every hour", "\"every\", \"hour\""),
             ("a picture of the gate each hour", "\"each\", \"hour\""),
             ("a picture of the gate per hour", "\"per\", \"hour\""),
+            ("a picture of the gate every day", "\"every\", \"day\""),
         ] {
             let error = plan(text, now(), &names()).unwrap_err().to_string();
             assert!(error.contains(named), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn name_of_an_album_or_sheet_is_no_folder() {
+        for (text, expected) in [
+            (
+                "make an album called \"Summer trip\" of ./a by day",
+                "Summer trip",
+            ),
+            ("a contact sheet called spring of ./a", "spring.jpg"),
+            ("organise ./a by day and call it \"2023\"", "2023"),
+        ] {
+            let plan =
+                plan(text, now(), &names()).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!(plan.inputs["folder"], "./a", "{text}");
+            let params = &plan.steps.last().unwrap().call.params;
+            let name = params.get("name").or(params.get("file"));
+            assert_eq!(name, Some(&json!(expected)), "{text}");
         }
     }
 

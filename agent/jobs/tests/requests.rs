@@ -29,7 +29,7 @@ const OTHERS: [(&str, &str); 3] = [
 ];
 
 /// Requests that must be refused whole: a part of them is not understood.
-const REFUSED: [&str; 10] = [
+const REFUSED: [&str; 12] = [
     "delete the blurred pictures in FOLDER",
     "upload FOLDER to the cloud",
     "organise FOLDER by mood",
@@ -40,6 +40,8 @@ const REFUSED: [&str; 10] = [
     "move FOLDER by day",
     "delete yesterday's events by camera",
     "stop the cameras of today by day",
+    "copy yesterday's photos to FOLDER",
+    "put the 10 best pictures of yesterday into FOLDER",
 ];
 
 #[test]

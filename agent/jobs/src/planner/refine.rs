@@ -50,7 +50,7 @@ impl Refinement {
     pub fn read(text: &str, now: DateTime, names: &KnownNames) -> Result<Self, NotUnderstood> {
         let mut words = Words::new(text);
         let mut refinement = Self {
-            name: name(&mut words),
+            name: words.made_name(true),
             min_sharpness: sharpness(&mut words),
             without_duplicates: duplicates(&mut words),
             range: words.range(now),
@@ -180,25 +180,6 @@ fn set(plan: &mut Plan, tool: &str, param: &str, value: Value) -> Option<()> {
     Some(())
 }
 
-/// `name it spring`, `call it "best of spring"` or `named spring`.
-fn name(words: &mut Words) -> Option<String> {
-    for phrase in [
-        &["name", "it"][..],
-        &["call", "it"],
-        &["named"],
-        &["called"],
-    ] {
-        let Some(place) = words.find(phrase) else {
-            continue;
-        };
-        let at = place + phrase.len();
-        let name = words.get(at)?.trim_matches('"').to_owned();
-        words.use_up(place, phrase.len() + 1);
-        return Some(name);
-    }
-    None
-}
-
 /// `without blurred ones`, `with blurred ones` or `sharpness at least 0.5`.
 fn sharpness(words: &mut Words) -> Option<Option<f64>> {
     for phrase in [
@@ -309,6 +290,13 @@ mod tests {
             (
                 "call it \"best of spring\"",
                 &["step album: name: \"album\" → \"best of spring\""],
+            ),
+            (
+                "only 5, named spring",
+                &[
+                    "step best: count: 3 → 5",
+                    "step album: name: \"album\" → \"spring\"",
+                ],
             ),
             ("without blurred ones", &["+ step wanted: filter"]),
             ("only sharp ones", &["+ step wanted: filter"]),

@@ -8,8 +8,8 @@ use std::fmt;
 use jiff::civil::{DateTime, datetime};
 
 use super::words::{
-    GROUPINGS, ORDERS, is_filler, is_path, is_picture_noun, is_plural, is_single, number, singular,
-    tokens,
+    GROUPINGS, ORDERS, is_filler, is_folder, is_picture_noun, is_plural, is_single, number,
+    singular, tokens,
 };
 use crate::cameras::{CameraNames, KnownNames, MAX_NAME_WORDS};
 
@@ -56,10 +56,13 @@ impl fmt::Display for NotUnderstood {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Words { words, near } => {
-                let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
-                write!(f, "not understood: {}", words.join(", "))?;
+                let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+                write!(f, "not understood: {}", quoted.join(", "))?;
                 if let Some(near) = near {
                     write!(f, " (did you mean the camera {near}?)")?;
+                }
+                if words.iter().any(|word| is_folder(word)) {
+                    f.write_str(" (a request reads one folder; --output names the one to write)")?;
                 }
             }
             Self::WhichPictures => {
@@ -139,23 +142,21 @@ impl Request {
     ) -> Result<(Self, Vec<String>), NotUnderstood> {
         let mut words = Words::new(text);
         let names_pictures = words.0.iter().flatten().any(|word| is_picture_noun(word));
+        let name = words.made_name(false);
         let folder = words.folder();
         let range = words.range(now);
         let without_duplicates = words.without(&DUPLICATES);
         let are_sharp = words.without(&BLURRED) || words.take(&["sharp"]);
         let sheet = words.sheet();
-        let name = words.made_name();
         let album = words.take(&["album"]);
         let order = words.shown_order();
-        let mut best = words.best();
+        let best = words.best();
         let by = words.grouping(folder.is_some() || range != Range::default());
         let camera = words.camera(&names.cameras);
-        // The step that drops duplicates keeps the best of each burst.
-        let of_burst = best.is_none_or(|best| best == (1, "quality"))
-            && ["each", "every", "per"]
-                .iter()
-                .any(|of| words.take(&[of, "burst"]));
-        best = best.filter(|_| !of_burst);
+        // The step that drops duplicates keeps the best of each burst. Beside groups the number
+        // belongs to those.
+        let of_burst = best == Some((1, "quality")) && by.is_none() && words.of_burst();
+        words.take(&["put", "them"]);
         let (mut shows, no_class) = words.shown_object(&names.classes);
         // "The best of each" means nothing where there are no groups.
         let each = words.find(&["each"]).filter(|_| by.is_none());
@@ -187,7 +188,7 @@ impl Request {
             camera,
             shows,
             by,
-            best,
+            best: best.filter(|_| !of_burst),
             order,
             without_duplicates: without_duplicates || of_burst,
             min_sharpness: are_sharp.then_some(SHARP),
@@ -257,14 +258,25 @@ impl Words {
         place.is_some()
     }
 
-    /// A word that is quoted or a path.
+    /// A word that is quoted or a path: the folder that is read.
     fn folder(&mut self) -> Option<String> {
-        let is_folder = |word: &Option<String>| {
-            word.as_deref()
-                .is_some_and(|word| word.starts_with('"') || is_path(word))
-        };
-        let path = self.0.iter_mut().find(|word| is_folder(word))?.take()?;
+        let is_source = |at: &usize| self.get(*at).is_some_and(is_folder) && !self.is_target(*at);
+        let place = (0..self.len()).find(is_source)?;
+        let path = self.0.get_mut(place)?.take()?;
         Some(path.trim_matches('"').to_owned())
+    }
+
+    /// Returns whether the folder at `place` is one to write: `to ./a`, `into the folder ./a` or
+    /// `put them in ./a`.
+    fn is_target(&self, place: usize) -> bool {
+        let is = |at: usize, words: &[&str]| words.iter().any(|word| self.stands(at, &[word]));
+        let mut before = (0..place)
+            .rev()
+            .skip_while(|at| is(*at, &["the", "a", "my", "folder"]));
+        before.next().is_some_and(|at| {
+            let begin = at.saturating_sub(2);
+            is(at, &["to", "into"]) || self.stands(begin, &["put", "them", "in"])
+        })
     }
 
     /// `of the gate`, a camera that is known, or `of camera gate`.
@@ -355,14 +367,26 @@ impl Words {
         found.is_some()
     }
 
-    /// `album called NAME`: the name of what is made.
-    fn made_name(&mut self) -> Option<String> {
+    /// `call it NAME`, `name it NAME` or `album called NAME`: the name of what is made. In a
+    /// refinement `called NAME` is enough: it changes the one album.
+    pub(super) fn made_name(&mut self, is_refinement: bool) -> Option<String> {
         let is = |at: usize, words: [&str; 2]| words.iter().any(|word| self.stands(at, &[word]));
-        let place = (1..self.len())
-            .find(|at| is(*at, ["called", "named"]) && is(at - 1, ["album", "sheet"]))?;
-        let name = self.get(place + 1)?.trim_matches('"').to_owned();
-        self.use_up(place, 2);
+        let (place, length) = (0..self.len()).find_map(|at| {
+            let has_noun = at > 0 && is(at - 1, ["album", "sheet"]);
+            match () {
+                () if is(at, ["call", "name"]) && self.stands(at + 1, &["it"]) => Some((at, 2)),
+                () if is(at, ["called", "named"]) && (has_noun || is_refinement) => Some((at, 1)),
+                () => None,
+            }
+        })?;
+        let name = self.get(place + length)?.trim_matches('"').to_owned();
+        self.use_up(place, length + 1);
         Some(name)
+    }
+
+    fn of_burst(&mut self) -> bool {
+        let mut begins = ["each", "every", "per"].iter();
+        begins.any(|each| self.take(&[each, "burst"]))
     }
 
     /// `contact sheet` or `on a contact sheet`.
@@ -370,7 +394,7 @@ impl Words {
         self.take(&["on", "a", "contact", "sheet"]) || self.take(&["contact", "sheet"])
     }
 
-    /// `by day`, `of each day` or `per day`. Of pictures without a folder or a time, `every hour`
+    /// `by day`, `of each day` or `per day`. Of pictures without a folder or a time, `every day`
     /// and `per hour` say how often, and are no grouping.
     pub(super) fn grouping(&mut self, are_pictures_bounded: bool) -> Option<&'static str> {
         let mut found = None;
@@ -378,7 +402,9 @@ impl Words {
             let begins = ["by", "each", "per", "every"];
             let begins = begins.iter().find(|begin| self.stands(place, &[begin]));
             let is_of = place > 0 && self.get(place - 1).is_some_and(|word| word == "of");
-            let is_often = |begin: &&str| *begin != "by" && !is_of && !are_pictures_bounded;
+            let is_hour = self.stands(place + 1, &["hour"]);
+            let is_rate = |begin: &str| begin == "every" || begin != "by" && is_hour;
+            let is_often = |begin: &&str| is_rate(begin) && !is_of && !are_pictures_bounded;
             if begins.is_none_or(is_often) {
                 continue;
             }

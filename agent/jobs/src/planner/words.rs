@@ -1,11 +1,11 @@
 //! The words that the planner knows.
 
 /// Words without a meaning of their own here.
-const FILLERS: [&str; 40] = [
+const FILLERS: [&str; 39] = [
     "a", "all", "are", "give", "an", "and", "as", "at", "choose", "copy", "each", "find", "for",
     "from", "get", "group", "i", "in", "into", "keep", "make", "me", "my", "of", "only",
-    "organise", "organize", "pick", "please", "put", "select", "show", "sort", "the", "them",
-    "then", "to", "want", "with", "arrange",
+    "organise", "organize", "pick", "please", "select", "show", "sort", "the", "them", "then",
+    "to", "want", "with", "arrange",
 ];
 
 /// Words for what every request is about: first [`PICTURE_NOUNS`] that mean pictures only.
@@ -110,6 +110,11 @@ pub(super) fn tokens(text: &str) -> Vec<String> {
     words
 }
 
+/// Returns whether a word may name a folder: it is quoted or a path.
+pub(super) fn is_folder(word: &str) -> bool {
+    word.starts_with('"') || is_path(word)
+}
+
 /// Returns whether a word that is not quoted is a path.
 pub(super) fn is_path(word: &str) -> bool {
     word.contains('/') || [".", ".."].contains(&word)
@@ -137,7 +142,7 @@ pub(super) fn is_picture_noun(word: &str) -> bool {
 pub(super) fn is_plural(word: &str) -> bool {
     let word = word.to_lowercase();
     let is_regular = word.ends_with('s') && !word.ends_with("ss") && word.len() > 3;
-    ["people", "motion"].contains(&word.as_str()) || is_regular
+    ["people", "motion"].contains(&word.as_str()) || is_regular && !is_path(&word)
 }
 
 /// Makes a plural a singular: cars, deliveries, buses, horses.

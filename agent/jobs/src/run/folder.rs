@@ -492,7 +492,7 @@ mod tests {
         fs::write(&named, "earlier").unwrap();
         let taken = thread::scope(|scope| {
             let asking = scope.spawn(|| job.cancel().unwrap());
-            while !job.path.join(CANCEL).exists() {
+            while !job.path.join(CANCEL).exists() && !asking.is_finished() {
                 thread::yield_now();
             }
             fs::write(&named, &lock.run).unwrap();
