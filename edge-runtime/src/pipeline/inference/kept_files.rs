@@ -40,7 +40,7 @@ impl fmt::Display for Key {
     }
 }
 
-/// A folder of such files, with its bound.
+/// A folder of results, one file each, with its bound.
 #[derive(Debug)]
 pub(super) struct KeptFiles {
     folder: PathBuf,
@@ -67,7 +67,8 @@ impl KeptFiles {
     /// Reads all results, except those that can't be read.
     pub(super) fn read_all<T: DeserializeOwned>(&self) -> impl Iterator<Item = T> {
         let files = fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        files.filter_map(|file| read(&file.path()).ok())
+        let results = files.filter(is_result);
+        results.filter_map(|file| read(&file.path()).ok())
     }
 
     /// Writes a result; durable on return.
@@ -77,8 +78,27 @@ impl KeptFiles {
     pub(super) fn write<T: Serialize>(&self, key: &Key, result: &T) -> io::Result<()> {
         let bytes = serde_json::to_vec(result).map_err(io::Error::other)?;
         fs::create_dir_all(&self.folder)?;
-        remove_oldest(&self.folder, self.max_files.saturating_sub(1))?;
-        durable::replace(&self.path(key), &bytes)
+        let path = self.path(key);
+        durable::replace(&path, &bytes)?;
+        self.remove_oldest_but(&path)
+    }
+
+    /// Removes the oldest results until the others fit the bound beside `written`.
+    fn remove_oldest_but(&self, written: &Path) -> io::Result<()> {
+        let mut files: Vec<(SystemTime, PathBuf)> = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            if is_result(&entry) && entry.path() != written {
+                let modified = entry.metadata().and_then(|file| file.modified());
+                files.push((modified.unwrap_or(SystemTime::UNIX_EPOCH), entry.path()));
+            }
+        }
+        files.sort();
+        let surplus = files.len().saturating_sub(self.max_files.saturating_sub(1));
+        for (_, path) in files.iter().take(surplus) {
+            fs::remove_file(path)?;
+        }
+        Ok(())
     }
 }
 
@@ -89,20 +109,11 @@ fn read<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
     Ok(serde_json::from_slice(&fs::read(path)?)?)
 }
 
-/// Removes the oldest files of a folder until at most `most` are left.
-fn remove_oldest(folder: &Path, most: usize) -> io::Result<()> {
-    let mut files: Vec<(SystemTime, PathBuf)> = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let modified = entry.metadata().and_then(|file| file.modified());
-        files.push((modified.unwrap_or(SystemTime::UNIX_EPOCH), entry.path()));
-    }
-    files.sort();
-    let surplus = files.len().saturating_sub(most);
-    for (_, path) in files.iter().take(surplus) {
-        fs::remove_file(path)?;
-    }
-    Ok(())
+/// Whether a file has the name of a result. An interrupted write leaves another one.
+fn is_result(file: &fs::DirEntry) -> bool {
+    let name = file.file_name();
+    let key = name.to_str().and_then(|name| name.strip_suffix(".json"));
+    key.is_some_and(|key| key.len() == Key::LEN && key.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
 #[cfg(test)]
@@ -142,5 +153,29 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4);
         assert!(!files.path(&key(0)).exists());
         assert!(files.path(&key(1)).exists());
+    }
+    #[test]
+    fn result_replaced_at_the_bound_costs_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = KeptFiles::new(folder.path().to_owned(), 2);
+        let (one, two) = (Key::of(b"one"), Key::of(b"two"));
+        files.write(&one, &1_u32).unwrap();
+        files.write(&two, &2_u32).unwrap();
+        files.write(&two, &3_u32).unwrap();
+        assert_eq!(files.read::<u32>(&one).unwrap(), 1);
+        assert_eq!(files.read::<u32>(&two).unwrap(), 3);
+    }
+
+    #[test]
+    fn what_an_interrupted_write_left_is_no_result() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = KeptFiles::new(folder.path().to_owned(), 2);
+        let (one, two) = (Key::of(b"one"), Key::of(b"two"));
+        files.write(&one, &1_u32).unwrap();
+        let left = folder.path().join(format!(".{two}.json.tmp"));
+        fs::write(&left, "2").unwrap();
+        assert_eq!(files.read_all::<u32>().collect::<Vec<_>>(), [1]);
+        files.write(&two, &2_u32).unwrap();
+        assert_eq!(files.read_all::<u32>().count(), 2);
     }
 }
