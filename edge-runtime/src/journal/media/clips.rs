@@ -32,7 +32,7 @@ impl MediaStore {
     /// [`Self::reserve_clip`]. It counts as being written until it is kept or discarded. Waits for
     /// no disk.
     pub fn new_clip(&self, unix_ms: i64) -> NewClip {
-        let id = self.names.lock().begin(unix_ms);
+        let id = self.names.lock().reserve(unix_ms);
         let name = format!(".{id}.{}", Form::Mp4.extension());
         NewClip {
             id: id.to_string(),

@@ -53,12 +53,12 @@ pub(super) struct Index {
     pub(super) stuck: BTreeMap<Ulid, Instant>,
     pub(super) deleted: u64,
     /// The last folder whose name is on stable storage.
-    pub(super) durable_day: Option<PathBuf>,
+    pub(super) durable_folder: Option<PathBuf>,
 }
 
-/// The ids given so far.
+/// Reserves the ids of files.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct MediaIds {
     /// Ids whose files are being written; their folders are not removed.
     pub(super) active: BTreeSet<Ulid>,
     pub(super) last: Ulid,
@@ -85,9 +85,9 @@ impl Index {
     }
 }
 
-impl Names {
+impl MediaIds {
     /// The id of a file that is going to be written.
-    pub(super) fn begin(&mut self, unix_ms: i64) -> Ulid {
+    pub(super) fn reserve(&mut self, unix_ms: i64) -> Ulid {
         let id = self.next_id(unix_ms);
         self.active.insert(id);
         id

@@ -1,6 +1,6 @@
 //! Snapshots and clips: files under `<state>/media/<yyyy-mm-dd>/<id>.<extension>`.
 //!
-//! - A picture is on stable storage under its final name, in a folder whose name is too, before
+//! - The picture, its final name and the name of its folder are on stable storage before
 //!   [`MediaStore::put`] returns, and so before its event is appended.
 //! - A clip is written under a hidden name and renamed once it is on stable storage
 //!   ([`MediaStore::keep_clip`]). The next start removes what a crash left. Other entries below the
@@ -36,7 +36,7 @@ use watchkeeper_store::durable;
 pub use self::error::MediaError;
 use self::error::io_at;
 pub use self::index::CONTENT_TYPE;
-use self::index::{Form, Index, MediaEntry, Names, parse, parse_file_name, shown};
+use self::index::{Form, Index, MediaEntry, MediaIds, parse, parse_file_name, shown};
 use super::chain::Hash;
 
 /// Pause between two tries to delete a file that can't be deleted.
@@ -85,10 +85,10 @@ pub struct MediaStore {
     limits: MediaLimits,
     /// Makes the names in a folder durable; replaced in tests.
     sync_folder: fn(&Path) -> io::Result<()>,
-    /// Held while files are deleted.
+    /// Held while files are deleted, and while a folder is created and its name synced.
     index: Mutex<Index>,
     /// Locked alone or after `index`, and never during I/O.
-    names: Mutex<Names>,
+    names: Mutex<MediaIds>,
 }
 
 impl MediaStore {
@@ -126,7 +126,7 @@ impl MediaStore {
                 files: files.into(),
                 ..Index::default()
             }),
-            names: Mutex::new(Names {
+            names: Mutex::new(MediaIds {
                 active: BTreeSet::new(),
                 last,
             }),
@@ -149,7 +149,7 @@ impl MediaStore {
         let bytes = jpeg.len() as u64;
         self.delete_for(bytes);
         self.check_space(bytes)?;
-        let id = self.names.lock().begin(unix_ms);
+        let id = self.names.lock().reserve(unix_ms);
         let stored = self.store_picture(id, jpeg);
         self.names.lock().active.remove(&id);
         stored?;
@@ -266,7 +266,7 @@ impl MediaStore {
     /// may be left by a killed run, or by a call whose sync failed.
     fn make_folder(&self, index: &mut Index, id: Ulid) -> Result<(), MediaError> {
         let folder = self.folder_of(id);
-        if index.durable_day.as_ref() == Some(&folder) && folder.is_dir() {
+        if index.durable_folder.as_ref() == Some(&folder) && folder.is_dir() {
             return Ok(());
         }
         fs::create_dir_all(&folder).map_err(io_at(&folder))?;
@@ -274,7 +274,7 @@ impl MediaStore {
         for holder in [&*self.root, above] {
             (self.sync_folder)(holder).map_err(io_at(holder))?;
         }
-        index.durable_day = Some(folder);
+        index.durable_folder = Some(folder);
         Ok(())
     }
 
@@ -343,14 +343,14 @@ impl MediaStore {
         let folder = self.folder_of(id);
         let mut others = index.files.get(at).map(|next| next.id).into_iter();
         let is_used =
-            others.any(|other| self.folder_of(other) == folder) || self.is_written_to(&folder);
+            others.any(|other| self.folder_of(other) == folder) || self.has_active_file_in(&folder);
         if !is_used && let Err(error) = fs::remove_dir(&folder) {
             tracing::debug!(path = %folder.display(), %error, "can't delete the folder of a past day");
         }
         Some(bytes)
     }
 
-    fn is_written_to(&self, folder: &Path) -> bool {
+    fn has_active_file_in(&self, folder: &Path) -> bool {
         let names = self.names.lock();
         names.active.iter().any(|id| self.folder_of(*id) == folder)
     }
@@ -696,7 +696,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = open(dir.path(), 1000);
         store.put(MediaKind::Clean, NOV_21, b"x").unwrap();
-        let id = store.names.lock().begin(NOV_21 + 1);
+        let id = store.names.lock().reserve(NOV_21 + 1);
         store.make_folder(&mut store.index.lock(), id).unwrap();
         assert_eq!(store.free_space(1), 1);
         assert!(store.folder_of(id).is_dir());

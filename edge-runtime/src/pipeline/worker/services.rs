@@ -1,6 +1,6 @@
 //! The parts of the runtime that every pipeline thread uses.
 //!
-//! - All are shared with other threads; none belongs to one pipeline but its claim to networks.
+//! - All are shared with other threads. Only the claim to networks belongs to one pipeline.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
