@@ -23,9 +23,13 @@ QUALITY = 97
 def write(source, target, step, scale, is_mirrored):
     """Returns the width of the new clip."""
     capture = cv2.VideoCapture(source)
+    if not capture.isOpened():
+        sys.exit(f"cannot read {source}")
     width, height = [int(capture.get(side) * scale) for side in (cv2.CAP_PROP_FRAME_WIDTH, cv2.CAP_PROP_FRAME_HEIGHT)]
     code = cv2.VideoWriter_fourcc(*"MJPG")
     out = cv2.VideoWriter(target, code, capture.get(cv2.CAP_PROP_FPS) / step, (width, height))
+    if not out.isOpened():
+        sys.exit(f"cannot write {target}")
     out.set(cv2.VIDEOWRITER_PROP_QUALITY, QUALITY)
     number = 0
     while capture.grab():

@@ -608,6 +608,16 @@ fn rows(document: &str) -> Vec<(String, &str)> {
     rows
 }
 
+/// Suffixes of keys, and the units that their rows name.
+const UNITS: [(&str, &str); 6] = [
+    ("_s", "s"),
+    ("_min", "min"),
+    ("_days", "days"),
+    ("_bytes", "bytes"),
+    ("_fps", "frames/s"),
+    ("_usd", "US$"),
+];
+
 /// Whether `row` has the value and the default of `key`, in between a unit, and then an effect.
 fn describes(row: &str, key: &Key) -> bool {
     let (_, name) = key.path.rsplit_once('.').unwrap();
@@ -616,8 +626,26 @@ fn describes(row: &str, key: &Key) -> bool {
     row.strip_prefix(&format!("| `{name}` | {allowed}"))
         .and_then(|rest| rest.split_once(&format!(" | {default} | ")))
         .is_some_and(|(unit, effect)| {
-            (unit.is_empty() || unit.starts_with(" (")) && effect.ends_with(". |")
+            let by_name = UNITS.iter().find(|(suffix, _)| name.ends_with(suffix));
+            let fits_unit = match by_name {
+                Some((_, wanted)) => unit == format!(" ({wanted})"),
+                None => unit.is_empty() || unit.starts_with(" ("),
+            };
+            fits_unit && effect.ends_with(". |")
         })
+}
+
+#[test]
+fn document_explains_each_section_before_its_keys() {
+    let document = document();
+    let mut sections = document.split("\n## [").skip(1);
+    let unexplained = sections.find(|section| {
+        let mut lines = section.lines().skip(1).filter(|line| !line.is_empty());
+        lines
+            .next()
+            .is_none_or(|line| !line.starts_with(char::is_alphanumeric))
+    });
+    assert_eq!(unexplained, None);
 }
 
 #[test]

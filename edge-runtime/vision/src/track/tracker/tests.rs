@@ -199,6 +199,16 @@ fn two_that_pass_each_other_keep_their_ids() {
 }
 
 #[test]
+fn a_box_whose_class_changes_keeps_its_id() {
+    let mut t = tracker();
+    for i in 0..30 {
+        let place = at(100.0 + 3.0 * f64::from(i), 50.0);
+        let found = ids(&mut t, &boxes(&[(place, 0.9, i64::from(i % 3))]));
+        assert_eq!(found, [1], "frame {i}");
+    }
+}
+
+#[test]
 fn a_rider_and_the_bicycle_at_the_same_place_keep_their_ids() {
     let mut t = tracker();
     for i in 0..60 {
