@@ -159,7 +159,7 @@ fn network(
         run()?;
     }
     clocks.report(&json!({
-        "frames": runs, "backend": network.backend(), "threads": backend::default_threads(), "numbers_out": numbers,
+        "frames": runs, "backend": network.backend(), "threads": network.threads(), "numbers_out": numbers,
     }))
 }
 

@@ -91,13 +91,13 @@ pub struct UnknownBackend(String);
 /// Bound of the default number of threads. With YOLOX-nano on rten a second thread saves a third of
 /// a frame's time. More threads pay off on large networks only, and capture and decoding need cores
 /// too.
-const MAX_DEFAULT_THREADS: usize = 2;
+const MAX_DEFAULT_THREADS: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1);
 
 /// Most threads of a network whose number is not configured. ONNX Runtime gets one where that is
 /// fast enough for any camera.
 #[must_use]
-pub fn default_threads() -> usize {
-    available_parallelism().map_or(1, |n| n.get().min(MAX_DEFAULT_THREADS))
+pub fn default_threads() -> NonZeroUsize {
+    available_parallelism().map_or(NonZeroUsize::MIN, |cores| cores.min(MAX_DEFAULT_THREADS))
 }
 
 /// Loads a network that takes one picture and runs it once on a grey one, like [`load_as`].
@@ -129,7 +129,7 @@ pub fn load(
 pub type WarmUp<'a> = &'a dyn Fn(&dyn Network) -> Result<(), WarmUpError>;
 
 /// Loads a network and runs it once. [`BackendChoice::Auto`] treats a network that loads but does
-/// not run as one that does not load.
+/// not run as one that does not load. Without `threads`, `warm_up_run` is one run of usual length.
 ///
 /// # Errors
 /// [`LoadError`], one sentence.
@@ -143,7 +143,7 @@ pub fn load_as(
     trt: Option<&TrtSettings>,
 ) -> Result<Box<dyn Network>, LoadError> {
     let rten = || -> Loaded {
-        let threads = threads.map_or_else(default_threads, NonZeroUsize::get);
+        let threads = threads.unwrap_or_else(default_threads).get();
         Ok(Box::new(RtenNetwork::load(path, signature, threads)?))
     };
     let rten = || load_and_warm_up(rten::NAME, path, signature.manifest, warm_up_run, &rten);
@@ -290,45 +290,60 @@ fn load_and_warm_up(
     })
 }
 
-/// Longest processor time of a first run with which a network of ONNX Runtime keeps one thread: 50
-/// frames a second. Its threads sleep between operators, so that cameras and decoders have the
-/// cores. To wake them costs a short run as much time as they save, and more processor time.
-#[cfg(feature = "ort")]
+/// Longest processor time of a run with which a network of ONNX Runtime keeps one thread: 50 frames
+/// a second. Its threads sleep between operators, so that cameras and decoders have the cores. To
+/// wake them costs a short run as much time as they save, and more processor time.
+#[cfg(any(feature = "ort", test))]
 const MAX_ONE_THREAD: std::time::Duration = std::time::Duration::from_millis(20);
 
-/// Loads a network on ONNX Runtime, with one thread where the number is not configured and one is
-/// fast enough. Two runs at a time then use the cores.
+/// Threads of a network of ONNX Runtime that took `run` of processor time with one, on a box where
+/// others have `default`.
+#[cfg(any(feature = "ort", test))]
+fn threads_for(run: std::time::Duration, default: NonZeroUsize) -> NonZeroUsize {
+    if run <= MAX_ONE_THREAD {
+        return NonZeroUsize::MIN;
+    }
+    default
+}
+
+/// Loads a network on ONNX Runtime. Where the number of threads is not given, the second run with
+/// one thread decides; a network that keeps one serves two streams at a time.
 #[cfg(feature = "ort")]
 fn ort(
     path: &Path,
     signature: &Signature<'_>,
     warm_up_run: WarmUp<'_>,
-    configured: Option<NonZeroUsize>,
+    given: Option<NonZeroUsize>,
     ort_settings: &OrtSettings,
 ) -> Loaded {
     use super::ort::{OrtNetwork, has_other_providers};
 
-    let load = |threads| -> Loaded {
-        // A configured number is what the user allows.
-        let two_lanes = threads == 1 && default_threads() > 1 && configured.is_none();
-        let network = OrtNetwork::load(path, signature, threads, two_lanes, ort_settings)?;
+    let load = |threads: NonZeroUsize, two_lanes| -> Loaded {
+        let network = OrtNetwork::load(path, signature, threads.get(), two_lanes, ort_settings)?;
         Ok(Box::new(network))
     };
     let default = default_threads();
-    match configured {
-        Some(threads) => return load(threads.get()),
-        None if default == 1 || has_other_providers(ort_settings) => return load(default),
+    match given {
+        // A given number is what the user allows.
+        Some(threads) => return load(threads, false),
+        None if default.get() == 1 || has_other_providers(ort_settings) => {
+            return load(default, false);
+        }
         None => {}
     }
-    let network = load(1)?;
-    let before = thread_time();
-    let ran = warm_up_run(network.as_ref());
-    let is_slow = thread_time().saturating_sub(before) > MAX_ONE_THREAD;
-    if ran.is_ok() && is_slow {
-        drop(network);
-        return load(default);
+    let network = load(NonZeroUsize::MIN, true)?;
+    // The first run makes the plan and the buffers. The caller reports one that fails.
+    if warm_up_run(network.as_ref()).is_err() {
+        return Ok(network);
     }
-    Ok(network)
+    let before = thread_time();
+    let _ = warm_up_run(network.as_ref());
+    let threads = threads_for(thread_time().saturating_sub(before), default);
+    if threads == NonZeroUsize::MIN {
+        return Ok(network);
+    }
+    drop(network);
+    load(threads, false)
 }
 
 /// Processor time of this thread so far.
@@ -404,6 +419,16 @@ mod tests {
             &warm_up_run,
             load,
         )
+    }
+
+    #[test]
+    fn short_run_keeps_one_thread() {
+        use std::time::Duration;
+
+        let two = NonZeroUsize::MIN.saturating_add(1);
+        let threads = |ms| threads_for(Duration::from_millis(ms), two).get();
+        assert_eq!([0, 7, 20, 21, 300].map(threads), [1, 1, 1, 2, 2]);
+        assert_eq!(threads_for(Duration::MAX, NonZeroUsize::MIN).get(), 1);
     }
 
     fn falls_back(does: Does) -> bool {

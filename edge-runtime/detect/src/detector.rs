@@ -25,6 +25,8 @@ pub struct DetectorInfo {
     pub model: Arc<str>,
     /// Back end that runs it now, such as `rten`.
     pub backend: BackendInUse,
+    /// Threads of one inference, where the back end had some on the processor at the opening.
+    pub threads: Option<usize>,
     /// Copies of whole tensors in one run, where that is known.
     pub tensor_copies: Option<u32>,
     pub task: Task,
@@ -62,6 +64,7 @@ impl DetectorInfo {
         Self {
             model: manifest.name.as_str().into(),
             backend: network.in_use(),
+            threads: network.threads(),
             tensor_copies: network.tensor_copies(),
             task: manifest.task,
             input: Some([manifest.input.width, manifest.input.height]),

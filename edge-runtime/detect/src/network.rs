@@ -53,6 +53,10 @@ impl<'a> Feed<'a> {
     }
 }
 
+/// Message of a network whose [`Network::share`] failed.
+pub(crate) const WAIT_FOR_EACH_OTHER: &str = "streams wait for each other at this network; free \
+     memory, then restart a pipeline that uses it";
+
 pub trait Network: Send + Sync {
     /// Name of the back end, such as `rten`.
     fn backend(&self) -> &'static str;
@@ -63,9 +67,23 @@ pub trait Network: Send + Sync {
         None
     }
 
+    /// Threads of one run; absent where the back end has none of its own on the processor.
+    fn threads(&self) -> Option<usize> {
+        None
+    }
+
     /// Runs at a time that gain from running side by side.
     fn lanes(&self) -> usize {
         1
+    }
+
+    /// Prepares for the runs of a further stream, which may raise [`Self::lanes`]. It may take as
+    /// long as loading, so no stream has a turn meanwhile because of it.
+    ///
+    /// # Errors
+    /// Why runs still wait for each other, one clause; the network stays usable.
+    fn share(&self) -> Result<(), String> {
+        Ok(())
     }
 
     /// Copies of whole tensors that one run makes before and after the network's own operators;

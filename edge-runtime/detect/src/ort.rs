@@ -8,7 +8,7 @@
 //!
 //! [`ort_providers`]: super::ort_providers
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use ort::environment::Environment;
@@ -18,6 +18,7 @@ use ort::session::SessionInputValue;
 use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
 use ort::value::{Tensor as OrtTensor, TensorElementType, TensorRef, ValueType};
 use parking_lot::{Mutex, MutexGuard};
+use watchkeeper_models::FileStamp;
 
 use super::network::{
     Feed, Found, LoadError, Network, Numbers, Signature, Tensor, one_line, pick_inputs,
@@ -31,35 +32,33 @@ pub const NAME: &str = "ort";
 #[derive(Debug)]
 pub struct OrtNetwork {
     session: Mutex<Session>,
-    /// For a run beside another one.
-    second: Option<Second>,
+    threads: usize,
+    /// For a run beside another one; absent where one lane is wanted.
+    second: Option<SecondSession>,
     inputs: Vec<Input>,
     names: Vec<String>,
     /// Name of the execution provider.
     provider: &'static str,
 }
 
-/// A session on the CPU with one thread, which is opened when it is needed.
+/// A session on the CPU with one thread, which is opened for the second stream.
 #[derive(Debug)]
-struct Second {
-    file: Vec<u8>,
+struct SecondSession {
+    path: PathBuf,
+    /// That of the file before the first session was opened.
+    stamp: Option<FileStamp>,
     environment: Environment,
-    session: OnceLock<Option<Mutex<Session>>>,
+    session: OnceLock<Mutex<Session>>,
 }
 
-impl Second {
-    /// The session; `None` where it can't be opened.
-    fn session(&self) -> Option<&Mutex<Session>> {
-        let open = || {
-            builder(&self.environment, 1)?
-                .commit_from_memory(&self.file)
-                .map_err(said)
-        };
-        let opened = self.session.get_or_init(|| {
-            let opened = open().inspect_err(|why| tracing::warn!(why, "runs wait for each other"));
-            opened.ok().map(Mutex::new)
-        });
-        opened.as_ref()
+impl SecondSession {
+    fn open(&self) -> Result<Session, String> {
+        let data = std::fs::read(&self.path).map_err(said)?;
+        if self.stamp.is_none() || FileStamp::of(&self.path).ok() != self.stamp {
+            return Err("the file changed since it was loaded".to_owned());
+        }
+        let mut builder = builder(&self.environment, 1)?;
+        builder.commit_from_memory(&data).map_err(said)
     }
 }
 
@@ -72,7 +71,7 @@ struct Input {
 
 impl OrtNetwork {
     /// Loads a file and checks it against `signature`. With `two_lanes` it serves two runs at a
-    /// time, each on one thread.
+    /// time once it is shared, the second one on one thread.
     ///
     /// # Errors
     /// [`LoadError`]: the library is missing, the file is no network, or does not match the
@@ -95,6 +94,7 @@ impl OrtNetwork {
             backend: NAME,
             message: format!("{message}; {}", settings.remedy()),
         })?;
+        let stamp = FileStamp::of(path).ok();
         // Loaded into memory, because the file may be replaced while the network runs.
         let data = std::fs::read(path).map_err(|e| LoadError::file(path, NAME, &e))?;
         let (session, provider) = session(&environment, &data, threads)
@@ -114,8 +114,10 @@ impl OrtNetwork {
         let names = pick_outputs(signature.outputs, &there).map_err(mismatch)?;
         Ok(Self {
             session: Mutex::new(session),
-            second: two_lanes.then(|| Second {
-                file: data,
+            threads,
+            second: two_lanes.then(|| SecondSession {
+                path: path.to_owned(),
+                stamp,
                 environment,
                 session: OnceLock::new(),
             }),
@@ -148,10 +150,12 @@ fn inputs_of(session: &Session) -> (Vec<Input>, Vec<Found>) {
 
 impl OrtNetwork {
     fn free_session(&self) -> MutexGuard<'_, Session> {
-        self.session.try_lock().unwrap_or_else(|| {
-            let second = self.second.as_ref().and_then(Second::session);
-            second.unwrap_or(&self.session).lock()
-        })
+        let free = self.session.try_lock();
+        free.unwrap_or_else(|| self.second_session().unwrap_or(&self.session).lock())
+    }
+
+    fn second_session(&self) -> Option<&Mutex<Session>> {
+        self.second.as_ref()?.session.get()
     }
 }
 
@@ -224,8 +228,23 @@ impl Network for OrtNetwork {
         Some(self.provider)
     }
 
+    fn threads(&self) -> Option<usize> {
+        Some(self.threads)
+    }
+
     fn lanes(&self) -> usize {
-        1 + usize::from(self.second.is_some())
+        1 + usize::from(self.second_session().is_some())
+    }
+
+    fn share(&self) -> Result<(), String> {
+        match &self.second {
+            Some(second) if second.session.get().is_none() => {
+                let session = second.open()?;
+                second.session.get_or_init(|| Mutex::new(session));
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     fn tensor_copies(&self) -> Option<u32> {

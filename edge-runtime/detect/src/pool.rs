@@ -1,7 +1,8 @@
 //! Models for pipelines, with shared networks.
 //!
 //! - Pipelines that open the same file with the same back end and number of threads share one
-//!   session. A file that was replaced is loaded again by the next one that opens it.
+//!   network, which the second one prepares for several streams. A file that was replaced is loaded
+//!   again by the next one that opens it.
 //! - A network is loaded once and unloaded with the last detector that uses it. A second request
 //!   waits for the first one's loading.
 //! - With a [`ChangeHost`], `auto` serves with the back end that loads fastest, and changes it in
@@ -27,7 +28,7 @@ use super::change::{ChangeHost, ChangePolicy};
 use super::fair_semaphore::{Claim, FairSemaphore};
 use super::gaze::GazeModel;
 use super::motion::{MotionDetector, MotionSettings};
-use super::network::{LoadError, Network, Signature};
+use super::network::{LoadError, Network, Signature, WAIT_FOR_EACH_OTHER};
 use super::neural::NeuralDetector;
 use super::ort_library::OrtSettings;
 use super::picture_network::PictureNetwork;
@@ -50,7 +51,7 @@ pub struct OpenRequest {
     pub at_once: bool,
     /// Back ends that may take over from the one that served `at_once`, the fastest first.
     pub candidates: Vec<BackendChoice>,
-    /// Threads of the network; `None` uses [`backend::default_threads`].
+    /// Threads of the network; `None` lets the back end choose up to [`backend::default_threads`].
     pub threads: Option<NonZeroUsize>,
     /// Folders of model files and of the user's manifests; the first match wins.
     pub models_dirs: Vec<PathBuf>,
@@ -216,6 +217,16 @@ impl DetectorPool {
         let place = self.place(&key);
         let mut place = place.lock();
         if let Some(network) = place.upgrade() {
+            let (path, shared) = (key.0.display(), network.value().share());
+            match shared {
+                Ok(()) => {
+                    let lanes = network.value().lanes();
+                    tracing::info!(model = manifest, %path, lanes, "network shared");
+                }
+                Err(why) => {
+                    tracing::warn!(model = manifest, %path, why, "{WAIT_FOR_EACH_OTHER}");
+                }
+            }
             return Ok(network);
         }
         let _loading = self.loading.lock();
@@ -223,6 +234,7 @@ impl DetectorPool {
         tracing::info!(
             model = manifest,
             backend = network.backend(),
+            threads = network.threads(),
             path = %key.0.display(),
             "network loaded"
         );
@@ -260,6 +272,8 @@ impl Opening<'_> {
         &self.resolved.manifest
     }
 
+    /// Returns a network that takes no picture or one of any size, or loads it. Its run has no
+    /// usual time, so its number of threads does not follow from one.
     fn load(
         &self,
         path: PathBuf,
@@ -271,7 +285,7 @@ impl Opening<'_> {
             let (choice, ort) = (request.backend, &request.ort);
             // Engines are built in the background only, for networks that take a picture.
             let trt = request.trt.as_ref().filter(|_| !request.is_at_once());
-            let threads = request.threads;
+            let threads = Some(request.threads.unwrap_or_else(backend::default_threads));
             backend::load_as(choice, path, signature, warm_up_run, threads, ort, trt)
         };
         self.shared(path, signature.manifest, &load)

@@ -25,6 +25,7 @@ pub struct RtenNetwork {
     outputs: Vec<NodeId>,
     names: Vec<String>,
     pool: Arc<ThreadPool>,
+    threads: usize,
 }
 
 impl RtenNetwork {
@@ -75,6 +76,7 @@ impl RtenNetwork {
             outputs,
             names,
             pool: Arc::new(ThreadPool::with_num_threads(threads)),
+            threads,
             model,
         })
     }
@@ -96,6 +98,10 @@ fn value<'a>(feed: &Feed<'a>) -> Result<ValueOrView<'a>, String> {
 impl Network for RtenNetwork {
     fn backend(&self) -> &'static str {
         NAME
+    }
+
+    fn threads(&self) -> Option<usize> {
+        Some(self.threads)
     }
 
     fn tensor_copies(&self) -> Option<u32> {

@@ -239,15 +239,19 @@ mod tests {
     /// Time before the turns are counted.
     const WARM_UP: Duration = Duration::from_secs(10);
 
-    /// Simulates the network and its cameras. Returns the turns a second of each.
-    fn simulate(cameras: &[Camera]) -> Vec<f64> {
+    /// Simulates the network with so many lanes, and its cameras. Returns the turns a second of
+    /// each.
+    fn simulate(cameras: &[Camera], lanes: usize) -> Vec<f64> {
         let mut turns = Turns::default();
+        turns.set_lanes(lanes);
         let mut now = Duration::ZERO;
         let mut served = vec![0_u32; cameras.len()];
-        // Index of the last frame taken, and the ticket that waits.
+        // Index of the last frame taken, the ticket that waits or is served, and when its turn ends.
         let mut taken = vec![None; cameras.len()];
         let mut tickets: Vec<Option<u64>> = vec![None; cameras.len()];
+        let mut ends: Vec<Option<Duration>> = vec![None; cameras.len()];
         while now < RUN {
+            // Frames that come during a turn are asked for before it ends.
             for (id, camera) in cameras.iter().enumerate() {
                 let newest = (now.as_secs_f64() * camera.wish.rate + 1e-6).floor() as u64;
                 if tickets[id].is_none() && taken[id] != Some(newest) {
@@ -255,49 +259,45 @@ mod tests {
                     tickets[id] = Some(turns.request(id as u64, camera.wish, now));
                 }
             }
-            let of = |ticket: &Option<u64>| ticket.is_some_and(|t| turns.is_served(t));
-            let Some(id) = tickets.iter().position(of) else {
-                let next = cameras.iter().map(|camera| {
-                    let frame = (now.as_secs_f64() * camera.wish.rate + 1e-6).floor() + 1.0;
-                    frame / camera.wish.rate
-                });
-                now = Duration::from_secs_f64(next.fold(f64::INFINITY, f64::min));
-                continue;
-            };
-            let ends = now + Duration::from_secs_f64(cameras[id].cost_s);
-            // Frames that come during the turn are asked for before it ends.
-            now = ends;
-            for (other, camera) in cameras.iter().enumerate().filter(|(other, _)| *other != id) {
-                let newest = (now.as_secs_f64() * camera.wish.rate + 1e-6).floor() as u64;
-                if tickets[other].is_none() && taken[other] != Some(newest) {
-                    taken[other] = Some(newest);
-                    tickets[other] = Some(turns.request(other as u64, camera.wish, now));
+            for id in 0..cameras.len() {
+                if ends[id].is_some_and(|end| end <= now)
+                    && let Some(ticket) = tickets[id].take()
+                {
+                    ends[id] = None;
+                    served[id] += u32::from(now > WARM_UP);
+                    turns.end(ticket, now);
                 }
             }
-            if now > WARM_UP {
-                served[id] += 1;
+            for (id, camera) in cameras.iter().enumerate() {
+                let begins = tickets[id].is_some_and(|ticket| turns.is_served(ticket));
+                if begins && ends[id].is_none() {
+                    ends[id] = Some(now + Duration::from_secs_f64(camera.cost_s));
+                }
             }
-            if let Some(ticket) = tickets[id].take() {
-                turns.end(ticket, now);
-            }
+            assert!(ends.iter().flatten().count() <= lanes);
+            let frames = cameras.iter().map(|camera| {
+                let frame = (now.as_secs_f64() * camera.wish.rate + 1e-6).floor() + 1.0;
+                Duration::from_secs_f64(frame / camera.wish.rate)
+            });
+            let next = frames.chain(ends.iter().copied().flatten()).min();
+            now = next.unwrap_or(RUN).max(now + Duration::from_nanos(1));
         }
         let counted = (RUN - WARM_UP).as_secs_f64();
         served.iter().map(|n| f64::from(*n) / counted).collect()
     }
 
     /// Max-min fair rates by bisection of the common share: independent of [`divide`].
-    fn fair_rates(cameras: &[Camera]) -> Vec<f64> {
+    fn fair_rates(cameras: &[Camera], lanes: usize) -> Vec<f64> {
+        // A stream has one lane at most.
         let rate = |camera: &Camera, level: f64| {
-            camera
-                .wish
-                .rate
-                .min(level * camera.wish.weight / camera.cost_s)
+            let share = (level * camera.wish.weight).min(1.0);
+            camera.wish.rate.min(share / camera.cost_s)
         };
         let used = |level: f64| -> f64 { cameras.iter().map(|c| rate(c, level) * c.cost_s).sum() };
         let (mut low, mut high) = (0.0, 1e6);
         for _ in 0..200 {
             let middle = f64::midpoint(low, high);
-            if used(middle) > 1.0 {
+            if used(middle) > lanes as f64 {
                 high = middle;
             } else {
                 low = middle;
@@ -323,8 +323,8 @@ mod tests {
         /// Each camera gets nine tenths of its fair share, less one turn of each other camera in
         /// ten seconds. A camera asks again only after its turn, so it has at most every other one.
         #[test]
-        fn every_camera_gets_its_fair_share(cameras in cameras(8)) {
-            let (got, fair) = (simulate(&cameras), fair_rates(&cameras));
+        fn every_camera_gets_its_fair_share(cameras in cameras(8), lanes in 1..=2_usize) {
+            let (got, fair) = (simulate(&cameras, lanes), fair_rates(&cameras, lanes));
             for ((got, fair), camera) in got.iter().zip(&fair).zip(&cameras) {
                 let fair = fair.min(0.5 / camera.cost_s);
                 let bound = fair * 0.9 - 0.1 * cameras.len() as f64;
@@ -334,7 +334,9 @@ mod tests {
 
         /// A camera within half of its share loses at most a tenth to one that wants all there is.
         #[test]
-        fn greedy_camera_takes_nothing_from_the_others(cameras in cameras(7)) {
+        fn greedy_camera_takes_nothing_from_the_others(
+            cameras in cameras(7), lanes in 1..=2_usize,
+        ) {
             let load: f64 = cameras.iter().map(|c| c.wish.rate * c.cost_s).sum();
             let weights: f64 = cameras.iter().map(|c| c.wish.weight).sum::<f64>() + 1.0;
             let factor = cameras.iter().map(|c| c.wish.weight / weights / (c.wish.rate * c.cost_s));
@@ -345,7 +347,7 @@ mod tests {
             }).collect();
             let greedy = Wish { rate: 1000.0, weight: 1.0 };
             all.push(Camera { wish: greedy, cost_s: cameras[0].cost_s });
-            let got = simulate(&all);
+            let got = simulate(&all, lanes);
             for (camera, got) in all.iter().zip(&got).take(cameras.len()) {
                 let bound = camera.wish.rate * 0.9 - 0.1;
                 prop_assert!(*got >= bound, "{camera:?} got {got} in {all:?}");
@@ -410,7 +412,7 @@ mod tests {
             wish: wish(30.0, weight),
             cost_s: 0.1,
         };
-        let got = simulate(&[camera(0.5), camera(1.0), camera(2.0)]);
+        let got = simulate(&[camera(0.5), camera(1.0), camera(2.0)], 1);
         assert!(got[1] > got[0] * 1.3 && got[2] > got[1] * 1.3, "{got:?}");
     }
 }

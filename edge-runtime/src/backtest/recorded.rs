@@ -84,6 +84,7 @@ impl RecordedDetector {
             info: DetectorInfo {
                 model: model.into(),
                 backend: "history".into(),
+                threads: None,
                 tensor_copies: None,
                 task: Task::ObjectDetection,
                 input: None,

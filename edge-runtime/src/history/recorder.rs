@@ -532,6 +532,7 @@ mod tests {
                 info: DetectorInfo {
                     model: "yolox-nano".into(),
                     backend: "test".into(),
+                    threads: None,
                     tensor_copies: None,
                     task: Task::ObjectDetection,
                     labels: ["person".into()].into(),

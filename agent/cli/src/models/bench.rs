@@ -103,14 +103,15 @@ fn text(report: &ModelBench) -> String {
             "preprocess ms",
             "infer ms",
             "postprocess ms",
+            "threads",
             "memory MB",
             "copies",
         ],
         rows,
     );
     format!(
-        "{}, {input}picture {width}x{height}, at most {} threads; p50 / p99, without {} runs of warm-up\n{table}",
-        report.model, report.threads, report.warm_up_runs
+        "{}, {input}picture {width}x{height}; p50 / p99, without {} runs of warm-up\n{table}",
+        report.model, report.warm_up_runs
     )
 }
 
@@ -129,6 +130,7 @@ fn row(bench: &BackendBench) -> Vec<String> {
         preprocess,
         infer,
         postprocess,
+        or_dash(bench.threads.map(|threads| threads.to_string())),
         or_dash(bench.peak_memory_mb.map(|mb| format!("{mb:.0}"))),
         or_dash(bench.tensor_copies.map(|copies| copies.to_string())),
     ]

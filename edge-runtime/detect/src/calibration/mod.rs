@@ -15,6 +15,7 @@ mod ranges;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -136,10 +137,12 @@ pub fn calibrate(
     let mut observed = observe(network.observed(&[]))?;
     let int8 = network.convert(&ranges, &origin).map_err(refused)?;
     let candidate = Aside::write(&folder, &int8)?;
-    let networks = [
-        subject.load(path, Precision::Fp16, None)?,
-        subject.load(&candidate.file, Precision::Int8, Some(&candidate.engines))?,
-    ];
+    let former = subject.load(path, Precision::Fp16, None, request.threads)?;
+    // A comparison of times needs equal threads.
+    let threads = former.threads().and_then(NonZeroUsize::new);
+    let engines = Some(candidate.engines.as_path());
+    let int8_network = subject.load(&candidate.file, Precision::Int8, engines, threads)?;
+    let networks = [former, int8_network];
     let figures = compare(&subject, &mut observed, networks, golden, count)?;
     let kept = match figures.refusal() {
         Some(why) => Err(why),
@@ -234,6 +237,7 @@ impl<'a> Subject<'a> {
         path: &Path,
         precision: Precision,
         engines: Option<&Path>,
+        threads: Option<NonZeroUsize>,
     ) -> Result<Box<dyn Network>, CalibrationError> {
         let (mut ort, mut trt) = (self.request.ort.clone(), self.request.trt.clone());
         ort.precision = precision;
@@ -243,7 +247,7 @@ impl<'a> Subject<'a> {
                 engines.clone_into(&mut trt.engine_dir);
             }
         }
-        let (manifest, threads) = (self.manifest(), self.request.threads);
+        let manifest = self.manifest();
         let loaded = backend::load(self.backend, path, manifest, threads, &ort, trt.as_ref());
         Ok(loaded?)
     }
@@ -285,7 +289,11 @@ impl<'a> Subject<'a> {
         };
         // Its outputs are more than those of the manifest.
         let runs = |_: &dyn Network| Ok::<(), WarmUpError>(());
-        let threads = self.request.threads;
+        let threads = Some(
+            self.request
+                .threads
+                .unwrap_or_else(backend::default_threads),
+        );
         let network = backend::load_as(choice, path, &signature, &runs, threads, &ort, None)?;
         Ok(Observed {
             network,

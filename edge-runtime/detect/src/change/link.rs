@@ -35,6 +35,8 @@ struct Exchange {
     golden: Option<Golden>,
     agreed: Option<Box<dyn Network>>,
     signals: VecDeque<Signal>,
+    /// Whether several streams use the network.
+    is_shared: bool,
     is_closed: bool,
 }
 
@@ -60,6 +62,11 @@ impl Link {
         self.change(|exchange| exchange.signals.push_back(signal));
     }
 
+    /// Has the task prepare candidates for several streams.
+    pub(super) fn share(&self) {
+        self.exchange.lock().is_shared = true;
+    }
+
     /// Ends the task, because the network is dropped.
     pub(super) fn close(&self) {
         self.change(|exchange| exchange.is_closed = true);
@@ -75,6 +82,11 @@ impl Link {
 impl Link {
     pub(super) fn is_closed(&self) -> bool {
         self.exchange.lock().is_closed
+    }
+
+    /// Whether several streams use the network.
+    pub(super) fn is_shared(&self) -> bool {
+        self.exchange.lock().is_shared
     }
 
     /// Waits; returns false at once when the network is dropped.

@@ -107,8 +107,17 @@ impl Network for ChangingNetwork {
         self.serving.read().current.provider()
     }
 
+    fn threads(&self) -> Option<usize> {
+        self.serving.read().current.threads()
+    }
+
     fn lanes(&self) -> usize {
         self.serving.read().current.lanes()
+    }
+
+    fn share(&self) -> Result<(), String> {
+        self.link.share();
+        self.serving.read().current.share()
     }
 
     fn tensor_copies(&self) -> Option<u32> {

@@ -19,7 +19,7 @@ use super::serving::{ChangingNetwork, Reload};
 use super::state::{BackendChange, ChangeInput, ChangePolicy};
 use crate::backend::BackendChoice;
 use crate::backend_in_use::{BackendInUse, ChangeReport, ChangeState};
-use crate::network::Network;
+use crate::network::{Network, WAIT_FOR_EACH_OTHER};
 
 /// Pause between two looks at whether the network is still used, while another one is built or
 /// after a failed build.
@@ -165,10 +165,20 @@ impl Subject {
             return attempt.end();
         };
         if let Some(network) = attempt.compare_slowly(network) {
+            self.share(network.as_ref());
             self.link.offer(network);
             attempt.watch();
         }
         attempt.end()
+    }
+
+    /// Prepares a candidate for several streams, where several use the network.
+    fn share(&self, candidate: &dyn Network) {
+        if self.link.is_shared()
+            && let Err(why) = candidate.share()
+        {
+            tracing::warn!(model = self.model, why, "{WAIT_FOR_EACH_OTHER}");
+        }
     }
 }
 

@@ -23,6 +23,7 @@ struct Switches {
     is_blind: AtomicBool,
     fails: AtomicBool,
     panics: AtomicBool,
+    is_shared: AtomicBool,
 }
 
 /// Finds one object of score 0.9, plus noise of its own below the threshold.
@@ -35,6 +36,15 @@ struct Double {
 impl Network for Double {
     fn backend(&self) -> &'static str {
         self.name
+    }
+
+    fn lanes(&self) -> usize {
+        1 + usize::from(self.switches.is_shared.load(Ordering::Relaxed))
+    }
+
+    fn share(&self) -> Result<(), String> {
+        self.switches.is_shared.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     fn infer(&self, _: &[Feed<'_>], read: &mut dyn FnMut(&[Tensor<'_>])) -> Result<(), String> {
@@ -194,6 +204,20 @@ fn agreed_candidate_serves_every_detector_of_the_network() {
     drop(other);
     let states = bench.finish();
     assert_eq!(states, [("fast", BEGUN), ("fast", ChangeState::Swapped)]);
+}
+
+#[test]
+fn candidate_is_prepared_for_several_streams_before_it_serves() {
+    for is_shared in [false, true] {
+        let bench = Bench::new(vec![candidate("fast", &Arc::default())]);
+        if is_shared {
+            bench.network.get().share().unwrap();
+        }
+        bench.run_until(|| bench.has_reported(2));
+        assert_eq!(bench.backend(), "fast");
+        assert_eq!(bench.network.get().lanes(), 1 + usize::from(is_shared));
+        bench.finish();
+    }
 }
 
 #[test]

@@ -110,6 +110,7 @@ impl MotionDetector {
             info: DetectorInfo {
                 model: MODEL.into(),
                 backend: "builtin".into(),
+                threads: None,
                 tensor_copies: None,
                 task: Task::ObjectDetection,
                 input: None,

@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that can't set up has failed")]
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
+use crate::network::{Feed, Tensor};
 use crate::testing::{detect, jpeg_frame, test_data};
 use crate::{DetectParams, RawDetection};
 
@@ -167,7 +169,7 @@ fn two_streams_share_a_network_and_get_the_same_answer() {
         assert_eq!(pool.loaded(), 1);
         let frame = jpeg_frame(&image);
         let alone = detect(first.as_mut(), &frame);
-        // More often than once, so that runs overlap: ONNX Runtime then opens its second session.
+        // More often than once, so that runs overlap: ONNX Runtime then uses its second session.
         let often = |detector: &mut dyn Detector| -> Vec<_> {
             (0..10).map(|_| detect(detector, &frame)).collect()
         };
@@ -180,6 +182,69 @@ fn two_streams_share_a_network_and_get_the_same_answer() {
         drop((first, second));
         assert_eq!(pool.loaded(), 0, "a network nobody uses is unloaded");
     }
+}
+
+/// A network that can be shared.
+struct Shareable(AtomicBool);
+
+impl Network for Shareable {
+    fn backend(&self) -> &'static str {
+        "shareable"
+    }
+
+    fn lanes(&self) -> usize {
+        1 + usize::from(self.0.load(Ordering::Relaxed))
+    }
+
+    fn share(&self) -> Result<(), String> {
+        self.0.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn infer(&self, _: &[Feed<'_>], _: &mut dyn FnMut(&[Tensor<'_>])) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+#[test]
+fn network_is_prepared_for_several_streams_when_the_second_one_opens_it() {
+    let pool = DetectorPool::default();
+    let load = |_: &Path| -> Result<Box<dyn Network>, LoadError> {
+        Ok(Box::new(Shareable(AtomicBool::default())))
+    };
+    let open = || pool.network(&OpenRequest::default(), "m.onnx".into(), "m", &load);
+    let first = open().unwrap();
+    assert_eq!(first.value().lanes(), 1);
+    let second = open().unwrap();
+    assert_eq!(second.value().lanes(), 2);
+    assert!(Arc::ptr_eq(&first, &second));
+}
+
+#[cfg(feature = "ort")]
+#[test]
+fn second_session_is_opened_on_demand_and_only_from_the_same_file() {
+    use crate::ort::OrtNetwork;
+
+    let Some(model) = test_data("models/yolox_nano.onnx") else {
+        return;
+    };
+    if !BackendChoice::Ort.is_installed(&OrtSettings::default(), None) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("m.onnx");
+    fs::copy(model, &file).unwrap();
+    let zoo = Zoo::builtin();
+    let signature = Signature::of(zoo.manifest("yolox-nano").unwrap());
+    let load = || OrtNetwork::load(&file, &signature, 1, true, &OrtSettings::default()).unwrap();
+    let network = load();
+    assert_eq!((network.threads(), network.lanes()), (Some(1), 1));
+    network.share().unwrap();
+    assert_eq!(network.lanes(), 2);
+    let network = load();
+    fs::write(&file, "replaced").unwrap();
+    assert!(network.share().unwrap_err().contains("changed"));
+    assert_eq!(network.lanes(), 1);
 }
 
 #[test]

@@ -62,8 +62,6 @@ pub struct ModelBench {
     pub input: [u32; 2],
     /// Width and height of the examined picture in pixels.
     pub picture: [u32; 2],
-    /// Most threads of one inference.
-    pub threads: usize,
     /// Runs before the measurement, which no figure includes.
     pub warm_up_runs: u32,
     pub backends: Vec<BackendBench>,
@@ -85,6 +83,9 @@ pub struct BackendBench {
     pub preprocess: StageTimes,
     pub infer: StageTimes,
     pub postprocess: StageTimes,
+    /// Threads of one inference, where the back end has some on the processor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<usize>,
     /// Peak memory of the process in megabytes; absent where several back ends shared it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_memory_mb: Option<f64>,

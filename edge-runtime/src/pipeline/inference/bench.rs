@@ -11,9 +11,7 @@ use std::time::{Duration, Instant};
 
 use watchkeeper_contract::backend::{BUILT_IN, BackendBench, ModelBench, StageTimes};
 use watchkeeper_contract::id::SourceId;
-use watchkeeper_detect::{
-    BackendChoice, DetectError, DetectParams, DetectTimes, Detector, backend,
-};
+use watchkeeper_detect::{BackendChoice, DetectError, DetectParams, DetectTimes, Detector};
 use watchkeeper_models::manifest::Task;
 use watchkeeper_vision::frame::{Frame, FrameId, Picture};
 
@@ -94,7 +92,6 @@ pub fn bench(
         model: model.to_owned(),
         input,
         picture: PICTURE,
-        threads: settings.threads.unwrap_or_else(backend::default_threads),
         warm_up_runs: WARM_UP_RUNS,
         backends: measured.chain(refused).collect(),
     })
@@ -185,6 +182,7 @@ fn empty(name: &str) -> BackendBench {
         preprocess: StageTimes::default(),
         infer: StageTimes::default(),
         postprocess: StageTimes::default(),
+        threads: None,
         peak_memory_mb: None,
         tensor_copies: None,
     }
@@ -205,6 +203,7 @@ fn report(candidate: &Candidate, peak_memory_mb: Option<f64>) -> BackendBench {
         preprocess: stage(|t| t.preprocess),
         infer: stage(|t| t.infer),
         postprocess: stage(|t| t.postprocess),
+        threads: info.threads,
         peak_memory_mb,
         tensor_copies: info.tensor_copies,
         ..empty(candidate.name)

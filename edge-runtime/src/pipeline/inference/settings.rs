@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use watchkeeper_config::{Backend, Config, Precision as ConfigPrecision};
 use watchkeeper_detect::motion::MotionSettings;
 use watchkeeper_detect::trt::{StopFlag, TrtSettings};
-use watchkeeper_detect::{BackendChoice, OpenRequest, OrtSettings, Precision};
+use watchkeeper_detect::{BackendChoice, OpenRequest, OrtSettings, Precision, backend};
 use watchkeeper_models::model_check::THIS_PROGRAM;
 
 /// First part of the names of providers' libraries.
@@ -107,7 +107,11 @@ impl ModelSettings {
         self.is_check = true;
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let most = cores.saturating_sub(1).max(1);
-        self.threads = Some(self.threads.map_or(most, |threads| threads.min(most)));
+        self.threads = match self.threads {
+            // Then the back end chooses as in the daemon.
+            None if backend::default_threads().get() <= most => None,
+            threads => Some(threads.map_or(most, |threads| threads.min(most))),
+        };
         self
     }
 
@@ -272,8 +276,9 @@ mod tests {
     fn check_leaves_one_core_to_the_cameras() {
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         for configured in [None, Some(1), Some(1000)] {
-            let threads = settings(configured, "/m".into()).for_check();
-            let threads = threads.threads.unwrap_or(usize::MAX);
+            let threads = settings(configured, "/m".into()).for_check().threads;
+            assert!(threads.is_some() || configured.is_none());
+            let threads = threads.unwrap_or(backend::default_threads().get());
             assert!(threads >= 1 && threads <= cores.saturating_sub(1).max(1));
             assert!(configured.is_none_or(|configured| threads <= configured));
         }

@@ -81,6 +81,7 @@ fn info(class: &str, follows_one_picture: bool) -> DetectorInfo {
     DetectorInfo {
         model: "statue".into(),
         backend: "test".into(),
+        threads: None,
         tensor_copies: None,
         task: watchkeeper_models::manifest::Task::ObjectDetection,
         input: None,

@@ -24,6 +24,7 @@ fn bench(backend: &str, infer_ms: f64, runs: usize) -> BackendBench {
         infer: stage(infer_ms),
         postprocess: stage(1.0),
         peak_memory_mb: None,
+        threads: None,
         tensor_copies: None,
     }
 }
@@ -95,7 +96,6 @@ fn answer() -> String {
         model: "m".to_owned(),
         input: [8, 8],
         picture: [16, 16],
-        threads: 1,
         warm_up_runs: 3,
         backends: vec![bench("ort", 9.0, 5), bench("rten", 7.0, 5)],
     };

@@ -106,6 +106,7 @@ impl Case {
             let info = DetectorInfo {
                 model: "finder".into(),
                 backend: "test".into(),
+                threads: None,
                 tensor_copies: None,
                 task: watchkeeper_models::manifest::Task::ObjectDetection,
                 input: None,
