@@ -320,7 +320,8 @@ mod tests {
         let socket = folder.path().join("agent.sock");
         let listener = tokio::net::UnixListener::bind(&socket).unwrap();
         let count = Arc::new(AtomicU32::new(0));
-        let answer = move || {
+        // A body that is not read closes the connection.
+        let answer = move |_: axum::body::Bytes| {
             let is_first = count.fetch_add(1, Ordering::Relaxed) == 0;
             async move {
                 match is_first {
