@@ -1,9 +1,7 @@
 //! New pipelines: the specification of each watch.
 
-use std::collections::BTreeMap;
-
 use watchkeeper_contract::id::PipelineId;
-use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec, Priority};
+use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::{BelowGates, Condition, Gates, RuleSpec, Severity};
 use watchkeeper_engine::templates::shape::{NamedLine, NamedZone};
 use watchkeeper_engine::templates::watch::{self, NamedCount, TRACKED, Watch};
@@ -84,21 +82,11 @@ fn spec(watch: &WatchFor, id: PipelineId, scene: &Scene) -> Result<PipelineSpec,
     };
     watch::unique_names(&built).map_err(|e| Need::meaning(e.to_string()))?;
     watch::plain_classes(&built).map_err(|e| Need::new(Missing::Class, e.to_string()))?;
+    let workflow = watch::workflow(&built, &watch.model);
     Ok(PipelineSpec {
-        id,
-        name: None,
-        source: watch.camera.clone(),
-        workflow: watch::workflow(&built, &watch.model),
-        parameters: BTreeMap::new(),
-        model: None,
         rules: Some(rules(watch)),
-        detect: DetectMode::Always,
-        target_fps: None,
-        priority: Priority::Normal,
-        record: false,
-        show: false,
         stop_after_s: watch.settings.stop_after_s,
-        paused: false,
+        ..PipelineSpec::new(id, watch.camera.clone(), workflow)
     })
 }
 
