@@ -1,6 +1,8 @@
 //! The channels that a request names.
 //!
-//! - Only a channel of the box is named, and only behind a `#` or beside the word `channel`.
+//! - A channel is named behind a `#` or beside the word `channel`.
+//! - A kind of channel, such as `by email`, names the only channel of the box, and none where the
+//!   box has several.
 //! - A channel that the box lacks is noted, with how to configure it.
 
 use watchkeeper_contract::id::ChannelId;
@@ -17,9 +19,10 @@ const IN_FRONT: [&str; 4] = [
     "it|this|that|both|them|these|all|everything|word|message|messages|notification|notifications",
     "send|post|report|forward|push|write|tell|notify|alert|warn|inform|message|ping|text|email|e-mail|mail|call|phone|page|ring|sms|buzz",
 ];
-/// Ways on which nothing is told by their name alone.
-const BY_NAME: [&str; 3] = [
-    "by|via|on|to|over slack|email|e-mail|mail|sms|whatsapp|telegram|webhook|discord|phone",
+/// Kinds of channels. Somebody who is `on phone` is in the picture.
+const BY_NAME: [&str; 4] = [
+    "by|via|on|to|over slack|email|e-mail|mail|sms|whatsapp|telegram|webhook|discord",
+    "by|via|over phone",
     "email|e-mail|mail|text|call|phone|ring|sms|whatsapp me|us",
     "send me|us an|a email|e-mail|mail|sms|text",
 ];
@@ -89,7 +92,7 @@ fn take_by_name(r: &mut Reader<'_>, meant: &mut Vec<ChannelId>) -> bool {
             [_] if !meant.is_empty() => {}
             [only] => {
                 r.assume(format!(
-                    "{written} is told over the channel #{only}, the only one here."
+                    "{written} means the channel #{only}, the only one here."
                 ));
                 meant.push(only.clone());
             }
@@ -99,18 +102,18 @@ fn take_by_name(r: &mut Reader<'_>, meant: &mut Vec<ChannelId>) -> bool {
     any
 }
 
-/// Notes what is no channel, whom it leaves told, and the remedy.
+/// Notes what is no channel, which channels notify all the same, and the remedy.
 fn note_no_channel(r: &mut Reader<'_>, meant: &[ChannelId], what: &str, name: &str) {
     let names = names_of(&r.scene.channels).join(", ");
-    let told = match meant {
-        [] => "nobody is told there".to_owned(),
-        meant => format!("only {} is told", names_of(meant).join(" and ")),
+    let rest = match meant {
+        [] => "no channel notifies".to_owned(),
+        meant => format!("only {} notifies", names_of(meant).join(" and ")),
     };
     r.notes.not_possible.push(match names.is_empty() {
         true => format!(
             "{what}: a section [channels.{name}] of the configuration makes one. Events are published over MQTT and kept in the journal."
         ),
-        false => format!("{what}, so {told}; there are {names}."),
+        false => format!("{what}, so {rest}; there are {names}."),
     });
 }
 

@@ -4,7 +4,7 @@ use watchkeeper_contract::rule::{Condition, Severity};
 use watchkeeper_plain::Scene;
 use watchkeeper_plain::answer::{Answer, Change, Look};
 
-use crate::support::{ask, deployed, proposal_in, scene, with_pipelines};
+use crate::support::{ask, deployed, proposal_in, scene, specs, with_pipelines};
 
 fn refused_in(text: &str, scene: &Scene) -> String {
     match ask(text, scene) {
@@ -280,6 +280,23 @@ fn an_exit_or_an_entry_behind_an_article_is_a_place() {
 fn a_channel_and_no_notification_contradict_each_other() {
     let said = refused("tell #security when a person is seen on camera gate, no notifications");
     assert!(said.contains("without one of the two"), "{said}");
+}
+
+#[test]
+fn somebody_on_the_phone_is_in_the_picture_and_no_channel_is_named() {
+    let mut scene = scene();
+    scene.channels.truncate(1);
+    for text in [
+        "tell me when a worker is on phone on camera gate",
+        "tell me when a person stops to phone on camera gate",
+    ] {
+        if let Answer::Propose(proposal) = ask(text, &scene) {
+            panic!("{text}: {proposal:#?}");
+        }
+    }
+    let sent = proposal_in("tell me by phone when a person is on camera gate", &scene);
+    let rule = specs(&sent).remove(0).rules.unwrap().remove(0);
+    assert_eq!(rule.notify, scene.channels);
 }
 
 #[test]
