@@ -1,4 +1,4 @@
-//! What an event keeps, whether it is critical, and whether anybody is told of it.
+//! What an event keeps, whether it is critical, and whether it notifies.
 
 use watchkeeper_contract::rule::ClipSpec;
 
@@ -125,6 +125,9 @@ fn clip_span(r: &mut Reader<'_>) -> Option<(ClipSpec, Option<String>)> {
     let long = long.or_else(|| {
         r.take(&[
             "save|record|keep|store|take|send? me? a|the? <d> long? clip|clips|video|recording",
+            // Between the two stood the name of a watch: `a clip for the hall watch of 20 seconds`.
+            "save|record|keep|store|take|send|include me? a|an|the? clip|clips|video|recording for? of|with|for <d>",
+            "with|plus|and|> a|the? clip|clips for <d>",
         ])
     });
     if let Some(found) = long {

@@ -389,9 +389,37 @@ fn a_clip_is_kept_by_every_rule_from_when_to_when_it_was_said() {
 }
 
 #[test]
+fn the_length_of_a_clip_is_no_time_for_which_somebody_stays() {
+    let spec = deployed("tell me when somebody is at the gate and save a clip for 20 seconds");
+    let rule = spec.rules.unwrap().remove(0);
+    assert_eq!(rule.clip.unwrap().length_s(), 20.0);
+    assert!(
+        !matches!(rule.when, Condition::Stays { .. }),
+        "{:?}",
+        rule.when
+    );
+    for text in [
+        "tell me when somebody is at the gate and save a clip 20 seconds",
+        "tell me when somebody is at the gate and save a clip after 20 seconds",
+    ] {
+        if let Answer::Propose(proposal) = ask(text, &scene()) {
+            panic!("{text}: {proposal:#?}");
+        }
+    }
+    // Who is filmed for a time stays for it.
+    let when = deployed("tell me when a person is in the video of camera gate for 20 seconds");
+    let when = when.rules.unwrap().remove(0).when;
+    assert!(
+        matches!(when, Condition::Stays { for_s, .. } if for_s == 20.0),
+        "{when:?}"
+    );
+}
+
+#[test]
 fn a_clip_that_is_too_long_is_asked_about_with_what_can_be() {
     for text in [
         "If a person appears at the gate, save a clip that starts one minute before",
+        "If a person appears at the gate, save a clip for three minutes",
         "If a person appears at the gate, save a clip of five minutes",
     ] {
         let question = question(text, Missing::Meaning);
