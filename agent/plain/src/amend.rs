@@ -137,8 +137,7 @@ impl Correction {
         if let Some(seconds) = self.wanted.settings.hold_s {
             how_long(parts, seconds).ok_or_else(|| not_read(r))?;
         }
-        parts.settings.merge(&self.wanted.settings);
-        Ok(())
+        parts.settings.merge(&self.wanted.settings)
     }
 }
 

@@ -21,7 +21,7 @@ use crate::settings::Settings;
 use crate::token::Token;
 
 /// Words that say nothing in a change.
-const SMALL: &str = "to|of|for|on|at|and|with|about|less|more|raise|increase|lengthen|extend|prolong|lower|decrease|reduce|shorten|cut|let|know|look|looks|tell|tells|telling|notify|alert|alerts|alerting|detect|detects|watches|watch|for|send|sends|post|posts|forward|forwards|route|keep|keeps|save|saves|record|records|use|used|apply|applies|run|runs|fire|fires|report|reports|existing|current|hear|pipeline|rule|monitoring|confidence|threshold|score|certainty|minimum|wait|waits";
+const SMALL: &str = "to|of|for|on|at|and|with|about|less|more|let|know|look|looks|tell|tells|telling|notify|alert|alerts|alerting|detect|detects|watches|watch|for|send|sends|post|posts|forward|forwards|route|keep|keeps|save|saves|record|records|use|used|apply|applies|run|runs|fire|fires|report|reports|existing|current|hear|pipeline|rule|monitoring|confidence|threshold|score|certainty|minimum|wait|waits";
 
 const TELLS: &str = "tell|tells|notify|notifies|alert|alerts|warn|warns|inform|informs|message|ping|text|email|mail|call|phone|page|to";
 
@@ -159,11 +159,17 @@ fn classes(wanted: &Wanted, target: &Deployed, scene: &Scene) -> Result<Option<O
 pub(crate) fn change(r: &mut Reader<'_>) -> Result<Intent, Need> {
     let verbs: Vec<&str> = r.lexicon.verbs(&[VerbKind::Change]).collect();
     r.take(&verbs);
+    let more = direction(r);
     r.take_all(&[OTHERS[0], OTHERS[1]]);
     let target = target(r)?;
     drop_used(r);
     r.take_all(&["duration|delay|dwell time?", "time"]);
     let wanted = Wanted::read(r)?;
+    if wanted.settings.quiet {
+        return Err(Need::meaning(
+            "A change takes no channel away. Ask for a new watch with \"no notifications\", or pause this one.",
+        ));
+    }
     let assumed = wanted
         .settings
         .awake
@@ -198,7 +204,15 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<Intent, Need> {
         pipeline: target.spec.id.clone(),
         objects,
         settings: wanted.settings,
+        more,
     })))
+}
+
+/// Takes the verbs that say that a setting is to be more or less than it is.
+fn direction(r: &mut Reader<'_>) -> Option<bool> {
+    let more = r.take_all(&["raise|increase|lengthen|extend|prolong"]);
+    let less = r.take_all(&["lower|decrease|reduce|shorten|cut"]);
+    (more != less).then_some(more)
 }
 
 /// Drops the words that are used: the name of a watch may stand between a setting and its value,

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use watchkeeper_contract::rule::{Schedule, Weekday};
 
+use crate::need::Need;
 use crate::reader::{Found, Reader, Slot, one_of};
 use crate::token::Kind;
 
@@ -41,21 +42,33 @@ pub(crate) struct Awake {
 }
 
 impl Awake {
-    /// The schedule of a rule; `None`: always.
-    pub(crate) fn schedule(&self) -> Option<Schedule> {
-        let said = self.days.as_deref().unwrap_or_default();
-        let days = (0..7).filter(|day| said.contains(day));
-        let days: Vec<Weekday> = days
-            .filter_map(|day| Weekday::ALL.get(day).copied())
-            .collect();
-        let (from, to) = self.hours.unwrap_or_default();
-        let (from, to) = (clock(from), clock(to));
+    /// The schedule of a rule that has the schedule `now`: days or hours that were not said stay
+    /// as they are there. `None`: always.
+    pub(crate) fn schedule(&self, now: Option<Schedule>) -> Option<Schedule> {
+        let (now_days, now_hours) = match now {
+            Some(now) => (now.days, (now.from, now.to)),
+            None => (Vec::new(), (clock(0.0), clock(0.0))),
+        };
+        let days = self.weekdays().unwrap_or(now_days);
+        let hours = self.hours.map(|(from, to)| (clock(from), clock(to)));
+        let (from, to) = hours.unwrap_or(now_hours);
         let is_always = days.is_empty() && from == to;
         (!is_always).then_some(Schedule { days, from, to })
     }
 
-    /// Sets what `new` says: hours alone keep the days, and days alone the hours.
-    pub(crate) fn merge(now: &mut Vec<Self>, new: &[Self]) {
+    /// The days that were said, from Monday on; empty: every day.
+    fn weekdays(&self) -> Option<Vec<Weekday>> {
+        let said = self.days.as_deref()?;
+        let days = (0..7).filter(|day| said.contains(day));
+        Some(
+            days.filter_map(|day| Weekday::ALL.get(day).copied())
+                .collect(),
+        )
+    }
+
+    /// Sets what `new` says: hours alone keep the days, and days alone the hours. Refuses days
+    /// alone where several spans have different hours.
+    pub(crate) fn merge(now: &mut Vec<Self>, new: &[Self]) -> Result<(), Need> {
         match (now.as_mut_slice(), new) {
             (_, []) => {}
             (now @ [_, ..], [new]) if new.days.is_none() => {
@@ -64,9 +77,18 @@ impl Awake {
                     now.assumed.clone_from(&new.assumed);
                 }
             }
-            ([now], [new]) if new.hours.is_none() => now.days.clone_from(&new.days),
+            ([first, rest @ ..], [new]) if new.hours.is_none() => {
+                if rest.iter().any(|span| span.hours != first.hours) {
+                    return Err(Need::meaning(
+                        "The hours of the proposal differ from day to day. Say the new days together with their hours.",
+                    ));
+                }
+                first.days.clone_from(&new.days);
+                now.truncate(1);
+            }
             _ => *now = new.to_vec(),
         }
+        Ok(())
     }
 
     /// Turns what is left out of `kept` into what stays, where that is one span.
@@ -91,30 +113,36 @@ impl Awake {
 
 /// Describes hours; `None`: nothing was said of them.
 pub(crate) fn describe(awake: &[Awake]) -> Option<String> {
-    let one = |s: Schedule| {
-        let days: Vec<String> = s.days.iter().map(|d| format!("{d:?}")).collect();
-        let days = match days.is_empty() {
-            true => "every day".to_owned(),
-            false => days.join(", "),
-        };
-        match (s.from == s.to, s.from == "00:00") {
-            (true, true) => days,
-            (true, false) => format!("{days}, all day from {}", s.from),
-            (false, _) => format!("{days} from {} to {}", s.from, s.to),
-        }
+    let one = |awake: &Awake| {
+        let days = awake.weekdays().map(|days| match days.as_slice() {
+            [] => "every day".to_owned(),
+            days => days
+                .iter()
+                .map(|day| format!("{day:?}"))
+                .collect::<Vec<_>>()
+                .join(", "),
+        });
+        let hours = awake.hours.map(|(from, to)| (clock(from), clock(to)));
+        let hours = hours.map(|(from, to)| match (from == to, from == "00:00") {
+            (true, true) => "all day".to_owned(),
+            (true, false) => format!("all day from {from}"),
+            (false, _) => format!("from {from} to {to}"),
+        });
+        let parts: Vec<String> = days.into_iter().chain(hours).collect();
+        parts.join(" ")
     };
-    let spans: Vec<String> = awake.iter().filter_map(Awake::schedule).map(one).collect();
-    match (awake, spans.as_slice()) {
-        ([], _) => None,
-        (_, []) => Some("at all times".to_owned()),
-        (_, spans) => Some(format!("only {}", spans.join(" and "))),
-    }
+    let spans: Vec<String> = awake.iter().map(one).collect();
+    let limits = awake.iter().any(|awake| awake.schedule(None).is_some());
+    (!spans.is_empty()).then(|| match limits {
+        true => format!("only {}", spans.join(" and ")),
+        false => spans.join(" and "),
+    })
 }
 
 /// Reads the days and hours that a request names; empty where it names none.
 ///
-/// Where no one span says what stays of hours that are left out, the words are unused: who asks must
-/// not take them for understood.
+/// Where no one span says what stays of hours that are left out, the words are unused: who asks
+/// must not take them for understood.
 pub(crate) fn awake(r: &mut Reader<'_>) -> Vec<Awake> {
     let Some((left_out, words, view)) = (0..r.tokens.len()).find_map(|at| left_out(r, at)) else {
         return said(r);

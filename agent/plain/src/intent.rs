@@ -96,4 +96,7 @@ pub(crate) struct Edit {
     pub(crate) pipeline: PipelineId,
     pub(crate) objects: Option<Objects>,
     pub(crate) settings: Settings,
+    /// Whether its numbers are to be more (`raise`) or less (`lower`) than they are; absent:
+    /// either.
+    pub(crate) more: Option<bool>,
 }

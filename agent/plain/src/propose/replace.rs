@@ -29,6 +29,7 @@ pub(super) fn replace(
     let mut spec = deployed.spec.clone();
     edit_steps(&mut spec, edit)?;
     check_rules(spec.rules.as_deref().unwrap_or_default(), edit)?;
+    check_direction(&deployed.spec, edit)?;
     let waits = edit_rules(spec.rules.as_deref_mut().unwrap_or_default(), edit);
     if edit.settings.hold_s.is_some() && !waits {
         return Err(Need::meaning(format!(
@@ -107,7 +108,58 @@ fn check_rules(rules: &[RuleSpec], edit: &Edit) -> Result<(), Need> {
             "Those hours need more than one span, which a change can't make of one rule. Set a new watch with them instead.",
         ));
     }
+    // Rules that differ only in their hours are spans of one watch, and would become copies.
+    let is_span_of = |one: &RuleSpec, other: &RuleSpec| {
+        one.when == other.when && one.classes == other.classes && one.schedule != other.schedule
+    };
+    let has_spans = rules
+        .iter()
+        .any(|one| rules.iter().any(|other| is_span_of(one, other)));
+    if has_spans && !edit.settings.awake.is_empty() {
+        return Err(Need::meaning(format!(
+            "{} has more than one span of hours, which a change can't make one. Set a new watch with the hours instead, and delete this one.",
+            edit.pipeline
+        )));
+    }
     Ok(())
+}
+
+/// Refuses `lower the confidence to 80%` where it is 10 %.
+fn check_direction(spec: &PipelineSpec, edit: &Edit) -> Result<(), Need> {
+    let Some(more) = edit.more else {
+        return Ok(());
+    };
+    let settings = &edit.settings;
+    let steps = spec.workflow.get("steps").and_then(Value::as_array);
+    let mut numbers: Vec<(Option<f64>, Option<f64>, bool)> = Vec::new();
+    for step in steps.into_iter().flatten() {
+        let now = step.get("confidence").and_then(Value::as_f64);
+        numbers.push((settings.confidence, now, false));
+    }
+    for rule in spec.rules.iter().flatten() {
+        let hold_s = waits(&mut rule.when.clone()).copied();
+        numbers.push((settings.hold_s, hold_s, true));
+        numbers.push((settings.cooldown_s, Some(rule.cooldown_s), true));
+    }
+    let other_way = numbers.into_iter().find_map(|(new, now, is_time)| {
+        let (new, now) = (new?, now?);
+        let is_so = if more { new > now } else { new < now };
+        (!is_so).then(|| {
+            if is_time {
+                seconds(now)
+            } else {
+                now.to_string()
+            }
+        })
+    });
+    let Some(now) = other_way else {
+        return Ok(());
+    };
+    Err(Need::meaning(format!(
+        "{} has {now} now, and the new value is not {} than that, so nothing is done. Say the value with \"set\".",
+        edit.pipeline,
+        if more { "more" } else { "less" }
+    )))
 }
 
 /// The time for which a rule waits; one that waits for none has none.

@@ -1,5 +1,5 @@
-//! One request to watch → its [`Parts`] → one [`WatchFor`] for each camera, or what has to be known
-//! first.
+//! One request to watch → its [`Parts`] → one [`WatchFor`] for each camera, or what has to be
+//! known first.
 //!
 //! Owns the order in which the parts of a request are read: what is wanted of its events, where and
 //! when it looks, how many of what, and what happens.
@@ -82,13 +82,11 @@ impl Parts {
         (told, self.counted) = verbs(r);
         // It was asked to watch, even where another phrase took the verb.
         self.told = told || asks || !self.counted;
-        if quiet && self.told {
-            r.assume("Nobody is told over a channel: each event is kept with its picture, and published over MQTT as any other.");
-        }
         Ok(())
     }
 
-    /// Reads cameras, place, ways, times and hours, and returns the word at which a duration stands.
+    /// Reads cameras, place, ways, times and hours, and returns the word at which a duration
+    /// stands.
     fn read_where_and_when(&mut self, r: &mut Reader<'_>) -> Result<Option<usize>, Need> {
         r.slot = Slot::Camera;
         // `in the video of the gate`: what is looked at, and no clip.
@@ -164,6 +162,9 @@ impl Parts {
                 // It was asked for and answered.
                 Some(place) => place.call(written),
             }
+        }
+        if self.settings.quiet && self.told {
+            notes.assumed.push("No channel notifies: each event is kept with its picture, and published over MQTT as any other.".to_owned());
         }
         self.complete(notes);
         let shapes = self.shapes(&cameras)?;

@@ -21,8 +21,8 @@ pub(crate) struct Parts {
     /// A place that nobody has drawn, as it was written.
     pub(super) unknown_place: Option<String>,
     pub(crate) ways: Vec<Way>,
-    /// How often a number is to be sent in seconds, and whether it is one per time, such as cars per
-    /// hour.
+    /// How often a number is to be sent in seconds, and whether it is one per time, such as cars
+    /// per hour.
     pub(super) interval: Option<(f64, bool)>,
     pub(crate) mentions: Vec<Mention>,
     /// Whether the classes are said to be the only ones.

@@ -42,7 +42,7 @@ pub(crate) struct Settings {
     pub(crate) severity: Option<Severity>,
     /// Whether a second opinion may call an event of it a false alarm.
     pub(crate) second_opinion: bool,
-    /// Whether nobody is told over a channel.
+    /// Whether no channel notifies.
     pub(crate) quiet: bool,
 }
 
@@ -59,15 +59,22 @@ impl Settings {
         let is_sent;
         (self.notify, is_sent) = channels(r);
         self.cooldown_s = cooldown(r);
+        self.refuse_contradiction(is_sent)?;
+        Ok(self.clip.is_some() || is_kept || is_sent)
+    }
+
+    /// Refuses notifications together with none. `is_sent`: whether a channel is wanted, known or
+    /// not.
+    fn refuse_contradiction(&self, is_sent: bool) -> Result<(), Need> {
         let contradiction = match (self.quiet, self.severity, is_sent) {
-            (true, Some(_), _) => {
-                "It is to be urgent, and nobody is to be told: what is critical is always told."
+            (true, Some(Severity::Critical), _) => {
+                "You want no notifications, but an urgent event always notifies."
             }
-            (true, _, true) => "Somebody is to be told, and nobody is to be told.",
-            _ => return Ok(self.clip.is_some() || is_kept || is_sent),
+            (true, _, true) => "You want no notifications, but a channel is named.",
+            _ => return Ok(()),
         };
         Err(Need::meaning(format!(
-            "{contradiction} Say it without one of the two."
+            "{contradiction} Say the whole request without one of the two."
         )))
     }
 
@@ -115,11 +122,6 @@ impl Settings {
         settings.read_wishes(r)?;
         settings.read_times(r)?;
         r.slot = Slot::Other;
-        if settings.quiet {
-            return Err(Need::meaning(
-                "A change takes no channel away. Ask for a new watch with \"no notifications\", or pause this one.",
-            ));
-        }
         if settings.confidence.is_none() {
             settings.confidence = confidence(r, amounts::BARE)?;
         }
@@ -135,19 +137,24 @@ impl Settings {
         *self != hours
     }
 
-    /// Sets what `new` says. For how long it has to be so depends on the condition, and is left to
-    /// the caller.
-    pub(crate) fn merge(&mut self, new: &Self) {
+    /// Sets what `new` says, and refuses what contradicts the rest. For how long it has to be so
+    /// depends on the condition, and is left to the caller.
+    pub(crate) fn merge(&mut self, new: &Self) -> Result<(), Need> {
         self.confidence = new.confidence.or(self.confidence);
         self.cooldown_s = new.cooldown_s.or(self.cooldown_s);
         self.stop_after_s = new.stop_after_s.or(self.stop_after_s);
         self.clip = new.clip.or(self.clip);
         self.severity = new.severity.or(self.severity);
         self.second_opinion |= new.second_opinion;
-        Awake::merge(&mut self.awake, &new.awake);
+        Awake::merge(&mut self.awake, &new.awake)?;
         if !new.notify.is_empty() {
             self.notify.clone_from(&new.notify);
         }
+        self.quiet |= new.quiet;
+        if new.quiet && self.severity == Some(Severity::Warning) {
+            self.severity = Some(Severity::Info);
+        }
+        self.refuse_contradiction(!self.notify.is_empty())
     }
 
     /// Describes what is set.
@@ -182,7 +189,8 @@ impl Settings {
         parts.into_iter().flatten().collect()
     }
 
-    /// Sets a rule, which has one span of hours. A channel is added to those that it has.
+    /// Sets a rule, which has one span of hours. A channel is added to those that it has; days or
+    /// hours that were not said stay.
     pub(crate) fn set_on(&self, rule: &mut RuleSpec, awake: Option<&Awake>) {
         for channel in &self.notify {
             if !rule.notify.contains(channel) {
@@ -200,7 +208,7 @@ impl Settings {
         rule.second_opinion_may_lower |= self.second_opinion;
         rule.second_opinion_may_lower &= rule.severity != Severity::Critical;
         if let Some(awake) = awake {
-            rule.schedule = awake.schedule();
+            rule.schedule = awake.schedule(rule.schedule.take());
         }
     }
 }

@@ -2,12 +2,12 @@
 
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::PipelineSpec;
-use watchkeeper_contract::rule::{Condition, CountBound};
+use watchkeeper_contract::rule::{Condition, CountBound, Schedule, Weekday};
 use watchkeeper_plain::Scene;
 use watchkeeper_plain::answer::{Answer, Change, Missing};
 use watchkeeper_plain::scene::Deployed;
 
-use crate::support::{ask, camera, deployed, proposal_in, question_in, scene};
+use crate::support::{ask, camera, deployed, proposal_in, question_in, scene, specs};
 
 /// A box with two watches in the yard and one in the hall.
 fn site() -> Scene {
@@ -239,6 +239,78 @@ fn what_people_say_to_a_watch_every_day_changes_it() {
         "make the hall watch wait a minute",
     ] {
         changed(text);
+    }
+}
+
+/// The schedules of the rules of the yard's traffic after a change, and its sentence.
+fn rescheduled(watch: &str, change: &str) -> (Vec<Option<Schedule>>, String) {
+    let mut scene = site();
+    scene.pipelines.clear();
+    add(&mut scene, "yard-traffic", deployed(watch));
+    let proposal = proposal_in(change, &scene);
+    let rules = specs(&proposal).remove(0).rules.unwrap();
+    let schedules = rules.into_iter().map(|rule| rule.schedule);
+    (schedules.collect(), proposal.understood)
+}
+
+fn schedule(days: &[Weekday], from: &str, to: &str) -> Vec<Option<Schedule>> {
+    vec![Some(Schedule {
+        days: days.to_vec(),
+        from: from.to_owned(),
+        to: to.to_owned(),
+    })]
+}
+
+#[test]
+fn days_alone_keep_the_hours_of_a_watch_and_hours_alone_its_days() {
+    let at_night = "tell me about cars on camera yard between 22:00 and 6:00";
+    let (now, said) = rescheduled(at_night, "set yard-traffic to weekends only");
+    let weekend = [Weekday::Sat, Weekday::Sun];
+    assert_eq!(now, schedule(&weekend, "22:00", "06:00"));
+    assert!(said.contains("only Sat, Sun."), "{said}");
+    let on_weekends = "tell me about cars on camera yard on weekends";
+    let only_at_night = "change yard-traffic to only between 22:00 and 6:00";
+    let (now, said) = rescheduled(on_weekends, only_at_night);
+    assert_eq!(now, schedule(&weekend, "22:00", "06:00"));
+    assert!(said.contains("only from 22:00 to 06:00."), "{said}");
+    let both = "tell me about cars on camera yard on weekends between 22:00 and 6:00";
+    let (now, said) = rescheduled(both, "change yard-traffic to all day");
+    assert_eq!(now, schedule(&weekend, "00:00", "00:00"));
+    assert!(said.contains(": all day."), "{said}");
+    let (now, _) = rescheduled(both, "change yard-traffic to every day");
+    assert_eq!(now, schedule(&[], "22:00", "06:00"));
+}
+
+#[test]
+fn a_change_of_hours_makes_no_copies_of_a_rule_with_two_spans() {
+    let mut scene = site();
+    let spec = deployed("alert me about people at the gate outside office hours");
+    add(&mut scene, "gate-people", spec);
+    for text in [
+        "the gate watch should only tell me at night",
+        "set the gate watch to weekends only",
+    ] {
+        let asked = question_in(text, &scene);
+        assert!(asked.text.contains("more than one span"), "{}", asked.text);
+    }
+    let kept = proposal_in("change the gate watch to confidence 0.7", &scene);
+    assert_eq!(specs(&kept).remove(0).rules.unwrap().len(), 2);
+}
+
+#[test]
+fn the_length_of_a_clip_changes_no_duration() {
+    for text in [
+        "keep a clip for the hall watch of 10 seconds",
+        "keep a clip for the hall watch for 10 seconds",
+        "change the hall watch to keep a clip for 10 seconds",
+    ] {
+        let rule = changed(text).rules.unwrap().remove(0);
+        assert_eq!(rule.clip.unwrap().length_s(), 10.0, "{text}");
+        assert!(
+            matches!(rule.when, Condition::Stays { for_s, .. } if for_s == 20.0),
+            "{text}: {:?}",
+            rule.when
+        );
     }
 }
 

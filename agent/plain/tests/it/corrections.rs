@@ -1,6 +1,8 @@
 //! What is said to a proposal that waits.
 
-use watchkeeper_contract::rule::{ClipSpec, Condition, CountBound, RuleSpec, Severity};
+use watchkeeper_contract::rule::{
+    ClipSpec, Condition, CountBound, RuleSpec, Schedule, Severity, Weekday,
+};
 use watchkeeper_plain::answer::{Answer, Change};
 use watchkeeper_plain::{Plain, Scene};
 
@@ -84,6 +86,60 @@ fn whatever_else_was_said_stays_and_corrections_follow_each_other() {
         ..ClipSpec::default()
     };
     assert_eq!(rule.clip, Some(clip));
+}
+
+#[test]
+fn days_alone_keep_the_hours_of_a_proposal_or_correct_nothing() {
+    let outside = "Tell me about people on camera gate outside office hours";
+    let answer = corrected(outside, &["only on mondays"], &scene());
+    let Answer::Ask(asked) = answer else {
+        panic!("{answer:#?}");
+    };
+    assert!(asked.text.contains("days together with"), "{}", asked.text);
+    // Where all spans have the same hours these stay.
+    let corrections = ["only at night", "only on mondays"];
+    let rules = specs(&proposed(outside, &corrections)).remove(0).rules;
+    let schedules = rules.unwrap().into_iter().map(|rule| rule.schedule);
+    let monday_night = Schedule {
+        days: vec![Weekday::Mon],
+        from: "22:00".to_owned(),
+        to: "06:00".to_owned(),
+    };
+    assert_eq!(schedules.collect::<Vec<_>>(), [Some(monday_night)]);
+}
+
+#[test]
+fn a_correction_that_contradicts_no_notifications_is_refused() {
+    const QUIET: &str = "tell me when a person is seen on camera gate, no notifications";
+    for (text, correction) in [
+        (QUIET, "make it urgent"),
+        (QUIET, "tell #security"),
+        (
+            "tell #security when a person is seen on camera gate",
+            "no notifications",
+        ),
+        (
+            "tell me when a person is seen on camera gate, urgent",
+            "no notifications",
+        ),
+    ] {
+        let answer = corrected(text, &[correction], &scene());
+        let Answer::Ask(asked) = answer else {
+            panic!("{text}, {correction}: {answer:#?}");
+        };
+        assert!(asked.text.contains("without one of the two"), "{asked:?}");
+    }
+}
+
+#[test]
+fn a_proposal_is_made_quiet_by_a_correction() {
+    let text = "alert me when a person is seen on camera gate";
+    assert_eq!(rule(text, &[]).severity, Severity::Warning);
+    let said = proposed(text, &["no notifications"]);
+    let quiet = specs(&said).remove(0).rules.unwrap().remove(0);
+    assert_eq!(quiet.severity, Severity::Info);
+    let notifies = |s: &String| s.starts_with("No channel notifies");
+    assert!(said.assumed.iter().any(notifies), "{said:#?}");
 }
 
 #[test]

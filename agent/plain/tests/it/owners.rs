@@ -135,7 +135,7 @@ fn nobody_is_told_where_nobody_wants_to_be() {
             proposal
                 .assumed
                 .iter()
-                .any(|s| s.starts_with("Nobody is told")),
+                .any(|s| s.starts_with("No channel notifies")),
             "{text}"
         );
     }
@@ -149,7 +149,7 @@ fn nobody_is_told_where_nobody_wants_to_be() {
             !proposal
                 .assumed
                 .iter()
-                .any(|s| s.starts_with("Nobody is told"))
+                .any(|s| s.starts_with("No channel notifies"))
         );
     }
 }

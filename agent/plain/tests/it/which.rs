@@ -450,7 +450,16 @@ fn a_watch_that_only_counts_makes_no_events() {
 }
 
 #[test]
-fn a_setting_that_is_raised_or_lowered_is_what_was_said() {
+fn a_change_that_its_own_words_contradict_is_not_offered() {
+    for text in [
+        "lower the confidence of hall-person-stays to 80%",
+        "raise the confidence of hall-person-stays to 5%",
+        "raise the confidence of hall-person-stays to 10%",
+        "increase the duration of hall-person-stays to 10 seconds",
+        "shorten the duration of hall-person-stays to 40 seconds",
+    ] {
+        assert!(told(text).contains("now, and the new value"), "{text}");
+    }
     for text in [
         "raise the confidence of hall-person-stays to 80%",
         "shorten the duration of hall-person-stays to 10 seconds",
@@ -536,7 +545,6 @@ fn a_correction_is_read_as_carefully_as_a_request() {
         "only for an hour",
         "for the first hour",
         "when nobody is there",
-        "no notifications",
         "the other half",
         "the left half or the right half",
         "down",
