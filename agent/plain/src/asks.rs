@@ -174,8 +174,11 @@ fn changes_watch(r: &Reader<'_>, start: usize) -> bool {
         || near(&format!("{WATCHES} {SETTINGS}"), start + 3).is_some()
 }
 
-/// Reads `turn off`, `back on`, `put on hold` and their like.
+/// Reads `turn off`, `back on`, `put on hold` and their like; `is the camera off` is a question.
 fn switches(r: &Reader<'_>, start: usize) -> Option<Asks> {
+    if one_of("is|are|was|were|has|have|had|did|does|do", r.word(start)) {
+        return None;
+    }
     let after_watch = |rest: &str| r.says(&[&format!("{WATCHES}|camera|cam {rest}")]);
     if r.begins(start, &["put"]) && r.says(&["on hold"]) {
         return Some(Asks::Pause);

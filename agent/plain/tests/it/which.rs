@@ -143,6 +143,23 @@ fn all_both_and_the_only_one_are_still_said_in_many_words() {
 }
 
 #[test]
+fn a_question_about_a_state_is_no_order() {
+    for text in [
+        "is the hall camera off",
+        "was the hall camera off?",
+        "was the hall watch off today",
+        "is the hall camera back on",
+        "are the cameras off for now",
+    ] {
+        let answer = ask(text, &site());
+        assert!(
+            !matches!(answer, Answer::Propose(_)),
+            "{text:?}: {answer:?}"
+        );
+    }
+}
+
+#[test]
 fn a_part_of_a_watch_is_not_the_watch() {
     for part in [
         "the zone in the hall",
