@@ -158,7 +158,7 @@ impl AgentHealth {
         match self.is_needed {
             true => format!("not running ({why}); no alert and no message leaves the box"),
             false => format!(
-                "not running ({why}); alerts, messages and requests in plain words wait for it"
+                "not running ({why}); alerts, messages and conversations over its API wait for it"
             ),
         }
     }

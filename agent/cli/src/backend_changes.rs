@@ -39,7 +39,9 @@ fn describe(change: &BackendChange) -> Option<String> {
             } else {
                 ""
             };
-            format!("{model}: {to} agrees on {agreed} of {wanted} frames{waits}; {from} serves")
+            format!(
+                "{model}: {to} agreed on {agreed} frames so far, {wanted} are needed{waits}; {from} serves"
+            )
         }
         BackendChangeState::Agreed => format!("{model}: {to} serves from the next frame on"),
         BackendChangeState::Refused { message } => {
@@ -77,8 +79,8 @@ mod tests {
         assert_eq!(
             describe(comparing).as_deref(),
             Some(
-                "yolox-nano: ort agrees on 10 of 20 frames, waiting for frames with objects; \
-                 rten serves"
+                "yolox-nano: ort agreed on 10 frames so far, 20 are needed, \
+                 waiting for frames with objects; rten serves"
             )
         );
         let building = BackendChangeState::Building { share: 0.4 };
