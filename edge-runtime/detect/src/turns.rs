@@ -246,7 +246,8 @@ mod tests {
         turns.set_lanes(lanes);
         let mut now = Duration::ZERO;
         let mut served = vec![0_u32; cameras.len()];
-        // Index of the last frame taken, the ticket that waits or is served, and when its turn ends.
+        // Index of the last frame taken, the ticket that waits or is served, and the end of its
+        // turn.
         let mut taken = vec![None; cameras.len()];
         let mut tickets: Vec<Option<u64>> = vec![None; cameras.len()];
         let mut ends: Vec<Option<Duration>> = vec![None; cameras.len()];
@@ -259,11 +260,11 @@ mod tests {
                     tickets[id] = Some(turns.request(id as u64, camera.wish, now));
                 }
             }
-            for id in 0..cameras.len() {
-                if ends[id].is_some_and(|end| end <= now)
+            for (id, end) in ends.iter_mut().enumerate() {
+                if end.is_some_and(|end| end <= now)
                     && let Some(ticket) = tickets[id].take()
                 {
-                    ends[id] = None;
+                    *end = None;
                     served[id] += u32::from(now > WARM_UP);
                     turns.end(ticket, now);
                 }
