@@ -40,7 +40,8 @@ fn describe(change: &BackendChange) -> Option<String> {
                 ""
             };
             format!(
-                "{model}: {to} agreed on {agreed} frames so far, {wanted} are needed{waits}; {from} serves"
+                "{model}: {to} agreed on {agreed} frames so far, {wanted} are needed{waits}; {from} \
+                 serves"
             )
         }
         BackendChangeState::Agreed => format!("{model}: {to} serves from the next frame on"),
