@@ -5,6 +5,8 @@
 //!
 //! Invariants:
 //! - It runs as its own task. Every error becomes one sentence.
+//! - Without a valid blueprint nothing is asked: an invalid file may name the only provider that
+//!   may see pictures.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -54,16 +56,12 @@ impl Asker {
     }
 
     async fn answer(&self, case: &Case) -> Result<Answer, String> {
+        let blueprint = self.blueprint().await?;
         let media = case.picture().ok_or("the event has no picture")?;
         let file = self.runtime.media(&media.id).await;
         let file = file.map_err(|e| format!("cannot fetch its picture: {e}"))?;
         let client = self.model.client().await?;
-        let blueprint = self.blueprint().await?;
-        let first = match blueprint.model {
-            ModelSize::Small => Detail::Low,
-            ModelSize::Large => Detail::Medium,
-        };
-        let spec = self.job(case, blueprint.model.tier(), first);
+        let spec = self.job(case, blueprint.model.tier(), first_detail(&blueprint));
         let mut small = start_job(&client, &blueprint, spec)?;
         let opinion = self.show(&mut small, case, &file, &blueprint).await?;
         let first = answer_of(&small, opinion);
@@ -95,13 +93,8 @@ impl Asker {
     /// Reads the blueprint of the job, for each event: a user may have changed it.
     async fn blueprint(&self) -> Result<Blueprint, String> {
         let blueprints = self.blueprints.clone();
-        let (blueprint, trouble) =
-            blocking(move || blueprints.serving(blueprint::Job::Triage)).await?;
-        if let Some(trouble) = trouble {
-            tracing::warn!("{trouble}");
-            let details = json!({"sentence": trouble});
-            self.model.note("damaged_blueprint", details).await;
-        }
+        let read = blocking(move || blueprints.serving(blueprint::Job::Triage)).await;
+        let (blueprint, _) = read.inspect_err(|why| tracing::warn!("{why}"))?;
         Ok(blueprint)
     }
 
@@ -134,6 +127,14 @@ impl Asker {
     }
 }
 
+/// Detail of the first picture: low only where the large model may see a better one.
+fn first_detail(blueprint: &Blueprint) -> Detail {
+    match (&blueprint.named_model, blueprint.model) {
+        (None, ModelSize::Small) => Detail::Low,
+        (Some(_), _) | (None, ModelSize::Large) => Detail::Medium,
+    }
+}
+
 /// The answer of the model of `job`, with all that the job cost.
 fn answer_of(job: &Job, opinion: Opinion) -> Answer {
     Answer {
@@ -142,5 +143,83 @@ fn answer_of(job: &Job, opinion: Opinion) -> Answer {
         cost: job.spent().1,
         took: Duration::ZERO,
         shared_from: None,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use std::path::Path;
+
+    use watchkeeper_assistant::blueprint::{BlueprintName, read};
+    use watchkeeper_assistant::llm::LazyLlmClient;
+    use watchkeeper_assistant::trace::{AGENT, Trace};
+    use watchkeeper_config::LlmConfig;
+    use watchkeeper_contract::rule::Severity;
+    use watchkeeper_store::MemoryStore;
+
+    use super::super::testing::doubtful;
+    use super::*;
+
+    fn asker(home: &Path) -> Asker {
+        let llm = LlmConfig {
+            provider: "local".to_owned(),
+            base_url: Some("http://127.0.0.1:1".to_owned()),
+            idle_timeout: Duration::from_secs(1),
+            timeout_factor: 1,
+            key: None,
+            key_file: None,
+            program: None,
+            model: None,
+            large_model: None,
+            models_file: None,
+            second: None,
+            second_opinion: true,
+            calls_per_hour: 1,
+            tokens_per_call: 1,
+            day_usd: 1.0,
+            month_usd: 1.0,
+        };
+        Asker {
+            model: ModelAccess {
+                llm: Arc::new(LazyLlmClient::new(llm)),
+                store: Arc::new(MemoryStore::new()),
+                folder: home.to_owned(),
+                trace: Trace::new(home, AGENT),
+            },
+            runtime: RuntimeClient::new(&home.join("none.sock")).unwrap(),
+            blueprints: BlueprintStore::new(home),
+            timeout: Duration::from_secs(1),
+        }
+    }
+
+    #[tokio::test]
+    async fn damaged_blueprint_gives_no_opinion_and_its_reason() {
+        let home = tempfile::tempdir().unwrap();
+        let asker = Arc::new(asker(home.path()));
+        let case = || Case::of(&doubtful(1, 1, Severity::Warning));
+        let why = Arc::clone(&asker).ask(case()).await.unwrap_err();
+        assert!(why.starts_with("cannot fetch its picture"), "{why}");
+        let file = asker.blueprints.folder().join("triage.md");
+        std::fs::create_dir_all(asker.blueprints.folder()).unwrap();
+        std::fs::write(file, "+++\nprovider = \"local\"\n+++\n").unwrap();
+        let why = asker.ask(case()).await.unwrap_err();
+        assert!(
+            why.starts_with("the blueprint triage can't be used"),
+            "{why}"
+        );
+    }
+
+    #[test]
+    fn only_a_small_model_with_a_large_one_behind_it_sees_less() {
+        let detail = |model: &str| {
+            let text = format!("+++\njob = \"triage\"\nwhen = \"x\"\n{model}\n+++\n");
+            let name = BlueprintName::new("triage").unwrap();
+            first_detail(&read(&name, &text).unwrap())
+        };
+        assert_eq!(detail(""), Detail::Low);
+        assert_eq!(detail("model = \"large\""), Detail::Medium);
+        let named = "provider = \"local\"\nmodel = \"qwen3-vl:8b\"";
+        assert_eq!(detail(named), Detail::Medium);
     }
 }

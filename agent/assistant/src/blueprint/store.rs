@@ -3,7 +3,7 @@
 //! - A file is written whole or not at all, only if it is valid, and gets the folder's owner.
 //! - Of more than [`MAX_FILES`] files the first by name count; the others are reported.
 //! - An invalid or unreadable file affects only its own name. The built-in blueprint of that name
-//!   stays in use.
+//!   stays in use, except where [`Job::needs_its_file`].
 
 mod entry;
 
@@ -135,13 +135,14 @@ impl BlueprintStore {
     /// The blueprint in use for a job, with a sentence about an invalid folder or file.
     ///
     /// # Errors
-    /// Never, in a build that passed its tests.
+    /// That sentence, where the job needs its file.
     pub fn serving(&self, job: Job) -> Result<(Blueprint, Option<String>), String> {
         let (found, trouble) = match self.get(job.name()) {
             Ok(listed) => {
                 let trouble = listed.trouble();
                 (listed.serves, trouble)
             }
+            Err(error) if job.needs_its_file() => (None, Some(error.to_string())),
             Err(error) => (
                 None,
                 Some(format!("{error}; the built-in one is used instead")),
@@ -149,6 +150,7 @@ impl BlueprintStore {
         };
         match found {
             Some(blueprint) => Ok((blueprint, trouble)),
+            None if job.needs_its_file() => Err(trouble.unwrap_or_default()),
             None => Ok((
                 built_in::blueprint(job).map_err(|flaws| error::sentence(&flaws))?,
                 trouble,
@@ -278,7 +280,7 @@ impl BlueprintStore {
     fn find(&self, name: BlueprintName) -> Result<Option<BlueprintEntry>, BlueprintStoreError> {
         let job = Job::from_name(name.as_str());
         let text = self.read_file(&name)?;
-        let built_in = |origin, flaws| {
+        let built_in = |job: Option<Job>, origin, flaws| {
             job.map(|job| {
                 let serves = built_in::blueprint(job).ok();
                 BlueprintEntry {
@@ -291,7 +293,7 @@ impl BlueprintStore {
             })
         };
         let Some(text) = text else {
-            return Ok(built_in(BlueprintOrigin::BuiltIn, Vec::new()));
+            return Ok(built_in(job, BlueprintOrigin::BuiltIn, Vec::new()));
         };
         let read = text.and_then(|text| match read(&name, &text) {
             Ok(blueprint) => Ok((blueprint, text)),
@@ -309,16 +311,17 @@ impl BlueprintStore {
                 serves: Some(blueprint),
                 text,
             },
-            Err(flaws) => match built_in(BlueprintOrigin::BuiltInForDamaged, flaws.clone()) {
-                Some(listed) => listed,
-                None => BlueprintEntry {
+            Err(flaws) => {
+                let instead = job.filter(|job| !job.needs_its_file());
+                let origin = BlueprintOrigin::BuiltInForDamaged;
+                built_in(instead, origin, flaws.clone()).unwrap_or_else(|| BlueprintEntry {
                     name,
                     origin: BlueprintOrigin::Damaged,
                     flaws,
                     serves: None,
-                    text: String::new(),
-                },
-            },
+                    text: job.map_or_else(String::new, |job| built_in::text(job).to_owned()),
+                })
+            }
         }))
     }
 

@@ -23,9 +23,9 @@ pub struct BlueprintEntry {
     pub origin: BlueprintOrigin,
     /// Errors of its file.
     pub flaws: Vec<BlueprintError>,
-    /// The blueprint in use; `None` if the file is invalid and replaces no built-in one.
+    /// The blueprint in use; `None` if the file is invalid and no built-in one is used instead.
     pub serves: Option<Blueprint>,
-    /// The text of the blueprint in use; empty if there is none.
+    /// The text of the blueprint in use, else of the built-in one; empty if there is neither.
     pub text: String,
 }
 

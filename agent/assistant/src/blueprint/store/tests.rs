@@ -76,23 +76,36 @@ fn file_replaces_a_built_in_one_until_deleted() {
 }
 
 #[test]
-fn damaged_file_is_reported_and_built_in_one_is_used() {
+fn damaged_file_is_reported_and_built_in_one_is_used_except_for_triage() {
     let (_dir, store) = open();
-    store
-        .update(&name("triage"), built_in::text(Job::Triage))
-        .unwrap();
+    for job in [Job::Triage, Job::Question] {
+        store
+            .update(&name(job.name()), built_in::text(job))
+            .unwrap();
+    }
     store.create(&name("dock"), DOCK).unwrap();
     for damage in [
         &b"+++\njob = \"tri"[..],
         b"\xff\xfe",
         &[b'x'; MAX_BYTES + 9],
     ] {
-        for file in ["triage.md", "dock.md"] {
+        for file in ["triage.md", "question.md", "dock.md"] {
             fs::write(store.folder().join(file), damage).unwrap();
         }
-        let (blueprint, trouble) = store.serving(Job::Triage).unwrap();
-        assert_eq!(blueprint.job, Job::Triage);
+        let (blueprint, trouble) = store.serving(Job::Question).unwrap();
+        assert_eq!(blueprint.job, Job::Question);
         assert!(trouble.unwrap().contains("the built-in one is used"));
+        let why = store.serving(Job::Triage).unwrap_err();
+        assert!(
+            why.starts_with("the blueprint triage can't be used"),
+            "{why}"
+        );
+        let triage = store.get("triage").unwrap();
+        assert_eq!(
+            (triage.origin, triage.serves),
+            (BlueprintOrigin::Damaged, None)
+        );
+        assert_eq!(triage.text, built_in::text(Job::Triage));
         let dock = store.get("dock").unwrap();
         assert_eq!(
             (dock.origin, dock.serves.is_none()),
@@ -104,6 +117,8 @@ fn damaged_file_is_reported_and_built_in_one_is_used() {
     // A damaged file can be updated and deleted.
     store.update(&name("dock"), DOCK).unwrap();
     store.delete(&name("triage")).unwrap();
+    store.delete(&name("question")).unwrap();
+    assert!(store.serving(Job::Triage).is_ok());
     assert!(store.list().unwrap().0.iter().all(|l| l.flaws.is_empty()));
 }
 
@@ -231,6 +246,7 @@ fn file_is_private_and_blocked_folder_leaves_built_in_ones() {
     let (blueprint, trouble) = blocked.serving(Job::Question).unwrap();
     assert_eq!(blueprint.name.as_str(), "question");
     assert!(trouble.is_some());
+    assert!(blocked.serving(Job::Triage).is_err());
     assert!(matches!(
         blocked.create(&name("x"), DOCK),
         Err(BlueprintStoreError::Io { .. })
