@@ -130,6 +130,9 @@ fn form_flaw(front: &str, error: &toml::de::Error) -> BlueprintError {
     });
     let written = line.and_then(|line| line.split_once('='));
     let (field, found) = written.unwrap_or(("front matter", ""));
+    if let Some(form) = wanted_form(field.trim()).filter(|_| has_wrong_type(error)) {
+        return BlueprintError::new(field.trim(), found.trim(), "it has the wrong type", form);
+    }
     let remedy = "correct it; `watchkeeper blueprints show question` is an example";
     let flaw = BlueprintError::new(field.trim(), found.trim(), error.message(), remedy);
     // serde quotes the name that was written, and those that it knows.
@@ -138,6 +141,26 @@ fn form_flaw(front: &str, error: &toml::de::Error) -> BlueprintError {
         Some(written) => flaw.near(written, names),
         None => flaw,
     }
+}
+
+fn has_wrong_type(error: &toml::de::Error) -> bool {
+    let starts = ["invalid type", "invalid value"];
+    starts
+        .iter()
+        .any(|start| error.message().starts_with(start))
+}
+
+/// How to write the value of a field.
+fn wanted_form(field: &str) -> Option<&'static str> {
+    Some(match field.rsplit('.').next()? {
+        "job" | "when" | "provider" | "model" => "write a text in quotes",
+        "tools" => "write a list of names in quotes, such as [\"look_around\"]",
+        "plan_required" => "write true or false",
+        "limits" => "write a section [limits] with steps and cost_usd",
+        "steps" => "write a whole number: calls of the model",
+        "cost_usd" => "write an amount of US dollars",
+        _ => return None,
+    })
 }
 
 /// Whether a text may be the name of a provider or a model.
@@ -373,6 +396,21 @@ mod tests {
     }
 
     #[test]
+    fn value_of_another_type_is_named_with_the_wanted_one() {
+        for (line, form) in [
+            ("model = 3", "write a text in quotes"),
+            ("plan_required = 1", "write true or false"),
+            ("limits.steps = -1", "write a whole number"),
+            ("limits.cost_usd = \"1\"", "write an amount"),
+        ] {
+            let front = format!("job = \"question\"\nwhen = \"x\"\n{line}");
+            let flaws = flaws(&front, "");
+            let told = format!("{line}: it has the wrong type; {form}");
+            assert!(flaws[0].starts_with(&told), "{flaws:?}");
+        }
+    }
+
+    #[test]
     fn every_error_names_field_value_and_remedy() {
         let all = flaws(
             "job = \"question\"\nwhen = \"\"\nmodel = \"huge\"",
@@ -395,14 +433,22 @@ mod tests {
                 "modle = \"small\": unknown field",
                 "did you mean model?",
             ),
-            ("limits = 3", "limits = 3: invalid type", "show question"),
+            (
+                "limits = 3",
+                "limits = 3: it has the wrong type",
+                "[limits]",
+            ),
             (
                 "job = \"qestion\"",
                 "job = \"qestion\": unknown variant",
                 "did you mean question?",
             ),
             ("limits.steps = -1", "limits.steps = -1: ", "-1"),
-            ("tools = 1", "tools = 1: invalid type", "show question"),
+            (
+                "tools = 1",
+                "tools = 1: it has the wrong type",
+                "a list of names",
+            ),
         ] {
             let job = if line.starts_with("job") {
                 ""
