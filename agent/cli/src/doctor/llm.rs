@@ -21,7 +21,9 @@ pub(super) fn check(config: &Config) -> Vec<Finding> {
     let Some(llm) = &config.llm else {
         return vec![Finding::ok(NONE)];
     };
-    let servers = llm.providers().map(check_server);
+    let sections = ["llm", "llm.second"];
+    let servers = llm.providers().zip(sections);
+    let servers = servers.map(|(provider, section)| check_server(provider, section));
     std::iter::once(check_client(config))
         .chain(servers)
         .collect()
@@ -70,9 +72,11 @@ fn check_budget(report: &Report) -> Finding {
     }
 }
 
-fn check_server(llm: &LlmConfig) -> Finding {
+/// Checks the connection to the provider of `section`, or its program.
+fn check_server(llm: &LlmConfig, section: &str) -> Finding {
+    let provider = &llm.provider;
     if let Some(program) = program_of(llm) {
-        return check_program(&program);
+        return check_program(&program, section);
     }
     let address = match &llm.base_url {
         Some(text) => Url::parse(text).map_err(|e| e.to_string()),
@@ -84,10 +88,12 @@ fn check_server(llm: &LlmConfig) -> Finding {
         }),
     };
     match address.and_then(|url| probe_tcp(&url)) {
-        Ok(name) => Finding::ok(format!("language model: {name} is reachable")),
+        Ok(name) => Finding::ok(format!("language model {provider}: {name} is reachable")),
         Err(why) => Finding::problem(
-            format!("language model: {why}"),
-            "check the network, the firewall and llm.base_url; the rules work without it",
+            format!("language model {provider}: {why}"),
+            format!(
+                "check the network, the firewall and {section}.base_url; the rules work without it"
+            ),
         ),
     }
 }
@@ -99,7 +105,7 @@ fn program_of(llm: &LlmConfig) -> Option<PathBuf> {
     Some(llm.program.clone().unwrap_or(program))
 }
 
-fn check_program(program: &Path) -> Finding {
+fn check_program(program: &Path, section: &str) -> Finding {
     let path = std::env::var_os("PATH").unwrap_or_default();
     // A path with a folder replaces the one that it is joined to.
     let is_there = std::env::split_paths(&path)
@@ -112,7 +118,9 @@ fn check_program(program: &Path) -> Finding {
         )),
         false => Finding::problem(
             format!("language model: the program {program} is not installed"),
-            "install Claude Code and log in as the user of the agent, or set llm.program",
+            format!(
+                "install Claude Code and log in as the user of the agent, or set {section}.program"
+            ),
         ),
     }
 }
@@ -188,14 +196,16 @@ mod tests {
             day_usd: 1.0,
             month_usd: 1.0,
         };
-        assert_eq!(check_server(&llm(port)).level, Level::Ok);
+        assert_eq!(check_server(&llm(port), "llm").level, Level::Ok);
         drop(listener);
-        let finding = check_server(&llm(port));
+        let finding = check_server(&llm(port), "llm.second");
         assert_eq!(finding.level, Level::Problem);
+        let what = format!("language model local: 127.0.0.1:{port} is not reachable");
+        assert!(finding.what.contains(&what), "{}", finding.what);
         assert!(
             finding
-                .what
-                .contains(&format!("127.0.0.1:{port} is not reachable"))
+                .remedy
+                .is_some_and(|remedy| remedy.contains("llm.second.base_url"))
         );
     }
 }

@@ -139,10 +139,14 @@ impl Client {
         Ok(start(shared, spec, Some(model)))
     }
 
-    /// Returns why and for how long the circuit breaker suspends calls now, if it does.
-    pub fn breaker_open(&self) -> Option<BreakerOpen> {
-        let shared = &self.shared;
-        shared.breaker.lock().open_at(shared.clock.now())
+    /// Returns the name of each provider, and why and for how long its circuit breaker suspends
+    /// calls now, if it does.
+    pub fn providers(&self) -> impl Iterator<Item = (&str, Option<BreakerOpen>)> {
+        let all = std::iter::once(&self.shared).chain(&self.second);
+        all.map(|shared| {
+            let open = shared.breaker.lock().open_at(shared.clock.now());
+            (shared.provider.name.as_str(), open)
+        })
     }
 
     /// Returns what was spent.

@@ -13,7 +13,7 @@ use watchkeeper_llm::policy::RetryRules;
 use watchkeeper_llm::{CallOptions, LlmError, Reply, StopReason};
 use watchkeeper_scripted_model::{Fault, Step};
 
-use crate::support::{Bench, ask, results, setup_talk, verdict_talk};
+use crate::support::{Bench, Wire, ask, results, setup_talk, verdict_talk};
 
 static SETUP: CallOptions = CallOptions::new(2_000);
 
@@ -137,6 +137,24 @@ async fn five_failures_suspend_the_provider() {
             .expect("again"),
     );
     bench.check();
+}
+
+#[tokio::test]
+async fn each_provider_is_suspended_by_its_own_failures() {
+    let second = Bench::on(Wire::Local, (0..5).map(|_| Step::from(Fault::Overloaded))).await;
+    let first = Bench::new([look()]).await;
+    let both = first.client.clone().with_second(second.client.clone());
+    for _ in 0..2 {
+        let asked = ask(&mut second.job(Tier::Medium), &setup_talk(), &SETUP).await;
+        assert!(asked.is_err());
+    }
+    let open: Vec<(&str, bool)> = both
+        .providers()
+        .map(|(name, open)| (name, open.is_some()))
+        .collect();
+    assert_eq!(open, [("claude", false), ("local", true)]);
+    let reply = ask(&mut first.job(Tier::Medium), &setup_talk(), &SETUP).await;
+    is_called_once(&reply.expect("the first answers"));
 }
 
 #[tokio::test]

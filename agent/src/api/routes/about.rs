@@ -12,8 +12,8 @@ use tokio::sync::oneshot;
 use watchkeeper_contract::health::HealthState;
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_http::{Refusal, body};
-use watchkeeper_llm::Client;
 use watchkeeper_llm::ledger::{CallOutcome, CallRecord};
+use watchkeeper_llm::policy::BreakerOpen;
 use watchkeeper_memory::{Found, Memory, MemoryError};
 
 use crate::api::app::App;
@@ -118,6 +118,25 @@ pub(super) struct ModelStanding {
     refusal: Option<String>,
     /// Calls that the budget refused this UTC day; `/cost` has their classes and causes.
     refused_today: u64,
+    /// Status of the provider of `llm.second`; absent without it, and while the model is unusable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    second: Option<ProviderStanding>,
+}
+
+/// Status of the language model of one provider, from its last call.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct ProviderStanding {
+    /// Provider of the model.
+    provider: String,
+    /// State of the model, from its last call.
+    state: ModelState,
+    /// Why it is unusable, with a remedy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+    /// Time of its last call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    asked: Option<Timestamp>,
 }
 
 /// State of the language model.
@@ -128,7 +147,7 @@ pub(super) enum ModelState {
     Absent,
     /// It cannot be called: the key is missing or the address is invalid.
     Unusable,
-    /// It was not called yet.
+    /// None of the latest calls went to it.
     Unasked,
     /// The last call succeeded.
     Answers,
@@ -152,8 +171,8 @@ fn dropped_messages(outbox: &OutboxStatus) -> Option<String> {
     let dropped = outbox.dropped;
     (dropped > 0).then(|| {
         format!(
-            "dropped since the start: {}, which the broker did not accept in time. Check the \
-             broker, or raise agent.outbox_events",
+            "the broker did not accept {} in time; they were dropped. Check the broker, or raise \
+             agent.outbox_events",
             counted(dropped, "message")
         )
     })
@@ -184,7 +203,9 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<AgentHealth>, 
     }
     reasons.extend(dropped_messages(&status.outbox));
     reasons.extend(status.channels.iter().filter_map(|c| c.trouble.clone()));
+    let second = model.second.as_ref();
     reasons.extend(model.why.clone());
+    reasons.extend(second.and_then(|second| second.why.clone()));
     reasons.extend(model.refusal.clone());
     let memory = memory_standing(&deps.notes);
     if let Some(refused @ EmbedderChoice::Refused { .. }) = &memory.vectors {
@@ -257,6 +278,7 @@ fn model(deps: &ConversationDeps) -> ModelStanding {
         within_budget: true,
         refusal: None,
         refused_today: 0,
+        second: None,
     };
     let client = match &deps.model {
         None => return standing(ModelState::Absent, None),
@@ -267,37 +289,51 @@ fn model(deps: &ConversationDeps) -> ModelStanding {
         Err(why) => return standing(ModelState::Unusable, Some(why)),
     };
     let report = client.report();
-    let last = report.calls.last();
-    let (state, why) = state_of(&client, last);
+    let providers = client.providers();
+    let mut all = providers.map(|(name, rest)| provider_standing(name, rest, &report.calls));
+    let Some(first) = all.next() else {
+        return standing(ModelState::Absent, None);
+    };
     ModelStanding {
-        asked: last.and_then(|call| Timestamp::from_millisecond(call.at_ms).ok()),
+        asked: first.asked,
         within_budget: report.refusal.is_none(),
         refusal: report.refusal.as_ref().map(ToString::to_string),
         refused_today: report.refused_today(),
-        ..standing(state, why)
+        second: all.next(),
+        ..standing(first.state, first.why)
     }
 }
 
-fn state_of(client: &Client, last: Option<&CallRecord>) -> (ModelState, Option<String>) {
-    if let Some(rest) = client.breaker_open() {
-        let why = format!(
-            "the model is suspended for {} s: it failed too often ({}); see the log and \
-             `watchkeeper trace`",
-            rest.remaining.as_secs(),
-            serialized_name(&rest.because)
-        );
-        return (ModelState::Resting, Some(why));
-    }
-    match last.map(|call| call.outcome) {
-        None | Some(CallOutcome::NotMade) => (ModelState::Unasked, None),
-        Some(CallOutcome::Answered | CallOutcome::Open) => (ModelState::Answers, None),
-        Some(CallOutcome::Failed(kind)) => {
+/// The status of a provider, from its circuit breaker and the last of its own `calls`.
+fn provider_standing(
+    provider: &str,
+    rest: Option<BreakerOpen>,
+    calls: &[CallRecord],
+) -> ProviderStanding {
+    let last = calls.iter().rfind(|call| call.provider == provider);
+    let (state, why) = match (rest, last.map(|call| call.outcome)) {
+        (Some(rest), _) => {
             let why = format!(
-                "the last call of the model failed: {}",
-                serialized_name(&kind)
+                "the model of {provider} is suspended for {} s: it failed too often ({}); see the \
+                 log and `watchkeeper trace`",
+                rest.remaining.as_secs(),
+                serialized_name(&rest.because)
             );
+            (ModelState::Resting, Some(why))
+        }
+        (None, None | Some(CallOutcome::NotMade)) => (ModelState::Unasked, None),
+        (None, Some(CallOutcome::Answered | CallOutcome::Open)) => (ModelState::Answers, None),
+        (None, Some(CallOutcome::Failed(kind))) => {
+            let kind = serialized_name(&kind);
+            let why = format!("the last call of the model of {provider} failed: {kind}");
             (ModelState::Fails, Some(why))
         }
+    };
+    ProviderStanding {
+        provider: provider.to_owned(),
+        state,
+        why,
+        asked: last.and_then(|call| Timestamp::from_millisecond(call.at_ms).ok()),
     }
 }
 
@@ -422,4 +458,48 @@ pub(super) async fn trace(
 
 fn unreadable(why: &str) -> Refusal {
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, ProblemCode::Storage, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use watchkeeper_llm::attempt_error::AttemptErrorKind;
+    use watchkeeper_llm::money::Money;
+    use watchkeeper_llm::usage::Usage;
+
+    use super::*;
+
+    #[test]
+    fn state_of_a_provider_is_that_of_its_own_calls() {
+        let call = |provider: &str, at_ms, outcome| CallRecord {
+            at_ms,
+            job: "j".to_owned(),
+            provider: provider.to_owned(),
+            model: "m".to_owned(),
+            outcome,
+            usage: Usage::default(),
+            cost: Money::ZERO,
+        };
+        let failed = CallOutcome::Failed(AttemptErrorKind::Overloaded);
+        let calls = [
+            call("claude", 1_000, CallOutcome::Answered),
+            call("local", 2_000, failed),
+        ];
+        let of = |provider: &str| provider_standing(provider, None, &calls);
+        assert_eq!(of("claude").state, ModelState::Answers);
+        assert_eq!(of("claude").asked, Timestamp::from_millisecond(1_000).ok());
+        let local = of("local");
+        assert_eq!(local.state, ModelState::Fails);
+        assert!(
+            local
+                .why
+                .is_some_and(|why| why.contains("the model of local failed"))
+        );
+        assert_eq!(of("openai").state, ModelState::Unasked);
+        let rest = BreakerOpen {
+            because: AttemptErrorKind::Overloaded,
+            remaining: Duration::from_secs(9),
+        };
+        let resting = provider_standing("claude", Some(rest), &calls);
+        assert_eq!(resting.state, ModelState::Resting);
+    }
 }
