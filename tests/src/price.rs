@@ -73,10 +73,10 @@ pub fn meter(
     let price = proposal.trial["price"].clone();
     let (predicted_rate, predicted) = predicted_shares(&proposal.trial)?;
     let bytes_before = wait_for("the last bytes", || journal_bytes(bench).ok())?;
-    let seq_before = bench.events()?.len();
+    let records_before = bench.events()?.len();
     ask_json(bench, &["--confirm", &proposal.id])?;
     let (results, metered, rate) = meter_processor(bench, runtime, &proposal, time)?;
-    let events = bench.events()?.split_off(seq_before);
+    let events = bench.events()?.split_off(records_before);
     let own: Vec<&Value> = events
         .iter()
         .filter(|event| event["pipeline"] == *proposal.pipeline)

@@ -2,7 +2,8 @@
 //!
 //! - Pure; every number is computed from measured ones ([`Measured`]).
 //! - A number that cannot be known is absent, with its reason in [`PriceTag::unknown`]; one that
-//!   may be off by more than a fifth is shown as a range.
+//!   may be off by more than a fifth is shown as a range. Without an event in the backtest, numbers
+//!   of events are 0 and have no range.
 //! - The processor share is the processor time of the trial: of its thread, and of decoding and
 //!   further threads of a network where no other pipeline ran. Else it is a lower bound.
 //! - What events take of it besides is computed from the times of earlier events of this box:
@@ -42,7 +43,7 @@ pub struct Measured {
     /// Factors of the ends of what is likely, where they are too few to be known within a fifth.
     pub events_range: Option<[f64; 2]>,
     /// Share of these events that a second opinion is asked for.
-    pub escalated_share: f64,
+    pub escalated_share: Result<f64, String>,
     /// Bytes of one event on this camera.
     pub event: Result<EventBytes, String>,
     /// Seconds of clips of one event, where events close together share a clip; 0: none.
@@ -277,7 +278,7 @@ impl Measured {
 
     /// Cost of the second opinions of one event.
     fn model_an_event(&self) -> Result<f64, String> {
-        match self.escalated_share {
+        match self.escalated_share.clone()? {
             0.0 => Ok(0.0),
             share => self.opinion_usd.clone().map(|usd| share * usd),
         }
@@ -357,19 +358,19 @@ pub fn is_drawing(step: &Value) -> bool {
     block.contains(VISUALIZATION)
 }
 
-/// Mean cost of the second opinions in these records, in US dollars. One without an answer, such as
-/// one that the budget refused, costs nothing.
+/// Mean cost of the answered second opinions in these records, in US dollars. The records do not
+/// tell what one without an answer cost.
 ///
 /// # Errors
-/// Where there is none.
+/// Where none was answered.
 pub fn opinion_usd<'e>(records: impl Iterator<Item = &'e Event>) -> Result<f64, String> {
     let costs = records.filter_map(|event| match &event.assessment.as_ref()?.by {
-        Assessor::SecondOpinion(details) => Some(details.cost_usd.unwrap_or_default()),
+        Assessor::SecondOpinion(details) => details.cost_usd,
         Assessor::Person(_) | Assessor::Chain(_) => None,
     });
     let costs: Vec<f64> = costs.collect();
     match costs.len() {
-        0 => Err("no second opinion was asked yet".to_owned()),
+        0 => Err("no second opinion was answered yet".to_owned()),
         number => Ok(costs.iter().sum::<f64>() / number as f64),
     }
 }
@@ -427,7 +428,7 @@ mod tests {
             },
             events_a_day: Ok(20.0),
             events_range: None,
-            escalated_share: 0.1,
+            escalated_share: Ok(0.1),
             event: Ok(EventBytes {
                 records: 3_000.0,
                 clean: 75_000.0,
@@ -520,7 +521,7 @@ mod tests {
         let nothing = |why: &str| Err(why.to_owned());
         let tag = PriceTag::new(&Measured {
             event: Err("no event of this camera was kept yet".to_owned()),
-            opinion_usd: nothing("no second opinion was asked yet"),
+            opinion_usd: nothing("no second opinion was answered yet"),
             processor: Err("not tried".to_owned()),
             ..measured()
         });
@@ -528,18 +529,25 @@ mod tests {
             tag.sentence(),
             "processor unknown (not tried), storage unknown (no event of this camera was kept \
              yet), uplink unknown (no event of this camera was kept yet), model unknown (no \
-             second opinion was asked yet)"
+             second opinion was answered yet)"
         );
         // Without events nothing is stored, whatever an event would take.
         let quiet = PriceTag::new(&Measured {
             events_a_day: Ok(0.0),
             event: Err("none".to_owned()),
             opinion_usd: Err("none".to_owned()),
-            escalated_share: 0.0,
+            escalated_share: Ok(0.0),
             ..measured()
         });
         assert_eq!(quiet.storage_bytes_a_day, Some(0.0));
         assert_eq!(quiet.model_usd_a_month, Some(0.0));
+        let unplayed = PriceTag::new(&Measured {
+            events_a_day: nothing("it was not replayed"),
+            escalated_share: nothing("it was not replayed"),
+            ..measured()
+        });
+        assert_eq!(unplayed.model_usd_an_event, None);
+        assert_eq!(unplayed.unknown["model"], "it was not replayed");
         let recorded = PriceTag::new(&Measured {
             is_recorded: true,
             ..measured()
@@ -579,6 +587,35 @@ mod tests {
     }
 
     #[test]
+    fn opinion_without_an_answer_is_not_in_the_mean_cost() {
+        let opinion = |cost: Option<f64>| -> Event {
+            let mut by = json!({"kind": "second_opinion"});
+            if let Some(usd) = cost {
+                by["cost_usd"] = json!(usd);
+            }
+            serde_json::from_value(json!({
+                "schema": 1, "id": "01J00000000000000000000000", "seq": 1, "boot_id": "b",
+                "mono_ms": 1, "at": {"unix_ms": 1, "quality": "synced"}, "phase": "assessed",
+                "source": "yard", "severity": "info",
+                "body": {"kind": "rule", "rule": "r", "condition": "appears", "reason": "r",
+                    "tracks": [], "frame": 1, "pts_s": 0.0},
+                "decision": {"verdict": "act", "confidence": 0.9, "reason": "r"},
+                "assessment": {"by": by, "answer": "none"},
+                "media": [], "evidence": [], "hash": "",
+            }))
+            .unwrap()
+        };
+        let mean = |costs: &[Option<f64>]| {
+            let records: Vec<Event> = costs.iter().copied().map(opinion).collect();
+            opinion_usd(records.iter())
+        };
+        assert_eq!(mean(&[Some(0.5), None, Some(1.0)]), Ok(0.75));
+        // A shared answer.
+        assert_eq!(mean(&[Some(0.5), Some(0.0)]), Ok(0.25));
+        assert!(mean(&[None]).unwrap_err().contains("answered"));
+    }
+
+    #[test]
     fn events_close_together_share_a_clip() {
         let spec: PipelineSpec = serde_json::from_value(json!({
             "id": "p", "source": "yard", "workflow": {}, "rules": [
@@ -613,7 +650,7 @@ mod tests {
         ) {
             let of = |events: f64| PriceTag::new(&Measured {
                 events_a_day: Ok(events),
-                escalated_share: share,
+                escalated_share: Ok(share),
                 event: Ok(EventBytes { records, clean: pictures, annotated: None, clip_second }),
                 clip_s,
                 opinion_usd: Ok(usd),

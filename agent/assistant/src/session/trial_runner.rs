@@ -153,15 +153,13 @@ impl<'a> TrialRunner<'a> {
             };
             let shares = trial.stats.as_ref().and_then(|stats| stats.processor);
             let backtest = trial.backtest.as_ref();
+            let replayed = backtest.ok_or_else(|| "it was not replayed".to_owned());
             let measured = Measured {
                 processor: shares.ok_or_else(|| "it was not tried".to_owned()),
                 event_times: health.event_times,
-                events_a_day: match backtest {
-                    Some(backtest) => backtest.rate(),
-                    None => Err("it was not replayed".to_owned()),
-                },
+                events_a_day: replayed.clone().and_then(BacktestSummary::rate),
                 events_range: backtest.and_then(BacktestSummary::range),
-                escalated_share: backtest.map_or(0.0, |backtest| backtest.escalated_share),
+                escalated_share: replayed.map(|backtest| backtest.escalated_share),
                 event: event_bytes(known.clone(), &spec.source),
                 clip_s: backtest.map_or_else(|| clip_s(spec, &[]), |backtest| backtest.clip_s),
                 opinion_usd: match self.tools.second_opinion {
