@@ -115,9 +115,8 @@ impl JournalTail {
                 self.feed = Some(self.runtime.follow_events(self.cursor));
             }
             (Ok(_), Some(_)) => {}
-            (Err(_), None) => self.asking_health = Some(ask_health(&self.runtime, HEALTH_RETRY)),
-            // The feed itself reports when the runtime is back.
-            (Err(_), Some(_)) => {}
+            // No record is read before the answer: it may be of a new journal.
+            (Err(_), _) => self.asking_health = Some(ask_health(&self.runtime, HEALTH_RETRY)),
         }
     }
 }
@@ -132,4 +131,33 @@ fn ask_health(
         runtime.health().await
     }
     .boxed()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn lost_journal_is_followed_from_its_start_after_failed_questions_too() {
+        let runtime = RuntimeClient::new(Path::new("/nowhere/runtime.sock")).unwrap();
+        let no_answer = runtime.health().await.unwrap_err();
+        let mut tail = JournalTail::new(runtime, Some(EventSeq(5)));
+        assert!(tail.asking_health.is_none());
+        tail.on_health(Err(no_answer));
+        assert!(tail.asking_health.is_some(), "it asks again");
+        let health = |last_seq: u64| -> Health {
+            serde_json::from_value(serde_json::json!({
+                "state": "up", "reasons": [], "version": "1", "boot_id": "b", "uptime_s": 1.0,
+                "pid": 1, "last_seq": last_seq,
+            }))
+            .unwrap()
+        };
+        tail.on_health(Ok(health(5)));
+        assert_eq!(tail.cursor(), EventSeq(5));
+        tail.on_health(Ok(health(2)));
+        assert_eq!(tail.cursor(), EventSeq(0));
+    }
 }
