@@ -1,5 +1,6 @@
 //! Commands that query the runtime of this box: status, sources, pipelines, frames and media.
 
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use serde_json::json;
@@ -250,9 +251,17 @@ async fn frame_save(
             ));
         }
     };
-    let file = args.output.clone();
-    let file = file.unwrap_or_else(|| PathBuf::from(format!("{name}.jpg")));
-    write_file(&file, &bytes)?;
+    let file = match &args.output {
+        Some(file) => {
+            write_file(file, &bytes)?;
+            file.clone()
+        }
+        None => {
+            let file = PathBuf::from(format!("{name}.jpg"));
+            write_new_file(&file, &bytes)?;
+            file
+        }
+    };
     let written = json!({"file": file, "bytes": bytes.len()});
     out.both(&written, || {
         format!("Saved {} ({} bytes)", file.display(), bytes.len())
@@ -300,6 +309,21 @@ pub(super) async fn media(
 pub(super) fn write_file(path: &std::path::Path, bytes: &[u8]) -> Result<(), Failure> {
     std::fs::write(path, bytes)
         .map_err(|e| Failure::new(Exit::Failed, format!("can't write {}: {e}", path.display())))
+}
+
+/// Writes a file that the user did not name, and replaces none.
+fn write_new_file(path: &std::path::Path, bytes: &[u8]) -> Result<(), Failure> {
+    let created = std::fs::File::create_new(path);
+    let written = created.and_then(|mut file| file.write_all(bytes));
+    written.map_err(|error| {
+        let shown = path.display();
+        match error.kind() {
+            std::io::ErrorKind::AlreadyExists => Failure::input(format!(
+                "{shown} exists already; use -o {shown} to replace it, or -o with another file"
+            )),
+            _ => Failure::new(Exit::Failed, format!("can't write {shown}: {error}")),
+        }
+    })
 }
 
 /// Formats an id with its display name, if there is one.

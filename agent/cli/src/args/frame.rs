@@ -21,7 +21,8 @@ pub struct FrameSaveArgs {
     /// Pipeline whose annotated frame to save.
     #[arg(long, conflicts_with = "source", value_name = "ID")]
     pub pipeline: Option<PipelineId>,
-    /// File to write. Default: the ID with `.jpg`, in the current folder.
+    /// File to write. Default: the ID with `.jpg`, in the current folder, if
+    /// there is no such file.
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }

@@ -64,3 +64,14 @@ fn paths_become_absolute_and_missing_relative_ones_fail() {
         );
     }
 }
+
+#[test]
+fn default_file_of_a_frame_replaces_no_other() {
+    let folder = tempfile::tempdir().unwrap_or_else(|e| panic!("{e}"));
+    let file = folder.path().join("gate.jpg");
+    write_new_file(&file, b"first").unwrap_or_else(|e| panic!("{e}"));
+    let error = write_new_file(&file, b"second").map(|()| String::new());
+    let error = error.unwrap_or_else(|e| e.to_string());
+    assert!(error.contains("exists already; use -o"), "{error}");
+    assert_eq!(std::fs::read(&file).ok().as_deref(), Some(&b"first"[..]));
+}
