@@ -67,12 +67,15 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-/// A duration in its two largest units; from a minute on without seconds.
+/// A duration in its two largest units.
 pub fn duration(seconds: f64) -> String {
     let whole = seconds.round().max(0.0) as u64;
     match (whole / 86_400, whole / 3600 % 24, whole / 60 % 60) {
         (0, 0, 0) => format!("{whole} s"),
-        (0, 0, minutes) => format!("{minutes} min"),
+        (0, 0, minutes) => match whole % 60 {
+            0 => format!("{minutes} min"),
+            seconds => format!("{minutes} min {seconds} s"),
+        },
         (0, hours, 0) => format!("{hours} h"),
         (0, hours, minutes) => format!("{hours} h {minutes} min"),
         (days, 0, _) => format!("{days} d"),
@@ -140,7 +143,8 @@ mod tests {
     fn duration_has_its_two_largest_units() {
         for (seconds, text) in [
             (5.4, "5 s"),
-            (65.0, "1 min"),
+            (65.0, "1 min 5 s"),
+            (120.0, "2 min"),
             (7_200.0, "2 h"),
             (3_700.0, "1 h 1 min"),
             (90_000.0, "1 d 1 h"),

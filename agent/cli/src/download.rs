@@ -115,7 +115,10 @@ pub(super) async fn install(
     };
     let checked = fetch(missing).await?;
     if checked.is_empty() {
-        out.note("it is already installed; nothing was downloaded");
+        let name = last.file_name().unwrap_or_default().to_string_lossy();
+        out.note(format!(
+            "{name} is already installed; nothing was downloaded"
+        ));
     }
     done.extend(place_all(checked, last).map_err(|e| refused(&e))?);
     done.sort_by_key(|file| targets.iter().position(|target| *target == file.path));
