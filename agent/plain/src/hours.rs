@@ -197,7 +197,7 @@ fn left_out<'s>(r: &Reader<'s>, at: usize) -> Option<(Awake, Range<usize>, Reade
         // No one span is left when these are.
         _ => Awake::default(),
     };
-    (!keeps && view.word(first).is_empty()).then(|| (one, at..end, view))
+    (!keeps && view.word(first).is_empty()).then_some((one, at..end, view))
 }
 
 /// The hours that stand in a text, as if none were left out.
