@@ -10,16 +10,18 @@ use watchkeeper_engine::templates::watch;
 
 use crate::english;
 use crate::lexicon::folded;
-use crate::question_words::{EventKind, Happened, patterns};
+use crate::question_words::{Deed, EventKind, Happened, patterns};
 use crate::reader::{Reader, one_of};
 use crate::scene::{Deployed, Scene, quoted};
+
+pub(crate) const TWO_QUESTIONS: &str = "Those are two questions. Please ask them one at a time.";
 
 /// The kinds that a question names; their words are used then. That something was seen counts as
 /// one only where a number is asked for.
 pub(crate) fn asked(r: &mut Reader<'_>, number: bool) -> Result<Vec<Happened>, String> {
     let mut found: Vec<Happened> = Vec::new();
     for happened in &r.lexicon.questions.happened {
-        let is_left = |at: &usize| happened.name == "leaving" && is_verb_left(r, *at);
+        let is_left = |at: &usize| happened.name == Deed::Leaving && is_verb_left(r, *at);
         let left = (0..r.tokens.len()).find(is_left);
         left.into_iter().for_each(|at| r.mark(at..at + 1));
         if r.take_all(&patterns(&happened.words)) || left.is_some() {
@@ -27,10 +29,10 @@ pub(crate) fn asked(r: &mut Reader<'_>, number: bool) -> Result<Vec<Happened>, S
         }
     }
     if found.len() > 1 || !number {
-        found.retain(|happened| happened.name != "seeing");
+        found.retain(|happened| happened.name != Deed::Seeing);
     }
     let mut is_one = true;
-    if found.iter().any(|happened| happened.name == "crossing") {
+    if found.iter().any(|happened| happened.name == Deed::Crossing) {
         for happened in &r.lexicon.questions.happened {
             if r.take_all(&[&happened.way]) && !found.contains(happened) {
                 found.push(happened.clone());
@@ -38,7 +40,7 @@ pub(crate) fn asked(r: &mut Reader<'_>, number: bool) -> Result<Vec<Happened>, S
         }
         // A way narrows it to the crossings of one direction.
         if found.len() > 1 {
-            found.retain(|happened| happened.name != "crossing");
+            found.retain(|happened| happened.name != Deed::Crossing);
             let counts = found.iter_mut().map(|happened| &mut happened.counts);
             counts.for_each(|counts| counts.retain(|kind| kind.condition == "crosses"));
         }
@@ -47,13 +49,13 @@ pub(crate) fn asked(r: &mut Reader<'_>, number: bool) -> Result<Vec<Happened>, S
     // `came or left`
     match is_one && (found.is_empty() || !r.says(&["came|come|comes|passed"])) {
         true => Ok(found),
-        false => Err("Those are two questions. Please ask them one at a time.".to_owned()),
+        false => Err(TWO_QUESTIONS.to_owned()),
     }
 }
 
 /// Whether `left` is what somebody did, and no side.
 fn is_verb_left(r: &Reader<'_>, at: usize) -> bool {
-    const BEFORE_SIDE: &str = "from|to|the|top|bottom|upper|lower|is|are|was|were";
+    const BEFORE_SIDE: &str = "from|to|the|top|bottom|upper|lower|is|are|was|were|go|goes|going|gone|went|turn|turns|turned|turning";
     const OF_SIDE: &str = "half|third|quarter|side|corner|to|hand|bay|part";
     r.word(at) == "left"
         && !one_of(BEFORE_SIDE, r.before(at))

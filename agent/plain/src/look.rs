@@ -1,6 +1,6 @@
 //! Questions: what is to be looked up, and what can be said at once.
 //!
-//! - A question is of one [`Kind`] and has [`Slots`]; each kind has one answer.
+//! - A question is of one [`QuestionKind`] and has [`Slots`]; each kind has one answer.
 //! - Words that neither a slot nor its kind reads refuse it, with the hint for them.
 //! - Nothing here changes anything.
 
@@ -15,8 +15,8 @@ use crate::hours;
 use crate::kinds;
 use crate::moments;
 use crate::names::{self, Mention, Stand};
-use crate::question::{Slots, is_past, its_place};
-use crate::question_words::{Kind, KindWords, patterns};
+use crate::question::{Slots, is_past, read_place};
+use crate::question_words::{KindWords, QuestionKind, patterns};
 use crate::reader::{Reader, content_words, one_of};
 use crate::scene::{Scene, quoted};
 use crate::span;
@@ -36,28 +36,36 @@ pub(crate) fn look(r: &mut Reader<'_>) -> Result<(Look, String), String> {
     let Some(words) = kinds.find(|words| fits(words, &slots, r)) else {
         return Err(String::new());
     };
-    let camera = match slots.cameras.as_slice() {
-        [one] => Some(one.clone()),
-        _ => None,
-    };
-    match words.is {
-        Kind::Refused => {
+    let camera = slots.cameras.first().cloned();
+    Ok(match words.is {
+        QuestionKind::Refused => {
             let camera = camera.as_ref().map_or("CAMERA", SourceId::as_str);
             return Err(words.text.replace("CAMERA", camera));
         }
-        Kind::Events => return events(r, slots, words),
-        Kind::Status => return status(r, camera, words),
-        _ => nothing_else(r, words)?,
-    }
-    Ok(match words.is {
-        Kind::Templates => (Look::Templates, String::new()),
-        Kind::Help => (Look::Help, words.text.clone()),
-        Kind::Classes => (Look::Classes, classes(r.scene)),
-        Kind::Pipelines => {
+        _ if slots.cameras.len() > 1 => {
+            return Err("Ask about one camera at a time, or about all cameras.".to_owned());
+        }
+        QuestionKind::Events => return events(r, slots, words),
+        QuestionKind::Status => return status(r, &slots, words),
+        QuestionKind::Pipelines => {
+            refuse_unread(r, words)?;
             let text = deployed::listed(r.scene, camera.as_ref());
             (Look::Pipelines(camera), text)
         }
-        _ => {
+        QuestionKind::Templates => {
+            refuse_narrowed(r, &slots, words)?;
+            (Look::Templates, String::new())
+        }
+        QuestionKind::Help => {
+            refuse_narrowed(r, &slots, words)?;
+            (Look::Help, words.text.clone())
+        }
+        QuestionKind::Classes => {
+            refuse_narrowed(r, &slots, words)?;
+            (Look::Classes, classes(r.scene))
+        }
+        QuestionKind::Cameras => {
+            refuse_narrowed(r, &slots, words)?;
             let text = format!("The cameras are: {}.", names::listed(r.scene));
             (Look::Cameras, text)
         }
@@ -72,35 +80,37 @@ fn fits(words: &KindWords, slots: &Slots, r: &Reader<'_>) -> bool {
     // Some model knows a camera as a class: `list cameras` is about those of the box.
     let is_thing = |m: &Mention| !one_of("camera|cameras", &m.said.to_lowercase());
     let is_class = || names::find_classes(r).iter().any(is_thing);
+    let is_alone = || !slots.many && r.says(&patterns(&words.asked_alone));
     match words.is {
-        Kind::Refused | Kind::Templates | Kind::Help => says,
-        Kind::Classes => {
-            let of_things = !slots.many && r.says(&["objects|things"]) && !r.says(&RUNS);
+        QuestionKind::Refused | QuestionKind::Templates | QuestionKind::Help => says,
+        QuestionKind::Classes => {
+            let of_things = !slots.many
+                && slots.cameras.is_empty()
+                && r.says(&["objects|things"])
+                && !r.says(&RUNS);
             slots.range.is_none() && !is_past && (says || of_things)
         }
-        Kind::Events => slots.range.is_some() || is_past && !r.says(&RUNS),
-        Kind::Pipelines => says,
-        Kind::Status => says || is_class() || !slots.cameras.is_empty(),
-        Kind::Cameras => says || slots.all,
+        QuestionKind::Events => slots.range.is_some() || is_past && !r.says(&RUNS),
+        QuestionKind::Pipelines => says,
+        QuestionKind::Status => says || is_alone() || is_class() || !slots.cameras.is_empty(),
+        QuestionKind::Cameras => says || slots.all,
     }
 }
 
 /// A question for what happened.
 fn events(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Result<(Look, String), String> {
-    if slots.cameras.len() > 1 {
-        return Err(
-            "Ask about one camera at a time, or about all of them: each is counted then."
-                .to_owned(),
-        );
-    }
     let mut wanted = slots.wanted;
     let number = wanted.only_number;
     let of_events = r.says(&[EVENTS]);
     // Before classes: a place may be named like one.
-    let (camera, place) = its_place(r, slots.cameras.first())?.unzip();
+    let (camera, place) = read_place(r, slots.cameras.first())?.unzip();
     wanted.camera = camera.or_else(|| slots.cameras.first().cloned());
     wanted.place = place;
     let asked = kinds::asked(r, number)?;
+    // `entered on monday and left on tuesday`
+    if wanted.compared_with.is_some() && asked.len() > 1 {
+        return Err(kinds::TWO_QUESTIONS.to_owned());
+    }
     let (labels, substitutions) = labels(r, words)?;
     let watches: Vec<_> = r
         .scene
@@ -118,7 +128,7 @@ fn events(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Result<(Look, 
     told.extend(substitutions);
     // The answer names the spans of a comparison itself.
     if wanted.compared_with.is_none() {
-        told.push(span::told(range, &r.scene.now));
+        told.push(span::describe(range, &r.scene.now));
     }
     told.retain(|sentence| !sentence.is_empty());
     let crossings = kinds.iter().filter(|kind| kind.condition == "crosses");
@@ -134,16 +144,20 @@ fn events(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Result<(Look, 
 }
 
 /// A question for what is there now.
-fn status(
-    r: &mut Reader<'_>,
-    camera: Option<SourceId>,
-    words: &KindWords,
-) -> Result<(Look, String), String> {
-    let (place_camera, place) = its_place(r, camera.as_ref())?.unzip();
-    let camera = place_camera.or(camera);
-    let (labels, _) = labels(r, words)?;
+fn status(r: &mut Reader<'_>, slots: &Slots, words: &KindWords) -> Result<(Look, String), String> {
+    let named = slots.cameras.first();
+    let (camera, place) = read_place(r, named)?.unzip();
+    let camera = camera.or_else(|| named.cloned());
+    // `is the gate up`, and not `how many cars go up at the gate`
+    let is_named = names::find_classes(r).iter().any(|m| !m.labels.is_empty());
+    if !is_named && !slots.many {
+        r.take_all(&patterns(&words.asked_alone));
+    }
+    let (labels, mut told) = labels(r, words)?;
     let unknown = kinds::unknown_now(r.scene, camera.as_ref(), place.as_deref(), &labels)?;
-    Ok((Look::Status(camera), unknown))
+    told.insert(0, unknown);
+    told.retain(|sentence| !sentence.is_empty());
+    Ok((Look::Status(camera), told.join(" ")))
 }
 
 /// The labels of the classes that a question names, with a sentence for each that no label tells
@@ -151,7 +165,7 @@ fn status(
 fn labels(r: &mut Reader<'_>, words: &KindWords) -> Result<(Vec<String>, Vec<String>), String> {
     let mentions = names::classes(r);
     refuse_classes_apart(r, &mentions)?;
-    nothing_else(r, words)?;
+    refuse_unread(r, words)?;
     let labels = labels_of(&mentions, r.scene);
     Ok((labels, names::substitutions(&mentions).collect()))
 }
@@ -191,22 +205,35 @@ fn labels_of(mentions: &[Mention], scene: &Scene) -> Vec<String> {
     labels
 }
 
+/// Refuses words that nothing reads, a camera and a time.
+fn refuse_narrowed(r: &mut Reader<'_>, slots: &Slots, words: &KindWords) -> Result<(), String> {
+    if !slots.cameras.is_empty() || slots.range.is_some() {
+        return Err(
+            "That has one answer for the whole box. Ask without a camera and without a time."
+                .to_owned(),
+        );
+    }
+    refuse_unread(r, words)
+}
+
 /// Refuses a question with words that nothing reads: a table is no answer to `what colour is the
 /// sky`.
-fn nothing_else(r: &mut Reader<'_>, words: &KindWords) -> Result<(), String> {
+fn refuse_unread(r: &mut Reader<'_>, words: &KindWords) -> Result<(), String> {
     const SHOWN: &str =
         "tell|show|shows|list|display|see|currently|moment|present|today|give|doing";
     r.take_all(&patterns(&words.asked));
     r.take_all(&patterns(&words.beside));
-    r.take_all(&[SHOWN, "no changes|change"]);
+    r.take_all(&[SHOWN, "right now", "no changes|change"]);
     let rest = content_words(r);
     if rest.is_empty() {
         return Ok(());
     }
-    let mut hints = r.lexicon.questions.hints.iter();
+    let is_class_named = names::mentions_class(&r.over(&r.tokens));
+    let hints = r.lexicon.questions.hints.iter();
+    let mut hints = hints.filter(|hint| !hint.without_class || !is_class_named);
     let is_time = |i: usize| hours::is_time(r.word(i)) || r.number(i).is_some();
     let is_time = (0..r.tokens.len()).any(is_time);
-    let hint = hints.find(|hint| r.says(&[&hint.words]) || hint.words == "TIME" && is_time);
+    let hint = hints.find(|hint| r.says(&[&hint.words]) || hint.time && is_time);
     let hint = hint.map_or(HINT, |hint| &hint.text);
     let rest: Vec<String> = rest.iter().map(|words| quoted(words)).collect();
     Err(format!("I did not understand {}. {hint}", rest.join(", ")))

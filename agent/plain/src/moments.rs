@@ -7,7 +7,8 @@ use jiff::civil::{Date, Weekday};
 use jiff::{Timestamp, ToSpan as _, Zoned};
 
 use crate::hours::{AFTERNOON, EVENING, MORNING, ends, whole};
-use crate::reader::{Reader, one_of};
+use crate::names;
+use crate::reader::{Found, Reader, one_of};
 
 fn at(now: &Zoned, date: Date, minutes: f64) -> Option<Zoned> {
     let minutes = whole(minutes);
@@ -112,7 +113,12 @@ pub(crate) fn past(r: &mut Reader<'_>) -> Option<Range> {
     if night.is_some() {
         return night;
     }
-    let found = r.take(&["since? yesterday|today", "since? last? <w>"]);
+    // `mondays` are several.
+    let days = r.find(&["since? yesterday|today", "since? last? <w>"]);
+    let found = days.filter(|found| !r.any_word(found.at.end - 1).ends_with('s'));
+    if let Some(found) = &found {
+        r.mark(found.at.clone());
+    }
     let day = match &found {
         Some(found) => Some(match (r.any_word(found.at.end - 1), found.held.first()) {
             // `last thursday` is none of today.
@@ -219,12 +225,15 @@ fn stamp(moment: Option<Zoned>) -> Option<Timestamp> {
 
 /// Reads hours of one day in minutes since midnight; an end may be open.
 fn past_hours(r: &mut Reader<'_>, has_day: bool) -> Option<(Option<f64>, Option<f64>)> {
-    if let Some(found) = r.take(&[
-        "between <h> and|- <h>",
-        "from <h> to|until|till|- <h>",
-        "<t> to|- <t>",
-        "<h> to|-|– <t>",
-    ]) {
+    if let Some(found) = take_hours(
+        r,
+        &[
+            "between <h> and|- <h>",
+            "from <h> to|until|till|- <h>",
+            "<t> to|- <t>",
+            "<h> to|-|– <t>",
+        ],
+    ) {
         let (begin, end) = ends(r, &found);
         let later = r
             .take(&["this|in|yesterday? the? afternoon|evening"])
@@ -236,10 +245,10 @@ fn past_hours(r: &mut Reader<'_>, has_day: bool) -> Option<(Option<f64>, Option<
         };
         return Some((Some(at(begin)), Some(at(end))));
     }
-    if let Some(found) = r.take(&["since|after|from at? <h>"]) {
+    if let Some(found) = take_hours(r, &["since|after|from at? <h>"]) {
         return Some((Some(found.value(0)), None));
     }
-    if let Some(found) = r.take(&["before|until at? <h>"]) {
+    if let Some(found) = take_hours(r, &["before|until at? <h>"]) {
         return Some((None, Some(found.value(0))));
     }
     let parts = [
@@ -257,4 +266,20 @@ fn past_hours(r: &mut Reader<'_>, has_day: bool) -> Option<(Option<f64>, Option<
     ];
     let mut parts = parts.into_iter();
     parts.find_map(|(said, (_, from, to))| r.take(&[said]).map(|_| (Some(from), Some(to))))
+}
+
+/// Reads hours; a bare number before what is counted is no hour: `between 2 and 3 people`.
+fn take_hours(r: &mut Reader<'_>, patterns: &[&str]) -> Option<Found> {
+    const EVENTS: &str = "events|event|alerts|alarms|warnings|incidents|times";
+    let found = r.find(patterns)?;
+    let end = found.at.end;
+    let is_counted = |at: usize| names::class_begins(r, at) || one_of(EVENTS, r.any_word(at));
+    // `2 and 3 red cars`, and not `2 and 3 were people there`
+    let is_adjective = !r.lexicon.is_everyday(r.any_word(end));
+    let is_number = is_counted(end) || is_adjective && is_counted(end + 1);
+    if is_number && r.number(end - 1).is_some() {
+        return None;
+    }
+    r.mark(found.at.clone());
+    Some(found)
 }

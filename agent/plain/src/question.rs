@@ -38,29 +38,39 @@ impl Slots {
         let (pictures, newest) = pictures(r);
         let pipelines = pipelines(r);
         let (cameras, all) = cameras(r)?;
-        let most = latest(r).or(newest);
+        let newest = latest(r).or(newest);
         let (range, compared_with) = match moments::compared(r) {
             Some((first, second)) => (Some(first), Some(second)),
             None => (moments::past(r), None),
         };
-        let mut been = |range| span::been(r, range);
-        let (range, compared_with) = (range.map(&mut been), compared_with.map(&mut been));
-        // `when did somebody last enter`, and not `in the last hour`
-        let is_last = r.says(&["when|who"]) && r.says(&["last|latest"]);
+        let mut moved = |range| span::move_to_past(r, range);
+        let (range, compared_with) = (range.map(&mut moved), compared_with.map(&mut moved));
         let by_hour = r.take_all(&[
             "at|in|during? what|which hour|hours|time was|were|is|are? it? the? busiest",
             "at|in|during? what|which|the? busiest|peak hour|hours|time|times?",
-            "per|each|every|an hour",
+            "per|each|every hour",
             "hour by hour",
             "by the? hour",
             "hourly",
         ]);
+        // `cars an hour`, and not `for an hour`
+        let is_rate = |r: &Reader<'_>, at: usize| {
+            let before = at.checked_sub(2).map_or("", |i| r.any_word(i));
+            r.word(at) == "hour" && r.before(at) == "an" && !one_of(BEFORE_DURATIONS, before)
+        };
+        let by_hour = r.mark_where(is_rate) || by_hour;
         let many = r.take(&["how many", "how often", "number of"]).is_some();
+        let only_number = many || by_hour || compared_with.is_some();
+        // A number of the last is none.
+        let most = match only_number {
+            true => newest,
+            false => last(r).or(newest),
+        };
         let wanted = EventsWanted {
             pipelines,
-            only_number: many || by_hour || compared_with.is_some(),
+            only_number,
             pictures,
-            most: most.or(is_last.then_some(1)),
+            most,
             by_hour,
             compared_with,
             ..EventsWanted::default()
@@ -75,6 +85,8 @@ impl Slots {
     }
 }
 
+/// Words before a duration.
+const BEFORE_DURATIONS: &str = "for|over|than|within|half|in|after|under|about|around|least|most|of|nearly|almost|exactly|only";
 /// Words before the name of a place, and for one.
 const BEFORE_PLACES: &str =
     "in|at|on|inside|into|onto|within|through|across|over|near|around|from|to";
@@ -167,7 +179,7 @@ fn stands_before_camera(r: &Reader<'_>, written: &str) -> bool {
 
 /// The named place that a question is about, with its camera. Several places are refused, and one
 /// that is drawn on several cameras.
-pub(crate) fn its_place(
+pub(crate) fn read_place(
     r: &mut Reader<'_>,
     camera: Option<&SourceId>,
 ) -> Result<Option<(SourceId, String)>, String> {
@@ -224,14 +236,33 @@ fn pictures(r: &mut Reader<'_>) -> (bool, Option<usize>) {
 
 /// How many of the newest events are asked for: `the last 3 events`, `the latest alarm`.
 fn latest(r: &mut Reader<'_>) -> Option<usize> {
-    let several = "last|latest|newest|recent <n> events|alerts|alarms|warnings|incidents";
-    let one = "last|latest|newest event|alert|alarm|warning|incident";
-    let found = r.take(&[several, one])?;
+    const LAST: &str = "most? last|latest|newest|recent";
+    const EVENTS: &str = "events|alerts|alarms|warnings|incidents";
+    // `the last events` are as many as are shown.
+    if let Some(found) = r.find(&[&format!("{LAST} {EVENTS}")]) {
+        r.mark(found.at.start..found.at.end - 1);
+        return None;
+    }
+    let several = format!("{LAST} <n> {EVENTS}");
+    let one = format!("{LAST} event|alert|alarm|warning|incident");
+    let found = r.take(&[&several, &one])?;
     // A number that no list has is that of the whole list.
-    found
-        .held
-        .first()
-        .map_or(Some(1), |n| (*n >= 1.0).then_some(*n as usize))
+    let number = found.held.first();
+    number.map_or(Some(1), |n| (*n >= 1.0).then_some(*n as usize))
+}
+
+/// How many of the newest are asked for without the word event, where no span has read `last`:
+/// `when did somebody last enter`, `the last 3 cars`.
+fn last(r: &mut Reader<'_>) -> Option<usize> {
+    if !is_past(r) && !names::mentions_class(r) {
+        return None;
+    }
+    let found = r.take(&[
+        "most? last|latest|newest|recent <n>",
+        "most? last|latest|newest|recent",
+    ])?;
+    let number = found.held.first();
+    number.map_or(Some(1), |n| (*n >= 1.0).then_some(*n as usize))
 }
 
 /// The pipelines whose events are asked about. One that is called like a camera is that camera, and

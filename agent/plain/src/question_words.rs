@@ -27,9 +27,12 @@ impl QuestionWords {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KindWords {
-    pub(crate) is: Kind,
+    pub(crate) is: QuestionKind,
     /// Patterns that ask for it.
     pub(crate) asked: Vec<String>,
+    /// Patterns that ask for it where no class is named.
+    #[serde(default)]
+    pub(crate) asked_alone: Vec<String>,
     /// Words that say no more beside them.
     #[serde(default)]
     pub(crate) beside: Vec<String>,
@@ -41,7 +44,7 @@ pub(crate) struct KindWords {
 /// What a question asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Kind {
+pub(crate) enum QuestionKind {
     /// Nothing that can be looked up.
     Refused,
     Templates,
@@ -57,7 +60,15 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Hint {
+    /// Words that it helps with.
+    #[serde(default)]
     pub(crate) words: String,
+    /// Whether it helps with any word of a time, or a number.
+    #[serde(default)]
+    pub(crate) time: bool,
+    /// Whether it helps only where no class is named.
+    #[serde(default)]
+    pub(crate) without_class: bool,
     pub(crate) text: String,
 }
 
@@ -79,11 +90,24 @@ pub(crate) struct EventKind {
     pub(crate) happened: String,
 }
 
+/// What somebody did, by the words of a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Deed {
+    Crossing,
+    In,
+    Out,
+    Entering,
+    Leaving,
+    Staying,
+    Seeing,
+}
+
 /// What a question says to have happened.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Happened {
-    pub(crate) name: String,
+    pub(crate) name: Deed,
     pub(crate) words: Vec<String>,
     /// Words beside a crossing that say which way it went.
     #[serde(default)]

@@ -9,7 +9,7 @@ use crate::reader::Reader;
 
 /// The span, a day earlier where it would begin later than now: `since 3 pm`, asked at noon, is
 /// since yesterday.
-pub(crate) fn been(r: &mut Reader<'_>, range: Range) -> Range {
+pub(crate) fn move_to_past(r: &mut Reader<'_>, range: Range) -> Range {
     let now = &r.scene.now;
     let (Some(from), to) = range else {
         return range;
@@ -38,7 +38,7 @@ fn a_day_before(at: Timestamp, now: &Zoned) -> Option<Timestamp> {
 }
 
 /// The span as a sentence.
-pub(crate) fn told((from, to): Range, now: &Zoned) -> String {
+pub(crate) fn describe((from, to): Range, now: &Zoned) -> String {
     let shown = |at: Timestamp| {
         let at = at.to_zoned(now.time_zone().clone());
         at.strftime("%A %-d %B %H:%M").to_string()

@@ -19,7 +19,7 @@ use crate::look;
 use crate::need::{Need, Notes};
 use crate::pieces::{self, Request, ends_sentence};
 use crate::propose::propose;
-use crate::question_words::Kind;
+use crate::question_words::QuestionKind;
 use crate::reader::{Reader, content_words};
 use crate::request::{self, Parts};
 use crate::scene::{Deployed, Scene, quoted};
@@ -233,12 +233,12 @@ impl Plain {
     /// The answer to a text that is not understood; without a `text` it says what is.
     fn unknown(&self, not_understood: Vec<String>, text: String) -> Answer {
         let mut kinds = self.lexicon.questions.kinds.iter();
-        let help = kinds.find(|kind| kind.is == Kind::Help);
+        let help = kinds.find(|kind| kind.is == QuestionKind::Help);
         let help = help.map_or("", |help| &help.text);
         Answer::Unknown(Unknown {
             text: match text.is_empty() {
                 true => format!(
-                    "I found no request in that which I understand; I read common requests in English. {help}"
+                    "I did not find a request that I understand; I read common requests in English. {help}"
                 ),
                 false => text,
             },

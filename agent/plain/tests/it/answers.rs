@@ -263,15 +263,41 @@ fn when_the_last_was_is_answered_by_one_event() {
     for text in [
         "when did a person last enter the gate",
         "who was last at the gate",
+        "what was the last person at the gate yesterday",
+        "show me the last person at the gate",
+        "what was the most recent event at the gate",
     ] {
         assert_eq!(events_in(text, &scene).most, Some(1), "{text}");
     }
+    let wanted = events_in("what were the last 3 people at the gate", &scene);
+    assert_eq!(wanted.most, Some(3));
+    let wanted = events_in("who was at the gate last night", &scene);
+    assert_eq!(wanted.most, None);
+    refusal_in("how many people came last", &scene);
 }
 
 #[test]
 fn a_word_that_no_slot_reads_refuses_the_question() {
     let scene = site();
     for (text, word) in [
+        (
+            "how many people waited at the gate for an hour today",
+            "hour",
+        ),
+        ("how many people came each monday", "each"),
+        ("how many people came every evening this week", "every"),
+        ("how many people came on mondays", "mondays"),
+        ("how many people went right at the gate today", "right"),
+        ("how many people went left at the gate today", "left"),
+        (
+            "how many people went straight at the gate today",
+            "straight",
+        ),
+        ("is anybody down at the gate", "down"),
+        ("how many people go up at the gate", "up"),
+        ("is a person working at the gate", "working"),
+        ("were between 2 and 3 people at the gate today", "between 2"),
+        ("how many came to the gate after 3 people today", "after 3"),
         ("was the camera broken yesterday", "broken"),
         ("what happened on camera attic yesterday", "attic"),
         ("was there a crowd at the gate today", "crowd"),
@@ -301,5 +327,145 @@ fn cameras_are_listed_where_a_model_knows_cameras_as_a_class() {
             matches!(&answer, Answer::Look(looked) if looked.look == Look::Cameras),
             "{text}: {answer:#?}"
         );
+    }
+}
+
+#[test]
+fn every_event_and_every_camera_are_all_of_them() {
+    let scene = site();
+    let all = events_in("list all events of today", &scene);
+    for text in ["list every event of today", "list each event of today"] {
+        assert_eq!(events_in(text, &scene), all, "{text}");
+    }
+    let wanted = events_in("how many people every hour today", &scene);
+    assert!(wanted.by_hour);
+    let wanted = events_in("how many people an hour at the gate today", &scene);
+    assert!(wanted.by_hour);
+    let wanted = events_in("how many people were on every camera today", &scene);
+    assert_eq!(wanted.camera, None);
+}
+
+#[test]
+fn a_bare_number_is_an_hour_where_no_class_stands_behind_it() {
+    let scene = site();
+    for text in [
+        "how many people came to the gate between 2 and 3 today",
+        "how often between 2 and 3 did people come to the gate today",
+        "were people at the gate after 3 today",
+    ] {
+        let wanted = events_in(text, &scene);
+        let from = wanted.from.unwrap().to_zoned(scene.now.time_zone().clone());
+        assert!((2..=15).contains(&from.hour()), "{text}: {from}");
+    }
+}
+
+#[test]
+fn two_kinds_at_two_times_are_two_questions() {
+    let scene = site();
+    for text in [
+        "how many people entered the gate on monday and left on tuesday",
+        "did more people enter and leave the gate today than yesterday",
+    ] {
+        let said = refusal_in(text, &scene);
+        assert!(said.contains("two questions"), "{text}: {said}");
+    }
+    let wanted = events_in(
+        "how many people entered and left the gate on monday",
+        &scene,
+    );
+    assert_eq!(wanted.conditions, ["enters", "leaves"]);
+    let wanted = events_in(
+        "did more people enter the gate today than yesterday",
+        &scene,
+    );
+    assert!(wanted.compared_with.is_some());
+}
+
+#[test]
+fn a_camera_narrows_a_question_or_refuses_it() {
+    let scene = site();
+    for text in [
+        "how many people are at the gate and the dock",
+        "what is running on the gate and the dock",
+        "status of the gate and the dock",
+    ] {
+        let said = refusal_in(text, &scene);
+        assert!(said.contains("one camera at a time"), "{text}: {said}");
+    }
+    for text in [
+        "which classes can you detect at the gate",
+        "list templates for the gate",
+        "list templates for yesterday",
+        "help with the gate",
+    ] {
+        let said = refusal_in(text, &scene);
+        assert!(said.contains("for the whole box"), "{text}: {said}");
+    }
+    let there = ask("what objects are at the gate", &scene);
+    assert!(
+        matches!(&there, Answer::Look(looked) if looked.look == Look::Status(Some("gate".parse().unwrap()))),
+        "{there:#?}"
+    );
+}
+
+#[test]
+fn a_count_of_now_says_what_no_label_tells_apart() {
+    let scene = site();
+    for text in [
+        "how many children are at the gate",
+        "is a child at the gate",
+    ] {
+        let Answer::Look(looked) = ask(text, &scene) else {
+            panic!("{text}: {:#?}", ask(text, &scene));
+        };
+        assert!(matches!(looked.look, Look::Status(Some(_))), "{text}");
+        assert!(
+            looked.text.contains("every person counts"),
+            "{text}: {}",
+            looked.text
+        );
+    }
+}
+
+#[test]
+fn whether_a_camera_works_is_its_status() {
+    let scene = site();
+    for text in [
+        "is the gate up",
+        "is the gate camera working",
+        "is the gate down?",
+    ] {
+        let found = ask(text, &scene);
+        assert!(
+            matches!(&found, Answer::Look(looked) if matches!(looked.look, Look::Status(Some(_)))),
+            "{text}: {found:#?}"
+        );
+    }
+    for text in [
+        "is everything working",
+        "is it working?",
+        "is everything all right",
+    ] {
+        let found = ask(text, &scene);
+        assert!(
+            matches!(&found, Answer::Look(looked) if looked.look == Look::Status(None)),
+            "{text}: {found:#?}"
+        );
+    }
+}
+
+#[test]
+fn a_refusal_helps_with_what_it_does_not_understand() {
+    let scene = site();
+    let said = refusal_in("how many black cars came today", &scene);
+    assert!(!said.contains("coverage"), "{said}");
+    let said = refusal_in("was the gate camera dark yesterday", &scene);
+    assert!(said.contains("coverage"), "{said}");
+    for text in [
+        "did more than 3 people come to the gate today",
+        "were there at least two people at the gate today",
+    ] {
+        let said = refusal_in(text, &scene);
+        assert!(said.contains("with a limit"), "{text}: {said}");
     }
 }
