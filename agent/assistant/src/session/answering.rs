@@ -7,13 +7,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::model::{ModelInfo, ModelState};
 use watchkeeper_contract::source::SourceState;
 use watchkeeper_models::{PREFERRED, Zoo};
 use watchkeeper_plain::answer::{Look, Looked, Unknown};
 use watchkeeper_plain::{Missing, Question};
 
-use super::progress::ProgressEvent;
+use super::progress::{ProgressEvent, ProgressSink};
 use super::user_session::Session;
 use crate::failure::Error;
 use crate::past;
@@ -236,18 +237,8 @@ impl Session {
                 let on_it: Vec<_> = on_it.cloned().collect();
                 out.report(ProgressEvent::Pipelines(&on_it, &looked.text));
             }
-            Look::Status(None) => {
-                out.report(ProgressEvent::Status(here));
-                if !looked.text.is_empty() {
-                    self.report_note(&looked.text);
-                }
-            }
-            Look::Status(Some(camera)) => {
-                let sources = here.sources.iter().filter(|s| s.spec.id == *camera);
-                let sources: Vec<_> = sources.cloned().collect();
-                let on_it = here.pipelines.iter().filter(|p| p.spec.source == *camera);
-                let on_it: Vec<_> = on_it.cloned().collect();
-                out.report(ProgressEvent::Camera(&sources, camera.as_str(), &on_it));
+            Look::Status(camera) => {
+                report_status(out.as_ref(), camera.as_ref(), &looked.text, here);
             }
             Look::Events(wanted) => {
                 let answer = past::answer(&self.deps.client, wanted).await?;
@@ -264,6 +255,28 @@ impl Session {
             Look::Templates | Look::Help => out.report(ProgressEvent::Text(&looked.text)),
         }
         Ok(())
+    }
+}
+
+/// Reports the status of one camera or of the box, and what its counts leave out.
+fn report_status(
+    out: &dyn ProgressSink,
+    camera: Option<&SourceId>,
+    limits: &str,
+    here: &SystemSnapshot,
+) {
+    match camera {
+        None => out.report(ProgressEvent::Status(here)),
+        Some(camera) => {
+            let sources = here.sources.iter().filter(|s| s.spec.id == *camera);
+            let sources: Vec<_> = sources.cloned().collect();
+            let on_it = here.pipelines.iter().filter(|p| p.spec.source == *camera);
+            let on_it: Vec<_> = on_it.cloned().collect();
+            out.report(ProgressEvent::Camera(&sources, camera.as_str(), &on_it));
+        }
+    }
+    if !limits.is_empty() {
+        out.report(ProgressEvent::Note(limits));
     }
 }
 
@@ -305,7 +318,10 @@ fn by_words(here: &SystemSnapshot) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
     use crate::proposal::snapshot::testing::{model, situation};
 
@@ -330,5 +346,33 @@ mod tests {
         );
         let safe = said("safe");
         assert!(safe.contains("--like clip-vit-b-32`"), "{safe}");
+    }
+
+    #[derive(Default)]
+    struct Reported(Mutex<Vec<serde_json::Value>>);
+
+    impl ProgressSink for Reported {
+        fn report(&self, event: ProgressEvent<'_>) {
+            self.0.lock().unwrap().push(event.to_json());
+        }
+    }
+
+    #[test]
+    fn status_of_the_box_and_of_one_camera_comes_with_what_its_counts_leave_out() {
+        let here = situation();
+        let gate = SourceId::new("gate").unwrap();
+        for camera in [None, Some(&gate)] {
+            let out = Reported::default();
+            report_status(&out, camera, "Every person counts.", &here);
+            let reported = out.0.into_inner().unwrap();
+            let [status, note] = reported.as_slice() else {
+                panic!("{reported:?}");
+            };
+            assert_eq!(status["type"], "status");
+            assert_eq!(
+                *note,
+                serde_json::json!({"type": "note", "message": "Every person counts."})
+            );
+        }
     }
 }
