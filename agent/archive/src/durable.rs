@@ -304,17 +304,22 @@ impl Durable {
         Ok(entry.filter(|entry| entry.number == row.number))
     }
 
+    /// Returns whether a scan of all entries takes less time than reads of so many: one record by
+    /// itself takes about three times as long as one of a page.
+    pub(crate) fn are_most(&self, rows: usize) -> bool {
+        let totals = self.index().totals();
+        rows > 0 && rows * 3 >= totals.stored + totals.references
+    }
+
     /// Calls `visit` with the entries of these rows, and perhaps with others. One that was
     /// replaced, removed or damaged is left out.
     pub(crate) fn visit(
         &self,
-        rows: &[Row],
+        rows: &[&Row],
         now: Timestamp,
         mut visit: impl FnMut(Entry),
     ) -> Result<(), ArchiveError> {
-        // One record by itself takes about three times as long as one of a page.
-        let totals = self.index().totals();
-        if rows.len() * 3 >= totals.stored + totals.references {
+        if self.are_most(rows.len()) {
             return self.scan(now, visit);
         }
         for row in rows {

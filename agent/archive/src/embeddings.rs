@@ -23,7 +23,7 @@ use crate::error::ArchiveError;
 use crate::hash::ContentHash;
 use crate::index::Row;
 use crate::on_disk::EMBEDDINGS;
-use crate::vectors::{Packed, Record, Vectors, read, unpack};
+use crate::vectors::{Packed, Record, Vectors, compare_records, read, unpack};
 
 /// Records that are read or deleted at a time.
 const PAGE: usize = 1_000;
@@ -73,7 +73,6 @@ impl QueryVector {
         rows: Vec<Row>,
         now: Timestamp,
     ) -> Result<Vec<(f64, Row)>, ArchiveError> {
-        let mut found = Vec::new();
         if let Some(digest) = &self.digest {
             let own = Packed::of(&self.vector);
             let mut vectors = durable.vectors();
@@ -81,21 +80,25 @@ impl QueryVector {
                 Some(known) if known.digest() == digest => known,
                 _ => Vectors::load(durable.store(), digest)?,
             };
-            let known = vectors.insert(known);
-            for row in rows {
-                let likeness = known.likeness(durable.store(), &row.hash, &own)?;
-                found.extend(likeness.map(|likeness| (likeness, row)));
-            }
+            let (mut found, unknown) = vectors.insert(known).compare(rows, &own);
+            drop(vectors);
+            let by_pages = durable.are_most(unknown.len());
+            found.extend(compare_records(
+                durable.store(),
+                digest,
+                unknown,
+                &own,
+                by_pages,
+            )?);
             return Ok(found);
         }
         let mut known = HashMap::new();
-        durable.visit(&rows, now, |entry| {
+        durable.visit(&rows.iter().collect::<Vec<_>>(), now, |entry| {
             let own = cosine(&self.vector, &entry.metadata.embedding);
             known.extend(own.map(|likeness| (entry.number, likeness)));
         })?;
         let known = |row: Row| Some((*known.get(&row.number)?, row));
-        found.extend(rows.into_iter().filter_map(known));
-        Ok(found)
+        Ok(rows.into_iter().filter_map(known).collect())
     }
 
     /// Returns the vector of an entry: that of a model, or else what its ingest brought.

@@ -49,6 +49,8 @@ pub(crate) struct Row {
     pub(crate) name: EntryName,
     pub(crate) number: u64,
     pub(crate) hash: ContentHash,
+    /// Whether the conditions on its details were checked.
+    pub(crate) has_details: bool,
 }
 
 impl Row {
@@ -57,6 +59,7 @@ impl Row {
             name: name.clone(),
             number: slot.number,
             hash: slot.hash,
+            has_details: slot.details.is_some(),
         }
     }
 }

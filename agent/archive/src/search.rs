@@ -137,13 +137,14 @@ fn select(
     }
     let (mut rows, _) = index.select(wanted, begin, usize::MAX, now);
     drop(index);
+    let unknown: Vec<&Row> = rows.iter().filter(|row| !row.has_details).collect();
     let mut met = HashSet::new();
-    durable.visit(&rows, now, |entry| {
+    durable.visit(&unknown, now, |entry| {
         if wanted.is_met_by_details(&Details::of(&entry)) {
             met.insert(entry.number);
         }
     })?;
-    rows.retain(|row| met.contains(&row.number));
+    rows.retain(|row| row.has_details || met.contains(&row.number));
     let matched = rows.len();
     Ok((rows, matched))
 }
@@ -325,6 +326,34 @@ mod tests {
         };
         store.reads.blow_at(3);
         assert_eq!(near.compare(&durable, rows, at(0)).unwrap().len(), 20);
+    }
+
+    #[test]
+    fn only_records_of_entries_without_details_are_read_for_conditions() {
+        let (folder, store) = (tempfile::tempdir().unwrap(), Tested::default());
+        let durable = open(&folder, &store);
+        // Its details are longer than those that fill the room.
+        let text = "HH AB 12".repeat(20);
+        let car = json!({"class": "car", "text": text});
+        (0..3).for_each(|n| refer(&durable, &format!("yard/{n}"), car.clone()));
+        let other = json!({"text": "EXIT"});
+        let mut others = 0;
+        while durable.index().has_details() {
+            refer(&durable, &format!("dock/{others}"), other.clone());
+            others += 1;
+        }
+        refer(&durable, "yard/last", car);
+        assert!((10..26).contains(&others), "{others}");
+        let asked = json!({"class": "car", "text": "ab 12", "order": "name", "limit": 1});
+        // One for the condition, one for the answer.
+        store.reads.blow_at(3);
+        let found = query(
+            &durable,
+            &serde_json::from_value(asked).unwrap(),
+            None,
+            at(0),
+        );
+        assert_eq!(found.unwrap().matched, 4);
     }
 
     #[test]

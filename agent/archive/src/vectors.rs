@@ -1,9 +1,10 @@
 //! Embeddings as records of the store, and those of one model in memory.
 //!
-//! - Memory has what the records have, up to [`MAX_BYTES`]; the others are read one by one.
+//! - Memory has what the records have, up to [`MAX_BYTES`]; the others are read at each query.
+//! - Embeddings of destroyed contents stay in both until pictures are queued again, once a day.
 //! - The first query by likeness reads them all. A change is applied to both.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_pictures::likeness::dot;
@@ -11,6 +12,7 @@ use watchkeeper_store::{Store, StoreError, pages};
 
 use crate::entry::MAX_EMBEDDING;
 use crate::hash::ContentHash;
+use crate::index::Row;
 use crate::on_disk::EMBEDDINGS;
 
 /// Records that are read at a time.
@@ -147,29 +149,54 @@ impl Vectors {
         self.known.insert(hash, packed);
     }
 
-    /// Returns the likeness of a content; `None` if it has no embedding of the model.
-    ///
-    /// # Errors
-    /// If the store can't be read.
-    pub(crate) fn likeness(
-        &self,
-        store: &dyn Store,
-        hash: &ContentHash,
-        own: &Packed,
-    ) -> Result<Option<f64>, StoreError> {
-        if let Some(known) = self.known.get(hash) {
-            return Ok(own.cosine(known));
+    /// Compares contents in memory; also returns the rows whose records may have an embedding.
+    pub(crate) fn compare(&self, rows: Vec<Row>, own: &Packed) -> (Vec<(f64, Row)>, Vec<Row>) {
+        let (mut found, mut unknown) = (Vec::new(), Vec::new());
+        for row in rows {
+            match self.known.get(&row.hash) {
+                Some(known) => found.extend(own.cosine(known).map(|likeness| (likeness, row))),
+                None if self.is_whole => {}
+                None => unknown.push(row),
+            }
         }
-        if self.is_whole {
-            return Ok(None);
-        }
-        let record = match store.get(EMBEDDINGS, hash.bytes()) {
-            Err(StoreError::Corrupt { .. }) => None,
-            read => read?,
-        };
-        let packed = record.and_then(|record| Packed::read(&record, &self.digest));
-        Ok(packed.and_then(|packed| own.cosine(&packed)))
+        (found, unknown)
     }
+}
+
+/// Compares contents by their records; one without an embedding of the model is left out.
+/// `by_pages`: reads the records of all contents, for many rows.
+///
+/// # Errors
+/// If the store can't be read.
+pub(crate) fn compare_records(
+    store: &dyn Store,
+    digest: &str,
+    rows: Vec<Row>,
+    own: &Packed,
+    by_pages: bool,
+) -> Result<Vec<(f64, Row)>, StoreError> {
+    let likeness = |record: &[u8]| own.cosine(&Packed::read(record, digest)?);
+    let mut known = HashMap::new();
+    if by_pages {
+        let wanted: HashSet<ContentHash> = rows.iter().map(|row| row.hash).collect();
+        for page in pages(store, EMBEDDINGS, PAGE) {
+            for record in page?.entries {
+                let hash =
+                    ContentHash::from_bytes(&record.key).filter(|hash| wanted.contains(hash));
+                known.extend(hash.and_then(|hash| Some((hash, likeness(&record.value)?))));
+            }
+        }
+    } else {
+        for row in &rows {
+            let record = match store.get(EMBEDDINGS, row.hash.bytes()) {
+                Err(StoreError::Corrupt { .. }) => None,
+                read => read?,
+            };
+            known.extend(record.and_then(|record| Some((row.hash, likeness(&record)?))));
+        }
+    }
+    let known = |row: Row| Some((*known.get(&row.hash)?, row));
+    Ok(rows.into_iter().filter_map(known).collect())
 }
 
 #[cfg(test)]
@@ -177,9 +204,41 @@ impl Vectors {
 mod tests {
     use proptest::prelude::*;
     use watchkeeper_pictures::likeness::cosine;
-    use watchkeeper_store::{Batch, MemoryStore};
+    use watchkeeper_store::{Batch, FaultyStore, MemoryStore};
 
     use super::*;
+    use crate::name::EntryName;
+
+    fn rows(number: u8) -> Vec<Row> {
+        let row = |content: u8| Row {
+            name: EntryName::before_all(),
+            number: u64::from(content),
+            hash: ContentHash::of(&[content]),
+            has_details: true,
+        };
+        (0..number).map(row).collect()
+    }
+
+    #[test]
+    fn records_of_many_contents_are_read_by_pages() {
+        let (store, own) = (
+            FaultyStore::new(MemoryStore::new()),
+            Packed::of(&[1.0, 0.5]),
+        );
+        let record = Record {
+            model: "m".to_owned(),
+            digest: "d".to_owned(),
+            refused: None,
+        };
+        let record = record.encode(Some(&own));
+        for row in rows(20) {
+            let batch = Batch::new().put(EMBEDDINGS, row.hash.bytes(), &record);
+            store.write(batch).unwrap();
+        }
+        store.reads.blow_at(3);
+        let found = compare_records(&store, "d", rows(20), &own, true).unwrap();
+        assert_eq!(found.len(), 20);
+    }
 
     proptest! {
         #[test]
@@ -235,10 +294,18 @@ mod tests {
             let changed = vectors.unwrap_or_else(|| Vectors::load_up_to(&store, "d", max).unwrap());
             prop_assert!(changed.known.len() <= max);
             let whole = Vectors::load(&store, "d").unwrap();
-            for content in 0..12_u8 {
-                let hash = ContentHash::of(&[content]);
-                let found = changed.likeness(&store, &hash, &own).unwrap();
-                prop_assert_eq!(found, whole.known.get(&hash).and_then(|one| own.cosine(one)));
+            let sorted = |mut found: Vec<(f64, Row)>| {
+                found.sort_by_key(|(_, row)| row.number);
+                let found = found.into_iter().map(|(likeness, row)| (likeness, row.number));
+                found.collect::<Vec<_>>()
+            };
+            let (expected, unknown) = whole.compare(rows(12), &own);
+            prop_assert!(unknown.is_empty());
+            let expected = sorted(expected);
+            for by_pages in [false, true] {
+                let (mut found, unknown) = changed.compare(rows(12), &own);
+                found.extend(compare_records(&store, "d", unknown, &own, by_pages).unwrap());
+                prop_assert_eq!(sorted(found), expected.clone());
             }
         }
     }
