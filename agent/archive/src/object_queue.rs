@@ -101,11 +101,15 @@ impl ObjectQueue {
 
     /// Does tasks for ever.
     pub(crate) async fn serve(&self, durable: &Arc<Durable>) {
-        let mut retries = Retries::default();
+        let (mut retries, mut reported) = (Retries::default(), None);
         loop {
-            if let Err(error) = self.serve_all(durable, &mut retries).await {
-                tracing::warn!(%error, "archive: the tasks of the object tier can't be read");
+            let served = self.serve_all(durable, &mut retries).await;
+            let error = served.err().map(|error| error.to_string());
+            if let Some(error) = error.as_ref().filter(|_| error != reported) {
+                let fault = "archive: the tasks of the object tier can't be read or made durable";
+                tracing::warn!(error, "{fault}");
             }
+            reported = error;
             // A failed task is tried again after a pause, a new one wakes at once.
             let woken = tokio::time::timeout(RETRY, self.has_tasks.notified()).await;
             drop(woken);
