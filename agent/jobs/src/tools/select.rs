@@ -1,7 +1,6 @@
 //! `rank`, `select_best` and `filter`.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 
 use jiff::tz::TimeZone;
 use serde::Deserialize;
@@ -180,11 +179,14 @@ impl Tool for SelectBest {
             group.pictures.truncate(count);
         }
         let kept: usize = groups.iter().map(|group| group.pictures.len()).sum();
-        let mut summary = format!("{kept} of {} kept", counted(all, "picture"));
-        if groups.len() != 1 {
-            let groups = counted(groups.len(), "group");
-            let _ = write!(summary, ", at most {count} from each of {groups}");
-        }
+        let of_groups = match groups.len() {
+            1 => String::new(),
+            number => format!(
+                ", at most {count} from each of {}",
+                counted(number, "group")
+            ),
+        };
+        let summary = format!("{kept} of {} kept{of_groups}", counted(all, "picture"));
         Ok(groups_done(&groups, summary))
     }
 }
