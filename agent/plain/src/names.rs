@@ -259,7 +259,8 @@ pub(crate) fn nearest_camera(written: &str, scene: &Scene) -> Option<SourceId> {
     Some(camera.id.clone())
 }
 
-/// The named place that a request is about, the longest name first.
+/// The named place that a request is about, the longest name first. One with the name of a class is
+/// meant only behind a word for where: `on the bench`.
 pub(crate) fn known_place<'s>(
     reader: &mut Reader<'_>,
     cameras: &[&'s Camera],
@@ -269,14 +270,24 @@ pub(crate) fn known_place<'s>(
         .flat_map(|c| c.places.iter().map(move |p| (*c, p)));
     let found = places.filter_map(|(camera, place)| {
         let name = folded(&place.name);
-        let at =
-            (0..reader.tokens.len()).find_map(|i| reader.name_at(&name, i).map(|end| i..end))?;
+        let mut labels = reader.scene.models.iter().flat_map(|m| &m.labels);
+        let is_class = labels.any(|label| folded(label) == name);
+        let at = (0..reader.tokens.len()).find_map(|i| {
+            let end = reader.name_at(&name, i)?;
+            (!is_class || is_where(reader, i)).then_some(i..end)
+        })?;
         Some((at, camera, place))
     });
     let (at, camera, place) = found.max_by_key(|(at, ..)| at.len())?;
     let start = at.start - usize::from(at.start > 0 && one_of("the", reader.word(at.start - 1)));
     reader.mark(start..at.end);
     Some((camera, place))
+}
+
+/// Whether a word for where and an article stand before `at`.
+fn is_where(reader: &Reader<'_>, at: usize) -> bool {
+    let before = |back: usize| at.checked_sub(back).map_or("", |i| reader.any_word(i));
+    one_of("the|my|our", before(1)) && one_of("at|in|inside|into|on|onto", before(2))
 }
 
 /// The place of this name on a camera.

@@ -53,7 +53,7 @@ impl SystemSnapshot {
             id: source.spec.id.clone(),
             name: display_name(source.spec.name.as_ref(), source.spec.id.as_str()),
             size: source.size,
-            places: self.places(source, &models),
+            places: self.places(source),
         };
         let deployed = |status: &PipelineStatus| Deployed {
             spec: status.spec.clone(),
@@ -136,7 +136,7 @@ impl SystemSnapshot {
 
     /// Returns the zones and lines of pipelines on this camera, named by their steps. Different
     /// shapes with one name are ambiguous and left out.
-    fn places(&self, source: &SourceStatus, models: &[Model]) -> Vec<Place> {
+    fn places(&self, source: &SourceStatus) -> Vec<Place> {
         let Some(size) = source.size.filter(|[w, h]| *w > 0 && *h > 0) else {
             return Vec::new();
         };
@@ -147,11 +147,7 @@ impl SystemSnapshot {
         let mut places: Vec<Place> = Vec::new();
         let mut doubtful: Vec<String> = Vec::new();
         for place in on_it.flat_map(|p| drawn_places(&p.spec, size)) {
-            let is_class = models
-                .iter()
-                .flat_map(|m| &m.labels)
-                .any(|label| label.eq_ignore_ascii_case(&place.name));
-            if is_class || place.name.split(' ').all(is_location_word) {
+            if place.name.split(' ').all(is_location_word) {
                 continue;
             }
             match places.iter().find(|known| known.name == place.name) {

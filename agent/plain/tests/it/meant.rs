@@ -269,3 +269,17 @@ fn hours_of_every_day_are_a_span_and_no_report() {
     let hours = understood(text, &scene());
     assert!(hours.contains("from 22:00 to 06:00"), "{hours}");
 }
+
+#[test]
+fn a_place_with_the_name_of_a_class_is_meant_behind_a_word_for_where() {
+    let mut scene = scene();
+    draw(&mut scene, "dock", [0.1, 0.1], [0.3, 0.4]);
+    let text = "tell me when a person stays on the bench for 4 seconds";
+    let spec = specs(&proposal_in(text, &scene)).remove(0);
+    assert_eq!(spec.source.as_str(), "dock");
+    assert!(spec.workflow.to_string().contains("time_in_zone@"));
+
+    let text = "tell me when a bench appears on camera dock";
+    let spec = specs(&proposal_in(text, &scene)).remove(0);
+    assert!(!spec.workflow.to_string().contains("time_in_zone@"));
+}
