@@ -332,14 +332,13 @@ fn ort(
         None => {}
     }
     let network = load(NonZeroUsize::MIN, true)?;
-    // The first run makes the plan and the buffers. The caller reports one that fails.
-    if warm_up_run(network.as_ref()).is_err() {
-        return Ok(network);
-    }
+    // The first run makes the plan and the buffers.
+    let first = warm_up_run(network.as_ref());
     let before = thread_time();
-    let _ = warm_up_run(network.as_ref());
+    let second = first.and_then(|()| warm_up_run(network.as_ref()));
     let threads = threads_for(thread_time().saturating_sub(before), default);
-    if threads == NonZeroUsize::MIN {
+    // The caller reports a run that fails.
+    if second.is_err() || threads == NonZeroUsize::MIN {
         return Ok(network);
     }
     drop(network);
