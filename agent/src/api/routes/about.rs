@@ -123,6 +123,15 @@ pub(super) struct ModelStanding {
     second: Option<ProviderStanding>,
 }
 
+impl ModelStanding {
+    /// One sentence per problem.
+    fn problems(&self) -> impl Iterator<Item = String> {
+        let second = self.second.as_ref().and_then(|second| second.why.clone());
+        let all = [self.why.clone(), second, self.refusal.clone()];
+        all.into_iter().flatten()
+    }
+}
+
 /// Status of the language model of one provider, from its last call.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct ProviderStanding {
@@ -203,10 +212,7 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<AgentHealth>, 
     }
     reasons.extend(dropped_messages(&status.outbox));
     reasons.extend(status.channels.iter().filter_map(|c| c.trouble.clone()));
-    let second = model.second.as_ref();
-    reasons.extend(model.why.clone());
-    reasons.extend(second.and_then(|second| second.why.clone()));
-    reasons.extend(model.refusal.clone());
+    reasons.extend(model.problems());
     let memory = memory_standing(&deps.notes);
     if let Some(refused @ EmbedderChoice::Refused { .. }) = &memory.vectors {
         reasons.push(refused.sentence());
