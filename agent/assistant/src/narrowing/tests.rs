@@ -61,8 +61,8 @@ fn place_of_the_rejected_events_is_ignored() {
 fn lowest_score_rises_where_rejected_events_score_less() {
     let at = |n: u128| [0.1 + (n % 7) as f64 / 10.0, 0.2 + (n % 5) as f64 / 8.0];
     let scored = |n: u128| RuleAnswer {
-        score: Some(if n % 2 == 0 { 0.874 } else { 0.6 }),
-        ..answer(n, n % 2 == 0, at(n / 2), 0.8)
+        score: Some(if n.is_multiple_of(2) { 0.874 } else { 0.6 }),
+        ..answer(n, n.is_multiple_of(2), at(n / 2), 0.8)
     };
     let answers: Vec<RuleAnswer> = (0..60).map(scored).collect();
     let found = narrow(&rule(), &answers).unwrap();
