@@ -169,6 +169,7 @@ impl Published {
             info: DetectorInfo {
                 model: MODEL.into(),
                 backend: "det.txt".into(),
+                threads: None,
                 tensor_copies: None,
                 task: ModelTask::ObjectDetection,
                 labels: ["object".into()].into(),

@@ -386,6 +386,7 @@ impl Stage<'_> {
             info: DetectorInfo {
                 model: model.into(),
                 backend: "the script".into(),
+                threads: None,
                 tensor_copies: None,
                 task: ModelTask::ObjectDetection,
                 input: None,
