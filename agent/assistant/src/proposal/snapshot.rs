@@ -350,7 +350,7 @@ mod tests {
             .iter()
             .map(|p| p.name.as_str())
             .collect();
-        assert_eq!(names, ["bay", "back door"]);
+        assert_eq!(names, ["bay", "back door", "car"]);
         assert_eq!(
             scene.cameras[0].places[1].shape,
             Shape::Line([0.0, 0.0], [0.5, 1.0])
