@@ -187,7 +187,7 @@ mod tests {
                 folder: home.to_owned(),
                 trace: Trace::new(home, AGENT),
             },
-            runtime: RuntimeClient::new(&home.join("none.sock")).unwrap(),
+            runtime: RuntimeClient::new(home.join("none.sock")).unwrap(),
             blueprints: BlueprintStore::new(home),
             timeout: Duration::from_secs(1),
         }
