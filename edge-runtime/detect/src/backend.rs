@@ -291,8 +291,8 @@ fn load_and_warm_up(
 }
 
 /// Longest processor time of a run with which a network of ONNX Runtime keeps one thread: 50 frames
-/// a second. Its threads sleep between operators, so that cameras and decoders have the cores. To
-/// wake them costs a short run as much time as they save, and more processor time.
+/// a second. ONNX Runtime's threads sleep between operators, so that cameras and decoders have the
+/// cores. To wake them costs a short run as much time as they save, and more processor time.
 #[cfg(any(feature = "ort", test))]
 const MAX_ONE_THREAD: std::time::Duration = std::time::Duration::from_millis(20);
 
