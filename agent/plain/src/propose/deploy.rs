@@ -2,7 +2,7 @@
 
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::PipelineSpec;
-use watchkeeper_contract::rule::{BelowGates, Condition, Gates, RuleSpec, Severity};
+use watchkeeper_contract::rule::{Condition, RuleSpec};
 use watchkeeper_engine::templates::shape::{NamedLine, NamedZone};
 use watchkeeper_engine::templates::watch::{self, NamedCount, TRACKED, Watch};
 
@@ -159,36 +159,12 @@ fn rules(watch: &WatchFor) -> Vec<RuleSpec> {
                 0 => kind.to_owned(),
                 nth => format!("{kind}-{}", nth + 1),
             };
-            let mut rule = plain_rule(name, when.clone());
+            let mut rule = RuleSpec::new(name, when.clone());
             watch.settings.set_on(&mut rule, awake.get(nth));
             rules.push(rule);
         }
     }
     rules
-}
-
-/// A rule whose settings all have their defaults.
-fn plain_rule(name: String, when: Condition) -> RuleSpec {
-    RuleSpec {
-        name,
-        when,
-        classes: Vec::new(),
-        confidence: None,
-        ignore: Vec::new(),
-        schedule: None,
-        cooldown_s: 0.0,
-        shared_cooldown: false,
-        max_per_hour: None,
-        severity: Severity::default(),
-        gates: Gates::default(),
-        second_opinion_may_lower: false,
-        on_act: Vec::new(),
-        below_gates: BelowGates::default(),
-        decide: None,
-        calibrate: true,
-        notify: Vec::new(),
-        clip: None,
-    }
 }
 
 /// Returns the name of a rule and its condition.

@@ -2,9 +2,7 @@
 //!
 //! - Rules are derived only here, so a workflow makes the same events however it was deployed.
 
-use watchkeeper_contract::rule::{
-    BelowGates, Condition, CrossDirection, Gates, RuleSpec, Severity,
-};
+use watchkeeper_contract::rule::{Condition, CrossDirection, RuleSpec};
 
 /// Seconds in a zone after which a visit makes an event.
 pub const STAY_S: f64 = 5.0;
@@ -50,27 +48,8 @@ pub fn derive(lines: &[String], zones: &[String], trackers: &[String]) -> Vec<Ru
 }
 
 fn rule(name: String, when: Condition) -> RuleSpec {
-    RuleSpec {
-        // A rule's name has at most 80 characters; a step's may have more.
-        name: name.chars().take(80).collect(),
-        when,
-        classes: Vec::new(),
-        confidence: None,
-        ignore: Vec::new(),
-        schedule: None,
-        cooldown_s: 0.0,
-        shared_cooldown: false,
-        max_per_hour: None,
-        severity: Severity::Info,
-        gates: Gates::default(),
-        second_opinion_may_lower: false,
-        on_act: Vec::new(),
-        below_gates: BelowGates::default(),
-        decide: None,
-        calibrate: true,
-        notify: Vec::new(),
-        clip: None,
-    }
+    // A rule's name has at most 80 characters; a step's may have more.
+    RuleSpec::new(name.chars().take(80).collect(), when)
 }
 
 #[cfg(test)]

@@ -57,26 +57,7 @@ fn facts() -> WorkflowFacts<'static> {
 }
 
 fn rule(when: Condition) -> RuleSpec {
-    RuleSpec {
-        name: "rule".into(),
-        when,
-        classes: vec![],
-        confidence: None,
-        ignore: Vec::new(),
-        schedule: None,
-        cooldown_s: 0.0,
-        shared_cooldown: false,
-        max_per_hour: None,
-        severity: Severity::Info,
-        gates: Gates::default(),
-        second_opinion_may_lower: false,
-        on_act: Vec::new(),
-        below_gates: BelowGates::default(),
-        decide: None,
-        calibrate: true,
-        notify: Vec::new(),
-        clip: None,
-    }
+    RuleSpec::new("rule".into(), when)
 }
 
 /// A rule whose gates admit everything.

@@ -85,6 +85,32 @@ pub struct RuleSpec {
     pub decide: Option<Box<DecideSpec>>,
 }
 
+impl RuleSpec {
+    /// A rule with the default of every other field.
+    pub fn new(name: String, when: Condition) -> Self {
+        Self {
+            name,
+            when,
+            classes: Vec::new(),
+            confidence: None,
+            ignore: Vec::new(),
+            schedule: None,
+            cooldown_s: 0.0,
+            shared_cooldown: false,
+            max_per_hour: None,
+            severity: Severity::default(),
+            gates: Gates::default(),
+            second_opinion_may_lower: false,
+            on_act: Vec::new(),
+            below_gates: BelowGates::default(),
+            decide: None,
+            calibrate: true,
+            notify: Vec::new(),
+            clip: None,
+        }
+    }
+}
+
 /// Most sources in [`DecideSpec::chain`].
 pub const MAX_CHAIN: usize = 12;
 /// Longest name of a source in characters.
