@@ -119,7 +119,7 @@ fn check_response(url: &Url, response: &Response) -> Result<(), Fault> {
 ///
 /// # Errors
 /// [`Fault`] unless the server accepted the request; transient for 408, 425, 429 and 5xx.
-pub fn check_status(
+pub(crate) fn check_status(
     host: &str,
     status: StatusCode,
     retry_after: Option<&str>,

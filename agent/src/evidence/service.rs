@@ -41,11 +41,11 @@ use crate::references::ReferenceService;
 use crate::second_opinion::Asker;
 
 /// Chains that wait or are asked.
-pub const MAX_WAITING: usize = 64;
+pub(crate) const MAX_WAITING: usize = 64;
 /// Chains that are asked at a time.
-pub const MAX_ACTIVE: usize = 4;
+pub(crate) const MAX_ACTIVE: usize = 4;
 /// Age of an event after which no source is asked any more.
-pub const MAX_AGE: Duration = Duration::from_secs(600);
+pub(crate) const MAX_AGE: Duration = Duration::from_secs(600);
 /// Pauses between tries to store.
 const RETRY_FIRST: Duration = Duration::from_millis(200);
 const RETRY_CEILING: Duration = Duration::from_secs(10);
@@ -54,7 +54,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// What the task needs to start.
 #[derive(Debug)]
-pub struct Setup {
+pub(crate) struct Setup {
     pub lookups: LookupService,
     /// Absent where no model may see pictures.
     pub asker: Option<Arc<Asker>>,
@@ -73,7 +73,7 @@ impl Setup {
     ///
     /// # Errors
     /// When the store fails, or holds a record of a newer version.
-    pub fn restore(
+    pub(crate) fn restore(
         store: &dyn Store,
         folder: &Path,
     ) -> Result<(Vec<StoredChain>, Option<EventSeq>), StoreError> {
@@ -85,7 +85,7 @@ impl Setup {
 /// Starts the task. Once stopped it asks no more sources and waits for questions in progress,
 /// [`STOP_TIMEOUT`] at most.
 #[must_use]
-pub fn spawn(runtime: &RuntimeClient, setup: Setup) -> BackgroundTask {
+pub(crate) fn spawn(runtime: &RuntimeClient, setup: Setup) -> BackgroundTask {
     let runtime = runtime.clone();
     BackgroundTask::spawn("chains", |stopped| run(runtime, setup, stopped))
 }

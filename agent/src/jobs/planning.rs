@@ -27,7 +27,7 @@ const TEMPLATES: &str = "job-templates";
 
 impl JobService {
     /// Sets the language model, which is called on the current loop from then on.
-    pub fn set_model(&self, open: Option<OpenModel>) {
+    pub(crate) fn set_model(&self, open: Option<OpenModel>) {
         let handle = Handle::current();
         self.0.model.set(PlanningModel { open, handle }).ok();
     }

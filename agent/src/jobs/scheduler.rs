@@ -42,7 +42,7 @@ const DEBOUNCE: Duration = Duration::from_millis(500);
 
 /// What the scheduler needs to start.
 #[derive(Debug)]
-pub struct SchedulerSetup {
+pub(crate) struct SchedulerSetup {
     pub schedules: Vec<ScheduleConfig>,
     /// Folder of the state.
     pub home: PathBuf,
@@ -53,7 +53,7 @@ pub struct SchedulerSetup {
 ///
 /// # Errors
 /// When the system refuses to create it.
-pub fn spawn(
+pub(crate) fn spawn(
     setup: SchedulerSetup,
     jobs: JobService,
     notices: mpsc::Sender<Notice>,

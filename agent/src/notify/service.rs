@@ -47,7 +47,7 @@ const MIN_FAILURES: u32 = 3;
 
 /// Configuration of the channels.
 #[derive(Debug, Clone)]
-pub struct Setup {
+pub(crate) struct Setup {
     pub channels: Vec<ChannelConfig>,
     /// Source of the trusted CAs and of the maximal age.
     pub sinks: SinksConfig,
@@ -66,7 +66,7 @@ fn lock(health: &HealthMap) -> MutexGuard<'_, BTreeMap<ChannelId, ChannelHealth>
 
 /// Handle of the tasks. Dropping it stops them.
 #[derive(Debug)]
-pub struct Service {
+pub(crate) struct Service {
     tasks: JoinSet<Result<(), StoreError>>,
     health: HealthMap,
     channels: Vec<ChannelConfig>,
@@ -76,7 +76,7 @@ pub struct Service {
 
 /// A notice and its number in each channel that receives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PendingNotice {
+pub(crate) struct PendingNotice {
     pub(crate) notice: Notice,
     pub(crate) numbers: Vec<(ChannelId, u64)>,
 }
@@ -86,7 +86,7 @@ impl Service {
     ///
     /// # Errors
     /// When the store can't be read or written.
-    pub fn spawn(
+    pub(crate) fn spawn(
         setup: &Setup,
         runtime: &RuntimeClient,
         store: &Arc<dyn Store>,
@@ -128,7 +128,7 @@ impl Service {
 
     /// Adds a notice to every channel that receives it. Returns the operations that store it, and
     /// what to pass to [`Self::send_notice`] after that.
-    pub fn add_notice(&self, notice: Notice) -> (Vec<Op>, PendingNotice) {
+    pub(crate) fn add_notice(&self, notice: Notice) -> (Vec<Op>, PendingNotice) {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut ops, mut numbers) = (Vec::new(), Vec::new());
         for channel in &self.channels {
@@ -142,7 +142,7 @@ impl Service {
     }
 
     /// Passes a stored notice to the tasks of its channels.
-    pub fn send_notice(&self, pending_notice: PendingNotice) {
+    pub(crate) fn send_notice(&self, pending_notice: PendingNotice) {
         let PendingNotice { notice, numbers } = pending_notice;
         for (channel, number) in numbers {
             let sender = self.notices.get(&channel);
@@ -157,13 +157,13 @@ impl Service {
     }
 
     /// Health of each channel, by name.
-    pub fn health(&self) -> Vec<(ChannelId, ChannelHealth)> {
+    pub(crate) fn health(&self) -> Vec<(ChannelId, ChannelHealth)> {
         let health = lock(&self.health);
         health.iter().map(|(i, f)| (i.clone(), f.clone())).collect()
     }
 
     /// Returns when the task of a channel has ended, with the error of the store if there is one.
-    pub async fn broken(&mut self) -> Option<StoreError> {
+    pub(crate) async fn broken(&mut self) -> Option<StoreError> {
         match self.tasks.join_next().await {
             Some(Ok(Ok(()))) => None,
             Some(Ok(Err(error))) => Some(error),

@@ -10,7 +10,7 @@ use super::weigh::Weighed;
 use super::{Answer, Case};
 
 /// Builds the assessment of `case`; without an answer it says why there is none.
-pub fn new_assessment(
+pub(crate) fn new_assessment(
     case: &Case,
     answer: &Result<Answer, String>,
     weighed: &Weighed,

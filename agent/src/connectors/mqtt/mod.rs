@@ -84,7 +84,7 @@ struct Session {
 }
 
 /// Sessions with the brokers of workflows.
-pub struct Brokers {
+pub(crate) struct Brokers {
     ca_file: Option<PathBuf>,
     sessions: Mutex<BTreeMap<SessionName, Session>>,
     history: Mutex<BTreeMap<LaneName, StepHistory>>,

@@ -177,7 +177,7 @@ impl Link {
     ///
     /// # Errors
     /// Returns [`Refused`]; after [`Refused::QueueFull`] drop the link.
-    pub fn publish_tracked(
+    pub(crate) fn publish_tracked(
         &mut self,
         token: Token,
         topic: String,
