@@ -115,7 +115,7 @@ fn describe_review(review: &Review) -> String {
 }
 
 /// Describes an assessment, such as `approved: "a person at the door"`.
-pub fn describe_given(given: &Assessment) -> String {
+pub(crate) fn describe_given(given: &Assessment) -> String {
     let answer = match (given.answer, &given.label) {
         (AssessmentAnswer::Approve, _) => "approved".to_owned(),
         (AssessmentAnswer::Reject, _) => "rejected".to_owned(),

@@ -39,7 +39,7 @@ pub fn cut(mut text: String, max_chars: usize) -> String {
 }
 
 /// Keeps those that fit into `room` together, the first ones first.
-pub fn keep_fitting<T>(items: &mut Vec<T>, mut room: usize, size: impl Fn(&T) -> usize) {
+pub(crate) fn keep_fitting<T>(items: &mut Vec<T>, mut room: usize, size: impl Fn(&T) -> usize) {
     items.retain(|item| match room.checked_sub(size(item)) {
         Some(left) => {
             room = left;
@@ -89,7 +89,7 @@ pub fn local_time(unix_ms: i64) -> String {
 }
 
 /// Local time of the day, such as `17:00`.
-pub fn local_minute(unix_ms: i64) -> String {
+pub(crate) fn local_minute(unix_ms: i64) -> String {
     format_local(unix_ms, "%H:%M")
 }
 

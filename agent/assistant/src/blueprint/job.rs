@@ -182,7 +182,7 @@ impl Job {
     /// Whether the agent calls the first tool before the model, so that a job begins with the
     /// current state.
     #[must_use]
-    pub const fn calls_first_tool(self) -> bool {
+    pub(crate) const fn calls_first_tool(self) -> bool {
         match self {
             Self::SetUp | Self::Question | Self::Notes | Self::Triage | Self::Retriever => true,
             Self::Jobs
@@ -232,7 +232,7 @@ impl Job {
 
     /// Whether a request to set up, ask or archive may start it.
     #[must_use]
-    pub const fn is_user_requestable(self) -> bool {
+    pub(crate) const fn is_user_requestable(self) -> bool {
         !matches!(self, Self::Triage | Self::Jobs)
     }
 }
