@@ -16,7 +16,7 @@ use watchkeeper_contract::time::{TimeQuality, Wall};
 use crate::fleet::mqtt::payload::event_draft;
 use crate::second_opinion::Case;
 use crate::second_opinion::weigh::Weighed;
-use watchkeeper_assistant::wording::{cut, size};
+use watchkeeper_assistant::wording::{cut, single_line, size};
 
 /// Number of a notice without journal record; it does not hold back the position.
 pub(crate) const NO_SEQ: EventSeq = EventSeq(u64::MAX);
@@ -356,12 +356,6 @@ fn local_time(at: Wall) -> Option<String> {
     let at = jiff::Timestamp::from_millisecond(at.unix_ms).ok()?;
     let local = at.to_zoned(jiff::tz::TimeZone::system());
     Some(local.strftime("%F %T").to_string())
-}
-
-/// Replaces control characters, line breaks included, by blanks.
-fn single_line(text: &str) -> String {
-    let char = |c: char| if c.is_control() { ' ' } else { c };
-    text.chars().map(char).collect()
 }
 
 /// Request body of `notifications`, with the attached file and its field name.

@@ -1,5 +1,6 @@
 //! A second opinion in the form in which the runtime's journal records it.
 
+use watchkeeper_assistant::wording::single_line;
 use watchkeeper_contract::assessment::{
     Assessment, AssessmentAnswer, Assessor, MAX_ASSESSMENT_TEXT, OpinionDetails,
 };
@@ -59,8 +60,8 @@ fn details(case: &Case, answer: Option<&Answer>) -> OpinionDetails {
 
 /// Cuts a text to the longest note, on one line.
 fn one_line(text: &str) -> String {
-    let char = |c: char| if c.is_control() { ' ' } else { c };
-    text.chars().map(char).take(MAX_ASSESSMENT_TEXT).collect()
+    let line = single_line(text);
+    line.chars().take(MAX_ASSESSMENT_TEXT).collect()
 }
 
 #[cfg(test)]
