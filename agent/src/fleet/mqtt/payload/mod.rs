@@ -20,7 +20,7 @@ mod presence;
 use serde::Serialize;
 
 pub use board::BoardMessage;
-pub use event::{EventMessage, LossMessage, TooLarge, event_draft};
+pub use event::{BodyMembers, EventMessage, LossMessage, TooLarge, event_draft};
 pub use heartbeat::{HeartbeatMessage, heartbeat_draft};
 pub use measurement::{
     AgentMessage, ChannelCounts, CountsMessage, FramesMessage, SinkCounts, ZoneCount,
