@@ -136,7 +136,8 @@ impl DeliveryQueue {
         }
     }
 
-    /// Skips the records up to `seq`, for a new channel.
+    /// Continues after `seq`: the end of the journal for a new channel, 0 for a new journal. Waiting
+    /// notifications are still sent, first.
     pub(crate) fn start_after(&mut self, seq: EventSeq) {
         self.read = seq;
     }
@@ -196,11 +197,6 @@ impl DeliveryQueue {
             self.severities.remove(&notification.id);
             self.settled.push(notification.id);
         }
-    }
-
-    /// Restarts at the beginning of a new journal. Waiting notifications are still sent, first.
-    pub fn restart_journal(&mut self) {
-        self.read = EventSeq(0);
     }
 
     /// Position in the journal: no record up to this one has an unsettled notification.
