@@ -223,13 +223,6 @@ impl Job {
         })
     }
 
-    /// Whether the built-in blueprint is never used in place of an invalid file. A file of the
-    /// triage may name the only provider that may see the pictures of events.
-    #[must_use]
-    pub const fn needs_its_file(self) -> bool {
-        matches!(self, Self::Triage)
-    }
-
     /// Whether a request to set up, ask or archive may start it.
     #[must_use]
     pub(crate) const fn is_user_requestable(self) -> bool {
