@@ -51,6 +51,7 @@ mod remote;
 mod render;
 mod reviews;
 pub mod run;
+mod runtime_absence;
 mod runtime_program;
 mod source_path;
 mod state_folder;
