@@ -136,8 +136,8 @@ impl DeliveryQueue {
         }
     }
 
-    /// Continues after `seq`: the end of the journal for a new channel, 0 for a new journal. Waiting
-    /// notifications are still sent, first.
+    /// Continues after `seq`: the end of the journal for a new channel, 0 for a new journal.
+    /// Waiting notifications are still sent, first.
     pub(crate) fn start_after(&mut self, seq: EventSeq) {
         self.read = seq;
     }
