@@ -20,7 +20,7 @@ pub struct BackgroundTask {
 
 impl BackgroundTask {
     /// Starts `work` on the current tokio runtime; its argument resolves at the stop.
-    pub fn spawn<F: Future<Output = ()> + Send + 'static>(
+    pub(crate) fn spawn<F: Future<Output = ()> + Send + 'static>(
         name: &'static str,
         work: impl FnOnce(oneshot::Receiver<()>) -> F,
     ) -> Self {
@@ -30,14 +30,14 @@ impl BackgroundTask {
     }
 
     /// Returns when the task has ended.
-    pub async fn ended(&mut self) {
+    pub(crate) async fn ended(&mut self) {
         if let Err(error) = (&mut self.task).await {
             tracing::error!(%error, "{}: task panicked; restart the agent", self.name);
         }
     }
 
     /// Asks the task to stop, and waits for its end.
-    pub async fn stop(self) {
+    pub(crate) async fn stop(self) {
         let Self { name, stop, task } = self;
         // A closed receiver means that the task has ended.
         stop.send(()).ok();
@@ -60,7 +60,7 @@ impl BackgroundThread {
     ///
     /// # Errors
     /// When the system refuses to create the thread.
-    pub fn spawn<F: Future<Output = ()>>(
+    pub(crate) fn spawn<F: Future<Output = ()>>(
         name: &'static str,
         work: impl FnOnce(watch::Receiver<bool>) -> F + Send + 'static,
     ) -> io::Result<Self> {
@@ -81,17 +81,17 @@ impl BackgroundThread {
     }
 
     /// Returns when the thread has ended.
-    pub async fn ended(&mut self) {
+    pub(crate) async fn ended(&mut self) {
         (&mut self.ended).await.ok();
     }
 
     /// Asks the thread to stop.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.close.send_replace(true);
     }
 
     /// Asks the thread to stop, and waits for its end for at most `timeout`.
-    pub async fn stop(self, timeout: Duration) {
+    pub(crate) async fn stop(self, timeout: Duration) {
         self.close();
         if tokio::time::timeout(timeout, self.ended).await.is_err() {
             tracing::warn!("{}: the thread did not end in time", self.name);

@@ -103,7 +103,7 @@ impl EmbeddingModel {
     ///
     /// # Errors
     /// [`EmbeddingError::Model`], also if the chosen one has no digest.
-    pub fn among(models: &[ModelInfo], wanted: &str) -> Result<Self, EmbeddingError> {
+    pub(crate) fn among(models: &[ModelInfo], wanted: &str) -> Result<Self, EmbeddingError> {
         let model = choose(models, wanted)?;
         Ok(Self {
             name: model.name.clone(),
@@ -166,7 +166,10 @@ impl Embedder {
     ///
     /// # Errors
     /// [`EmbeddingError`].
-    pub async fn embed_picture(&self, picture: Vec<u8>) -> Result<Embedding, EmbeddingError> {
+    pub(crate) async fn embed_picture(
+        &self,
+        picture: Vec<u8>,
+    ) -> Result<Embedding, EmbeddingError> {
         let model = self.model().await?;
         self.embed_picture_with(&model, picture).await
     }

@@ -6,15 +6,15 @@
 //!
 //! Invariants:
 //! - What a record asks for is stored in one batch with the cursor behind it: no crash asks twice.
-//! - A new box starts at the end of the journal.
+//! - A new box starts at the end of the journal, and stores that before it reads a record.
+//! - A runtime that lost its journal refuses the cursor; the new journal is read from its start.
 
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
-use watchkeeper_client::{ClientError, EventFeed, FeedItem, JournalRecord, RuntimeClient};
+use watchkeeper_client::{EventFeed, FeedItem, JournalRecord, RuntimeClient};
 use watchkeeper_contract::event::Event as Record;
-use watchkeeper_contract::health::Health;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_store::Op;
 
@@ -22,7 +22,7 @@ use crate::future_slot::take_output;
 use crate::stored_cursor::StoredCursor;
 
 /// Records that ask for nothing, after which the cursor is stored all the same.
-const SAVE_EVERY: u64 = 256;
+pub(crate) const SAVE_EVERY: u64 = 256;
 /// Pause between two questions for the end of the journal.
 const HEALTH_RETRY: Duration = Duration::from_secs(2);
 
@@ -31,53 +31,53 @@ pub(crate) struct JournalTail {
     runtime: RuntimeClient,
     /// Absent until the end of the journal is known.
     feed: Option<EventFeed>,
+    asking_end: Option<BoxFuture<'static, EventSeq>>,
     cursor: EventSeq,
-    stored_cursor: EventSeq,
-    /// A question that must be answered before the next record is read.
-    asking_health: Option<BoxFuture<'static, Result<Health, ClientError>>>,
+    stored_cursor: Option<EventSeq>,
 }
 
 impl JournalTail {
     /// Resumes behind `stored_cursor`, or starts at the end of the journal.
     pub(crate) fn new(runtime: RuntimeClient, stored_cursor: Option<EventSeq>) -> Self {
-        let cursor = stored_cursor.unwrap_or_default();
         Self {
             feed: stored_cursor.map(|cursor| runtime.follow_events(cursor)),
-            asking_health: stored_cursor
+            asking_end: stored_cursor
                 .is_none()
-                .then(|| ask_health(&runtime, Duration::ZERO)),
+                .then(|| end_of_journal(runtime.clone()).boxed()),
             runtime,
-            cursor,
-            stored_cursor: cursor,
+            cursor: stored_cursor.unwrap_or_default(),
+            stored_cursor,
         }
     }
 
-    /// The next record. Dropping this future loses nothing.
-    pub(crate) async fn next(&mut self) -> Box<Record> {
+    /// The next record; `None` when the cursor moved without one, to the end of the journal at the
+    /// first start or to the start of a new journal. Dropping this future loses nothing.
+    pub(crate) async fn next(&mut self) -> Option<Box<Record>> {
         loop {
-            if self.asking_health.is_some() {
-                let health = take_output(&mut self.asking_health).await;
-                self.on_health(health);
-                continue;
-            }
             let item = match &mut self.feed {
                 Some(feed) => feed.next().await,
-                None => None,
+                None => {
+                    let end = take_output(&mut self.asking_end).await;
+                    tracing::info!(after = end.0, "journal: following from its end");
+                    self.follow(end);
+                    return None;
+                }
             };
             match item {
                 Some(FeedItem::Record(JournalRecord::Known(record))) => {
                     if record.seq > self.cursor {
                         self.cursor = record.seq;
-                        return record;
+                        return Some(record);
                     }
                 }
                 // Written by a newer runtime: nothing can be done with it.
                 Some(FeedItem::Record(record)) => self.cursor = self.cursor.max(record.seq()),
-                // The runtime may have lost its journal meanwhile.
-                Some(FeedItem::Connected { .. }) => {
-                    self.asking_health = Some(ask_health(&self.runtime, Duration::ZERO));
+                Some(FeedItem::Lost { error, .. }) if error.is_ahead() => {
+                    tracing::warn!(%error, "journal: new; following it from its start");
+                    self.follow(EventSeq(0));
+                    return None;
                 }
-                Some(FeedItem::Lost { .. }) => {}
+                Some(FeedItem::Connected { .. } | FeedItem::Lost { .. }) => {}
                 None => std::future::pending().await,
             }
         }
@@ -92,72 +92,26 @@ impl JournalTail {
     /// operations wait.
     pub(crate) fn cursor_op(&mut self, place: StoredCursor, has_staged: bool) -> Option<Op> {
         // The difference in both directions: a new journal counts from zero.
-        let is_far = self.cursor.0.abs_diff(self.stored_cursor.0) >= SAVE_EVERY;
-        if !has_staged && !is_far {
+        let is_far = |stored: EventSeq| self.cursor.0.abs_diff(stored.0) >= SAVE_EVERY;
+        if !has_staged && !self.stored_cursor.is_none_or(is_far) {
             return None;
         }
-        self.stored_cursor = self.cursor;
+        self.stored_cursor = Some(self.cursor);
         Some(place.op(self.cursor))
     }
 
-    fn on_health(&mut self, health: Result<Health, ClientError>) {
-        match (health, &self.feed) {
-            (Ok(health), None) => {
-                self.cursor = health.last_seq;
-                self.feed = Some(self.runtime.follow_events(self.cursor));
-                tracing::info!(after = self.cursor.0, "journal: following from its end");
-            }
-            (Ok(health), Some(_)) if health.last_seq < self.cursor => {
-                tracing::warn!(
-                    "journal: the runtime lost it; following the new one from its start"
-                );
-                self.cursor = EventSeq(0);
-                self.feed = Some(self.runtime.follow_events(self.cursor));
-            }
-            (Ok(_), Some(_)) => {}
-            // No record is read before the answer: it may be of a new journal.
-            (Err(_), _) => self.asking_health = Some(ask_health(&self.runtime, HEALTH_RETRY)),
+    fn follow(&mut self, after: EventSeq) {
+        self.cursor = after;
+        self.feed = Some(self.runtime.follow_events(after));
+    }
+}
+
+/// Asks until the runtime answers.
+async fn end_of_journal(runtime: RuntimeClient) -> EventSeq {
+    loop {
+        if let Ok(health) = runtime.health().await {
+            return health.last_seq;
         }
-    }
-}
-
-fn ask_health(
-    runtime: &RuntimeClient,
-    pause: Duration,
-) -> BoxFuture<'static, Result<Health, ClientError>> {
-    let runtime = runtime.clone();
-    async move {
-        tokio::time::sleep(pause).await;
-        runtime.health().await
-    }
-    .boxed()
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn lost_journal_is_followed_from_its_start_after_failed_questions_too() {
-        let runtime = RuntimeClient::new(Path::new("/nowhere/runtime.sock")).unwrap();
-        let no_answer = runtime.health().await.unwrap_err();
-        let mut tail = JournalTail::new(runtime, Some(EventSeq(5)));
-        assert!(tail.asking_health.is_none());
-        tail.on_health(Err(no_answer));
-        assert!(tail.asking_health.is_some(), "it asks again");
-        let health = |last_seq: u64| -> Health {
-            serde_json::from_value(serde_json::json!({
-                "state": "up", "reasons": [], "version": "1", "boot_id": "b", "uptime_s": 1.0,
-                "pid": 1, "last_seq": last_seq,
-            }))
-            .unwrap()
-        };
-        tail.on_health(Ok(health(5)));
-        assert_eq!(tail.cursor(), EventSeq(5));
-        tail.on_health(Ok(health(2)));
-        assert_eq!(tail.cursor(), EventSeq(0));
+        tokio::time::sleep(HEALTH_RETRY).await;
     }
 }

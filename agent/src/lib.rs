@@ -21,12 +21,12 @@
 //! Not here: requests in plain words (`watchkeeper-assistant`), command line (`watchkeeper-cli`).
 
 pub mod api;
-pub mod archive;
-pub mod background;
+mod archive;
+mod background;
 pub mod connectors;
 mod data_question;
 pub mod embedding;
-pub mod evidence;
+mod evidence;
 #[cfg(test)]
 #[path = "../tests/it/mqtt_document/example.rs"]
 mod example;
@@ -35,13 +35,13 @@ mod future_slot;
 pub mod heartbeat;
 pub mod jobs;
 mod journal_tail;
-pub mod log_limiter;
-pub mod model_access;
-pub mod notify;
+mod log_limiter;
+mod model_access;
+mod notify;
 pub mod program;
 mod record_assessment;
-pub mod references;
-pub mod review_links;
+mod references;
+mod review_links;
 pub mod run;
 pub mod second_opinion;
 pub mod status;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 /// Admits one message per period and counts the others.
 #[derive(Debug)]
-pub struct LogLimiter {
+pub(crate) struct LogLimiter {
     period: Duration,
     next_at: Option<Instant>,
     suppressed: u64,
@@ -12,7 +12,7 @@ pub struct LogLimiter {
 
 impl LogLimiter {
     /// Admits one message per `period`, the first one at once.
-    pub fn new(period: Duration) -> Self {
+    pub(crate) fn new(period: Duration) -> Self {
         Self {
             period,
             next_at: None,
@@ -22,7 +22,7 @@ impl LogLimiter {
 
     /// Returns the number of messages suppressed since the last one; `None` suppresses this one
     /// too.
-    pub fn admit(&mut self, now: Instant) -> Option<u64> {
+    pub(crate) fn admit(&mut self, now: Instant) -> Option<u64> {
         if self.next_at.is_some_and(|next_at| now < next_at) {
             self.suppressed += 1;
             return None;

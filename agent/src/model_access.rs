@@ -33,7 +33,7 @@ impl ModelAccess {
     ///
     /// # Errors
     /// A sentence for a user.
-    pub fn open(&self) -> Result<Client, String> {
+    pub(crate) fn open(&self) -> Result<Client, String> {
         let store = Arc::clone(&self.store);
         self.llm.client(&self.folder, || Ok(store))
     }
@@ -42,7 +42,7 @@ impl ModelAccess {
     ///
     /// # Errors
     /// A sentence for a user.
-    pub async fn client(&self) -> Result<Client, String> {
+    pub(crate) async fn client(&self) -> Result<Client, String> {
         let access = self.clone();
         blocking(move || access.open()).await
     }
@@ -51,7 +51,7 @@ impl ModelAccess {
     ///
     /// # Errors
     /// As [`Job::ask`].
-    pub async fn ask(
+    pub(crate) async fn ask(
         &self,
         job: &mut Job,
         conversation: &Conversation,
@@ -90,7 +90,7 @@ impl ModelAccess {
     }
 
     /// Writes to the trace and waits for the write; a failure is logged.
-    pub async fn note(&self, what: &'static str, details: Value) {
+    pub(crate) async fn note(&self, what: &'static str, details: Value) {
         self.trace.note_or_log_in_background(what, details).await;
     }
 }
@@ -99,7 +99,7 @@ impl ModelAccess {
 ///
 /// # Errors
 /// A sentence, if the model accepts no pictures or the file can't be read.
-pub async fn prepare_for(job: &Job, file: Bytes) -> Result<Picture, String> {
+pub(crate) async fn prepare_for(job: &Job, file: Bytes) -> Result<Picture, String> {
     let (model, detail) = (job.model(), job.detail());
     let sees = model.image_tier;
     let sees = sees.ok_or_else(|| format!("the model {} accepts no pictures", model.id))?;
@@ -111,7 +111,7 @@ pub async fn prepare_for(job: &Job, file: Bytes) -> Result<Picture, String> {
 ///
 /// # Errors
 /// That of `work`, or a sentence about its panic.
-pub async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
     let done = tokio::task::spawn_blocking(work).await;

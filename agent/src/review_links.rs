@@ -18,9 +18,9 @@ use watchkeeper_contract::id::{EventId, EventSeq};
 use watchkeeper_store::durable::replace_private;
 
 /// Time for which a link is valid.
-pub const LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
+pub(crate) const LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Path of the links, below which their token stands.
-pub const PATH: &str = "/review/";
+pub(crate) const PATH: &str = "/review/";
 const KEY_FILE: &str = "review-links.key";
 /// Bytes of the key, as many as its digest has.
 const KEY_BYTES: usize = 32;
@@ -44,7 +44,7 @@ impl fmt::Debug for ReviewLinks {
 
 /// What a valid link is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LinkedReview {
+pub(crate) struct LinkedReview {
     /// Number of a record of the event.
     pub seq: EventSeq,
     pub event: EventId,
@@ -52,7 +52,7 @@ pub struct LinkedReview {
 
 /// Why a link is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidLink {
+pub(crate) enum InvalidLink {
     #[error("This link is not of this box")]
     Unknown,
     #[error("This link has expired")]
@@ -64,7 +64,7 @@ impl ReviewLinks {
     ///
     /// # Errors
     /// When the file can't be read or written, or holds no key.
-    pub fn open(state: &Path, public_url: &str) -> io::Result<Self> {
+    pub(crate) fn open(state: &Path, public_url: &str) -> io::Result<Self> {
         let file = state.join(KEY_FILE);
         let secret = match fs::read(&file) {
             Ok(secret) => secret,
@@ -82,7 +82,7 @@ impl ReviewLinks {
     }
 
     /// Makes the link for the event of a record; `now_ms` is the time in milliseconds since 1970.
-    pub fn link(&self, event: &Event, now_ms: i64) -> String {
+    pub(crate) fn link(&self, event: &Event, now_ms: i64) -> String {
         let expires = now_ms / 1000 + i64::try_from(LIFETIME.as_secs()).unwrap_or(i64::MAX);
         let signed = signed(event.seq, event.id, expires);
         let tag = hex(hmac::sign(&self.key, signed.as_bytes()).as_ref());
@@ -94,7 +94,7 @@ impl ReviewLinks {
     ///
     /// # Errors
     /// [`InvalidLink`] when it is not one of this box, or has expired.
-    pub fn check(&self, token: &str, now_ms: i64) -> Result<LinkedReview, InvalidLink> {
+    pub(crate) fn check(&self, token: &str, now_ms: i64) -> Result<LinkedReview, InvalidLink> {
         let parts: Vec<&str> = token.split('.').collect();
         let [seq, event, expires, tag] = parts[..] else {
             return Err(InvalidLink::Unknown);

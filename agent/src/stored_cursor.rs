@@ -16,7 +16,7 @@ impl StoredCursor {
     ///
     /// # Errors
     /// When the store fails.
-    pub fn read(self, store: &dyn Store) -> Result<Option<EventSeq>, StoreError> {
+    pub(crate) fn read(self, store: &dyn Store) -> Result<Option<EventSeq>, StoreError> {
         match store.get(self.0, REACHED) {
             Ok(value) => Ok(value.as_deref().and_then(log_seq).map(EventSeq)),
             Err(StoreError::Corrupt { .. }) => Ok(None),
@@ -26,7 +26,7 @@ impl StoredCursor {
 
     /// The operation that stores the cursor.
     #[must_use]
-    pub fn op(self, cursor: EventSeq) -> Op {
+    pub(crate) fn op(self, cursor: EventSeq) -> Op {
         Op::put(self.0, REACHED, log_key(cursor.0))
     }
 }

@@ -12,7 +12,7 @@ use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use watchkeeper_client::{EventFeed, FeedItem, JournalRecord, RuntimeClient};
 use watchkeeper_contract::event::{Event, EventBody, Phase, Verdict};
-use watchkeeper_contract::id::{EventId, EventSeq};
+use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::rule::Severity;
 
 use crate::proposal::llm_proposal::words;
@@ -113,7 +113,7 @@ impl Limiter {
 /// Hands each alert from now on to `show`. Never ends; drop it to stop.
 pub async fn follow(client: RuntimeClient, mut show: impl FnMut(Alert<'_>)) {
     let (mut chooser, mut limiter) = (Chooser::default(), Limiter::default());
-    let (mut feed, mut cursor) = from_the_end(&client).await;
+    let mut feed = from_the_end(&client).await;
     loop {
         let item = tokio::time::timeout(WINDOW, feed.next()).await;
         if let Some(count) = limiter.take_left_out(Instant::now()) {
@@ -121,7 +121,6 @@ pub async fn follow(client: RuntimeClient, mut show: impl FnMut(Alert<'_>)) {
         }
         match item {
             Ok(Some(FeedItem::Record(record))) => {
-                cursor = cursor.max(record.seq());
                 if let JournalRecord::Known(event) = &record
                     && chooser.is_alert(event)
                     && limiter.admit(Instant::now())
@@ -129,24 +128,21 @@ pub async fn follow(client: RuntimeClient, mut show: impl FnMut(Alert<'_>)) {
                     show(Alert::Event(event));
                 }
             }
-            // The runtime may have lost its journal, which then counts from zero.
-            Ok(Some(FeedItem::Connected { .. })) => {
-                let health = client.health().await;
-                if health.is_ok_and(|health| health.last_seq < cursor) {
-                    (feed, cursor) = from_the_end(&client).await;
-                }
+            // A runtime that lost its journal counts from zero, and refuses the cursor.
+            Ok(Some(FeedItem::Lost { error, .. })) if error.is_ahead() => {
+                feed = from_the_end(&client).await;
             }
-            Ok(Some(FeedItem::Lost { .. })) | Err(_) => {}
+            Ok(Some(FeedItem::Connected { .. } | FeedItem::Lost { .. })) | Err(_) => {}
             Ok(None) => return,
         }
     }
 }
 
 /// Returns a feed behind the last record, once the runtime answers.
-async fn from_the_end(client: &RuntimeClient) -> (EventFeed, EventSeq) {
+async fn from_the_end(client: &RuntimeClient) -> EventFeed {
     loop {
         if let Ok(health) = client.health().await {
-            return (client.follow_events(health.last_seq), health.last_seq);
+            return client.follow_events(health.last_seq);
         }
         tokio::time::sleep(RETRY).await;
     }

@@ -171,8 +171,6 @@ fn limits(config: &LlmConfig) -> Limits {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use watchkeeper_store::MemoryStore;
 
     use super::*;
@@ -180,22 +178,13 @@ mod tests {
 
     fn config() -> LlmConfig {
         LlmConfig {
-            provider: "claude".to_owned(),
             base_url: Some("http://127.0.0.1:1".to_owned()),
             key: Some("sk-secret-0123456789".to_owned().into()),
-            key_file: None,
-            program: None,
-            model: None,
-            large_model: None,
-            models_file: None,
-            second: None,
-            second_opinion: false,
             calls_per_hour: 7,
             tokens_per_call: 8_000,
-            idle_timeout: Duration::from_secs(90),
-            timeout_factor: 1,
             day_usd: 0.5,
             month_usd: 3.0,
+            ..LlmConfig::new("claude")
         }
     }
 

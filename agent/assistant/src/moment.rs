@@ -31,7 +31,7 @@ pub fn parse_moment(written: &str, here: &TimeZone) -> Option<Timestamp> {
 ///
 /// # Errors
 /// A sentence for the language model, with the accepted forms.
-pub fn parse_argument(
+pub(crate) fn parse_argument(
     name: &str,
     written: &str,
     here: &TimeZone,

@@ -18,9 +18,9 @@ use self::areas::{find_areas, is_within};
 use crate::wording::counted;
 
 /// Fewest answers that narrow a rule.
-pub const MIN_ANSWERS: usize = 20;
+pub(crate) const MIN_ANSWERS: usize = 20;
 /// Largest share of the approved events that a narrowed rule loses.
-pub const MAX_LOST: f64 = 0.01;
+pub(crate) const MAX_LOST: f64 = 0.01;
 /// Fewest approved events among the older answers; the newest third has at least one.
 const MIN_APPROVED: usize = 3;
 /// Fewest rejected events among the older answers.

@@ -25,7 +25,7 @@ use watchkeeper_store::private_folder::make_private;
 /// Notes that are embedded between two locks.
 const BATCH: usize = 8;
 /// Subcommand of `watchkeeper` that loads a model once, for a parent.
-pub const CHECK_SUBCOMMAND: &str = "embedding-check";
+pub(crate) const CHECK_SUBCOMMAND: &str = "embedding-check";
 /// Name of the thread that loads a model.
 const LOADER: &str = "memory-model";
 /// Name of the worker thread.
@@ -273,7 +273,7 @@ impl Notes {
     }
 
     /// A sentence about what computes their embeddings; loads nothing.
-    pub fn describe_embedder(&self) -> String {
+    pub(crate) fn describe_embedder(&self) -> String {
         match (self.vectors(), model_folder(&self.0.config)) {
             (Some(vectors), _) => vectors.sentence(),
             (None, None) => EmbedderChoice::Hashed.sentence(),

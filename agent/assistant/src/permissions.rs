@@ -24,7 +24,7 @@ pub enum Entrypoint {
 impl Entrypoint {
     /// Whether it belongs to the agent's API, which many conversations share.
     #[must_use]
-    pub const fn is_api(self) -> bool {
+    pub(crate) const fn is_api(self) -> bool {
         matches!(self, Self::Local | Self::Remote)
     }
 

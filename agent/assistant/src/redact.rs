@@ -134,7 +134,7 @@ fn is_public(text: &str) -> bool {
 /// # Errors
 /// A sentence for the author of the copy, if a mask stands where `old` has no secret, or if a
 /// secret would go to another destination.
-pub fn restore_secrets(copy: &Value, old: Option<&Value>) -> Result<Value, String> {
+pub(crate) fn restore_secrets(copy: &Value, old: Option<&Value>) -> Result<Value, String> {
     let mut whole = copy.clone();
     let mut secrets = Secrets::default();
     if let Some(old) = old {

@@ -1,5 +1,6 @@
 //! Reviews in words: the events that wait for a person, and a person's answer.
 
+use serde::Deserialize;
 use watchkeeper_contract::assessment::{
     Assessment, AssessmentAnswer, Assessor, ChainDetails, ChainResult, Person, Via,
 };
@@ -16,14 +17,20 @@ use crate::wording::{counted, local_time};
 /// Confidences of which the calibrated values are shown.
 const CALIBRATION_EXAMPLES: [f64; 4] = [0.5, 0.7, 0.85, 0.95];
 
-/// A person's answer about an event.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A person's answer.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = ReviewAnswer)]
 pub struct PersonAnswer {
     pub answer: AssessmentAnswer,
-    /// Class that the object really has, with [`AssessmentAnswer::Correct`].
+    /// Class that the object really has; only with the answer `correct`.
+    #[serde(default)]
     pub label: Option<String>,
+    /// Remark to keep in the journal, one line.
+    #[serde(default)]
     pub note: Option<String>,
-    /// Name of the person, as the client gave it.
+    /// Name of the person; nobody verifies it.
+    #[serde(default, rename = "by")]
     pub name: Option<String>,
 }
 
@@ -115,7 +122,7 @@ fn describe_review(review: &Review) -> String {
 }
 
 /// Describes an assessment, such as `approved: "a person at the door"`.
-pub fn describe_given(given: &Assessment) -> String {
+pub(crate) fn describe_given(given: &Assessment) -> String {
     let answer = match (given.answer, &given.label) {
         (AssessmentAnswer::Approve, _) => "approved".to_owned(),
         (AssessmentAnswer::Reject, _) => "rejected".to_owned(),

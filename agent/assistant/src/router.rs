@@ -14,7 +14,7 @@ use serde::Serialize;
 use watchkeeper_plain::{Missing, Question};
 
 use crate::blueprint::store::{BlueprintEntry, BlueprintStoreError};
-use crate::blueprint::{Blueprint, BlueprintError, Job, built_in, error};
+use crate::blueprint::{Blueprint, Job, built_in, error};
 use crate::proposal::conversation::Reply;
 use crate::proposal::reword::JobChoice;
 
@@ -57,17 +57,16 @@ pub enum RouteError {
     NotForUsers { name: String, what: &'static str },
 }
 
-/// The blueprints that a user's request may go to.
-fn for_users(shelf: &[BlueprintEntry]) -> impl Iterator<Item = &Blueprint> {
-    let serving = shelf.iter().filter_map(|listed| listed.serves.as_ref());
-    serving.filter(|blueprint| blueprint.job.is_user_requestable())
-}
-
-/// The choices that the small model reads.
+/// The choices that the small model reads. A damaged blueprint of a job stays one of them: no
+/// other blueprint, and no other provider, gets its requests.
 pub fn choices(shelf: &[BlueprintEntry]) -> Vec<JobChoice> {
-    let choices = for_users(shelf).map(|blueprint| JobChoice {
-        name: blueprint.name.to_string(),
-        when: blueprint.when.clone(),
+    let choices = shelf.iter().filter_map(|listed| {
+        let of_job = || built_in::blueprint(Job::from_name(listed.name.as_str())?).ok();
+        let blueprint = listed.serves.clone().or_else(of_job)?;
+        blueprint.job.is_user_requestable().then(|| JobChoice {
+            name: blueprint.name.to_string(),
+            when: blueprint.when,
+        })
     });
     choices.collect()
 }
@@ -75,31 +74,32 @@ pub fn choices(shelf: &[BlueprintEntry]) -> Vec<JobChoice> {
 /// Routes to the blueprint `name` that a model chose, or to the set-up.
 ///
 /// # Errors
-/// Never, in a build that passed its tests.
-pub fn route_by_model(name: &str, shelf: &[BlueprintEntry]) -> Result<Route, Vec<BlueprintError>> {
-    match for_users(shelf).find(|blueprint| blueprint.name.as_str() == name) {
-        Some(blueprint) => Ok(Route {
-            blueprint: blueprint.clone(),
-            by: ChosenBy::Model,
-        }),
-        None => route_to_setup(shelf, ChosenBy::Nobody),
+/// A sentence about its file, if that is damaged.
+pub fn route_by_model(name: &str, shelf: &[BlueprintEntry]) -> Result<Route, String> {
+    match choices(shelf).iter().any(|choice| choice.name == name) {
+        true => route(name, shelf, ChosenBy::Model),
+        false => route_to_setup(shelf, ChosenBy::Nobody),
     }
 }
 
 /// Routes to the blueprint of the set-up.
 ///
 /// # Errors
-/// Never, in a build that passed its tests.
-pub fn route_to_setup(
-    shelf: &[BlueprintEntry],
-    by: ChosenBy,
-) -> Result<Route, Vec<BlueprintError>> {
-    let own = for_users(shelf).find(|blueprint| blueprint.name.as_str() == Job::SetUp.name());
-    let blueprint = match own {
-        Some(own) => own.clone(),
-        None => built_in::blueprint(Job::SetUp)?,
-    };
-    Ok(Route { blueprint, by })
+/// A sentence about its file, if that is damaged.
+pub fn route_to_setup(shelf: &[BlueprintEntry], by: ChosenBy) -> Result<Route, String> {
+    route(Job::SetUp.name(), shelf, by)
+}
+
+fn route(name: &str, shelf: &[BlueprintEntry], by: ChosenBy) -> Result<Route, String> {
+    let listed = shelf.iter().find(|listed| listed.name.as_str() == name);
+    let listed = listed.ok_or_else(|| format!("there is no blueprint {name}"))?;
+    match &listed.serves {
+        Some(blueprint) => Ok(Route {
+            blueprint: blueprint.clone(),
+            by,
+        }),
+        None => Err(listed.trouble().unwrap_or_default()),
+    }
 }
 
 /// Routes to a blueprint that the user named.
@@ -231,6 +231,18 @@ mod tests {
                 "{name}"
             );
         }
+    }
+
+    #[test]
+    fn damaged_blueprint_gets_its_requests_and_refuses_them() {
+        let (_dir, shelf, _) = store_with(&[]);
+        std::fs::create_dir_all(shelf.folder()).unwrap();
+        std::fs::write(shelf.folder().join("question.md"), "broken").unwrap();
+        let all = shelf.list().unwrap().0;
+        assert!(choices(&all).iter().any(|choice| choice.name == "question"));
+        let why = route_by_model("question", &all).unwrap_err();
+        assert!(why.contains("may name another provider"), "{why}");
+        assert!(route_by_model("notes", &all).is_ok());
     }
 
     #[test]

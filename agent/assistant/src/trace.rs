@@ -66,7 +66,7 @@ pub fn note(trace: Option<&Trace>, what: &str, details: impl FnOnce() -> Value) 
 }
 
 /// Writes an entry where a trace is written, on a blocking thread; a failure is logged.
-pub async fn note_in_background(trace: Option<&Trace>, what: &'static str, details: Value) {
+pub(crate) async fn note_in_background(trace: Option<&Trace>, what: &'static str, details: Value) {
     if let Some(trace) = trace {
         trace.note_or_log_in_background(what, details).await;
     }
@@ -175,7 +175,11 @@ impl Trace {
     ///
     /// # Errors
     /// I/O errors, as of [`Self::note`]. Dropping the future loses no entry.
-    pub async fn note_in_background(&self, what: &'static str, details: Value) -> io::Result<()> {
+    pub(crate) async fn note_in_background(
+        &self,
+        what: &'static str,
+        details: Value,
+    ) -> io::Result<()> {
         let trace = self.clone();
         let noted = spawn_blocking(move || trace.note(Timestamp::now(), what, details));
         noted.await.unwrap_or_else(|e| Err(io::Error::other(e)))
@@ -300,7 +304,7 @@ fn redact_value(name: Option<&str>, value: &Value) -> Value {
 }
 
 /// A text without credentials. Cut it afterwards: a part of JSON can't be parsed.
-pub fn without_secrets(text: &str) -> String {
+pub(crate) fn without_secrets(text: &str) -> String {
     match structured(text) {
         Some(inside) => redact_value(None, &redact_definition(&inside)).to_string(),
         None => Redactor::default().text(text),

@@ -29,6 +29,15 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// A text from outside on one line: blanks replace line breaks and invisible characters.
+pub fn single_line(text: &str) -> String {
+    let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
+    let plain = text
+        .chars()
+        .map(|c| if breaks(c) || is_unseen(c) { ' ' } else { c });
+    plain.collect()
+}
+
 /// Cuts a text to `max_chars` characters and an ellipsis.
 pub fn cut(mut text: String, max_chars: usize) -> String {
     if let Some((end, _)) = text.char_indices().nth(max_chars) {
@@ -39,7 +48,7 @@ pub fn cut(mut text: String, max_chars: usize) -> String {
 }
 
 /// Keeps those that fit into `room` together, the first ones first.
-pub fn keep_fitting<T>(items: &mut Vec<T>, mut room: usize, size: impl Fn(&T) -> usize) {
+pub(crate) fn keep_fitting<T>(items: &mut Vec<T>, mut room: usize, size: impl Fn(&T) -> usize) {
     items.retain(|item| match room.checked_sub(size(item)) {
         Some(left) => {
             room = left;
@@ -89,7 +98,7 @@ pub fn local_time(unix_ms: i64) -> String {
 }
 
 /// Local time of the day, such as `17:00`.
-pub fn local_minute(unix_ms: i64) -> String {
+pub(crate) fn local_minute(unix_ms: i64) -> String {
     format_local(unix_ms, "%H:%M")
 }
 
@@ -173,6 +182,11 @@ mod tests {
             printable("two\nlines,\ta tab, è"),
             Cow::Borrowed(_)
         ));
+    }
+
+    #[test]
+    fn single_line_has_no_break_and_no_direction() {
+        assert_eq!(single_line("a\tb\r\nc\u{2028}d\u{202e}e"), "a b  c d e");
     }
 
     #[test]

@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use watchkeeper_assistant::blueprint::{Blueprint, Job, built_in};
@@ -285,22 +284,12 @@ impl Bench {
         let dir = tempfile::tempdir().unwrap();
         let server = Server::start(Some(KEY), Script::default()).await.unwrap();
         let config = LlmConfig {
-            provider: "claude".to_owned(),
             base_url: Some(server.base_url()),
             key: Some(KEY.to_owned().into()),
-            key_file: None,
-            program: None,
-            model: None,
-            large_model: None,
-            models_file: None,
-            second: None,
-            second_opinion: false,
             calls_per_hour: 1_000,
-            tokens_per_call: 32_000,
-            idle_timeout: Duration::from_secs(90),
-            timeout_factor: 1,
             day_usd: 100.0,
             month_usd: 100.0,
+            ..LlmConfig::new("claude")
         };
         let client = LazyLlmClient::new(config)
             .client(dir.path(), || Ok(Arc::new(MemoryStore::new())))

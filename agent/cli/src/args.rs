@@ -28,28 +28,30 @@ use jiff::Timestamp;
 use watchkeeper_assistant::blueprint::BlueprintName;
 use watchkeeper_contract::id::{DisplayName, SourceId};
 
-pub use self::archive::{ArchiveAction, ArchiveIngestArgs, ArchiveOrder, ArchiveQueryArgs, Like};
-pub use self::audit::{AuditAction, AuditArgs};
-pub use self::backends::{BackendAction, BackendPullArgs, BenchArgs, CalibrateArgs};
-pub use self::camera::{FindArgs, SetArgs};
-pub use self::chat::ChatArgs;
-pub use self::coverage::CoverageArgs;
-pub use self::event_export::{EventAction, EventArgs, EventExportArgs};
-pub use self::evidence::{EvidenceAction, EvidenceExportArgs, EvidenceVerifyArgs};
-pub use self::frame::{FrameAction, FrameKeepArgs, FrameSaveArgs, MediaAction, MediaGetArgs};
-pub use self::heartbeat::HeartbeatAction;
-pub use self::job::{
+pub(crate) use self::archive::{ArchiveAction, ArchiveIngestArgs, ArchiveQueryArgs, Like};
+pub(crate) use self::audit::{AuditAction, AuditArgs};
+pub(crate) use self::backends::{BackendAction, BackendPullArgs, BenchArgs, CalibrateArgs};
+pub(crate) use self::camera::{FindArgs, SetArgs};
+pub(crate) use self::chat::ChatArgs;
+pub(crate) use self::coverage::CoverageArgs;
+pub(crate) use self::event_export::{EventAction, EventArgs, EventExportArgs};
+pub(crate) use self::evidence::{EvidenceAction, EvidenceExportArgs, EvidenceVerifyArgs};
+pub(crate) use self::frame::{
+    FrameAction, FrameKeepArgs, FrameSaveArgs, MediaAction, MediaGetArgs,
+};
+pub(crate) use self::heartbeat::HeartbeatAction;
+pub(crate) use self::job::{
     JobAction, JobArgs, JobOutput, JobPlanArgs, JobRefineArgs, JobRunArgs, TemplateAction,
 };
-pub use self::memory::{DEFAULT_NOTES, MemoryAction, MemoryArgs, MemoryListArgs};
-pub use self::pipeline::{PipelineAction, PipelineTryArgs};
-pub use self::pull::PullArgs;
-pub use self::reference::ReferenceAction;
-pub use self::reviews::{AnswerArgs, ReviewAction, ReviewArgs};
-pub use self::run::RunArgs;
-pub use self::tune::TuneArgs;
+pub(crate) use self::memory::{DEFAULT_NOTES, MemoryAction, MemoryArgs, MemoryListArgs};
+pub(crate) use self::pipeline::{PipelineAction, PipelineTryArgs};
+pub(crate) use self::pull::PullArgs;
+pub(crate) use self::reference::ReferenceAction;
+pub(crate) use self::reviews::{AnswerArgs, ReviewAction, ReviewArgs};
+pub(crate) use self::run::RunArgs;
+pub(crate) use self::tune::TuneArgs;
 use self::value::{positive, seconds};
-pub use self::watch::{FLAGS, WatchArgs};
+pub(crate) use self::watch::{FLAGS, WatchArgs};
 
 /// Local video analytics for cameras: detect, count, alert.
 #[derive(Debug, Parser)]
@@ -59,7 +61,7 @@ pub use self::watch::{FLAGS, WatchArgs};
     propagate_version = true,
     max_term_width = 100
 )]
-pub struct Cli {
+pub(crate) struct Cli {
     #[command(flatten)]
     pub global: Global,
     #[command(subcommand)]
@@ -68,7 +70,7 @@ pub struct Cli {
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Options of every command")]
-pub struct Global {
+pub(crate) struct Global {
     /// Print JSON to standard output, one object a line.
     #[arg(long, global = true)]
     pub json: bool,
@@ -90,7 +92,7 @@ pub struct Global {
 }
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     #[command(flatten)]
     Online(OnlineCommand),
     #[command(flatten)]
@@ -99,7 +101,7 @@ pub enum Command {
 
 /// Commands that talk to a runtime or the network.
 #[derive(Debug, Subcommand)]
-pub enum OnlineCommand {
+pub(crate) enum OnlineCommand {
     /// Watch a camera or file now; prints events as they happen and the counts at the end.
     Run(Box<RunArgs>),
     /// Show the status of runtime, cameras, pipelines, agent, broker, clock and disk.
@@ -172,7 +174,7 @@ pub enum OnlineCommand {
 
 /// Commands that need neither a runtime nor an async runtime.
 #[derive(Debug, Subcommand)]
-pub enum OfflineCommand {
+pub(crate) enum OfflineCommand {
     /// Print the log of requests, proposals, confirmations and calls of language models.
     Trace(TraceArgs),
     /// Print or verify the audit log: confirmations, effects and money spent [default: list].
@@ -228,7 +230,7 @@ pub enum OfflineCommand {
 }
 
 #[derive(Debug, Subcommand)]
-pub enum SourceAction {
+pub(crate) enum SourceAction {
     /// List cameras and their state.
     List,
     /// Add a camera, or replace the one with this ID.
@@ -281,7 +283,7 @@ pub enum SourceAction {
 }
 
 #[derive(Debug, Clone, Args)]
-pub struct AskArgs {
+pub(crate) struct AskArgs {
     /// The request, such as "tell me when a person crosses the vertical line at 50%".
     #[arg(required_unless_present = "confirm")]
     pub text: Vec<String>,
@@ -306,7 +308,7 @@ pub struct AskArgs {
 }
 
 #[derive(Debug, Clone, Args)]
-pub struct BlueprintArgs {
+pub(crate) struct BlueprintArgs {
     #[command(subcommand)]
     pub action: Option<BlueprintAction>,
     /// Use the agent's blueprints (API, second opinions) instead of those of `ask` and `chat`.
@@ -315,7 +317,7 @@ pub struct BlueprintArgs {
 }
 
 #[derive(Debug, Clone, Subcommand)]
-pub enum BlueprintAction {
+pub(crate) enum BlueprintAction {
     /// List blueprints, the built-in ones included.
     List,
     /// Print the text of a blueprint.
@@ -354,14 +356,14 @@ pub enum BlueprintAction {
 }
 
 #[derive(Debug, Clone, Copy, Args)]
-pub struct TraceArgs {
+pub(crate) struct TraceArgs {
     /// Maximum number of entries to print, the latest.
     #[arg(long, default_value_t = 50, value_name = "COUNT")]
     pub limit: usize,
 }
 
 #[derive(Debug, Subcommand)]
-pub enum ModelAction {
+pub(crate) enum ModelAction {
     /// List known models and the files of installed ones.
     List,
     /// Download a model and verify its checksum; resumes an interrupted download.
@@ -392,7 +394,7 @@ pub enum ModelAction {
 }
 
 #[derive(Debug, Subcommand)]
-pub enum WorkflowAction {
+pub(crate) enum WorkflowAction {
     /// Check a definition without deploying it; needs no runtime.
     Validate {
         /// Definition in Roboflow's JSON.
@@ -426,7 +428,7 @@ pub enum WorkflowAction {
 }
 
 #[derive(Debug, Subcommand)]
-pub enum ConfigAction {
+pub(crate) enum ConfigAction {
     /// Check the configuration and print every error.
     Check {
         /// File to check [default: --config].

@@ -360,6 +360,11 @@ async fn follow(client: &RuntimeClient, after: EventSeq, out: &Output) -> Result
                     out.note("reconnected to the runtime");
                 }
             }
+            // The runtime lost its journal.
+            Some(FeedItem::Lost { error, .. }) if error.is_ahead() => {
+                out.note(error.to_string());
+                feed = client.follow_events(EventSeq(0));
+            }
             Some(FeedItem::Lost { error, .. }) => {
                 if !std::mem::replace(&mut is_lost, true) {
                     out.note(error.to_string());

@@ -1,3 +1,3 @@
 //! Failures of the command, with its exit codes.
 
-pub use watchkeeper_assistant::failure::{Error as Failure, ErrorKind as Exit};
+pub(crate) use watchkeeper_assistant::failure::{Error as Failure, ErrorKind as Exit};

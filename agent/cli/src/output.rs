@@ -22,7 +22,7 @@ use watchkeeper_assistant::wording::{cut, printable};
 
 /// Writer of the command's results and notes. Clones share their state.
 #[derive(Debug, Clone)]
-pub struct Output(Arc<Inner>);
+pub(crate) struct Output(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -35,7 +35,7 @@ struct Inner {
 
 impl Output {
     /// Creates an output of JSON objects, or of text.
-    pub fn new(json: bool) -> Self {
+    pub(crate) fn new(json: bool) -> Self {
         Self(Arc::new(Inner {
             json,
             closed: AtomicBool::new(false),
@@ -44,24 +44,24 @@ impl Output {
         }))
     }
 
-    pub fn is_json(&self) -> bool {
+    pub(crate) fn is_json(&self) -> bool {
         self.0.json
     }
 
     /// Returns true once a write to standard output failed.
-    pub fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.0.closed.load(Ordering::Relaxed)
     }
 
     /// Prints a line of result; nothing with `--json`.
-    pub fn line(&self, text: impl AsRef<str>) {
+    pub(crate) fn line(&self, text: impl AsRef<str>) {
         if !self.0.json {
             self.write(&printable(text.as_ref()));
         }
     }
 
     /// Prints a line of result; on a terminal that is narrower, the end of it is cut.
-    pub fn line_that_fits(&self, text: String) {
+    pub(crate) fn line_that_fits(&self, text: String) {
         // The width is known on a terminal only.
         let width = Table::new().width().map(usize::from);
         self.line(match width {
@@ -71,13 +71,13 @@ impl Output {
     }
 
     /// Prints text for another program unchanged, such as a shell script, also with `--json`.
-    pub fn page(&self, text: &str) {
+    pub(crate) fn page(&self, text: &str) {
         self.set_has_result();
         self.write(text);
     }
 
     /// Prints an object of result; nothing without `--json`.
-    pub fn object(&self, value: &impl Serialize) {
+    pub(crate) fn object(&self, value: &impl Serialize) {
         if self.0.json {
             self.set_has_result();
             self.write_json(value);
@@ -85,7 +85,7 @@ impl Output {
     }
 
     /// Notes that a result was printed, by a program that this one started.
-    pub fn set_has_result(&self) {
+    pub(crate) fn set_has_result(&self) {
         self.0.has_result.store(true, Ordering::Relaxed);
     }
 
@@ -95,7 +95,7 @@ impl Output {
     }
 
     /// Prints a result as object with `--json`, else as text.
-    pub fn both(&self, value: &impl Serialize, text: impl FnOnce() -> String) {
+    pub(crate) fn both(&self, value: &impl Serialize, text: impl FnOnce() -> String) {
         if self.0.json {
             self.object(value);
         } else {
@@ -104,14 +104,14 @@ impl Output {
     }
 
     /// Prints a table; nothing with `--json`.
-    pub fn table(&self, headers: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
+    pub(crate) fn table(&self, headers: &[&str], rows: impl IntoIterator<Item = Vec<String>>) {
         if !self.0.json {
             self.write(&printable(&table(headers, rows)));
         }
     }
 
     /// Prints a note: an object with `--json`, else a line on standard error.
-    pub fn note(&self, text: impl AsRef<str>) {
+    pub(crate) fn note(&self, text: impl AsRef<str>) {
         let text = text.as_ref();
         if self.0.json {
             self.write_json(&serde_json::json!({"type": "note", "message": text}));
@@ -121,7 +121,7 @@ impl Output {
     }
 
     /// Prints a step of an LLM on standard error, coloured on a terminal.
-    pub fn step(&self, step: ProgressStep, text: &str) {
+    pub(crate) fn step(&self, step: ProgressStep, text: &str) {
         if std::io::stderr().is_terminal() {
             self.around_bar(|| {
                 let text = printable(text);
@@ -135,7 +135,7 @@ impl Output {
 
     /// Prints the failure that ends the command on standard error; with `--json` also as object,
     /// where there is no result.
-    pub fn failure(&self, failure: &Failure) {
+    pub(crate) fn failure(&self, failure: &Failure) {
         if !self.0.has_result.load(Ordering::Relaxed) {
             self.failure_object(failure);
         }
@@ -143,7 +143,7 @@ impl Output {
     }
 
     /// Prints a failure as object with `--json`, and nowhere else.
-    pub fn failure_object(&self, failure: &Failure) {
+    pub(crate) fn failure_object(&self, failure: &Failure) {
         if self.0.json {
             self.write_json(&serde_json::json!({
                 "type": "failure", "message": failure.sentence, "details": failure.details,
@@ -153,7 +153,7 @@ impl Output {
     }
 
     /// Prints lines on standard error.
-    pub fn aside(&self, text: &str) {
+    pub(crate) fn aside(&self, text: &str) {
         self.around_bar(|| {
             // A failed write to standard error can not be reported anywhere.
             writeln!(std::io::stderr(), "{}", printable(text)).ok();
@@ -181,7 +181,7 @@ impl Output {
     }
 
     /// Starts a live line on standard error if that is a terminal; other lines appear above it.
-    pub fn live_line(&self) -> ProgressBar {
+    pub(crate) fn live_line(&self) -> ProgressBar {
         let bar = if std::io::stderr().is_terminal() {
             ProgressBar::new_spinner()
         } else {
@@ -197,7 +197,7 @@ impl Output {
     }
 
     /// Replaces the live line by one that shows `activity`.
-    pub fn busy(&self, activity: impl Into<String>) {
+    pub(crate) fn busy(&self, activity: impl Into<String>) {
         self.end_live_line();
         let activity: String = activity.into();
         self.live_line()
@@ -205,7 +205,7 @@ impl Output {
     }
 
     /// Starts a progress bar over `total` bytes on a terminal; a byte counter without a total.
-    pub fn byte_bar(&self, total: Option<u64>) -> ProgressBar {
+    pub(crate) fn byte_bar(&self, total: Option<u64>) -> ProgressBar {
         let bar = self.live_line();
         if let Some(total) = total {
             bar.set_length(total);
@@ -220,7 +220,7 @@ impl Output {
     }
 
     /// Removes the live line or bar.
-    pub fn end_live_line(&self) {
+    pub(crate) fn end_live_line(&self) {
         let bar = self.bar().take();
         if let Some(bar) = bar {
             bar.finish_and_clear();
@@ -248,7 +248,7 @@ const fn colour(step: ProgressStep) -> &'static str {
 }
 
 /// Cuts a text to `max` characters on a terminal; without one nothing is cut.
-pub fn fitted(text: String, max: usize) -> String {
+pub(crate) fn fitted(text: String, max: usize) -> String {
     match Table::new().width() {
         Some(_) => cut(text, max),
         None => text,
@@ -261,7 +261,7 @@ const MIN_CELL_WIDTH: usize = 12;
 /// Formats a table without borders.
 ///
 /// On a terminal that is too narrow it folds cells, or lists records if folding would break words.
-pub fn table(headers: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+pub(crate) fn table(headers: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let columns = Table::new().width().map(usize::from);
     // Some terminals report 0 columns.
     table_within(headers, rows, columns.filter(|columns| *columns > 0))

@@ -1,4 +1,8 @@
 //! Commands that query the runtime of this box: status, sources, pipelines, frames and media.
+//!
+//! - `--json` prints the runtime's own answer; the text is a summary of it.
+//!
+//! Not here: a runtime that does not answer (`runtime_absence`), the agent (`agent_health`).
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -27,6 +31,7 @@ use super::output::Output;
 use super::pipeline_file::read_definition;
 use super::privacy;
 use super::reasons::{print_reasons, without_reason};
+use super::runtime_absence;
 use super::source_path::absolute;
 use watchkeeper_assistant::wording::{changed_pipeline, duration, local_time, pipeline_state};
 use watchkeeper_client::RuntimeClient;
@@ -36,7 +41,7 @@ pub(super) async fn status(
     config: &Config,
     out: &Output,
 ) -> Result<(), Failure> {
-    let health = client.health().await?;
+    let health = runtime_absence::health_or_show(client, config, out).await?;
     let sources = client.sources().await?;
     let pipelines = client.pipelines().await?;
     let agent = AgentHealth::ask(config).await;

@@ -46,7 +46,7 @@ pub enum AttemptErrorKind {
 
 /// Whether the request is sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RetryAdvice {
+pub(crate) enum RetryAdvice {
     /// It would fail again.
     Never,
     /// After a back-off, while attempts and time last.
@@ -59,7 +59,7 @@ pub enum RetryAdvice {
 
 /// What an error says about the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Blame {
+pub(crate) enum Blame {
     /// The provider works.
     None,
     /// It fails at the moment.
@@ -159,7 +159,7 @@ impl AttemptErrorKind {
 
     /// Returns whether the request is sent again.
     #[must_use]
-    pub const fn retry_advice(self) -> RetryAdvice {
+    pub(crate) const fn retry_advice(self) -> RetryAdvice {
         match self {
             Self::RateLimited
             | Self::Overloaded
@@ -183,7 +183,7 @@ impl AttemptErrorKind {
 
     /// Returns what it says about the provider.
     #[must_use]
-    pub const fn blame(self) -> Blame {
+    pub(crate) const fn blame(self) -> Blame {
         match self {
             Self::WrongKey | Self::Billing | Self::Forbidden => Blame::RefusesAll,
             Self::NotFound => Blame::RefusesModel,
@@ -204,7 +204,7 @@ impl AttemptErrorKind {
     }
 
     /// Returns the kind of an HTTP status whose body says nothing that the protocol defines.
-    pub const fn of_status(status: u16) -> Self {
+    pub(crate) const fn of_status(status: u16) -> Self {
         match status {
             401 => Self::WrongKey,
             402 => Self::Billing,
@@ -249,7 +249,7 @@ impl AttemptError {
     }
 
     /// An error whose message is the body of a refusal.
-    pub fn of_body(kind: AttemptErrorKind, message: impl Into<String>) -> Self {
+    pub(crate) fn of_body(kind: AttemptErrorKind, message: impl Into<String>) -> Self {
         Self {
             is_body: true,
             ..Self::new(kind, message)
@@ -267,7 +267,7 @@ impl AttemptError {
     }
 
     /// Returns whether the request is sent again.
-    pub fn retry_advice(&self) -> RetryAdvice {
+    pub(crate) fn retry_advice(&self) -> RetryAdvice {
         match (self.kind.retry_advice(), self.should_retry) {
             (RetryAdvice::Later, Some(false)) => RetryAdvice::Never,
             (advice, _) => advice,

@@ -81,7 +81,7 @@ fn part_tokens(part: &UserPart, model: &Model) -> u64 {
 }
 
 /// Estimates the tokens of so many bytes of text, rounded up.
-pub fn text_tokens(bytes: usize, model: &Model) -> u64 {
+pub(crate) fn text_tokens(bytes: usize, model: &Model) -> u64 {
     // The catalogue rejects fewer than half a byte a token.
     (bytes as f64 / model.bytes_per_token.max(0.5)).ceil() as u64
 }

@@ -129,7 +129,7 @@ impl Key {
     }
 
     /// Returns `text` without the key and without longer parts of it.
-    pub fn scrub(&self, text: &str) -> String {
+    pub(crate) fn scrub(&self, text: &str) -> String {
         let key = self.0.expose_secret();
         let mut out = text.replace(key, "***");
         // The start or the end of a key is secret too.

@@ -17,7 +17,7 @@ pub enum Protocol {
 impl Protocol {
     /// Name of the header that carries the key, and the prefix of its value.
     #[must_use]
-    pub const fn key_header(self) -> (&'static str, &'static str) {
+    pub(crate) const fn key_header(self) -> (&'static str, &'static str) {
         match self {
             Self::Claude => ("x-api-key", ""),
             Self::Openai => ("authorization", "Bearer "),

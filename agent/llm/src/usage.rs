@@ -36,11 +36,6 @@ impl Usage {
         self.prompt().saturating_add(self.output)
     }
 
-    /// Returns whether no consumption is known.
-    pub const fn is_nothing(&self) -> bool {
-        self.total() == 0
-    }
-
     /// Adds another usage.
     pub const fn plus(&self, other: &Self) -> Self {
         Self {

@@ -199,7 +199,7 @@ impl Conversations {
     ///
     /// # Errors
     /// When the limit of open conversations is reached.
-    pub fn open_for_proposal(
+    pub(crate) fn open_for_proposal(
         self: &Arc<Self>,
         kept: PendingProposal,
     ) -> Result<Arc<Handle>, ConversationError> {

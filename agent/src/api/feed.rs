@@ -28,7 +28,7 @@ pub const MAX_EVENT: usize = 512 << 10;
 /// Limit of a text in a tool's arguments, in characters.
 const MAX_ARGUMENT: usize = 200;
 /// Limit of kept alerts per conversation.
-pub const MAX_ALERTS: usize = 64;
+pub(crate) const MAX_ALERTS: usize = 64;
 /// Type of an alert.
 const ALERT: &str = "alert";
 /// Type of the last event of a turn.
@@ -148,7 +148,7 @@ impl Feed {
     }
 
     /// Every event of a turn that is still kept.
-    pub fn of_turn(&self, turn: u64) -> Vec<Entry> {
+    pub(crate) fn of_turn(&self, turn: u64) -> Vec<Entry> {
         let kept = self.buffer();
         let of_it = kept.entries.iter().filter(|entry| entry.turn == turn);
         of_it.cloned().collect()

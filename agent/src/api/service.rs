@@ -32,7 +32,7 @@ const RETRY: Duration = Duration::from_secs(10);
 /// Time for conversations to end: a confirmed change is carried out.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time for the thread to end, with its requests in progress.
-pub const EXIT_TIMEOUT: Duration = Duration::from_secs(8);
+pub(crate) const EXIT_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// What the API needs to start.
 #[derive(Debug)]

@@ -102,7 +102,7 @@ fn is_same(shown: &[u8], secret: &[u8]) -> bool {
 }
 
 /// Lets requests with the token through.
-pub async fn require_token(
+pub(crate) async fn require_token(
     State(token): State<std::sync::Arc<Token>>,
     request: Request,
     next: Next,

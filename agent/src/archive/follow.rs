@@ -56,7 +56,7 @@ async fn follow(
         let Some(first) = feed.next().await else {
             return Ok(());
         };
-        let is_same = pending.take(first, runtime).await && pending.fill(&mut feed, runtime).await;
+        let is_same = pending.take(first) && pending.fill(&mut feed).await;
         if !is_same {
             let references = std::mem::take(&mut pending.references);
             return archive.add_references(references, 0).await;
@@ -75,7 +75,7 @@ async fn follow(
 impl Pending {
     /// Takes the records that come within [`BATCH_TIME`] of a picture. Returns false if the runtime
     /// has a new journal.
-    async fn fill(&mut self, feed: &mut EventFeed, runtime: &RuntimeClient) -> bool {
+    async fn fill(&mut self, feed: &mut EventFeed) -> bool {
         let until = Instant::now() + BATCH_TIME;
         let mut taken = 0;
         while taken < MAX_BATCH
@@ -83,7 +83,7 @@ impl Pending {
             && let Ok(Some(item)) = timeout_at(until, feed.next()).await
         {
             taken += 1;
-            if !self.take(item, runtime).await {
+            if !self.take(item) {
                 return false;
             }
         }
@@ -91,15 +91,12 @@ impl Pending {
     }
 
     /// Takes an item. Returns false if the runtime has a new journal.
-    async fn take(&mut self, item: FeedItem, runtime: &RuntimeClient) -> bool {
+    fn take(&mut self, item: FeedItem) -> bool {
         match item {
-            FeedItem::Connected { after } => {
-                let health = runtime.health().await;
-                let is_new = health.is_ok_and(|health| health.last_seq < after);
-                if is_new {
-                    tracing::warn!("archive: the runtime has a new journal; reading its start");
-                }
-                return !is_new;
+            FeedItem::Connected { .. } => {}
+            FeedItem::Lost { error, .. } if error.is_ahead() => {
+                tracing::warn!("archive: the runtime has a new journal; reading its start");
+                return false;
             }
             FeedItem::Record(record) => {
                 self.reached = record.seq();

@@ -16,8 +16,8 @@ mod follow;
 mod journal;
 mod media;
 mod roots;
-pub mod service;
+pub(crate) mod service;
 mod sources;
 mod web;
 
-pub use service::{ArchiveService, ArchiveSetup, Protected};
+pub(crate) use service::{ArchiveService, ArchiveSetup, Protected};

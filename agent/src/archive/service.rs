@@ -372,7 +372,7 @@ impl ArchiveService {
     }
 
     /// Takes a place for an upload; it counts as an ingest until it is dropped.
-    pub async fn upload_place(&self) -> Option<tokio::sync::SemaphorePermit<'_>> {
+    pub(crate) async fn upload_place(&self) -> Option<tokio::sync::SemaphorePermit<'_>> {
         self.0.ingests.acquire().await.ok()
     }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use watchkeeper_assistant::wording::single_line;
 use watchkeeper_config::redact::Redactor;
 
 /// Longest reason in characters; part of it may come from a server.
@@ -46,11 +47,10 @@ impl Fault {
     #[must_use]
     pub fn redacted(self, redactor: &Redactor) -> Self {
         // Before the cut, which could split a secret.
-        let why = redactor.text(&self.why);
-        let plain = |c: char| if c.is_control() { ' ' } else { c };
+        let why = single_line(&redactor.text(&self.why));
         Self {
             retry: self.retry,
-            why: why.chars().map(plain).take(MAX_CHARS).collect(),
+            why: why.chars().take(MAX_CHARS).collect(),
         }
     }
 }

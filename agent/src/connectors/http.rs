@@ -3,6 +3,7 @@
 //! Invariants:
 //! - A host is contacted only if the configuration allows it; this applies to redirects too.
 //! - Headers of a workflow may contain a secret, so a redirect to another origin drops them.
+//! - What was addressed to `https` never leaves unencrypted: such a redirect fails.
 //! - A response is not stored. Its body is read only to describe an error.
 //! - No proxy is used: it would be a host that the configuration does not name.
 
@@ -100,12 +101,28 @@ fn redirected(url: &Url, method: &Method, response: &Response) -> Result<Option<
     let location = response.headers().get(LOCATION);
     let location = location.and_then(|value| value.to_str().ok());
     let next = location.and_then(|text| url.join(text).ok());
-    next.map(Some).ok_or_else(|| {
+    let next = next.ok_or_else(|| {
         Fault::permanent(format!(
             "{} answered {status} without a valid Location",
             host_of(url)
         ))
-    })
+    })?;
+    check_encrypted(url, &next)?;
+    Ok(Some(next))
+}
+
+/// # Errors
+/// When `from` is encrypted and `next`, which its server named, is not.
+pub(super) fn check_encrypted(from: &Url, next: &Url) -> Result<(), Fault> {
+    match (from.scheme(), next.scheme()) {
+        ("https", "http") => Err(Fault::permanent(format!(
+            "{} names the unencrypted address http://{} for the rest of the request; correct the \
+             server, or set an address that needs no redirect",
+            host_of(from),
+            host_of(next)
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Evaluates the status of a response.
@@ -119,7 +136,7 @@ fn check_response(url: &Url, response: &Response) -> Result<(), Fault> {
 ///
 /// # Errors
 /// [`Fault`] unless the server accepted the request; transient for 408, 425, 429 and 5xx.
-pub fn check_status(
+pub(crate) fn check_status(
     host: &str,
     status: StatusCode,
     retry_after: Option<&str>,
@@ -248,6 +265,20 @@ mod tests {
         assert_eq!(of(503, Some(" 5 ")), Err(Retry::After(five)));
         let date = Some("Wed, 21 Oct 2026 07:28:00 GMT");
         assert_eq!(of(503, date), Err(Retry::After(None)));
+    }
+
+    #[test]
+    fn redirect_to_an_unencrypted_address_is_refused() {
+        let url = |text| Url::parse(text).expect("one");
+        let (secure, plain) = (
+            url("https://hooks.example.org/a"),
+            url("http://hooks.example.org/b"),
+        );
+        let fault = check_encrypted(&secure, &plain).expect_err("a downgrade");
+        assert_eq!(fault.retry, Retry::Never, "{fault}");
+        for (from, next) in [(&secure, &secure), (&plain, &plain), (&plain, &secure)] {
+            assert_eq!(check_encrypted(from, next), Ok(()));
+        }
     }
 
     #[test]

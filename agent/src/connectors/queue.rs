@@ -56,7 +56,7 @@ impl Default for Limits {
 }
 
 /// Step of a pipeline, whose effects run one after the other.
-pub type LaneName = (PipelineId, String);
+pub(crate) type LaneName = (PipelineId, String);
 
 /// A waiting effect, without its contents.
 #[derive(Debug, Clone, PartialEq, Eq)]

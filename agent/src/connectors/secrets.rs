@@ -41,7 +41,7 @@ impl fmt::Debug for EffectSecrets {
 
 impl EffectSecrets {
     /// Empty set, for requests without secrets.
-    pub fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         Self {
             by_name: BTreeMap::new(),
             redactor: Redactor::new([]),
@@ -53,7 +53,7 @@ impl EffectSecrets {
     /// # Errors
     /// Permanent if the configuration has no secret of that name. Transient if its file, variable
     /// or credential is missing, because the operator may add it.
-    pub fn read(
+    pub(crate) fn read(
         effect: &Effect,
         config: &SinksConfig,
         credentials: Option<&Path>,
@@ -82,7 +82,7 @@ impl EffectSecrets {
     ///
     /// # Errors
     /// Never for a field of the effect that [`Self::read`] was called with.
-    pub fn text<'s>(&'s self, sealed: &'s Sealed) -> Result<&'s str, Fault> {
+    pub(crate) fn text<'s>(&'s self, sealed: &'s Sealed) -> Result<&'s str, Fault> {
         match sealed {
             Sealed::Text(text) => Ok(text),
             Sealed::Secret(name) => match self.by_name.get(name) {
@@ -92,7 +92,7 @@ impl EffectSecrets {
         }
     }
 
-    pub fn redactor(&self) -> &Redactor {
+    pub(crate) fn redactor(&self) -> &Redactor {
         &self.redactor
     }
 }

@@ -13,7 +13,9 @@ use watchkeeper_contract::effect::{Attachment, SlackMessage};
 
 use super::context::ConnectorContext;
 use super::fault::Fault;
-use super::http::{API_TIMEOUT, check_status, connection_fault, form, host_of, read_start};
+use super::http::{
+    API_TIMEOUT, check_encrypted, check_status, connection_fault, form, host_of, read_start,
+};
 use super::secrets::EffectSecrets;
 
 /// Error codes of Slack that are transient.
@@ -108,6 +110,7 @@ impl Slack<'_> {
             return Err(invalid_response("no upload URL"));
         };
         let url = Url::parse(&url).map_err(|_| invalid_response("an invalid upload URL"))?;
+        check_encrypted(&self.base, &url)?;
         let config = &self.context.config;
         config.admits_url(&url).map_err(Fault::permanent)?;
         let client = self.context.http.client().await?;

@@ -25,7 +25,7 @@ const NO_MODEL: &str = "no language model may see pictures; set llm.second_opini
 
 /// What questions need.
 #[derive(Debug, Clone)]
-pub struct Sources {
+pub(crate) struct Sources {
     pub lookups: Arc<Lookups>,
     /// Absent where no model may see pictures.
     pub asker: Option<Arc<Asker>>,
@@ -34,7 +34,7 @@ pub struct Sources {
 
 impl Sources {
     /// Asks `source` about an event.
-    pub async fn ask(&self, source: &Source, event: &Event, chain: &Chain) -> SourceResult {
+    pub(crate) async fn ask(&self, source: &Source, event: &Event, chain: &Chain) -> SourceResult {
         let started = Instant::now();
         let question = self.find(source, event, chain);
         let found = tokio::time::timeout(TIME_LIMIT, question).await;

@@ -11,10 +11,10 @@ use watchkeeper_evidence::source::{SourceAnswer, SourceResult};
 const MAX_SOURCES: usize = 64;
 
 /// Counts that chains and look-ups write and the API reads.
-pub type SharedCounts = Arc<Mutex<Counts>>;
+pub(crate) type SharedCounts = Arc<Mutex<Counts>>;
 
 /// Locks the counts; plain data stays valid if a holder panicked.
-pub fn lock(counts: &SharedCounts) -> MutexGuard<'_, Counts> {
+pub(crate) fn lock(counts: &SharedCounts) -> MutexGuard<'_, Counts> {
     counts.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

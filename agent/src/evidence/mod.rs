@@ -11,10 +11,10 @@
 //!
 //! Not here: order, weights and final states (`watchkeeper_evidence::chain`).
 
-pub mod ask;
-pub mod counts;
+pub(crate) mod ask;
+pub(crate) mod counts;
 mod fields;
-pub mod lookup_service;
-pub mod on_disk;
+pub(crate) mod lookup_service;
+pub(crate) mod on_disk;
 mod report;
-pub mod service;
+pub(crate) mod service;

@@ -19,24 +19,24 @@ use crate::stored_cursor::StoredCursor;
 
 const CHAINS: JsonRecords = JsonRecords::new(Keyspace::new("chains"), 1, "chain");
 /// The cursor in the journal.
-pub const CURSOR: StoredCursor = StoredCursor(Keyspace::new("chains_mark"));
+pub(crate) const CURSOR: StoredCursor = StoredCursor(Keyspace::new("chains_mark"));
 
 /// The chain of an event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct StoredChain {
+pub(crate) struct StoredChain {
     /// Record that began the event.
     pub event: Event,
     pub chain: Chain,
 }
 
 /// The operation that stores a chain.
-pub fn save_op(stored: &StoredChain) -> Op {
+pub(crate) fn save_op(stored: &StoredChain) -> Op {
     CHAINS.put(stored.event.id.to_string(), stored)
 }
 
 /// The operation that deletes the chain of an event.
 #[must_use]
-pub fn delete_op(id: EventId) -> Op {
+pub(crate) fn delete_op(id: EventId) -> Op {
     CHAINS.delete(id.to_string())
 }
 
@@ -44,7 +44,7 @@ pub fn delete_op(id: EventId) -> Op {
 ///
 /// # Errors
 /// When the store fails, or holds a record of a newer version.
-pub fn restore(store: &dyn Store, folder: &Path) -> Result<Vec<StoredChain>, StoreError> {
+pub(crate) fn restore(store: &dyn Store, folder: &Path) -> Result<Vec<StoredChain>, StoreError> {
     let mut restored = Vec::new();
     CHAINS.for_each(store, folder, |key, stored| match stored {
         Some(stored) => restored.push(stored),

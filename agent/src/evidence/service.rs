@@ -41,11 +41,11 @@ use crate::references::ReferenceService;
 use crate::second_opinion::Asker;
 
 /// Chains that wait or are asked.
-pub const MAX_WAITING: usize = 64;
+pub(crate) const MAX_WAITING: usize = 64;
 /// Chains that are asked at a time.
-pub const MAX_ACTIVE: usize = 4;
+pub(crate) const MAX_ACTIVE: usize = 4;
 /// Age of an event after which no source is asked any more.
-pub const MAX_AGE: Duration = Duration::from_secs(600);
+pub(crate) const MAX_AGE: Duration = Duration::from_secs(600);
 /// Pauses between tries to store.
 const RETRY_FIRST: Duration = Duration::from_millis(200);
 const RETRY_CEILING: Duration = Duration::from_secs(10);
@@ -54,7 +54,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// What the task needs to start.
 #[derive(Debug)]
-pub struct Setup {
+pub(crate) struct Setup {
     pub lookups: LookupService,
     /// Absent where no model may see pictures.
     pub asker: Option<Arc<Asker>>,
@@ -73,7 +73,7 @@ impl Setup {
     ///
     /// # Errors
     /// When the store fails, or holds a record of a newer version.
-    pub fn restore(
+    pub(crate) fn restore(
         store: &dyn Store,
         folder: &Path,
     ) -> Result<(Vec<StoredChain>, Option<EventSeq>), StoreError> {
@@ -85,7 +85,7 @@ impl Setup {
 /// Starts the task. Once stopped it asks no more sources and waits for questions in progress,
 /// [`STOP_TIMEOUT`] at most.
 #[must_use]
-pub fn spawn(runtime: &RuntimeClient, setup: Setup) -> BackgroundTask {
+pub(crate) fn spawn(runtime: &RuntimeClient, setup: Setup) -> BackgroundTask {
     let runtime = runtime.clone();
     BackgroundTask::spawn("chains", |stopped| run(runtime, setup, stopped))
 }
@@ -105,15 +105,7 @@ async fn run(runtime: RuntimeClient, setup: Setup, mut stopped: oneshot::Receive
     // Dropped with this function.
     let mut vectors = JoinSet::new();
     vectors.spawn(async move { setup.references.serve().await });
-    let cursor = match setup.cursor {
-        Some(cursor) => cursor,
-        None => tokio::select! {
-            biased;
-            _ = &mut stopped => return,
-            cursor = deps.start_at_end() => cursor,
-        },
-    };
-    let mut journal = JournalTail::new(runtime, Some(cursor));
+    let mut journal = JournalTail::new(runtime, setup.cursor);
     let mut queue = Queue::new(Arc::clone(&deps), setup.restored);
     loop {
         queue.start_next();
@@ -124,7 +116,7 @@ async fn run(runtime: RuntimeClient, setup: Setup, mut stopped: oneshot::Receive
                 queue.ended(done.is_ok());
             }
             record = journal.next(), if queue.has_room() => {
-                let added = queue.add(&record);
+                let added = record.and_then(|record| queue.add(&record));
                 if let Some(op) = journal.cursor_op(on_disk::CURSOR, added.is_some()) {
                     let ops = added.into_iter().map(|stored| on_disk::save_op(&stored));
                     deps.commit(ops.chain([op]).collect()).await;
@@ -251,19 +243,6 @@ struct Deps {
 }
 
 impl Deps {
-    /// Stores the end of the journal as the cursor of a new box: from here on no event is missed.
-    async fn start_at_end(&self) -> EventSeq {
-        let mut backoff = Backoff::new(RETRY_FIRST, RETRY_CEILING, fastrand::u64(..));
-        loop {
-            if let Ok(health) = self.runtime.health().await {
-                self.commit(vec![on_disk::CURSOR.op(health.last_seq)]).await;
-                tracing::info!(after = health.last_seq.0, "chains: following the journal");
-                return health.last_seq;
-            }
-            tokio::time::sleep(backoff.next_delay()).await;
-        }
-    }
-
     /// Runs a chain to its end and reports it.
     async fn run_chain(&self, mut stored: StoredChain) {
         let id = stored.event.id;

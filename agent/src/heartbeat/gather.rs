@@ -21,7 +21,7 @@ const MAX_PAGES: u64 = 20;
 ///
 /// # Errors
 /// Fails when the runtime does not answer.
-pub async fn read_runtime(
+pub(crate) async fn read_runtime(
     runtime: &RuntimeClient,
     cursor: Option<EventSeq>,
 ) -> Result<RuntimeReport, ClientError> {

@@ -69,7 +69,7 @@ pub struct FailedPipeline {
 
 impl FailedPipeline {
     /// `Some` where `pipeline` failed and is not paused.
-    pub fn from_status(pipeline: &PipelineStatus) -> Option<Self> {
+    pub(crate) fn from_status(pipeline: &PipelineStatus) -> Option<Self> {
         let is_failed = matches!(pipeline.state, PipelineState::Failed { .. });
         // A paused pipeline is not expected to run.
         (is_failed && !pipeline.spec.paused).then(|| Self {
@@ -99,7 +99,7 @@ pub enum CameraState {
 
 impl Camera {
     /// State of the runtime's `source`.
-    pub fn from_status(source: &SourceStatus) -> Self {
+    pub(crate) fn from_status(source: &SourceStatus) -> Self {
         let state = match &source.state {
             SourceState::Live { blind: None } => CameraState::Live,
             SourceState::Live { blind: Some(how) } => CameraState::Blind { how: *how },
@@ -135,7 +135,7 @@ pub struct Hour {
 
 impl Hour {
     /// The hour that contains `at`.
-    pub fn from_datetime(at: DateTime) -> Self {
+    pub(crate) fn from_datetime(at: DateTime) -> Self {
         Self {
             day: at.date(),
             hour: u8::try_from(at.hour()).unwrap_or(0).min(23),

@@ -31,7 +31,7 @@ const NEARLY_SPENT_PERCENT: u64 = 80;
 /// Fewest unanswered second opinions between two checks that are reported.
 const MIN_GIVEN_UP: u64 = 3;
 /// Limit of findings reported per check, the most severe first; later checks report the others.
-pub const MAX_FINDINGS: usize = 32;
+pub(crate) const MAX_FINDINGS: usize = 32;
 
 /// What earlier checks reported and learned.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

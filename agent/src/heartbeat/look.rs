@@ -57,7 +57,7 @@ struct Answer {
 }
 
 /// Returns the cameras whose frames this check looks at, behind `last` in the order of names.
-pub fn next_cameras(
+pub(crate) fn next_cameras(
     look: &LookConfig,
     input: &CheckInput,
     last: Option<&SourceId>,

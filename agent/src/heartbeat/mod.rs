@@ -18,7 +18,7 @@ pub mod gather;
 pub mod input;
 pub mod judge;
 pub mod look;
-pub mod looker;
+pub(crate) mod looker;
 pub mod on_disk;
 pub mod prompt;
 pub mod rhythm;

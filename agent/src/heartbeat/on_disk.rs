@@ -24,7 +24,7 @@ pub struct StoredHeartbeat {
 }
 
 /// The operation that stores the record.
-pub fn save_op(kept: &StoredHeartbeat) -> Op {
+pub(crate) fn save_op(kept: &StoredHeartbeat) -> Op {
     HEARTBEAT.put(KEY, kept)
 }
 

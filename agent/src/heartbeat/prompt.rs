@@ -24,7 +24,7 @@ pub const MAX_WORDS: usize = 400;
 /// Limit of cameras named to the model.
 const MAX_CAMERAS: usize = 64;
 /// Limit of earlier observations of the cameras with findings.
-pub const MAX_OBSERVATIONS: usize = 8;
+pub(crate) const MAX_OBSERVATIONS: usize = 8;
 /// Limit of one observation, in characters.
 const MAX_OBSERVATION_CHARS: usize = 200;
 

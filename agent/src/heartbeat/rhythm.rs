@@ -35,7 +35,7 @@ pub struct Usual {
 
 /// Rhythms of all cameras.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Rhythm {
+pub(crate) struct Rhythm {
     cameras: BTreeMap<SourceId, Vec<Usual>>,
     /// The hour that is not closed yet.
     open: Option<Hour>,
@@ -56,7 +56,7 @@ pub struct Closed {
 
 impl Rhythm {
     /// Adds the events since the last check and the live cameras. Returns the hour that ended.
-    pub fn take<'e>(
+    pub(crate) fn take<'e>(
         &mut self,
         now: Hour,
         events: impl IntoIterator<Item = (&'e SourceId, Hour)>,
@@ -89,19 +89,19 @@ impl Rhythm {
     }
 
     /// Events of the open hour.
-    pub fn so_far(&self, camera: &SourceId) -> u64 {
+    pub(crate) fn so_far(&self, camera: &SourceId) -> u64 {
         self.counts.get(camera).copied().unwrap_or(0)
     }
 
     /// Usual count in `hour`, 0 to 23.
-    pub fn usual(&self, camera: &SourceId, hour: u8) -> Usual {
+    pub(crate) fn usual(&self, camera: &SourceId, hour: u8) -> Usual {
         let hours = self.cameras.get(camera);
         let usual = hours.and_then(|hours| hours.get(usize::from(hour)));
         usual.copied().unwrap_or_default()
     }
 
     /// Forgets all other cameras.
-    pub fn keep_only(&mut self, cameras: &[SourceId]) {
+    pub(crate) fn keep_only(&mut self, cameras: &[SourceId]) {
         self.cameras.retain(|id, _| cameras.contains(id));
     }
 

@@ -14,15 +14,15 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// Longest delay of a time that is not missed: a restart of the box.
-pub const GRACE: SignedDuration = SignedDuration::from_mins(5);
+pub(crate) const GRACE: SignedDuration = SignedDuration::from_mins(5);
 /// Longest step back of a clock that was right before.
-pub const MAX_STEP_BACK: SignedDuration = SignedDuration::from_hours(24);
+pub(crate) const MAX_STEP_BACK: SignedDuration = SignedDuration::from_hours(24);
 /// Hours before now in which the latest time is looked for, one span after the other.
 const SPANS_H: [i64; 4] = [1, 24, 24 * 31, 24 * 366];
 
 /// What a schedule of times remembers over restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CronState {
+pub(crate) struct CronState {
     /// Every time up to here is settled: it was due or is given up.
     settled: Timestamp,
     /// Last time that was due.
@@ -31,7 +31,7 @@ pub struct CronState {
 
 impl CronState {
     /// A schedule that is new at `now`.
-    pub const fn new(now: Timestamp) -> Self {
+    pub(crate) const fn new(now: Timestamp) -> Self {
         Self {
             settled: now,
             last_due: None,
@@ -40,7 +40,7 @@ impl CronState {
 
     /// Returns the time that is due at `now` and settles it. `next_after` gives the schedule's
     /// first time after another.
-    pub fn poll(
+    pub(crate) fn poll(
         &mut self,
         now: Timestamp,
         catch_up: bool,
@@ -82,7 +82,7 @@ impl CronState {
     }
 
     /// Returns when something is due next.
-    pub fn next_due(
+    pub(crate) fn next_due(
         &self,
         now: Timestamp,
         next_after: impl Fn(Timestamp) -> Option<Timestamp>,

@@ -30,7 +30,7 @@ pub mod pool;
 pub mod request;
 mod schedule_file;
 pub mod scheduled_plan;
-pub mod scheduler;
+pub(crate) mod scheduler;
 pub mod service;
 pub mod status;
 #[cfg(test)]

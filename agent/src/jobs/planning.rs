@@ -27,7 +27,7 @@ const TEMPLATES: &str = "job-templates";
 
 impl JobService {
     /// Sets the language model, which is called on the current loop from then on.
-    pub fn set_model(&self, open: Option<OpenModel>) {
+    pub(crate) fn set_model(&self, open: Option<OpenModel>) {
         let handle = Handle::current();
         self.0.model.set(PlanningModel { open, handle }).ok();
     }
@@ -129,22 +129,9 @@ mod tests {
     /// A language model at the address of `server`.
     fn model(server: &TcpListener, home: &Path) -> OpenModel {
         let config = LlmConfig {
-            provider: "claude".to_owned(),
             base_url: Some(format!("http://{}", server.local_addr().unwrap())),
             key: Some("sk-scripted-0123456789abcdefghij".to_owned().into()),
-            key_file: None,
-            program: None,
-            model: None,
-            large_model: None,
-            models_file: None,
-            second: None,
-            second_opinion: false,
-            calls_per_hour: 10,
-            tokens_per_call: 32_000,
-            idle_timeout: Duration::from_secs(90),
-            timeout_factor: 1,
-            day_usd: 10.0,
-            month_usd: 10.0,
+            ..LlmConfig::new("claude")
         };
         let client = LazyLlmClient::new(config).client(home, || Ok(Arc::new(MemoryStore::new())));
         let client = client.unwrap();

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use watchkeeper_jobs::run::JobId;
 
 /// Most jobs that run at a time: a short one does not wait behind one of thousands of pictures.
-pub const MAX_RUNNING: usize = 2;
+pub(crate) const MAX_RUNNING: usize = 2;
 /// Most jobs that wait; a further one is refused.
 pub const MAX_WAITING: usize = 16;
 

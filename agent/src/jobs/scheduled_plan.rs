@@ -57,7 +57,7 @@ pub fn check(schedule: &ScheduleConfig, tools: &Toolbox) -> Result<(), Vec<Strin
 /// Replaces the inputs of a plan that are named after a part of an event: `event` (its number),
 /// `event_time`, `event_camera`, `event_class`, `event_zone` and `event_rule`. What the event has
 /// not stays as the plan says.
-pub fn set_event(plan: &mut Plan, event: &TriggerEvent) {
+pub(crate) fn set_event(plan: &mut Plan, event: &TriggerEvent) {
     let text = |text: &Option<String>| text.as_ref().map(|text| json!(text));
     let time = Timestamp::from_millisecond(event.at_ms).ok();
     let time = time.map(|at| at.to_zoned(TimeZone::system()).datetime());

@@ -42,7 +42,7 @@ const DEBOUNCE: Duration = Duration::from_millis(500);
 
 /// What the scheduler needs to start.
 #[derive(Debug)]
-pub struct SchedulerSetup {
+pub(crate) struct SchedulerSetup {
     pub schedules: Vec<ScheduleConfig>,
     /// Folder of the state.
     pub home: PathBuf,
@@ -53,7 +53,7 @@ pub struct SchedulerSetup {
 ///
 /// # Errors
 /// When the system refuses to create it.
-pub fn spawn(
+pub(crate) fn spawn(
     setup: SchedulerSetup,
     jobs: JobService,
     notices: mpsc::Sender<Notice>,
@@ -95,7 +95,7 @@ async fn run(
         tokio::select! {
             biased;
             () = closed(closing.clone()) => return,
-            (event, cursor) = record => clock.take(&event, cursor),
+            (event, cursor) = record => clock.take(event.as_deref(), cursor),
             () = next_advance(&mut advances) => {}
             () = tokio::time::sleep(pause) => {}
         }
@@ -163,9 +163,11 @@ impl ScheduleClock {
     }
 
     /// Takes a record of the journal.
-    fn take(&mut self, event: &Event, cursor: u64) {
+    /// Takes the next record, if there is one, and the cursor behind it.
+    fn take(&mut self, event: Option<&Event>, cursor: u64) {
         for schedule in &self.schedules {
             if let Trigger::On(filter) = &schedule.trigger
+                && let Some(event) = event
                 && let Some(event) = trigger::matching(filter, event)
                 && let Some(stored) = self.stored.schedules.get_mut(&schedule.name)
             {

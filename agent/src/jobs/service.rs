@@ -124,7 +124,7 @@ impl JobService {
     }
 
     /// Queues what an earlier end of the agent interrupted.
-    pub fn resume_interrupted(&self) {
+    pub(crate) fn resume_interrupted(&self) {
         let ids = match self.0.jobs.ids() {
             Ok(ids) => ids,
             Err(error) => return tracing::error!("jobs: {error}"),

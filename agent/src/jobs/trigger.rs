@@ -50,7 +50,7 @@ pub fn matching(filter: &EventFilter, event: &Event) -> Option<TriggerEvent> {
 
 /// What a schedule of events remembers over restarts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TriggerState {
+pub(crate) struct TriggerState {
     /// Latest event that has started no job yet.
     waiting: Option<TriggerEvent>,
     /// When the last job began.
@@ -59,12 +59,16 @@ pub struct TriggerState {
 
 impl TriggerState {
     /// Takes an event in place of one that waits.
-    pub fn push(&mut self, event: TriggerEvent) {
+    pub(crate) fn push(&mut self, event: TriggerEvent) {
         self.waiting = Some(event);
     }
 
     /// Returns the event that starts a job at `now`.
-    pub fn poll(&mut self, now: Timestamp, min_interval: SignedDuration) -> Option<TriggerEvent> {
+    pub(crate) fn poll(
+        &mut self,
+        now: Timestamp,
+        min_interval: SignedDuration,
+    ) -> Option<TriggerEvent> {
         // A clock that went back says nothing about the time since: the interval begins there.
         self.last = self.last.map(|last| last.min(now));
         let since = self.last.map(|last| now.duration_since(last));

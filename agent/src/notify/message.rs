@@ -16,10 +16,10 @@ use watchkeeper_contract::time::{TimeQuality, Wall};
 use crate::fleet::mqtt::payload::event_draft;
 use crate::second_opinion::Case;
 use crate::second_opinion::weigh::Weighed;
-use watchkeeper_assistant::wording::{cut, size};
+use watchkeeper_assistant::wording::{cut, single_line, size};
 
 /// Number of a notice without journal record; it does not hold back the position.
-pub const NO_SEQ: EventSeq = EventSeq(u64::MAX);
+pub(crate) const NO_SEQ: EventSeq = EventSeq(u64::MAX);
 
 /// Largest attached clip in bytes; the text names the id of a larger one.
 const MAX_ATTACHMENT_BYTES: u64 = 8 << 20;
@@ -31,7 +31,7 @@ const MAX_REASON: usize = 200;
 
 /// One notification of one channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Notification {
+pub(crate) struct Notification {
     /// Number of the journal record, or [`NO_SEQ`].
     pub seq: EventSeq,
     /// Identity; equal for every retry.
@@ -47,7 +47,7 @@ pub struct Notification {
 
 /// A file to attach, kept by the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MediaRef {
+pub(crate) struct MediaRef {
     /// Field name in the request: `picture` or `clip`.
     pub name: &'static str,
     pub id: String,
@@ -55,7 +55,7 @@ pub struct MediaRef {
 
 /// A finding or verdict without journal record: of the heartbeat or of a second opinion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Notice {
+pub(crate) struct Notice {
     pub id: String,
     /// Time of the finding.
     pub at: Wall,
@@ -88,7 +88,7 @@ mod as_text {
 
 impl Notice {
     /// Notice of a second opinion that raised or lowered an event.
-    pub fn of_opinion(case: &Case, weighed: &Weighed, at: Wall, payload: Vec<u8>) -> Self {
+    pub(crate) fn of_opinion(case: &Case, weighed: &Weighed, at: Wall, payload: Vec<u8>) -> Self {
         let event = &case.event;
         let verdict = match weighed.decision.verdict {
             Verdict::Act | Verdict::Record => "confirmed",
@@ -117,7 +117,7 @@ impl Notice {
 
 /// Whether `channel` receives `notice`: its severity suffices, or the rule of its event names the
 /// channel.
-pub fn is_wanted(channel: &ChannelConfig, notice: &Notice) -> bool {
+pub(crate) fn is_wanted(channel: &ChannelConfig, notice: &Notice) -> bool {
     notice.notify.contains(&channel.id)
         || channel
             .min_severity
@@ -125,7 +125,7 @@ pub fn is_wanted(channel: &ChannelConfig, notice: &Notice) -> bool {
 }
 
 /// Notification of `notice` for `channel`; `None` if it does not receive it. `name` is the box.
-pub fn notice_notification(
+pub(crate) fn notice_notification(
     channel: &ChannelConfig,
     name: &str,
     notice: &Notice,
@@ -171,7 +171,7 @@ const fn severity_prefix(severity: Severity) -> &'static str {
 /// Notification of one journal record for `channel`; `None` if it does not receive it. `name` is
 /// the box, `link` answers the review of the event. A channel in `on_act` receives the record that
 /// makes its event certain.
-pub fn event_notification(
+pub(crate) fn event_notification(
     channel: &ChannelConfig,
     name: &str,
     event: &Event,
@@ -358,14 +358,8 @@ fn local_time(at: Wall) -> Option<String> {
     Some(local.strftime("%F %T").to_string())
 }
 
-/// Replaces control characters, line breaks included, by blanks.
-fn single_line(text: &str) -> String {
-    let char = |c: char| if c.is_control() { ' ' } else { c };
-    text.chars().map(char).collect()
-}
-
 /// Request body of `notifications`, with the attached file and its field name.
-pub fn body(
+pub(crate) fn body(
     kind: ChannelKind,
     notifications: &[Notification],
     attached: Option<(&'static str, Vec<u8>)>,

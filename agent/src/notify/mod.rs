@@ -13,9 +13,9 @@
 //! - A channel waits for no broker and no other channel; the agent's loop waits for no channel.
 //! - An address is a secret: read when it is used, shown nowhere.
 
-pub mod health;
-pub mod message;
-pub mod on_disk;
-pub mod pending;
-pub mod queue;
-pub mod service;
+pub(crate) mod health;
+pub(crate) mod message;
+pub(crate) mod on_disk;
+pub(crate) mod pending;
+pub(crate) mod queue;
+pub(crate) mod service;

@@ -16,7 +16,7 @@ const PAGE: usize = 256;
 ///
 /// # Errors
 /// When the store can't be read.
-pub fn load_position(
+pub(crate) fn load_position(
     store: &dyn Store,
     channel: &ChannelId,
 ) -> Result<Option<EventSeq>, StoreError> {
@@ -28,7 +28,7 @@ pub fn load_position(
 }
 
 /// Operation that stores the position of `channel`.
-pub fn position_op(channel: &ChannelId, reached: EventSeq) -> Op {
+pub(crate) fn position_op(channel: &ChannelId, reached: EventSeq) -> Op {
     Op::put(CHANNELS, channel.as_str(), log_key(reached.0))
 }
 
@@ -37,7 +37,7 @@ pub fn position_op(channel: &ChannelId, reached: EventSeq) -> Op {
 ///
 /// # Errors
 /// When the store can't be read or written.
-pub fn delete_others(store: &dyn Store, kept: &[ChannelId]) -> Result<(), StoreError> {
+pub(crate) fn delete_others(store: &dyn Store, kept: &[ChannelId]) -> Result<(), StoreError> {
     let page = store.scan(CHANNELS, Bound::Unbounded, PAGE)?;
     let keys = page.entries.into_iter().map(|entry| entry.key);
     let keys = keys.chain(page.corrupt.into_iter().map(|record| record.key));

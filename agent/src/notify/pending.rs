@@ -23,11 +23,11 @@ const RECORDS: JsonRecords = JsonRecords::new(PENDING, 2, "notice");
 /// Records per scan.
 const PAGE: usize = 256;
 /// Pending notices of one channel: two heartbeats with the maximum of findings.
-pub const MAX_PENDING: usize = 64;
+pub(crate) const MAX_PENDING: usize = 64;
 
 /// Numbers and severities of the pending notices of all channels.
 #[derive(Debug, Default)]
-pub struct PendingNotices {
+pub(crate) struct PendingNotices {
     channels: BTreeMap<ChannelId, ChannelNotices>,
 }
 
@@ -39,14 +39,14 @@ struct ChannelNotices {
 }
 
 /// Notices that were pending when the agent ended, per channel by number.
-pub type RestoredNotices = BTreeMap<ChannelId, Vec<(u64, Notice)>>;
+pub(crate) type RestoredNotices = BTreeMap<ChannelId, Vec<(u64, Notice)>>;
 
 impl PendingNotices {
     /// Loads the pending notices of `channels` and deletes those of other channels.
     ///
     /// # Errors
     /// When the store can't be read or written.
-    pub fn restore(
+    pub(crate) fn restore(
         store: &dyn Store,
         channels: &[ChannelId],
     ) -> Result<(Self, RestoredNotices), StoreError> {
@@ -98,7 +98,7 @@ impl PendingNotices {
     }
 
     /// Adds a notice of a channel. Returns its number and the operations that store it.
-    pub fn add(&mut self, channel: &ChannelId, notice: &Notice) -> (u64, Vec<Op>) {
+    pub(crate) fn add(&mut self, channel: &ChannelId, notice: &Notice) -> (u64, Vec<Op>) {
         let notices = self.channels.entry(channel.clone()).or_default();
         let number = notices.last.saturating_add(1);
         notices.last = number;
@@ -120,7 +120,7 @@ impl PendingNotices {
     }
 
     /// Removes notices that the store has deleted already.
-    pub fn settled(&mut self, channel: &ChannelId, numbers: &[u64]) {
+    pub(crate) fn settled(&mut self, channel: &ChannelId, numbers: &[u64]) {
         if let Some(notices) = self.channels.get_mut(channel) {
             numbers.iter().for_each(|number| {
                 notices.open.remove(number);
@@ -131,7 +131,7 @@ impl PendingNotices {
 
 /// Operation that deletes a delivered or given-up notice.
 #[must_use]
-pub fn delete_op(channel: &ChannelId, number: u64) -> Op {
+pub(crate) fn delete_op(channel: &ChannelId, number: u64) -> Op {
     RECORDS.delete(key(channel, number))
 }
 

@@ -28,9 +28,9 @@ use watchkeeper_client::backoff::Backoff;
 use watchkeeper_client::clock::age;
 
 /// Events in memory.
-pub const MAX_EVENTS: usize = 64;
+pub(crate) const MAX_EVENTS: usize = 64;
 /// Notices in memory: the bound of stored ones, with the same eviction order.
-pub const MAX_NOTICES: usize = MAX_PENDING;
+pub(crate) const MAX_NOTICES: usize = MAX_PENDING;
 /// First pause after a failed delivery.
 const RETRY_FIRST: Duration = Duration::from_secs(2);
 /// Longest pause, unless `Retry-After` is longer.
@@ -40,7 +40,7 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
 
 /// Batching and age limits of a channel.
 #[derive(Debug, Clone, Copy)]
-pub struct DeliveryPolicy {
+pub(crate) struct DeliveryPolicy {
     /// Events per delivery.
     pub max_batch: usize,
     /// Shortest time between two deliveries.
@@ -51,7 +51,7 @@ pub struct DeliveryPolicy {
 
 /// Contents of one request to the receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Delivery {
+pub(crate) struct Delivery {
     /// At least one notification.
     pub notifications: Vec<Notification>,
     /// Whether media may be attached.
@@ -61,7 +61,7 @@ pub struct Delivery {
 impl Delivery {
     /// Idempotency key; changes with the contents, because after a restart a retry may carry more
     /// events or no picture.
-    pub fn key(&self, has_picture: bool) -> String {
+    pub(crate) fn key(&self, has_picture: bool) -> String {
         let ids_key = match self.notifications.as_slice() {
             [] => String::new(),
             [one] => one.id.clone(),
@@ -98,7 +98,7 @@ pub struct Counts {
 
 /// State machine of one channel.
 #[derive(Debug)]
-pub struct DeliveryQueue {
+pub(crate) struct DeliveryQueue {
     policy: DeliveryPolicy,
     waiting: VecDeque<Notification>,
     /// Last record that was read.
@@ -120,7 +120,7 @@ pub struct DeliveryQueue {
 
 impl DeliveryQueue {
     /// Queue that continues after the record `reached`; `seed` fixes the jitter of its pauses.
-    pub fn new(policy: DeliveryPolicy, reached: EventSeq, seed: u64) -> Self {
+    pub(crate) fn new(policy: DeliveryPolicy, reached: EventSeq, seed: u64) -> Self {
         Self {
             policy,
             waiting: VecDeque::new(),
@@ -136,13 +136,14 @@ impl DeliveryQueue {
         }
     }
 
-    /// Skips the records up to `seq`, for a new channel.
-    pub fn start_after(&mut self, seq: EventSeq) {
+    /// Continues after `seq`: the end of the journal for a new channel, 0 for a new journal.
+    /// Waiting notifications are still sent, first.
+    pub(crate) fn start_after(&mut self, seq: EventSeq) {
         self.read = seq;
     }
 
     /// Whether another record may be read; until then the journal keeps them.
-    pub fn wants_more(&self) -> bool {
+    pub(crate) fn wants_more(&self) -> bool {
         self.waiting.len() - self.notice_count() < MAX_EVENTS
     }
 
@@ -155,7 +156,7 @@ impl DeliveryQueue {
     }
 
     /// Handles the record `seq`, with its notification if the channel receives one.
-    pub fn push_event(&mut self, seq: EventSeq, notification: Option<Notification>) {
+    pub(crate) fn push_event(&mut self, seq: EventSeq, notification: Option<Notification>) {
         if seq <= self.read {
             return;
         }
@@ -165,7 +166,7 @@ impl DeliveryQueue {
 
     /// Queues a notice. Above [`MAX_NOTICES`] the oldest untried one of the lowest severity is
     /// given up.
-    pub fn push_notice(&mut self, notification: Notification, severity: Severity) {
+    pub(crate) fn push_notice(&mut self, notification: Notification, severity: Severity) {
         self.severities.insert(notification.id.clone(), severity);
         self.waiting.push_back(Notification {
             seq: NO_SEQ,
@@ -187,7 +188,7 @@ impl DeliveryQueue {
     }
 
     /// Takes the ids of notices that were delivered or given up since the last call.
-    pub fn take_settled(&mut self) -> Vec<String> {
+    pub(crate) fn take_settled(&mut self) -> Vec<String> {
         std::mem::take(&mut self.settled)
     }
 
@@ -198,13 +199,8 @@ impl DeliveryQueue {
         }
     }
 
-    /// Restarts at the beginning of a new journal. Waiting notifications are still sent, first.
-    pub fn restart_journal(&mut self) {
-        self.read = EventSeq(0);
-    }
-
     /// Position in the journal: no record up to this one has an unsettled notification.
-    pub fn reached(&self) -> EventSeq {
+    pub(crate) fn reached(&self) -> EventSeq {
         // The minimum of all, because a waiting notification may be of an older journal.
         let open = self
             .waiting
@@ -216,14 +212,14 @@ impl DeliveryQueue {
     }
 
     /// Time of the next delivery; `None` while nothing waits or a delivery is in flight.
-    pub fn due(&self, now: Instant) -> Option<Instant> {
+    pub(crate) fn due(&self, now: Instant) -> Option<Instant> {
         let is_idle = self.in_flight == 0 && !self.waiting.is_empty();
         is_idle.then(|| self.not_before.map_or(now, |at| at.max(now)))
     }
 
     /// Gives up what is too old and returns the next delivery, which is in flight until
     /// [`Self::delivered`] or [`Self::failed`].
-    pub fn next_delivery(&mut self, now: Wall) -> Option<Delivery> {
+    pub(crate) fn next_delivery(&mut self, now: Wall) -> Option<Delivery> {
         if self.in_flight > 0 {
             return None;
         }
@@ -249,14 +245,14 @@ impl DeliveryQueue {
     }
 
     /// Handles the acceptance by the receiver.
-    pub fn delivered(&mut self, now: Instant) {
+    pub(crate) fn delivered(&mut self, now: Instant) {
         self.counts.delivered += self.finish_delivery();
         self.backoff.reset();
         self.not_before = Some(now + self.policy.min_interval);
     }
 
     /// Handles a failed delivery. Returns whether it was given up.
-    pub fn failed(&mut self, now: Instant, fault: &Fault) -> bool {
+    pub(crate) fn failed(&mut self, now: Instant, fault: &Fault) -> bool {
         let pause = self.backoff.next_delay();
         let retry_after = match fault.retry {
             Retry::After(retry_after) => retry_after.unwrap_or_default().min(MAX_RETRY_AFTER),
@@ -288,11 +284,11 @@ impl DeliveryQueue {
     }
 
     /// Failed deliveries in a row.
-    pub fn failures(&self) -> u32 {
+    pub(crate) fn failures(&self) -> u32 {
         self.backoff.attempts()
     }
 
-    pub fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> Counts {
         self.counts
     }
 }

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures_util::{FutureExt as _, StreamExt as _};
 use secrecy::ExposeSecret as _;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use url::Url;
 use watchkeeper_config::{ChannelConfig, ChannelKind, HostRule, SinksConfig, channels};
 use watchkeeper_contract::effect::{HttpCall, HttpMethod};
+use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::{ChannelId, EventSeq};
 use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_store::{Batch, Op, Store, StoreError};
@@ -26,9 +26,10 @@ use super::queue::{Delivery, DeliveryPolicy, DeliveryQueue};
 use crate::connectors::Executor;
 use crate::connectors::fault::Fault;
 use crate::connectors::secrets::{self, credentials_folder};
+use crate::journal_tail::{JournalTail, SAVE_EVERY};
 use crate::review_links::ReviewLinks;
+use watchkeeper_client::RuntimeClient;
 use watchkeeper_client::clock::wall_now;
-use watchkeeper_client::{EventFeed, FeedItem, JournalRecord, RuntimeClient};
 
 /// Timeout of one request.
 const REQUEST_TIMEOUT_S: f64 = 20.0;
@@ -36,10 +37,6 @@ const REQUEST_TIMEOUT_S: f64 = 20.0;
 const SLACK_MIN_INTERVAL: Duration = Duration::from_secs(2);
 /// Events per Slack message.
 const SLACK_MAX_BATCH: usize = 20;
-/// Records without notification after which the position is stored anyway.
-const SAVE_EVERY: u64 = 256;
-/// Interval at which a new channel asks the runtime for the end of the journal.
-const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 /// Notices that wait for the task of a channel; another one is sent after the next start.
 const NOTICE_BUFFER: usize = pending::MAX_PENDING;
 /// Failed deliveries in a row after which a channel reports trouble.
@@ -47,7 +44,7 @@ const MIN_FAILURES: u32 = 3;
 
 /// Configuration of the channels.
 #[derive(Debug, Clone)]
-pub struct Setup {
+pub(crate) struct Setup {
     pub channels: Vec<ChannelConfig>,
     /// Source of the trusted CAs and of the maximal age.
     pub sinks: SinksConfig,
@@ -66,7 +63,7 @@ fn lock(health: &HealthMap) -> MutexGuard<'_, BTreeMap<ChannelId, ChannelHealth>
 
 /// Handle of the tasks. Dropping it stops them.
 #[derive(Debug)]
-pub struct Service {
+pub(crate) struct Service {
     tasks: JoinSet<Result<(), StoreError>>,
     health: HealthMap,
     channels: Vec<ChannelConfig>,
@@ -76,7 +73,7 @@ pub struct Service {
 
 /// A notice and its number in each channel that receives it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PendingNotice {
+pub(crate) struct PendingNotice {
     pub(crate) notice: Notice,
     pub(crate) numbers: Vec<(ChannelId, u64)>,
 }
@@ -86,7 +83,7 @@ impl Service {
     ///
     /// # Errors
     /// When the store can't be read or written.
-    pub fn spawn(
+    pub(crate) fn spawn(
         setup: &Setup,
         runtime: &RuntimeClient,
         store: &Arc<dyn Store>,
@@ -128,7 +125,7 @@ impl Service {
 
     /// Adds a notice to every channel that receives it. Returns the operations that store it, and
     /// what to pass to [`Self::send_notice`] after that.
-    pub fn add_notice(&self, notice: Notice) -> (Vec<Op>, PendingNotice) {
+    pub(crate) fn add_notice(&self, notice: Notice) -> (Vec<Op>, PendingNotice) {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut ops, mut numbers) = (Vec::new(), Vec::new());
         for channel in &self.channels {
@@ -142,7 +139,7 @@ impl Service {
     }
 
     /// Passes a stored notice to the tasks of its channels.
-    pub fn send_notice(&self, pending_notice: PendingNotice) {
+    pub(crate) fn send_notice(&self, pending_notice: PendingNotice) {
         let PendingNotice { notice, numbers } = pending_notice;
         for (channel, number) in numbers {
             let sender = self.notices.get(&channel);
@@ -157,13 +154,13 @@ impl Service {
     }
 
     /// Health of each channel, by name.
-    pub fn health(&self) -> Vec<(ChannelId, ChannelHealth)> {
+    pub(crate) fn health(&self) -> Vec<(ChannelId, ChannelHealth)> {
         let health = lock(&self.health);
         health.iter().map(|(i, f)| (i.clone(), f.clone())).collect()
     }
 
     /// Returns when the task of a channel has ended, with the error of the store if there is one.
-    pub async fn broken(&mut self) -> Option<StoreError> {
+    pub(crate) async fn broken(&mut self) -> Option<StoreError> {
         match self.tasks.join_next().await {
             Some(Ok(Ok(()))) => None,
             Some(Ok(Err(error))) => Some(error),
@@ -219,9 +216,8 @@ impl ChannelTask {
         }
         // A new channel has no position until the runtime reports the end of the journal. Notices
         // do not wait for that.
-        let mut saved = reached;
-        let mut feed = reached.map(|reached| self.follow(reached));
-        let mut end = end_of_journal(self.runtime.clone()).boxed();
+        let (mut saved, mut has_position) = (reached, reached.is_some());
+        let mut journal = JournalTail::new(self.runtime.clone(), reached);
         loop {
             let due = queue.due(Instant::now());
             let due = async {
@@ -237,24 +233,20 @@ impl ChannelTask {
                     self.push_notice(&mut queue, number, &notice);
                     false
                 }
-                last = &mut end, if feed.is_none() => {
-                    queue.start_after(last);
-                    feed = Some(self.follow(last));
-                    saved = Some(last);
-                    true
-                }
-                Some(item) = next(&mut feed), if queue.wants_more() => {
-                    if let Some(feed) = &mut feed {
-                        self.handle_item(item, &mut queue, feed).await;
+                record = journal.next(), if queue.wants_more() => {
+                    match &record {
+                        Some(event) => queue.push_event(event.seq, self.notification(event)),
+                        None => queue.start_after(journal.cursor()),
                     }
-                    false
+                    has_position = true;
+                    record.is_none()
                 }
             };
             let ids = queue.take_settled().into_iter();
             let numbers: Vec<u64> = ids.filter_map(|id| self.open.remove(&id)).collect();
             settled |= !numbers.is_empty();
             self.settled.extend(numbers);
-            let reached = saved.map(|_| queue.reached());
+            let reached = has_position.then(|| queue.reached());
             // In both directions: a new journal starts at 1.
             let is_far =
                 |(saved, reached): (EventSeq, EventSeq)| reached.0.abs_diff(saved.0) >= SAVE_EVERY;
@@ -263,12 +255,6 @@ impl ChannelTask {
                 saved = reached;
             }
         }
-    }
-
-    fn follow(&self, after: EventSeq) -> EventFeed {
-        let channel = &self.receiver.channel.id;
-        tracing::info!(%channel, after = after.0, "notifying people of events");
-        self.runtime.follow_events(after)
     }
 
     fn push_notice(&mut self, queue: &mut DeliveryQueue, number: u64, notice: &Notice) {
@@ -314,33 +300,14 @@ impl ChannelTask {
         }
     }
 
-    async fn handle_item(&self, item: FeedItem, queue: &mut DeliveryQueue, feed: &mut EventFeed) {
-        match item {
-            FeedItem::Connected { after } => {
-                let health = self.runtime.health().await;
-                if health.is_ok_and(|health| health.last_seq < after) {
-                    let channel = &self.receiver.channel.id;
-                    tracing::warn!(%channel, "the runtime has a new journal; reading it from its start");
-                    queue.restart_journal();
-                    *feed = self.runtime.follow_events(EventSeq(0));
-                }
-            }
-            FeedItem::Record(JournalRecord::Known(event)) => {
-                let now = wall_now();
-                // A link expires, so it needs a clock that is right.
-                let needs_link =
-                    message::waits_for_answer(&event) && now.quality != TimeQuality::Unsynced;
-                let links = self.links.as_deref().filter(|_| needs_link);
-                let link = links.map(|links| links.link(&event, now.unix_ms));
-                let channel = &self.receiver.channel;
-                let notification =
-                    message::event_notification(channel, &self.name, &event, link.as_deref());
-                queue.push_event(event.seq, notification);
-            }
-            // A record of a newer runtime has no text; MQTT publishes it.
-            FeedItem::Record(record) => queue.push_event(record.seq(), None),
-            FeedItem::Lost { .. } => {}
-        }
+    /// The notification of an event, if the channel receives it.
+    fn notification(&self, event: &Event) -> Option<Notification> {
+        let now = wall_now();
+        // A link expires, so it needs a clock that is right.
+        let needs_link = message::waits_for_answer(event) && now.quality != TimeQuality::Unsynced;
+        let links = self.links.as_deref().filter(|_| needs_link);
+        let link = links.map(|links| links.link(event, now.unix_ms));
+        message::event_notification(&self.receiver.channel, &self.name, event, link.as_deref())
     }
 
     /// Sends the next delivery. Returns whether notifications were delivered or given up.
@@ -403,24 +370,6 @@ impl ChannelTask {
         let media = notification.media.as_ref()?;
         let bytes = self.runtime.media(&media.id).await.ok()?;
         Some((media.name, Vec::from(bytes)))
-    }
-}
-
-/// Next item of the journal; never returns while it is not followed.
-async fn next(feed: &mut Option<EventFeed>) -> Option<FeedItem> {
-    match feed {
-        Some(feed) => feed.next().await,
-        None => std::future::pending().await,
-    }
-}
-
-/// Last number of the journal, where a new channel starts. Retries until the runtime answers.
-async fn end_of_journal(runtime: RuntimeClient) -> EventSeq {
-    loop {
-        if let Ok(health) = runtime.health().await {
-            return health.last_seq;
-        }
-        tokio::time::sleep(RETRY_INTERVAL).await;
     }
 }
 

@@ -8,6 +8,6 @@
 
 mod progress;
 pub(crate) mod record_picture;
-pub mod service;
+pub(crate) mod service;
 
-pub use service::ReferenceService;
+pub(crate) use service::ReferenceService;

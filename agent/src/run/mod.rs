@@ -120,14 +120,14 @@ impl fmt::Debug for Agent {
 impl Agent {
     /// Writes a [`Report`] per line to standard output while it runs.
     #[must_use]
-    pub fn with_reports(mut self) -> Self {
+    pub(crate) fn with_reports(mut self) -> Self {
         self.reports = Reports::enabled();
         self
     }
 
     /// Clears at exit everything retained at the broker, but for the agent's state.
     #[must_use]
-    pub fn clearing_at_exit(mut self) -> Self {
+    pub(crate) fn clearing_at_exit(mut self) -> Self {
         self.mqtt.clears_at_exit = true;
         self
     }

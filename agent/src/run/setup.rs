@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use watchkeeper_config::{
     AgentApiConfig, ArchiveConfig, AuditConfig, ChannelConfig, Config, JobLimitsConfig,
-    JobToolsConfig, LlmConfig, LookConfig, LookupConfig, MemoryConfig, MqttConfig,
-    PermissionsConfig, ReferencesConfig, ScheduleConfig, SinksConfig,
+    JobToolsConfig, LlmConfig, LookConfig, LookupConfig, MemoryConfig, PermissionsConfig,
+    ReferencesConfig, ScheduleConfig, SinksConfig,
 };
 use watchkeeper_contract::id::{BoxId, SiteId};
 
@@ -101,7 +101,10 @@ impl Setup {
             box_id: config.box_id.clone(),
             state_dir: config.state_dir.clone(),
             runtime_socket: config.runtime_socket.clone(),
-            broker: config.mqtt.as_ref().map(broker_of),
+            broker: config.mqtt.clone().map(|settings| Broker {
+                settings,
+                keys: Keys::OWN,
+            }),
             limits: Limits {
                 events: ClassLimits {
                     entries: usize::try_from(agent.outbox_events).unwrap_or(usize::MAX),
@@ -144,23 +147,5 @@ impl Setup {
         opinions
             .or_else(|| self.api.as_ref()?.llm.as_ref())
             .or_else(|| self.heartbeat.as_ref()?.llm.as_ref())
-    }
-}
-
-fn broker_of(mqtt: &MqttConfig) -> Broker {
-    Broker {
-        host: mqtt.host.clone(),
-        port: mqtt.port,
-        client_id: mqtt.client_id.clone(),
-        commands: mqtt.commands,
-        username: mqtt.username.clone(),
-        password: mqtt.password.clone(),
-        password_file: mqtt.password_file.clone(),
-        tls: mqtt.tls,
-        ca_file: mqtt.ca_file.clone(),
-        client_cert: mqtt.client_cert.clone(),
-        connect_timeout: mqtt.connect_timeout,
-        keep_alive: mqtt.keep_alive,
-        keys: Keys::OWN,
     }
 }

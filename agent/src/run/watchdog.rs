@@ -17,7 +17,7 @@ pub struct Watchdog {
 
 impl Watchdog {
     /// Reads the watchdog's interval from the environment; it is fed three times per interval.
-    pub fn from_env(now: Instant) -> Self {
+    pub(crate) fn from_env(now: Instant) -> Self {
         Self {
             interval: sd_notify::watchdog_enabled().map(|interval| interval / 3),
             due: now,

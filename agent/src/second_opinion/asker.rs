@@ -163,22 +163,8 @@ mod tests {
 
     fn asker(home: &Path) -> Asker {
         let llm = LlmConfig {
-            provider: "local".to_owned(),
             base_url: Some("http://127.0.0.1:1".to_owned()),
-            idle_timeout: Duration::from_secs(1),
-            timeout_factor: 1,
-            key: None,
-            key_file: None,
-            program: None,
-            model: None,
-            large_model: None,
-            models_file: None,
-            second: None,
-            second_opinion: true,
-            calls_per_hour: 1,
-            tokens_per_call: 1,
-            day_usd: 1.0,
-            month_usd: 1.0,
+            ..LlmConfig::new("local")
         };
         Asker {
             model: ModelAccess {

@@ -1,5 +1,6 @@
 //! A second opinion in the form in which the runtime's journal records it.
 
+use watchkeeper_assistant::wording::single_line;
 use watchkeeper_contract::assessment::{
     Assessment, AssessmentAnswer, Assessor, MAX_ASSESSMENT_TEXT, OpinionDetails,
 };
@@ -10,7 +11,7 @@ use super::weigh::Weighed;
 use super::{Answer, Case};
 
 /// Builds the assessment of `case`; without an answer it says why there is none.
-pub fn new_assessment(
+pub(crate) fn new_assessment(
     case: &Case,
     answer: &Result<Answer, String>,
     weighed: &Weighed,
@@ -59,8 +60,8 @@ fn details(case: &Case, answer: Option<&Answer>) -> OpinionDetails {
 
 /// Cuts a text to the longest note, on one line.
 fn one_line(text: &str) -> String {
-    let char = |c: char| if c.is_control() { ' ' } else { c };
-    text.chars().map(char).take(MAX_ASSESSMENT_TEXT).collect()
+    let line = single_line(text);
+    line.chars().take(MAX_ASSESSMENT_TEXT).collect()
 }
 
 #[cfg(test)]

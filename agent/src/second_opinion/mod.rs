@@ -56,7 +56,7 @@ impl Case {
     }
 
     /// Pipeline and rule, such as `gate/door`, where a rule made the event.
-    pub fn qualified_rule(&self) -> Option<String> {
+    pub(crate) fn qualified_rule(&self) -> Option<String> {
         let pipeline = self.event.pipeline.as_ref()?;
         Some(format!("{pipeline}/{}", self.rule()?))
     }

@@ -20,7 +20,7 @@ const OPINIONS: JsonRecords = JsonRecords::new(Keyspace::new("opinions"), 1, "op
 pub const CURSOR: StoredCursor = StoredCursor(Keyspace::new("opinions_mark"));
 
 /// The operation that stores the progress of an event; `None` deletes it.
-pub fn save_op(id: EventId, kept: Option<Progress>) -> Op {
+pub(crate) fn save_op(id: EventId, kept: Option<Progress>) -> Op {
     match kept {
         Some(progress) => OPINIONS.put(id.to_string(), &progress),
         None => OPINIONS.delete(id.to_string()),

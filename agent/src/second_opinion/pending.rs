@@ -23,14 +23,14 @@ pub const MAX_PENDING: usize = 256;
 
 /// An assessment of the event of record `seq`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PendingAssessment {
+pub(crate) struct PendingAssessment {
     pub seq: EventSeq,
     pub new: NewAssessment,
 }
 
 /// The waiting assessments.
 #[derive(Debug, Default)]
-pub struct PendingAssessments {
+pub(crate) struct PendingAssessments {
     waiting: BTreeMap<EventId, PendingAssessment>,
     /// Those that are not durable yet.
     unstored: BTreeSet<EventId>,
@@ -43,7 +43,7 @@ impl PendingAssessments {
     ///
     /// # Errors
     /// When the store fails, or holds a record of a newer version.
-    pub fn restore(store: &dyn Store, folder: &Path) -> Result<Self, StoreError> {
+    pub(crate) fn restore(store: &dyn Store, folder: &Path) -> Result<Self, StoreError> {
         let mut waiting = BTreeMap::new();
         ASSESSMENTS.for_each(store, folder, |key, stored| {
             let key = String::from_utf8_lossy(&key);
@@ -59,7 +59,7 @@ impl PendingAssessments {
     }
 
     /// Adds an assessment of event `id`. Returns the operations that store it.
-    pub fn add(&mut self, id: EventId, pending: PendingAssessment) -> Vec<Op> {
+    pub(crate) fn add(&mut self, id: EventId, pending: PendingAssessment) -> Vec<Op> {
         let mut ops = vec![ASSESSMENTS.put(id.to_string(), &pending)];
         self.waiting.insert(id, pending);
         self.unstored.insert(id);
@@ -75,17 +75,17 @@ impl PendingAssessments {
     }
 
     /// The assessment of event `id` is durable.
-    pub fn stored(&mut self, id: EventId) {
+    pub(crate) fn stored(&mut self, id: EventId) {
         self.unstored.remove(&id);
     }
 
     /// The runtime refused the assessment of event `id`: it is sent again after the next start.
-    pub fn refuse(&mut self, id: EventId) {
+    pub(crate) fn refuse(&mut self, id: EventId) {
         self.refused.insert(id);
     }
 
     /// The assessment of the oldest event, of those that are durable and not refused.
-    pub fn oldest(&self) -> Option<(EventId, PendingAssessment)> {
+    pub(crate) fn oldest(&self) -> Option<(EventId, PendingAssessment)> {
         let mut waiting = self.waiting.iter();
         let is_held = |id| self.unstored.contains(id) || self.refused.contains(id);
         let (id, pending) = waiting.find(|(id, _)| !is_held(*id))?;
@@ -94,7 +94,7 @@ impl PendingAssessments {
 
     /// Removes an assessment that the runtime recorded, or whose event is gone. Returns the
     /// operation that deletes it.
-    pub fn remove(&mut self, id: EventId) -> Op {
+    pub(crate) fn remove(&mut self, id: EventId) -> Op {
         self.waiting.remove(&id);
         self.unstored.remove(&id);
         self.refused.remove(&id);

@@ -17,7 +17,7 @@ const EITHER_MS: u64 = 10_000;
 const BOTH_MS: u64 = 600_000;
 
 /// Returns whether both events show one scene.
-pub fn is_same_scene(a: &Event, b: &Event) -> bool {
+pub(crate) fn is_same_scene(a: &Event, b: &Event) -> bool {
     let (EventBody::Rule(first), EventBody::Rule(second)) = (&a.body, &b.body) else {
         return false;
     };

@@ -62,8 +62,7 @@ fn weigh_answer(case: &Case, answer: &Result<Answer, String>) -> Weighed {
     }
     match opinion.verdict {
         Stance::Abstain => stands(case, "the second opinion abstains"),
-        Stance::Confirm => with_effort(weigh_stance(case, opinion, true), answer),
-        Stance::Refute => with_effort(weigh_stance(case, opinion, false), answer),
+        Stance::Confirm | Stance::Refute => with_effort(weigh_stance(case, opinion), answer),
     }
 }
 
@@ -77,7 +76,8 @@ fn with_effort(mut weighed: Weighed, answer: &Result<Answer, String>) -> Weighed
 }
 
 /// Weighs a confirmation or a refutation.
-fn weigh_stance(case: &Case, opinion: &Opinion, is_confirmed: bool) -> Weighed {
+fn weigh_stance(case: &Case, opinion: &Opinion) -> Weighed {
+    let is_confirmed = opinion.verdict == Stance::Confirm;
     let terms = case.event.decision.asks.unwrap_or(Asks {
         gates: Gates::default(),
         may_lower: false,

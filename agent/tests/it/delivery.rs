@@ -1,14 +1,19 @@
 //! Delivery to an MQTT subscriber while broker, runtime and agent restart.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use watchkeeper_contract::event::Phase;
+use watchkeeper_config::{ChannelConfig, ChannelKind, SecretSource};
+use watchkeeper_contract::event::{Event, Phase};
+use watchkeeper_contract::id::ChannelId;
 use watchkeeper_contract::rule::Severity;
 
 use crate::support::agent::AgentProcess;
+use crate::support::agent_thread::EmbeddedAgent;
 use crate::support::broker::{Memory, Mosquitto, Subscriber, mosquitto_or_skip, publish};
 use crate::support::fake_runtime::{FakeRuntime, crossing, outage};
+use crate::support::hook::receiver;
 
 /// A box, its broker, and a subscriber.
 struct Fixture {
@@ -222,6 +227,53 @@ async fn new_journal_is_published_as_a_loss_and_followed() {
     let loss = fixture.subscriber.expect("/b/ev/loss", |_| true);
     assert_eq!(loss["from"], "journal");
     fixture.subscriber.expect("/ev/crosses", |v| v["seq"] == 2);
+}
+
+/// A channel has no broker and no status of the runtime: the refusal of its cursor is all it has.
+#[tokio::test(flavor = "multi_thread")]
+async fn channel_follows_a_new_journal_from_its_start() {
+    let folder = tempfile::tempdir().expect("dir");
+    let mut runtime = FakeRuntime::start(folder.path());
+    for _ in 0..5 {
+        runtime.append(crossing(Severity::Info));
+    }
+    let (hook, requests) = receiver(SocketAddr::from(([127, 0, 0, 1], 0)), "200 OK");
+    let agent = EmbeddedAgent::start(folder.path(), &runtime, 0, |setup| {
+        setup.broker = None;
+        setup.channels = vec![ChannelConfig {
+            id: ChannelId::new("ops").expect("name"),
+            kind: ChannelKind::Webhook,
+            url: SecretSource::Value(format!("http://{hook}/").into()),
+            min_severity: Some(Severity::Critical),
+            notify_end: false,
+            pictures: false,
+        }];
+    });
+    let notified = |event: &Event| {
+        let sent = requests.recv_timeout(Duration::from_secs(60));
+        let (id, _) = sent.expect("a notification");
+        assert!(id.starts_with(&event.id.to_string()), "{id}");
+    };
+    // The channel and the task of chains begin at the end of the journal, which they ask for.
+    let critical = || Event {
+        at: watchkeeper_client::clock::wall_now(),
+        ..crossing(Severity::Critical)
+    };
+    while runtime.followers() < 2 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let before = critical();
+    runtime.append(before.clone());
+    notified(&before);
+    runtime.halt();
+    runtime.lose_journal();
+    let (first, second) = (critical(), critical());
+    runtime.append(first.clone());
+    runtime.append(second.clone());
+    runtime.resume();
+    notified(&first);
+    notified(&second);
+    agent.stop();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -127,7 +127,8 @@ fn prompts(bench: &Bench, event: &Value) -> anyhow::Result<Vec<(&'static str, Co
         "triage (second opinion)",
         second_opinion::prompt::build_conversation(&case, picture, own).map_err(wrong)?,
     ));
-    let jobs = router::choices(&BlueprintStore::built_in());
+    let (built_in, _) = BlueprintStore::new(&bench.path("no blueprints")).list()?;
+    let jobs = router::choices(&built_in);
     let scene = here.scene(&here.now);
     all.push((
         "rewording",

@@ -234,7 +234,8 @@ fn damaged_blueprint_falls_back_to_the_built_in_one() -> anyhow::Result<()> {
     let site = Site::demo(&steps)?;
     let folder = site.bench.path("home/watchkeeper/blueprints");
     std::fs::create_dir_all(&folder)?;
-    std::fs::write(folder.join("question.md"), "+++\njob = \"question\"\n")?;
+    let text = "+++\njob = \"question\"\nwhen = \"x\"\n[limits]\nsteps = 99\n+++\n";
+    std::fs::write(folder.join("question.md"), text)?;
     for n in 0..32 {
         let text = "+++\njob = \"question\"\nwhen = \"About the dock.\"\n+++\nAnswer in Polish.\n";
         std::fs::write(folder.join(format!("z{n:02}.md")), text)?;

@@ -65,6 +65,36 @@ fn refused_login_is_told_and_a_corrected_file_is_read_at_the_next_connect() -> a
 }
 
 #[test]
+fn status_without_runtime_shows_since_when_and_the_agent() -> anyhow::Result<()> {
+    let bench = Bench::new("[sources.street]\nuri = \"demo:\"\n")?;
+    let runtime = bench.runtime()?;
+    let _agent = bench.agent()?;
+    wait_for("the agent", || {
+        let said = said(&bench, &["status"]).ok()?;
+        said.contains("no broker configured").then_some(())
+    })?;
+    runtime.kill()?;
+    let out = command(&bench)?.arg("status").output()?;
+    let shown = String::from_utf8_lossy(&out.stdout);
+    let errors = String::from_utf8_lossy(&out.stderr);
+    ensure!(out.status.code() == Some(3), "{shown}{errors}");
+    ensure!(errors.contains("start it"), "{errors}");
+    ensure!(
+        shown.starts_with("runtime: no answer; it wrote to "),
+        "{shown}"
+    );
+    ensure!(shown.contains("no broker configured"), "{shown}");
+    let out = command(&bench)?.args(["status", "--json"]).output()?;
+    let objects: Vec<Value> = json_lines(&out.stdout)?;
+    ensure!(objects[0]["health"]["state"] == "down", "{objects:#?}");
+    ensure!(
+        objects[0]["health"]["last_write_ms"].is_i64(),
+        "{objects:#?}"
+    );
+    Ok(())
+}
+
+#[test]
 fn commands_that_need_the_socket_only_survive_a_typo_in_the_file() -> anyhow::Result<()> {
     let bench = Bench::new("[sources.street]\nuri = \"demo:\"\n")?;
     let _runtime = bench.runtime()?;

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 use watchkeeper_contract::problem::nearest;
 
-use crate::wording::cut;
+use crate::wording::{cut, single_line};
 
 /// Longest value in a message, in characters.
 const MAX_SHOWN: usize = 120;
@@ -66,8 +66,7 @@ impl fmt::Display for BlueprintError {
 
 /// A text from a file on one line, cut to [`MAX_SHOWN`].
 fn to_line(text: &str) -> String {
-    let seen = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    cut(seen.collect(), MAX_SHOWN)
+    cut(single_line(text), MAX_SHOWN)
 }
 
 /// All errors in one line.

@@ -182,7 +182,7 @@ impl Job {
     /// Whether the agent calls the first tool before the model, so that a job begins with the
     /// current state.
     #[must_use]
-    pub const fn calls_first_tool(self) -> bool {
+    pub(crate) const fn calls_first_tool(self) -> bool {
         match self {
             Self::SetUp | Self::Question | Self::Notes | Self::Triage | Self::Retriever => true,
             Self::Jobs
@@ -223,16 +223,9 @@ impl Job {
         })
     }
 
-    /// Whether the built-in blueprint is never used in place of an invalid file. A file of the
-    /// triage may name the only provider that may see the pictures of events.
-    #[must_use]
-    pub const fn needs_its_file(self) -> bool {
-        matches!(self, Self::Triage)
-    }
-
     /// Whether a request to set up, ask or archive may start it.
     #[must_use]
-    pub const fn is_user_requestable(self) -> bool {
+    pub(crate) const fn is_user_requestable(self) -> bool {
         !matches!(self, Self::Triage | Self::Jobs)
     }
 }

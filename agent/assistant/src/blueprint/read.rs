@@ -17,7 +17,7 @@
 //!
 //! TOML stands between the `+++` lines; further instructions for the language model follow.
 
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use watchkeeper_llm::money::Money;
 
 use super::{
@@ -32,35 +32,73 @@ const PLAN_TOOL: &str = "update_plan";
 const MAX_MODEL_NAME: usize = 100;
 
 /// The front matter as it is written.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug)]
 struct FrontMatter {
     job: Job,
     when: String,
     tools: Option<Vec<String>>,
     provider: Option<String>,
     model: Option<String>,
-    #[serde(default)]
     plan_required: bool,
-    #[serde(default)]
-    limits: Limits,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Limits {
     steps: Option<u32>,
     cost_usd: Option<f64>,
+}
+
+/// The fields of a table of the front matter that were not read yet, and the errors so far.
+struct Fields<'a> {
+    /// Begin of the names in messages, such as `limits.`.
+    prefix: &'a str,
+    table: toml::Table,
+    known: Vec<&'static str>,
+    flaws: &'a mut Vec<BlueprintError>,
+}
+
+impl Fields<'_> {
+    /// Removes a field; `None` where it is absent or has another type than `form` says.
+    fn take<T: DeserializeOwned>(&mut self, name: &'static str, form: &str) -> Option<T> {
+        self.known.push(name);
+        let value = self.table.remove(name)?;
+        let found = value.to_string();
+        let error = match value.try_into() {
+            Ok(value) => return Some(value),
+            Err(error) => error,
+        };
+        let field = format!("{}{name}", self.prefix);
+        // serde quotes the name that was written, and those that it knows.
+        let mut names = error.message().split('`').skip(1).step_by(2);
+        self.flaws
+            .push(match (names.next(), is_unknown_name(&error)) {
+                (Some(written), true) => {
+                    let remedy = "write one of these names";
+                    BlueprintError::new(&field, found, error.message(), remedy).near(written, names)
+                }
+                _ => BlueprintError::new(&field, found, "it has the wrong type", form),
+            });
+        None
+    }
+
+    /// Reports every field that was not taken.
+    fn finish(self) {
+        for (name, value) in &self.table {
+            let remedy = format!("remove it; the fields are {}", self.known.join(", "));
+            let field = format!("{}{name}", self.prefix);
+            let flaw = BlueprintError::new(&field, value, "unknown field", &remedy);
+            self.flaws.push(flaw.near(name, self.known.iter().copied()));
+        }
+    }
+}
+
+fn is_unknown_name(error: &toml::de::Error) -> bool {
+    error.message().starts_with("unknown variant")
 }
 
 /// Parses the blueprint `name` from the text of its file.
 ///
 /// # Errors
-/// The first error of the form, or all errors of the values.
+/// All errors of the form, or all errors of the values; of the syntax of TOML the first.
 pub fn read(name: &BlueprintName, text: &str) -> Result<Blueprint, Vec<BlueprintError>> {
     let (front, body) = split(text).map_err(|flaw| vec![flaw])?;
-    let front: FrontMatter =
-        toml::from_str(front).map_err(|error| vec![form_flaw(front, &error)])?;
+    let front = FrontMatter::parse(front)?;
     let instructions = body.trim().replace("\r\n", "\n");
     let mut flaws = front.tool_flaws();
     flaws.extend(front.text_flaws(name, &instructions));
@@ -77,13 +115,19 @@ pub fn read(name: &BlueprintName, text: &str) -> Result<Blueprint, Vec<Blueprint
         tools: front.tools(),
         model: front.size().unwrap_or(ModelSize::Small),
         plan_required: front.plan_required,
-        steps: front.limits.steps.unwrap_or(front.job.max_steps()),
+        steps: front.steps.unwrap_or(front.job.max_steps()),
         cost: front.cost().unwrap_or(front.job.max_cost()),
         named_model: front
             .provider
             .zip(front.model)
             .map(|(provider, id)| NamedModel { provider, id }),
     })
+}
+
+/// Whether the form of a file is valid and names no provider: only its values may be wrong.
+pub(super) fn names_no_provider(text: &str) -> bool {
+    let front = split(text).ok().map(|(front, _)| FrontMatter::parse(front));
+    matches!(front, Some(Ok(front)) if front.provider.is_none())
 }
 
 /// Splits a text into front matter and instructions.
@@ -118,49 +162,18 @@ fn split(text: &str) -> Result<(&str, &str), BlueprintError> {
     })
 }
 
-/// An error of TOML or of a field's type, with the key and the value of its line.
-fn form_flaw(front: &str, error: &toml::de::Error) -> BlueprintError {
-    let is_missing = error.message().starts_with("missing field");
-    let at = error.span().filter(|_| !is_missing).map(|span| span.start);
-    let line = at.and_then(|at| {
-        let (before, after) = front.split_at_checked(at)?;
+/// An error of the syntax of TOML, with the key and the value of its line.
+fn syntax_flaw(front: &str, error: &toml::de::Error) -> BlueprintError {
+    let line = error.span().and_then(|span| {
+        let (before, after) = front.split_at_checked(span.start)?;
         let begin = before.rfind('\n').map_or(0, |end| end + 1);
         let length = after.find('\n').unwrap_or(after.len());
-        front.get(begin..at + length)
+        front.get(begin..span.start + length)
     });
     let written = line.and_then(|line| line.split_once('='));
     let (field, found) = written.unwrap_or(("front matter", ""));
-    if let Some(form) = wanted_form(field.trim()).filter(|_| has_wrong_type(error)) {
-        return BlueprintError::new(field.trim(), found.trim(), "it has the wrong type", form);
-    }
     let remedy = "correct it; `watchkeeper blueprints show question` is an example";
-    let flaw = BlueprintError::new(field.trim(), found.trim(), error.message(), remedy);
-    // serde quotes the name that was written, and those that it knows.
-    let mut names = error.message().split('`').skip(1).step_by(2);
-    match names.next() {
-        Some(written) => flaw.near(written, names),
-        None => flaw,
-    }
-}
-
-fn has_wrong_type(error: &toml::de::Error) -> bool {
-    let starts = ["invalid type", "invalid value"];
-    starts
-        .iter()
-        .any(|start| error.message().starts_with(start))
-}
-
-/// How to write the value of a field.
-fn wanted_form(field: &str) -> Option<&'static str> {
-    Some(match field.rsplit('.').next()? {
-        "job" | "when" | "provider" | "model" => "write a text in quotes",
-        "tools" => "write a list of names in quotes, such as [\"look_around\"]",
-        "plan_required" => "write true or false",
-        "limits" => "write a section [limits] with steps and cost_usd",
-        "steps" => "write a whole number: calls of the model",
-        "cost_usd" => "write an amount of US dollars",
-        _ => return None,
-    })
+    BlueprintError::new(field.trim(), found.trim(), error.message(), remedy)
 }
 
 /// Whether a text may be the name of a provider or a model.
@@ -170,6 +183,56 @@ fn is_model_name(text: &str) -> bool {
 }
 
 impl FrontMatter {
+    /// # Errors
+    /// All errors of the form.
+    fn parse(front: &str) -> Result<Self, Vec<BlueprintError>> {
+        let table = toml::from_str(front).map_err(|error| vec![syntax_flaw(front, &error)])?;
+        let mut flaws = Vec::new();
+        let mut fields = Fields {
+            prefix: "",
+            table,
+            known: Vec::new(),
+            flaws: &mut flaws,
+        };
+        let text = "write a text in quotes";
+        let (job, when) = (fields.take("job", text), fields.take("when", text));
+        let tools = "write a list of names in quotes, such as [\"look_around\"]";
+        let tools = fields.take("tools", tools);
+        let (provider, model) = (fields.take("provider", text), fields.take("model", text));
+        let plan_required = fields.take("plan_required", "write true or false");
+        let limits = "write a section [limits] with steps and cost_usd";
+        let limits = fields.take("limits", limits);
+        fields.finish();
+        let mut limits = Fields {
+            prefix: "limits.",
+            table: limits.unwrap_or_default(),
+            known: Vec::new(),
+            flaws: &mut flaws,
+        };
+        let steps = limits.take("steps", "write a whole number: calls of the model");
+        let cost_usd = limits.take("cost_usd", "write an amount of US dollars");
+        limits.finish();
+        for (name, is_missing) in [("job", job.is_none()), ("when", when.is_none())] {
+            if is_missing && !flaws.iter().any(|flaw| flaw.field == name) {
+                let remedy = "add it; `watchkeeper blueprints show question` is an example";
+                flaws.push(BlueprintError::new(name, "", "it is missing", remedy));
+            }
+        }
+        match (job, when) {
+            (Some(job), Some(when)) if flaws.is_empty() => Ok(Self {
+                job,
+                when,
+                tools,
+                provider,
+                model,
+                plan_required: plan_required.unwrap_or_default(),
+                steps,
+                cost_usd,
+            }),
+            _ => Err(flaws),
+        }
+    }
+
     /// The tools, in the order of the job.
     fn tools(&self) -> Vec<&'static str> {
         let all = self.job.tools().iter().copied();
@@ -192,7 +255,7 @@ impl FrontMatter {
     /// The limit of the costs, if it is within that of the job.
     fn cost(&self) -> Option<Money> {
         let max_cost = self.job.max_cost();
-        match self.limits.cost_usd {
+        match self.cost_usd {
             None => Some(max_cost),
             Some(usd) => {
                 Money::from_dollars(usd).filter(|cost| (Money(1)..=max_cost).contains(cost))
@@ -303,11 +366,11 @@ impl FrontMatter {
             flaws.push(BlueprintError::new(field, found, problem, remedy));
         };
         let max_steps = self.job.max_steps();
-        if let Some(steps) = self.limits.steps.filter(|n| !(1..=max_steps).contains(n)) {
+        if let Some(steps) = self.steps.filter(|n| !(1..=max_steps).contains(n)) {
             let remedy = format!("write a whole number from 1 to {max_steps}: calls of the model");
             flaw("limits.steps", &steps, &remedy);
         }
-        if let Some(usd) = self.limits.cost_usd.filter(|_| self.cost().is_none()) {
+        if let Some(usd) = self.cost_usd.filter(|_| self.cost().is_none()) {
             let most = self.job.max_cost().dollars();
             let remedy = format!("write an amount of US dollars above 0 and up to {most:.2}");
             flaw("limits.cost_usd", &usd, &remedy);
@@ -411,6 +474,45 @@ mod tests {
     }
 
     #[test]
+    fn all_errors_of_the_form_are_reported_at_once() {
+        let front = "jobb = \"question\"\nwhen = 3\nmodle = \"small\"\ntools = 1\n\
+            [limits]\nsteps = -1\ncosts = 2";
+        let flaws = flaws(front, "");
+        let fields = [
+            "when",
+            "tools",
+            "jobb",
+            "modle",
+            "limits.steps",
+            "limits.costs",
+            "job",
+        ];
+        assert_eq!(flaws.len(), fields.len(), "{flaws:#?}");
+        for (flaw, field) in flaws.iter().zip(fields) {
+            let begins = flaw.split([' ', ':']).next();
+            assert_eq!(begins, Some(field), "{flaws:#?}");
+        }
+    }
+
+    #[test]
+    fn only_a_valid_form_shows_that_no_provider_is_named() {
+        let of = |line: &str| {
+            names_no_provider(&format!(
+                "+++\njob = \"notes\"\nwhen = \"x\"\n{line}\n+++\n"
+            ))
+        };
+        assert!(of("limits.steps = 99") && of("model = \"huge\""));
+        for line in [
+            "provider = \"local\"",
+            "provder = \"local\"",
+            "x =",
+            "tools = 1",
+        ] {
+            assert!(!of(line), "{line}");
+        }
+    }
+
+    #[test]
     fn every_error_names_field_value_and_remedy() {
         let all = flaws(
             "job = \"question\"\nwhen = \"\"\nmodel = \"huge\"",
@@ -462,10 +564,7 @@ mod tests {
             );
         }
         let missing = flaws("when = \"x\"", "");
-        assert!(
-            missing[0].starts_with("front matter: missing field `job`"),
-            "{missing:?}"
-        );
+        assert!(missing[0].starts_with("job: it is missing"), "{missing:?}");
         assert!(flaws("job = ", "")[0].starts_with("job"));
         for text in ["", "job", "+++\njob = \"question\"\n", "+++"] {
             let flaws = read(&name("dock"), text).unwrap_err();

@@ -3,7 +3,7 @@
 //! - A file is written whole or not at all, only if it is valid, and gets the folder's owner.
 //! - Of more than [`MAX_FILES`] files the first by name count; the others are reported.
 //! - An invalid or unreadable file affects only its own name. The built-in blueprint of that name
-//!   stays in use, except where [`Job::needs_its_file`].
+//!   stays in use only if the file certainly names no provider: no request goes to another one.
 
 mod entry;
 
@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use watchkeeper_contract::problem::nearest;
 use watchkeeper_store::private_folder::make_private;
 
-use super::{Blueprint, BlueprintError, BlueprintName, Job, MAX_BYTES, built_in, error, read};
+use super::read::names_no_provider;
+use super::{Blueprint, BlueprintError, BlueprintName, Job, MAX_BYTES, built_in, read};
 
 pub use entry::{BlueprintEntry, BlueprintOrigin};
 
@@ -106,20 +107,6 @@ impl BlueprintStore {
         Ok((listed?.into_iter().flatten().collect(), notes))
     }
 
-    /// Only the built-in blueprints, for a folder that can't be read.
-    pub fn built_in() -> Vec<BlueprintEntry> {
-        let one = |job: Job| {
-            Some(BlueprintEntry {
-                name: BlueprintName::new(job.name()).ok()?,
-                origin: BlueprintOrigin::BuiltIn,
-                flaws: Vec::new(),
-                serves: Some(built_in::blueprint(job).ok()?),
-                text: built_in::text(job).to_owned(),
-            })
-        };
-        Job::ALL.into_iter().filter_map(one).collect()
-    }
-
     /// Returns the entry of a name.
     ///
     /// # Errors
@@ -132,29 +119,16 @@ impl BlueprintStore {
         found.map_or_else(|| Err(self.unknown(name)), Ok)
     }
 
-    /// The blueprint in use for a job, with a sentence about an invalid folder or file.
+    /// The blueprint in use for a job, with a sentence about an invalid file.
     ///
     /// # Errors
-    /// That sentence, where the job needs its file.
+    /// A sentence about the folder, or about a file that no built-in one may replace.
     pub fn serving(&self, job: Job) -> Result<(Blueprint, Option<String>), String> {
-        let (found, trouble) = match self.get(job.name()) {
-            Ok(listed) => {
-                let trouble = listed.trouble();
-                (listed.serves, trouble)
-            }
-            Err(error) if job.needs_its_file() => (None, Some(error.to_string())),
-            Err(error) => (
-                None,
-                Some(format!("{error}; the built-in one is used instead")),
-            ),
-        };
-        match found {
+        let listed = self.get(job.name()).map_err(|error| error.to_string())?;
+        let trouble = listed.trouble();
+        match listed.serves {
             Some(blueprint) => Ok((blueprint, trouble)),
-            None if job.needs_its_file() => Err(trouble.unwrap_or_default()),
-            None => Ok((
-                built_in::blueprint(job).map_err(|flaws| error::sentence(&flaws))?,
-                trouble,
-            )),
+            None => Err(trouble.unwrap_or_default()),
         }
     }
 
@@ -295,6 +269,7 @@ impl BlueprintStore {
         let Some(text) = text else {
             return Ok(built_in(job, BlueprintOrigin::BuiltIn, Vec::new()));
         };
+        let job_instead = job.filter(|_| text.as_deref().is_ok_and(names_no_provider));
         let read = text.and_then(|text| match read(&name, &text) {
             Ok(blueprint) => Ok((blueprint, text)),
             Err(flaws) => Err(flaws),
@@ -312,9 +287,8 @@ impl BlueprintStore {
                 text,
             },
             Err(flaws) => {
-                let instead = job.filter(|job| !job.needs_its_file());
                 let origin = BlueprintOrigin::BuiltInForDamaged;
-                built_in(instead, origin, flaws.clone()).unwrap_or_else(|| BlueprintEntry {
+                built_in(job_instead, origin, flaws.clone()).unwrap_or_else(|| BlueprintEntry {
                     name,
                     origin: BlueprintOrigin::Damaged,
                     flaws,

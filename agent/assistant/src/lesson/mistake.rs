@@ -172,7 +172,7 @@ fn block_of<'a>(arguments: &'a Value, step: &str) -> Option<&'a str> {
 }
 
 /// A name as in workflows: letters, digits and a few signs, no spaces.
-pub fn checked_name(text: &str) -> Option<String> {
+pub(crate) fn checked_name(text: &str) -> Option<String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || "_./@$:*-".contains(c);
     let is_short = (1..=MAX_NAME_CHARS).contains(&text.chars().count());
     (is_short && text.chars().all(fits)).then(|| text.to_owned())
@@ -180,7 +180,7 @@ pub fn checked_name(text: &str) -> Option<String> {
 
 /// A message without secrets, and without the texts of the call that are more than a name: text in
 /// a picture may have dictated them.
-pub fn without_texts(message: &str, tool: &str, arguments: &Value) -> String {
+pub(crate) fn without_texts(message: &str, tool: &str, arguments: &Value) -> String {
     let mut texts = vec![tool.to_owned()];
     collect_texts(arguments, &mut texts);
     texts.retain(|text| text.trim().len() >= MIN_TEXT_BYTES && checked_name(text).is_none());

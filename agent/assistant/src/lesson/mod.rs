@@ -32,7 +32,7 @@ const MAX_LINE_CHARS: usize = 300;
 /// Cosine from which two requests, or two errors, are the same.
 pub const SAME: f32 = 0.6;
 /// Cosine from which two requests resemble each other.
-pub const RELATED: f32 = 0.3;
+pub(crate) const RELATED: f32 = 0.3;
 /// What worked, if nothing did.
 const NOTHING: &str = "nothing worked";
 /// Name of the line with a model's words.
@@ -81,7 +81,7 @@ impl Lesson {
     ///
     /// # Errors
     /// A sentence, if the lesson is not a valid note.
-    pub fn to_entry(&self) -> Result<Entry, String> {
+    pub(crate) fn to_entry(&self) -> Result<Entry, String> {
         let tags = [self.mistake.tool.as_str(), self.mistake.class.name()];
         Ok(Entry {
             camera: self.camera.clone(),

@@ -24,7 +24,7 @@ const SEARCHED: usize = 12;
 ///
 /// # Errors
 /// A sentence, if the notes can't be read.
-pub fn about_request(memory: &mut Memory, request: &str) -> Result<Vec<Found>, String> {
+pub(crate) fn about_request(memory: &mut Memory, request: &str) -> Result<Vec<Found>, String> {
     let mut found = search(memory, request, Vec::new())?;
     found.retain(|found| match read(found) {
         Some(lesson) => similarity(request, &lesson.request) >= RELATED,
@@ -42,7 +42,7 @@ pub fn about_request(memory: &mut Memory, request: &str) -> Result<Vec<Found>, S
 ///
 /// # Errors
 /// A sentence, if the notes can't be read.
-pub fn about_error(
+pub(crate) fn about_error(
     memory: &mut Memory,
     request: &str,
     mistake: &Mistake,

@@ -13,7 +13,7 @@ use watchkeeper_memory::{Found, Memory, Query};
 use super::Lesson;
 
 /// Maximum lessons that the agent keeps.
-pub const MAX_LESSONS: usize = 200;
+pub(crate) const MAX_LESSONS: usize = 200;
 
 /// Saves a lesson. Returns it as saved: joined with the earlier ones about the same mistake.
 ///

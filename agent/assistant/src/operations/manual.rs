@@ -9,7 +9,7 @@ use super::operation::Operation;
 use crate::wording::unknown;
 
 /// Names of the actions, in the order of the help.
-pub const ACTIONS: [&str; 11] = [
+pub(crate) const ACTIONS: [&str; 11] = [
     "ingest",
     "query",
     "find",
@@ -65,7 +65,7 @@ struct Retrieval {
 }
 
 /// Whether `name` is an action of the archive.
-pub fn is_action(name: &str) -> bool {
+pub(crate) fn is_action(name: &str) -> bool {
     ACTIONS.contains(&name)
 }
 

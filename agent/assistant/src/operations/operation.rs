@@ -36,7 +36,7 @@ impl Operation {
     }
 
     /// Whether it removes something for good, or lifts what prevents that.
-    pub const fn needs_confirmation(&self) -> bool {
+    pub(crate) const fn needs_confirmation(&self) -> bool {
         matches!(
             self,
             Self::Verb(Verb::Destroy { .. } | Verb::Unprotect { .. })

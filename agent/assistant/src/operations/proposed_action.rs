@@ -40,7 +40,7 @@ impl ProposedAction {
 }
 
 /// The actions in one sentence.
-pub fn describe_all(actions: &[ProposedAction]) -> String {
+pub(crate) fn describe_all(actions: &[ProposedAction]) -> String {
     let lines: Vec<String> = actions.iter().map(ProposedAction::describe).collect();
     lines.join("; ")
 }

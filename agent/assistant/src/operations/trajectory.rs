@@ -137,7 +137,7 @@ impl SessionTrajectory {
     }
 
     /// The steps as JSON, one object a line.
-    pub fn to_json_lines(&self) -> Vec<Value> {
+    pub(crate) fn to_json_lines(&self) -> Vec<Value> {
         // Plain data with string keys always serialises.
         let lines = self.steps.iter();
         lines

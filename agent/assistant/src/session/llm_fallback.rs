@@ -18,7 +18,7 @@ use super::setup_runner::{SetupRequest, SetupRunner};
 use super::sub_agents::SubAgents;
 use super::user_session::Session;
 use crate::blueprint::store::BlueprintEntry;
-use crate::blueprint::{BlueprintError, BlueprintStore, Job, error};
+use crate::blueprint::{BlueprintStore, Job};
 use crate::failure::{Error, ErrorKind};
 use crate::proposal::auto_approval::Author;
 use crate::proposal::conversation::{Reply, SessionState};
@@ -72,23 +72,21 @@ impl Session {
         if self.deps.open_llm.is_none() {
             return Ok(None);
         }
-        let client = match self.llm_client() {
-            Ok(client) => client,
-            Err(failure) => {
+        let open = || Ok((self.llm_client()?, self.list_blueprints()?));
+        let (client, blueprints) = match open() {
+            Ok(opened) => opened,
+            Err::<_, Error>(failure) => {
                 self.report_llm_failure(&failure.sentence);
                 return Ok(None);
             }
         };
-        let blueprints = self.list_blueprints();
         let chosen = self.blueprint.clone().filter(|_| attached.is_empty());
         let rewording = if let Some(name) = chosen {
             RewordOutcome::Routed(self.route_by_name(&name)?, None)
         } else if attached.is_empty() {
             self.try_rewording(&client, text, &blueprints, here).await?
         } else {
-            let route =
-                router::route_to_setup(&blueprints, ChosenBy::Pictures).map_err(blueprint_error)?;
-            RewordOutcome::Routed(route, None)
+            self.routed(router::route_to_setup(&blueprints, ChosenBy::Pictures))
         };
         let (route, partial) = match rewording {
             RewordOutcome::Replied(reply) => return Ok(Some(reply)),
@@ -122,9 +120,8 @@ impl Session {
             Ok(said) => said,
             Err(RewordFailure::Nothing(why)) => {
                 self.trace_event("not_reworded", || json!({"sentence": why.to_string()}));
-                let route = router::route_to_setup(blueprints, ChosenBy::Nobody)
-                    .map_err(blueprint_error)?;
-                return Ok(RewordOutcome::Routed(route, None));
+                let route = router::route_to_setup(blueprints, ChosenBy::Nobody);
+                return Ok(self.routed(route));
             }
             Err(why @ (RewordFailure::Model(_) | RewordFailure::Talk(_))) => {
                 if let RewordFailure::Model(error) = &why {
@@ -134,8 +131,10 @@ impl Session {
                 return Ok(RewordOutcome::Failed);
             }
         };
-        let route =
-            router::route_by_model(&said.reworded.job, blueprints).map_err(blueprint_error)?;
+        let route = match router::route_by_model(&said.reworded.job, blueprints) {
+            Ok(route) => route,
+            refused => return Ok(self.routed(refused)),
+        };
         if said.reworded.request.is_empty() {
             let details = json!({
                 "sentence": "the LLM found no words that the rules understand", "model": said.model,
@@ -169,6 +168,17 @@ impl Session {
         Ok(RewordOutcome::Routed(route, partial))
     }
 
+    /// Informs the user if a route is refused.
+    fn routed(&self, route: Result<Route, String>) -> RewordOutcome {
+        match route {
+            Ok(route) => RewordOutcome::Routed(route, None),
+            Err(why) => {
+                self.report_llm_failure(&why);
+                RewordOutcome::Failed
+            }
+        }
+    }
+
     /// Lets an LLM work on a request without the rules, by the named blueprint or the one for
     /// set-up.
     ///
@@ -184,8 +194,8 @@ impl Session {
         let routed = match blueprint {
             Some(name) => self.route_by_name(name)?,
             None => {
-                let blueprints = self.list_blueprints();
-                router::route_to_setup(&blueprints, ChosenBy::Person).map_err(blueprint_error)?
+                let routed = router::route_to_setup(&self.list_blueprints()?, ChosenBy::Person);
+                routed.map_err(|why| Error::new(ErrorKind::Failed, why))?
             }
         };
         let here = self.fetch_snapshot().await?;
@@ -241,24 +251,14 @@ impl Session {
     }
 
     /// Lists the blueprints. A damaged one is reported and disables no other.
-    pub(super) fn list_blueprints(&self) -> Vec<BlueprintEntry> {
-        let Ok(home) = &self.deps.state_dir else {
-            return BlueprintStore::built_in();
-        };
-        match BlueprintStore::new(home).list() {
-            Ok((all, notes)) => {
-                notes.iter().for_each(|note| self.report_note(note));
-                for trouble in all.iter().filter_map(BlueprintEntry::trouble) {
-                    self.trace_event("damaged_blueprint", || json!({"sentence": trouble}));
-                    self.report_note(&trouble);
-                }
-                all
-            }
-            Err(error) => {
-                self.report_note(&format!("{error}; using the built-in blueprints"));
-                BlueprintStore::built_in()
-            }
+    pub(super) fn list_blueprints(&self) -> Result<Vec<BlueprintEntry>, Error> {
+        let (all, notes) = BlueprintStore::new(self.home()?).list()?;
+        notes.iter().for_each(|note| self.report_note(note));
+        for trouble in all.iter().filter_map(BlueprintEntry::trouble) {
+            self.trace_event("damaged_blueprint", || json!({"sentence": trouble}));
+            self.report_note(&trouble);
         }
+        Ok(all)
     }
 
     /// Returns the blueprint that a user named.
@@ -309,8 +309,8 @@ impl Session {
         if end == TurnEnd::HandOver {
             turn_log.remove();
             self.report_note("this needs a set-up, which takes over");
-            let routed = router::route_to_setup(&self.list_blueprints(), ChosenBy::HandOver);
-            let routed = routed.map_err(|flaws| error::sentence(&flaws))?;
+            let blueprints = self.list_blueprints().map_err(|failure| failure.sentence)?;
+            let routed = router::route_to_setup(&blueprints, ChosenBy::HandOver)?;
             (end, turn_log) = runner.run(request(routed, attached), &agents).await?;
         }
         let model = turn_log.turn.model().to_owned();
@@ -354,9 +354,4 @@ impl Session {
             turn_log.remove();
         }
     }
-}
-
-/// Converts the errors of a built-in blueprint.
-fn blueprint_error(flaws: Vec<BlueprintError>) -> Error {
-    Error::new(ErrorKind::Failed, error::sentence(&flaws))
 }

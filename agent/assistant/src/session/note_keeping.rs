@@ -37,7 +37,7 @@ impl Session {
     ///
     /// # Errors
     /// If the notes cannot be read.
-    pub fn search_memory(&self, words: &str) -> Result<Vec<Found>, Error> {
+    pub(crate) fn search_memory(&self, words: &str) -> Result<Vec<Found>, Error> {
         let query = Query {
             now: Some(Timestamp::now()),
             ..Query::new(words)

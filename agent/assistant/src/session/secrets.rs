@@ -10,10 +10,10 @@ use watchkeeper_config::redact;
 use super::progress::{ProgressEvent, ProgressSink};
 
 /// Note for the user: what was hidden, and where secrets belong.
-pub const SECRET_HIDDEN_NOTE: &str = "a password or key in your text was removed (***); it is neither stored nor sent. A camera address with its login belongs in [sources.NAME] of the configuration, another secret in [sinks.secrets.NAME]";
+pub(crate) const SECRET_HIDDEN_NOTE: &str = "a password or key in your text was removed (***); it is neither stored nor sent. A camera address with its login belongs in [sources.NAME] of the configuration, another secret in [sinks.secrets.NAME]";
 
 /// Hides the secrets of a text and informs the user.
-pub fn hide_secrets<'t>(text: &'t str, out: &dyn ProgressSink) -> Cow<'t, str> {
+pub(crate) fn hide_secrets<'t>(text: &'t str, out: &dyn ProgressSink) -> Cow<'t, str> {
     match redact::said(text) {
         None => Cow::Borrowed(text),
         Some(hidden) => {

@@ -145,7 +145,7 @@ impl Session {
                 self.switch_blueprint(name.as_deref())?;
                 self.report_agent()?;
             }
-            AgentCommand::List => self.report_blueprints(),
+            AgentCommand::List => self.report_blueprints()?,
             AgentCommand::Show(name) => self.show_blueprint(&name)?,
             AgentCommand::Create { name, job } => self.create_blueprint(&name, job.as_deref())?,
         }

@@ -12,7 +12,7 @@ use watchkeeper_archive::{Query, Selection};
 use super::value::past;
 
 #[derive(Debug, Clone, Subcommand)]
-pub enum ArchiveAction {
+pub(crate) enum ArchiveAction {
     /// Put files, folders, texts, events or answers of web servers into the archive.
     Ingest(Box<ArchiveIngestArgs>),
     /// Find entries by plain words or by conditions.
@@ -78,7 +78,7 @@ pub enum ArchiveAction {
 }
 
 #[derive(Debug, Clone, Args)]
-pub struct ArchiveIngestArgs {
+pub(crate) struct ArchiveIngestArgs {
     /// Path, file::PATH, folder::PATH, mem::TEXT, clip::EVENT, event::EVENT or http::URL.
     #[arg(required = true, value_name = "SOURCE")]
     pub sources: Vec<String>,
@@ -118,7 +118,7 @@ pub struct ArchiveIngestArgs {
 }
 
 #[derive(Debug, Clone, Args)]
-pub struct ArchiveQueryArgs {
+pub(crate) struct ArchiveQueryArgs {
     /// Plain words, such as "cars at the gate yesterday"; not with conditions.
     pub words: Vec<String>,
     /// Collection, or a pattern such as events/*-clean.jpg.
@@ -167,7 +167,7 @@ pub struct ArchiveQueryArgs {
 
 /// What entries are compared with.
 #[derive(Debug, Clone)]
-pub enum Like {
+pub(crate) enum Like {
     Entry(EntryName),
     File(PathBuf),
 }
@@ -189,7 +189,7 @@ impl FromStr for Like {
 
 /// Order of entries on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ArchiveOrder {
+pub(crate) enum ArchiveOrder {
     Newest,
     Oldest,
     Name,
@@ -198,7 +198,7 @@ pub enum ArchiveOrder {
 impl ArchiveQueryArgs {
     /// The conditions as a query, but for a file to compare with.
     #[must_use]
-    pub fn into_query(self) -> Query {
+    pub(crate) fn into_query(self) -> Query {
         Query {
             pattern: self.pattern,
             class: self.class,

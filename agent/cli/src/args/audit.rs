@@ -3,13 +3,13 @@
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Clone, Args)]
-pub struct AuditArgs {
+pub(crate) struct AuditArgs {
     #[command(subcommand)]
     pub action: Option<AuditAction>,
 }
 
 #[derive(Debug, Clone, Copy, Subcommand)]
-pub enum AuditAction {
+pub(crate) enum AuditAction {
     /// Print the latest records, your own and those of the agent.
     List {
         /// Maximum number of records to print.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::value::seconds;
 
 #[derive(Debug, Clone, clap::Subcommand)]
-pub enum BackendAction {
+pub(crate) enum BackendAction {
     /// List the back ends: version, execution providers, and what would bring an absent one.
     List,
     /// Download the library of a back end and verify its checksum; resumes an interrupted download.
@@ -13,7 +13,7 @@ pub enum BackendAction {
 }
 
 #[derive(Debug, Clone, clap::Args)]
-pub struct BackendPullArgs {
+pub(crate) struct BackendPullArgs {
     /// Library to install.
     #[arg(value_parser = ["onnxruntime"])]
     pub name: String,
@@ -26,7 +26,7 @@ pub struct BackendPullArgs {
 }
 
 #[derive(Debug, Clone, clap::Args)]
-pub struct BenchArgs {
+pub(crate) struct BenchArgs {
     /// Model name or ONNX file; --backend chooses one back end [default: all available].
     pub name: String,
     /// Seconds of measured runs on each back end; runs before them warm it up.
@@ -35,7 +35,7 @@ pub struct BenchArgs {
 }
 
 #[derive(Debug, Clone, clap::Args)]
-pub struct CalibrateArgs {
+pub(crate) struct CalibrateArgs {
     /// Model name or ONNX file; --backend chooses the back end [default: TensorRT, else ONNX
     /// Runtime].
     pub name: String,

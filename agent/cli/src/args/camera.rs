@@ -8,7 +8,7 @@ use watchkeeper_contract::id::SourceId;
 use super::value::{search_seconds, setting};
 
 #[derive(Debug, Clone, Args)]
-pub struct FindArgs {
+pub(crate) struct FindArgs {
     /// Seconds to wait for answers, at most 60.
     #[arg(long = "for", default_value = "3s", value_name = "SECONDS", value_parser = search_seconds)]
     pub seconds: f64,
@@ -21,7 +21,7 @@ pub struct FindArgs {
 }
 
 #[derive(Debug, Clone, Args)]
-pub struct SetArgs {
+pub(crate) struct SetArgs {
     /// ID of the camera.
     pub id: SourceId,
     /// Control and value, such as exposure_time_absolute=200; repeatable.

@@ -4,7 +4,7 @@ use clap::Args;
 
 /// Arguments of `chat`.
 #[derive(Debug, Args)]
-pub struct ChatArgs {
+pub(crate) struct ChatArgs {
     /// With --json, print new events too, as objects of the type `alert`.
     #[arg(long)]
     pub alerts: bool,

@@ -10,7 +10,7 @@ use super::value::past;
 
 /// Range, camera and classes of a coverage report.
 #[derive(Debug, Clone, Args)]
-pub struct CoverageArgs {
+pub(crate) struct CoverageArgs {
     /// ID of the camera [default: all].
     pub camera: Option<SourceId>,
     /// Show when this class could have been told; repeatable [default: any event].

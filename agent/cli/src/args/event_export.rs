@@ -10,7 +10,7 @@ use super::value::{count, past};
 
 #[derive(Debug, Clone, Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub struct EventArgs {
+pub(crate) struct EventArgs {
     #[command(subcommand)]
     pub action: Option<EventAction>,
     /// Print new events as they happen.
@@ -25,7 +25,7 @@ pub struct EventArgs {
 }
 
 #[derive(Debug, Clone, Subcommand)]
-pub enum EventAction {
+pub(crate) enum EventAction {
     /// Write events to a folder for a person: pictures, clips, JSON and one page.
     Export(EventExportArgs),
     /// Verify the hash chain of the journal and print its last hash, to compare with a saved one.
@@ -41,7 +41,7 @@ pub enum EventAction {
 }
 
 #[derive(Debug, Clone, Args)]
-pub struct EventExportArgs {
+pub(crate) struct EventExportArgs {
     /// Numbers of records, or IDs of events.
     #[arg(
         value_name = "EVENT",

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Clone, Subcommand)]
-pub enum EvidenceAction {
+pub(crate) enum EvidenceAction {
     /// Write all that the box has about an event, or the whole of a job, to one signed file.
     Export(EvidenceExportArgs),
     /// Verify such a file, and print what it proves and what not; needs no runtime.
@@ -15,7 +15,7 @@ pub enum EvidenceAction {
 }
 
 #[derive(Debug, Clone, Args)]
-pub struct EvidenceExportArgs {
+pub(crate) struct EvidenceExportArgs {
     /// Number of a record of the event, ID of the event, or ID of a job.
     #[arg(value_name = "EVENT-OR-JOB")]
     pub what: String,
@@ -31,7 +31,7 @@ pub struct EvidenceExportArgs {
 }
 
 #[derive(Debug, Clone, Args)]
-pub struct EvidenceVerifyArgs {
+pub(crate) struct EvidenceVerifyArgs {
     /// File of `evidence export`.
     pub file: PathBuf,
     /// Public key of the box, or a file with it, as `evidence key` prints it.

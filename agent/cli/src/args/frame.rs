@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use watchkeeper_contract::id::{PipelineId, SourceId};
 
 #[derive(Debug, Clone, Subcommand)]
-pub enum FrameAction {
+pub(crate) enum FrameAction {
     /// Save the latest frame of a camera, or the annotated frame of a pipeline, as JPEG.
     Save(FrameSaveArgs),
     /// Keep the latest frame of a camera on the box and print its ID.
@@ -14,7 +14,7 @@ pub enum FrameAction {
 }
 
 #[derive(Debug, Clone, Args)]
-pub struct FrameSaveArgs {
+pub(crate) struct FrameSaveArgs {
     /// ID of the camera.
     #[arg(required_unless_present = "pipeline")]
     pub source: Option<SourceId>,
@@ -28,7 +28,7 @@ pub struct FrameSaveArgs {
 }
 
 #[derive(Debug, Clone, Args)]
-pub struct FrameKeepArgs {
+pub(crate) struct FrameKeepArgs {
     /// ID of the camera.
     pub source: SourceId,
     /// Also write the picture to this file.
@@ -37,13 +37,13 @@ pub struct FrameKeepArgs {
 }
 
 #[derive(Debug, Clone, Subcommand)]
-pub enum MediaAction {
+pub(crate) enum MediaAction {
     /// Download a picture or clip by its ID.
     Get(MediaGetArgs),
 }
 
 #[derive(Debug, Clone, Args)]
-pub struct MediaGetArgs {
+pub(crate) struct MediaGetArgs {
     /// ID of the picture or clip, as events show it.
     pub id: String,
     /// File to write.

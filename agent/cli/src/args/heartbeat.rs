@@ -3,7 +3,7 @@
 use clap::Subcommand;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
-pub enum HeartbeatAction {
+pub(crate) enum HeartbeatAction {
     /// Show whether the heartbeat runs.
     Status,
     /// Pause checks and looks at frames until they are resumed, over restarts too.

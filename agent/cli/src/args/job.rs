@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Clone, Args)]
-pub struct JobArgs {
+pub(crate) struct JobArgs {
     #[command(subcommand)]
     pub action: JobAction,
     /// Use the jobs of the agent, which runs them in the background, instead of your own; with run,
@@ -15,7 +15,7 @@ pub struct JobArgs {
 }
 
 #[derive(Debug, Clone, Subcommand)]
-pub enum JobAction {
+pub(crate) enum JobAction {
     /// Run a plan from a file; repairs what is clear and reports it.
     Run(JobRunArgs),
     /// Plan a request in plain English, and print the plan or run it.
@@ -88,7 +88,7 @@ pub enum JobAction {
 }
 
 #[derive(Debug, Clone, Args)]
-pub struct JobRunArgs {
+pub(crate) struct JobRunArgs {
     /// Plan in YAML or JSON; - for standard input.
     pub file: PathBuf,
     /// Replace an input of the plan: a text by a text, any other value by one in JSON.
@@ -99,7 +99,7 @@ pub struct JobRunArgs {
 }
 
 #[derive(Debug, Clone, Args)]
-pub struct JobPlanArgs {
+pub(crate) struct JobPlanArgs {
     /// Request, such as "organise ./photos by day and keep the 3 best of each".
     #[arg(required = true)]
     pub words: Vec<String>,
@@ -114,7 +114,7 @@ pub struct JobPlanArgs {
 }
 
 #[derive(Debug, Clone, Args)]
-pub struct JobRefineArgs {
+pub(crate) struct JobRefineArgs {
     /// What to change; before it perhaps the ID of the job [default: the latest job].
     #[arg(required = true, value_name = "[ID] WORDS")]
     pub words: Vec<String>,
@@ -126,7 +126,7 @@ pub struct JobRefineArgs {
 }
 
 #[derive(Debug, Clone, Subcommand)]
-pub enum TemplateAction {
+pub(crate) enum TemplateAction {
     /// List the templates.
     List,
     /// Print the plan of a template.
@@ -142,7 +142,7 @@ pub enum TemplateAction {
 }
 
 #[derive(Debug, Clone, Args)]
-pub struct JobOutput {
+pub(crate) struct JobOutput {
     /// New or empty folder for the files that steps write [default: in the job's own folder].
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,

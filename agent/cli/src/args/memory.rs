@@ -10,10 +10,10 @@ use watchkeeper_memory::Kind;
 use super::value::past;
 
 /// Default number of notes to print.
-pub const DEFAULT_NOTES: usize = 50;
+pub(crate) const DEFAULT_NOTES: usize = 50;
 
 #[derive(Debug, Clone, Args)]
-pub struct MemoryArgs {
+pub(crate) struct MemoryArgs {
     #[command(subcommand)]
     pub action: Option<MemoryAction>,
     /// Use the agent's notes (API, heartbeat) instead of those of `ask` and `chat`.
@@ -22,7 +22,7 @@ pub struct MemoryArgs {
 }
 
 #[derive(Debug, Clone, Subcommand)]
-pub enum MemoryAction {
+pub(crate) enum MemoryAction {
     /// List notes by time, the newest first, with the place of each.
     List(MemoryListArgs),
     /// Search notes by words, the best first.
@@ -40,7 +40,7 @@ pub enum MemoryAction {
 }
 
 #[derive(Debug, Clone, Default, Args)]
-pub struct MemoryListArgs {
+pub(crate) struct MemoryListArgs {
     /// Only notes of this kind; repeatable [default: all].
     #[arg(long, value_name = "KIND")]
     pub kind: Vec<NoteKind>,
@@ -60,7 +60,7 @@ pub struct MemoryListArgs {
 
 /// Kind of a note on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum NoteKind {
+pub(crate) enum NoteKind {
     Observation,
     Knowledge,
     Preference,

@@ -9,7 +9,7 @@ use watchkeeper_contract::id::PipelineId;
 use super::value::{positive, until};
 
 #[derive(Debug, Subcommand)]
-pub enum PipelineAction {
+pub(crate) enum PipelineAction {
     /// List pipelines and their counts.
     List,
     /// Show a pipeline and its counts.
@@ -45,7 +45,7 @@ pub enum PipelineAction {
 }
 
 #[derive(Debug, Args)]
-pub struct PipelineTryArgs {
+pub(crate) struct PipelineTryArgs {
     /// File with a pipeline, as for `create`.
     pub definition: PathBuf,
     /// Seconds of video to process, at most 60.

@@ -1,7 +1,7 @@
 //! Arguments of `watchkeeper models pull`.
 
 #[derive(Debug, clap::Args)]
-pub struct PullArgs {
+pub(crate) struct PullArgs {
     /// Name of the model, as `models list` shows it.
     pub name: String,
     /// Accept a file without a known checksum, and record its checksum.

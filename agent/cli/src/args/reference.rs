@@ -6,7 +6,7 @@ use clap::Subcommand;
 use watchkeeper_contract::id::EventSeq;
 
 #[derive(Debug, Clone, Subcommand)]
-pub enum ReferenceAction {
+pub(crate) enum ReferenceAction {
     /// Add pictures to a set, from files or from events.
     Add {
         /// Name of the set, such as bay-3-truck.

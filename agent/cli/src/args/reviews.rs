@@ -7,7 +7,7 @@ use watchkeeper_contract::id::{EventSeq, PipelineId};
 
 #[derive(Debug, Clone, Args)]
 #[command(args_conflicts_with_subcommands = true)]
-pub struct ReviewArgs {
+pub(crate) struct ReviewArgs {
     #[command(subcommand)]
     pub action: Option<ReviewAction>,
     /// Maximum number of events to list.
@@ -16,7 +16,7 @@ pub struct ReviewArgs {
 }
 
 #[derive(Debug, Clone, Subcommand)]
-pub enum ReviewAction {
+pub(crate) enum ReviewAction {
     /// Save the picture of an event to a file.
     Picture {
         /// Number of the event, as the list shows it.
@@ -54,7 +54,7 @@ pub enum ReviewAction {
 }
 
 #[derive(Debug, Clone, Args)]
-pub struct AnswerArgs {
+pub(crate) struct AnswerArgs {
     /// Number of the event, as the list shows it.
     pub event: EventSeq,
     /// Remark to keep in the journal.

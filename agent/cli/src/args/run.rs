@@ -10,7 +10,7 @@ use super::value::{region, seconds, unit_interval};
 use crate::run::shape::{InterestRegion, NamedLine, NamedZone};
 
 #[derive(Debug, Clone, Args)]
-pub struct RunArgs {
+pub(crate) struct RunArgs {
     /// Video file, folder of images, rtsp://…, http://…, /dev/videoN, csi://N or demo:
     ///
     /// An image of a folder that can't be read is left out and named; the exit code stays 0. If

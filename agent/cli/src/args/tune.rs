@@ -7,7 +7,7 @@ use clap::Args;
 use super::value::seconds;
 
 #[derive(Debug, Clone, Args)]
-pub struct TuneArgs {
+pub(crate) struct TuneArgs {
     /// Camera of the configuration, video file, rtsp://…, http://…, /dev/videoN or csi://N.
     pub camera: String,
     /// Seconds of the camera to examine, at most 20.

@@ -7,7 +7,7 @@ use clap::builder::PossibleValuesParser;
 use watchkeeper_plain::templates::NAMES;
 
 #[derive(Debug, Clone, Args)]
-pub struct WatchArgs {
+pub(crate) struct WatchArgs {
     /// Template of the watch; `--list` describes them.
     #[arg(required_unless_present = "list", value_parser = PossibleValuesParser::new(NAMES))]
     pub template: Option<String>,
@@ -47,7 +47,7 @@ pub struct WatchArgs {
 }
 
 /// Flags by the parameters of templates that they give.
-pub const FLAGS: [(&str, &str); 9] = [
+pub(crate) const FLAGS: [(&str, &str); 9] = [
     ("camera", "--camera"),
     ("class", "--class"),
     ("place", "--zone"),
@@ -61,7 +61,7 @@ pub const FLAGS: [(&str, &str); 9] = [
 
 impl WatchArgs {
     /// Values that were given, by the parameters of templates.
-    pub fn values(&self) -> BTreeMap<String, String> {
+    pub(crate) fn values(&self) -> BTreeMap<String, String> {
         let given = [
             &self.camera,
             &self.class,

@@ -63,7 +63,7 @@ pub struct FoundCamera {
 
 impl FoundCamera {
     /// Returns the host of its first address.
-    pub fn host(&self) -> Option<String> {
+    pub(crate) fn host(&self) -> Option<String> {
         let url = Url::parse(self.xaddrs.first()?).ok()?;
         url.host_str().map(str::to_owned)
     }

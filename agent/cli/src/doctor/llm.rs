@@ -129,7 +129,6 @@ fn check_program(program: &Path, section: &str) -> Finding {
 mod tests {
     use std::collections::BTreeMap;
     use std::net::TcpListener;
-    use std::time::Duration;
 
     use watchkeeper_llm::budget::{CallClass, Limits, RefusalCause};
     use watchkeeper_llm::money::Money;
@@ -179,22 +178,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let llm = |port: u16| LlmConfig {
-            provider: "local".to_owned(),
             base_url: Some(format!("http://127.0.0.1:{port}")),
-            idle_timeout: Duration::from_secs(1),
-            timeout_factor: 1,
-            key: None,
-            key_file: None,
-            program: None,
-            model: None,
-            large_model: None,
-            models_file: None,
-            second: None,
-            second_opinion: false,
-            calls_per_hour: 1,
-            tokens_per_call: 1,
-            day_usd: 1.0,
-            month_usd: 1.0,
+            ..LlmConfig::new("local")
         };
         assert_eq!(check_server(&llm(port), "llm").level, Level::Ok);
         drop(listener);

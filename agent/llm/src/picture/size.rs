@@ -47,7 +47,7 @@ pub fn tokens(tier: ImageTier, width: u32, height: u32) -> u64 {
 
 /// Returns the largest size of the same shape that the server does not scale, at most the given
 /// one.
-pub fn unscaled(tier: ImageTier, width: u32, height: u32) -> (u32, u32) {
+pub(crate) fn unscaled(tier: ImageTier, width: u32, height: u32) -> (u32, u32) {
     let (width, height) = (width.max(1), height.max(1));
     if fits(tier, width, height) {
         return (width, height);

@@ -98,7 +98,7 @@ impl Breaker {
     }
 
     /// Records that an attempt was answered, usable or not.
-    pub fn record_success(&mut self, model: &str) {
+    pub(crate) fn record_success(&mut self, model: &str) {
         self.failures = 0;
         self.pause = None;
         self.models.remove(model);

@@ -19,7 +19,7 @@ use crate::usage::Usage;
 
 /// A run of the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProgramCall {
+pub(crate) struct ProgramCall {
     pub arguments: Vec<String>,
     pub input: String,
 }
@@ -50,7 +50,7 @@ struct PrintedUsage {
 
 /// A decoded run: the reply or its error, and what it cost, where the program says so.
 #[derive(Debug)]
-pub struct ProgramAnswer {
+pub(crate) struct ProgramAnswer {
     pub result: Result<Reply, AttemptError>,
     pub usage: Usage,
     pub cost: Option<Money>,
@@ -60,7 +60,7 @@ pub struct ProgramAnswer {
 ///
 /// # Errors
 /// When the conversation has tools or pictures, or is too large.
-pub fn encode(
+pub(crate) fn encode(
     model: &Model,
     conversation: &Conversation,
     options: &CallOptions,
@@ -150,7 +150,7 @@ fn assistant_text(turn: &AssistantTurn) -> String {
 }
 
 /// Decodes what the program printed about a run with `model`.
-pub fn decode(model: &Model, printed: &[u8]) -> ProgramAnswer {
+pub(crate) fn decode(model: &Model, printed: &[u8]) -> ProgramAnswer {
     let read = serde_json::from_slice::<Printed>(printed);
     let read = read.map_err(|e| AttemptError::new(AttemptErrorKind::Malformed, e.to_string()));
     let printed = match read {

@@ -7,7 +7,7 @@
 
 mod call;
 mod claude;
-pub mod claude_program;
+pub(crate) mod claude_program;
 mod decode;
 mod gemini;
 mod head;

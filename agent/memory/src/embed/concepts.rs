@@ -12,7 +12,7 @@ pub struct Concepts {
 
 impl Concepts {
     /// Returns the built-in English table about people, vehicles, places and events at a site.
-    pub fn of_a_site() -> Self {
+    pub(crate) fn of_a_site() -> Self {
         Self::parse(include_str!("concepts.txt"))
     }
 

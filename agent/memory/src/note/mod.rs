@@ -17,7 +17,7 @@ pub use tag::{BadTag, MAX_TAG, Tag};
 pub use words::{BadWords, MAX_CHARS, Words};
 
 /// Maximum tags of a note.
-pub const MAX_TAGS: usize = 8;
+pub(crate) const MAX_TAGS: usize = 8;
 
 /// A note of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -58,7 +58,7 @@ impl Entry {
 
     /// Converts the entry to a note made at `at`.
     #[must_use]
-    pub fn into_note(self, at: Option<Timestamp>) -> Note {
+    pub(crate) fn into_note(self, at: Option<Timestamp>) -> Note {
         Note {
             at,
             camera: self.camera,

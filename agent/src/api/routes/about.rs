@@ -1,4 +1,8 @@
-//! Read-only routes: health, costs, notes, trace, counts of second opinions.
+//! Read-only routes: health, costs, notes, trace, counts of second opinions and chains.
+//!
+//! - Health is answered by the agent's loop, so an answer proves that the loop runs.
+//! - No route calls a language model. Files are read on a blocking thread.
+//! - Every number of entries has a limit.
 
 use std::time::Duration;
 
@@ -99,18 +103,8 @@ pub(super) struct RuntimeStanding {
 /// Status of the language model, from its last call and the budget; no call is made for it.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct ModelStanding {
-    /// Provider of the model; absent where none is configured.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    provider: Option<String>,
-    /// State of the model, from its last call.
-    state: ModelState,
-    /// Why it is unusable, with a remedy.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    why: Option<String>,
-    /// Time of its last call.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<String>)]
-    asked: Option<Timestamp>,
+    #[serde(flatten)]
+    first: ProviderStanding,
     /// Whether the budget of the hour, day and month allows another call of a user.
     within_budget: bool,
     /// Why the budget refuses a user's call now: what used it, and how long to wait.
@@ -127,7 +121,7 @@ impl ModelStanding {
     /// One sentence per problem.
     fn problems(&self) -> impl Iterator<Item = String> {
         let second = self.second.as_ref().and_then(|second| second.why.clone());
-        let all = [self.why.clone(), second, self.refusal.clone()];
+        let all = [self.first.why.clone(), second, self.refusal.clone()];
         all.into_iter().flatten()
     }
 }
@@ -135,8 +129,9 @@ impl ModelStanding {
 /// Status of the language model of one provider, from its last call.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub(super) struct ProviderStanding {
-    /// Provider of the model.
-    provider: String,
+    /// Provider of the model; absent where none is configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provider: Option<String>,
     /// State of the model, from its last call.
     state: ModelState,
     /// Why it is unusable, with a remedy.
@@ -276,37 +271,38 @@ async fn agent_status(app: &App) -> Result<AgentStatus, Refusal> {
 }
 
 fn model(deps: &ConversationDeps) -> ModelStanding {
-    let standing = |state, why| ModelStanding {
-        provider: deps.provider.clone(),
-        state,
-        why,
-        asked: None,
+    let uncalled = |state, why| ModelStanding {
+        first: ProviderStanding {
+            provider: deps.provider.clone(),
+            state,
+            why,
+            asked: None,
+        },
         within_budget: true,
         refusal: None,
         refused_today: 0,
         second: None,
     };
     let client = match &deps.model {
-        None => return standing(ModelState::Absent, None),
+        None => return uncalled(ModelState::Absent, None),
         Some(open) => open(),
     };
     let client = match client {
         Ok(client) => client,
-        Err(why) => return standing(ModelState::Unusable, Some(why)),
+        Err(why) => return uncalled(ModelState::Unusable, Some(why)),
     };
     let report = client.report();
     let providers = client.providers();
     let mut all = providers.map(|(name, rest)| provider_standing(name, rest, &report.calls));
     let Some(first) = all.next() else {
-        return standing(ModelState::Absent, None);
+        return uncalled(ModelState::Absent, None);
     };
     ModelStanding {
-        asked: first.asked,
+        first,
         within_budget: report.refusal.is_none(),
         refusal: report.refusal.as_ref().map(ToString::to_string),
         refused_today: report.refused_today(),
         second: all.next(),
-        ..standing(first.state, first.why)
     }
 }
 
@@ -336,7 +332,7 @@ fn provider_standing(
         }
     };
     ProviderStanding {
-        provider: provider.to_owned(),
+        provider: Some(provider.to_owned()),
         state,
         why,
         asked: last.and_then(|call| Timestamp::from_millisecond(call.at_ms).ok()),

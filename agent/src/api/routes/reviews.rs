@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{Query, State};
 use serde::Deserialize;
 use watchkeeper_assistant::reviews::PersonAnswer;
-use watchkeeper_contract::assessment::{AssessmentAnswer, Via};
+use watchkeeper_contract::assessment::Via;
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::review::{MAX_REVIEWS, ReviewQueue};
@@ -26,22 +26,6 @@ pub(super) struct ReviewQuery {
     limit: Option<String>,
 }
 
-/// A person's answer.
-#[derive(Debug, Deserialize, utoipa::ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ReviewAnswer {
-    answer: AssessmentAnswer,
-    /// Class that the object really has; only with the answer `correct`.
-    #[serde(default)]
-    label: Option<String>,
-    /// Remark to keep in the journal, one line.
-    #[serde(default)]
-    note: Option<String>,
-    /// Name of the person; nobody verifies it.
-    #[serde(default)]
-    by: Option<String>,
-}
-
 /// The events that wait for a person, the most severe first, among equals the oldest.
 #[utoipa::path(get, path = "/reviews", tag = "reviews", params(ReviewQuery),
     responses((status = 200, body = ReviewQueue)))]
@@ -60,19 +44,13 @@ pub(super) async fn list(
 /// same answer again adds no record.
 #[utoipa::path(post, path = "/reviews/{seq}", tag = "reviews",
     params(("seq" = EventSeq, Path, description = "Number of a record of the event")),
-    request_body = ReviewAnswer, responses((status = 200, body = Event)))]
+    request_body = PersonAnswer, responses((status = 200, body = Event)))]
 pub(super) async fn answer(
     State(app): State<App>,
     Named(seq): Named<EventSeq>,
     body: body::Body,
 ) -> Result<Json<Event>, Refusal> {
-    let given: ReviewAnswer = body::read(body::json(body)?)?;
-    let answer = PersonAnswer {
-        answer: given.answer,
-        label: given.label,
-        note: given.note,
-        name: given.by,
-    };
+    let answer: PersonAnswer = body::read(body::json(body)?)?;
     let client = &app.shared.conversations.deps().client;
     let request = answer.into_request(Via::Api);
     let record = client.assess(seq, &request).await;

@@ -25,7 +25,7 @@ use rumqttc::{PublishOptions, QoS};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
-use watchkeeper_config::CommandAccess;
+use watchkeeper_config::{CommandAccess, MqttConfig};
 use watchkeeper_contract::effect::{MqttMessage, MqttQos};
 use watchkeeper_contract::host::is_this_machine;
 use watchkeeper_contract::spool::SpooledEffect;
@@ -84,7 +84,7 @@ struct Session {
 }
 
 /// Sessions with the brokers of workflows.
-pub struct Brokers {
+pub(crate) struct Brokers {
     ca_file: Option<PathBuf>,
     sessions: Mutex<BTreeMap<SessionName, Session>>,
     history: Mutex<BTreeMap<LaneName, StepHistory>>,
@@ -299,18 +299,20 @@ impl Brokers {
         connect_timeout: Duration,
     ) -> Broker {
         Broker {
-            commands: CommandAccess::Off,
-            password_file: None,
-            host: name.host.clone(),
-            port: name.port,
-            client_id: format!("watchkeeper-{:016x}", fastrand::u64(..)),
-            username: name.username.clone(),
-            password,
-            tls: name.tls,
-            ca_file: self.ca_file.clone(),
-            client_cert: None,
-            connect_timeout,
-            keep_alive: KEEP_ALIVE,
+            settings: MqttConfig {
+                commands: CommandAccess::Off,
+                password_file: None,
+                host: name.host.clone(),
+                port: name.port,
+                client_id: format!("watchkeeper-{:016x}", fastrand::u64(..)),
+                username: name.username.clone(),
+                password,
+                tls: name.tls,
+                ca_file: self.ca_file.clone(),
+                client_cert: None,
+                connect_timeout,
+                keep_alive: KEEP_ALIVE,
+            },
             keys: Keys::STEP,
         }
     }

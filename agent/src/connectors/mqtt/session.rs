@@ -71,7 +71,10 @@ pub(super) async fn run_session(broker: Broker, mut jobs: mpsc::Receiver<Publish
         Ok(()) => task.disconnect().await,
         Err(fault) => {
             let fault = Fault {
-                why: format!("{}:{}: {}", broker.host, broker.port, fault.why),
+                why: format!(
+                    "{}:{}: {}",
+                    broker.settings.host, broker.settings.port, fault.why
+                ),
                 ..fault
             };
             let was_up = task.is_up;
@@ -120,7 +123,7 @@ impl SessionTask<'_> {
     /// [`Fault`] that ended the session.
     async fn run(&mut self, jobs: &mut mpsc::Receiver<PublishJob>) -> Result<(), Fault> {
         let timed_out = || Fault::transient("the broker did not answer in time");
-        let connect_by = Instant::now() + self.broker.connect_timeout;
+        let connect_by = Instant::now() + self.broker.settings.connect_timeout;
         let mut idle = connect_by + IDLE_TIMEOUT;
         let mut is_open = true;
         while is_open || !self.answers.is_empty() {

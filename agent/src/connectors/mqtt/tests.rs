@@ -201,18 +201,20 @@ async fn interrupted_message_is_published_once_more_in_isolation() {
 async fn unacknowledged_message_fails_alone_and_closes_the_queue() {
     let faulty = FaultyBroker::start().await;
     let broker = Broker {
-        commands: CommandAccess::Off,
-        password_file: None,
-        host: "127.0.0.1".to_owned(),
-        port: faulty.port,
-        client_id: "c".to_owned(),
-        username: None,
-        password: None,
-        tls: false,
-        ca_file: None,
-        client_cert: None,
-        connect_timeout: MAX_TIMEOUT,
-        keep_alive: KEEP_ALIVE,
+        settings: MqttConfig {
+            commands: CommandAccess::Off,
+            password_file: None,
+            host: "127.0.0.1".to_owned(),
+            port: faulty.port,
+            client_id: "c".to_owned(),
+            username: None,
+            password: None,
+            tls: false,
+            ca_file: None,
+            client_cert: None,
+            connect_timeout: MAX_TIMEOUT,
+            keep_alive: KEEP_ALIVE,
+        },
         keys: Keys::STEP,
     };
     let (jobs, queued) = mpsc::channel(MAX_WAITING);

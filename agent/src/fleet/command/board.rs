@@ -212,7 +212,7 @@ impl CommandBoard {
     }
 
     /// Whether the next command waits only for the clock; [`Input::Tick`] checks again.
-    pub fn waits_for_clock(&self) -> bool {
+    pub(crate) fn waits_for_clock(&self) -> bool {
         self.running.is_none() && !self.queue.is_empty()
     }
 

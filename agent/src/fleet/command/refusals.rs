@@ -160,7 +160,7 @@ impl Refusals {
     }
 
     /// Takes the changes that the store does not have yet.
-    pub fn take_ops(&mut self) -> Vec<Op> {
+    pub(crate) fn take_ops(&mut self) -> Vec<Op> {
         let changed = std::mem::take(&mut self.changed);
         let op = |topic: String| match self.active.get(&topic).or(self.clearing.get(&topic)) {
             Some(refusal) => REFUSALS.put(topic, refusal),

@@ -65,7 +65,7 @@ impl Replies {
     }
 
     /// Next reply; `None` while the window is full.
-    pub fn take_next(&mut self) -> Option<Reply> {
+    pub(crate) fn take_next(&mut self) -> Option<Reply> {
         if self.in_flight >= WINDOW {
             return None;
         }

@@ -1,35 +1,11 @@
 //! The broker of one MQTT session: address, login, TLS and last will.
 
-use std::path::PathBuf;
-use std::time::Duration;
-
-use secrecy::SecretString;
-use watchkeeper_config::{ClientCert, CommandAccess};
+use watchkeeper_config::MqttConfig;
 
 /// Connection settings of one session.
 #[derive(Debug, Clone)]
 pub struct Broker {
-    /// Host name or address.
-    pub host: String,
-    pub port: u16,
-    /// Client id, unique at the broker.
-    pub client_id: String,
-    pub username: Option<String>,
-    pub password: Option<SecretString>,
-    /// File whose first line is the password.
-    pub password_file: Option<PathBuf>,
-    /// Commands that the box accepts from this broker.
-    pub commands: CommandAccess,
-    /// Whether the connection is TLS.
-    pub tls: bool,
-    /// PEM file of trusted authorities; without it the system's are trusted.
-    pub ca_file: Option<PathBuf>,
-    /// Client certificate and key of the box.
-    pub client_cert: Option<ClientCert>,
-    /// Timeout of a connect, from the name look-up to CONNACK, and of writing one message.
-    pub connect_timeout: Duration,
-    /// Interval of keep-alive packets.
-    pub keep_alive: Duration,
+    pub settings: MqttConfig,
     /// Names of these settings for error texts.
     pub keys: Keys,
 }

@@ -177,7 +177,7 @@ impl Link {
     ///
     /// # Errors
     /// Returns [`Refused`]; after [`Refused::QueueFull`] drop the link.
-    pub fn publish_tracked(
+    pub(crate) fn publish_tracked(
         &mut self,
         token: Token,
         topic: String,
@@ -199,7 +199,11 @@ impl Link {
     ///
     /// # Errors
     /// Returns [`Refused`]; the message is lost, as QoS 0 allows.
-    pub fn publish_at_most_once(&self, topic: String, payload: Vec<u8>) -> Result<(), Refused> {
+    pub(crate) fn publish_at_most_once(
+        &self,
+        topic: String,
+        payload: Vec<u8>,
+    ) -> Result<(), Refused> {
         check_size(&payload)?;
         self.client
             .try_publish(topic, payload, PublishOptions::at_most_once())
@@ -249,8 +253,11 @@ pub(crate) fn connect(
     will: Option<Will>,
     queue: usize,
 ) -> Result<(AsyncClient, Events), TlsError> {
-    let mut options = MqttOptions::new(&broker.client_id, (broker.host.clone(), broker.port));
-    let keep_alive = u16::try_from(broker.keep_alive.as_secs()).unwrap_or(u16::MAX);
+    let mut options = MqttOptions::new(
+        &broker.settings.client_id,
+        (broker.settings.host.clone(), broker.settings.port),
+    );
+    let keep_alive = u16::try_from(broker.settings.keep_alive.as_secs()).unwrap_or(u16::MAX);
     options
         .set_clean_session(true)
         .set_keep_alive(keep_alive)
@@ -258,7 +265,7 @@ pub(crate) fn connect(
     if let Some(Will { topic, payload }) = will {
         options.set_last_will(LastWill::new(topic, payload, QoS::AtLeastOnce, true));
     }
-    match (&broker.username, &broker.password) {
+    match (&broker.settings.username, &broker.settings.password) {
         (Some(user), Some(password)) => {
             options.set_credentials(user, password.expose_secret().to_owned());
         }
@@ -267,7 +274,7 @@ pub(crate) fn connect(
         }
         (None, _) => {}
     }
-    let tls = match broker.tls {
+    let tls = match broker.settings.tls {
         true => Some(tls::connector(broker)?),
         false => None,
     };
@@ -285,7 +292,7 @@ pub(crate) fn connect(
     });
     let (client, mut events) = AsyncClient::builder(options).capacity(queue).build();
     let mut network = events.network_options();
-    network.set_connection_timeout(broker.connect_timeout.as_secs().max(1));
+    network.set_connection_timeout(broker.settings.connect_timeout.as_secs().max(1));
     network.set_tcp_nodelay(true);
     events.set_network_options(network);
     let events = stream::unfold(events, |mut events| async move {

@@ -26,7 +26,7 @@ pub(crate) fn reason(broker: &Broker, accepted: bool, error: &ConnectionError) -
     }
     match error {
         ConnectionError::ConnectionRefused(Code::BadUserNamePassword | Code::NotAuthorized) => {
-            match broker.username {
+            match broker.settings.username {
                 Some(_) => format!("the broker refused the login; check {}", keys.login),
                 None => format!("the broker asks for a login; {}", keys.new_login),
             }
@@ -47,7 +47,7 @@ pub(crate) fn reason(broker: &Broker, accepted: bool, error: &ConnectionError) -
             )
         }
         // A TLS port rejects a plain CONNECT as garbage and closes the connection.
-        ConnectionError::MqttState(source) if !accepted && !broker.tls => format!(
+        ConnectionError::MqttState(source) if !accepted && !broker.settings.tls => format!(
             "the broker closed the connection without an answer ({}); set {} if it speaks TLS, else check {}",
             deepest(source),
             keys.tls,
@@ -64,7 +64,7 @@ fn of_tls(broker: &Broker, error: &rustls::Error) -> String {
     let keys = &broker.keys;
     match error {
         rustls::Error::InvalidCertificate(Cert::UnknownIssuer | Cert::BadSignature) => {
-            match &broker.ca_file {
+            match &broker.settings.ca_file {
                 Some(path) => format!(
                     "no authority in {} {} signed the broker's certificate",
                     keys.ca_file,
@@ -80,7 +80,7 @@ fn of_tls(broker: &Broker, error: &rustls::Error) -> String {
             Cert::NotValidForName | Cert::NotValidForNameContext { .. },
         ) => format!(
             "the broker's certificate is not valid for {}; set {} to a name in it",
-            broker.host, keys.host
+            broker.settings.host, keys.host
         ),
         rustls::Error::InvalidCertificate(
             Cert::Expired
@@ -105,7 +105,7 @@ fn of_tls(broker: &Broker, error: &rustls::Error) -> String {
             | Alert::AccessDenied
             | Alert::HandshakeFailure
             | Alert::DecryptError,
-        ) => match broker.client_cert {
+        ) => match broker.settings.client_cert {
             Some(_) => format!(
                 "the broker refused the box's certificate ({error}); check mqtt.cert_file and \
                  mqtt.key_file"

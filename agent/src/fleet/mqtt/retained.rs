@@ -53,7 +53,7 @@ impl Retained {
     }
 
     /// Clears every topic but `kept`.
-    pub fn clear_all_but(&mut self, kept: &str) {
+    pub(crate) fn clear_all_but(&mut self, kept: &str) {
         let is_set = |(topic, payload): &(&String, &Vec<u8>)| *topic != kept && !payload.is_empty();
         let set = self.wanted.iter().filter(is_set);
         let set: Vec<String> = set.map(|(topic, _)| topic.clone()).collect();
@@ -81,7 +81,7 @@ impl Retained {
     }
 
     /// Next publication, in flight until [`Self::acked`]. `None` while the window is full.
-    pub fn take_next(&mut self) -> Option<Publication> {
+    pub(crate) fn take_next(&mut self) -> Option<Publication> {
         if self.in_flight.len() >= WINDOW {
             return None;
         }
@@ -124,7 +124,7 @@ impl Retained {
     }
 
     /// Whether `topic` is empty at the broker: its clear was acknowledged, or it was never written.
-    pub fn is_cleared(&self, topic: &str) -> bool {
+    pub(crate) fn is_cleared(&self, topic: &str) -> bool {
         let is_empty = self.wanted.get(topic).is_none_or(Vec::is_empty);
         let is_in_flight = self.in_flight.values().any(|(t, _)| t == topic);
         is_empty && !is_in_flight && !self.dirty.contains(topic)

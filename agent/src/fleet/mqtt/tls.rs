@@ -117,12 +117,12 @@ pub(super) struct Connector {
 pub(super) fn connector(broker: &Broker) -> Result<Connector, TlsError> {
     let config = client_config(
         broker.keys.ca_file,
-        broker.ca_file.as_deref(),
-        broker.client_cert.as_ref(),
+        broker.settings.ca_file.as_deref(),
+        broker.settings.client_cert.as_ref(),
     )?;
-    let host = ServerName::try_from(broker.host.clone()).map_err(|_| TlsError::Host {
+    let host = ServerName::try_from(broker.settings.host.clone()).map_err(|_| TlsError::Host {
         key: broker.keys.host,
-        host: broker.host.clone(),
+        host: broker.settings.host.clone(),
     })?;
     Ok(Connector {
         tls: Arc::new(config).into(),

@@ -97,7 +97,7 @@ impl Topics {
     }
 
     /// Topic of an event without the root.
-    pub fn event_below(source: Option<&SourceId>, kind: &str) -> String {
+    pub(crate) fn event_below(source: Option<&SourceId>, kind: &str) -> String {
         below(source, "ev", kind)
     }
 
@@ -132,7 +132,7 @@ impl Topics {
     }
 
     /// Topic of a command's status without the root.
-    pub fn status_below(operation: &str, id: &CommandId) -> String {
+    pub(crate) fn status_below(operation: &str, id: &CommandId) -> String {
         format!("cmd/{operation}/{id}/st")
     }
 

@@ -97,7 +97,7 @@ pub enum RestoredEntry {
 
 impl RestoredEntry {
     /// Returns the part of `content` that stays in memory.
-    pub fn from_content(content: Content) -> Self {
+    pub(crate) fn from_content(content: Content) -> Self {
         match content {
             Content::Message(_) => Self::Message(content.meta()),
             Content::Loss(loss) => Self::Loss(loss),
@@ -160,7 +160,7 @@ impl Loss {
     }
 
     /// Adds one lost entry that had no journal number.
-    pub fn add_unnumbered(&mut self) {
+    pub(crate) fn add_unnumbered(&mut self) {
         self.count = self.count.saturating_add(1);
     }
 

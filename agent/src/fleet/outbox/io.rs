@@ -78,7 +78,7 @@ pub struct Change {
 
 impl Change {
     /// Whether the change must be durable. One that only deletes may be repeated after a crash.
-    pub fn must_sync(&self) -> bool {
+    pub(crate) fn must_sync(&self) -> bool {
         !self.puts.is_empty()
     }
 }

@@ -108,7 +108,7 @@ impl Outbox {
     }
 
     /// Whether it accepts more records; until then they are safe in the journal.
-    pub fn wants_more(&self) -> bool {
+    pub(crate) fn wants_more(&self) -> bool {
         self.staged.len() < self.limits.staged
     }
 

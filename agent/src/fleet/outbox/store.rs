@@ -83,14 +83,14 @@ pub fn restore(
 ///
 /// # Errors
 /// Fails when the store is unreadable.
-pub fn count_damaged(store: &dyn Store, more: u64) -> Result<(u64, Batch), StoreError> {
+pub(crate) fn count_damaged(store: &dyn Store, more: u64) -> Result<(u64, Batch), StoreError> {
     let count = number(store, DAMAGED)?.unwrap_or(0).saturating_add(more);
     let batch = Batch::new().put(META, DAMAGED, &count.to_be_bytes());
     Ok((count, batch))
 }
 
 /// Builds the batch that applies `change`; the caller may add operations.
-pub fn batch_of(change: &Change) -> Batch {
+pub(crate) fn batch_of(change: &Change) -> Batch {
     let mut batch = Batch::new();
     for (id, content) in &change.puts {
         batch.push(Op::put(ENTRIES, log_key(id.0), encode(content)));

@@ -1,4 +1,7 @@
 //! `rank_alike` and `group_alike`: likeness by the embeddings of a network.
+//!
+//! - Both compare embeddings of one model of the runtime, and are missing without it.
+//! - A picture without an embedding is left out and counted.
 
 use std::sync::Arc;
 

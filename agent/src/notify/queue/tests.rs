@@ -112,7 +112,7 @@ fn new_journal_follows_waiting_notifications() {
     let mut c = queue(1);
     let now = Instant::now();
     c.push_event(EventSeq(500), Some(notification(500, 0)));
-    c.restart_journal();
+    c.start_after(EventSeq(0));
     c.push_event(EventSeq(1), Some(notification(1, 0)));
     assert_eq!(c.reached(), EventSeq(0));
     assert_eq!(seqs(c.next_delivery(wall(0))), [500]);

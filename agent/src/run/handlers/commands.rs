@@ -1,4 +1,11 @@
 //! Commands between the broker, their board and the runtime.
+//!
+//! - A status is staged with its record, so it is published only after the record is on disk.
+//! - What the disk can't store is refused and not remembered; a known command is answered in any
+//!   case.
+//! - A stopping agent starts no operation; the next start resumes what is stored as executing.
+//!
+//! Not here: which command may start (`fleet::command`), bytes and topics (`fleet::mqtt`).
 
 use watchkeeper_client::clock::wall_now;
 use watchkeeper_contract::rule::Severity;

@@ -14,7 +14,7 @@ impl Agent {
     pub(in crate::run) fn on_journal(&mut self, item: JournalItem) -> Result<(), AgentError> {
         match item {
             JournalItem::Feed(item) => self.on_feed(item),
-            JournalItem::Tail(record) => self.on_tail_record(&record),
+            JournalItem::Tail(record) => self.on_tail(record.as_deref()),
         }
     }
 
@@ -91,8 +91,10 @@ impl Agent {
         self.feed_outbox(input)
     }
 
-    fn on_tail_record(&mut self, record: &Record) -> Result<(), AgentError> {
-        self.consider(record)?;
+    fn on_tail(&mut self, record: Option<&Record>) -> Result<(), AgentError> {
+        if let Some(record) = record {
+            self.consider(record)?;
+        }
         let JournalReader::Tail(tail) = &mut self.journal else {
             return Ok(());
         };

@@ -1,4 +1,11 @@
 //! The session with the broker: connects, subscribes, receives, and ends.
+//!
+//! - Every session subscribes again and publishes everything retained again: no broker state is
+//!   assumed.
+//! - Requests are subscribed to only where `mqtt.commands` accepts any.
+//! - An end is logged once for a row of the same reason.
+//!
+//! Not here: when to connect (`fleet::mqtt::session`), what a request does (`commands`).
 
 use std::time::Instant;
 

@@ -26,7 +26,8 @@ pub(crate) enum JournalReader {
 /// What a reader yields.
 pub(crate) enum JournalItem {
     Feed(FeedItem),
-    Tail(Box<Record>),
+    /// A record, or a move of the cursor without one.
+    Tail(Option<Box<Record>>),
 }
 
 impl JournalReader {

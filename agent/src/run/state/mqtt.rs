@@ -72,7 +72,7 @@ impl Mqtt {
     /// Commands that the box accepts.
     pub(crate) fn commands(&self) -> CommandAccess {
         let broker = self.broker.as_ref();
-        broker.map_or(CommandAccess::Off, |broker| broker.commands)
+        broker.map_or(CommandAccess::Off, |broker| broker.settings.commands)
     }
 
     /// Number of the session, where one is up.
@@ -104,11 +104,11 @@ impl Mqtt {
         let Some(mut broker) = self.broker.clone() else {
             return Ok(());
         };
-        if let Some(path) = &broker.password_file {
+        if let Some(path) = &broker.settings.password_file {
             let source = SecretSource::File(path.clone());
-            broker.password = Some(secrets::read("mqtt.password_file", &source, None)?);
+            broker.settings.password = Some(secrets::read("mqtt.password_file", &source, None)?);
         }
-        tracing::debug!(session, host = %broker.host, port = broker.port, "connecting");
+        tracing::debug!(session, host = %broker.settings.host, port = broker.settings.port, "connecting");
         self.session_start = wall_now();
         let offline = self.state_message(Presence::Offline, session, next_seq, self.session_start);
         let will = Will {

@@ -16,7 +16,7 @@ use super::names::{
 };
 use watchkeeper_agent::fleet::mqtt::Topics;
 use watchkeeper_agent::fleet::mqtt::payload::{
-    EventMessage, HeartbeatMessage, LossMessage, NewerEventMessage, OpinionMessage,
+    BodyMembers, EventMessage, HeartbeatMessage, LossMessage, NewerEventMessage, OpinionMessage,
 };
 use watchkeeper_agent::fleet::outbox::{Loss, LossFrom, OutboxId};
 use watchkeeper_agent::heartbeat::Finding;
@@ -161,16 +161,19 @@ pub(super) fn sections() -> Vec<Section> {
     let event = example_event();
     let mut message = EventMessage::of(&event);
     // The example has all members, also those of other kinds.
-    message.cause = Some(LossCause::Refused);
-    message.lasted_s = Some(12.5);
-    message.tries = Some(2);
-    message.step = Some("detect");
-    message.failures = Some(120);
-    message.model = Some("yolox-nano");
-    message.to = Some("ort");
-    message.result = Some(BackendChangeResult::Swapped);
-    message.from = Some("journal");
-    message.count = Some(4);
+    message.body = BodyMembers {
+        cause: Some(LossCause::Refused),
+        lasted_s: Some(12.5),
+        tries: Some(2),
+        step: Some("detect"),
+        failures: Some(120),
+        model: Some("yolox-nano"),
+        to: Some("ort"),
+        result: Some(BackendChangeResult::Swapped),
+        from: Some("journal"),
+        count: Some(4),
+        ..message.body
+    };
     let assessment = Assessment {
         by: Assessor::Person(Person {
             name: Some("Ada".to_owned()),

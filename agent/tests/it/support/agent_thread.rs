@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use watchkeeper_agent::fleet::mqtt::broker::{Broker, Keys};
 use watchkeeper_agent::fleet::outbox::Limits;
 use watchkeeper_agent::run::{Agent, Setup};
-use watchkeeper_config::CommandAccess;
+use watchkeeper_config::{CommandAccess, MqttConfig};
 use watchkeeper_contract::id::{BoxId, SiteId};
 
 use super::fake_runtime::FakeRuntime;
@@ -31,18 +31,20 @@ impl EmbeddedAgent {
             state_dir: folder.join("state"),
             runtime_socket: runtime.socket().to_owned(),
             broker: Some(Broker {
-                commands: CommandAccess::All,
-                password_file: None,
-                host: "127.0.0.1".to_owned(),
-                port: broker_port,
-                client_id: "b".to_owned(),
-                username: None,
-                password: None,
-                tls: false,
-                ca_file: None,
-                client_cert: None,
-                connect_timeout: Duration::from_secs(5),
-                keep_alive: Duration::from_secs(30),
+                settings: MqttConfig {
+                    commands: CommandAccess::All,
+                    password_file: None,
+                    host: "127.0.0.1".to_owned(),
+                    port: broker_port,
+                    client_id: "b".to_owned(),
+                    username: None,
+                    password: None,
+                    tls: false,
+                    ca_file: None,
+                    client_cert: None,
+                    connect_timeout: Duration::from_secs(5),
+                    keep_alive: Duration::from_secs(30),
+                },
                 keys: Keys::OWN,
             }),
             limits: Limits::default(),

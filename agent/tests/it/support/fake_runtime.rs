@@ -388,6 +388,12 @@ async fn media(State(shared): State<Shared>) -> Response {
 
 async fn events(State(shared): State<Shared>, Query(cursor): Query<Cursor>) -> Response {
     let next = usize::try_from(cursor.after).expect("small");
+    if next > shared.script.lock().expect("script").journal.len() {
+        return problem(Problem {
+            field: Some("after".to_owned()),
+            ..Problem::new(409, ProblemCode::Conflict, "ahead of this journal")
+        });
+    }
     let grown = shared.grown.subscribe();
     let stop = shared.stop.clone();
     let records = stream::unfold(

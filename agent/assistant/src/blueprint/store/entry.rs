@@ -1,6 +1,6 @@
 //! An entry of the list of blueprints: where it comes from, and what serves in its place.
 
-use crate::blueprint::{Blueprint, BlueprintError, BlueprintName, error};
+use crate::blueprint::{Blueprint, BlueprintError, BlueprintName, Job, error};
 
 /// Where a blueprint comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -33,9 +33,12 @@ impl BlueprintEntry {
     /// One sentence with the errors of its file and what is in use instead; `None` without errors.
     pub fn trouble(&self) -> Option<String> {
         (!self.flaws.is_empty()).then(|| {
-            let instead = match self.serves {
-                Some(_) => "the built-in one is used instead",
-                None => "it is not used",
+            let instead = match (&self.serves, Job::from_name(self.name.as_str())) {
+                (Some(_), _) => "the built-in one is used instead",
+                (None, Some(_)) => {
+                    "no model is asked in its place, because it may name another provider"
+                }
+                (None, None) => "it is not used",
             };
             format!(
                 "the blueprint {} can't be used ({}); {instead}",

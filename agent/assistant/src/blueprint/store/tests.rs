@@ -76,7 +76,7 @@ fn file_replaces_a_built_in_one_until_deleted() {
 }
 
 #[test]
-fn damaged_file_is_reported_and_built_in_one_is_used_except_for_triage() {
+fn damaged_file_is_reported_and_no_other_provider_is_used() {
     let (_dir, store) = open();
     for job in [Job::Triage, Job::Question] {
         store
@@ -92,14 +92,15 @@ fn damaged_file_is_reported_and_built_in_one_is_used_except_for_triage() {
         for file in ["triage.md", "question.md", "dock.md"] {
             fs::write(store.folder().join(file), damage).unwrap();
         }
-        let (blueprint, trouble) = store.serving(Job::Question).unwrap();
-        assert_eq!(blueprint.job, Job::Question);
-        assert!(trouble.unwrap().contains("the built-in one is used"));
-        let why = store.serving(Job::Triage).unwrap_err();
-        assert!(
-            why.starts_with("the blueprint triage can't be used"),
-            "{why}"
-        );
+        for job in [Job::Question, Job::Triage] {
+            let why = store.serving(job).unwrap_err();
+            let name = job.name();
+            assert!(
+                why.starts_with(&format!("the blueprint {name} can't be used"))
+                    && why.contains("may name another provider"),
+                "{why}"
+            );
+        }
         let triage = store.get("triage").unwrap();
         assert_eq!(
             (triage.origin, triage.serves),
@@ -114,6 +115,12 @@ fn damaged_file_is_reported_and_built_in_one_is_used_except_for_triage() {
         assert!(dock.trouble().unwrap().contains("not used"));
         assert!(store.duplicate(&name("dock"), &name("yard")).is_err());
     }
+    // Its form shows that it names no provider.
+    let wrong_value = built_in::text(Job::Question).replace("steps = 8", "steps = 99");
+    fs::write(store.folder().join("question.md"), wrong_value).unwrap();
+    let (blueprint, trouble) = store.serving(Job::Question).unwrap();
+    assert_eq!(blueprint.steps, 8);
+    assert!(trouble.unwrap().contains("the built-in one is used"));
     // A damaged file can be updated and deleted.
     store.update(&name("dock"), DOCK).unwrap();
     store.delete(&name("triage")).unwrap();
@@ -133,13 +140,12 @@ fn unreadable_file_affects_only_its_own_name() {
     let (all, _) = store.list().unwrap();
     let of = |name: &str| all.iter().find(|l| l.name.as_str() == name).unwrap();
     assert_eq!(of("dock").origin, BlueprintOrigin::File);
-    assert_eq!(of("question").origin, BlueprintOrigin::BuiltInForDamaged);
-    for damaged in ["yard", "gate"] {
+    for damaged in ["yard", "gate", "question"] {
         assert_eq!(of(damaged).origin, BlueprintOrigin::Damaged);
         let trouble = of(damaged).trouble().unwrap();
         assert!(trouble.contains("it can't be read"), "{trouble}");
     }
-    assert!(store.serving(Job::Question).unwrap().1.is_some());
+    assert!(store.serving(Job::Question).is_err());
     let denied = unreadable(&io::ErrorKind::PermissionDenied.into());
     assert!(denied.to_string().contains("chown"), "{denied}");
 }
@@ -232,7 +238,7 @@ fn files_over_the_maximum_are_reported() {
 }
 
 #[test]
-fn file_is_private_and_blocked_folder_leaves_built_in_ones() {
+fn file_is_private_and_blocked_folder_is_an_error() {
     use std::os::unix::fs::PermissionsExt as _;
     let (dir, store) = open();
     store.create(&name("dock"), DOCK).unwrap();
@@ -243,10 +249,9 @@ fn file_is_private_and_blocked_folder_leaves_built_in_ones() {
     assert_eq!(mode & 0o777, 0o600);
     // A file in place of the folder.
     let blocked = BlueprintStore::new(&dir.path().join("blueprints/dock.md"));
-    let (blueprint, trouble) = blocked.serving(Job::Question).unwrap();
-    assert_eq!(blueprint.name.as_str(), "question");
-    assert!(trouble.is_some());
-    assert!(blocked.serving(Job::Triage).is_err());
+    for job in [Job::Question, Job::Triage] {
+        assert!(blocked.serving(job).is_err());
+    }
     assert!(matches!(
         blocked.create(&name("x"), DOCK),
         Err(BlueprintStoreError::Io { .. })

@@ -43,6 +43,29 @@ pub struct EventMessage<'a> {
     /// Phase of the event.
     pub phase: Phase,
     pub severity: Severity,
+    #[serde(flatten)]
+    pub body: BodyMembers<'a>,
+    /// Verdict of the box, with its reason.
+    pub decision: &'a Decision,
+    /// Evidence behind the decision.
+    #[serde(skip_serializing_if = "<[Evidence]>::is_empty")]
+    pub evidence: &'a [Evidence],
+    /// Pictures by media id.
+    #[serde(skip_serializing_if = "<[Media]>::is_empty")]
+    pub media: &'a [Media],
+    /// Clip by media id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clip: Option<&'a Clip>,
+    /// What a person or a second opinion says, in phase `assessed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assessment: Option<&'a Assessment>,
+    /// Hash of the journal record.
+    pub hash: &'a str,
+}
+
+/// Members of an [`EventMessage`] that depend on the kind of the event.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct BodyMembers<'a> {
     pub reason: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<&'a str>,
@@ -108,34 +131,11 @@ pub struct EventMessage<'a> {
     /// Number of lost entries.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
-    /// Verdict of the box, with its reason.
-    pub decision: &'a Decision,
-    /// Evidence behind the decision.
-    #[serde(skip_serializing_if = "<[Evidence]>::is_empty")]
-    pub evidence: &'a [Evidence],
-    /// Pictures by media id.
-    #[serde(skip_serializing_if = "<[Media]>::is_empty")]
-    pub media: &'a [Media],
-    /// Clip by media id.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub clip: Option<&'a Clip>,
-    /// What a person or a second opinion says, in phase `assessed`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub assessment: Option<&'a Assessment>,
-    /// Hash of the journal record.
-    pub hash: &'a str,
 }
 
 impl<'a> EventMessage<'a> {
     /// Builds the message about `event`.
     pub fn of(event: &'a Event) -> Self {
-        let mut message = Self::without_body(event);
-        message.fill_body(&event.body);
-        message
-    }
-
-    /// Builds the message with the members that every event has.
-    fn without_body(event: &'a Event) -> Self {
         Self {
             schema: event.schema,
             id: event.id,
@@ -149,32 +149,7 @@ impl<'a> EventMessage<'a> {
             kind: kind_of(event),
             phase: event.phase,
             severity: event.severity,
-            reason: "",
-            rule: None,
-            label: None,
-            track_ids: &[],
-            zone: None,
-            line: None,
-            direction: None,
-            number: None,
-            dwell_s: None,
-            score: None,
-            bbox: None,
-            shown_frame: None,
-            frame: None,
-            pts_s: None,
-            held_back: None,
-            readings: &[],
-            cause: None,
-            lasted_s: None,
-            tries: None,
-            step: None,
-            failures: None,
-            model: None,
-            to: None,
-            result: None,
-            from: None,
-            count: None,
+            body: BodyMembers::of(&event.body),
             decision: &event.decision,
             evidence: &event.evidence,
             media: &event.media,
@@ -183,36 +158,46 @@ impl<'a> EventMessage<'a> {
             hash: &event.hash,
         }
     }
+}
 
-    /// Sets the members of one kind of event.
-    fn fill_body(&mut self, body: &'a EventBody) {
-        self.reason = body.text();
+impl<'a> BodyMembers<'a> {
+    fn of(body: &'a EventBody) -> Self {
+        let members = Self {
+            reason: body.text(),
+            ..Self::default()
+        };
         match body {
-            EventBody::Rule(rule) => self.fill_rule(rule),
+            EventBody::Rule(rule) => members.of_rule(rule),
             EventBody::SourceOutage {
                 cause, lasted_s, ..
-            } => {
-                self.cause = *cause;
-                self.lasted_s = *lasted_s;
-            }
+            } => Self {
+                cause: *cause,
+                lasted_s: *lasted_s,
+                ..members
+            },
             EventBody::PipelineFailed {
                 tries, lasted_s, ..
-            } => {
-                self.tries = Some(*tries);
-                self.lasted_s = *lasted_s;
-            }
+            } => Self {
+                tries: Some(*tries),
+                lasted_s: *lasted_s,
+                ..members
+            },
             EventBody::StepFailing {
                 step,
                 failures,
                 lasted_s,
                 ..
-            } => {
-                self.step = Some(step);
-                self.failures = Some(*failures);
-                self.lasted_s = *lasted_s;
-            }
+            } => Self {
+                step: Some(step),
+                failures: Some(*failures),
+                lasted_s: *lasted_s,
+                ..members
+            },
             EventBody::LoadShed { lasted_s, .. } | EventBody::BoardThrottled { lasted_s, .. } => {
-                self.lasted_s = *lasted_s;
+                Self {
+                    lasted_s: *lasted_s,
+                    ..members
+                }
             }
             EventBody::BackendChange {
                 model,
@@ -220,38 +205,43 @@ impl<'a> EventMessage<'a> {
                 to,
                 result,
                 ..
-            } => {
-                self.model = Some(model);
-                self.from = Some(from);
-                self.to = Some(to);
-                self.result = *result;
-            }
-            EventBody::Loss { from, count, .. } => {
-                self.from = Some(from);
-                self.count = Some(*count);
-            }
+            } => Self {
+                model: Some(model),
+                from: Some(from),
+                to: Some(to),
+                result: *result,
+                ..members
+            },
+            EventBody::Loss { from, count, .. } => Self {
+                from: Some(from),
+                count: Some(*count),
+                ..members
+            },
             EventBody::PipelineHeld { .. }
             | EventBody::StorageWorn { .. }
-            | EventBody::DecoderFallback { .. } => {}
+            | EventBody::DecoderFallback { .. } => members,
         }
     }
 
-    fn fill_rule(&mut self, rule: &'a RuleEvent) {
-        self.rule = Some(&rule.rule);
-        self.label = rule.label.as_deref();
-        self.track_ids = &rule.tracks;
-        self.zone = rule.zone.as_deref();
-        self.line = rule.line.as_deref();
-        self.direction = rule.direction.as_deref();
-        self.number = rule.number;
-        self.dwell_s = rule.dwell_s;
-        self.score = rule.score;
-        self.bbox = rule.bbox;
-        self.shown_frame = rule.shown_frame;
-        self.frame = Some(rule.frame);
-        self.pts_s = Some(rule.pts_s);
-        self.held_back = (rule.held_back > 0).then_some(rule.held_back);
-        self.readings = &rule.readings;
+    fn of_rule(self, rule: &'a RuleEvent) -> Self {
+        Self {
+            rule: Some(&rule.rule),
+            label: rule.label.as_deref(),
+            track_ids: &rule.tracks,
+            zone: rule.zone.as_deref(),
+            line: rule.line.as_deref(),
+            direction: rule.direction.as_deref(),
+            number: rule.number,
+            dwell_s: rule.dwell_s,
+            score: rule.score,
+            bbox: rule.bbox,
+            shown_frame: rule.shown_frame,
+            frame: Some(rule.frame),
+            pts_s: Some(rule.pts_s),
+            held_back: (rule.held_back > 0).then_some(rule.held_back),
+            readings: &rule.readings,
+            ..self
+        }
     }
 }
 

@@ -20,7 +20,7 @@ mod presence;
 use serde::Serialize;
 
 pub use board::BoardMessage;
-pub use event::{EventMessage, LossMessage, TooLarge, event_draft};
+pub use event::{BodyMembers, EventMessage, LossMessage, TooLarge, event_draft};
 pub use heartbeat::{HeartbeatMessage, heartbeat_draft};
 pub use measurement::{
     AgentMessage, ChannelCounts, CountsMessage, FramesMessage, SinkCounts, ZoneCount,
@@ -51,7 +51,7 @@ pub fn encode(message: &impl Serialize) -> Vec<u8> {
 }
 
 /// Adds `"late":true` to a message that waited for the link.
-pub fn mark_late(payload: Vec<u8>) -> Vec<u8> {
+pub(crate) fn mark_late(payload: Vec<u8>) -> Vec<u8> {
     match payload.strip_prefix(b"{") {
         Some(rest) if rest.first() != Some(&b'}') => [LATE, rest].concat(),
         _ => payload,

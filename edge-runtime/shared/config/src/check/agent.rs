@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use secrecy::SecretString;
@@ -16,7 +17,7 @@ use crate::config::{
 };
 use crate::error::ConfigError;
 use crate::permissions::{ChangeKind, PermissionsConfig, ToolEffect, ToolsConfig};
-use crate::raw::parse_mode;
+use crate::raw::{Read, parse_mode};
 use crate::sinks::SecretSource;
 
 pub(super) fn mqtt(
@@ -128,26 +129,7 @@ pub(super) fn llm(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<
         without_effect("llm.", "llm.provider", values, errors);
         return None;
     };
-    let whole = |key| values.whole(key).unwrap_or_default();
-    let number = |key| values.number(key).unwrap_or_default();
-    let mut llm = LlmConfig {
-        base_url: None,
-        key: None,
-        key_file: None,
-        program: None,
-        model: values.text("llm.model"),
-        large_model: values.text("llm.large_model"),
-        models_file: values.path("llm.models_file"),
-        second_opinion: values.switch("llm.second_opinion"),
-        calls_per_hour: u32::try_from(whole("llm.calls_per_hour")).unwrap_or_default(),
-        tokens_per_call: whole("llm.tokens_per_call"),
-        idle_timeout: values.seconds("llm.idle_timeout_s"),
-        timeout_factor: u32::try_from(whole("llm.timeout_factor")).unwrap_or(1),
-        day_usd: number("llm.day_usd"),
-        month_usd: number("llm.month_usd"),
-        second: None,
-        provider,
-    };
+    let mut llm = llm_of(provider, values);
     let second = values.text("llm.second.provider");
     if second.as_ref() == Some(&llm.provider) {
         let (key, problem) = ("llm.second.provider", "is llm.provider; name another one");
@@ -168,6 +150,41 @@ pub(super) fn llm(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<
     }
     read_server("llm", &mut llm, values, errors);
     Some(llm)
+}
+
+/// The keys of `[llm]` that do not belong to one provider.
+fn llm_of(provider: String, values: &Values<'_>) -> LlmConfig {
+    let whole = |key| values.whole(key).unwrap_or_default();
+    let number = |key| values.number(key).unwrap_or_default();
+    LlmConfig {
+        base_url: None,
+        key: None,
+        key_file: None,
+        program: None,
+        model: values.text("llm.model"),
+        large_model: values.text("llm.large_model"),
+        models_file: values.path("llm.models_file"),
+        second_opinion: values.switch("llm.second_opinion"),
+        calls_per_hour: u32::try_from(whole("llm.calls_per_hour")).unwrap_or_default(),
+        tokens_per_call: whole("llm.tokens_per_call"),
+        idle_timeout: values.seconds("llm.idle_timeout_s"),
+        timeout_factor: u32::try_from(whole("llm.timeout_factor")).unwrap_or(1),
+        day_usd: number("llm.day_usd"),
+        month_usd: number("llm.month_usd"),
+        second: None,
+        provider,
+    }
+}
+
+impl LlmConfig {
+    /// A provider with the default of every key.
+    pub fn new(provider: &str) -> Self {
+        let values = Values {
+            read: &Read::default(),
+            base: PathBuf::new(),
+        };
+        llm_of(provider.to_owned(), &values)
+    }
 }
 
 /// Reads where the provider of `section` is and its key, and refuses keys without effect.
