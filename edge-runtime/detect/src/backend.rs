@@ -296,18 +296,7 @@ fn load_and_warm_up(
 #[cfg(any(feature = "ort", test))]
 const MAX_ONE_THREAD: std::time::Duration = std::time::Duration::from_millis(20);
 
-/// Threads of a network of ONNX Runtime that took `run` of processor time with one, on a box where
-/// others have `default`.
-#[cfg(any(feature = "ort", test))]
-fn threads_for(run: std::time::Duration, default: NonZeroUsize) -> NonZeroUsize {
-    if run <= MAX_ONE_THREAD {
-        return NonZeroUsize::MIN;
-    }
-    default
-}
-
-/// Loads a network on ONNX Runtime. Where the number of threads is not given, the second run with
-/// one thread decides; a network that keeps one serves two streams at a time.
+/// Loads a network on ONNX Runtime.
 #[cfg(feature = "ort")]
 fn ort(
     path: &Path,
@@ -325,28 +314,41 @@ fn ort(
     let default = default_threads();
     match given {
         // A given number is what the user allows.
-        Some(threads) => return load(threads, false),
-        None if default.get() == 1 || has_other_providers(ort_settings) => {
-            return load(default, false);
-        }
-        None => {}
+        Some(threads) => load(threads, false),
+        None if default.get() == 1 || has_other_providers(ort_settings) => load(default, false),
+        None => load_fitting(&load, warm_up_run, ort_settings.measured_threads, default),
+    }
+}
+
+/// Loads a network with one thread, or with `default` where its runs take longer than
+/// [`MAX_ONE_THREAD`]: `measured` says so, or two runs. A network that keeps one thread serves two
+/// streams at a time.
+#[cfg(any(feature = "ort", test))]
+fn load_fitting(
+    load: &dyn Fn(NonZeroUsize, bool) -> Loaded,
+    warm_up_run: WarmUp<'_>,
+    measured: Option<NonZeroUsize>,
+    default: NonZeroUsize,
+) -> Loaded {
+    if measured.is_some_and(|threads| threads > NonZeroUsize::MIN) {
+        return load(default, false);
     }
     let network = load(NonZeroUsize::MIN, true)?;
-    // The first run makes the plan and the buffers.
-    let first = warm_up_run(network.as_ref());
-    let before = thread_time();
-    let second = first.and_then(|()| warm_up_run(network.as_ref()));
-    let threads = threads_for(thread_time().saturating_sub(before), default);
-    // The caller reports a run that fails.
-    if second.is_err() || threads == NonZeroUsize::MIN {
+    let is_long = || {
+        let before = thread_time();
+        // The caller reports a run that fails.
+        warm_up_run(network.as_ref()).is_ok() && thread_time() - before > MAX_ONE_THREAD
+    };
+    // The first run makes the plan and the buffers too, so a long one decides nothing.
+    if measured.is_some() || !is_long() || !is_long() {
         return Ok(network);
     }
     drop(network);
-    load(threads, false)
+    load(default, false)
 }
 
 /// Processor time of this thread so far.
-#[cfg(feature = "ort")]
+#[cfg(any(feature = "ort", test))]
 fn thread_time() -> std::time::Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.try_into().unwrap_or_default()
@@ -420,14 +422,36 @@ mod tests {
         )
     }
 
-    #[test]
-    fn short_run_keeps_one_thread() {
-        use std::time::Duration;
-
+    /// Threads and lanes of each opening of a network whose runs take `run_ms` in turn.
+    fn openings(run_ms: &[u64], measured: Option<usize>) -> Vec<(usize, bool)> {
+        let opened = RefCell::new(Vec::new());
+        let load = |threads: NonZeroUsize, two_lanes| -> Loaded {
+            opened.borrow_mut().push((threads.get(), two_lanes));
+            Ok(Box::new(Does::Work))
+        };
+        let runs = RefCell::new(run_ms.iter());
+        let warm_up_run = |_: &dyn Network| {
+            let ms = runs.borrow_mut().next().expect("a run more than needed");
+            let until = thread_time() + std::time::Duration::from_millis(*ms);
+            while thread_time() < until {
+                std::hint::spin_loop();
+            }
+            Ok(())
+        };
         let two = NonZeroUsize::MIN.saturating_add(1);
-        let threads = |ms| threads_for(Duration::from_millis(ms), two).get();
-        assert_eq!([0, 7, 20, 21, 300].map(threads), [1, 1, 1, 2, 2]);
-        assert_eq!(threads_for(Duration::MAX, NonZeroUsize::MIN).get(), 1);
+        let measured = measured.and_then(NonZeroUsize::new);
+        load_fitting(&load, &warm_up_run, measured, two).expect("it loads");
+        assert_eq!(runs.borrow().len(), 0, "a run less than needed");
+        opened.into_inner()
+    }
+
+    #[test]
+    fn only_a_slow_network_without_measurement_is_opened_twice() {
+        assert_eq!(openings(&[21, 21], None), [(1, true), (2, false)]);
+        assert_eq!(openings(&[21, 0], None), [(1, true)]);
+        assert_eq!(openings(&[0], None), [(1, true)]);
+        assert_eq!(openings(&[], Some(2)), [(2, false)]);
+        assert_eq!(openings(&[], Some(1)), [(1, true)]);
     }
 
     fn falls_back(does: Does) -> bool {

@@ -193,6 +193,7 @@ impl ModelSettings {
             library: self.ort_library.clone(),
             folders: self.library_folders.clone(),
             precision: self.precision,
+            measured_threads: None,
         }
     }
 
