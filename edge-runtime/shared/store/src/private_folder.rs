@@ -18,11 +18,11 @@ pub fn make_private(folder: &Path) -> io::Result<()> {
     make_with(folder, &mut sync_folder)
 }
 
-/// Makes the names in `folder`, and in the folders above it that this user can read, durable: a
-/// killed run may have left them without.
+/// Makes the names in `folder` and in the folders above it durable: a killed run may have left them
+/// without. The walk ends at a folder that this user can't read, or whose device can't sync it.
 ///
 /// # Errors
-/// When the device refuses.
+/// When the device refuses `folder` or the one above it.
 pub fn sync_names(folder: &Path) -> io::Result<()> {
     sync_with(folder, &mut sync_folder)
 }
@@ -45,10 +45,9 @@ fn make_with(folder: &Path, sync: Sync<'_>) -> io::Result<()> {
 }
 
 fn sync_with(folder: &Path, sync: Sync<'_>) -> io::Result<()> {
-    for holder in above(folder) {
+    for (height, holder) in above(folder).enumerate() {
         match sync(holder) {
-            // Nobody but its owner makes names there.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => break,
+            Err(error) if height > 1 || error.kind() == io::ErrorKind::PermissionDenied => break,
             synced => synced?,
         }
     }
@@ -100,9 +99,14 @@ mod tests {
         sync_with(Path::new("/a/b/c"), &mut sync).unwrap();
         sync_with(Path::new("b/c"), &mut sync).unwrap();
         assert_eq!(synced, ["/a/b/c", "/a/b", "/a", "b/c", "b", "."]);
-        let refused = sync_with(Path::new("b"), &mut |_| {
-            Err(io::ErrorKind::StorageFull.into())
-        });
-        assert!(refused.is_err());
+        let refused_at = |at: &'static str| {
+            let mut sync = |path: &Path| match path == Path::new(at) {
+                true => Err(io::ErrorKind::InvalidInput.into()),
+                false => Ok(()),
+            };
+            sync_with(Path::new("/a/b/c"), &mut sync).is_err()
+        };
+        let refused = ["/a/b/c", "/a/b", "/a", "/"].map(refused_at);
+        assert_eq!(refused, [true, true, false, false]);
     }
 }
