@@ -112,48 +112,45 @@ pub fn load(
     ort_settings: &OrtSettings,
     trt: Option<&TrtSettings>,
 ) -> Result<Box<dyn Network>, LoadError> {
-    let warm_up_run = |network: &dyn Network| warm_up(network, manifest);
-    let signature = Signature::of(manifest);
-    load_as(
-        choice,
+    let file = NetworkFile {
         path,
-        &signature,
-        &warm_up_run,
-        threads,
-        ort_settings,
-        trt,
-    )
+        signature: &Signature::of(manifest),
+        warm_up_run: &|network| warm_up(network, manifest),
+    };
+    load_as(choice, file, threads, ort_settings, trt)
 }
 
 /// Runs a network for the first time and checks its outputs.
 pub type WarmUp<'a> = &'a dyn Fn(&dyn Network) -> Result<(), WarmUpError>;
 
+/// A file, what it must have, and its first run.
+#[derive(Clone, Copy)]
+pub struct NetworkFile<'a> {
+    pub path: &'a Path,
+    pub signature: &'a Signature<'a>,
+    pub warm_up_run: WarmUp<'a>,
+}
+
 /// Loads a network and runs it once. [`BackendChoice::Auto`] treats a network that loads but does
-/// not run as one that does not load. Without `threads`, `warm_up_run` is one run of usual length.
+/// not run as one that does not load. Without `threads`, its first run is one of usual length.
 ///
 /// # Errors
 /// [`LoadError`], one sentence.
 pub fn load_as(
     choice: BackendChoice,
-    path: &Path,
-    signature: &Signature<'_>,
-    warm_up_run: WarmUp<'_>,
+    file: NetworkFile<'_>,
     threads: Option<NonZeroUsize>,
     ort_settings: &OrtSettings,
     trt: Option<&TrtSettings>,
 ) -> Result<Box<dyn Network>, LoadError> {
     let rten = || -> Loaded {
         let threads = threads.unwrap_or_else(default_threads).get();
-        Ok(Box::new(RtenNetwork::load(path, signature, threads)?))
+        let network = RtenNetwork::load(file.path, file.signature, threads)?;
+        Ok(Box::new(network))
     };
-    let rten = || load_and_warm_up(rten::NAME, path, signature.manifest, warm_up_run, &rten);
-    let ort = || {
-        load_and_warm_up("ort", path, signature.manifest, warm_up_run, &|| {
-            ort(path, signature, warm_up_run, threads, ort_settings)
-        })
-    };
-    let trt =
-        trt.map(|settings| || load_trt(path, signature, warm_up_run, settings, &mut log_phases()));
+    let rten = || load_and_warm_up(rten::NAME, file, &rten);
+    let ort = || load_and_warm_up("ort", file, &|| ort(file, threads, ort_settings));
+    let trt = trt.map(|settings| || load_trt(file, settings, &mut log_phases()));
     match (choice, trt) {
         (BackendChoice::Rten, _) => rten(),
         (BackendChoice::Ort, _) => ort(),
@@ -176,15 +173,14 @@ pub fn load_as(
 /// # Errors
 /// [`LoadError`], one sentence.
 pub fn load_trt(
-    path: &Path,
-    signature: &Signature<'_>,
-    warm_up_run: WarmUp<'_>,
+    file: NetworkFile<'_>,
     settings: &TrtSettings,
     progress: &mut dyn FnMut(&BuildProgress) -> bool,
 ) -> Loaded {
     let progress = RefCell::new(progress);
-    load_and_warm_up(trt::NAME, path, signature.manifest, warm_up_run, &|| {
-        let network = TrtNetwork::load(path, signature, settings, &mut **progress.borrow_mut())?;
+    load_and_warm_up(trt::NAME, file, &|| {
+        let progress = &mut **progress.borrow_mut();
+        let network = TrtNetwork::load(file.path, file.signature, settings, progress)?;
         Ok(Box::new(Mutex::new(network)))
     })
 }
@@ -207,23 +203,11 @@ fn log_phases() -> impl FnMut(&BuildProgress) -> bool {
 /// # Errors
 /// [`LoadError`], one sentence.
 pub fn load_at_once(
-    path: &Path,
-    signature: &Signature<'_>,
-    warm_up_run: WarmUp<'_>,
+    file: NetworkFile<'_>,
     threads: Option<NonZeroUsize>,
     ort_settings: &OrtSettings,
 ) -> Result<Box<dyn Network>, LoadError> {
-    let load = |choice| {
-        load_as(
-            choice,
-            path,
-            signature,
-            warm_up_run,
-            threads,
-            ort_settings,
-            None,
-        )
-    };
+    let load = |choice| load_as(choice, file, threads, ort_settings, None);
     let rten = load(BackendChoice::Rten);
     if !BackendChoice::Ort.is_installed(ort_settings, None) {
         return rten;
@@ -253,15 +237,13 @@ fn or_fall_back(first: Loaded, second: impl FnOnce() -> Loaded) -> Loaded {
 /// Loads a network and runs it once, with panics caught.
 fn load_and_warm_up(
     backend: &'static str,
-    path: &Path,
-    manifest: &str,
-    warm_up_run: WarmUp<'_>,
+    file: NetworkFile<'_>,
     load: &dyn Fn() -> Loaded,
 ) -> Loaded {
     let attempt = || {
         let network = load()?;
-        warm_up_run(network.as_ref()).map_err(|error| {
-            let path = path.to_owned();
+        (file.warm_up_run)(network.as_ref()).map_err(|error| {
+            let path = file.path.to_owned();
             match error {
                 WarmUpError::Run(message) => LoadError::Run {
                     path,
@@ -270,7 +252,7 @@ fn load_and_warm_up(
                 },
                 WarmUpError::Outputs(error) => LoadError::Mismatch {
                     path,
-                    manifest: manifest.to_owned(),
+                    manifest: file.signature.manifest.to_owned(),
                     message: error.to_string(),
                 },
             }
@@ -286,7 +268,7 @@ fn load_and_warm_up(
             .or_else(|| panic.downcast_ref::<String>().cloned())
             .unwrap_or_default();
         let message = format!("the library panicked: {said}");
-        Err(LoadError::file(path, backend, &message))
+        Err(LoadError::file(file.path, backend, &message))
     })
 }
 
@@ -298,15 +280,10 @@ const MAX_ONE_THREAD: std::time::Duration = std::time::Duration::from_millis(20)
 
 /// Loads a network on ONNX Runtime.
 #[cfg(feature = "ort")]
-fn ort(
-    path: &Path,
-    signature: &Signature<'_>,
-    warm_up_run: WarmUp<'_>,
-    given: Option<NonZeroUsize>,
-    ort_settings: &OrtSettings,
-) -> Loaded {
+fn ort(file: NetworkFile<'_>, given: Option<NonZeroUsize>, ort_settings: &OrtSettings) -> Loaded {
     use super::ort::{OrtNetwork, has_other_providers};
 
+    let (path, signature, warm_up_run) = (file.path, file.signature, file.warm_up_run);
     let load = |threads: NonZeroUsize, two_lanes| -> Loaded {
         let network = OrtNetwork::load(path, signature, threads.get(), two_lanes, ort_settings)?;
         Ok(Box::new(network))
@@ -355,13 +332,7 @@ fn thread_time() -> std::time::Duration {
 }
 
 #[cfg(not(feature = "ort"))]
-fn ort(
-    _: &Path,
-    _: &Signature<'_>,
-    _: WarmUp<'_>,
-    _: Option<NonZeroUsize>,
-    _: &OrtSettings,
-) -> Loaded {
+fn ort(_: NetworkFile<'_>, _: Option<NonZeroUsize>, _: &OrtSettings) -> Loaded {
     Err(LoadError::Unavailable {
         backend: "ort",
         message: "this program was built without ONNX Runtime".to_owned(),
@@ -412,14 +383,12 @@ mod tests {
 
     fn loaded(load: &dyn Fn() -> Loaded) -> Loaded {
         let manifest = manifest();
-        let warm_up_run = |network: &dyn Network| warm_up(network, &manifest);
-        load_and_warm_up(
-            "fake",
-            Path::new("m.onnx"),
-            &manifest.name,
-            &warm_up_run,
-            load,
-        )
+        let file = NetworkFile {
+            path: Path::new("m.onnx"),
+            signature: &Signature::of(&manifest),
+            warm_up_run: &|network| warm_up(network, &manifest),
+        };
+        load_and_warm_up("fake", file, load)
     }
 
     /// Threads and lanes of each opening of a network whose runs take `run_ms` in turn.
