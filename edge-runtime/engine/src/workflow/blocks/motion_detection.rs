@@ -61,16 +61,11 @@ impl Stateful for Motion {
     type State = Unsaved<Learned>;
 
     fn run(&self, learned: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(arg!("image"))?;
-        let zone = zone(call.arg(arg!("detection_zone")))?;
-        let history = call.integer(arg!("history"), 30)?;
+        let image = call.image(0)?;
+        let zone = zone(call.arg(5))?;
+        let history = call.integer(4, 30)?;
         let background = of_video(&mut learned.0.backgrounds, image)?;
-        let mask = look(
-            background,
-            image,
-            history,
-            call.number(arg!("threshold"), 16.0)?,
-        );
+        let mask = look(background, image, history, call.number(3, 16.0)?);
         let seen = learned
             .0
             .moved
@@ -79,26 +74,17 @@ impl Stateful for Motion {
         call.put(1, false);
         call.put(2, Detections::none([0, 0]));
         call.put(3, Vec::new());
-        if seen.frames < history && call.boolean(arg!("suppress_first_detections"), true)? {
+        if seen.frames < history && call.boolean(6, true)? {
             seen.frames += 1;
             return Ok(());
         }
-        let kernel = usize::try_from(
-            call.integer(arg!("morphological_kernel_size"), 3)?
-                .clamp(1, 255),
-        )
-        .unwrap_or(1);
+        let kernel = usize::try_from(call.integer(2, 3)?.clamp(1, 255)).unwrap_or(1);
         let mask = morphology::open(&mask, &Kernel::ellipse(kernel));
         let size = image.size();
         let shape = Bitmap::from_fn(size, |x, y| {
             mask.data.get(y * mask.width + x).is_some_and(|v| *v > 0)
         });
-        let outlines = outlines(
-            shape,
-            size,
-            zone.as_deref(),
-            call.number(arg!("minimum_contour_area"), 200.0)?,
-        );
+        let outlines = outlines(shape, size, zone.as_deref(), call.number(1, 200.0)?);
         let moves = !outlines.is_empty();
         let mut found = Detections::none([0, 0]);
         let mut polygons = Vec::new();

@@ -102,44 +102,32 @@ struct Draw {
 
 impl Block for Draw {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let words = template::fill(
-            call.text(arg!("text"))?,
-            call.arg(arg!("text_parameters")),
-            &self.operations,
-            call.ids,
-        )?;
-        let background = call.arg(arg!("background_color"));
+        let words = template::fill(call.text(1)?, call.arg(2), &self.operations, call.ids)?;
+        let background = call.arg(5);
         let is_clear = background
             .as_str()
             .is_some_and(|t| t.eq_ignore_ascii_case("transparent"));
         let text = TextBox {
-            color: drawing::color_of_value(call.arg(arg!("text_color")))?,
+            color: drawing::color_of_value(call.arg(4))?,
             background: if is_clear {
                 Color::INK
             } else {
                 drawing::color_of_value(background)?
             },
-            opacity: if is_clear {
-                0.0
-            } else {
-                call.number(arg!("background_opacity"), 1.0)?
-            },
-            scale: call.number(arg!("font_scale"), 1.0)?,
-            padding: call.number(arg!("padding"), 10.0)?,
-            radius: call.number(arg!("border_radius"), 0.0)?,
+            opacity: if is_clear { 0.0 } else { call.number(6, 1.0)? },
+            scale: call.number(7, 1.0)?,
+            padding: call.number(9, 10.0)?,
+            radius: call.number(11, 0.0)?,
         };
-        let align = match call.text(arg!("text_align"))? {
+        let align = match call.text(10)? {
             "center" => 0.5,
             "right" => 1.0,
             _ => 0.0,
         };
-        let place = if call.text(arg!("position_mode"))? == "absolute" {
-            Place::At(
-                call.number(arg!("position_x"), 0.0)?,
-                call.number(arg!("position_y"), 0.0)?,
-            )
+        let place = if call.text(12)? == "absolute" {
+            Place::At(call.number(13, 0.0)?, call.number(14, 0.0)?)
         } else {
-            let name = call.text(arg!("anchor"))?;
+            let name = call.text(15)?;
             // Position of the text box in the free space, and direction of its offset.
             let share = |low: &str, high: &str| {
                 if name.contains(low) {
@@ -153,8 +141,8 @@ impl Block for Draw {
             let (x, x_way) = share("left", "right");
             let (y, y_way) = share("top", "bottom");
             let offset = [
-                call.number(arg!("offset_x"), 10.0)? * x_way,
-                call.number(arg!("offset_y"), 10.0)? * y_way,
+                call.number(16, 10.0)? * x_way,
+                call.number(17, 10.0)? * y_way,
             ];
             Place::Beside([x, y], offset)
         };
