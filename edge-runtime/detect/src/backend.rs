@@ -112,48 +112,45 @@ pub fn load(
     ort_settings: &OrtSettings,
     trt: Option<&TrtSettings>,
 ) -> Result<Box<dyn Network>, LoadError> {
-    let warm_up_run = |network: &dyn Network| warm_up(network, manifest);
-    let signature = Signature::of(manifest);
-    load_as(
-        choice,
+    let file = NetworkFile {
         path,
-        &signature,
-        &warm_up_run,
-        threads,
-        ort_settings,
-        trt,
-    )
+        signature: &Signature::of(manifest),
+        warm_up_run: &|network| warm_up(network, manifest),
+    };
+    load_as(choice, file, threads, ort_settings, trt)
 }
 
 /// Runs a network for the first time and checks its outputs.
 pub type WarmUp<'a> = &'a dyn Fn(&dyn Network) -> Result<(), WarmUpError>;
 
+/// A file, what it must have, and its first run.
+#[derive(Clone, Copy)]
+pub struct NetworkFile<'a> {
+    pub path: &'a Path,
+    pub signature: &'a Signature<'a>,
+    pub warm_up_run: WarmUp<'a>,
+}
+
 /// Loads a network and runs it once. [`BackendChoice::Auto`] treats a network that loads but does
-/// not run as one that does not load. Without `threads`, `warm_up_run` is one run of usual length.
+/// not run as one that does not load. Without `threads`, its first run is one of usual length.
 ///
 /// # Errors
 /// [`LoadError`], one sentence.
 pub fn load_as(
     choice: BackendChoice,
-    path: &Path,
-    signature: &Signature<'_>,
-    warm_up_run: WarmUp<'_>,
+    file: NetworkFile<'_>,
     threads: Option<NonZeroUsize>,
     ort_settings: &OrtSettings,
     trt: Option<&TrtSettings>,
 ) -> Result<Box<dyn Network>, LoadError> {
     let rten = || -> Loaded {
         let threads = threads.unwrap_or_else(default_threads).get();
-        Ok(Box::new(RtenNetwork::load(path, signature, threads)?))
+        let network = RtenNetwork::load(file.path, file.signature, threads)?;
+        Ok(Box::new(network))
     };
-    let rten = || load_and_warm_up(rten::NAME, path, signature.manifest, warm_up_run, &rten);
-    let ort = || {
-        load_and_warm_up("ort", path, signature.manifest, warm_up_run, &|| {
-            ort(path, signature, warm_up_run, threads, ort_settings)
-        })
-    };
-    let trt =
-        trt.map(|settings| || load_trt(path, signature, warm_up_run, settings, &mut log_phases()));
+    let rten = || load_and_warm_up(rten::NAME, file, &rten);
+    let ort = || load_and_warm_up("ort", file, &|| ort(file, threads, ort_settings));
+    let trt = trt.map(|settings| || load_trt(file, settings, &mut log_phases()));
     match (choice, trt) {
         (BackendChoice::Rten, _) => rten(),
         (BackendChoice::Ort, _) => ort(),
@@ -176,15 +173,14 @@ pub fn load_as(
 /// # Errors
 /// [`LoadError`], one sentence.
 pub fn load_trt(
-    path: &Path,
-    signature: &Signature<'_>,
-    warm_up_run: WarmUp<'_>,
+    file: NetworkFile<'_>,
     settings: &TrtSettings,
     progress: &mut dyn FnMut(&BuildProgress) -> bool,
 ) -> Loaded {
     let progress = RefCell::new(progress);
-    load_and_warm_up(trt::NAME, path, signature.manifest, warm_up_run, &|| {
-        let network = TrtNetwork::load(path, signature, settings, &mut **progress.borrow_mut())?;
+    load_and_warm_up(trt::NAME, file, &|| {
+        let progress = &mut **progress.borrow_mut();
+        let network = TrtNetwork::load(file.path, file.signature, settings, progress)?;
         Ok(Box::new(Mutex::new(network)))
     })
 }
@@ -207,23 +203,11 @@ fn log_phases() -> impl FnMut(&BuildProgress) -> bool {
 /// # Errors
 /// [`LoadError`], one sentence.
 pub fn load_at_once(
-    path: &Path,
-    signature: &Signature<'_>,
-    warm_up_run: WarmUp<'_>,
+    file: NetworkFile<'_>,
     threads: Option<NonZeroUsize>,
     ort_settings: &OrtSettings,
 ) -> Result<Box<dyn Network>, LoadError> {
-    let load = |choice| {
-        load_as(
-            choice,
-            path,
-            signature,
-            warm_up_run,
-            threads,
-            ort_settings,
-            None,
-        )
-    };
+    let load = |choice| load_as(choice, file, threads, ort_settings, None);
     let rten = load(BackendChoice::Rten);
     if !BackendChoice::Ort.is_installed(ort_settings, None) {
         return rten;
@@ -253,15 +237,13 @@ fn or_fall_back(first: Loaded, second: impl FnOnce() -> Loaded) -> Loaded {
 /// Loads a network and runs it once, with panics caught.
 fn load_and_warm_up(
     backend: &'static str,
-    path: &Path,
-    manifest: &str,
-    warm_up_run: WarmUp<'_>,
+    file: NetworkFile<'_>,
     load: &dyn Fn() -> Loaded,
 ) -> Loaded {
     let attempt = || {
         let network = load()?;
-        warm_up_run(network.as_ref()).map_err(|error| {
-            let path = path.to_owned();
+        (file.warm_up_run)(network.as_ref()).map_err(|error| {
+            let path = file.path.to_owned();
             match error {
                 WarmUpError::Run(message) => LoadError::Run {
                     path,
@@ -270,7 +252,7 @@ fn load_and_warm_up(
                 },
                 WarmUpError::Outputs(error) => LoadError::Mismatch {
                     path,
-                    manifest: manifest.to_owned(),
+                    manifest: file.signature.manifest.to_owned(),
                     message: error.to_string(),
                 },
             }
@@ -286,7 +268,7 @@ fn load_and_warm_up(
             .or_else(|| panic.downcast_ref::<String>().cloned())
             .unwrap_or_default();
         let message = format!("the library panicked: {said}");
-        Err(LoadError::file(path, backend, &message))
+        Err(LoadError::file(file.path, backend, &message))
     })
 }
 
@@ -296,28 +278,12 @@ fn load_and_warm_up(
 #[cfg(any(feature = "ort", test))]
 const MAX_ONE_THREAD: std::time::Duration = std::time::Duration::from_millis(20);
 
-/// Threads of a network of ONNX Runtime that took `run` of processor time with one, on a box where
-/// others have `default`.
-#[cfg(any(feature = "ort", test))]
-fn threads_for(run: std::time::Duration, default: NonZeroUsize) -> NonZeroUsize {
-    if run <= MAX_ONE_THREAD {
-        return NonZeroUsize::MIN;
-    }
-    default
-}
-
-/// Loads a network on ONNX Runtime. Where the number of threads is not given, the second run with
-/// one thread decides; a network that keeps one serves two streams at a time.
+/// Loads a network on ONNX Runtime.
 #[cfg(feature = "ort")]
-fn ort(
-    path: &Path,
-    signature: &Signature<'_>,
-    warm_up_run: WarmUp<'_>,
-    given: Option<NonZeroUsize>,
-    ort_settings: &OrtSettings,
-) -> Loaded {
+fn ort(file: NetworkFile<'_>, given: Option<NonZeroUsize>, ort_settings: &OrtSettings) -> Loaded {
     use super::ort::{OrtNetwork, has_other_providers};
 
+    let (path, signature, warm_up_run) = (file.path, file.signature, file.warm_up_run);
     let load = |threads: NonZeroUsize, two_lanes| -> Loaded {
         let network = OrtNetwork::load(path, signature, threads.get(), two_lanes, ort_settings)?;
         Ok(Box::new(network))
@@ -325,41 +291,48 @@ fn ort(
     let default = default_threads();
     match given {
         // A given number is what the user allows.
-        Some(threads) => return load(threads, false),
-        None if default.get() == 1 || has_other_providers(ort_settings) => {
-            return load(default, false);
-        }
-        None => {}
+        Some(threads) => load(threads, false),
+        None if default.get() == 1 || has_other_providers(ort_settings) => load(default, false),
+        None => load_fitting(&load, warm_up_run, ort_settings.measured_threads, default),
+    }
+}
+
+/// Loads a network with one thread, or with `default` where its runs take longer than
+/// [`MAX_ONE_THREAD`]: `measured` says so, or two runs. A network that keeps one thread serves two
+/// streams at a time.
+#[cfg(any(feature = "ort", test))]
+fn load_fitting(
+    load: &dyn Fn(NonZeroUsize, bool) -> Loaded,
+    warm_up_run: WarmUp<'_>,
+    measured: Option<NonZeroUsize>,
+    default: NonZeroUsize,
+) -> Loaded {
+    if measured.is_some_and(|threads| threads > NonZeroUsize::MIN) {
+        return load(default, false);
     }
     let network = load(NonZeroUsize::MIN, true)?;
-    // The first run makes the plan and the buffers.
-    let first = warm_up_run(network.as_ref());
-    let before = thread_time();
-    let second = first.and_then(|()| warm_up_run(network.as_ref()));
-    let threads = threads_for(thread_time().saturating_sub(before), default);
-    // The caller reports a run that fails.
-    if second.is_err() || threads == NonZeroUsize::MIN {
+    let is_long = || {
+        let before = thread_time();
+        // The caller reports a run that fails.
+        warm_up_run(network.as_ref()).is_ok() && thread_time() - before > MAX_ONE_THREAD
+    };
+    // The first run makes the plan and the buffers too, so a long one decides nothing.
+    if measured.is_some() || !is_long() || !is_long() {
         return Ok(network);
     }
     drop(network);
-    load(threads, false)
+    load(default, false)
 }
 
 /// Processor time of this thread so far.
-#[cfg(feature = "ort")]
+#[cfg(any(feature = "ort", test))]
 fn thread_time() -> std::time::Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.try_into().unwrap_or_default()
 }
 
 #[cfg(not(feature = "ort"))]
-fn ort(
-    _: &Path,
-    _: &Signature<'_>,
-    _: WarmUp<'_>,
-    _: Option<NonZeroUsize>,
-    _: &OrtSettings,
-) -> Loaded {
+fn ort(_: NetworkFile<'_>, _: Option<NonZeroUsize>, _: &OrtSettings) -> Loaded {
     Err(LoadError::Unavailable {
         backend: "ort",
         message: "this program was built without ONNX Runtime".to_owned(),
@@ -410,24 +383,44 @@ mod tests {
 
     fn loaded(load: &dyn Fn() -> Loaded) -> Loaded {
         let manifest = manifest();
-        let warm_up_run = |network: &dyn Network| warm_up(network, &manifest);
-        load_and_warm_up(
-            "fake",
-            Path::new("m.onnx"),
-            &manifest.name,
-            &warm_up_run,
-            load,
-        )
+        let file = NetworkFile {
+            path: Path::new("m.onnx"),
+            signature: &Signature::of(&manifest),
+            warm_up_run: &|network| warm_up(network, &manifest),
+        };
+        load_and_warm_up("fake", file, load)
+    }
+
+    /// Threads and lanes of each opening of a network whose runs take `run_ms` in turn.
+    fn openings(run_ms: &[u64], measured: Option<usize>) -> Vec<(usize, bool)> {
+        let opened = RefCell::new(Vec::new());
+        let load = |threads: NonZeroUsize, two_lanes| -> Loaded {
+            opened.borrow_mut().push((threads.get(), two_lanes));
+            Ok(Box::new(Does::Work))
+        };
+        let runs = RefCell::new(run_ms.iter());
+        let warm_up_run = |_: &dyn Network| {
+            let ms = runs.borrow_mut().next().expect("a run more than needed");
+            let until = thread_time() + std::time::Duration::from_millis(*ms);
+            while thread_time() < until {
+                std::hint::spin_loop();
+            }
+            Ok(())
+        };
+        let two = NonZeroUsize::MIN.saturating_add(1);
+        let measured = measured.and_then(NonZeroUsize::new);
+        load_fitting(&load, &warm_up_run, measured, two).expect("it loads");
+        assert_eq!(runs.borrow().len(), 0, "a run less than needed");
+        opened.into_inner()
     }
 
     #[test]
-    fn short_run_keeps_one_thread() {
-        use std::time::Duration;
-
-        let two = NonZeroUsize::MIN.saturating_add(1);
-        let threads = |ms| threads_for(Duration::from_millis(ms), two).get();
-        assert_eq!([0, 7, 20, 21, 300].map(threads), [1, 1, 1, 2, 2]);
-        assert_eq!(threads_for(Duration::MAX, NonZeroUsize::MIN).get(), 1);
+    fn only_a_slow_network_without_measurement_is_opened_twice() {
+        assert_eq!(openings(&[21, 21], None), [(1, true), (2, false)]);
+        assert_eq!(openings(&[21, 0], None), [(1, true)]);
+        assert_eq!(openings(&[0], None), [(1, true)]);
+        assert_eq!(openings(&[], Some(2)), [(2, false)]);
+        assert_eq!(openings(&[], Some(1)), [(1, true)]);
     }
 
     fn falls_back(does: Does) -> bool {

@@ -5,6 +5,7 @@
 
 #[cfg(feature = "ort")]
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use crate::precision::Precision;
@@ -21,7 +22,7 @@ pub(crate) const LIBRARY_VARIABLE: &str = "ORT_DYLIB_PATH";
 /// cache folder, to be sent, before telemetry can be switched off by a call. Seen with 1.31.1.
 pub const NO_TELEMETRY_ENV: (&str, &str) = ("ORT_DISABLE_TELEMETRY", "1");
 
-/// Configured locations of ONNX Runtime's library, besides the system's, and its precision.
+/// Configured locations of ONNX Runtime's library, besides the system's, and how it runs a network.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct OrtSettings {
     /// The configured file.
@@ -29,6 +30,9 @@ pub struct OrtSettings {
     /// Folders of fetched libraries.
     pub folders: Vec<PathBuf>,
     pub precision: Precision,
+    /// Threads that an earlier opening of the network chose on this box, where that is known; a
+    /// configured number precedes.
+    pub measured_threads: Option<NonZeroUsize>,
 }
 
 impl OrtSettings {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use watchkeeper_models::Manifest;
 
-use super::backend::{self, BackendChoice};
+use super::backend::{self, BackendChoice, NetworkFile};
 use super::network::{Feed, LoadError, Network, Signature, Wanted, input_shape};
 use super::ort_library::OrtSettings;
 use super::trt::{BuildProgress, TrtSettings};
@@ -30,10 +30,8 @@ impl PictureNetwork {
     /// # Errors
     /// [`LoadError`], one sentence.
     pub(super) fn load(&self, choice: BackendChoice) -> Result<Box<dyn Network>, LoadError> {
-        let (signature, warm_up_run) = (self.signature(), |n: &dyn Network| self.warm_up(n));
-        let (path, threads, ort) = (&self.path, self.threads, &self.ort);
-        let trt = self.trt.as_ref();
-        backend::load_as(choice, path, &signature, &warm_up_run, threads, ort, trt)
+        let (threads, trt) = (self.threads, self.trt.as_ref());
+        self.with_file(|file| backend::load_as(choice, file, threads, &self.ort, trt))
     }
 
     /// Loads it on TensorRT. `progress` hears the share of the engine's current phase, and returns
@@ -46,15 +44,8 @@ impl PictureNetwork {
         settings: &TrtSettings,
         progress: &dyn Fn(f32) -> bool,
     ) -> Result<Box<dyn Network>, LoadError> {
-        let (signature, warm_up_run) = (self.signature(), |n: &dyn Network| self.warm_up(n));
         let mut progress = |step: &BuildProgress| progress(step.share());
-        backend::load_trt(
-            &self.path,
-            &signature,
-            &warm_up_run,
-            settings,
-            &mut progress,
-        )
+        self.with_file(|file| backend::load_trt(file, settings, &mut progress))
     }
 
     /// Loads it with the back end that loads fastest and can run it.
@@ -62,9 +53,15 @@ impl PictureNetwork {
     /// # Errors
     /// [`LoadError`], one sentence.
     pub(super) fn load_at_once(&self) -> Result<Box<dyn Network>, LoadError> {
-        let (signature, warm_up_run) = (self.signature(), |n: &dyn Network| self.warm_up(n));
-        let (path, threads) = (&self.path, self.threads);
-        backend::load_at_once(path, &signature, &warm_up_run, threads, &self.ort)
+        self.with_file(|file| backend::load_at_once(file, self.threads, &self.ort))
+    }
+
+    fn with_file<T>(&self, load: impl FnOnce(NetworkFile<'_>) -> T) -> T {
+        load(NetworkFile {
+            path: &self.path,
+            signature: &self.signature(),
+            warm_up_run: &|network| self.warm_up(network),
+        })
     }
 
     fn signature(&self) -> Signature<'_> {

@@ -23,7 +23,7 @@ use watchkeeper_models::{FileStamp, MOTION, Manifest, Resolved, Zoo, ZooError};
 
 use self::changes::Changes;
 use super::actions::{self, ActionModel};
-use super::backend::{self, BackendChoice, WarmUp};
+use super::backend::{self, BackendChoice, NetworkFile, WarmUp};
 use super::change::{ChangeHost, ChangePolicy};
 use super::fair_semaphore::{Claim, FairSemaphore};
 use super::gaze::GazeModel;
@@ -286,7 +286,12 @@ impl Opening<'_> {
             // Engines are built in the background only, for networks that take a picture.
             let trt = request.trt.as_ref().filter(|_| !request.is_at_once());
             let threads = Some(request.threads.unwrap_or_else(backend::default_threads));
-            backend::load_as(choice, path, signature, warm_up_run, threads, ort, trt)
+            let file = NetworkFile {
+                path,
+                signature,
+                warm_up_run,
+            };
+            backend::load_as(choice, file, threads, ort, trt)
         };
         self.shared(path, signature.manifest, &load)
     }

@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
@@ -79,6 +80,7 @@ pub struct NoticeSender {
     queue: Queue,
     /// One wake-up is enough: the receiver then takes all notices.
     wake: SyncSender<()>,
+    is_closed: Arc<AtomicBool>,
 }
 
 /// Receiving half of the queue.
@@ -86,6 +88,7 @@ pub struct NoticeSender {
 pub struct NoticeReceiver {
     queue: Queue,
     wakes: Receiver<()>,
+    is_closed: Arc<AtomicBool>,
 }
 
 /// Creates a queue of notices.
@@ -96,8 +99,14 @@ pub fn channel() -> (NoticeSender, NoticeReceiver) {
     let sender = NoticeSender {
         queue: Arc::clone(&queue),
         wake,
+        is_closed: Arc::default(),
     };
-    (sender, NoticeReceiver { queue, wakes })
+    let receiver = NoticeReceiver {
+        queue,
+        wakes,
+        is_closed: Arc::clone(&sender.is_closed),
+    };
+    (sender, receiver)
 }
 
 impl NoticeSender {
@@ -117,6 +126,16 @@ impl NoticeSender {
             *newest = noticed;
         }
         drop(queue);
+        self.wake();
+    }
+
+    /// Ends [`NoticeReceiver::recv`] once it has returned what was sent before.
+    pub fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    fn wake(&self) {
         match self.wake.try_send(()) {
             Ok(()) | Err(TrySendError::Full(())) => {}
             Err(TrySendError::Disconnected(())) => {
@@ -127,13 +146,15 @@ impl NoticeSender {
 }
 
 impl NoticeReceiver {
-    /// Waits for the next notice; `None` once all senders are gone.
+    /// Waits for the next notice; `None` once all senders are gone, or one closed the queue.
     pub fn recv(&self) -> Option<StampedNotice> {
         loop {
+            // Read first: what was sent before the close is taken.
+            let is_closed = self.is_closed.load(Ordering::Acquire);
             if let Some(noticed) = self.take() {
                 return Some(noticed);
             }
-            if self.wakes.recv().is_err() {
+            if is_closed || self.wakes.recv().is_err() {
                 // A notice may have been sent between `take` and the drop of the last sender.
                 return self.take();
             }
@@ -260,5 +281,16 @@ mod tests {
         }
         drop(sender);
         assert_eq!(taking.join().unwrap(), 3);
+    }
+
+    #[test]
+    fn closed_queue_is_emptied_although_a_sender_is_left() {
+        let (sender, inbox) = channel();
+        sender.send(noticed("gate", 1, lost()));
+        sender.send(noticed("yard", 1, lost()));
+        sender.close();
+        let taken = std::iter::from_fn(|| inbox.recv()).count();
+        assert_eq!(taken, 2);
+        drop(sender);
     }
 }

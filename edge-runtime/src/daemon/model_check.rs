@@ -2,7 +2,7 @@
 //!
 //! - The limits apply before anything of the model, or a library, is read.
 //! - It reads no state, holds no lock and writes nothing but its answer.
-//! - It leaves one core to the cameras.
+//! - It yields the processor to the cameras by its priority.
 
 use std::process::ExitCode;
 

@@ -32,7 +32,9 @@ use tokio::sync::watch;
 use watchkeeper_config::SinksConfig;
 use watchkeeper_contract::effect::Effect;
 use watchkeeper_contract::id::{EventId, PipelineId};
-use watchkeeper_contract::spool::{EffectCounts, EffectNumber, EffectOutcome, WaitingEffect};
+use watchkeeper_contract::spool::{
+    EffectCounts, EffectNumber, EffectOutcome, FailedEffect, WaitingEffect,
+};
 
 pub use spool::EffectsError;
 pub(crate) use spool::fuzzing;
@@ -109,6 +111,8 @@ struct State {
     /// Why `[sinks]` does not allow what a step last wanted.
     disallowed: BTreeMap<(PipelineId, String), String>,
     done: u64,
+    /// Number of failures, and the last of them, as they are on disk.
+    failed: (u64, Vec<FailedEffect>),
     /// Why the last write failed; its effect is written again every [`DISK_RETRY`].
     disk_error: Option<String>,
     is_closing: bool,
@@ -148,7 +152,7 @@ struct Shared {
     folder: Folder,
     state: Mutex<State>,
     wake: Condvar,
-    /// Locked while an outcome is recorded, so that an effect is settled once.
+    /// Locked while an outcome is recorded, so that an effect is settled once. Held over writes.
     failures: Mutex<Failures>,
     /// Last number that is on disk.
     last: watch::Sender<EffectNumber>,
@@ -199,6 +203,7 @@ impl Effects {
                 held: waiting.len(),
                 held_bytes,
                 waiting,
+                failed: failures.summary(),
                 ..State::default()
             }),
             wake: Condvar::new(),
@@ -272,6 +277,7 @@ impl Effects {
                 effect = number.0, pipeline = %waiting.pipeline, step = waiting.step, what = waiting.what, why, "an effect failed"
             );
             failures.add(&shared.folder, &waiting, why)?;
+            shared.state.lock().failed = failures.summary();
         }
         shared.folder.remove(number)?;
         let mut state = shared.state.lock();
@@ -285,10 +291,10 @@ impl Effects {
         Ok(true)
     }
 
-    /// Counters of accepted, refused, waiting and settled effects.
+    /// Counters of accepted, refused, waiting and settled effects. Waits for no disk.
     pub fn counts(&self) -> EffectCounts {
-        let (failed, last_failed) = self.shared.failures.lock().summary();
         let state = self.shared.state.lock();
+        let (failed, last_failed) = state.failed.clone();
         EffectCounts {
             waiting: state.held as u64,
             waiting_bytes: state.held_bytes,
@@ -450,7 +456,9 @@ fn run_writer(shared: &Shared, mut numbers: Numbers) {
                 let lost = state.queue.len() as u64 + 1;
                 drop(state);
                 tracing::error!(lost, "stopped before all effects were stored");
-                shared.failures.lock().count_or_log(&shared.folder, lost);
+                let mut failures = shared.failures.lock();
+                failures.count_or_log(&shared.folder, lost);
+                shared.state.lock().failed = failures.summary();
                 return;
             }
         };

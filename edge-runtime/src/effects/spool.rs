@@ -27,7 +27,7 @@ use watchkeeper_contract::spool::{
 };
 use watchkeeper_contract::time::Wall;
 use watchkeeper_store::durable::{is_disk_refusal, remove_leftover, replace};
-use watchkeeper_store::private_folder::make_private;
+use watchkeeper_store::private_folder::{make_private, sync_names};
 
 use crate::journal::Reservation;
 
@@ -110,7 +110,8 @@ enum Unreadable {
 pub(super) fn open(state: &Path) -> Result<Opened, EffectsError> {
     let path = state.join(FOLDER);
     let at = |source| EffectsError::new(&path, source);
-    let files = match make_private(&path) {
+    // A killed run may have left an effect without a durable name.
+    let files = match make_private(&path).and_then(|()| sync_names(&path)) {
         Ok(()) => Some(fs::read_dir(&path).map_err(at)?),
         // Made with the first effect.
         Err(error) if is_disk_refusal(&error) => None,

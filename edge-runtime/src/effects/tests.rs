@@ -300,3 +300,33 @@ fn folder_is_private() {
         .mode();
     assert_eq!(mode & 0o777, 0o700);
 }
+
+#[test]
+fn counts_do_not_wait_for_a_disk_that_takes_an_outcome() {
+    let dir = tempfile::tempdir().unwrap();
+    let effects = open(dir.path(), FREE);
+    emit(&effects, "one").unwrap();
+    let number = on_disk(&effects, 1)[0].number;
+    // As during a write of `settle`.
+    let writing = effects.shared.failures.lock();
+    let (counted, counts) = std::sync::mpsc::channel();
+    std::thread::scope(|threads| {
+        threads.spawn(|| counted.send(effects.counts()).unwrap());
+        let counts = counts.recv_timeout(Duration::from_secs(60));
+        drop(writing);
+        assert_eq!(counts.unwrap().waiting, 1);
+    });
+    let why = "404".to_owned();
+    assert!(
+        effects
+            .settle(number, &EffectOutcome::Failed { why })
+            .unwrap()
+    );
+    let counts = effects.counts();
+    assert_eq!(
+        (counts.failed, counts.last_failed[0].why.as_str()),
+        (1, "404")
+    );
+    drop(effects);
+    assert_eq!(open(dir.path(), FREE).counts().failed, 1);
+}

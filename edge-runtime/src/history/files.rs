@@ -1,4 +1,9 @@
 //! The folder of chunks: names, retention, appending.
+//!
+//! - The name of a file has its start, a number that grows with each chunk, and its source. So the
+//!   order of writing does not depend on the clock.
+//! - Each source keeps its last chunks within its [`fair_share`] of the limit; pictures have half.
+//! - Pictures lie beside the chunk of their frames. An open chunk and its pictures are not deleted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};

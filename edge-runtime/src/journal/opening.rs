@@ -1,4 +1,10 @@
 //! Opens the journal: checks versions, scans all records, finds losses.
+//!
+//! - A store, record or start of a newer version is refused; nothing is changed then.
+//! - The head is the newer one of the stored head and the mark beside the database.
+//! - A number that may have been given is never given again: numbering continues after the
+//!   reservation.
+//! - What is missing is returned as losses; the caller appends them as events.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -28,7 +28,7 @@ use watchkeeper_vision::frame::Picture;
 
 use self::acceptance::Figures;
 use self::ranges::Magnitudes;
-use crate::backend::{self, BackendChoice};
+use crate::backend::{self, BackendChoice, NetworkFile};
 use crate::change::{ChangeCount, Comparison, GoldenFrame};
 use crate::error::DetectError;
 use crate::network::{Feed, LoadError, Network, Signature, Tensor, input_shape};
@@ -37,7 +37,6 @@ use crate::pool::{OpenError, OpenRequest};
 use crate::precision::{Precision, calibrated_file};
 use crate::preprocess::Preprocessor;
 use crate::trt::{adopt_engines, availability, replace_file};
-use crate::warm_up::WarmUpError;
 
 /// Runs of both networks before they are measured.
 const WARM_UP_RUNS: usize = 3;
@@ -287,14 +286,18 @@ impl<'a> Subject<'a> {
             outputs: &outputs,
             ..Signature::of(manifest)
         };
-        // Its outputs are more than those of the manifest.
-        let runs = |_: &dyn Network| Ok::<(), WarmUpError>(());
+        let file = NetworkFile {
+            path,
+            signature: &signature,
+            // Its outputs are more than those of the manifest.
+            warm_up_run: &|_| Ok(()),
+        };
         let threads = Some(
             self.request
                 .threads
                 .unwrap_or_else(backend::default_threads),
         );
-        let network = backend::load_as(choice, path, &signature, &runs, threads, &ort, None)?;
+        let network = backend::load_as(choice, file, threads, &ort, None)?;
         Ok(Observed {
             network,
             preprocessor: Preprocessor::new(manifest.input.clone()),

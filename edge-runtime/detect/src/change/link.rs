@@ -1,6 +1,8 @@
 //! What the serving network and the task of its change hand to each other.
 //!
 //! - The lock is held for moves of a value only, so the serving network never waits.
+//! - An agreed network is prepared for several streams by the side that comes second: the stream
+//!   that opens the network ([`Link::share`]), or the task ([`Link::offer`]).
 //! - At most one golden frame, one agreed network and two signals wait here: a candidate takes over
 //!   once, and the network goes back from it once.
 
@@ -42,6 +44,10 @@ struct Exchange {
 
 /// The side of the serving network.
 impl Link {
+    pub(super) fn has_agreed(&self) -> bool {
+        self.exchange.lock().agreed.is_some()
+    }
+
     pub(super) fn take_agreed(&self) -> Option<Box<dyn Network>> {
         self.exchange.lock().agreed.take()
     }
@@ -62,9 +68,17 @@ impl Link {
         self.change(|exchange| exchange.signals.push_back(signal));
     }
 
-    /// Has the task prepare candidates for several streams.
-    pub(super) fn share(&self) {
-        self.exchange.lock().is_shared = true;
+    /// Has the task prepare candidates for several streams. Takes the agreed network, if one waits:
+    /// the caller prepares and offers it.
+    pub(super) fn share(&self) -> Option<Box<dyn Network>> {
+        let mut exchange = self.exchange.lock();
+        exchange.is_shared = true;
+        exchange.agreed.take()
+    }
+
+    /// Whether several streams use the network.
+    pub(super) fn is_shared(&self) -> bool {
+        self.exchange.lock().is_shared
     }
 
     /// Ends the task, because the network is dropped.
@@ -82,11 +96,6 @@ impl Link {
 impl Link {
     pub(super) fn is_closed(&self) -> bool {
         self.exchange.lock().is_closed
-    }
-
-    /// Whether several streams use the network.
-    pub(super) fn is_shared(&self) -> bool {
-        self.exchange.lock().is_shared
     }
 
     /// Waits; returns false at once when the network is dropped.
@@ -108,9 +117,19 @@ impl Link {
         exchange.golden.take()
     }
 
-    /// Lets the serving network take over `network` before its next frame.
-    pub(super) fn offer(&self, network: Box<dyn Network>) {
-        self.exchange.lock().agreed = Some(network);
+    /// Lets the serving network take over `network` before its next frame. Returns it where it is
+    /// prepared for one stream and several use the network.
+    pub(super) fn offer(
+        &self,
+        network: Box<dyn Network>,
+        is_prepared: bool,
+    ) -> Option<Box<dyn Network>> {
+        let mut exchange = self.exchange.lock();
+        if exchange.is_shared && !is_prepared {
+            return Some(network);
+        }
+        exchange.agreed = Some(network);
+        None
     }
 
     /// Waits for the next signal; `None` when the network is dropped.

@@ -13,7 +13,7 @@ use parking_lot::RwLock;
 use super::golden::GoldenFrame;
 use super::link::{Link, Signal};
 use crate::backend_in_use::BackendInUse;
-use crate::network::{Feed, LoadError, Network, Tensor};
+use crate::network::{Feed, LoadError, Network, Tensor, WAIT_FOR_EACH_OTHER};
 
 /// Pause between two tries to load the former back end again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
@@ -53,10 +53,14 @@ impl ChangingNetwork {
     }
 
     fn take_over(&self) {
+        if !self.link.has_agreed() {
+            return;
+        }
+        let mut serving = self.serving.write();
+        // Under the lock: `share` finds it in the link or as the serving network.
         let Some(candidate) = self.link.take_agreed() else {
             return;
         };
-        let mut serving = self.serving.write();
         let former = self.replace(&mut serving, candidate);
         serving.has_swapped = true;
         drop(serving);
@@ -90,6 +94,11 @@ impl ChangingNetwork {
         if former.infer(inputs, read).is_err() {
             return Err(why);
         }
+        if self.link.is_shared()
+            && let Err(why) = former.share()
+        {
+            tracing::warn!(why, "{WAIT_FOR_EACH_OTHER}");
+        }
         let candidate = self.replace(&mut serving, former);
         serving.has_swapped = false;
         drop(serving);
@@ -116,8 +125,13 @@ impl Network for ChangingNetwork {
     }
 
     fn share(&self) -> Result<(), String> {
-        self.link.share();
-        self.serving.read().current.share()
+        let agreed = self.link.share().map(|agreed| {
+            let shared = agreed.share();
+            self.link.offer(agreed, true);
+            shared
+        });
+        let serving = self.serving.read().current.share();
+        serving.and(agreed.unwrap_or(Ok(())))
     }
 
     fn tensor_copies(&self) -> Option<u32> {

@@ -165,18 +165,18 @@ impl Subject {
             return attempt.end();
         };
         if let Some(network) = attempt.compare_slowly(network) {
-            self.share(network.as_ref());
-            self.link.offer(network);
+            if let Some(network) = self.link.offer(network, false) {
+                self.share(network.as_ref());
+                self.link.offer(network, true);
+            }
             attempt.watch();
         }
         attempt.end()
     }
 
-    /// Prepares a candidate for several streams, where several use the network.
+    /// Prepares a candidate for several streams.
     fn share(&self, candidate: &dyn Network) {
-        if self.link.is_shared()
-            && let Err(why) = candidate.share()
-        {
+        if let Err(why) = candidate.share() {
             tracing::warn!(model = self.model, why, "{WAIT_FOR_EACH_OTHER}");
         }
     }

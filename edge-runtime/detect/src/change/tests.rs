@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use super::link::Link;
+use super::serving::ChangingNetwork;
 use super::*;
 use crate::backend_in_use::{ChangeReport, ChangeState};
 use crate::detector::Detector as _;
@@ -218,6 +220,43 @@ fn candidate_is_prepared_for_several_streams_before_it_serves() {
         assert_eq!(bench.network.get().lanes(), 1 + usize::from(is_shared));
         bench.finish();
     }
+}
+
+#[test]
+fn stream_opened_before_the_take_over_has_a_lane_after_it() {
+    for is_offered_first in [false, true] {
+        let link = Arc::<Link>::default();
+        let switches = Arc::<Switches>::default();
+        let reload = || Ok::<_, LoadError>(double("slow", &Arc::default()));
+        let slow = double("slow", &Arc::default());
+        let network = ChangingNetwork::new(slow, Box::new(reload), Arc::clone(&link));
+        if is_offered_first {
+            assert!(link.offer(double("fast", &switches), false).is_none());
+            network.share().unwrap();
+        } else {
+            network.share().unwrap();
+            // The task prepares it and offers it again.
+            assert!(link.offer(double("fast", &switches), false).is_some());
+            link.offer(double("fast", &switches), true);
+            switches.is_shared.store(true, Ordering::Relaxed);
+        }
+        network.infer(&[], &mut |_| {}).unwrap();
+        assert_eq!((network.backend(), network.lanes()), ("fast", 2));
+    }
+}
+
+#[test]
+fn former_back_end_serves_again_with_a_lane_for_each_stream() {
+    let fast = Arc::<Switches>::default();
+    let bench = Bench::new(vec![candidate("fast", &fast)]);
+    bench.network.get().share().unwrap();
+    bench.run_until(|| bench.has_reported(2));
+    // A network that is loaded again has one lane.
+    bench.serving.is_shared.store(false, Ordering::Relaxed);
+    fast.fails.store(true, Ordering::Relaxed);
+    bench.run_until(|| bench.has_reported(3));
+    assert_eq!((bench.backend(), bench.network.get().lanes()), ("slow", 2));
+    bench.finish();
 }
 
 #[test]

@@ -10,6 +10,7 @@
 //! - A failing step never stops the others.
 //! - The state of an [`Execution`] can be saved and restored ([`Execution::save`]).
 
+#[macro_use]
 mod block_api;
 mod blocks;
 mod catalogue;

@@ -24,7 +24,7 @@ use crate::format;
 use crate::guard::{self, StoreFault, fault_to_error};
 use crate::lock::FolderLock;
 use crate::options::Options;
-use crate::private_folder::make_private;
+use crate::private_folder::{make_private, sync_names};
 use crate::record::{self, BadRecord};
 use crate::table::{BATCHES, FILE, RECORDS, newer_record, split_key};
 use crate::{CorruptRecord, salvage, witness};
@@ -140,8 +140,8 @@ impl OpenReport {
     }
 }
 
-/// Creates the root folder if needed, and takes its lock, where `held` is one that this process has
-/// already. After an error no record was changed.
+/// Creates the root folder if needed, makes its name durable, and takes its lock, where `held` is
+/// one that this process has already. After an error no record was changed.
 pub(crate) fn take_folder(
     root: &Path,
     options: &Options,
@@ -150,10 +150,8 @@ pub(crate) fn take_folder(
     if !root.is_dir() {
         // Private: the records may hold credentials.
         make_private(root).map_err(|e| not_writable(root, e))?;
-        if let Some(above) = root.parent().filter(|p| !p.as_os_str().is_empty()) {
-            sync_dir(above)?;
-        }
     }
+    sync_names(root).map_err(|e| StoreError::from_io(root, "sync the folders above", e))?;
     // First: a lock file on a full disk would lose the process id of its holder.
     check_free(root, options.min_free_bytes)?;
     FolderLock::take(root, held)
@@ -286,6 +284,8 @@ fn start_again(
     salvage::save(&data.join(FILE), &fresh, options).map_err(failed)?;
     guard::call(|| Ok(fresh.close()?)).map_err(failed)?;
     sync_dir(&new)?;
+    // Before the moves: the new name is durable while the old one is.
+    sync_dir(root)?;
 
     let to = next_free(root, QUARANTINE).map_err(aside)?;
     fs::rename(data, &to).map_err(aside)?;

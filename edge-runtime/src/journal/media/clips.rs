@@ -113,9 +113,13 @@ impl MediaStore {
         remove(written);
     }
 
-    /// The state of a clip that was being written when the last run ended.
+    /// The state of a clip that was being written when the last run ended. One that is found has a
+    /// durable name.
     pub fn find_clip(&self, id: &str) -> Option<ClipState> {
         let entry = self.entry(id).ok()?;
+        // The run may have ended between the move and the sync.
+        self.make_folder(&mut self.index.lock(), entry.id).ok()?;
+        (self.sync_folder)(&self.folder_of(entry.id)).ok()?;
         let path = self.path_of(entry.id, entry.form);
         let sha256 = Hash::of_all(&mut File::open(path).ok()?).ok()?.to_string();
         Some(ClipState::Kept {

@@ -668,6 +668,21 @@ mod tests {
     }
 
     #[test]
+    fn clip_of_the_last_run_is_found_once_its_name_is_durable() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path(), 1000);
+        let clip = begun(&store, NOV_21);
+        fs::write(&clip.path, [2; 100]).unwrap();
+        store.keep_clip(&clip.id, &clip.path).unwrap();
+        // As after a kill between the move of the file and the sync of its folder.
+        let mut again = open(dir.path(), 1000);
+        again.sync_folder = |_| Err(io::Error::from_raw_os_error(5));
+        assert_eq!(again.find_clip(&clip.id), None);
+        again.sync_folder = durable::sync_folder;
+        assert!(again.find_clip(&clip.id).is_some());
+    }
+
+    #[test]
     fn folder_whose_sync_failed_is_synced_for_the_next_picture() {
         static SYNCED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
         fn refuse_first(folder: &Path) -> io::Result<()> {

@@ -1,4 +1,10 @@
 //! The folder of checkpoints and the thread that writes there.
+//!
+//! - A pipeline never waits for the disk: its newest job is queued, and replaces an older one.
+//! - A written file, and a removal, is durable once its job is done.
+//! - A failed write is lost; a failed removal is retried, because a restart would resume from the
+//!   file.
+//! - Not here: the queue (`write_queue`), what a file contains (`file`).
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,6 +17,7 @@ use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::time::Wall;
 use watchkeeper_store::durable::{is_disk_refusal, replace, sync_folder};
+use watchkeeper_store::private_folder::make_private;
 
 use super::checkpointer::Checkpointer;
 use super::file::{
@@ -69,7 +76,7 @@ impl CheckpointStore {
         disk_timeout: Duration,
     ) -> io::Result<Self> {
         let folder = state_dir.join(FOLDER);
-        match fs::create_dir_all(&folder) {
+        match make_private(&folder) {
             // Made with the first checkpoint.
             Err(error) if is_disk_refusal(&error) => {}
             made => made?,
@@ -230,9 +237,7 @@ fn run_writer(folder: &Path, shared: &SharedQueue) {
         drop(queue);
         let path = folder.join(file_name(&job.id));
         let written = match &job.op {
-            WriteOp::Write(bytes) => {
-                fs::create_dir_all(folder).and_then(|()| replace(&path, bytes))
-            }
+            WriteOp::Write(bytes) => make_private(folder).and_then(|()| replace(&path, bytes)),
             WriteOp::Remove => Ok(()),
         };
         let removed = match &job.op {

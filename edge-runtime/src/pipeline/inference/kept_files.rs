@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use watchkeeper_models::Sha256Sum;
 use watchkeeper_store::durable;
+use watchkeeper_store::private_folder::make_private;
 
 /// Largest file that is read; written ones are smaller.
 const MAX_FILE_BYTES: u64 = 16 << 10;
@@ -77,7 +78,7 @@ impl KeptFiles {
     /// When the disk refuses.
     pub(super) fn write<T: Serialize>(&self, key: &Key, result: &T) -> io::Result<()> {
         let bytes = serde_json::to_vec(result).map_err(io::Error::other)?;
-        fs::create_dir_all(&self.folder)?;
+        make_private(&self.folder)?;
         let path = self.path(key);
         durable::replace(&path, &bytes)?;
         self.remove_oldest_but(&path)

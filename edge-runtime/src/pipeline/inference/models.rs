@@ -126,10 +126,14 @@ impl Models {
         }
     }
 
-    /// Waits at most `timeout` for the ends of changes. All detectors must be dropped before.
+    /// Waits at most `timeout` for the ends of changes, and for that of a measurement, once the
+    /// daemon stops. All detectors must be dropped before.
     pub fn shut_down(&self, timeout: Duration) {
         if let Some(changes) = &self.changes {
             changes.shut_down(timeout);
+        }
+        if let Some(fastest) = &self.fastest {
+            fastest.shut_down(timeout);
         }
     }
 
@@ -171,10 +175,8 @@ impl Models {
             trt.stop = StopFlag(Arc::clone(&self.is_stopping));
         }
         let sum = self.network_sum(model, &zoo);
-        if let Some((fastest, sum)) = self.fastest.as_ref().zip(sum.as_ref())
-            && fastest.choice(sum) == Some(BackendChoice::Rten)
-        {
-            request.candidates.retain(|to| *to != BackendChoice::Ort);
+        if let Some((fastest, sum)) = self.fastest.as_ref().zip(sum.as_ref()) {
+            fastest.apply(sum, &mut request);
         }
         let detector = self.pool.open_with(&request, claim)?;
         if let Some((fastest, sum)) = self.fastest.as_ref().zip(sum) {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use watchkeeper_config::{Backend, Config, Precision as ConfigPrecision};
 use watchkeeper_detect::motion::MotionSettings;
 use watchkeeper_detect::trt::{StopFlag, TrtSettings};
-use watchkeeper_detect::{BackendChoice, OpenRequest, OrtSettings, Precision, backend};
+use watchkeeper_detect::{BackendChoice, OpenRequest, OrtSettings, Precision};
 use watchkeeper_models::model_check::THIS_PROGRAM;
 
 /// First part of the names of providers' libraries.
@@ -100,18 +100,10 @@ impl ModelSettings {
         }
     }
 
-    /// The settings of a process that checks a model: it leaves one core to the cameras, and
-    /// TensorRT out.
+    /// The settings of a process that checks a model: it leaves TensorRT out.
     #[must_use]
     pub fn for_check(mut self) -> Self {
         self.is_check = true;
-        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let most = cores.saturating_sub(1).max(1);
-        self.threads = match self.threads {
-            // Then the back end chooses as in the daemon.
-            None if backend::default_threads().get() <= most => None,
-            threads => Some(threads.map_or(most, |threads| threads.min(most))),
-        };
         self
     }
 
@@ -193,6 +185,7 @@ impl ModelSettings {
             library: self.ort_library.clone(),
             folders: self.library_folders.clone(),
             precision: self.precision,
+            measured_threads: None,
         }
     }
 
@@ -273,14 +266,11 @@ mod tests {
     }
 
     #[test]
-    fn check_leaves_one_core_to_the_cameras() {
-        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        for configured in [None, Some(1), Some(1000)] {
-            let threads = settings(configured, "/m".into()).for_check().threads;
-            assert!(threads.is_some() || configured.is_none());
-            let threads = threads.unwrap_or(backend::default_threads().get());
-            assert!(threads >= 1 && threads <= cores.saturating_sub(1).max(1));
-            assert!(configured.is_none_or(|configured| threads <= configured));
+    fn check_opens_a_model_with_the_threads_of_the_daemon() {
+        for configured in [None, Some(1), Some(8)] {
+            let settings = settings(configured, "/m".into());
+            let threads = settings.request("m").threads;
+            assert_eq!(settings.for_check().request("m").threads, threads);
         }
     }
 

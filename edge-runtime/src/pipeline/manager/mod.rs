@@ -68,6 +68,7 @@ use crate::pipeline::inference::models::Models;
 use crate::pipeline::recorder::{Recorder, StorageError};
 use crate::pipeline::retention::recordings::Recordings;
 use crate::pipeline::worker::{Subscribe as _, Worker};
+use crate::thread::Thread;
 
 /// Maximum number of sources of one box.
 pub const MAX_SOURCES: usize = 64;
@@ -134,6 +135,8 @@ pub struct Manager {
     runs: AtomicU64,
     notices: NoticeSender,
     outages: Arc<Mutex<Outages>>,
+    /// Journals the notices.
+    outage_thread: Thread,
     /// Failed pipelines and their restarts.
     restarts: Mutex<Restarts>,
     /// Shedding of load by heat.
@@ -158,9 +161,9 @@ impl Manager {
             boot_id: Arc::clone(&parts.boot_id),
             started: parts.started,
         };
-        std::thread::Builder::new()
-            .name("outages".to_owned())
-            .spawn(move || journaling.run_until_closed(&received))?;
+        let outage_thread = Thread::spawn("outages".to_owned(), move || {
+            journaling.run_until_closed(&received);
+        })?;
         Ok(Self {
             parts,
             sources,
@@ -172,6 +175,7 @@ impl Manager {
             runs: AtomicU64::default(),
             notices,
             outages,
+            outage_thread,
             restarts: Mutex::default(),
             load: Mutex::default(),
         })
@@ -358,6 +362,9 @@ impl Manager {
         for source in sources {
             source.close_within(remaining());
         }
+        // A source that hangs keeps a sender.
+        self.notices.close();
+        self.outage_thread.join(remaining());
     }
 
     /// Number of the next source.

@@ -1,4 +1,9 @@
 //! Pauses, resumes and restarts of pipelines.
+//!
+//! - A pause is stored before the pipeline obeys it, with its end time.
+//! - Changes of one pipeline wait for each other; the loading of a model delays no other pipeline.
+//! - A pipeline that ended restarts from zero; one that was held or never ran resumes its
+//!   checkpoint.
 
 use std::time::Duration;
 

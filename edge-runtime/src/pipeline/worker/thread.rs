@@ -1,4 +1,8 @@
-//! The thread of a pipeline: takes frames, runs them through the workflow, hands out the results.
+//! The thread of a pipeline: takes frames, runs them through the workflow, publishes the results.
+//!
+//! - Checkpoints are saved before visits and events end, so that the next process resumes them.
+//! - After a panic only the elapsed time is saved: the rest may contain the cause.
+//! - `Ended` is set after the last events are durable; otherwise the state is `Failed`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

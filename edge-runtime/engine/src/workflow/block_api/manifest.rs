@@ -31,7 +31,7 @@ pub(crate) struct Manifest {
     pub(crate) summary: &'static str,
     /// How the runtime treats the block.
     pub(crate) role: Role,
-    /// Properties, in the order in which the block reads them.
+    /// Properties; the block reads them by `arg!`.
     pub(crate) properties: &'static [Property],
     /// Outputs, in the order in which the block writes them. A last one called `*` stands for those
     /// of [`Self::own_outputs`].
@@ -94,6 +94,55 @@ pub(crate) enum Depth {
     Shallower,
     /// Inputs of two depths; the result has the depth of this property.
     Reference(&'static str),
+}
+
+/// Index of a property of this file's `BLOCKS`, by name. A name that none of them has, or that two
+/// have at different indices, does not compile.
+macro_rules! arg {
+    ($name:literal) => {
+        const { $crate::workflow::block_api::manifest::index_of(BLOCKS, $name) }
+    };
+}
+
+/// Index of the property `name` in those of `blocks`; for `arg!`.
+pub(crate) const fn index_of(mut blocks: &[Manifest], name: &str) -> usize {
+    let mut found = None;
+    while let Some((block, others)) = blocks.split_first() {
+        blocks = others;
+        match (found, index_in(block.properties, name)) {
+            (Some(one), Some(other)) if one != other => panic!("two blocks differ in its index"),
+            (None, index) => found = index,
+            _ => {}
+        }
+    }
+    match found {
+        Some(index) => index,
+        None => panic!("no block has this property"),
+    }
+}
+
+const fn index_in(mut properties: &[Property], name: &str) -> Option<usize> {
+    let mut index = 0;
+    while let Some((property, others)) = properties.split_first() {
+        if is_same(property.name.as_bytes(), name.as_bytes()) {
+            return Some(index);
+        }
+        properties = others;
+        index += 1;
+    }
+    None
+}
+
+/// `==` of slices can't be called in constants.
+const fn is_same(mut one: &[u8], mut other: &[u8]) -> bool {
+    while let (Some((a, ones)), Some((b, others))) = (one.split_first(), other.split_first()) {
+        if *a != *b {
+            return false;
+        }
+        one = ones;
+        other = others;
+    }
+    one.is_empty() && other.is_empty()
 }
 
 #[derive(Debug, Clone, Copy)]

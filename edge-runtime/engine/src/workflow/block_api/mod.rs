@@ -4,5 +4,6 @@
 
 pub(crate) mod block;
 pub(crate) mod host;
+#[macro_use]
 pub(crate) mod manifest;
 pub(crate) mod stateful;

@@ -60,10 +60,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let image = call.image(0)?;
-    let model_id = call.text(1)?;
+    let image = call.image(arg!("images"))?;
+    let model_id = call.text(arg!("model_id"))?;
     let said = call.host.anomaly(model_id, image)?;
-    let decides = call.number(4, said.threshold)?;
+    let decides = call.number(arg!("anomaly_threshold"), said.threshold)?;
     let margin = (said.score - decides) / said.deviation;
     if !(margin.is_finite() && said.score.is_finite()) {
         return Err(format!(
@@ -83,7 +83,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         score("normal", 0, 1.0 - anomalous),
     ];
     let id = detection_id(&call.new_id());
-    if call.boolean(2, true)? {
+    if call.boolean(arg!("include_anomaly_map"), true)? {
         call.put(5, stretched(&said.map, image.size())?);
     }
     call.put(0, with_one(image, &id, scores, 0.0));

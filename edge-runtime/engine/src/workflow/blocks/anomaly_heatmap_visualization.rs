@@ -104,7 +104,7 @@ pub(super) fn color_at(stops: &[Stop], place: f64) -> (Color, f64) {
 }
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let Value::Array(map) = call.arg(2) else {
+    let Value::Array(map) = call.arg(arg!("anomaly_map")) else {
         return Err(
             "there is no anomaly_map; switch include_anomaly_map on in the step that makes it"
                 .to_owned(),
@@ -116,13 +116,13 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             map.shape()
         ));
     };
-    let threshold = call.number(3, 0.0)?;
+    let threshold = call.number(arg!("anomaly_threshold"), 0.0)?;
     if !threshold.is_finite() {
         return Err(format!(
             "anomaly_threshold is {threshold} and has to be a number"
         ));
     }
-    let stops = match call.text(4)? {
+    let stops = match call.text(arg!("color_map"))? {
         "ROBOFLOW" => ROBOFLOW,
         "JET" => JET,
         "TURBO" => TURBO,
@@ -131,8 +131,8 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         "HOT" => HOT,
         other => return Err(format!("{other:?} is not a color_map")),
     };
-    let opacity = call.number(5, 0.75)?;
-    let [width, height] = call.image(0)?.size();
+    let opacity = call.number(arg!("opacity"), 0.75)?;
+    let [width, height] = call.image(arg!("image"))?.size();
     let map = Arc::clone(map);
     drawing::put(call, move |canvas: &mut Canvas<'_>| {
         let each = map.data().iter().map(|n| unusual(*n, threshold));

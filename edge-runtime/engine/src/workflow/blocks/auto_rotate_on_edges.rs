@@ -45,8 +45,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let image = call.image(0)?;
-    let target = call.text(1)?;
+    let image = call.image(arg!("image"))?;
+    let target = call.text(arg!("target_orientation"))?;
     let period = match target {
         "vertical" | "horizontal" => 180.0,
         "either" => 90.0,
@@ -56,8 +56,11 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             ));
         }
     };
-    let [least, most] = [call.number(2, 0.4)?, call.number(3, 90.0)?];
-    let side = call.integer(4, 1000)?;
+    let [least, most] = [
+        call.number(arg!("skip_below_degrees"), 0.4)?,
+        call.number(arg!("max_correction_degrees"), 90.0)?,
+    ];
+    let side = call.integer(arg!("internal_resolution"), 1000)?;
     let side = u32::try_from(side).ok().filter(|n| *n > 0);
     let side = side.ok_or("internal_resolution has to be 1 or more")?;
     let across = skew::across_edges(&small(&image.pixels.rgb(), side));
@@ -79,7 +82,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             call.put(1, tilt);
         }
         None => {
-            call.put(0, call.arg(0).clone());
+            call.put(0, call.arg(arg!("image")).clone());
             call.put(1, 0.0);
         }
     }

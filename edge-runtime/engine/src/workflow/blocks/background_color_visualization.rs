@@ -24,10 +24,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let color = drawing::color_of_value(call.arg(3))?;
-    let opacity = call.number(4, 0.5)?;
+    let color = drawing::color_of_value(call.arg(arg!("color")))?;
+    let opacity = call.number(arg!("opacity"), 0.5)?;
     let detections = Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?);
-    let [width, height] = call.image(0)?.size();
+    let [width, height] = call.image(arg!("image"))?.size();
     drawing::put(call, move |canvas: &mut Canvas<'_>| {
         let size = [width, height];
         let shapes = detections.boxes.iter().map(|d| drawing::covered(d, size));

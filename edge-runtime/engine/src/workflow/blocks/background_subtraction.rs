@@ -38,9 +38,12 @@ impl Stateful for Subtract {
     type State = Unsaved<PerVideo<Background>>;
 
     fn run(&self, state: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
+        let image = call.image(arg!("image"))?;
         let background = of_video(&mut state.0, image)?;
-        let (history, threshold) = (call.integer(2, 30)?, call.number(1, 16.0)?);
+        let (history, threshold) = (
+            call.integer(arg!("history"), 30)?,
+            call.number(arg!("threshold"), 16.0)?,
+        );
         let seen = look(background, image, history, threshold);
         call.put(
             0,

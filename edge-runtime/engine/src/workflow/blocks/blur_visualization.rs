@@ -25,8 +25,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let kernel = call.number(3, 15.0)?.clamp(1.0, 512.0);
-    let padding = call.number(4, 0.0)?;
+    let kernel = call.number(arg!("kernel_size"), 15.0)?.clamp(1.0, 512.0);
+    let padding = call.number(arg!("padding"), 0.0)?;
     let detections = Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?);
     drawing::put(call, move |canvas: &mut Canvas<'_>| {
         for d in &detections.boxes {

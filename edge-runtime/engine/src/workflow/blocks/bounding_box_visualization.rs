@@ -26,7 +26,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     let ink = Ink::Boxes {
         detections: Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?),
         by: drawing::color_by(call)?,
-        thickness: call.number(7, 2.0)?,
+        thickness: call.number(arg!("thickness"), 2.0)?,
     };
     drawing::put(call, ink)
 }

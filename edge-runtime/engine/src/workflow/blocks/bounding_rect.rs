@@ -30,7 +30,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let all = call.detections(0)?;
+    let all = call.detections(arg!("predictions"))?;
     let mut out = Detections::clone(all);
     for d in &mut out.boxes {
         let mask = d

@@ -44,13 +44,13 @@ impl Stateful for Buffer {
     type State = VecDeque<StoredValue>;
 
     fn run(&self, latest: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let length = usize::try_from(call.integer(1, 1)?)
+        let length = usize::try_from(call.integer(arg!("length"), 1)?)
             .unwrap_or(0)
             .min(MAX_LENGTH);
-        latest.push_front(StoredValue(call.arg(0).clone()));
+        latest.push_front(StoredValue(call.arg(arg!("data")).clone()));
         latest.truncate(length);
         let mut list: Vec<Value> = latest.iter().map(|k| k.0.clone()).collect();
-        if call.boolean(2, false)? {
+        if call.boolean(arg!("pad"), false)? {
             list.resize(length, Value::Null);
         }
         call.put(0, list);

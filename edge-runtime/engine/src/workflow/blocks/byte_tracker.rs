@@ -126,13 +126,13 @@ impl Stateful for Tracker {
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let meta = video_of(call.arg(0))?;
-        let detections = call.detections(1)?;
+        let detections = call.detections(arg!("detections"))?;
         let whole = |v: i64| u32::try_from(v).unwrap_or(0);
         let config = ByteTrackConfig {
-            activation_threshold: call.number(2, 0.25)?,
-            lost_track_buffer: whole(call.integer(3, 30)?),
-            match_threshold: call.number(4, 0.8)?,
-            minimum_consecutive_frames: whole(call.integer(5, 1)?),
+            activation_threshold: call.number(arg!("track_activation_threshold"), 0.25)?,
+            lost_track_buffer: whole(call.integer(arg!("lost_track_buffer"), 30)?),
+            match_threshold: call.number(arg!("minimum_matching_threshold"), 0.8)?,
+            minimum_consecutive_frames: whole(call.integer(arg!("minimum_consecutive_frames"), 1)?),
             frame_rate: meta.fps.unwrap_or(0.0),
         };
         let video = videos.get(&meta.video_identifier, || {

@@ -36,19 +36,23 @@ pub(super) const BLOCKS: &[Manifest] = &[
 
 /// Name of the store for the video.
 fn place(call: &Call<'_>) -> Result<Arc<str>, String> {
-    Ok(format!("cache of {}", video_of(call.arg(0))?.video_identifier).into())
+    Ok(format!(
+        "cache of {}",
+        video_of(call.arg(arg!("image")))?.video_identifier
+    )
+    .into())
 }
 
 fn get(call: &mut Call<'_>) -> Result<(), String> {
-    let (place, key) = (place(call)?, Arc::from(call.text(1)?));
+    let (place, key) = (place(call)?, Arc::from(call.text(arg!("key"))?));
     let value = call.shared.get(&place, &key).cloned();
     call.put(0, value.unwrap_or(Value::Bool(false)));
     Ok(())
 }
 
 fn set(call: &mut Call<'_>) -> Result<(), String> {
-    let (place, key) = (place(call)?, Arc::from(call.text(1)?));
-    let value = call.arg(2).clone();
+    let (place, key) = (place(call)?, Arc::from(call.text(arg!("key"))?));
+    let value = call.arg(arg!("value")).clone();
     call.shared.set(&place, &key, value.clone());
     call.put(0, value);
     Ok(())

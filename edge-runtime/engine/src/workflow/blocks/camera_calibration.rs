@@ -44,7 +44,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let image = call.image(0)?;
+    let image = call.image(arg!("image"))?;
     let number = |i: usize, name: &str| {
         let value = call.arg(i);
         // Without a known lens the picture stays unchanged.
@@ -60,7 +60,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         center: [number(3, "cx")?, number(4, "cy")?],
         radial: [number(5, "k1")?, number(6, "k2")?, number(7, "k3")?],
         tangential: [number(8, "p1")?, number(9, "p2")?],
-        is_fisheye: call.boolean(10, false)?,
+        is_fisheye: call.boolean(arg!("use_fisheye_model"), false)?,
     };
     call.put(
         0,

@@ -95,7 +95,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
 ];
 
 fn brenner(call: &mut Call<'_>) -> Result<(), String> {
-    let image = call.image(0)?;
+    let image = call.image(arg!("image"))?;
     let (measure, mean) = focus::brenner(&Plane::from(&imaging::grey(&image.pixels.rgb())));
     call.put(1, mean);
     let [width, height] = image.size();
@@ -147,13 +147,13 @@ struct Overlays {
 }
 
 fn tenengrad(call: &mut Call<'_>) -> Result<(), String> {
-    let image = call.image(0)?;
+    let image = call.image(arg!("image"))?;
     let overlays = Overlays::read(call)?;
     let grey = Plane::from(&imaging::grey(&image.pixels.rgb()));
     let measure = focus::tenengrad(&grey);
     let mean = average(measure.iter().copied());
     call.put(1, mean);
-    if let Value::Detections(all) = call.arg(8) {
+    if let Value::Detections(all) = call.arg(arg!("detections")) {
         let of = |b: &BBox| sharpness_in(b, &grey, &measure);
         call.put(2, all.boxes.iter().map(|d| of(&d.bbox)).collect::<Vec<_>>());
     } else {
@@ -192,16 +192,16 @@ impl Overlays {
         Ok(Self {
             dark: level(1, 3.0)?,
             light: level(2, 97.0)?,
-            zebra: call.boolean(3, true)?,
-            peaking: call.boolean(6, true)?,
-            marker: call.boolean(7, true)?,
+            zebra: call.boolean(arg!("show_zebra_warnings"), true)?,
+            peaking: call.boolean(arg!("show_focus_peaking"), true)?,
+            marker: call.boolean(arg!("show_center_marker"), true)?,
             parts: call
-                .text(4)?
+                .text(arg!("grid_overlay"))?
                 .chars()
                 .next()
                 .and_then(|c| c.to_digit(10))
                 .unwrap_or(1),
-            numbers: call.boolean(5, true)?,
+            numbers: call.boolean(arg!("show_hud"), true)?,
         })
     }
 

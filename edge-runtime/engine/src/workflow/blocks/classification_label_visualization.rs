@@ -67,17 +67,19 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let by_class = drawing::color_by(call)?;
-    let what = call.text(7)?;
+    let what = call.text(arg!("text"))?;
     let text = TextBox {
-        color: drawing::color_of_value(call.arg(9))?,
+        color: drawing::color_of_value(call.arg(arg!("text_color")))?,
         background: Color::INK,
         opacity: 1.0,
-        scale: call.number(10, 1.0)?,
-        padding: call.number(12, 10.0)?,
-        radius: call.number(13, 0.0)?,
+        scale: call.number(arg!("text_scale"), 1.0)?,
+        padding: call.number(arg!("text_padding"), 10.0)?,
+        radius: call.number(arg!("border_radius"), 0.0)?,
     };
-    let anchor = call.anchor(8)?.unwrap_or(Anchor::TopLeft);
-    let labels: Vec<(String, Color)> = classes(call.arg(2))
+    let anchor = call
+        .anchor(arg!("text_position"))?
+        .unwrap_or(Anchor::TopLeft);
+    let labels: Vec<(String, Color)> = classes(call.arg(arg!("predictions")))
         .into_iter()
         .enumerate()
         .map(|(i, (class, id, confidence))| {

@@ -73,7 +73,7 @@ struct Compare {
 
 impl Block for Compare {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
+        let image = call.image(arg!("images"))?;
         let texts = texts(call.arg(1))?;
         let model = if self.is_first {
             FIRST_MODEL
@@ -141,7 +141,7 @@ fn similarities(
     texts: &[&Arc<str>],
 ) -> Result<Vec<f64>, String> {
     let wide = |numbers: Vec<f32>| numbers.into_iter().map(f64::from).collect::<Vec<f64>>();
-    let picture = wide(call.host.embed(model_id, call.image(0)?)?);
+    let picture = wide(call.host.embed(model_id, call.image(arg!("images"))?)?);
     let each = texts.iter().map(|text| {
         let text = wide(call.host.embed_text(model_id, text)?);
         if text.len() != picture.len() {

@@ -19,7 +19,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     let ink = Ink::Tints {
         detections: Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?),
         by: drawing::color_by(call)?,
-        opacity: call.number(7, 0.5)?,
+        opacity: call.number(arg!("opacity"), 0.5)?,
     };
     drawing::put(call, ink)
 }

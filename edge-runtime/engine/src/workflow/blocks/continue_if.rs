@@ -51,12 +51,12 @@ impl Stateful for Gate {
 
     fn run(&self, last_true: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let env = Env {
-            parameters: call.arg(1),
+            parameters: call.arg(arg!("evaluation_parameters")),
             element: &Value::Null,
             budget: &Budget::default(),
             ids: call.ids,
         };
-        let delay = call.number(3, 0.0)?;
+        let delay = call.number(arg!("stop_delay"), 0.0)?;
         if self.condition.holds(&env)? {
             *last_true = Some(call.now);
             call.take_branch(0);

@@ -29,8 +29,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let image = call.image(0)?;
-    let thickness = call.number(1, 3.0)?;
+    let image = call.image(arg!("image"))?;
+    let thickness = call.number(arg!("line_thickness"), 3.0)?;
     let size = image.size();
     let grey = imaging::grey(&image.pixels.rgb());
     let shape = Bitmap::from_fn(size, |x, y| {

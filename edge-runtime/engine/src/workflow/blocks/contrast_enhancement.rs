@@ -38,10 +38,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let image = call.image(0)?;
-    let share = call.number(1, 0.0)? / 100.0;
-    let multiplier = call.number(2, 1.0)?;
-    let gamma = call.boolean(3, false)?.then_some(1.0 / 1.3);
+    let image = call.image(arg!("image"))?;
+    let share = call.number(arg!("clip_limit"), 0.0)? / 100.0;
+    let multiplier = call.number(arg!("contrast_multiplier"), 1.0)?;
+    let gamma = call
+        .boolean(arg!("normalize_brightness"), false)?
+        .then_some(1.0 / 1.3);
     let changed = image.changed(image.size(), move |pixels| {
         imaging::each_channel(pixels, |plane| enhanced(plane, share, multiplier, gamma))
     });

@@ -27,8 +27,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let image = call.image(0)?;
-    let kind = call.text(1)?;
+    let image = call.image(arg!("image"))?;
+    let kind = call.text(arg!("equalization_type"))?;
     if ![
         "Contrast Stretching",
         "Histogram Equalization",

@@ -17,7 +17,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let image = call.image(0)?;
+    let image = call.image(arg!("image"))?;
     call.put(
         0,
         image.changed(image.size(), |pixels| {

@@ -28,10 +28,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let anchor = call.anchor(7)?.unwrap_or(Anchor::TopCenter);
-    let factor = call.number(8, 2.0)?.clamp(0.01, 50.0);
-    let border = call.number(9, 2.0)?;
-    let untouched = Arc::clone(&call.image(0)?.pixels);
+    let anchor = call.anchor(arg!("position"))?.unwrap_or(Anchor::TopCenter);
+    let factor = call.number(arg!("scale_factor"), 2.0)?.clamp(0.01, 50.0);
+    let border = call.number(arg!("border_thickness"), 2.0)?;
+    let untouched = Arc::clone(&call.image(arg!("image"))?.pixels);
     drawing::each_with_pixels(call, move |canvas, d, size, color| {
         let mut pixels = untouched.copy();
         let (width, height) = (pixels.width, pixels.height);

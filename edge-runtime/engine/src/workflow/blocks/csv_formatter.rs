@@ -62,7 +62,7 @@ impl Stateful for Table {
         if is_last {
             // The table goes to the last element of the batch; the others have none.
             let rows = std::mem::take(rows);
-            let table = format!("{}{}", head(call.arg(0)), rows.concat());
+            let table = format!("{}{}", head(call.arg(arg!("columns_data"))), rows.concat());
             call.put(0, table);
         }
         row.map(drop)
@@ -71,7 +71,7 @@ impl Stateful for Table {
 
 impl Table {
     fn row(&self, call: &Call<'_>) -> Result<String, String> {
-        let mut data = call.arg(0).clone();
+        let mut data = call.arg(arg!("columns_data")).clone();
         apply_named(&self.operations, &mut data, "columns_data", call.ids)?;
         let now = call.host.wall_clock().ok_or("the time of day is unknown")?;
         let now = now.strftime("%Y-%m-%dT%H:%M:%S.%6f+00:00").to_string();

@@ -84,7 +84,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let name = call.text(0)?;
+    let name = call.text(arg!("timezone"))?;
     let zone = match name {
         "UTC" => TimeZone::UTC,
         other => TimeZone::get(other).map_err(|e| format!("{other:?} is not a time zone: {e}"))?,

@@ -128,7 +128,7 @@ impl Stateful for Aggregate {
         let since = *state.since.get_or_insert(call.now);
         state.runs += 1;
         state.tallies.resize_with(self.wanted.len(), Tally::default);
-        let mut data = call.arg(0).clone();
+        let mut data = call.arg(arg!("data")).clone();
         apply_named(&self.operations, &mut data, "data", call.ids)?;
         let mut added = Ok(());
         let mut is_barred = false;
@@ -141,12 +141,12 @@ impl Stateful for Aggregate {
             });
             added = added.and(one);
         }
-        let interval = call.integer(4, 1)?;
+        let interval = call.integer(arg!("interval"), 1)?;
         let seconds = |unit: f64| {
             call.now.saturating_sub(since).as_secs_f64()
-                >= call.number(4, 1.0).unwrap_or(1.0) * unit
+                >= call.number(arg!("interval"), 1.0).unwrap_or(1.0) * unit
         };
-        let is_over = match call.text(3)? {
+        let is_over = match call.text(arg!("interval_unit"))? {
             "runs" => state.runs >= interval,
             "minutes" => seconds(60.0),
             "hours" => seconds(3600.0),

@@ -29,9 +29,9 @@ impl Stateful for Delta {
     type State = PerVideo<Option<StoredValue>>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let video = &call.image(0)?.meta.video_identifier;
+        let video = &call.image(arg!("image"))?.meta.video_identifier;
         let last = videos.get(video, || Ok(None))?;
-        let value = call.arg(1);
+        let value = call.arg(arg!("value"));
         if last.as_ref().is_none_or(|last| !last.0.same(value)) {
             *last = Some(StoredValue(value.clone()));
             call.take_branch(0);

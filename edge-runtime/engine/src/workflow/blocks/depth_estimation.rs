@@ -44,8 +44,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let image = call.image(0)?;
-    let model_id = call.text(1)?;
+    let image = call.image(arg!("images"))?;
+    let model_id = call.text(arg!("model_version"))?;
     let depth = call.host.depth(model_id, image)?;
     let depth = Arc::new(stretched(&normalised(&depth)?, image.size())?);
     let shown = Arc::clone(&depth);

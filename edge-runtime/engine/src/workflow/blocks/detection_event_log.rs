@@ -104,9 +104,9 @@ impl Stateful for EventLog {
     type State = PerVideo<Log>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let meta = video_of(call.arg(0))?;
-        let detections = call.detections(1)?;
-        let threshold = call.integer(2, 30)?;
+        let meta = video_of(call.arg(arg!("image")))?;
+        let detections = call.detections(arg!("detections"))?;
+        let threshold = call.integer(arg!("frame_threshold"), 30)?;
         let log = videos.get(&meta.video_identifier, || Ok(Log::default()))?;
         log.frame += 1;
         if log.frame == 1 {
@@ -119,8 +119,8 @@ impl Stateful for EventLog {
             relative: meta.time_s() - began_s,
         };
         let mut complete = Vec::new();
-        if log.frame - log.last_flush >= call.integer(3, 30)? {
-            let stale = call.integer(4, 300)?;
+        if log.frame - log.last_flush >= call.integer(arg!("flush_interval"), 30)? {
+            let stale = call.integer(arg!("stale_frames"), 300)?;
             log.seen.retain(|track, seen| {
                 let is_gone = log.frame - seen.last.frame > stale;
                 if is_gone && seen.frames >= threshold {

@@ -34,9 +34,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let (dx, dy) = (call.number(1, 0.0)?, call.number(2, 0.0)?);
-    let in_percent = call.text(3)? == "Percent (%)";
-    let mut out = Detections::clone(call.detections(0)?);
+    let (dx, dy) = (
+        call.number(arg!("offset_width"), 0.0)?,
+        call.number(arg!("offset_height"), 0.0)?,
+    );
+    let in_percent = call.text(arg!("units"))? == "Percent (%)";
+    let mut out = Detections::clone(call.detections(arg!("predictions"))?);
     let size = out.size;
     let [width, height] = size.map(f64::from);
     for d in &mut out.boxes {

@@ -46,16 +46,19 @@ struct Found {
 }
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    if call.arg(0).is_null() {
+    if call.arg(arg!("object_detection_predictions")).is_null() {
         return Ok(());
     }
-    let all = call.detections(0)?;
-    let found = call.arg(1).as_list().unwrap_or_default();
-    let fallback = match call.arg(2) {
+    let all = call.detections(arg!("object_detection_predictions"))?;
+    let found = call
+        .arg(arg!("classification_predictions"))
+        .as_list()
+        .unwrap_or_default();
+    let fallback = match call.arg(arg!("fallback_class_name")) {
         Value::Text(class) => Some(Arc::clone(class)),
         _ => None,
     };
-    let fallback_id = call.integer(3, i64::from(i32::MAX))?;
+    let fallback_id = call.integer(arg!("fallback_class_id"), i64::from(i32::MAX))?;
     let mut out = Detections {
         boxes: Vec::with_capacity(all.boxes.len()),
         size: all.size,

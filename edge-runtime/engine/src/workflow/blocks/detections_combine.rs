@@ -31,7 +31,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let (one, two) = (call.detections(0)?, call.detections(1)?);
+    let (one, two) = (
+        call.detections(arg!("prediction_one"))?,
+        call.detections(arg!("prediction_two"))?,
+    );
     let mut all = Detections::clone(one);
     all.boxes.extend(two.boxes.iter().cloned());
     if one.boxes.is_empty() {

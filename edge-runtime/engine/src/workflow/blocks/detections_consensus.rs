@@ -133,16 +133,19 @@ impl Mode {
 }
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let (sources, size) = sources(call.arg(0), call.arg(5))?;
-    let votes = usize::try_from(call.integer(1, 1)?).unwrap_or(0);
-    let class_aware = call.boolean(2, true)?;
-    let threshold = call.number(3, 0.3)?;
-    let least = call.number(4, 0.0)?;
-    let presence = Mode::parse(call.text(7)?)?;
+    let (sources, size) = sources(
+        call.arg(arg!("predictions_batches")),
+        call.arg(arg!("classes_to_consider")),
+    )?;
+    let votes = usize::try_from(call.integer(arg!("required_votes"), 1)?).unwrap_or(0);
+    let class_aware = call.boolean(arg!("class_aware"), true)?;
+    let threshold = call.number(arg!("iou_threshold"), 0.3)?;
+    let least = call.number(arg!("confidence"), 0.0)?;
+    let presence = Mode::parse(call.text(arg!("presence_confidence_aggregation"))?)?;
     let how = Joining {
-        confidence: Mode::parse(call.text(8)?)?,
-        boxes: Mode::parse(call.text(9)?)?,
-        masks: call.text(10)?,
+        confidence: Mode::parse(call.text(arg!("detections_merge_confidence_aggregation"))?)?,
+        boxes: Mode::parse(call.text(arg!("detections_merge_coordinates_aggregation"))?)?,
+        masks: call.text(arg!("detections_merge_mask_aggregation"))?,
     };
     let mut used: BTreeSet<String> = BTreeSet::new();
     let mut agreed = Vec::new();
@@ -168,7 +171,12 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             agreed.push(joined);
         }
     }
-    let found = present(&agreed, class_aware, call.arg(6), presence);
+    let found = present(
+        &agreed,
+        class_aware,
+        call.arg(arg!("required_objects")),
+        presence,
+    );
     call.put(1, found.is_some());
     call.put(2, Value::dict(found.unwrap_or_default()));
     let size = if agreed.is_empty() { [0, 0] } else { size };

@@ -62,12 +62,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let before = call.detections(0)?;
-    let after = call.detections(1)?;
-    let weight = call.number(2, 0.4)?;
-    let penalty = call.number(3, 0.15)?;
-    let strict = call.boolean(5, false)?;
-    let reject = call.number(4, 0.75)?;
+    let before = call.detections(arg!("reference_predictions"))?;
+    let after = call.detections(arg!("candidate_predictions"))?;
+    let weight = call.number(arg!("spatial_weight"), 0.4)?;
+    let penalty = call.number(arg!("class_mismatch_penalty"), 0.15)?;
+    let strict = call.boolean(arg!("class_strict"), false)?;
+    let reject = call.number(arg!("reject_cost"), 0.75)?;
     let mut pairs = Vec::new();
     for (i, a) in before.boxes.iter().enumerate() {
         for (j, b) in after.boxes.iter().enumerate() {
@@ -105,7 +105,8 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     call.put(4, count(new.len()));
     call.put(
         5,
-        !before.boxes.is_empty() && count(gone.len()) >= call.integer(6, 1)?,
+        !before.boxes.is_empty()
+            && count(gone.len()) >= call.integer(arg!("min_removed_to_verify"), 1)?,
     );
     call.put(0, some(before, gone.into_iter().collect()));
     call.put(2, some(after, new.into_iter().collect()));

@@ -51,13 +51,17 @@ struct Operate {
 impl Block for Operate {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let env = Env {
-            parameters: call.arg(2),
+            parameters: call.arg(arg!("operations_parameters")),
             element: &Value::Null,
             budget: &Budget::default(),
             ids: call.ids,
         };
-        call.detections(0)?;
-        let result = apply(&self.operations, call.arg(0).clone(), &env)?;
+        call.detections(arg!("predictions"))?;
+        let result = apply(
+            &self.operations,
+            call.arg(arg!("predictions")).clone(),
+            &env,
+        )?;
         if !matches!(result, Value::Detections(_)) {
             return Err(format!(
                 "the operations have to return detections, not {}",

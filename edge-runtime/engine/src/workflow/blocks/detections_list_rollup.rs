@@ -76,9 +76,9 @@ impl Score {
 }
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let parents = call.detections(0)?;
+    let parents = call.detections(arg!("parent_detection"))?;
     let children = call
-        .arg(1)
+        .arg(arg!("child_detections"))
         .as_list()
         .ok_or("child_detections has to be a list")?;
     if parents.boxes.len() != children.len() {
@@ -88,13 +88,13 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             children.len()
         ));
     }
-    let score = match call.text(2)? {
+    let score = match call.text(arg!("confidence_strategy"))? {
         "mean" => Score::Mean,
         "min" => Score::Lowest,
         _ => Score::Highest,
     };
-    let threshold = call.number(3, 0.0)?;
-    let near = call.number(4, 10.0)?;
+    let threshold = call.number(arg!("overlap_threshold"), 0.0)?;
+    let near = call.number(arg!("keypoint_merge_threshold"), 10.0)?;
     let root = |d: &Detection| {
         d.extra
             .as_deref()

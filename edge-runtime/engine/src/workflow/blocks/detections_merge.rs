@@ -25,8 +25,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let all = call.detections(0)?;
-    let class = call.text(1)?;
+    let all = call.detections(arg!("predictions"))?;
+    let class = call.text(arg!("class_name"))?;
     let mut merged = Detections::none([0, 0]);
     let around = all.boxes.iter().map(|d| d.bbox).reduce(|a, b| a.union(&b));
     if let Some(bbox) = around {

@@ -132,11 +132,11 @@ fn points(
 }
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let queries = call.detections(0)?;
-    let targets = call.detections(1)?;
+    let queries = call.detections(arg!("query_predictions"))?;
+    let targets = call.detections(arg!("target_predictions"))?;
     let from = points(call, queries, 2, 4)?;
     let to = points(call, targets, 3, 5)?;
-    let most = call.number(6, f64::INFINITY)?;
+    let most = call.number(arg!("max_distance"), f64::INFINITY)?;
     let mut out = Detections::clone(queries);
     let (mut pairs_from, mut pairs_to) = (Vec::new(), Vec::new());
     for (i, d) in out.boxes.iter_mut().enumerate() {

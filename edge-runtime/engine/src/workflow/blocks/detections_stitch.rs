@@ -45,11 +45,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let image = call.image(0)?;
-    let threshold = call.number(3, 0.3)?;
-    let strategy = call.text(2)?;
+    let image = call.image(arg!("reference_image"))?;
+    let threshold = call.number(arg!("iou_threshold"), 0.3)?;
+    let strategy = call.text(arg!("overlap_filtering_strategy"))?;
     let mut whole = Detections::none([0, 0]);
-    for part in call.arg(1).as_list().unwrap_or_default() {
+    for part in call.arg(arg!("predictions")).as_list().unwrap_or_default() {
         let Value::Detections(part) = part else {
             return Err(format!("detections expected, got {}", part.what()));
         };

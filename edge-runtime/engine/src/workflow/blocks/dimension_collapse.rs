@@ -21,6 +21,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    call.put(0, call.arg(0).clone());
+    call.put(0, call.arg(arg!("data")).clone());
     Ok(())
 }

@@ -91,9 +91,12 @@ impl Whole {
 }
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let all = call.detections(0)?;
-    let (class_1, class_2) = (call.text(1)?, call.text(2)?);
-    let axis = usize::from(call.text(3)? == "vertical");
+    let all = call.detections(arg!("predictions"))?;
+    let (class_1, class_2) = (
+        call.text(arg!("object_1_class_name"))?,
+        call.text(arg!("object_2_class_name"))?,
+    );
+    let axis = usize::from(call.text(arg!("reference_axis"))? == "vertical");
     // The last of each class before both are found, as in the peer.
     let (mut one, mut two) = (None, None);
     for d in &all.boxes {
@@ -117,12 +120,15 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         call.put(1, 0_i64);
         return Ok(());
     }
-    let ratio = if call.text(4)? == "reference object" {
-        let class = call.text(5)?;
+    let ratio = if call.text(arg!("calibration_method"))? == "reference object" {
+        let class = call.text(arg!("reference_object_class_name"))?;
         let reference = all.boxes.iter().find(|d| &*d.class == class);
         let reference =
             reference.ok_or_else(|| format!("there is no {class:?} among the detections"))?;
-        let (width, height) = (call.number(6, 2.5)?, call.number(7, 2.5)?);
+        let (width, height) = (
+            call.number(arg!("reference_width"), 2.5)?,
+            call.number(arg!("reference_height"), 2.5)?,
+        );
         if !(width > 0.0 && height > 0.0) {
             return Err("reference_width and reference_height must be above 0".to_owned());
         }
@@ -134,7 +140,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         };
         f64::midpoint(side(0) / width, side(1) / height)
     } else {
-        call.number(8, 100.0)?
+        call.number(arg!("pixel_ratio"), 100.0)?
     };
     if ratio.is_nan() || ratio <= 0.0 {
         return Err(format!("pixel_ratio is {ratio} and must be above 0"));

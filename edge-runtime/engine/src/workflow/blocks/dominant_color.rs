@@ -38,7 +38,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let image = call.image(0)?;
+    let image = call.image(arg!("image"))?;
     let count = |i: usize, default: i64, most: usize, name: &str| {
         let n = call.integer(i, default)?;
         let fits = usize::try_from(n).ok().filter(|n| (1..=most).contains(n));

@@ -27,8 +27,8 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     let ink = Ink::Dots {
         detections: Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?),
         by: drawing::color_by(call)?,
-        anchor: call.anchor(7)?.unwrap_or_default(),
-        radius: call.number(8, 4.0)?,
+        anchor: call.anchor(arg!("position"))?.unwrap_or_default(),
+        radius: call.number(arg!("radius"), 4.0)?,
     };
     drawing::put(call, ink)
 }

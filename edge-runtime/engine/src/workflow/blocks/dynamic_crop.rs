@@ -47,10 +47,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let image = call.image(0)?;
-    let all = call.detections(1)?;
-    let opacity = call.number(2, 0.0)?.clamp(0.0, 1.0);
-    let background = color_of_value(call.arg(3))?;
+    let image = call.image(arg!("images"))?;
+    let all = call.detections(arg!("predictions"))?;
+    let opacity = call.number(arg!("mask_opacity"), 0.0)?.clamp(0.0, 1.0);
+    let background = color_of_value(call.arg(arg!("background_color")))?;
     let mut crops = Vec::with_capacity(all.boxes.len());
     let mut within = Vec::with_capacity(all.boxes.len());
     for (i, d) in all.boxes.iter().enumerate() {

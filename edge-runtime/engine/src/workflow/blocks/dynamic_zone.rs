@@ -60,16 +60,16 @@ const MAX_STEPS: u32 = 1000;
 const MAX_CORNERS: i64 = 1000;
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let all = call.detections(0)?;
-    let wanted = call.integer(1, 4)?;
+    let all = call.detections(arg!("predictions"))?;
+    let wanted = call.integer(arg!("required_number_of_vertices"), 4)?;
     let wanted = usize::try_from(wanted)
         .ok()
         .filter(|_| (1..=MAX_CORNERS).contains(&wanted));
     let wanted = wanted
         .ok_or_else(|| format!("required_number_of_vertices has to be from 1 to {MAX_CORNERS}"))?;
-    let scale = call.number(2, 1.0)?;
-    let by_edges = call.boolean(3, false)?;
-    let share = call.number(4, 1.0)?;
+    let scale = call.number(arg!("scale_ratio"), 1.0)?;
+    let by_edges = call.boolean(arg!("apply_least_squares"), false)?;
+    let share = call.number(arg!("midpoint_fraction"), 1.0)?;
     if all.boxes.iter().any(|d| d.mask().is_none()) || all.boxes.is_empty() {
         call.put(0, Vec::new());
         call.put(2, false);

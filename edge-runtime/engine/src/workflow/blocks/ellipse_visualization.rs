@@ -23,8 +23,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let thickness = call.number(7, 2.0)?;
-    let degrees = [call.number(8, -45.0)?, call.number(9, 235.0)?];
+    let thickness = call.number(arg!("thickness"), 2.0)?;
+    let degrees = [
+        call.number(arg!("start_angle"), -45.0)?,
+        call.number(arg!("end_angle"), 235.0)?,
+    ];
     drawing::each(call, move |canvas, d, _, color| {
         let width = d.bbox.width();
         let foot = d.bbox.anchor(Anchor::BottomCenter);

@@ -34,8 +34,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let image = call.image(0)?;
-    let (model_id, output_type) = (call.text(1)?, call.text(2)?);
+    let image = call.image(arg!("data"))?;
+    let (model_id, output_type) = (
+        call.text(arg!("model_id"))?,
+        call.text(arg!("output_type"))?,
+    );
     let (layer, definition) = match output_type {
         "logits" => (Layer::Logits, "classifier-linear-output@v1"),
         _ => (Layer::Last, "classifier-linear-input@v1"),

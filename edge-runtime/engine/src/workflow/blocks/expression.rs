@@ -92,7 +92,7 @@ struct Switch {
 
 impl Block for Switch {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let mut data = call.arg(0).clone();
+        let mut data = call.arg(arg!("data")).clone();
         apply_named(&self.operations, &mut data, "data", call.ids)?;
         let env = Env {
             parameters: &data,

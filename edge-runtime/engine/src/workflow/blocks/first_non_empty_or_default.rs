@@ -22,11 +22,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let list = call.arg(0).as_list().unwrap_or_default();
+    let list = call.arg(arg!("data")).as_list().unwrap_or_default();
     let value: Value = list
         .iter()
         .find(|v| !v.is_null())
-        .unwrap_or(call.arg(1))
+        .unwrap_or(call.arg(arg!("default")))
         .clone();
     call.put(0, value);
     Ok(())

@@ -74,8 +74,8 @@ impl Stateful for Delay {
     type State = PerVideo<Past>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let meta = video_of(call.arg(0))?;
-        let back = fitting(call.integer(2, 0)?)?;
+        let meta = video_of(call.arg(arg!("image")))?;
+        let back = fitting(call.integer(arg!("offset"), 0)?)?;
         let number = meta.frame_number;
         let past = videos.get(&meta.video_identifier, || Ok(Past::default()))?;
         if past
@@ -87,14 +87,18 @@ impl Stateful for Delay {
             *past = Past::default();
         }
         past.reach = past.reach.max(back);
-        past.frames.insert(number, StoredValue(call.arg(1).clone()));
+        past.frames
+            .insert(number, StoredValue(call.arg(arg!("data")).clone()));
         let wanted = number
             .checked_sub(back)
             .and_then(|n| past.frames.get(&n))
             .map(|kept| kept.0.clone());
         past.frames = past.frames.split_off(&number.saturating_sub(past.reach));
         call.put(1, wanted.is_some());
-        call.put(0, wanted.unwrap_or_else(|| call.arg(3).clone()));
+        call.put(
+            0,
+            wanted.unwrap_or_else(|| call.arg(arg!("default_value")).clone()),
+        );
         call.put(2, i64::try_from(number).unwrap_or(i64::MAX));
         Ok(())
     }

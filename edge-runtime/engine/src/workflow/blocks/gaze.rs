@@ -38,8 +38,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let image = call.image(0)?;
-    let finds_faces = call.boolean(1, true)?;
+    let image = call.image(arg!("images"))?;
+    let finds_faces = call.boolean(arg!("do_run_face_detection"), true)?;
     let gazes = call.host.gaze(MODEL, image, finds_faces)?;
     let mut faces = Detections {
         boxes: Vec::with_capacity(gazes.len()),

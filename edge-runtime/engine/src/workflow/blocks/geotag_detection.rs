@@ -73,22 +73,23 @@ impl Camera {
 }
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let picture = call.image(0)?.size().map(f64::from);
-    let altitude = call.number(4, 0.0)?.max(0.0);
-    let width = 2.0 * altitude * (call.number(5, 73.7)?.to_radians() / 2.0).tan();
+    let picture = call.image(arg!("image"))?.size().map(f64::from);
+    let altitude = call.number(arg!("altitude"), 0.0)?.max(0.0);
+    let width =
+        2.0 * altitude * (call.number(arg!("horizontal_fov"), 73.7)?.to_radians() / 2.0).tan();
     let camera = Camera {
-        latitude: call.number(2, 0.0)?,
-        longitude: call.number(3, 0.0)?,
+        latitude: call.number(arg!("latitude"), 0.0)?,
+        longitude: call.number(arg!("longitude"), 0.0)?,
         ground: [width, width * picture[1] / picture[0]],
         picture,
-        heading: call.number(6, 0.0)?.to_radians(),
+        heading: call.number(arg!("heading"), 0.0)?.to_radians(),
     };
     let round = |n: f64, digits: i32| {
         let scale = 10_f64.powi(digits);
         Value::Float((n * scale).round_ties_even() / scale)
     };
     let (mut rows, mut features) = (Vec::new(), Vec::new());
-    for d in &call.detections(1)?.boxes {
+    for d in &call.detections(arg!("predictions"))?.boxes {
         let c = d.bbox.center();
         let [latitude, longitude] = camera.locate(c.x, c.y);
         let (latitude, longitude) = (round(latitude, 7), round(longitude, 7));

@@ -34,7 +34,7 @@ const MAX_PICTURES: usize = 1024;
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let mut images = Vec::new();
-    collect(call.arg(0), &mut images)?;
+    collect(call.arg(arg!("images")), &mut images)?;
     if images.len() > MAX_PICTURES {
         return Err(format!(
             "{} pictures are too many for a grid; at most {MAX_PICTURES} are",
@@ -48,8 +48,8 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         fits.ok_or_else(|| format!("{name} is {n} and has to be from 1 to {MAX_SIDE} pixels"))
     };
     let size = [
-        side(call.integer(1, 2560)?, "width")?,
-        side(call.integer(2, 1440)?, "height")?,
+        side(call.integer(arg!("width"), 2560)?, "width")?,
+        side(call.integer(arg!("height"), 1440)?, "height")?,
     ];
     let first = images.iter().flatten().next().cloned();
     let pixels = lazy(size, move || grid(&images, size));

@@ -127,14 +127,19 @@ impl Stateful for Draw {
     type State = PerVideo<Heat>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
+        let image = call.image(arg!("image"))?;
         let all = call.detections(drawing::PREDICTIONS_INDEX)?;
-        let anchor = call.anchor(4)?.unwrap_or(Anchor::BottomCenter);
-        let radius = call.number(6, 40.0)?.clamp(0.0, 4096.0);
-        let only_moving = call.boolean(10, true)?;
-        let least = call.number(11, 25.0)?;
-        let hues = [call.number(9, 125.0)?, call.number(8, 0.0)?];
-        let opacity = call.number(5, 0.2)?;
+        let anchor = call
+            .anchor(arg!("position"))?
+            .unwrap_or(Anchor::BottomCenter);
+        let radius = call.number(arg!("radius"), 40.0)?.clamp(0.0, 4096.0);
+        let only_moving = call.boolean(arg!("ignore_stationary"), true)?;
+        let least = call.number(arg!("motion_threshold"), 25.0)?;
+        let hues = [
+            call.number(arg!("low_hue"), 125.0)?,
+            call.number(arg!("top_hue"), 0.0)?,
+        ];
+        let opacity = call.number(arg!("opacity"), 0.2)?;
         let size = image.size();
         let heat = videos.get(&image.meta.video_identifier, || {
             Ok(Heat {

@@ -54,17 +54,23 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let icon = Arc::clone(&call.image(2)?.pixels);
+    let icon = Arc::clone(&call.image(arg!("icon"))?.pixels);
     let side = |n: i64| u32::try_from(n.clamp(1, 8192)).unwrap_or(1);
-    let size = [side(call.integer(5, 64)?), side(call.integer(6, 64)?)];
-    let places = if call.text(3)? == "static" {
-        let [width, height] = call.image(0)?.size().map(i64::from);
+    let size = [
+        side(call.integer(arg!("icon_width"), 64)?),
+        side(call.integer(arg!("icon_height"), 64)?),
+    ];
+    let places = if call.text(arg!("mode"))? == "static" {
+        let [width, height] = call.image(arg!("image"))?.size().map(i64::from);
         let at = |n: i64, of: i64, own: u32| if n < 0 { of - i64::from(own) + n } else { n };
-        let x = at(call.integer(8, 10)?, width, size[0]);
-        vec![(x, at(call.integer(9, 10)?, height, size[1]))]
+        let x = at(call.integer(arg!("x_position"), 10)?, width, size[0]);
+        vec![(
+            x,
+            at(call.integer(arg!("y_position"), 10)?, height, size[1]),
+        )]
     } else {
-        let anchor = call.anchor(7)?.unwrap_or(Anchor::TopCenter);
-        let Value::Detections(all) = call.arg(4) else {
+        let anchor = call.anchor(arg!("position"))?.unwrap_or(Anchor::TopCenter);
+        let Value::Detections(all) = call.arg(arg!("predictions")) else {
             return Err("predictions is required if mode is dynamic".to_owned());
         };
         let each = all.boxes.iter().map(|d| d.anchor(anchor, all.size));

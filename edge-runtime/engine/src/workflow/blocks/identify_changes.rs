@@ -170,18 +170,18 @@ impl Stateful for Changes {
     type State = Usual;
 
     fn run(&self, usual: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let embedding = call.arg(1).as_numbers();
+        let embedding = call.arg(arg!("embedding")).as_numbers();
         let mut embedding = embedding.ok_or("embedding has to be a list of numbers")?;
         let length = embedding.iter().map(|n| n * n).sum::<f64>().sqrt();
         if length != 0.0 {
             embedding.iter_mut().for_each(|n| *n /= length);
         }
         let count = usual.seen as f64 + 1.0;
-        let window = call.integer(5, 10)?.clamp(1, MAX_WINDOW);
-        let strategy = match call.text(0)? {
+        let window = call.integer(arg!("window_size"), 10)?.clamp(1, MAX_WINDOW);
+        let strategy = match call.text(arg!("strategy"))? {
             "Simple Moving Average (SMA)" => Strategy::Simple(count),
             "Sliding Window" => Strategy::Window(usize::try_from(window).unwrap_or(1)),
-            _ => Strategy::Exponential(call.number(4, 0.1)?),
+            _ => Strategy::Exponential(call.number(arg!("smoothing_factor"), 0.1)?),
         };
         if !usual.embeddings.is_empty() && usual.embeddings.len() != embedding.len() {
             return Err(format!(
@@ -191,8 +191,8 @@ impl Stateful for Changes {
             ));
         }
         let (score, percentile) = usual.compare(&embedding, strategy);
-        let warming_up = usual.seen < call.integer(3, 3)?;
-        let tail = call.number(2, 0.2)? / 2.0;
+        let warming_up = usual.seen < call.integer(arg!("warmup"), 3)?;
+        let tail = call.number(arg!("threshold_percentile"), 0.2)? / 2.0;
         usual.add(&embedding, strategy);
         let of = |number: fn(&Mean) -> f64| {
             Value::list(

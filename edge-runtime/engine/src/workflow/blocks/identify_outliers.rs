@@ -58,7 +58,7 @@ impl Stateful for Outliers {
     type State = Before;
 
     fn run(&self, before: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let embedding = call.arg(0).as_numbers();
+        let embedding = call.arg(arg!("embedding")).as_numbers();
         let mut embedding = embedding.ok_or("embedding has to be a list of numbers")?;
         let length = norm(&embedding);
         if length != 0.0 {
@@ -71,20 +71,24 @@ impl Stateful for Outliers {
                 last.len()
             ));
         }
-        let window = usize::try_from(call.integer(3, 32)?.clamp(1, MAX_EMBEDDINGS)).unwrap_or(1);
+        let window = usize::try_from(
+            call.integer(arg!("window_size"), 32)?
+                .clamp(1, MAX_EMBEDDINGS),
+        )
+        .unwrap_or(1);
         before.seen += 1;
         before.latest.push_back(embedding);
         while before.latest.len() > window {
             before.latest.pop_front();
         }
-        if before.seen < call.integer(2, 3)? {
+        if before.seen < call.integer(arg!("warmup"), 3)? {
             call.put(0, false);
             call.put(1, 0.5);
             call.put(2, true);
             return Ok(());
         }
         let percentile = before.percentile();
-        let tail = call.number(1, 0.05)?;
+        let tail = call.number(arg!("threshold_percentile"), 0.05)?;
         call.put(0, percentile < tail || percentile > 1.0 - tail);
         call.put(1, percentile);
         call.put(2, false);

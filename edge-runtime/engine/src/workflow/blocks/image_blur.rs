@@ -26,12 +26,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let image = call.image(0)?;
-    let kernel = usize::try_from(call.integer(2, 5)?).ok();
+    let image = call.image(arg!("image"))?;
+    let kernel = usize::try_from(call.integer(arg!("kernel_size"), 5)?).ok();
     let kernel = kernel.filter(|k| (1..=MAX_KERNEL).contains(k));
     let kernel = kernel.ok_or_else(|| format!("kernel_size has to be from 1 to {MAX_KERNEL}"))?;
     let odd = kernel | 1;
-    let kind = call.text(1)?.to_owned();
+    let kind = call.text(arg!("blur_type"))?.to_owned();
     if !["average", "gaussian", "median", "bilateral"].contains(&kind.as_str()) {
         return Err(format!(
             "{kind:?} is not a blur_type; use average, gaussian, median or bilateral"

@@ -44,8 +44,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let image = call.image(0)?;
-    let task = call.text(1)?;
+    let image = call.image(arg!("image"))?;
+    let task = call.text(arg!("task_type"))?;
     let rgb = image.pixels.rgb();
     let picture = RgbImage::from_raw(rgb.width, rgb.height, rgb.data.clone())
         .ok_or("the picture has no pixels")?;
@@ -56,9 +56,13 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             let follow = |open: i64, given: i64, now: i64| open.saturating_mul(given) / now.max(1);
             let width = call.integer(
                 2,
-                follow(now_width, call.integer(3, now_height)?, now_height),
+                follow(
+                    now_width,
+                    call.integer(arg!("height"), now_height)?,
+                    now_height,
+                ),
             )?;
-            let height = call.integer(3, follow(now_height, width, now_width))?;
+            let height = call.integer(arg!("height"), follow(now_height, width, now_width))?;
             let side = |n: i64, name: &str| {
                 let fits = (1..=MAX_SIDE).contains(&n);
                 let n = fits.then(|| u32::try_from(n).ok()).flatten();
@@ -68,7 +72,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             imageops::resize(&picture, width, height, FilterType::Triangle)
         }
         "rotate" => {
-            let degrees = call.integer(4, 90)?;
+            let degrees = call.integer(arg!("rotation_degrees"), 90)?;
             if !(-360..=360).contains(&degrees) {
                 return Err(format!(
                     "rotation_degrees is {degrees} and has to be from -360 to 360"
@@ -76,7 +80,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             }
             turn(&picture, degrees)
         }
-        "flip" => match call.text(5)? {
+        "flip" => match call.text(arg!("flip_type"))? {
             "vertical" => imageops::flip_vertical(&picture),
             "horizontal" => imageops::flip_horizontal(&picture),
             "both" => imageops::rotate180(&picture),

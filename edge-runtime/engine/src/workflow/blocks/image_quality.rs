@@ -23,7 +23,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let image = call.image(0)?;
+    let image = call.image(arg!("image"))?;
     let quality = Quality::of(&imaging::grey(&image.pixels.rgb()));
     call.put(0, quality.sharpness);
     call.put(1, quality.brightness);

@@ -74,18 +74,18 @@ impl Stateful for Slice {
     type State = u64;
 
     fn run(&self, cuts: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
+        let image = call.image(arg!("image"))?;
         let [width, height] = image.size().map(i64::from);
         let across = starts(
             width,
-            call.integer(1, 640)?,
-            call.number(3, 0.2)?,
+            call.integer(arg!("slice_width"), 640)?,
+            call.number(arg!("overlap_ratio_width"), 0.2)?,
             self.whole,
         )?;
         let down = starts(
             height,
-            call.integer(2, 640)?,
-            call.number(4, 0.2)?,
+            call.integer(arg!("slice_height"), 640)?,
+            call.number(arg!("overlap_ratio_height"), 0.2)?,
             self.whole,
         )?;
         if across.len().saturating_mul(down.len()) > MAX_TILES {

@@ -64,7 +64,7 @@ impl Stateful for Stack {
     type State = PerVideo<VecDeque<Arc<[u8]>>>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
+        let image = call.image(arg!("image"))?;
         let [count, width, height] =
             [(1, 10), (2, 1920), (3, 1080)].map(|(i, default)| call.integer(i, default));
         let bound =
@@ -75,7 +75,7 @@ impl Stateful for Stack {
             bound(height?, HEIGHTS),
         );
         let stack = videos.get(&image.meta.video_identifier, || Ok(VecDeque::new()))?;
-        if call.boolean(4, false)? {
+        if call.boolean(arg!("clear"), false)? {
             stack.clear();
         }
         stack.push_front(small(&image.pixels.rgb(), width, height)?.into());

@@ -56,7 +56,7 @@ struct Parse {
 
 impl Block for Parse {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let text = llm_json::fenced(call.text(0)?);
+        let text = llm_json::fenced(call.text(arg!("raw_json"))?);
         let document: Json = serde_json::from_str(text).unwrap_or_default();
         let mut missing = !document.is_object();
         for (i, field) in (1..).zip(&self.fields) {

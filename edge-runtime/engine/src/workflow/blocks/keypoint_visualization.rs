@@ -67,19 +67,22 @@ const PERSON: [(usize, usize); 19] = [
 ];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let color = drawing::color_of_value(call.arg(4))?;
+    let color = drawing::color_of_value(call.arg(arg!("color")))?;
     let text = TextBox {
-        color: drawing::color_of_value(call.arg(5))?,
+        color: drawing::color_of_value(call.arg(arg!("text_color")))?,
         background: color,
         opacity: 1.0,
-        scale: call.number(6, 0.5)?,
-        padding: call.number(8, 10.0)? / 4.0,
+        scale: call.number(arg!("text_scale"), 0.5)?,
+        padding: call.number(arg!("text_padding"), 10.0)? / 4.0,
         radius: 0.0,
     };
-    let kind = call.text(3)?.to_owned();
-    let (thickness, radius) = (call.number(9, 2.0)?, call.number(10, 10.0)?);
-    let edges = edges(call.arg(11))?;
-    let detections = Arc::clone(call.detections(2)?);
+    let kind = call.text(arg!("annotator_type"))?.to_owned();
+    let (thickness, radius) = (
+        call.number(arg!("thickness"), 2.0)?,
+        call.number(arg!("radius"), 10.0)?,
+    );
+    let edges = edges(call.arg(arg!("edges")))?;
+    let detections = Arc::clone(call.detections(arg!("predictions"))?);
     drawing::put(call, move |canvas: &mut Canvas<'_>| {
         let all = detections
             .boxes

@@ -113,7 +113,7 @@ struct Draw {
 
 impl Instance for Draw {
     fn run(&mut self, call: &mut Call<'_>) -> Result<(), String> {
-        let video = &call.image(0)?.meta.video_identifier;
+        let video = &call.image(arg!("image"))?.meta.video_identifier;
         let last = self.videos.get(video, || Ok(LastSides::default()))?;
         last.next_picture();
         let ink = Ink::Labels {

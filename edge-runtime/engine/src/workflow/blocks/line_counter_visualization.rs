@@ -75,7 +75,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
 const LABEL_INDEX: usize = 10;
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let points = call.arg(2).as_points();
+    let points = call.arg(arg!("zone")).as_points();
     let Some([start, end]) = points.as_deref() else {
         return Err("a line is two points, [[x, y], [x, y]]".to_owned());
     };

@@ -36,15 +36,20 @@ impl Stateful for Save {
     type State = Log;
 
     fn run(&self, log: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let one_file = call.text(2)? == "append_log";
-        let most = call.integer(5, 1024)?;
-        let entry = log.next(call.text(0)?, call.text(1)?, one_file, most);
+        let one_file = call.text(arg!("output_mode"))? == "append_log";
+        let most = call.integer(arg!("max_entries_per_file"), 1024)?;
+        let entry = log.next(
+            call.text(arg!("content"))?,
+            call.text(arg!("file_type"))?,
+            one_file,
+            most,
+        );
         let sent = match entry {
             Err(why) => Sent::Refused(why),
             Ok(entry) => {
                 let write = FileWrite {
-                    directory: call.text(3)?.to_owned(),
-                    prefix: call.text(4)?.to_owned(),
+                    directory: call.text(arg!("target_directory"))?.to_owned(),
+                    prefix: call.text(arg!("file_name_prefix"))?.to_owned(),
                     extension: entry.extension.to_owned(),
                     content: entry.content,
                     append: entry.append,

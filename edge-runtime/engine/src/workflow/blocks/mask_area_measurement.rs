@@ -30,8 +30,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let all = call.detections(0)?;
-    let scale = call.number(1, 1.0)?;
+    let all = call.detections(arg!("predictions"))?;
+    let scale = call.number(arg!("pixels_per_unit"), 1.0)?;
     let scale = if scale > 0.0 { scale * scale } else { 1.0 };
     let mut out = Detections::clone(all);
     for d in &mut out.boxes {

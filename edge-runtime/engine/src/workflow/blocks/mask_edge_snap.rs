@@ -79,8 +79,8 @@ const BOUNDS: [(&str, f64, f64); 6] = [
 ];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let image = call.image(0)?;
-    let all = call.detections(1)?;
+    let image = call.image(arg!("image"))?;
+    let all = call.detections(arg!("segmentation"))?;
     let [tolerance, sigma, least_area, gaps, band, window] = settings(call)?;
     let size = image.size();
     let grey = Plane::from(&imaging::grey(&image.pixels.rgb()));
@@ -139,7 +139,7 @@ fn settings(call: &Call<'_>) -> Result<[f64; 6], String> {
         .zip([15.0, 1.0, 50.0, 2.0, 15.0, 41.0])
         .enumerate()
     {
-        *number = call.number(2 + i, default)?;
+        *number = call.number(arg!("pixel_tolerance") + i, default)?;
         if !(least..=most).contains(number) {
             return Err(format!(
                 "{name} is {number} and has to be from {least} to {most}"

@@ -41,14 +41,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let [a, b, background] = [
-        drawing::color_of_value(call.arg(3))?,
-        drawing::color_of_value(call.arg(5))?,
-        drawing::color_of_value(call.arg(6))?,
+        drawing::color_of_value(call.arg(arg!("color_a")))?,
+        drawing::color_of_value(call.arg(arg!("color_b")))?,
+        drawing::color_of_value(call.arg(arg!("background_color")))?,
     ];
-    let opacity = call.number(7, 0.7)?;
-    let one = Arc::clone(call.detections(2)?);
-    let other = Arc::clone(call.detections(4)?);
-    let size = call.image(0)?.size();
+    let opacity = call.number(arg!("opacity"), 0.7)?;
+    let one = Arc::clone(call.detections(arg!("predictions_a"))?);
+    let other = Arc::clone(call.detections(arg!("predictions_b"))?);
+    let size = call.image(arg!("image"))?.size();
     drawing::put(call, move |canvas: &mut Canvas<'_>| {
         let cover = |all: &Detections| {
             let shapes = all.boxes.iter().map(|d| drawing::covered(d, size));

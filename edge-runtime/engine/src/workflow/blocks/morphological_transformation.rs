@@ -68,12 +68,12 @@ struct Change {
 
 impl Block for Change {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let kernel = usize::try_from(call.integer(1, 5)?).ok();
+        let image = call.image(arg!("image"))?;
+        let kernel = usize::try_from(call.integer(arg!("kernel_size"), 5)?).ok();
         let kernel = kernel.filter(|k| (1..=MAX_KERNEL).contains(k));
         let kernel =
             kernel.ok_or_else(|| format!("kernel_size has to be from 1 to {MAX_KERNEL}"))?;
-        let operation = Operation::from_name(call.text(2)?)?;
+        let operation = Operation::from_name(call.text(arg!("operation"))?)?;
         let in_colour = self.in_colour;
         let changed = image.changed(image.size(), move |pixels| {
             let square = Kernel::square(kernel);

@@ -53,7 +53,7 @@ impl Stateful for Publish {
     type State = ();
 
     fn run(&self, _: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let fails = call.boolean(9, false)?;
+        let fails = call.boolean(arg!("fail_fast"), false)?;
         let message = message(call).and_then(|message| message.check().map(|()| message));
         let sent = match message {
             Ok(message) => Sent::by(call, Effect::Mqtt(message)),
@@ -71,39 +71,39 @@ impl Stateful for Publish {
 
 /// Makes the message from the properties.
 fn message(call: &Call<'_>) -> Result<MqttMessage, String> {
-    let port = call.integer(1, 0)?;
+    let port = call.integer(arg!("port"), 0)?;
     let port = u16::try_from(port).ok().filter(|port| *port > 0);
     let port = port.ok_or_else(|| {
-        let given = call.arg(1).python_str();
+        let given = call.arg(arg!("port")).python_str();
         format!("port is {given} and has to be from 1 to 65535")
     })?;
-    let qos = call.integer(4, 0)?;
+    let qos = call.integer(arg!("qos"), 0)?;
     let qos =
         MqttQos::from_number(qos).ok_or_else(|| format!("qos is {qos} and has to be 0, 1 or 2"))?;
-    let timeout_s = call.number(6, 0.5)?;
+    let timeout_s = call.number(arg!("timeout"), 0.5)?;
     if !(timeout_s.is_finite() && timeout_s > 0.0) {
         return Err(format!(
             "timeout is {timeout_s} and has to be a number of seconds above 0"
         ));
     }
-    let username = match call.arg(7) {
+    let username = match call.arg(arg!("username")) {
         value if value.is_null() => None,
-        _ => Some(call.text(7)?.to_owned()),
+        _ => Some(call.text(arg!("username"))?.to_owned()),
     };
-    let password = match call.arg(8) {
+    let password = match call.arg(arg!("password")) {
         value if value.is_null() => None,
         value => Some(sealed(value, "password")?),
     };
     Ok(MqttMessage {
-        host: call.text(0)?.to_owned(),
+        host: call.text(arg!("host"))?.to_owned(),
         port,
-        tls: call.boolean(10, port == TLS_PORT)?,
+        tls: call.boolean(arg!("tls"), port == TLS_PORT)?,
         username,
         password,
-        topic: call.text(2)?.to_owned(),
-        payload: call.text(3)?.to_owned(),
+        topic: call.text(arg!("topic"))?.to_owned(),
+        payload: call.text(arg!("message"))?.to_owned(),
         qos,
-        retain: call.boolean(5, false)?,
+        retain: call.boolean(arg!("retain"), false)?,
         timeout_s,
     })
 }

@@ -71,11 +71,11 @@ impl Stateful for Duplicates {
     type State = PerVideo<VecDeque<Seen>>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let threshold = call.number(1, SIMILAR)?;
-        let memory = call.integer(2, 8)?.clamp(1, MAX_MEMORY);
+        let image = call.image(arg!("image"))?;
+        let threshold = call.number(arg!("threshold"), SIMILAR)?;
+        let memory = call.integer(arg!("memory"), 8)?.clamp(1, MAX_MEMORY);
         let seen = Seen::from(Thumbnail::of(&imaging::grey(&image.pixels.rgb())));
-        let video = &video_of(call.arg(0))?.video_identifier;
+        let video = &video_of(call.arg(arg!("image")))?.video_identifier;
         let earlier = videos.get(video, || Ok(VecDeque::new()))?;
         let similar = earlier.iter().map(|one| one.views.similarity(&seen.views));
         let similarity = similar.fold(0.0, f64::max);

@@ -116,7 +116,7 @@ impl Read {
 
 impl Block for Read {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
+        let image = call.image(arg!("images"))?;
         let Writing { text, mut parts } = call.host.read_text(&self.model_id, image)?;
         image.stamp(&mut parts);
         call.put(0, text);

@@ -37,9 +37,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let all = call.detections(0)?;
-    let class = call.text(2)?;
-    let by_center = call.text(1)? == "Center Overlap";
+    let all = call.detections(arg!("predictions"))?;
+    let class = call.text(arg!("overlap_class_name"))?;
+    let by_center = call.text(arg!("overlap_type"))? == "Center Overlap";
     let (inner, mut others): (Vec<_>, Vec<_>) = all
         .boxes
         .iter()

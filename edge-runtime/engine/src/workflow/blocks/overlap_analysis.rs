@@ -32,9 +32,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let covered = call.detections(0)?;
-    let covering = call.detections(1)?;
-    let least = call.number(2, 0.1)?;
+    let covered = call.detections(arg!("reference_predictions"))?;
+    let covering = call.detections(arg!("candidate_predictions"))?;
+    let least = call.number(arg!("min_overlap"), 0.1)?;
     let outlines: Vec<Vec<Point>> = covering.boxes.iter().map(outline).collect();
     let mut overlaps = Vec::new();
     for a in &covered.boxes {

@@ -94,10 +94,13 @@ impl Stateful for Deviation {
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let meta = video_of(call.arg(0))?;
-        let all = call.detections(1)?;
+        let all = call.detections(arg!("detections"))?;
         require_tracks(all)?;
-        let anchor = call.anchor(2)?.unwrap_or_default();
-        let path = call.arg(3).as_points().filter(|p| !p.is_empty());
+        let anchor = call.anchor(arg!("triggering_anchor"))?.unwrap_or_default();
+        let path = call
+            .arg(arg!("reference_path"))
+            .as_points()
+            .filter(|p| !p.is_empty());
         let path = path.ok_or("reference_path has to be a list of points [x, y]")?;
         let ways = videos.get(&meta.video_identifier, || {
             Ok(Ways {

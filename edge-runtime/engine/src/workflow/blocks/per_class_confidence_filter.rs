@@ -35,9 +35,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let all = call.detections(0)?;
-    let default = call.number(2, 0.3)?;
-    let Value::Dict(thresholds) = call.arg(1) else {
+    let all = call.detections(arg!("predictions"))?;
+    let default = call.number(arg!("default_threshold"), 0.3)?;
+    let Value::Dict(thresholds) = call.arg(arg!("class_thresholds")) else {
         return Err("class_thresholds has to be a dictionary".to_owned());
     };
     let least = |class: &str| match thresholds.get(class) {

@@ -69,8 +69,8 @@ impl Stateful for Correct {
     type State = Option<(Perspective, [f64; 2])>;
 
     fn run(&self, first: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(1)?;
-        let detections = match call.arg(0) {
+        let image = call.image(arg!("images"))?;
+        let detections = match call.arg(arg!("predictions")) {
             Value::Detections(all) => Some(all),
             _ => None,
         };
@@ -84,11 +84,11 @@ impl Stateful for Correct {
             side(3, "transformed_rect_width")?,
             side(4, "transformed_rect_height")?,
         ];
-        let anchor = call.text(5)?;
+        let anchor = call.text(arg!("extend_perspective_polygon_by_detections_anchor"))?;
         let (way, extended) = match first.filter(|_| anchor.is_empty()) {
             Some(found) => found,
             None => {
-                let corners = turned(largest(call.arg(2))?);
+                let corners = turned(largest(call.arg(arg!("perspective_polygons")))?);
                 let found = way(
                     corners,
                     size,
@@ -110,7 +110,7 @@ impl Stateful for Correct {
         if let Some(all) = detections {
             call.put(0, corrected(all, &way, full_size));
         }
-        if call.boolean(6, false)? {
+        if call.boolean(arg!("warp_image"), false)? {
             call.put(
                 1,
                 image.changed(full_size, move |pixels| way.warp(pixels, full_size)),

@@ -23,9 +23,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let image = call.image(0)?;
-    let color = color(call.arg(1))?;
-    let tolerance = call.integer(2, 10)?;
+    let image = call.image(arg!("image"))?;
+    let color = color(call.arg(arg!("target_color")))?;
+    let tolerance = call.integer(arg!("tolerance"), 10)?;
     let wanted = [color.r, color.g, color.b].map(i64::from);
     let rgb = image.pixels.rgb();
     let fits = |p: &&[u8]| {

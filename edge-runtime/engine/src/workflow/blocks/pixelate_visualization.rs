@@ -23,7 +23,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let square = u32::try_from(call.integer(3, 20)?).unwrap_or(1).max(1);
+    let square = u32::try_from(call.integer(arg!("pixel_size"), 20)?)
+        .unwrap_or(1)
+        .max(1);
     let detections = Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?);
     drawing::put(call, move |canvas: &mut Canvas<'_>| {
         for d in &detections.boxes {

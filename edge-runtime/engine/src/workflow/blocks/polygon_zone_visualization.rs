@@ -57,9 +57,9 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         Some(distinct(call.detections(LABEL_INDEX + 1)?).len())
     };
     let ink = Ink::Zones {
-        polygons: call.arg(2).as_polygons()?,
-        color: drawing::color(call.text(3)?)?,
-        opacity: call.number(4, 0.3)?.clamp(0.0, 1.0),
+        polygons: call.arg(arg!("zone")).as_polygons()?,
+        color: drawing::color(call.text(arg!("color"))?)?,
+        opacity: call.number(arg!("opacity"), 0.3)?.clamp(0.0, 1.0),
         label: match present {
             Some(present) if name.is_empty() => present.to_string(),
             Some(present) => format!("{name}: {present}"),

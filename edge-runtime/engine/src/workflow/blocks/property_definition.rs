@@ -28,7 +28,7 @@ struct Derive {
 
 impl Block for Derive {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let value = apply_alone(&self.operations, call.arg(0).clone(), call.ids)?;
+        let value = apply_alone(&self.operations, call.arg(arg!("data")).clone(), call.ids)?;
         call.put(0, value);
         Ok(())
     }

@@ -64,8 +64,8 @@ struct Make {
 
 impl Block for Make {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let text = call.text(0)?;
-        let border = call.integer(1, 4)?;
+        let text = call.text(arg!("text"))?;
+        let border = call.integer(arg!("border"), 4)?;
         if !(0..=MAX_BORDER).contains(&border) {
             return Err(format!(
                 "border is {border} and has to be from 0 to {MAX_BORDER}"
@@ -73,8 +73,8 @@ impl Block for Make {
         }
         let border = usize::try_from(border).unwrap_or(0);
         let (dark, light) = (
-            drawing::color(call.text(2)?)?,
-            drawing::color(call.text(3)?)?,
+            drawing::color(call.text(arg!("fill_color"))?)?,
+            drawing::color(call.text(arg!("back_color"))?)?,
         );
         let rows = qr_code(text, self.spare)?;
         let side = (rows.len() + 2 * border) * MODULE;

@@ -42,11 +42,11 @@ impl Stateful for Limiter {
     type State = Option<f64>;
 
     fn run(&self, last: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let cooldown = call.number(0, 1.0)?;
-        let time = if call.arg(3).is_null() {
+        let cooldown = call.number(arg!("cooldown_seconds"), 1.0)?;
+        let time = if call.arg(arg!("video_reference_image")).is_null() {
             call.now.as_secs_f64()
         } else {
-            video_of(call.arg(3))?.time_s()
+            video_of(call.arg(arg!("video_reference_image")))?.time_s()
         };
         // A clock that went back restarts the cool-down instead of blocking until it has caught up.
         if last.is_none_or(|last| since(last, time) >= cooldown || time < last) {

@@ -28,10 +28,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let path = call.arg(2).as_points();
+    let path = call.arg(arg!("reference_path")).as_points();
     let path = path.ok_or("reference_path has to be a list of points [x, y]")?;
-    let color = drawing::color_of_value(call.arg(3))?;
-    let thickness = call.number(4, 2.0)?;
+    let color = drawing::color_of_value(call.arg(arg!("color")))?;
+    let thickness = call.number(arg!("thickness"), 2.0)?;
     drawing::put(call, move |canvas: &mut Canvas<'_>| {
         canvas.polyline(&path, color, thickness)
     })

@@ -147,20 +147,20 @@ impl Stateful for Watch {
     type State = Unsaved<Videos>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let model_id = call.text(2)?;
+        let image = call.image(arg!("images"))?;
+        let model_id = call.text(arg!("model_id"))?;
         let wanted = call.host.wants_run(model_id)?;
-        let classes = filter(call.arg(1))?;
-        let least = match call.arg(3) {
+        let classes = filter(call.arg(arg!("class_filter")))?;
+        let least = match call.arg(arg!("confidence")) {
             Value::Null | Value::Text(_) => wanted.confidence,
             number => number
                 .as_f64()
                 .ok_or_else(|| format!("confidence is {}, not a number", number.what()))?,
         };
         let window = wanted.frames as f64 / wanted.fps;
-        let stride = match call.arg(4) {
+        let stride = match call.arg(arg!("stride_seconds")) {
             Value::Null => window,
-            _ => check_stride(call.number(4, window)?)?,
+            _ => check_stride(call.number(arg!("stride_seconds"), window)?)?,
         };
         let video = videos.0.of(&image.meta.video_identifier);
         let asked = (model_id.to_owned(), classes.clone(), stride);

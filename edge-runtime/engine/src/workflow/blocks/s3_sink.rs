@@ -66,15 +66,18 @@ impl Begun {
         if keys.iter().any(|i| call.arg(*i).is_null()) {
             return Err("aws_access_key_id and aws_secret_access_key are required".to_owned());
         }
-        let one_object = call.text(2)? == "append_log";
+        let one_object = call.text(arg!("output_mode"))? == "append_log";
         let most = if self.whole.len() > MAX_BYTES {
             0
         } else {
-            call.integer(6, 1024)?
+            call.integer(arg!("max_entries_per_file"), 1024)?
         };
-        let entry = self
-            .log
-            .next(call.text(0)?, call.text(1)?, one_object, most);
+        let entry = self.log.next(
+            call.text(arg!("content"))?,
+            call.text(arg!("file_type"))?,
+            one_object,
+            most,
+        );
         let entry = match entry {
             Ok(entry) => entry,
             Err(why) => return Ok(Sent::Refused(why)),
@@ -83,11 +86,14 @@ impl Begun {
             self.whole.clear();
         }
         self.whole.push_str(&entry.content);
-        let (folder, name) = (call.text(4)?.trim_end_matches('/'), call.text(5)?);
+        let (folder, name) = (
+            call.text(arg!("s3_prefix"))?.trim_end_matches('/'),
+            call.text(arg!("file_name_prefix"))?,
+        );
         let name = name.trim_end_matches('/');
         let sealed_or_none = |i: usize, name: &str| sealed(call.arg(i), name).map(Some);
         let write = S3Write {
-            bucket: call.text(3)?.to_owned(),
+            bucket: call.text(arg!("bucket_name"))?.to_owned(),
             prefix: if folder.is_empty() {
                 name.to_owned()
             } else {
@@ -96,7 +102,7 @@ impl Begun {
             extension: entry.extension.to_owned(),
             content: self.whole.clone(),
             replace: entry.append,
-            region: call.arg(9).as_str().map(str::to_owned),
+            region: call.arg(arg!("aws_region")).as_str().map(str::to_owned),
             access_key_id: sealed_or_none(7, "aws_access_key_id")?,
             secret_access_key: sealed_or_none(8, "aws_secret_access_key")?,
         };

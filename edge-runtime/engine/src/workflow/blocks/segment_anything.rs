@@ -58,15 +58,15 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let image = call.image(0)?;
-    let prompts = match call.arg(1).is_null() {
+    let image = call.image(arg!("images"))?;
+    let prompts = match call.arg(arg!("boxes")).is_null() {
         true => None,
-        false => Some(call.detections(1)?),
+        false => Some(call.detections(arg!("boxes"))?),
     };
     let prompts = prompts.map_or(&[][..], |all| all.boxes.as_slice());
-    let model_id = format!("sam2/{}", call.text(2)?);
-    let least = call.number(3, 0.0)?;
-    let several = call.boolean(4, true)?;
+    let model_id = format!("sam2/{}", call.text(arg!("version"))?);
+    let least = call.number(arg!("threshold"), 0.0)?;
+    let several = call.boolean(arg!("multimask_output"), true)?;
     let boxes: Vec<BBox> = prompts.iter().map(|d| d.bbox).collect();
     let [width, height] = image.size();
     let each = (u64::from(width) * u64::from(height)).max(1);

@@ -40,11 +40,11 @@ pub(super) const BLOCKS: &[Manifest] = &[
 ];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let image = call.image(0)?;
-    let model_id = call.text(1)?;
+    let image = call.image(arg!("images"))?;
+    let model_id = call.text(arg!("model_id"))?;
     // Version 1 has no third property.
-    let least = match call.arg(2).as_str() {
-        Some("custom") => Some(call.number(3, 0.4)?),
+    let least = match call.arg(arg!("confidence_mode")).as_str() {
+        Some("custom") => Some(call.number(arg!("custom_confidence"), 0.4)?),
         _ => None,
     };
     let mut found = call.host.segment(model_id, image, least)?;

@@ -20,7 +20,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let image = call.image(0)?;
+    let image = call.image(arg!("image"))?;
     let found = sift_points::find(image)?;
     call.put(0, sift_points::drawn(image, &found));
     call.put(1, sift_points::list(&found));

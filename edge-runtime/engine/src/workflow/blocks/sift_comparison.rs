@@ -146,7 +146,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         Side::from_value(call.arg(0))?,
         Side::from_value(call.arg(1))?,
     ];
-    let enough = call.integer(2, 50)?;
+    let enough = call.integer(arg!("good_matches_threshold"), 50)?;
     let ratio = call.number(3, 0.7)?;
     let [ours, theirs] = [sides[0].rows(), sides[1].rows()];
     if ours.len().saturating_mul(theirs.len()) > MAX_PAIRS {
@@ -164,7 +164,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     if call.out.len() <= 2 {
         return Ok(());
     }
-    let is_drawn = call.boolean(5, false)?;
+    let is_drawn = call.boolean(arg!("visualize"), false)?;
     for (number, side) in sides.iter().enumerate() {
         if let Some((image, found)) = &side.seen {
             call.put(2 + 2 * number, sift_points::list(found));

@@ -81,9 +81,9 @@ fn size_of(d: &Detection, picture: [u32; 2]) -> Option<[f64; 2]> {
 }
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let all = call.detections(0)?;
-    let known = dimensions(call.arg(2))?;
-    let reference = match call.arg(1) {
+    let all = call.detections(arg!("object_predictions"))?;
+    let known = dimensions(call.arg(arg!("reference_dimensions")))?;
+    let reference = match call.arg(arg!("reference_predictions")) {
         Value::Detections(reference) => {
             let surest = reference
                 .boxes

@@ -50,17 +50,22 @@ impl Sink for Notify {
     type State = ();
 
     fn send(&self, _: &mut Self::State, call: &mut Call<'_>) -> Result<Sent, String> {
-        if call.boolean(7, false)? {
+        if call.boolean(arg!("disable_sink"), false)? {
             return Ok(Sent::Off);
         }
-        let session = Session::new(call.text(9)?, "slack");
+        let session = Session::new(call.text(arg!("cooldown_session_key"))?, "slack");
         if session.rests(call, call.number(8, 5.0)?) {
             return Ok(Sent::Resting);
         }
-        let text = template::fill(call.text(2)?, call.arg(3), &self.operations, call.ids)?;
+        let text = template::fill(
+            call.text(arg!("message"))?,
+            call.arg(arg!("message_parameters")),
+            &self.operations,
+            call.ids,
+        )?;
         let slack = SlackMessage {
-            token: sealed(call.arg(0), "slack_token")?,
-            channel: call.text(1)?.to_owned(),
+            token: sealed(call.arg(arg!("slack_token")), "slack_token")?,
+            channel: call.text(arg!("channel"))?.to_owned(),
             text,
             files: attachments(call.arg(5))?,
         };

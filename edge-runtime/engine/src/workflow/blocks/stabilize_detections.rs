@@ -96,11 +96,15 @@ impl Stateful for Stabilize {
     type State = PerVideo<Objects>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let all = call.detections(1)?;
+        let all = call.detections(arg!("detections"))?;
         require_tracks(all)?;
-        let window = usize::try_from(call.integer(2, 3)?.clamp(1, 1024)).unwrap_or(1);
-        let alpha = call.number(3, 0.2)?;
-        let video = &video_of(call.arg(0))?.video_identifier;
+        let window = usize::try_from(
+            call.integer(arg!("smoothing_window_size"), 3)?
+                .clamp(1, 1024),
+        )
+        .unwrap_or(1);
+        let alpha = call.number(arg!("bbox_smoothing_coefficient"), 0.2)?;
+        let video = &video_of(call.arg(arg!("image")))?.video_identifier;
         let objects = videos.get(video, || Ok(Objects::default()))?;
         call.put(0, objects.update(all, window, alpha));
         Ok(())

@@ -63,7 +63,7 @@ impl Stateful for Cut {
     type State = u64;
 
     fn run(&self, cuts: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
+        let image = call.image(arg!("images"))?;
         let [width, height] = image.size().map(f64::from);
         let number = |i: usize, of: f64| -> Result<f64, String> {
             let given = call.number(i, 0.0)?;

@@ -48,9 +48,11 @@ const MAX_PIXELS: f64 = 16e6;
 const RATIO: f64 = 0.75;
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let [one, other] = [call.image(0)?, call.image(1)?];
-    let within = call.number(2, 3.0)?.abs();
-    let looked_at = call.integer(3, 2)?;
+    let [one, other] = [call.image(arg!("image1"))?, call.image(arg!("image2"))?];
+    let within = call
+        .number(arg!("max_allowed_reprojection_error"), 3.0)?
+        .abs();
+    let looked_at = call.integer(arg!("count_of_best_matches_per_query_descriptor"), 2)?;
     if looked_at == 0 {
         return Err(
             "count_of_best_matches_per_query_descriptor is 0 and has to be 2 or more".to_owned(),

@@ -173,8 +173,18 @@ impl Block for Stitch {
         };
         let text = match algorithm {
             _ if letters.is_empty() => String::new(),
-            "otsu" => by_gaps(letters, way, delimiter, call.number(5, 1.0)?),
-            "collimate" => letter_by_letter(letters, way, delimiter, call.number(6, 10.0)?),
+            "otsu" => by_gaps(
+                letters,
+                way,
+                delimiter,
+                call.number(arg!("otsu_threshold_multiplier"), 1.0)?,
+            ),
+            "collimate" => letter_by_letter(
+                letters,
+                way,
+                delimiter,
+                call.number(arg!("collimate_tolerance"), 10.0)?,
+            ),
             _ if tolerance > 0.0 => by_rows(letters, way, delimiter, tolerance),
             _ => return Err(format!("tolerance is {tolerance} and has to be above 0")),
         };

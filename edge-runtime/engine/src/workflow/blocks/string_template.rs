@@ -42,9 +42,11 @@ struct Template {
 
 impl Block for Template {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let mut data = call.arg(1).clone();
+        let mut data = call.arg(arg!("data")).clone();
         apply_named(&self.operations, &mut data, "data", call.ids)?;
-        let text = python_format::format(call.text(0)?, &|name| data.get(name).cloned())?;
+        let text = python_format::format(call.text(arg!("template"))?, &|name| {
+            data.get(name).cloned()
+        })?;
         call.put(0, text);
         Ok(())
     }

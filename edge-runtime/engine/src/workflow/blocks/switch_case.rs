@@ -78,9 +78,9 @@ fn same_but_for_capitals(a: &str, b: &str) -> bool {
 }
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let insensitive = call.boolean(2, false)?;
+    let insensitive = call.boolean(arg!("case_insensitive"), false)?;
     let mut digits = Digits::default();
-    let text = text_of(call.arg(0), &mut digits);
+    let text = text_of(call.arg(arg!("value")), &mut digits);
     let chosen = call.cases.iter().position(|key| {
         if insensitive {
             same_but_for_capitals(key, &text)

@@ -37,8 +37,8 @@ const MAX_WORK: u64 = 20_000_000_000;
 const MAX_MATCHES: usize = 10_000;
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let image = call.image(0)?;
-    let template = call.image(1)?;
+    let image = call.image(arg!("image"))?;
+    let template = call.image(arg!("template"))?;
     let (size, small) = (image.size(), template.size());
     if small.contains(&0) || small[0] > size[0] || small[1] > size[1] {
         return Err(format!(
@@ -57,7 +57,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         Plane::from(&imaging::grey(&rgb)),
         Plane::from(&imaging::grey(&template)),
     );
-    let threshold = call.number(2, 0.8)?;
+    let threshold = call.number(arg!("matching_threshold"), 0.8)?;
     let places = alike(&whole, &part, threshold);
     if places.len() > MAX_MATCHES {
         return Err(format!(
@@ -69,8 +69,8 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         .iter()
         .map(|(x, y)| BBox::new(*x, *y, x + w, y + h))
         .collect();
-    if call.boolean(3, true)? {
-        boxes = apart(&boxes, call.number(4, 0.5)?);
+    if call.boolean(arg!("apply_nms"), true)? {
+        boxes = apart(&boxes, call.number(arg!("nms_threshold"), 0.5)?);
     }
     let mut found = Detections::none(size);
     for bbox in boxes {

@@ -43,10 +43,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let image = call.image(0)?;
-    let kind = call.text(1)?;
-    let threshold = call.integer(2, 127)?;
-    let most = u8::try_from(call.integer(3, 255)?.clamp(0, 255)).unwrap_or(u8::MAX);
+    let image = call.image(arg!("image"))?;
+    let kind = call.text(arg!("threshold_type"))?;
+    let threshold = call.integer(arg!("thresh_value"), 127)?;
+    let most = u8::try_from(call.integer(arg!("max_value"), 255)?.clamp(0, 255)).unwrap_or(u8::MAX);
     let rule = match kind {
         "binary" => Some(Rule::Binary),
         "binary_inv" => Some(Rule::BinaryInverse),

@@ -35,9 +35,9 @@ impl Stateful for Draw {
         let detections = call.detections(drawing::PREDICTIONS_INDEX)?;
         require_tracks(detections)?;
         let by = drawing::color_by(call)?;
-        let anchor = call.anchor(7)?.unwrap_or_default();
-        let length = usize::try_from(call.integer(8, 30)?).unwrap_or(0);
-        let video = &call.image(0)?.meta.video_identifier;
+        let anchor = call.anchor(arg!("position"))?.unwrap_or_default();
+        let length = usize::try_from(call.integer(arg!("trace_length"), 30)?).unwrap_or(0);
+        let video = &call.image(arg!("image"))?.meta.video_identifier;
         let traces = videos.get(video, || Ok(Traces::new(anchor, length)))?;
         traces.update(detections);
         let ink = Ink::Traces {

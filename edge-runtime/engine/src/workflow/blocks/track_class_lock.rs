@@ -212,9 +212,9 @@ impl Stateful for Lock {
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let settings = Settings::from_call(call)?;
-        let all = call.detections(1)?;
+        let all = call.detections(arg!("detections"))?;
         require_tracks(all)?;
-        let video = &video_of(call.arg(0))?.video_identifier;
+        let video = &video_of(call.arg(arg!("image")))?.video_identifier;
         let tracks = videos.get(video, || Ok(Tracks::default()))?;
         tracks.frame += 1;
         let here: Vec<i64> = all.boxes.iter().filter_map(|d| Some(d.track?.0)).collect();

@@ -77,19 +77,24 @@ impl Stateful for Step {
     type State = PerVideo<Video<Tracker>>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let meta = video_of(call.arg(0))?;
-        let detections = call.detections(1)?;
+        let meta = video_of(call.arg(arg!("image")))?;
+        let detections = call.detections(arg!("detections"))?;
         let usual = TrackerConfig::default();
-        let buffer = call.integer(3, 30)?;
+        let buffer = call.integer(arg!("lost_track_buffer"), 30)?;
         let mut config = TrackerConfig {
-            activation: call.number(2, usual.activation)?,
+            activation: call.number(arg!("track_activation_threshold"), usual.activation)?,
             buffer_s: u32::try_from(buffer).map_or(0.0, f64::from) / BUFFER_FPS,
-            least_likeness: 1.0 - call.number(4, 1.0 - usual.least_likeness)?,
+            least_likeness: 1.0
+                - call.number(
+                    arg!("minimum_matching_threshold"),
+                    1.0 - usual.least_likeness,
+                )?,
             frame_rate: meta.fps.unwrap_or(0.0),
             ..usual
         };
-        if !call.arg(5).is_null() {
-            let more = u32::try_from(call.integer(5, 0)?).unwrap_or(0);
+        if !call.arg(arg!("minimum_consecutive_frames")).is_null() {
+            let more =
+                u32::try_from(call.integer(arg!("minimum_consecutive_frames"), 0)?).unwrap_or(0);
             config.fewest_sights = more.saturating_add(1);
             config.confirm_s = 0.0;
         }

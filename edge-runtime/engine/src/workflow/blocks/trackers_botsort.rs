@@ -62,11 +62,11 @@ pub(super) const BLOCKS: &[Manifest] = &[manifest(
 
 fn kind(call: &Call<'_>) -> Result<SortKind, String> {
     Ok(SortKind::Bot {
-        overlap: call.number(5, 0.2)?,
-        poor_overlap: call.number(6, 0.5)?,
-        new_overlap: call.number(7, 0.3)?,
+        overlap: call.number(arg!("minimum_iou_threshold_first_assoc"), 0.2)?,
+        poor_overlap: call.number(arg!("minimum_iou_threshold_second_assoc"), 0.5)?,
+        new_overlap: call.number(arg!("minimum_iou_threshold_unconfirmed_assoc"), 0.3)?,
         activation: call.number(8, 0.7)?,
         good: call.number(9, 0.6)?,
-        at_once: call.boolean(10, false)?,
+        at_once: call.boolean(arg!("instant_first_frame_activation"), false)?,
     })
 }

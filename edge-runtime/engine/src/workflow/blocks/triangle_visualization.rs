@@ -30,9 +30,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let anchor = call.anchor(7)?.unwrap_or(Anchor::TopCenter);
-    let (base, height) = (call.number(8, 10.0)?, call.number(9, 10.0)?);
-    let outline = call.number(10, 0.0)?;
+    let anchor = call.anchor(arg!("position"))?.unwrap_or(Anchor::TopCenter);
+    let (base, height) = (
+        call.number(arg!("base"), 10.0)?,
+        call.number(arg!("height"), 10.0)?,
+    );
+    let outline = call.number(arg!("outline_thickness"), 0.0)?;
     drawing::each(call, move |canvas, d, size, color| {
         let tip = d.anchor(anchor, size);
         let top = tip.y - height;

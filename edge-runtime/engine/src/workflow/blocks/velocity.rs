@@ -56,11 +56,11 @@ impl Stateful for Velocity {
     type State = PerVideo<Recent<Last>>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let meta = video_of(call.arg(0))?;
-        let all = call.detections(1)?;
+        let meta = video_of(call.arg(arg!("image")))?;
+        let all = call.detections(arg!("detections"))?;
         require_tracks(all)?;
-        let alpha = call.number(2, 0.5)?;
-        let scale = call.number(3, 1.0)?;
+        let alpha = call.number(arg!("smoothing_alpha"), 0.5)?;
+        let scale = call.number(arg!("pixels_per_meter"), 1.0)?;
         if !(alpha > 0.0 && alpha <= 1.0) {
             return Err(format!(
                 "smoothing_alpha is {alpha} and has to be above 0 and at most 1"

@@ -42,10 +42,10 @@ pub(super) const BLOCKS: &[Manifest] = &[
 ];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let image = call.image(0)?;
-    let classes = texts(call.arg(2), "classes")?;
+    let image = call.image(arg!("image"))?;
+    let classes = texts(call.arg(arg!("classes")), "classes")?;
     let id = detection_id(&call.new_id());
-    let said = llm_json::payload(call.text(1)?).and_then(coerced);
+    let said = llm_json::payload(call.text(arg!("vlm_output"))?).and_then(coerced);
     let predictions = said.and_then(|said| {
         if said.contains_key("class_name") && said.contains_key("confidence") {
             one(&said, &classes)

@@ -171,9 +171,9 @@ struct Found {
 
 impl Block for Read {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let classes = texts(call.arg(2), "classes")?;
-        let text = call.text(1)?;
+        let image = call.image(arg!("image"))?;
+        let classes = texts(call.arg(arg!("classes")), "classes")?;
+        let text = call.text(arg!("vlm_output"))?;
         let id = detection_id(&call.new_id());
         let mut said = llm_json::payload(text);
         if said.is_none() && self.notation == Notation::Muse {

@@ -110,25 +110,25 @@ impl Sink for Webhook {
     type State = Rest;
 
     fn send(&self, rest: &mut Self::State, call: &mut Call<'_>) -> Result<Sent, String> {
-        if call.boolean(12, false)? {
+        if call.boolean(arg!("disable_sink"), false)? {
             return Ok(Sent::Off);
         }
-        if rest.applies(call.now, call.number(13, 5.0)?) {
+        if rest.applies(call.now, call.number(arg!("cooldown_seconds"), 5.0)?) {
             return Ok(Sent::Resting);
         }
-        let url = call.text(0)?;
+        let url = call.text(arg!("url"))?;
         if !(url.starts_with("http://") || url.starts_with("https://")) {
             return Err(format!(
                 "url is {url:?} and has to start with http:// or https://"
             ));
         }
-        let method = match call.text(1)? {
+        let method = match call.text(arg!("method"))? {
             "GET" => HttpMethod::Get,
             "POST" => HttpMethod::Post,
             "PUT" => HttpMethod::Put,
             other => return Err(format!("{other:?} is not a method; use GET, POST or PUT")),
         };
-        let headers = entries(call.arg(3)).map(|(name, value)| {
+        let headers = entries(call.arg(arg!("headers"))).map(|(name, value)| {
             let value = match value {
                 Value::Secret(_) => sealed(value, name)?,
                 plain => Sealed::Text(plain.python_str()),
@@ -138,10 +138,10 @@ impl Sink for Webhook {
         let http = HttpCall {
             url: url.to_owned(),
             method,
-            query: pairs(call.arg(2)),
+            query: pairs(call.arg(arg!("query_parameters"))),
             headers: headers.collect::<Result<_, String>>()?,
             body: self.body(call)?,
-            timeout_s: call.number(10, 2.0)?,
+            timeout_s: call.number(arg!("request_timeout"), 2.0)?,
         };
         rest.begin(call.now);
         Ok(Sent::by(call, Effect::Http(http)))

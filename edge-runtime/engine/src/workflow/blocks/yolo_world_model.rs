@@ -45,15 +45,15 @@ fn named(version: &str) -> String {
 }
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let image = call.image(0)?;
-    let names = names(call.arg(1))?;
-    let confidence = match call.arg(3) {
+    let image = call.image(arg!("images"))?;
+    let names = names(call.arg(arg!("class_names")))?;
+    let confidence = match call.arg(arg!("confidence")) {
         Value::Null => None,
-        _ => Some(call.number(3, 0.005)?),
+        _ => Some(call.number(arg!("confidence"), 0.005)?),
     };
     let request = DetectRequest {
         step: call.step,
-        model_id: &named(call.text(2)?),
+        model_id: &named(call.text(arg!("version"))?),
         task: Task::Described,
         described: Some(&names),
         image,

@@ -1,4 +1,5 @@
-//! Which of rten and ONNX Runtime runs a model faster on this box, measured once and kept.
+//! Which of rten and ONNX Runtime runs a model faster on this box, and the threads of the latter,
+//! measured once and kept.
 //!
 //! - A measurement runs in a child process, in the background, [`DELAY`] after the model was
 //!   opened, for [`BUDGET`]. It applies from the next opening.
@@ -13,6 +14,7 @@
 mod records;
 
 use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -20,14 +22,15 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use watchkeeper_contract::backend::{BackendBench, MeasuredModel, ModelBench};
-use watchkeeper_detect::BackendChoice;
+use watchkeeper_detect::{BackendChoice, OpenRequest};
 use watchkeeper_models::Sha256Sum;
 
-use self::records::Records;
+use self::records::{Measurement, Records};
 use super::child::ChildProgram;
 use super::first_load::program_stamp;
 use super::kept_files::Key;
 use super::settings::ModelSettings;
+use crate::thread::Thread;
 
 /// Name of the subcommand that measures a model.
 const SUBCOMMAND: &str = "model-bench";
@@ -60,6 +63,8 @@ struct Wanted {
 pub(super) struct Fastest {
     shared: Arc<Shared>,
     wanted: SyncSender<Wanted>,
+    /// Absent where the system started none.
+    thread: Option<Thread>,
 }
 
 #[derive(Debug)]
@@ -107,20 +112,35 @@ impl Fastest {
         });
         let worker = Arc::clone(&shared);
         // It ends with the daemon, or when the last sender is dropped.
-        let started = std::thread::Builder::new()
-            .name("measure".to_owned())
-            .spawn(move || worker.serve(&queue));
-        if let Err(error) = started {
+        let thread = Thread::spawn("measure".to_owned(), move || worker.serve(&queue));
+        let thread = thread.inspect_err(|error| {
             tracing::warn!(%error, "no thread measures models; back ends keep their usual order");
+        });
+        Self {
+            shared,
+            wanted,
+            thread: thread.ok(),
         }
-        Self { shared, wanted }
     }
 
-    /// Returns the fastest back end for the network with this checksum, once it was measured.
-    pub(super) fn choice(&self, sum: &Sha256Sum) -> Option<BackendChoice> {
-        let key = self.shared.key(sum)?;
-        let record = self.shared.records.get(&key)?;
-        record.fastest.parse().ok()
+    /// Waits at most `timeout` for the end of the thread, once the daemon stops.
+    pub(super) fn shut_down(&self, timeout: Duration) {
+        if let Some(thread) = &self.thread {
+            thread.join(timeout);
+        }
+    }
+
+    /// Applies the measurement of the network with this checksum to `request`, once there is one:
+    /// ONNX Runtime is no candidate where rten is faster, and has the threads that it had.
+    pub(super) fn apply(&self, sum: &Sha256Sum, request: &mut OpenRequest) {
+        let key = self.shared.key(sum);
+        let Some(measured) = key.and_then(|key| self.shared.records.get(&key)) else {
+            return;
+        };
+        if measured.model.fastest == BackendChoice::Rten.name() {
+            request.candidates.retain(|to| *to != BackendChoice::Ort);
+        }
+        request.ort.measured_threads = measured.ort_threads;
     }
 
     /// Has a model measured that was opened and is not measured yet.
@@ -204,8 +224,8 @@ impl Shared {
         };
         tracing::info!(
             model,
-            fastest = record.fastest,
-            infer_ms = ?record.infer_ms,
+            fastest = record.model.fastest,
+            infer_ms = ?record.model.infer_ms,
             "rten and ONNX Runtime measured; the faster is used from the next opening"
         );
         self.records.put(&wanted.key, &self.stamp(), record);
@@ -219,19 +239,23 @@ fn key_of(sum: &Sha256Sum, stamp: &str) -> Key {
 }
 
 /// The fastest back end by the median time of a whole frame; `None` unless several ran.
-fn decide(model: &str, measured: &[BackendBench]) -> Option<MeasuredModel> {
+fn decide(model: &str, measured: &[BackendBench]) -> Option<Measurement> {
     let ran = || measured.iter().filter(|bench| bench.runs > 0);
     let frame_ms = |b: &BackendBench| b.preprocess.p50_ms + b.infer.p50_ms + b.postprocess.p50_ms;
     if ran().count() < 2 {
         return None;
     }
     let fastest = ran().min_by(|a, b| frame_ms(a).total_cmp(&frame_ms(b)))?;
-    Some(MeasuredModel {
-        model: model.to_owned(),
-        fastest: fastest.backend.clone(),
-        infer_ms: ran()
-            .map(|bench| (bench.backend.clone(), bench.infer.p50_ms))
-            .collect(),
+    let ort = ran().find(|bench| bench.backend == BackendChoice::Ort.name());
+    Some(Measurement {
+        model: MeasuredModel {
+            model: model.to_owned(),
+            fastest: fastest.backend.clone(),
+            infer_ms: ran()
+                .map(|bench| (bench.backend.clone(), bench.infer.p50_ms))
+                .collect(),
+        },
+        ort_threads: ort.and_then(|bench| NonZeroUsize::new(bench.threads?)),
     })
 }
 

@@ -3,6 +3,7 @@
 //! - A file that can't be read counts as missing.
 //! - A measurement that the disk refuses is lost: the model is measured again.
 
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -22,7 +23,17 @@ struct Kept {
     /// What else the measurement belongs to.
     stamp: String,
     #[serde(flatten)]
-    measured: MeasuredModel,
+    measured: Measurement,
+}
+
+/// A measurement of one model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(in crate::pipeline::inference) struct Measurement {
+    #[serde(flatten)]
+    pub(super) model: MeasuredModel,
+    /// Threads that the network had on ONNX Runtime.
+    #[serde(default)]
+    pub(super) ort_threads: Option<NonZeroUsize>,
 }
 
 /// The measurements of this box.
@@ -34,11 +45,11 @@ impl Records {
         Self(KeptFiles::new(state_dir.join(FOLDER), MAX_RECORDS))
     }
 
-    pub(super) fn get(&self, key: &Key) -> Option<MeasuredModel> {
+    pub(super) fn get(&self, key: &Key) -> Option<Measurement> {
         Some(self.0.read::<Kept>(key).ok()?.measured)
     }
 
-    pub(super) fn put(&self, key: &Key, stamp: &str, measured: MeasuredModel) {
+    pub(super) fn put(&self, key: &Key, stamp: &str, measured: Measurement) {
         let stamp = stamp.to_owned();
         if let Err(error) = self.0.write(key, &Kept { stamp, measured }) {
             let path = self.0.path(key);
@@ -50,7 +61,7 @@ impl Records {
     pub(super) fn list(&self, stamp: &str) -> Vec<MeasuredModel> {
         let kept = self.0.read_all::<Kept>();
         let kept = kept.filter(|kept| kept.stamp == stamp);
-        let mut measured: Vec<_> = kept.map(|kept| kept.measured).collect();
+        let mut measured: Vec<_> = kept.map(|kept| kept.measured.model).collect();
         measured.sort_by(|a, b| a.model.cmp(&b.model));
         measured
     }
@@ -64,11 +75,15 @@ mod tests {
     use super::*;
     use crate::pipeline::inference::fastest::key_of;
 
-    fn measured(model: &str) -> MeasuredModel {
-        MeasuredModel {
-            model: model.to_owned(),
-            fastest: "rten".to_owned(),
-            infer_ms: [("rten".to_owned(), 1.5), ("ort".to_owned(), 2.0)].into(),
+    fn measured(model: &str) -> Measurement {
+        let infer_ms = [("rten".to_owned(), 1.5), ("ort".to_owned(), 2.0)].into();
+        Measurement {
+            model: MeasuredModel {
+                model: model.to_owned(),
+                fastest: "rten".to_owned(),
+                infer_ms,
+            },
+            ort_threads: NonZeroUsize::new(2),
         }
     }
 
@@ -80,7 +95,7 @@ mod tests {
         let records = Records::new(state.path());
         assert_eq!(records.get(&key("one")), Some(measured("m")));
         assert_eq!(records.get(&key("two")), None);
-        assert_eq!(records.list("one"), [measured("m")]);
+        assert_eq!(records.list("one"), [measured("m").model]);
         assert_eq!(records.list("two"), []);
     }
 }

@@ -24,7 +24,7 @@ fn bench(backend: &str, infer_ms: f64, runs: usize) -> BackendBench {
         infer: stage(infer_ms),
         postprocess: stage(1.0),
         peak_memory_mb: None,
-        threads: None,
+        threads: (backend == "ort").then_some(2),
         tensor_copies: None,
     }
 }
@@ -37,8 +37,9 @@ fn fastest_back_end_that_ran_is_chosen() {
         bench("trt", 0.0, 0),
     ];
     let decided = decide("m", &all).unwrap();
-    assert_eq!(decided.fastest, "rten");
-    let names: Vec<&String> = decided.infer_ms.keys().collect();
+    assert_eq!(decided.model.fastest, "rten");
+    assert_eq!(decided.ort_threads, NonZeroUsize::new(2));
+    let names: Vec<&String> = decided.model.infer_ms.keys().collect();
     assert_eq!(names, ["ort", "rten"]);
     assert_eq!(decide("m", &[bench("ort", 0.0, 0)]), None);
 }
@@ -120,16 +121,24 @@ fn measured_model_keeps_its_choice_until_the_library_changes() {
     let fastest = Fastest {
         shared: Arc::new(site.shared()),
         wanted,
+        thread: None,
     };
-    assert_eq!(fastest.choice(&sum), Some(BackendChoice::Rten));
-    assert_eq!(fastest.choice(&Sha256Sum::of(b"another")), None);
+    let applied = |sum: &Sha256Sum| {
+        let mut request = site.settings().request("m");
+        fastest.apply(sum, &mut request);
+        let is_candidate = request.candidates.contains(&BackendChoice::Ort);
+        (is_candidate, request.ort.measured_threads)
+    };
+    let usual = (true, None);
+    assert_eq!(applied(&sum), (false, NonZeroUsize::new(2)));
+    assert_eq!(applied(&Sha256Sum::of(b"another")), usual);
     assert_eq!(fastest.list().len(), 1);
     fs::write(&site.library, "another build").unwrap();
-    assert_eq!(fastest.choice(&sum), None);
+    assert_eq!(applied(&sum), usual);
     assert_eq!(fastest.list().len(), 0);
     // With one back end only there is nothing to choose.
     fs::remove_file(&site.library).unwrap();
-    assert_eq!(fastest.choice(&sum), None);
+    assert_eq!(applied(&sum), usual);
 }
 
 #[test]
@@ -153,6 +162,7 @@ fn full_queue_forgets_the_model_so_that_it_is_asked_for_again() {
     let fastest = Fastest {
         shared: Arc::new(site.shared()),
         wanted,
+        thread: None,
     };
     let [first, second] = [b"first".as_slice(), b"second"].map(Sha256Sum::of);
     fastest.want("first", &first);
