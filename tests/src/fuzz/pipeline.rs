@@ -57,7 +57,7 @@ pub(super) fn pipeline(input: &[u8]) {
             .collect();
         told.take(plan.rules.observe(&at, |need| inputs[need], &mut new_id));
     }
-    told.take(plan.rules.finish(&at, &mut new_id));
+    told.take(plan.rules.finish(&at, |_| NeedValue::Missing, &mut new_id));
     assert!(told.open.values().all(|open| !open), "an event has no end");
 }
 

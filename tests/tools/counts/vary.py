@@ -3,9 +3,9 @@
 
     vary.py CLIPS OUT [VARIANT ...]
 
-VARIANT: mirror, half and third (every second or third frame), small (half of the size); default: all. OUT/VARIANT has the clips as
-Motion JPEG with their cases.json; `run OUT/VARIANT --cases OUT/VARIANT/cases.json` counts in them. Needs OpenCV, as in the packages of
-tests/tools/bench.
+VARIANT: mirror, half and third (every second or third frame), small (half of the size), dark and bright (gamma), noise (JPEG of quality
+25), crop (a twentieth less at each border); default: all. OUT/VARIANT has the clips as Motion JPEG with their cases.json;
+`run OUT/VARIANT --cases OUT/VARIANT/cases.json` counts in them. Needs OpenCV, as in the packages of tests/tools/bench.
 """
 
 import json
@@ -13,42 +13,67 @@ import os
 import sys
 
 import cv2
+import numpy as np
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# Take each n-th frame, factor on the size, whether to mirror.
-VARIANTS = {"mirror": (1, 1, True), "half": (2, 1, False), "third": (3, 1, False), "small": (1, 0.5, False)}
-QUALITY = 97
+SAME = {"step": 1, "scale": 1, "is_mirrored": False, "margin": 0, "gamma": 1, "quality": 97}
+VARIANTS = {
+    "mirror": {"is_mirrored": True},
+    "half": {"step": 2},
+    "third": {"step": 3},
+    "small": {"scale": 0.5},
+    "dark": {"gamma": 1.8},
+    "bright": {"gamma": 0.5},
+    "noise": {"quality": 25},
+    "crop": {"margin": 0.05},
+}
 
 
-def write(source, target, step, scale, is_mirrored):
-    """Returns the width of the new clip."""
+class Variant:
+    def __init__(self, capture, changes):
+        for name, value in {**SAME, **changes}.items():
+            setattr(self, name, value)
+        full = [int(capture.get(side)) for side in (cv2.CAP_PROP_FRAME_WIDTH, cv2.CAP_PROP_FRAME_HEIGHT)]
+        self.left, self.top = [round(side * self.margin) for side in full]
+        self.kept = [side - 2 * cut for side, cut in zip(full, (self.left, self.top))]
+        self.size = [int(side * self.scale) for side in self.kept]
+        self.rate = capture.get(cv2.CAP_PROP_FPS) / self.step
+        self.levels = np.round(255 * (np.arange(256) / 255) ** self.gamma).astype(np.uint8)
+
+    def frame(self, frame):
+        frame = frame[self.top : self.top + self.kept[1], self.left : self.left + self.kept[0]]
+        frame = cv2.LUT(cv2.resize(frame, self.size, interpolation=cv2.INTER_AREA), self.levels)
+        return cv2.flip(frame, 1) if self.is_mirrored else frame
+
+    def case(self, case, clip):
+        x = [min(max(round((x - self.left) * self.scale), 0), self.size[0]) for x in case["line"][::2]]
+        y = [min(max(round((y - self.top) * self.scale), 0), self.size[1]) for y in case["line"][1::2]]
+        case = {**case, "clip": clip}
+        if self.is_mirrored:
+            x = [self.size[0] - end for end in x]
+            case.update({"in": case["out"], "out": case["in"]})
+            if case.get("motion"):
+                case["motion"] = case["motion"][::-1]
+        case["line"] = [x[0], y[0], x[1], y[1]]
+        return case
+
+
+def write(source, target, changes):
     capture = cv2.VideoCapture(source)
     if not capture.isOpened():
         sys.exit(f"cannot read {source}")
-    width, height = [int(capture.get(side) * scale) for side in (cv2.CAP_PROP_FRAME_WIDTH, cv2.CAP_PROP_FRAME_HEIGHT)]
-    code = cv2.VideoWriter_fourcc(*"MJPG")
-    out = cv2.VideoWriter(target, code, capture.get(cv2.CAP_PROP_FPS) / step, (width, height))
+    variant = Variant(capture, changes)
+    out = cv2.VideoWriter(target, cv2.VideoWriter_fourcc(*"MJPG"), variant.rate, variant.size)
     if not out.isOpened():
         sys.exit(f"cannot write {target}")
-    out.set(cv2.VIDEOWRITER_PROP_QUALITY, QUALITY)
+    out.set(cv2.VIDEOWRITER_PROP_QUALITY, variant.quality)
     number = 0
     while capture.grab():
-        if number % step == 0:
-            frame = cv2.resize(capture.retrieve()[1], (width, height), interpolation=cv2.INTER_AREA)
-            out.write(cv2.flip(frame, 1) if is_mirrored else frame)
+        if number % variant.step == 0:
+            out.write(variant.frame(capture.retrieve()[1]))
         number += 1
     out.release()
-    return width
-
-
-def varied(case, clip, width, scale, is_mirrored):
-    x1, y1, x2, y2 = [round(v * scale) for v in case["line"]]
-    case = {**case, "clip": clip, "line": [x1, y1, x2, y2]}
-    if is_mirrored:
-        case.update({"line": [width - x1, y1, width - x2, y2], "in": case["out"], "out": case["in"]})
-        if case.get("motion"):
-            case["motion"] = case["motion"][::-1]
-    return case
+    return variant
 
 
 def main():
@@ -56,15 +81,14 @@ def main():
     with open(os.path.join(HERE, "cases.json")) as file:
         cases = json.load(file)
     for name in names or VARIANTS:
-        step, scale, is_mirrored = VARIANTS[name]
         folder = os.path.join(out, name)
         os.makedirs(folder, exist_ok=True)
-        new, widths = [], {}
+        new, written = [], {}
         for case in cases:
             clip = os.path.splitext(case["clip"])[0] + ".avi"
-            if clip not in widths:
-                widths[clip] = write(os.path.join(clips, case["clip"]), os.path.join(folder, clip), step, scale, is_mirrored)
-            new.append(varied(case, clip, widths[clip], scale, is_mirrored))
+            if clip not in written:
+                written[clip] = write(os.path.join(clips, case["clip"]), os.path.join(folder, clip), VARIANTS[name])
+            new.append(written[clip].case(case, clip))
         with open(os.path.join(folder, "cases.json"), "w") as file:
             json.dump(new, file, indent=1)
 

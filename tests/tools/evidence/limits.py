@@ -26,7 +26,8 @@ SAME, NOTHING, NEAR_S = 0.3, 0.1, 2.0
 SETS = ("MOT15", "MOT17", "KITTI")
 OBSERVATIONS = ("detector_score", "track_age", "continuity", "box_stability", "motion_agreement", "crossing_depth")
 WEIGHT = 0.3
-# Share of the true events that the default gates put below `record`.
+# Default gate of `record`, and the share of the true events that are below it.
+RECORD = 0.85
 TRUE_BELOW = 0.09
 
 
@@ -188,10 +189,12 @@ def read(in_dir, tracks, path):
 
 def main():
     events, extra, sets = read(*sys.argv[1:])
-    causes = collections.Counter(event["cause"] for event in events if event["label"] != "true")
-    print("\n| events | cause |\n|---|---|")
+    wrong = [event for event in events if event["label"] != "true"]
+    causes = collections.Counter(event["cause"] for event in wrong)
+    below = collections.Counter(event["cause"] for event in wrong if event["confidence"] < RECORD)
+    print("\n| events | below the gate | cause |\n|---|---|---|")
     for name, number in causes.most_common():
-        print(f"| {number} | {name} |")
+        print(f"| {number} | {100 * below[name] / number:.0f} % | {name} |")
 
     labels = np.array([event["label"] == "true" for event in events])
     found = [{o["source"]: (o["confidence"], o["weight"]) for o in event["evidence"]} for event in events]

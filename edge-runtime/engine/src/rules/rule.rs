@@ -58,11 +58,12 @@ impl Rule {
         }
     }
 
-    /// Ends all open events: there are no more frames, and every stay has ended.
+    /// Ends all open events: there are no more frames, every stay has ended, and the values are
+    /// those that steps decided at the end.
     pub(super) fn finish(&mut self, scene: &mut Scene<'_>, view: &View<'_>) {
         match &mut self.watcher {
             Watcher::Tracks(w) => w.end_stays(&mut self.context, scene, view, true),
-            Watcher::Crossing(_) => {}
+            Watcher::Crossing(w) => w.observe(&mut self.context, scene, view),
             Watcher::Level(w) => w.end(&mut self.context, scene, "the source ended"),
         }
     }

@@ -104,13 +104,9 @@ impl RuleSet {
         };
         let grace_s = self.grace.next(self.clock);
 
+        self.sort_boxes(&value);
         // Its values may live longer than what is seen in one frame.
         let value = |need: usize| -> NeedValue<'_> { value(need) };
-        for (need, order) in self.orders.iter_mut().enumerate() {
-            if let NeedValue::Detections(detections) = value(need) {
-                order.sort(detections);
-            }
-        }
         let inputs = Inputs {
             values: &value,
             orders: &self.orders,
@@ -151,15 +147,31 @@ impl RuleSet {
         out
     }
 
-    /// Ends every stay and every open event: the source ended or the pipeline stops.
-    pub fn finish(&mut self, at: &Moment, new_id: &mut dyn FnMut() -> EventId) -> Vec<Change> {
+    fn sort_boxes<'a>(&mut self, value: &impl Fn(usize) -> NeedValue<'a>) {
+        for (need, order) in self.orders.iter_mut().enumerate() {
+            if let NeedValue::Detections(detections) = value(need) {
+                order.sort(detections);
+            }
+        }
+    }
+
+    /// Ends every stay and every open event: the source ended or the pipeline stops. `value`
+    /// returns what steps decided at the end; only crossings are read from it.
+    pub fn finish<'a>(
+        &mut self,
+        at: &Moment,
+        value: impl Fn(usize) -> NeedValue<'a>,
+        new_id: &mut dyn FnMut() -> EventId,
+    ) -> Vec<Change> {
         for stays in &mut self.stays {
             stays.visits.finish();
         }
+        self.sort_boxes(&value);
+        let value = |need: usize| -> NeedValue<'_> { value(need) };
         let view = View {
             inputs: Inputs {
-                values: &|_| NeedValue::Missing,
-                orders: &[],
+                values: &value,
+                orders: &self.orders,
             },
             histories: &self.histories,
             stays: &self.stays,

@@ -258,7 +258,9 @@ impl Bench {
             *ids += 1;
             EventId(format!("{:026}", *ids).parse().unwrap())
         };
-        self.changes.extend(self.rules.finish(&at, &mut new_id));
+        let missing = |_| NeedValue::Missing;
+        self.changes
+            .extend(self.rules.finish(&at, missing, &mut new_id));
     }
 
     fn dock(&self) -> ZoneVisits {

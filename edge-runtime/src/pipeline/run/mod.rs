@@ -358,18 +358,21 @@ impl Run {
         let detecting = times.preprocess + times.infer + times.postprocess;
         self.stages
             .add(Stage::Workflow, workflow.saturating_sub(detecting));
+        self.count_errors(&report);
+        report
+    }
+
+    fn count_errors(&mut self, report: &RunReport) {
         for error in &report.errors {
+            let unseen = || StepError {
+                count: 0,
+                message: String::new(),
+            };
             let errors = &mut self.results.step_errors;
-            let entry = errors
-                .entry(error.step.clone())
-                .or_insert_with(|| StepError {
-                    count: 0,
-                    message: String::new(),
-                });
+            let entry = errors.entry(error.step.clone()).or_insert_with(unseen);
             entry.count += 1;
             entry.message.clone_from(&error.message);
         }
-        report
     }
 
     /// Updates the counts and feeds the outputs of the workflow to the rules.
@@ -388,12 +391,7 @@ impl Run {
             size: [frame.picture.width, frame.picture.height],
             local,
         };
-        let value = |need: usize| {
-            let need = self.needs.get(need);
-            need.map_or(NeedValue::Missing, |(slot, kind)| {
-                need_value(&self.execution, *slot, *kind)
-            })
-        };
+        let value = |need| need_value(&self.execution, self.needs.get(need));
         let changes = self.rules.observe(&moment, value, new_id);
         self.last = Some(moment);
         self.is_live = !frame.recorded;
@@ -416,12 +414,24 @@ impl Run {
         self.rules.last_frames(kept_s)
     }
 
-    /// Ends open stays and events, when the source ends or the pipeline stops.
+    /// Ends open stays and events when the source has ended. Lines count what they left undecided.
     pub fn finish(&mut self, new_id: &mut dyn FnMut() -> EventId) -> Vec<Change> {
         let Some(last) = self.last else {
             return Vec::new();
         };
-        self.rules.finish(&last, new_id)
+        let report = self.execution.finish(&mut self.host);
+        self.count_errors(&report);
+        self.update_counts();
+        let value = |need| need_value(&self.execution, self.needs.get(need));
+        self.rules.finish(&last, value, new_id)
+    }
+
+    /// Ends open stays and events when the pipeline stops, and another process may resume it.
+    pub fn interrupt(&mut self, new_id: &mut dyn FnMut() -> EventId) -> Vec<Change> {
+        let Some(last) = self.last else {
+            return Vec::new();
+        };
+        self.rules.finish(&last, |_| NeedValue::Missing, new_id)
     }
 
     /// Adds the time spent on output, and returns what each stage of this frame cost. The thread

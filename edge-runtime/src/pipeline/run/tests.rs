@@ -44,6 +44,32 @@ impl Detector for Statue {
     }
 }
 
+/// Detects one person that walks down, by a pixel in each frame.
+struct Walker(DetectorInfo);
+
+impl Detector for Walker {
+    fn info(&self) -> &DetectorInfo {
+        &self.0
+    }
+
+    fn detect(
+        &mut self,
+        frame: &Frame,
+        _: &DetectParams,
+        out: &mut Vec<RawDetection>,
+    ) -> Result<DetectTimes, DetectError> {
+        let top = frame.id.seq as f64;
+        out.clear();
+        out.push(RawDetection {
+            bbox: BBox::new(20.0, top, 28.0, top + 16.0),
+            score: 0.9,
+            class_id: 0,
+            column: 0,
+        });
+        Ok(DetectTimes::default())
+    }
+}
+
 /// Detector, tracker, a zone around the statue, and an event for a stay of three seconds.
 fn run(detect: Json) -> Run {
     run_for(detect, None)
@@ -585,4 +611,57 @@ fn requested_duration_continues_over_replaced_source() {
     assert_eq!(run.results().frames, 70 + 21);
     assert!((run.results().source_s - 10.0).abs() < 1e-6);
     assert!(run.results().left_s.unwrap() < 1e-6);
+}
+
+/// Counts the walker at a line for a moment beyond which it is in frame 15, and at one of
+/// Roboflow's, which it crosses in that frame.
+fn counting_walker() -> Run {
+    let line = |name: &str, of: &str, y: f64| {
+        json!({"type": of, "name": name, "image": "$inputs.image",
+            "detections": "$steps.tracker.tracked_detections",
+            "line_segment": [[0, y], [64, y]], "triggering_anchor": "BOTTOM_CENTER"})
+    };
+    let steps = [
+        looks_for("model", "$inputs.image"),
+        tracker("tracker", "model"),
+        line("ours", "watchkeeper/line_counter@v1", 28.0),
+        line("theirs", "roboflow_core/line_counter@v2", 30.5),
+    ];
+    let rule = |line: &str| json!({"name": line, "when": {"kind": "crosses", "line": line}});
+    let rules = json!({"rules": [rule("ours"), rule("theirs")]});
+    let spec = spec(&steps, &[("ours", "count_out")], rules);
+    run_of(&spec, &|| Box::new(Walker(info("person", false))))
+}
+
+/// The counts of both lines.
+fn counts(run: &Run) -> [u64; 2] {
+    ["ours", "theirs"].map(|line| run.results().lines[line].out)
+}
+
+#[test]
+fn lines_count_at_the_end_of_the_source_what_they_left_undecided() {
+    let mut run = counting_walker();
+    let seen = show(&mut run, (1..=15).map(|n| live(n, n * 100)));
+    assert_eq!(seen.reported, [(Phase::New, 1500), (Phase::End, 1500)]);
+    assert_eq!(counts(&run), [0, 1]);
+    let changes = run.finish(&mut EventId::generate);
+    let ended = changes
+        .iter()
+        .map(|c| (c.phase, c.event.rule.as_str(), c.event.frame));
+    let ended: Vec<_> = ended.collect();
+    assert_eq!(ended, [(Phase::New, "ours", 15), (Phase::End, "ours", 15)]);
+    assert_eq!(counts(&run), [1, 1]);
+}
+
+#[test]
+fn another_process_counts_what_lines_left_undecided() {
+    let mut run = counting_walker();
+    show(&mut run, (1..=15).map(|n| live(n, n * 100)));
+    let state = run.save().unwrap();
+    assert!(run.interrupt(&mut EventId::generate).is_empty());
+    assert_eq!(counts(&run), [0, 1]);
+    let mut next = counting_walker();
+    next.restore(state, Some(Duration::ZERO)).unwrap();
+    show(&mut next, (16..=20).map(|n| live(n, n * 100)));
+    assert_eq!(counts(&next), [1, 1]);
 }

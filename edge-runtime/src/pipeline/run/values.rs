@@ -9,7 +9,14 @@ pub(super) fn whole(number: Option<f64>) -> Option<u64> {
         .map(|n| n as u64)
 }
 
-pub(super) fn need_value(execution: &Execution, slot: SlotId, kind: NeedKind) -> NeedValue<'_> {
+/// The latest value of what a rule reads.
+pub(super) fn need_value<'a>(
+    execution: &'a Execution,
+    need: Option<&(SlotId, NeedKind)>,
+) -> NeedValue<'a> {
+    let Some(&(slot, kind)) = need else {
+        return NeedValue::Missing;
+    };
     match kind {
         NeedKind::Detections => execution
             .detections(slot)

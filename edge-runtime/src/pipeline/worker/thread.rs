@@ -148,7 +148,7 @@ impl WorkerThread {
         *self.shared.internal_error.lock() = Some(why);
         self.shared.set_state(PipelineState::Failed { message });
         // The run may be in any state. An event that does not end now is ended at the next start.
-        if catch_unwind(AssertUnwindSafe(|| self.shut_down())).is_err() {
+        if catch_unwind(AssertUnwindSafe(|| self.shut_down(true))).is_err() {
             tracing::error!(pipeline = %self.spec.id, "could not end the events of the failed pipeline");
         }
     }
@@ -169,7 +169,8 @@ impl WorkerThread {
             ThreadEnd::SourceFailed(_) if !self.run.has_seen() => {}
             ThreadEnd::SourceFailed(_) => self.checkpointer.save_failed(self.run.elapsed()),
         }
-        let is_stored = self.shut_down();
+        let resumes = matches!(end, ThreadEnd::Stopped) && !self.run.plays_recording();
+        let is_stored = self.shut_down(resumes);
         let state = match end {
             ThreadEnd::SourceFailed(message) => PipelineState::Failed { message },
             ThreadEnd::SourceEnded | ThreadEnd::TimeOver | ThreadEnd::Stopped if is_stored => {
@@ -196,11 +197,15 @@ impl WorkerThread {
         }
     }
 
-    /// Ends events, clips and the video. Returns false when the last events are not stored yet, or
-    /// lost.
-    fn shut_down(&mut self) -> bool {
+    /// Ends events, clips and the video. With `resumes`, another process may go on from the saved
+    /// state. Returns false when the last events are not stored yet, or lost.
+    fn shut_down(&mut self, resumes: bool) -> bool {
         self.mark_finished();
-        let changes = self.run.finish(&mut EventId::generate);
+        let changes = if resumes {
+            self.run.interrupt(&mut EventId::generate)
+        } else {
+            self.run.finish(&mut EventId::generate)
+        };
         self.send_changes(changes, None);
         self.end_step_failures();
         if let Some(recording) = &mut self.recording {

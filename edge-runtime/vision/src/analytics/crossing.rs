@@ -8,6 +8,8 @@
 //!   once.
 //! - An object that comes into the picture on the line counts in the direction in which it leaves
 //!   the line, one that goes out of the picture on the line in the direction in which it went.
+//! - At the end of the source, an object beyond the band on the other side has crossed, and an
+//!   object on the line at the border of the picture goes out of it.
 //! - A new track that continues a lost one is the same object ([`Succession`]).
 //! - Distances are in extents of the box across the line, so that near and far objects, and
 //!   pictures of any size, are judged alike. Held boxes and invalid coordinates change nothing.
@@ -130,6 +132,9 @@ struct Path {
     last_s: f64,
     /// The latest box with its extent, if it was on the line at the border of the picture.
     leaving: Option<(Detection, f64)>,
+    /// The latest box with its extent while the point is beyond the band for too short a time.
+    #[serde(default)]
+    settling: Option<(Detection, f64)>,
     #[serde(default)]
     reach: Reach,
 }
@@ -189,8 +194,7 @@ impl CrossingCounter {
 
     /// Processes the tracked boxes of a frame at `time_s` seconds of source time.
     pub fn update(&mut self, detections: &Detections, time_s: f64) -> &Crossed {
-        self.crossed.crossed_in.clear();
-        self.crossed.crossed_out.clear();
+        self.crossed.clear();
         self.paths.next_round(u64::MAX);
         self.succession.observe(detections, time_s);
         let time_s = self.succession.now_s();
@@ -210,22 +214,31 @@ impl CrossingCounter {
                 self.paths.touch_or_insert(object, Path::begin(d, sight));
                 continue;
             };
-            if let Some((side, depth)) = path.advance(d, sight, &self.line) {
-                let detection = d.clone();
-                self.crossed.list(side).push(Crossing { detection, depth });
-            }
+            self.crossed.add(path.advance(d, sight, &self.line));
         }
         let (line, crossed) = (self.line, &mut self.crossed);
         self.paths.retain_mut(|path| {
             let unseen_s = time_s - path.last_s;
-            if unseen_s > GONE_S
-                && let Some((side, detection)) = path.end(&line)
-            {
-                let depth = None;
-                crossed.list(side).push(Crossing { detection, depth });
+            if unseen_s > GONE_S {
+                crossed.add(path.leave(&line));
             }
             unseen_s <= FORGOTTEN_S
         });
+        self.count()
+    }
+
+    /// Counts the crossings that were undecided when the source ended.
+    pub fn finish(&mut self) -> &Crossed {
+        self.crossed.clear();
+        let (line, crossed) = (self.line, &mut self.crossed);
+        self.paths.retain_mut(|path| {
+            crossed.add(path.settle(&line).or_else(|| path.leave(&line)));
+            false
+        });
+        self.count()
+    }
+
+    fn count(&mut self) -> &Crossed {
         self.count_in += self.crossed.crossed_in.len() as u64;
         self.count_out += self.crossed.crossed_out.len() as u64;
         &self.crossed
@@ -233,10 +246,16 @@ impl CrossingCounter {
 }
 
 impl Crossed {
-    fn list(&mut self, side: Side) -> &mut Vec<Crossing> {
-        match side {
-            Side::In => &mut self.crossed_in,
-            Side::Out => &mut self.crossed_out,
+    fn clear(&mut self) {
+        self.crossed_in.clear();
+        self.crossed_out.clear();
+    }
+
+    fn add(&mut self, crossing: Option<(Side, Crossing)>) {
+        match crossing {
+            Some((Side::In, crossing)) => self.crossed_in.push(crossing),
+            Some((Side::Out, crossing)) => self.crossed_out.push(crossing),
+            None => {}
         }
     }
 }
@@ -323,12 +342,13 @@ impl Path {
             speed: 0.0,
             last_s: sight.time_s,
             leaving: leaving(d, sight),
+            settling: None,
             reach,
         }
     }
 
-    /// Moves to the latest sight; returns the side and the depth of a crossing that counts.
-    fn advance(&mut self, d: &Detection, sight: Sight, line: &Line) -> Option<(Side, Option<f64>)> {
+    /// Moves to the latest sight; returns a crossing that counts.
+    fn advance(&mut self, d: &Detection, sight: Sight, line: &Line) -> Option<(Side, Crossing)> {
         if (self.distance > 0.0) != (sight.distance > 0.0) {
             self.through = Some(line.place(self.at, self.distance, &sight));
         }
@@ -344,10 +364,16 @@ impl Path {
         self.reach.see(d.track, sight.distance);
         let before = self.side;
         let crossed = self.change_side(sight, line);
+        self.settling = self.over_since_s.map(|_| (d.clone(), sight.extent));
         let now = self.side.filter(|side| Some(*side) != before)?;
         let depth = self.reach.take_left(now) / sight.extent;
         let came_in_on_line = before.is_none() && self.came_in;
-        crossed.map(|side| (side, (!came_in_on_line).then_some(depth)))
+        let depth = (!came_in_on_line).then_some(depth);
+        let crossing = |side| {
+            let detection = d.clone();
+            (side, Crossing { detection, depth })
+        };
+        crossed.map(crossing)
     }
 
     /// Keeps an object that no detector looked at where it is.
@@ -396,18 +422,30 @@ impl Path {
         self.is_close.then_some(to)
     }
 
-    /// Ends the path of an object that is gone, once; returns its last box and the side to which it
-    /// went, if it went out of the picture over the line.
-    fn end(&mut self, line: &Line) -> Option<(Side, Detection)> {
-        let (mut d, extent) = self.leaving.take()?;
+    /// Lets an object that was beyond the band for too short a time cross, once.
+    fn settle(&mut self, line: &Line) -> Option<(Side, Crossing)> {
+        let (mut detection, extent) = self.settling.take()?;
+        detection.held = true;
+        let to = Side::of(self.distance);
+        let depth = Some(self.reach.take_left(to) / extent);
+        let place = self.through.unwrap_or_else(|| line.place_beside(self.at));
+        Some((self.cross(to, place)?, Crossing { detection, depth }))
+    }
+
+    /// Lets an object that is gone cross, once, if it went out of the picture over the line.
+    fn leave(&mut self, line: &Line) -> Option<(Side, Crossing)> {
+        self.settling = None;
+        let (mut detection, extent) = self.leaving.take()?;
         let going = Side::of(self.speed);
         let ahead = (self.distance + self.speed * GONE_S) * going.sign();
         let moved = (self.distance - self.first) * going.sign();
         if self.side == Some(going) || ahead < NEAR * extent || moved < MOVED * extent {
             return None;
         }
-        d.held = true;
-        Some((self.cross(going, line.place_beside(self.at))?, d))
+        detection.held = true;
+        let side = self.cross(going, line.place_beside(self.at))?;
+        let depth = None;
+        Some((side, Crossing { detection, depth }))
     }
 }
 
@@ -453,6 +491,29 @@ mod tests {
         let count = ((to - from).abs() / by) as usize;
         let way = (to - from).signum() * by;
         (0..=count).map(|n| from + way * n as f64).collect()
+    }
+
+    #[test]
+    fn object_beyond_the_band_at_the_end_of_the_source_has_crossed() {
+        let finish = |feet: &[f64], unseen: u32| {
+            let mut line = line();
+            for n in 0..feet.len() as u32 + unseen {
+                let seen = feet.get(n as usize).map(|&foot| person(1, 300.0, foot));
+                let frame = seen.into_iter().collect::<Vec<_>>();
+                line.update(&tracked(&frame), f64::from(n) / FPS);
+            }
+            assert_eq!(line.count_in(), 0, "before the end");
+            let depths = line.finish().crossed_in.iter().map(|c| c.depth);
+            let depths: Vec<_> = depths.collect();
+            assert_eq!(line.count_in(), depths.len() as u64);
+            assert!(line.finish().crossed_in.is_empty(), "once");
+            depths
+        };
+        let over = [steps(260.0, 194.0, 6.0), vec![188.0]].concat();
+        assert_eq!(finish(&over, 0), [Some(1.2)]);
+        assert_eq!(finish(&over, 5), [Some(1.2)]);
+        assert_eq!(finish(&over, 15), [], "it is gone");
+        assert_eq!(finish(&steps(260.0, 197.0, 6.0), 0), [], "in the band");
     }
 
     #[test]

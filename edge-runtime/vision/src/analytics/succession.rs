@@ -25,7 +25,7 @@ const MAX_FRAMES_UNSEEN: u64 = 512;
 /// Seconds after which a lost track has no successor.
 const LONGEST_GAP_S: f64 = 2.0;
 /// Longest prediction of a lost track's place, in seconds.
-const LONGEST_PREDICTION_S: f64 = 1.0;
+const LONGEST_PREDICTION_S: f64 = 0.5;
 /// Farthest distance of a successor from the expected place, in sizes of the lost box.
 const FARTHEST: f64 = 0.75;
 /// Lowest ratio of the sizes of both boxes.

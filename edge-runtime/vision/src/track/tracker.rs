@@ -3,7 +3,8 @@
 //! - Per frame: predict, shift by the camera motion ([`camera`](super::camera)), assign boxes for
 //!   the greatest sum of likenesses ([`likeness`](super::likeness)), reported tracks first. A good
 //!   unassigned box begins a track. The process noise suits the stream ([`drift`](super::drift)).
-//! - A track is reported after `confirm_s` in sight, and dropped after `buffer_s` out of sight.
+//! - A track is reported after `confirm_s` in sight and one box of the score `activation`. It is
+//!   dropped after `buffer_s` out of sight.
 //! - Sources: SORT (Bewley et al. 2016), `ByteTrack` (Zhang et al. 2022), BoT-SORT (Aharon et al.
 //!   2022; here from boxes), C-BIoU (Yang et al. 2023). Constants and rejected variants:
 //!   `docs/ref/tracking.md`.
@@ -40,6 +41,10 @@ const CORRELATED_SIGHTS: u32 = 6;
 const CAMERA_BUFFER: f64 = 0.3;
 const CAMERA_OVERLAP: f64 = 0.3;
 const CAMERA_RIVAL: f64 = 0.6;
+/// Share of the activation from which an unassigned box begins a track.
+const TENTATIVE: f64 = 0.5;
+/// Seconds in sight, times the scores, after which an unreported track may be missed in a frame.
+const FORGIVEN_S: f64 = 0.1;
 /// Factor on the similarity of a box of another class. Detectors confuse vans and trucks, and a
 /// rider covers the bicycle.
 const OTHER_CLASS: f64 = 0.5;
@@ -61,8 +66,8 @@ const INSTANT_S: f64 = 1e-6;
 /// Settings of the tracker.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct TrackerConfig {
-    /// Score from which an unmatched box begins a track. Scores weigh relative to it, so for a
-    /// detector with low scores only this must be set.
+    /// Score that a box of a track must have before it is reported. Scores weigh relative to it, so
+    /// for a detector with low scores only this must be set.
     pub activation: f64,
     /// Seconds for which a track can be found again.
     pub buffer_s: f64,
@@ -94,8 +99,10 @@ impl Default for TrackerConfig {
 
 impl TrackerConfig {
     /// Whether a track with these sights is reported.
-    fn is_known(&self, sights: u32, seen_s: f64) -> bool {
-        sights >= self.fewest_sights && seen_s + INSTANT_S >= self.confirm_s
+    fn is_known(&self, track: &Track) -> bool {
+        track.best_score >= self.activation
+            && track.sights >= self.fewest_sights
+            && track.seen_s + INSTANT_S >= self.confirm_s
     }
 }
 
@@ -109,6 +116,8 @@ struct Track {
     /// Set once it is reported.
     id: Option<TrackId>,
     sights: u32,
+    #[serde(default)]
+    best_score: f64,
     /// Seconds in sight, times the scores.
     seen_s: f64,
     /// Of the previous frame; 0 if it was not seen.
@@ -378,11 +387,11 @@ impl Tracker {
             track.last = seen.bbox;
             track.class_id = seen.class_id;
             track.sights = track.sights.saturating_add(1);
+            track.best_score = track.best_score.max(seen.score);
             track.seen_s += dt * seen.weight;
             track.missed = 0;
             track.last_s = self.clock_s;
-            let is_known = self.config.is_known(track.sights, track.seen_s);
-            if track.id.is_none() && is_known {
+            if track.id.is_none() && self.config.is_known(track) {
                 track.id = Some(next_id(&mut self.last_id));
             }
             self.ids[seen.index] = track.id;
@@ -390,7 +399,7 @@ impl Tracker {
         self.drift.learn(dt);
     }
 
-    /// Begins a track with each good unassigned box. Those of the first frame are reported at once:
+    /// Begins a track with each unassigned box. The good ones of the first frame are reported at once:
     /// such objects did not just appear, and a single picture would have no tracks otherwise.
     fn begin(&mut self, dt: f64) {
         self.common.clear();
@@ -400,36 +409,40 @@ impl Tracker {
             }
         }
         let habit = self.common.habit();
+        let least = TENTATIVE * self.config.activation;
         for seen in &self.seen {
-            let is_free = seen.track.is_none() && seen.score >= self.config.activation;
+            let is_free = seen.track.is_none() && seen.score >= least;
             if is_free && self.tracks.len() < MAX_TRACKS {
-                let seen_s = dt * seen.weight;
-                let is_known = self.is_first || self.config.is_known(1, seen_s);
-                let id = is_known.then(|| next_id(&mut self.last_id));
-                self.ids[seen.index] = id;
-                self.tracks.push(Track {
+                let mut track = Track {
                     motion: BoxMotion::new(&seen.bbox, habit),
                     expected: seen.bbox,
                     last: seen.bbox,
                     class_id: seen.class_id,
-                    id,
+                    id: None,
                     sights: 1,
-                    seen_s,
+                    best_score: seen.score,
+                    seen_s: dt * seen.weight,
                     innovation: [0.0; 2],
                     missed: 0,
                     last_s: self.clock_s,
-                });
+                };
+                let is_there = self.is_first && seen.score >= self.config.activation;
+                track.id =
+                    (is_there || self.config.is_known(&track)).then(|| next_id(&mut self.last_id));
+                self.ids[seen.index] = track.id;
+                self.tracks.push(track);
             }
         }
         self.is_first = false;
     }
 
-    /// Drops tracks out of sight for too long, and unreported ones at once.
+    /// Drops tracks out of sight for too long: unreported ones at once, or in the second frame.
     fn give_up(&mut self) {
         let oldest = self.clock_s - self.config.buffer_s - INSTANT_S;
-        let is_known = |t: &Track| t.missed <= ALWAYS_FORGIVEN || t.last_s >= oldest;
-        self.tracks
-            .retain(|t| t.missed == 0 || t.id.is_some() && is_known(t));
+        self.tracks.retain(|t| match t.id {
+            Some(_) => t.missed <= ALWAYS_FORGIVEN || t.last_s >= oldest,
+            None => t.missed == 0 || t.missed == 1 && t.seen_s + INSTANT_S >= FORGIVEN_S,
+        });
     }
 
     /// Assigns held boxes to their last tracks.

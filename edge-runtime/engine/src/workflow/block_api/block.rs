@@ -75,6 +75,9 @@ pub(crate) struct Call<'a> {
     pub(crate) shared: &'a mut SharedState,
     /// Number of elements to come in this run; known only if the manifest sets `whole_batch`.
     pub(crate) left: usize,
+    /// Whether the source has ended. The block has seen this element before, and decides what it
+    /// left undecided. Only lines are called then.
+    pub(crate) is_end: bool,
 }
 
 /// The counter of a running workflow, from which identities and random numbers are derived. It is

@@ -73,6 +73,7 @@ pub(crate) enum Role {
     OtherModel(Task),
     /// Assigns track ids; its first output is `tracked_detections`.
     Tracker,
+    /// Counts crossings. Runs once more on its last elements when the source has ended.
     Line,
     Zone,
     /// Decides which steps run.

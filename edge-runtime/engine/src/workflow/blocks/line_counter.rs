@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use watchkeeper_vision::analytics::{CROSSING_DEPTH, Crossing, CrossingCounter, LineCounter};
-use watchkeeper_vision::detections::Detection;
+use watchkeeper_vision::detections::{Detection, Detections};
 use watchkeeper_vision::geometry::{Anchor, Point};
 
 use super::{require_tracks, video_of};
@@ -102,7 +102,8 @@ impl Stateful for Counter {
             let [start, end] = ends(line)?;
             Ok(LineCounter::new(start, end, anchor.as_slice()))
         })?;
-        counter.update(detections);
+        let nothing = Detections::default();
+        counter.update(if call.is_end { &nothing } else { detections });
         put_counts(call, counter.count_in(), counter.count_out());
         if call.out.len() > 2 {
             let crossings = counter.crossings();
@@ -132,7 +133,11 @@ impl Stateful for CrossingStep {
             let [start, end] = ends(line)?;
             Ok(CrossingCounter::new(start, end, anchor))
         })?;
-        counter.update(detections, meta.time_s());
+        if call.is_end {
+            counter.finish();
+        } else {
+            counter.update(detections, meta.time_s());
+        }
         put_counts(call, counter.count_in(), counter.count_out());
         let crossed = counter.crossed();
         for (output, crossings) in [(2, &crossed.crossed_in), (3, &crossed.crossed_out)] {

@@ -29,7 +29,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::data("detections", "what to follow", DETECTIONS),
         Property::value(
             "track_activation_threshold",
-            "minimum score of a box that begins a track, for a vehicle joined over its classes; scores are weighed relative to it",
+            "score that one box of a track needs before it is reported, for a vehicle joined over its classes; scores are weighed relative to it",
             NUMBER,
         )
         .kinds(&[Kind::FloatZeroToOne])
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn activation_decides_which_box_begins_a_track() {
+    fn activation_decides_which_track_is_reported() {
         for (activation, expected) in [(0.5, 0), (0.3, 1)] {
             let mut bench = bench(&json!({"track_activation_threshold": activation}));
             let out = feed(&mut bench, 0, &[100.0], 0.4);

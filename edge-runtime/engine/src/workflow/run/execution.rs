@@ -17,6 +17,7 @@ use super::panics::Panics;
 use super::step_run::{StepFailure, StepRun, instance};
 use crate::workflow::block_api::block::Instance;
 use crate::workflow::block_api::host::Host;
+use crate::workflow::block_api::manifest::Role;
 use crate::workflow::language::definition::InputType;
 use crate::workflow::plan::compiled::{Compiled, Plan, SlotId};
 use crate::workflow::values::image::ImageValue;
@@ -117,6 +118,15 @@ impl Execution {
         self.steps(now, host)
     }
 
+    /// Runs the line counters on the elements of the last run once more: the source has ended, and
+    /// they decide what they left undecided. Other steps keep their outputs.
+    pub fn finish(&mut self, host: &mut dyn Host) -> RunReport {
+        self.memory.is_end = true;
+        let report = self.steps(self.memory.now, host);
+        self.memory.is_end = false;
+        report
+    }
+
     /// Drops outputs of the last run that have other holders; the rest is memory for this run.
     /// Backwards, because steps that pass a value on follow the step that made it.
     pub(super) fn release(&mut self) {
@@ -137,6 +147,9 @@ impl Execution {
         let blocks = self.blocks.iter_mut().zip(&mut self.bundles);
         let blocks = blocks.zip(&mut self.panics);
         for (step, ((block, bundles), panics)) in plan.steps.iter().zip(blocks) {
+            if self.memory.is_end && step.manifest.role != Role::Line {
+                continue;
+            }
             let before = errors.len();
             let run = StepRun {
                 plan: &plan,

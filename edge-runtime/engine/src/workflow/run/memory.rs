@@ -28,6 +28,8 @@ pub(crate) struct Memory {
     pub(crate) ids: IdCounter,
     pub(crate) shared: SharedState,
     pub(crate) now: Duration,
+    /// Whether the source has ended.
+    pub(super) is_end: bool,
 }
 
 impl Memory {
@@ -48,6 +50,7 @@ impl Memory {
             },
             shared: SharedState::default(),
             now: Duration::ZERO,
+            is_end: false,
         }
     }
 }

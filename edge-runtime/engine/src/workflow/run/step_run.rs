@@ -324,6 +324,7 @@ impl StepRun<'_> {
             ids: &memory.ids,
             shared: &mut memory.shared,
             left: self.left,
+            is_end: memory.is_end,
         };
         // A panic must not end other steps. Unwinding is safe because nothing half done is reused:
         // the block is rebuilt; its outputs, flags and spares are dropped; values in slots are

@@ -123,6 +123,28 @@ fn a_poor_box_carries_a_track_on_but_begins_none() {
 }
 
 #[test]
+fn track_of_poor_boxes_is_reported_with_its_first_good_one() {
+    let (mut t, _) = settled();
+    let seen = |score| boxes(&[(at(100.0, 50.0), 0.9, 0), (at(400.0, 50.0), score, 0)]);
+    for _ in 0..9 {
+        assert_eq!(ids(&mut t, &seen(0.4)), [1, 0]);
+    }
+    assert_eq!(ids(&mut t, &seen(0.5)), [1, 2]);
+}
+
+#[test]
+fn unreported_track_may_be_missed_once() {
+    for (missed, expected) in [(1, 2), (2, 0)] {
+        let (mut t, _) = settled();
+        let one = people(&[(100.0, 50.0)]);
+        let two = people(&[(100.0, 50.0), (400.0, 50.0)]);
+        (0..4).for_each(|_| assert_eq!(ids(&mut t, &two), [1, 0]));
+        (0..missed).for_each(|_| assert_eq!(ids(&mut t, &one), [1]));
+        assert_eq!(ids(&mut t, &two), [1, expected], "missed {missed} times");
+    }
+}
+
+#[test]
 fn scores_weigh_relative_to_the_activation() {
     let found = |activation| {
         let mut t = Tracker::new(TrackerConfig {
