@@ -6,21 +6,20 @@
 //!   published results are made and dropped.
 //! - The processor time is that of a deployed pipeline without its checkpoints, its history of
 //!   detections and the copies of frames that waiting events and last sights keep.
-//! - Whether other pipelines run is looked at before, after and at each frame: one that starts and
-//!   ends in between is in `others_s`.
+//! - Whether other pipelines run is looked at before and after: one that starts and ends in between
+//!   is in `others_s`.
 //! - What it may read instead of the source is in [`footage`].
 //! - It ends after at most [`MAX_SECONDS`] of the source, [`MAX_WALL`] of real time, or when the
 //!   caller is gone.
 
 mod footage;
 
-use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use watchkeeper_contract::event::{Phase, Verdict};
 use watchkeeper_contract::id::EventId;
-use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::rule::ClipMaterial;
 use watchkeeper_contract::workflow::{DryRun, DryRunEvent, DryRunReport};
@@ -34,8 +33,8 @@ use crate::pipeline::inference::detectors::Detectors;
 use crate::pipeline::inference::host::DetectHost;
 use crate::pipeline::manager::Manager;
 use crate::pipeline::plan;
-use crate::pipeline::run::Run;
-use crate::pipeline::worker::PUBLISH_INTERVAL;
+use crate::pipeline::run::{Run, own_time};
+use crate::pipeline::worker::{PUBLISH_INTERVAL, wanted_fps};
 
 /// Maximum duration in seconds of the source.
 const MAX_SECONDS: f64 = 60.0;
@@ -83,32 +82,63 @@ pub fn run(
         ..DryRunReport::default()
     };
     let began = Instant::now();
-    let is_alone = Cell::new(!manager.is_watching());
-    let check = || {
-        is_alone.set(is_alone.get() && !manager.is_watching());
-        is_gone()
-    };
+    let before = Neighbours::of(manager, &spec);
     let mut pre_roll = pre_roll(&run, &spec);
-    let frames_taken = take_frames(
+    let offered = take_frames(
         &mut run,
         &frames,
         footage.as_ref(),
         pre_roll.as_mut(),
         &mut report,
-        &check,
+        is_gone,
     )?;
     drop(frames);
-    check();
-    report.others_s = report.others_s.filter(|_| is_alone.get());
-    if frames_taken == 0 {
+    report.others_s = match (before, Neighbours::of(manager, &spec)) {
+        (Neighbours::None, Neighbours::None) => report.others_s,
+        (Neighbours::SameSource, Neighbours::SameSource) => Some(0.0),
+        _ => None,
+    };
+    if offered == 0 {
         return Err(no_frame(request, &report.ended.unwrap_or_default()));
     }
     add_events(&mut report, run.finish(&mut EventId::generate));
     report.results = run.results();
+    if report.results.source_s > 0.0 {
+        let offered_fps = offered.saturating_sub(1) as f64 / report.results.source_s;
+        report.wanted_fps = wanted_fps(&spec, offered_fps);
+    }
     report.results.elapsed_s = began.elapsed().as_secs_f64();
     report.results.events = report.events.len() as u64 + report.more_events;
     report.warnings = run.warnings().to_vec();
     Ok(report)
+}
+
+/// The other pipelines that take frames, or are about to.
+#[derive(Debug, Clone, Copy)]
+enum Neighbours {
+    None,
+    /// Some, and one takes the frames of the same source: it is decoded anyway.
+    SameSource,
+    OtherSources,
+}
+
+impl Neighbours {
+    fn of(manager: &Manager, spec: &PipelineSpec) -> Self {
+        let all = manager.pipelines().into_iter().filter(|pipeline| {
+            matches!(
+                pipeline.state,
+                PipelineState::Starting | PipelineState::Running
+            )
+        });
+        all.fold(Self::None, |found, other| {
+            // One of the same name is replaced by this one.
+            let is_same = other.spec.source == spec.source && other.spec.id != spec.id;
+            match (found, is_same) {
+                (Self::SameSource, _) | (_, true) => Self::SameSource,
+                _ => Self::OtherSources,
+            }
+        })
+    }
 }
 
 /// The pipeline of a request, which ends after its seconds.
@@ -147,7 +177,8 @@ fn no_frame(request: &DryRun, why: &str) -> Problem {
     Problem::new(503, ProblemCode::NotReady, detail)
 }
 
-/// Runs frames until the end of the trial, records why it ended early, and returns their number.
+/// Runs frames until the end of the trial, records why it ended early, and returns the number of
+/// frames that the source offered meanwhile, also those that came too early for a busy pipeline.
 fn take_frames(
     run: &mut Run,
     frames: &FrameReceiver,
@@ -157,10 +188,10 @@ fn take_frames(
     is_gone: &dyn Fn() -> bool,
 ) -> Result<u64, Problem> {
     let (began, mut published) = (Instant::now(), Instant::now());
-    let others = || clock::process_time().saturating_sub(clock::thread_time());
-    let (mut number, mut first, mut others_before) = (0, None, None);
+    let others = || clock::process_time().saturating_sub(own_time());
+    let (mut offered, mut first, mut others_before) = (0, None, None);
     report.ended = loop {
-        let timeout = match number {
+        let timeout = match offered {
             0 => FIRST_FRAME_TIMEOUT,
             _ => MAX_WALL,
         };
@@ -172,13 +203,16 @@ fn take_frames(
                 };
                 let mut frame = match restored {
                     Ok(frame) => frame,
-                    Err(problem) if number == 0 => return Err(problem),
+                    Err(problem) if offered == 0 => return Err(problem),
                     Err(problem) => break Some(problem.detail),
                 };
                 others_before.get_or_insert_with(others);
-                number += 1;
+                // Those before the first one that was taken are none that it missed.
+                let all = frames.offered();
+                let (first_pts, earlier) = *first.get_or_insert((frame.pts, all.saturating_sub(1)));
+                offered = all.saturating_sub(earlier);
                 // Times of events count from the first frame, of a camera too.
-                frame.pts = frame.pts.saturating_sub(*first.get_or_insert(frame.pts));
+                frame.pts = frame.pts.saturating_sub(first_pts);
                 let local = clock::local(frame.wall);
                 let outcome = run.process(&frame, local, &mut EventId::generate);
                 add_events(report, outcome.changes);
@@ -206,7 +240,7 @@ fn take_frames(
         }
     };
     report.others_s = others_before.map(|before| others().saturating_sub(before).as_secs_f64());
-    Ok(number)
+    Ok(offered)
 }
 
 /// Makes the results that a deployed pipeline publishes, at its interval.

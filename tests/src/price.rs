@@ -1,15 +1,19 @@
 //! The price of a watch: what its proposal said, and what was metered after the yes.
 //!
-//! - The box has no other watch. The watch itself runs before and is deleted, so that the proposal
-//!   has its events and its history; then it is proposed again.
-//! - Processor time is that of the process `watchkeeper-runtime`, so all pieces are in it.
+//! - The watch itself runs before and is deleted, so that the proposal has its events and its
+//!   history; then it is proposed again.
+//! - Processor time is that of the process `watchkeeper-runtime` with the watch, less that without
+//!   it, so all pieces are in it. Beside a second watch both are metered; else the latter is 0.
 //! - A history of less than an hour predicts no events a day. Here the rate of the backtest is
 //!   used.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+use watchkeeper_assistant::proposal::backtest::BacktestSummary;
+use watchkeeper_assistant::proposal::price::{Estimate, PriceTag};
 
 use crate::daemons::{Bench, Process, wait_for, wait_up_to};
 use crate::person::ask_json;
@@ -25,7 +29,7 @@ const TICKS_A_SECOND: f64 = 100.0;
 #[derive(Debug)]
 pub struct PriceLine {
     pub what: &'static str,
-    pub predicted: f64,
+    pub predicted: Estimate,
     pub metered: f64,
 }
 
@@ -34,11 +38,10 @@ pub struct PriceLine {
 pub struct PricedWatch {
     pub lines: Vec<PriceLine>,
     /// The price of the proposal.
-    pub price: Value,
+    pub price: PriceTag,
     /// The results of the pipeline after the yes.
     pub results: Value,
-    /// Predicted and metered shares of a core: the pipeline's thread, all other threads, events.
-    pub predicted: [f64; 3],
+    /// Metered shares of a core: the pipeline with its networks, all other threads, events.
     pub metered: [f64; 3],
 }
 
@@ -54,7 +57,7 @@ struct Proposal {
 }
 
 /// Proposes a watch by `request`, and meters it for `time` after the yes. It runs for as long
-/// before, and is proposed again then.
+/// before, and is proposed again then. With `is_second`, another watch runs already.
 ///
 /// # Errors
 /// If a step fails, or no event comes in time.
@@ -63,6 +66,7 @@ pub fn meter(
     runtime: &Process,
     request: &str,
     time: Duration,
+    is_second: bool,
 ) -> anyhow::Result<PricedWatch> {
     let first = propose(bench, request)?;
     ask_json(bench, &["--confirm", &first.id])?;
@@ -70,12 +74,16 @@ pub fn meter(
     finish(bench, &first)?;
 
     let proposal = propose(bench, request)?;
-    let price = proposal.trial["price"].clone();
-    let (predicted_rate, predicted) = predicted_shares(&proposal.trial)?;
+    let price: PriceTag = read(&proposal.trial["price"])?;
+    let backtest: BacktestSummary = read(&proposal.trial["backtest"])?;
+    let without = match is_second {
+        true => share_for(runtime, time)?,
+        false => 0.0,
+    };
     let bytes_before = wait_for("the last bytes", || journal_bytes(bench).ok())?;
     let records_before = bench.events()?.len();
     ask_json(bench, &["--confirm", &proposal.id])?;
-    let (results, metered, rate) = meter_processor(bench, runtime, &proposal, time)?;
+    let (results, metered, time_s) = meter_processor(bench, runtime, &proposal, time, without)?;
     let events = bench.events()?.split_off(records_before);
     let own: Vec<&Value> = events
         .iter()
@@ -87,49 +95,63 @@ pub fn meter(
         .iter()
         .filter_map(|e| e["assessment"]["by"]["cost_usd"].as_f64());
     let stored = (journal_bytes(bench)? - bytes_before) / new;
+    let events = Estimate::of_events(backtest.events).scaled(1.0 / backtest.covered_s);
+    let opinions_a_second = backtest.escalated.scaled(1.0 / backtest.covered_s);
     // What the proposal calls unknown is no line.
-    let line = |(what, name, metered): (&'static str, &str, f64)| {
-        let predicted = price[name].as_f64()?;
-        Some(PriceLine {
-            what,
-            predicted,
-            metered,
-        })
-    };
-    let known = [
-        PriceLine {
-            what: "processor, share of a core",
-            predicted: predicted.iter().sum(),
-            metered: metered.iter().sum(),
-        },
-        PriceLine {
-            what: "events a minute",
-            predicted: predicted_rate * 60.0,
-            metered: rate * 60.0,
-        },
-    ];
+    let exact = |number: Option<f64>| number.map(Estimate::exact);
+    let usd = price.model_usd_an_opinion;
     let lines = [
-        ("storage, bytes an event", "storage_bytes_an_event", stored),
+        (
+            "processor, share of a core",
+            processor(&price, events)?,
+            metered.iter().sum(),
+        ),
+        (
+            "events a minute",
+            Some(events.scaled(60.0)),
+            new / time_s * 60.0,
+        ),
+        (
+            "storage, bytes an event",
+            exact(price.storage_bytes_an_event),
+            stored,
+        ),
         (
             "uplink, bytes an event",
-            "uplink_bytes_an_event",
+            exact(price.uplink_bytes_an_event),
             records as f64 / new,
         ),
         (
-            "model, US$ an event",
-            "model_usd_an_event",
-            opinions.sum::<f64>() / new,
+            "model, US$ an hour",
+            usd.map(|usd| opinions_a_second.scaled(usd * 3_600.0)),
+            opinions.sum::<f64>() / time_s * 3_600.0,
         ),
     ];
-    let lines = lines.into_iter().filter_map(line);
-    let lines = known.into_iter().chain(lines).collect();
+    let lines = lines.into_iter().filter_map(|(what, predicted, metered)| {
+        Some(PriceLine {
+            what,
+            predicted: predicted?,
+            metered,
+        })
+    });
     Ok(PricedWatch {
-        lines,
+        lines: lines.collect(),
         price,
         results,
-        predicted,
         metered,
     })
+}
+
+fn read<T: DeserializeOwned>(value: &Value) -> anyhow::Result<T> {
+    serde_json::from_value(value.clone()).with_context(|| format!("{value:#}"))
+}
+
+/// The processor share with its events at this rate a second.
+fn processor(price: &PriceTag, events: Estimate) -> anyhow::Result<Option<Estimate>> {
+    let share = price.processor_share.context("a processor share")?;
+    ensure!(price.events_share.is_none(), "{price:?}");
+    let an_event = price.processor_s_an_event.context("time of an event")?;
+    Ok(Some(share.plus(events.scaled(an_event))))
 }
 
 fn propose(bench: &Bench, request: &str) -> anyhow::Result<Proposal> {
@@ -157,25 +179,14 @@ fn finish(bench: &Bench, watch: &Proposal) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Events a second by the backtest, and the shares of [`PricedWatch::predicted`].
-fn predicted_shares(trial: &Value) -> anyhow::Result<(f64, [f64; 3])> {
-    let number = |value: &Value| value.as_f64().with_context(|| format!("{trial:#}"));
-    let (price, backtest) = (&trial["price"], &trial["backtest"]);
-    let rate = number(&backtest["events"])? / number(&backtest["covered_s"])?;
-    let share = number(&price["processor_share"])?;
-    let known = price["events_share"].as_f64().unwrap_or_default();
-    let others = price["others_share"].as_f64().unwrap_or_default();
-    let events = number(&price["processor_s_an_event"])? * rate;
-    Ok((rate, [share - known - others, others, events]))
-}
-
-/// The results of a pipeline, the shares of [`PricedWatch::metered`], and events a second. Deletes
-/// the pipeline, so that all of its events are metered to their ends.
+/// The results of a pipeline, the shares of [`PricedWatch::metered`], and the seconds. Deletes the
+/// pipeline, so that all of its events are metered to their ends.
 fn meter_processor(
     bench: &Bench,
     runtime: &Process,
     watch: &Proposal,
     time: Duration,
+    without: f64,
 ) -> anyhow::Result<(Value, [f64; 3], f64)> {
     let results = || -> anyhow::Result<Value> { Ok(bench.get(&watch.path)?["results"].clone()) };
     // Its network may have to be loaded first.
@@ -193,21 +204,23 @@ fn meter_processor(
     finish(bench, watch)?;
     let process = processor_s(runtime)? - process_before;
     let all_s = start.elapsed().as_secs_f64();
-    let [spent, number] = events_s(bench)?;
-    let events = spent - events_before[0];
-    let others = (process - events) / all_s - pipeline;
-    let shares = [pipeline, others, events / all_s];
-    Ok((results, shares, (number - events_before[1]) / all_s))
+    let events = events_s(bench)? - events_before;
+    let others = (process - events) / all_s - without - pipeline;
+    Ok((results, [pipeline, others, events / all_s], all_s))
 }
 
-/// Processor time of all events so far, in seconds, and their number.
-fn events_s(bench: &Bench) -> anyhow::Result<[f64; 2]> {
+/// Share of a core that the runtime takes in this time.
+fn share_for(runtime: &Process, time: Duration) -> anyhow::Result<f64> {
+    let (start, before) = (Instant::now(), processor_s(runtime)?);
+    std::thread::sleep(time);
+    Ok((processor_s(runtime)? - before) / start.elapsed().as_secs_f64())
+}
+
+/// Processor time of all events so far, in seconds.
+fn events_s(bench: &Bench) -> anyhow::Result<f64> {
     let times = bench.get("/v1/health")?["event_times"].clone();
     let number = |name: &str| times[name].as_f64().with_context(|| times.to_string());
-    Ok([
-        number("recorder_s")? + number("clips_s")?,
-        number("events")?,
-    ])
+    Ok(number("recorder_s")? + number("clips_s")?)
 }
 
 fn journal_bytes(bench: &Bench) -> anyhow::Result<f64> {

@@ -56,6 +56,7 @@ pub mod trt;
 pub mod turns;
 mod warm_up;
 pub mod whole_image;
+mod workers;
 
 pub use backend::BackendChoice;
 pub use backend_in_use::{BackendInUse, ChangeReport, ChangeState};
@@ -72,3 +73,4 @@ pub use ort_library::{NO_TELEMETRY_ENV, OrtSettings};
 pub use pool::{DetectorPool, OpenError, OpenRequest};
 pub use precision::Precision;
 pub use stream_network::SharedNetwork;
+pub use workers::worker_time;

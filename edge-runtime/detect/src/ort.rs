@@ -26,6 +26,7 @@ use super::network::{
 };
 use super::ort_library::{LIBRARY_VARIABLE, OrtSettings, find_library, system_folders};
 use super::ort_providers::{CPU, Provider};
+use super::workers::Workers;
 
 pub const NAME: &str = "ort";
 
@@ -33,6 +34,7 @@ pub const NAME: &str = "ort";
 pub struct OrtNetwork {
     session: Mutex<Session>,
     threads: usize,
+    workers: Workers,
     /// For a run beside another one; absent where one lane is wanted.
     second: Option<SecondSession>,
     inputs: Vec<Input>,
@@ -97,8 +99,10 @@ impl OrtNetwork {
         let stamp = FileStamp::of(path).ok();
         // Loaded into memory, because the file may be replaced while the network runs.
         let data = std::fs::read(path).map_err(|e| LoadError::file(path, NAME, &e))?;
-        let (session, provider) = session(&environment, &data, threads)
-            .map_err(|message| LoadError::file(path, NAME, &message))?;
+        let open = || session(&environment, &data, threads);
+        let (opened, workers) = Workers::started_by(open);
+        let (session, provider) =
+            opened.map_err(|message| LoadError::file(path, NAME, &message))?;
         let (there, found) = inputs_of(&session);
         let picked = pick_inputs(&signature.inputs, &found).map_err(mismatch)?;
         let mut slots: Vec<Option<Input>> = there.into_iter().map(Some).collect();
@@ -115,6 +119,7 @@ impl OrtNetwork {
         Ok(Self {
             session: Mutex::new(session),
             threads,
+            workers,
             second: two_lanes.then(|| SecondSession {
                 path: path.to_owned(),
                 stamp,
@@ -275,7 +280,9 @@ impl Network for OrtNetwork {
             fed.push((&input.name, value));
         }
         let mut session = self.free_session();
-        let outputs = session.run(fed).map_err(said)?;
+        let session = &mut *session;
+        let run = move || session.run(fed);
+        let outputs = self.workers.meter(run).map_err(said)?;
         let mut lent = Vec::with_capacity(self.names.len());
         for name in &self.names {
             let value = outputs

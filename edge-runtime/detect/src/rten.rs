@@ -13,6 +13,7 @@ use super::network::{
     Feed, Found, LoadError, Network, Numbers, Signature, Tensor, one_line, pick_inputs,
     pick_outputs,
 };
+use super::workers::Workers;
 
 pub const NAME: &str = "rten";
 
@@ -26,6 +27,7 @@ pub struct RtenNetwork {
     names: Vec<String>,
     pool: Arc<ThreadPool>,
     threads: usize,
+    workers: Workers,
 }
 
 impl RtenNetwork {
@@ -71,12 +73,14 @@ impl RtenNetwork {
             .iter()
             .filter_map(|name| model.find_node(name))
             .collect();
+        let (pool, workers) = Workers::started_by(|| ThreadPool::with_num_threads(threads));
         Ok(Self {
             inputs,
             outputs,
             names,
-            pool: Arc::new(ThreadPool::with_num_threads(threads)),
+            pool: Arc::new(pool),
             threads,
+            workers,
             model,
         })
     }
@@ -120,10 +124,8 @@ impl Network for RtenNetwork {
             fed.push((*id, value(feed)?));
         }
         let options = RunOptions::default().with_thread_pool(Some(self.pool.clone()));
-        let values = self
-            .model
-            .run(fed, &self.outputs, Some(options))
-            .map_err(|e| said(&e))?;
+        let run = || self.model.run(fed, &self.outputs, Some(options));
+        let values = self.workers.meter(run).map_err(|e| said(&e))?;
         let contiguous: Vec<_> = values
             .iter()
             .zip(&self.names)

@@ -115,12 +115,7 @@ impl Detector for RecordedDetector {
         out: &mut Vec<RawDetection>,
     ) -> Result<DetectTimes, DetectError> {
         out.clear();
-        let own = self.info.own;
-        let wanted = Thresholds {
-            confidence: params.confidence.unwrap_or(own.confidence),
-            iou: params.iou_threshold.or(own.iou),
-            class_agnostic: params.class_agnostic_nms.unwrap_or(own.class_agnostic),
-        };
+        let wanted = Thresholds::asked(params, self.info.own);
         let mut shown = self.shown.0.lock();
         shown.compare(wanted);
         let found = shown.found.iter().copied();

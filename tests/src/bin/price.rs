@@ -1,11 +1,11 @@
 //! Prints what a proposal says that a watch takes, beside what the watch took.
 //!
-//!     price [--uri URI] [--seconds S] [--models DIR] [--opinions] [REQUEST]
+//!     price [--uri URI] [--fps N] [--seconds S] [--models DIR] [--second] [--opinions] [REQUEST]
 //!
 //! Starts a box of its own with the camera `street` at URI, a file or an address (default: the
 //! built-in street). The watch runs for some seconds, is proposed again and is metered for as long.
-//! With `--opinions` a scripted language model gives second opinions. See
-//! `docs/design/backtest.md`.
+//! With `--second` a watch on `motion` already runs on the camera. With `--opinions` a scripted
+//! language model gives second opinions. See `docs/ref/price.md`.
 
 #![allow(clippy::print_stdout, reason = "a command's output")]
 
@@ -13,10 +13,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Parser;
-use serde_json::json;
+use serde_json::{Value, json};
 use watchkeeper_tests::daemons::Bench;
-use watchkeeper_tests::price::meter;
-use watchkeeper_tests::scene::STREET;
+use watchkeeper_tests::price::{PricedWatch, meter};
+use watchkeeper_tests::scene::{STREET, door_workflow};
 use watchkeeper_tests::scripted_model::{ScriptedModel, says};
 
 /// Compares the price of a watch with what it takes.
@@ -25,6 +25,12 @@ struct Args {
     /// Camera or file.
     #[arg(long, default_value = STREET)]
     uri: String,
+    /// Most frames of the camera a second.
+    #[arg(long)]
+    fps: Option<f64>,
+    /// Another watch runs on the camera already.
+    #[arg(long)]
+    second: bool,
     /// Seconds for which the watch runs before, and is metered.
     #[arg(long, default_value_t = 60)]
     seconds: u64,
@@ -45,6 +51,9 @@ fn main() -> anyhow::Result<()> {
         "[sources.street]\nuri = {:?}\npace = \"native\"\n",
         args.uri
     );
+    if let Some(fps) = args.fps {
+        config.push_str(&format!("max_fps = {fps}\n"));
+    }
     if let Some(folder) = &args.models {
         config.push_str(&format!("[models]\ndir = {folder:?}\n"));
     }
@@ -69,29 +78,46 @@ fn main() -> anyhow::Result<()> {
     let runtime = bench.runtime()?;
     let _agent = model.as_ref().map(|_| bench.agent()).transpose()?;
     let time = Duration::from_secs(args.seconds);
-    let watch = meter(&bench, &runtime, &args.request, time)?;
+    if args.second {
+        bench.json("POST", "/v1/pipelines", Some(&another_watch()))?;
+    }
+    let watch = meter(&bench, &runtime, &args.request, time, args.second)?;
+    print(&watch);
+    Ok(())
+}
+
+/// A pipeline that follows what moves, without rules.
+fn another_watch() -> Value {
+    let mut workflow = door_workflow();
+    if let Some(steps) = workflow["steps"].as_array_mut() {
+        steps.truncate(2);
+    }
+    workflow["outputs"] = json!([]);
+    json!({"id": "another", "source": "street", "workflow": workflow, "rules": []})
+}
+
+fn print(watch: &PricedWatch) {
     println!(
-        "{:28} {:>12} {:>12} {:>8}",
+        "{:28} {:>30} {:>12} {:>8}",
         "", "predicted", "metered", "ratio"
     );
     for line in &watch.lines {
         let (told, metered) = (line.predicted, line.metered);
+        let is_held = told.low * 0.8 <= metered && metered <= told.high * 1.2;
         println!(
-            "{:28} {told:>12.5} {metered:>12.5} {:>8.2}",
+            "{:28} {:>30} {metered:>12.5} {:>8.2} {}",
             line.what,
-            told / metered
+            told.text(|number| format!("{number:.5}")),
+            told.likely / metered,
+            if is_held { "held" } else { "MISSED" }
         );
     }
-    for (what, [pipeline, others, events]) in
-        [("predicted", watch.predicted), ("metered", watch.metered)]
-    {
-        println!(
-            "{what}: pipeline {pipeline:.4}, decoding and others {others:.4}, events {events:.4}"
-        );
-    }
+    let shares = watch.price.shares;
+    println!("in the trial: {shares:?}");
+    let [pipeline, others, events] = watch.metered;
+    println!(
+        "metered: pipeline {pipeline:.4}, decoding and others {others:.4}, events {events:.4}"
+    );
     println!("stages, ms a frame: {}", watch.results["stages_ms"]);
-    for (what, why) in watch.price["unknown"].as_object().into_iter().flatten() {
-        println!("{what} a day or month is unknown: {why}");
-    }
-    Ok(())
+    println!("{}", watch.price.sentence());
 }

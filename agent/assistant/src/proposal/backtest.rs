@@ -12,7 +12,7 @@ use watchkeeper_contract::event::Verdict;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_engine::workflow::codec;
 
-use super::price::{EXACT, clip_s};
+use super::price::{Estimate, clip_s};
 use crate::wording::{counted, duration, local_minute, local_time};
 
 /// Shortest covered time from which a number a day is shown, in seconds.
@@ -43,9 +43,9 @@ pub struct BacktestSummary {
     pub has_schedule: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<String>,
-    /// Share of the latest events that would be escalated.
+    /// How many of the events would be escalated, by the latest ones.
     #[serde(default)]
-    pub escalated_share: f64,
+    pub escalated: Estimate,
     /// Seconds of the clips of one event.
     #[serde(default)]
     pub clip_s: f64,
@@ -76,7 +76,7 @@ impl BacktestSummary {
                 .flatten()
                 .any(|rule| rule.schedule.is_some()),
             limits: report.limits.clone(),
-            escalated_share: escalated_share(report),
+            escalated: escalated(report),
             clip_s: clip_s(spec, &report.events),
             ..Self::default()
         };
@@ -96,33 +96,28 @@ impl BacktestSummary {
         Ok(summary)
     }
 
-    /// Events a day at this rate; `None` where too little of a day is covered, or a rule has hours.
-    pub fn a_day(&self) -> Option<f64> {
-        let is_known = self.covered_s >= MIN_FOR_DAY_S && !self.has_schedule;
-        is_known.then(|| self.events as f64 * DAY_S / self.covered_s)
-    }
-
-    /// Factors of the ends of what the number of events may be in as many hours, by chance alone;
-    /// `None` where both are within [`EXACT`], or without an event.
-    ///
-    /// 95 % of a Poisson distribution, by its square root.
-    pub fn range(&self) -> Option<[f64; 2]> {
-        let events = self.events as f64;
-        let [low, high] = [events.sqrt() - 0.98, (events + 1.0).sqrt() + 0.98];
-        let ends = [low.max(0.0).powi(2) / events, high.powi(2) / events];
-        let is_known = ends.iter().all(|end| (end - 1.0).abs() <= EXACT);
-        (self.events > 0 && !is_known).then_some(ends)
-    }
-
-    /// Events a day, or why they are not known.
+    /// What makes a number of the covered time one of a day.
     ///
     /// # Errors
-    /// A schedule, or a history of less than an hour.
-    pub fn rate(&self) -> Result<f64, String> {
-        self.a_day().ok_or_else(|| match self.has_schedule {
-            true => "a rule is active at certain hours only".to_owned(),
-            false => format!("the history covers only {}", duration(self.covered_s)),
-        })
+    /// Why it is not known: a rule has hours, or the history covers less than an hour.
+    pub fn per_day(&self) -> Result<f64, String> {
+        if self.has_schedule {
+            return Err("a rule is active at certain hours only".to_owned());
+        }
+        if self.covered_s < MIN_FOR_DAY_S {
+            let covered = duration(self.covered_s);
+            return Err(format!("the history covers only {covered}"));
+        }
+        Ok(DAY_S / self.covered_s)
+    }
+
+    /// Events a day, by chance alone.
+    ///
+    /// # Errors
+    /// Those of [`Self::per_day`].
+    pub fn events_a_day(&self) -> Result<Estimate, String> {
+        let per_day = self.per_day()?;
+        Ok(Estimate::of_events(self.events).scaled(per_day))
     }
 
     /// What it would have reported.
@@ -141,10 +136,11 @@ impl BacktestSummary {
         if self.doubtful > 0 {
             text.push_str(&format!(", {} for your review", self.doubtful));
         }
-        if let (Some((hour, events)), Some(a_day)) = (self.busiest, self.a_day()) {
+        if let (Some((hour, events)), Ok(a_day)) = (self.busiest, self.events_a_day()) {
             text.push_str(&format!(
-                "; busiest {} ({events}), about {a_day:.0} a day",
-                local_minute(hour)
+                "; busiest {} ({events}), about {} a day",
+                local_minute(hour),
+                a_day.text(whole)
             ));
         }
         text
@@ -167,15 +163,18 @@ impl BacktestSummary {
 
     /// A remark to read before a confirmation, if there is one.
     pub fn remark(&self) -> Option<String> {
-        let rate = match self.a_day() {
-            Some(a_day) if a_day >= MANY_A_DAY => format!("about {a_day:.0} events a day"),
-            None if self.events as f64 * DAY_S / self.covered_s.max(1.0) >= MANY_A_DAY
-                && self.events >= MIN_NOISY_EVENTS =>
+        let rate = match self.events_a_day() {
+            Ok(a_day) if a_day.likely >= MANY_A_DAY => {
+                format!("about {} events a day", a_day.text(whole))
+            }
+            Err(_)
+                if self.events as f64 * DAY_S / self.covered_s.max(1.0) >= MANY_A_DAY
+                    && self.events >= MIN_NOISY_EVENTS =>
             {
                 let events = counted(self.events, "event");
                 format!("{events} in {}", duration(self.covered_s))
             }
-            Some(_) | None => return None,
+            Ok(_) | Err(_) => return None,
         };
         Some(format!(
             "{rate} may be more than you want: a cool-down, a zone or a schedule makes it fewer"
@@ -189,17 +188,23 @@ pub fn strip(report: &BacktestReport) -> Option<Bytes> {
     Some(Bytes::from(jpeg))
 }
 
-/// Share of the listed events that would be escalated.
-fn escalated_share(report: &BacktestReport) -> f64 {
+/// How many of all events would be escalated, by the listed ones.
+fn escalated(report: &BacktestReport) -> Estimate {
     let listed = report.events.iter();
     let escalated = listed.filter(|event| event.decision.verdict == Verdict::Escalate);
-    escalated.count() as f64 / report.events.len().max(1) as f64
+    let listed = report.events.len().max(1) as f64;
+    let all = listed + report.more_events as f64;
+    Estimate::of_events(escalated.count() as u64).scaled(all / listed)
+}
+
+fn whole(number: f64) -> String {
+    format!("{number:.0}")
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
-    use watchkeeper_contract::backtest::RuleBacktest;
+    use watchkeeper_contract::backtest::{BacktestEvent, RuleBacktest};
 
     use super::*;
 
@@ -247,8 +252,9 @@ mod tests {
         let text = summary.sentence();
         let told = ", 6 h 12 min of it covered: 14 events (2 cat, 12 person); busiest ";
         assert!(text.contains(told), "{text}");
-        assert!(text.ends_with("(8), about 54 a day"), "{text}");
-        assert!(summary.remark().unwrap().contains("about 54 events a day"));
+        assert!(text.ends_with("(8), about 30 to 91 a day"), "{text}");
+        let remark = summary.remark().unwrap();
+        assert!(remark.contains("about 30 to 91 events a day"), "{remark}");
     }
 
     #[test]
@@ -267,11 +273,35 @@ mod tests {
 
     #[test]
     fn few_events_have_a_range_and_many_a_number() {
-        let of = |events| summary(&report(7_200.0, &[], &[(0, events)])).range();
-        let [low, high] = of(4).unwrap();
-        assert!((0.2..0.3).contains(&low) && (2.5..2.6).contains(&high));
-        assert!(of(100).is_some());
-        assert_eq!((of(0), of(130)), (None, None));
+        let text = |events| {
+            let a_day = summary(&report(7_200.0, &[], &[(0, events)])).events_a_day();
+            a_day.unwrap().text(whole)
+        };
+        assert_eq!(
+            [0, 4, 100].map(text),
+            ["0 to 47", "12 to 124", "976 to 1460"]
+        );
+        assert_eq!(text(300), "3600");
+    }
+
+    #[test]
+    fn few_escalated_events_of_many_have_a_range() {
+        let event = |verdict: &str| -> BacktestEvent {
+            serde_json::from_value(serde_json::json!({
+                "at_ms": 1, "severity": "info",
+                "decision": {"verdict": verdict, "confidence": 0.6, "reason": "r"},
+                "event": {"rule": "r", "condition": "enters", "reason": "r", "tracks": [],
+                    "frame": 1, "pts_s": 0.0},
+            }))
+            .unwrap()
+        };
+        let mut report = report(3_600.0, &[], &[(0, 400)]);
+        report.events = vec![event("act"); 197];
+        report.events.extend(vec![event("escalate"); 3]);
+        report.more_events = 200;
+        let found = summary(&report).escalated;
+        let text = found.text(|number| format!("{number:.1}"));
+        assert_eq!((found.likely, text.as_str()), (6.0, "1.1 to 17.8"));
     }
 
     #[test]
@@ -292,7 +322,7 @@ mod tests {
         let mut report = report(28_800.0, &[], &[(0, 3)]);
         (report.from_ms, report.to_ms) = (1_800_000_000_000, 1_800_000_000_000 + 172_800_000);
         let summary = BacktestSummary::from_report(&report, &spec(Some(&hours))).unwrap();
-        assert_eq!(summary.a_day(), None);
+        assert!(summary.events_a_day().is_err());
         let text = summary.sentence();
         assert!(text.contains(" to 2027-01-17 "), "{text}");
     }

@@ -117,13 +117,17 @@ impl ClassUse {
             return None;
         }
         let mut line = format!(
-            "  {}: {} calls in the last hour (ceiling {}), ${:.4} today (ceiling ${:.2})",
-            self.class, self.calls_in_hour, self.calls_ceiling, self.day_usd, self.day_ceiling_usd
+            "  {}: {} in the last hour (ceiling {}), ${:.4} today (ceiling ${:.2})",
+            self.class,
+            counted(self.calls_in_hour, "call"),
+            self.calls_ceiling,
+            self.day_usd,
+            self.day_ceiling_usd
         );
         if !self.refused.is_empty() {
             let causes = self.refused.iter();
             let causes: Vec<String> = causes
-                .map(|(cause, n)| format!("{} {n}", serialized_name(cause)))
+                .map(|(cause, n)| format!("{n} by the {cause}"))
                 .collect();
             line.push_str(&format!("; refused today: {}", causes.join(", ")));
         }
@@ -369,7 +373,7 @@ mod tests {
         assert_eq!(
             lines[1],
             "  second opinions: 3 calls in the last hour (ceiling 30), $0.0000 today (ceiling \
-             $0.50); refused today: hour 2, rule 9"
+             $0.50); refused today: 2 by the calls of the hour, 9 by the calls of a rule in the hour"
         );
         assert_eq!(lines[2], "  rule gate/door: $0.0200 today (ceiling $0.20)");
         assert_eq!(lines[3], "  2026-11-22  1 call, 47000 tokens, $0.0290");

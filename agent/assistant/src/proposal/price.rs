@@ -1,14 +1,9 @@
 //! Price of a watch: what it would take of the processor, the disk, the network and the budget.
 //!
-//! - Pure; every number is computed from measured ones ([`Measured`]).
+//! - Pure; every number is computed from measured ones ([`Measured`]) by the formulas of
+//!   `docs/ref/price.md`, which has the units too.
 //! - A number that cannot be known is absent, with its reason in [`PriceTag::unknown`]; one that
-//!   may be off by more than a fifth is shown as a range. Without an event in the backtest, numbers
-//!   of events are 0 and have no range.
-//! - The processor share is the processor time of the trial: of its thread, and of decoding and
-//!   further threads of a network where no other pipeline ran. Else it is a lower bound.
-//! - What events take of it besides is computed from the times of earlier events of this box:
-//!   pictures, clips, journal. Where these are not known, the price says so.
-//! - The uplink counts the records that MQTT publishes, without pictures and notifications.
+//!   may be off by more than a fifth is shown as a range.
 
 use std::collections::BTreeMap;
 
@@ -27,9 +22,70 @@ use crate::wording::size;
 const MONTH_DAYS: f64 = 30.0;
 const DAY_S: f64 = 86_400.0;
 /// Part of a number by which it may be off and is still shown as one.
-pub const EXACT: f64 = 0.2;
+const EXACT: f64 = 0.2;
 /// Part of the type of each block that draws.
 const VISUALIZATION: &str = "_visualization@";
+
+/// A number with the ends of what it may be.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Estimate {
+    pub likely: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Estimate {
+    pub const fn exact(number: f64) -> Self {
+        Self {
+            likely: number,
+            low: number,
+            high: number,
+        }
+    }
+
+    /// What the number of events may be in as many hours by chance alone: 95 % of a Poisson
+    /// distribution, by its square root.
+    pub fn of_events(number: u64) -> Self {
+        let likely = number as f64;
+        Self {
+            likely,
+            low: (likely.sqrt() - 0.98).max(0.0).powi(2),
+            high: ((likely + 1.0).sqrt() + 0.98).powi(2),
+        }
+    }
+
+    #[must_use]
+    pub fn scaled(self, factor: f64) -> Self {
+        self.map(|number| number * factor)
+    }
+
+    fn map(self, change: impl Fn(f64) -> f64) -> Self {
+        Self {
+            likely: change(self.likely),
+            low: change(self.low),
+            high: change(self.high),
+        }
+    }
+
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            likely: self.likely + other.likely,
+            low: self.low + other.low,
+            high: self.high + other.high,
+        }
+    }
+
+    /// One number where both ends are within [`EXACT`] of it, else a range.
+    pub fn text(self, write: impl Fn(f64) -> String) -> String {
+        let is_near = |end: f64| (end - self.likely).abs() <= EXACT * self.likely;
+        let (low, high) = (write(self.low), write(self.high));
+        if low == high || (is_near(self.low) && is_near(self.high)) {
+            return write(self.likely);
+        }
+        format!("{low} to {high}")
+    }
+}
 
 /// What a price is computed from; an error is the reason why a number is missing.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,12 +94,9 @@ pub struct Measured {
     pub processor: Result<ProcessorShares, String>,
     /// What the events of all watches took of the processor so far.
     pub event_times: EventTimes,
-    /// Events a day in the backtest.
-    pub events_a_day: Result<f64, String>,
-    /// Factors of the ends of what is likely, where they are too few to be known within a fifth.
-    pub events_range: Option<[f64; 2]>,
-    /// Share of these events that a second opinion is asked for.
-    pub escalated_share: Result<f64, String>,
+    pub events_a_day: Result<Estimate, String>,
+    /// Second opinions that these events ask for.
+    pub opinions_a_day: Result<Estimate, String>,
     /// Bytes of one event on this camera.
     pub event: Result<EventBytes, String>,
     /// Seconds of clips of one event, where events close together share a clip; 0: none.
@@ -59,24 +112,38 @@ pub struct Measured {
 /// Shares of one processor core, 1 is a whole one.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ProcessorShares {
-    /// The thread of the pipeline: detection, workflow, rules, frames before a clip.
+    /// The thread of the pipeline and those of its networks, at `looked_fps`.
     pub pipeline: f64,
-    /// Decoding, and further threads of a network; `None` if other pipelines ran meanwhile.
+    /// Decoding. 0 where another pipeline takes the frames of the camera anyway; `None` where
+    /// pipelines ran on other cameras only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<f64>,
+    /// Frames a second that it looked at, and that it wanted.
+    pub looked_fps: f64,
+    pub wanted_fps: f64,
 }
 
 impl ProcessorShares {
-    /// The shares at the rate of the frames of a trial; `None` where no frame was measured.
+    /// The shares in a trial; `None` where no frame was measured.
     pub fn from_report(report: &DryRunReport) -> Option<Self> {
         let results = &report.results;
+        // The first frame begins the time, the others fill it.
+        let looked_fps = results.frames.saturating_sub(1) as f64 / results.source_s;
         let shares = Self {
-            // The first frame begins the time, the others fill it.
-            pipeline: results.processor_s * results.frames.saturating_sub(1) as f64
-                / (results.frames as f64 * results.source_s),
+            pipeline: results.processor_s / results.frames as f64 * looked_fps,
             others: report.others_s.map(|spent| spent / results.source_s),
+            looked_fps,
+            wanted_fps: report.wanted_fps.max(looked_fps),
         };
         (results.source_s > 0.0 && results.processor_s > 0.0).then_some(shares)
+    }
+
+    /// From the share at the rate of the trial to that at the wanted rate.
+    fn of_pipeline(&self) -> Estimate {
+        Estimate {
+            high: self.pipeline * self.wanted_fps / self.looked_fps,
+            ..Estimate::exact(self.pipeline)
+        }
     }
 }
 
@@ -96,17 +163,15 @@ pub struct EventBytes {
 /// What a watch would take.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct PriceTag {
-    /// Share of one processor core, 1 is a whole one.
+    /// Share of one processor core, 1 is a whole one: all pieces that are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub processor_share: Option<f64>,
-    /// Part of it that decoding and further threads of a network take; absent where other pipelines
-    /// ran in the trial, and the share is a lower bound then.
+    pub processor_share: Option<Estimate>,
+    /// What the trial took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub others_share: Option<f64>,
-    /// Part of it that pictures, clips and records of events take; absent where it is not known,
-    /// and the share is without it then.
+    pub shares: Option<ProcessorShares>,
+    /// Part of the processor share that pictures, clips and records of events take.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub events_share: Option<f64>,
+    pub events_share: Option<Estimate>,
     /// Processor time of pictures, clip and records of one event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processor_s_an_event: Option<f64>,
@@ -114,22 +179,17 @@ pub struct PriceTag {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_bytes_an_event: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub storage_bytes_a_day: Option<f64>,
+    pub storage_bytes_a_day: Option<Estimate>,
     /// Bytes that MQTT publishes of one event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uplink_bytes_an_event: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub uplink_bytes_a_day: Option<f64>,
-    /// Second opinions of one event, in US dollars.
+    pub uplink_bytes_a_day: Option<Estimate>,
+    /// Mean cost of a second opinion, in US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model_usd_an_event: Option<f64>,
+    pub model_usd_an_opinion: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model_usd_a_month: Option<f64>,
-    /// Factors of the lower and the upper end of `events_share` and of the numbers a day and a
-    /// month: the replayed hours have too few events to know them within a fifth. Absent where
-    /// they have enough.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub events_range: Option<[f64; 2]>,
+    pub model_usd_a_month: Option<Estimate>,
     /// Why a number is absent, by `processor`, `events`, `storage`, `uplink` and `model`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub unknown: BTreeMap<String, String>,
@@ -138,64 +198,70 @@ pub struct PriceTag {
 impl PriceTag {
     /// Computes the price.
     pub fn new(measured: &Measured) -> Self {
+        let (an_event, storage) = (measured.processor_s_an_event(), measured.storage_an_event());
+        let uplink = measured.event.clone().map(|event| event.records);
         let mut tag = Self {
-            events_range: measured.events_range,
+            shares: measured.processor.clone().ok(),
+            processor_s_an_event: an_event.clone().ok(),
+            storage_bytes_an_event: storage.clone().ok(),
+            uplink_bytes_an_event: uplink.clone().ok(),
+            model_usd_an_opinion: measured.opinion_usd.clone().ok(),
             ..Self::default()
         };
-        let others = |shares: &ProcessorShares| shares.others.filter(|share| share.is_finite());
-        tag.others_share = measured.processor.as_ref().ok().and_then(others);
-        let others = tag.others_share.unwrap_or_default();
-        let an_event = measured.processor_s_an_event();
-        tag.processor_s_an_event = an_event.clone().ok();
-        let events = measured.a_day(an_event).map(|spent| spent / DAY_S);
+        let a_day = |an_event: Result<f64, String>| {
+            let events = measured.events_a_day.clone()?;
+            an_event.map(|spent| events.scaled(spent))
+        };
+        let events = a_day(an_event).map(|spent| spent.scaled(1.0 / DAY_S));
         tag.events_share = tag.known("events", events);
-        let more = others + tag.events_share.unwrap_or_default();
-        let shares = measured.processor.clone();
-        tag.processor_share = tag.known("processor", shares.map(|s| s.pipeline + more));
-        let storage = measured.storage_an_event();
-        tag.storage_bytes_an_event = storage.clone().ok();
-        let uplink = measured.event.clone().map(|event| event.records);
-        tag.uplink_bytes_an_event = uplink.clone().ok();
+        let processor = measured.processor.clone().map(|shares| {
+            let others = Estimate::exact(shares.others.unwrap_or_default());
+            let events = tag.events_share.unwrap_or_default();
+            shares.of_pipeline().plus(others).plus(events)
+        });
+        tag.processor_share = tag.known("processor", processor);
         let storage = match measured.is_recorded {
             true => Err("it records all frames, and their size is not known before".to_owned()),
-            false => measured.a_day(storage),
+            false => a_day(storage),
         };
         tag.storage_bytes_a_day = tag.known("storage", storage);
-        tag.uplink_bytes_a_day = tag.known("uplink", measured.a_day(uplink));
-        let model = measured.model_an_event();
-        tag.model_usd_an_event = model.clone().ok();
-        let model = measured.a_day(model).map(|usd| usd * MONTH_DAYS);
+        tag.uplink_bytes_a_day = tag.known("uplink", a_day(uplink));
+        let model = measured.opinions_a_day.clone().and_then(|opinions| {
+            let usd = measured.opinion_usd.clone()?;
+            Ok(opinions.scaled(usd * MONTH_DAYS))
+        });
         tag.model_usd_a_month = tag.known("model", model);
         tag
     }
 
     /// The processor share, and which of its pieces are missing.
-    fn processor(&self, share: f64) -> String {
-        let events = match self.events_share {
-            Some(_) => "",
-            None => " without the pictures of events",
-        };
-        // Only the part of the events is as uncertain as their number.
-        let of_events = self.events_share.unwrap_or_default();
-        let ends = self.events_range.unwrap_or([1.0; 2]);
-        let ends = ends.map(|factor| share + of_events * (factor - 1.0));
-        let is_known = ends.iter().all(|end| (end - share).abs() <= EXACT * share);
-        let percent = |share: f64| format!("{:.1}", share * 100.0);
-        let share = match is_known {
-            true => percent(share),
-            false => ends.map(percent).join(" to "),
-        };
-        let share = format!("{share} % of a core{events}");
-        match self.others_share {
-            Some(_) => share,
-            None => format!("at least {share} (decoding is not known: other watches ran)"),
+    fn processor(&self) -> Option<String> {
+        let (share, shares) = (self.processor_share?, self.shares?);
+        let percent = share.text(|share| format!("{:.1}", share * 100.0));
+        let mut text = format!("{percent} % of a core");
+        if self.events_share.is_none() {
+            text.push_str(" without the pictures of events");
         }
+        if shares.wanted_fps * (1.0 - EXACT) > shares.looked_fps {
+            let (looked, wanted) = (shares.looked_fps, shares.wanted_fps);
+            text.push_str(&format!(
+                " (this load leaves it {looked:.1} of {wanted:.1} frames a second)"
+            ));
+        }
+        Some(match shares.others {
+            Some(0.0) => format!("{text} (another watch decodes the camera already)"),
+            Some(_) => text,
+            None => {
+                format!("at least {text} (decoding is not known: watches of other cameras ran)")
+            }
+        })
     }
 
-    fn known(&mut self, name: &str, value: Result<f64, String>) -> Option<f64> {
-        let value = value.and_then(|value| match value.is_finite() && value >= 0.0 {
-            true => Ok(value),
-            false => Err("the measurement is not a number".to_owned()),
+    fn known(&mut self, name: &str, value: Result<Estimate, String>) -> Option<Estimate> {
+        let is_number = |of: &Estimate| of.likely >= 0.0 && of.high.is_finite();
+        let value = value.and_then(|value| {
+            let value = Some(value).filter(is_number);
+            value.ok_or_else(|| "the measurement is not a number".to_owned())
         });
         value
             .map_err(|why| self.unknown.insert(name.to_owned(), why))
@@ -204,35 +270,23 @@ impl PriceTag {
 
     /// The price in one line.
     pub fn sentence(&self) -> String {
-        let part = |name: &str, value: Option<String>| match value {
-            Some(value) => format!("{name} {value}"),
-            None => {
-                let why = self
-                    .unknown
-                    .get(name)
-                    .map_or("not measured", String::as_str);
-                format!("{name} unknown ({why})")
-            }
-        };
-        let ranged = |number: f64, text: &dyn Fn(f64) -> String| match self.events_range {
-            Some(range) if number > 0.0 => range.map(|factor| text(number * factor)).join(" to "),
-            _ => text(number),
-        };
-        let a_day = |bytes: Option<f64>| Some(format!("{} a day", ranged(bytes?, &in_bytes)));
-        let dollars = |usd: f64| format!("${usd:.2}");
+        let a_day = |bytes: Option<Estimate>| Some(format!("{} a day", bytes?.text(in_bytes)));
+        let model = |usd: Estimate| usd.text(|usd| format!("${usd:.2}"));
         let parts = [
-            part(
-                "processor",
-                self.processor_share.map(|share| self.processor(share)),
-            ),
-            part("storage", a_day(self.storage_bytes_a_day)),
-            part("uplink", a_day(self.uplink_bytes_a_day)),
-            part(
+            ("processor", self.processor()),
+            ("storage", a_day(self.storage_bytes_a_day)),
+            ("uplink", a_day(self.uplink_bytes_a_day)),
+            (
                 "model",
                 self.model_usd_a_month
-                    .map(|usd| format!("{} a month", ranged(usd, &dollars))),
+                    .map(|usd| format!("{} a month", model(usd))),
             ),
         ];
+        let parts = parts.map(|(name, value)| match (value, self.unknown.get(name)) {
+            (Some(value), _) => format!("{name} {value}"),
+            (None, Some(why)) => format!("{name} unknown ({why})"),
+            (None, None) => format!("{name} unknown (not measured)"),
+        });
         parts.join(", ")
     }
 }
@@ -267,22 +321,6 @@ impl Measured {
             false => Ok(event),
         }
     }
-
-    /// Multiplies what one event takes by the events of a day. No event takes nothing.
-    fn a_day(&self, an_event: Result<f64, String>) -> Result<f64, String> {
-        match self.events_a_day.clone()? {
-            0.0 => Ok(0.0),
-            events => an_event.map(|bytes| bytes * events),
-        }
-    }
-
-    /// Cost of the second opinions of one event.
-    fn model_an_event(&self) -> Result<f64, String> {
-        match self.escalated_share.clone()? {
-            0.0 => Ok(0.0),
-            share => self.opinion_usd.clone().map(|usd| share * usd),
-        }
-    }
 }
 
 /// Mean bytes of the events of a camera in these records.
@@ -294,7 +332,7 @@ pub fn event_bytes<'e>(
     source: &SourceId,
 ) -> Result<EventBytes, String> {
     let (mut events, mut of_records) = (0_u32, 0_usize);
-    let (mut clean, mut annotated) = (Mean::default(), Mean::default());
+    let (mut clean, mut annotated) = (Vec::new(), Vec::new());
     let (mut clip_bytes, mut clip_s) = (0_u64, 0.0);
     for event in records {
         let is_rule = matches!(event.body, EventBody::Rule(_));
@@ -305,8 +343,8 @@ pub fn event_bytes<'e>(
         of_records += serde_json::to_vec(event).map_or(0, |json| json.len());
         for picture in &event.media {
             match picture.kind {
-                MediaKind::Clean => clean.add(picture.bytes),
-                MediaKind::Annotated => annotated.add(picture.bytes),
+                MediaKind::Clean => clean.push(picture.bytes as f64),
+                MediaKind::Annotated => annotated.push(picture.bytes as f64),
             }
         }
         if let Some(clip) = &event.clip
@@ -321,29 +359,15 @@ pub fn event_bytes<'e>(
     }
     Ok(EventBytes {
         records: of_records as f64 / f64::from(events),
-        clean: clean.get().unwrap_or(0.0),
-        annotated: annotated.get(),
+        clean: mean(&clean).unwrap_or_default(),
+        annotated: mean(&annotated),
         clip_second: (clip_s > 0.0).then(|| clip_bytes as f64 / clip_s),
     })
 }
 
-/// A mean of sizes.
-#[derive(Debug, Default)]
-struct Mean {
-    bytes: u64,
-    number: u32,
-}
-
-impl Mean {
-    fn add(&mut self, bytes: u64) {
-        self.bytes += bytes;
-        self.number += 1;
-    }
-
-    /// The mean; `None` of nothing.
-    fn get(&self) -> Option<f64> {
-        (self.number > 0).then(|| self.bytes as f64 / f64::from(self.number))
-    }
+/// The mean; `None` of nothing.
+fn mean(numbers: &[f64]) -> Option<f64> {
+    (!numbers.is_empty()).then(|| numbers.iter().sum::<f64>() / numbers.len() as f64)
 }
 
 /// Whether a step of the workflow draws.
@@ -369,10 +393,7 @@ pub fn opinion_usd<'e>(records: impl Iterator<Item = &'e Event>) -> Result<f64, 
         Assessor::Person(_) | Assessor::Chain(_) => None,
     });
     let costs: Vec<f64> = costs.collect();
-    match costs.len() {
-        0 => Err("no second opinion was answered yet".to_owned()),
-        number => Ok(costs.iter().sum::<f64>() / number as f64),
-    }
+    mean(&costs).ok_or_else(|| "no second opinion was answered yet".to_owned())
 }
 
 /// Seconds of the clips of `spec` for one of these events; without events, of its longest clip.
@@ -414,7 +435,12 @@ mod tests {
     use super::*;
 
     fn shares(pipeline: f64, others: Option<f64>) -> ProcessorShares {
-        ProcessorShares { pipeline, others }
+        ProcessorShares {
+            pipeline,
+            others,
+            looked_fps: 10.0,
+            wanted_fps: 10.0,
+        }
     }
 
     fn measured() -> Measured {
@@ -426,9 +452,8 @@ mod tests {
                 clips: 5,
                 clips_s: 2.0,
             },
-            events_a_day: Ok(20.0),
-            events_range: None,
-            escalated_share: Ok(0.1),
+            events_a_day: Ok(Estimate::exact(20.0)),
+            opinions_a_day: Ok(Estimate::exact(2.0)),
             event: Ok(EventBytes {
                 records: 3_000.0,
                 clean: 75_000.0,
@@ -442,8 +467,12 @@ mod tests {
         }
     }
 
+    fn sentence(measured: Measured) -> String {
+        PriceTag::new(&measured).sentence()
+    }
+
     #[test]
-    fn price_is_told_in_one_line() {
+    fn price_is_one_line() {
         let tag = PriceTag::new(&measured());
         assert_eq!(
             tag.sentence(),
@@ -451,39 +480,75 @@ mod tests {
              $0.24 a month"
         );
         assert!(tag.unknown.is_empty());
-        let busy = PriceTag::new(&Measured {
-            processor: Ok(shares(0.06, None)),
+    }
+
+    #[test]
+    fn decoding_is_named_where_it_is_shared_or_not_known() {
+        let with = |others| {
+            sentence(Measured {
+                processor: Ok(shares(0.06, others)),
+                ..measured()
+            })
+        };
+        let shared = with(Some(0.0));
+        let text = "processor 6.0 % of a core (another watch decodes the camera already),";
+        assert!(shared.starts_with(text), "{shared}");
+        let unknown = with(None);
+        let text = "processor at least 6.0 % of a core (decoding is not known";
+        assert!(unknown.starts_with(text), "{unknown}");
+    }
+
+    #[test]
+    fn share_of_a_network_that_misses_frames_is_a_range() {
+        let text = sentence(Measured {
+            processor: Ok(ProcessorShares {
+                wanted_fps: 25.0,
+                ..shares(0.4, Some(0.02))
+            }),
             ..measured()
         });
-        let told = busy.sentence();
-        assert!(
-            told.starts_with("processor at least 6.0 % of a core (decoding is not known"),
-            "{told}"
-        );
+        let begin = "processor 42.0 to 102.0 % of a core (this load leaves it 10.0 of 25.0 frames";
+        assert!(text.starts_with(begin), "{text}");
     }
 
     #[test]
     fn numbers_of_few_events_are_ranges() {
-        let few = PriceTag::new(&Measured {
-            events_range: Some([0.5, 2.0]),
+        let two = Estimate {
+            likely: 20.0,
+            low: 10.0,
+            high: 40.0,
+        };
+        let few = sentence(Measured {
+            events_a_day: Ok(two),
+            opinions_a_day: Ok(two.scaled(0.1)),
             ..measured()
         });
         assert_eq!(
-            few.sentence(),
+            few,
             "processor 8.0 % of a core, storage 16.5 MB to 66.1 MB a day, uplink 30 kB to 0.1 MB a \
              day, model $0.12 to $0.48 a month"
         );
-        let busy = PriceTag::new(&Measured {
-            events_a_day: Ok(86_400.0),
-            events_range: Some([0.5, 2.0]),
+        let busy = sentence(Measured {
+            events_a_day: Ok(two.scaled(4_320.0)),
             clip_s: 0.0,
             ..measured()
         });
-        let told = busy.sentence();
-        assert!(
-            told.starts_with("processor 13.0 to 28.0 % of a core"),
-            "{told}"
+        let text = "processor 13.0 to 28.0 % of a core";
+        assert!(busy.starts_with(text), "{busy}");
+    }
+
+    #[test]
+    fn interval_of_a_count_holds_its_mean_and_narrows() {
+        let ends = |n| {
+            let Estimate { low, high, .. } = Estimate::of_events(n);
+            [low, high].map(|end| end.round())
+        };
+        assert_eq!(
+            [0, 3, 30, 300].map(ends),
+            [[0.0, 4.0], [1.0, 9.0], [20.0, 43.0], [267.0, 336.0]]
         );
+        let text = |n| Estimate::of_events(n).text(|number| format!("{number:.0}"));
+        assert_eq!([3, 30, 300].map(text), ["1 to 9", "20 to 43", "300"]);
     }
 
     #[test]
@@ -491,16 +556,16 @@ mod tests {
         let of = |clip_s, event_times| {
             PriceTag::new(&Measured {
                 // Every ten seconds.
-                events_a_day: Ok(8_640.0),
+                events_a_day: Ok(Estimate::exact(8_640.0)),
                 clip_s,
                 event_times,
                 ..measured()
             })
         };
         let times = measured().event_times;
-        for (clip_s, told) in [(0.0, "processor 9.0 % of"), (15.0, "processor 13.0 % of")] {
+        for (clip_s, text) in [(0.0, "processor 9.0 % of"), (15.0, "processor 13.0 % of")] {
             let sentence = of(clip_s, times).sentence();
-            assert!(sentence.starts_with(told), "{sentence}");
+            assert!(sentence.starts_with(text), "{sentence}");
         }
         let no_clip = EventTimes { clips: 0, ..times };
         for (clip_s, times, what) in [
@@ -509,44 +574,42 @@ mod tests {
         ] {
             let tag = of(clip_s, times);
             let sentence = tag.sentence();
-            let told = "processor 8.0 % of a core without the pictures of events, storage";
-            assert!(sentence.starts_with(told), "{sentence}");
+            let text = "processor 8.0 % of a core without the pictures of events, storage";
+            assert!(sentence.starts_with(text), "{sentence}");
             assert!(tag.unknown["events"].starts_with(what), "{tag:?}");
         }
-        assert_eq!(of(0.0, no_clip).events_share, Some(0.01));
+        assert_eq!(of(0.0, no_clip).events_share, Some(Estimate::exact(0.01)));
     }
 
     #[test]
-    fn what_is_not_measured_is_unknown_with_its_reason() {
+    fn number_that_is_not_measured_is_unknown_with_its_reason() {
         let nothing = |why: &str| Err(why.to_owned());
-        let tag = PriceTag::new(&Measured {
+        let text = sentence(Measured {
             event: Err("no event of this camera was kept yet".to_owned()),
-            opinion_usd: nothing("no second opinion was answered yet"),
+            opinion_usd: Err("no second opinion was answered yet".to_owned()),
             processor: Err("not tried".to_owned()),
             ..measured()
         });
         assert_eq!(
-            tag.sentence(),
+            text,
             "processor unknown (not tried), storage unknown (no event of this camera was kept \
              yet), uplink unknown (no event of this camera was kept yet), model unknown (no \
              second opinion was answered yet)"
         );
-        // Without events nothing is stored, whatever an event would take.
-        let quiet = PriceTag::new(&Measured {
-            events_a_day: Ok(0.0),
-            event: Err("none".to_owned()),
-            opinion_usd: Err("none".to_owned()),
-            escalated_share: Ok(0.0),
+        // The next day may have events although the replayed hours had none.
+        let quiet = sentence(Measured {
+            events_a_day: Ok(Estimate::of_events(0)),
+            opinions_a_day: Ok(Estimate::of_events(0)),
             ..measured()
         });
-        assert_eq!(quiet.storage_bytes_a_day, Some(0.0));
-        assert_eq!(quiet.model_usd_a_month, Some(0.0));
+        let text = "storage 0 B to 6.5 MB a day, uplink 0 B to 12 kB a day, model $0.00 to $0.47 a";
+        assert!(quiet.contains(text), "{quiet}");
         let unplayed = PriceTag::new(&Measured {
             events_a_day: nothing("it was not replayed"),
-            escalated_share: nothing("it was not replayed"),
+            opinions_a_day: nothing("it was not replayed"),
             ..measured()
         });
-        assert_eq!(unplayed.model_usd_an_event, None);
+        assert_eq!(unplayed.model_usd_a_month, None);
         assert_eq!(unplayed.unknown["model"], "it was not replayed");
         let recorded = PriceTag::new(&Measured {
             is_recorded: true,
@@ -644,30 +707,35 @@ mod tests {
         /// A day takes what its events take, whatever is measured; more events never cost less.
         #[test]
         fn price_grows_with_the_events(
-            events in 0.0f64..1e5, more in 0.0f64..1e5, records in 1.0f64..1e5,
+            events in 0u64..100_000, more in 0u64..100_000, records in 1.0f64..1e5,
             pictures in 0.0f64..1e7, clip_second in proptest::option::of(0.0f64..1e6),
-            clip_s in 0.0f64..120.0, share in 0.0f64..1.0, usd in 0.0f64..1.0,
+            clip_s in 0.0f64..120.0, usd in 0.0f64..1.0,
         ) {
-            let of = |events: f64| PriceTag::new(&Measured {
-                events_a_day: Ok(events),
-                escalated_share: Ok(share),
+            let of = |events: u64| PriceTag::new(&Measured {
+                events_a_day: Ok(Estimate::of_events(events)),
+                opinions_a_day: Ok(Estimate::of_events(events)),
                 event: Ok(EventBytes { records, clean: pictures, annotated: None, clip_second }),
                 clip_s,
                 opinion_usd: Ok(usd),
                 ..measured()
             });
             let (less, most) = (of(events), of(events + more));
-            prop_assert_eq!(less.uplink_bytes_a_day, Some(records * events));
-            prop_assert!(less.model_usd_a_month <= most.model_usd_a_month);
-            prop_assert!(less.uplink_bytes_a_day <= most.uplink_bytes_a_day);
-            match (less.storage_bytes_a_day, less.storage_bytes_an_event) {
-                (Some(day), Some(event)) => {
-                    prop_assert!((day - event * events).abs() <= 1e-6 * day.max(1.0));
-                    prop_assert!(Some(day) <= most.storage_bytes_a_day);
-                }
-                (None, _) => prop_assert!(less.unknown.contains_key("storage")),
-                (Some(day), None) => prop_assert_eq!(day, 0.0),
+            let ends = |of: Option<Estimate>| of.map(|of| [of.low, of.likely, of.high]);
+            for (less, most) in [
+                (less.processor_share, most.processor_share),
+                (less.storage_bytes_a_day, most.storage_bytes_a_day),
+                (less.uplink_bytes_a_day, most.uplink_bytes_a_day),
+                (less.model_usd_a_month, most.model_usd_a_month),
+            ] {
+                let Some(([low, likely, high], more)) = ends(less).zip(ends(most)) else {
+                    prop_assert!(clip_s > 0.0 && clip_second.is_none());
+                    continue;
+                };
+                prop_assert!(low <= likely && likely <= high);
+                prop_assert!(low <= more[0] && likely <= more[1] && high <= more[2]);
             }
+            let uplink = less.uplink_bytes_a_day.map(|of| of.likely);
+            prop_assert_eq!(uplink, Some(records * events as f64));
         }
 
         /// Every number is either there or has a reason.
@@ -678,7 +746,7 @@ mod tests {
         ) {
             let tag = PriceTag::new(&Measured {
                 processor: Ok(shares(share, (share > 1.0).then_some(usd))),
-                events_a_day: Ok(events),
+                events_a_day: Ok(Estimate::exact(events)),
                 event: Ok(EventBytes { records, clean: 0.0, annotated: None, clip_second: None }),
                 opinion_usd: Ok(usd),
                 ..measured()
@@ -689,14 +757,14 @@ mod tests {
                 ("uplink", tag.uplink_bytes_a_day), ("model", tag.model_usd_a_month),
             ] {
                 prop_assert_eq!(number.is_none(), tag.unknown.contains_key(name), "{}", name);
-                prop_assert!(number.is_none_or(|n| n.is_finite() && n >= 0.0));
+                prop_assert!(number.is_none_or(|n| n.likely >= 0.0 && n.high.is_finite()));
             }
         }
 
         #[test]
         fn processor_share_is_time_at_work(
             frames in 2u32..5_000, ms in 0.1f64..200.0, fps in 1.0f64..60.0,
-            others in proptest::option::of(0.0f64..1.0),
+            others in proptest::option::of(0.0f64..1.0), missed in 0.0f64..10.0,
         ) {
             let source_s = f64::from(frames - 1) / fps;
             let report = DryRunReport {
@@ -707,11 +775,13 @@ mod tests {
                     ..PipelineResults::default()
                 },
                 others_s: others.map(|share| share * source_s),
+                wanted_fps: fps * (1.0 + missed),
                 ..DryRunReport::default()
             };
             let shares = ProcessorShares::from_report(&report).unwrap();
             let is_near = |a: f64, b: f64| (a - b).abs() < 1e-9 * a.max(1.0);
             prop_assert!(is_near(shares.pipeline, ms * fps / 1e3));
+            prop_assert!(is_near(shares.of_pipeline().high, shares.pipeline * (1.0 + missed)));
             prop_assert_eq!(shares.others.is_some(), others.is_some());
             prop_assert!(shares.others.zip(others).is_none_or(|(a, b)| is_near(a, b)));
         }

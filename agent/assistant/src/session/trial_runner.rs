@@ -28,7 +28,9 @@ use super::progress::{ProgressEvent, ProgressSink};
 use super::setup_runner::PREVIEWS_FOLDER;
 use crate::proposal::backtest::{BacktestSummary, strip};
 use crate::proposal::checked_proposal::CheckedProposal;
-use crate::proposal::price::{Measured, PriceTag, clip_s, draws, event_bytes, opinion_usd};
+use crate::proposal::price::{
+    Estimate, Measured, PriceTag, clip_s, draws, event_bytes, opinion_usd,
+};
 use crate::proposal::snapshot::SystemSnapshot;
 use crate::proposal::trial::{TrialRemark, TrialResult, TrialStats};
 use crate::setup_agent::geometry::check_places;
@@ -154,12 +156,15 @@ impl<'a> TrialRunner<'a> {
             let shares = trial.stats.as_ref().and_then(|stats| stats.processor);
             let backtest = trial.backtest.as_ref();
             let replayed = backtest.ok_or_else(|| "it was not replayed".to_owned());
+            let opinions = |b: &BacktestSummary| b.per_day().map(|days| b.escalated.scaled(days));
             let measured = Measured {
                 processor: shares.ok_or_else(|| "it was not tried".to_owned()),
                 event_times: health.event_times,
-                events_a_day: replayed.clone().and_then(BacktestSummary::rate),
-                events_range: backtest.and_then(BacktestSummary::range),
-                escalated_share: replayed.map(|backtest| backtest.escalated_share),
+                events_a_day: replayed.clone().and_then(BacktestSummary::events_a_day),
+                opinions_a_day: match self.tools.second_opinion {
+                    true => replayed.and_then(opinions),
+                    false => Ok(Estimate::default()),
+                },
                 event: event_bytes(known.clone(), &spec.source),
                 clip_s: backtest.map_or_else(|| clip_s(spec, &[]), |backtest| backtest.clip_s),
                 opinion_usd: match self.tools.second_opinion {

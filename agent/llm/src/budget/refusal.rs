@@ -110,6 +110,19 @@ pub enum RefusalCause {
     RuleDay,
 }
 
+impl fmt::Display for RefusalCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Hour => "calls of the hour",
+            Self::Rule => "calls of a rule in the hour",
+            Self::Tokens => "tokens of a call",
+            Self::Day => "money of the day",
+            Self::Month => "money of the month",
+            Self::RuleDay => "money of a rule in the day",
+        })
+    }
+}
+
 impl Refusal {
     pub const fn cause(&self) -> RefusalCause {
         match self {
@@ -166,7 +179,7 @@ fn money_clause(bound: &CallBound, period: Period, amounts: [Money; 4]) -> Strin
     let (group, by) = match bound {
         CallBound::Class(CallClass::Person) => {
             return format!(
-                "the {period}'s LLM budget is used up ({spent} of {limit}, and the call may cost {needed})"
+                "{spent} of the {period}'s LLM budget of {limit} is used, and the call may cost {needed}"
             );
         }
         CallBound::Class(class) => (class.group(), String::new()),

@@ -320,7 +320,8 @@ pub struct PipelineResults {
     pub step_errors: BTreeMap<String, StepError>,
     /// Mean cost of each stage, in milliseconds a frame.
     pub stages_ms: BTreeMap<String, f64>,
-    /// Processor time of the pipeline's own thread on these frames, in seconds.
+    /// Processor time on these frames, in seconds: of the pipeline's own thread, and of the threads
+    /// of its networks.
     #[serde(default)]
     pub processor_s: f64,
     /// Serialised outputs of the workflow for the last frame.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::{
-    DetectMode, PipelineResults, PipelineSpec, PipelineState, PipelineStatus, Priority,
+    DetectMode, PipelineResults, PipelineSpec, PipelineStatus, Priority,
 };
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::review::PipelineAnswers;
@@ -38,14 +38,6 @@ impl Manager {
         all.iter()
             .map(|deployed| self.annotate(deployed.status()))
             .collect()
-    }
-
-    /// Whether a pipeline takes frames, or is about to.
-    pub fn is_watching(&self) -> bool {
-        self.pipelines.lock().values().any(|deployed| {
-            let state = deployed.status().state;
-            matches!(state, PipelineState::Starting | PipelineState::Running)
-        })
     }
 
     /// The status of one pipeline.

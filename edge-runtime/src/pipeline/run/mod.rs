@@ -44,6 +44,7 @@ use self::motion_filter::MotionFilter;
 use self::pace::Pace;
 use self::reused::FrameMemory;
 use self::source_clock::{SourceClock, StopPosition, stop_position};
+pub use self::stages::own_time;
 use self::stages::{Stage, StageTimes};
 use self::values::{need_value, whole};
 use self::watched::watched;

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use watchkeeper_detect::worker_time;
+
 use crate::clock;
 
 /// The stages of one frame, in order.
@@ -46,22 +48,27 @@ impl Stage {
     }
 }
 
+/// Processor time of the calling thread and of the runs of networks that it asked for.
+pub fn own_time() -> Duration {
+    clock::thread_time() + worker_time()
+}
+
 /// Time spent by stage.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct StageTimes {
     frame: [Duration; Stage::ALL.len()],
     sums: [Duration; Stage::ALL.len()],
     frames: u64,
-    /// Processor time of the thread when the first frame began.
+    /// [`own_time`] when the first frame began.
     began: Option<Duration>,
-    /// Its processor time from then to the end of the latest frame.
+    /// [`own_time`] from then to the end of the latest frame.
     processor_time: Duration,
 }
 
 impl StageTimes {
     /// Begins a frame on the thread that calls [`Self::frame_done`].
     pub(crate) fn begin_frame(&mut self) {
-        self.began.get_or_insert_with(clock::thread_time);
+        self.began.get_or_insert_with(own_time);
     }
 
     /// Adds time to a stage of the current frame.
@@ -79,11 +86,11 @@ impl StageTimes {
         }
         self.frames += 1;
         let began = self.began.unwrap_or_default();
-        self.processor_time = clock::thread_time().saturating_sub(began);
+        self.processor_time = own_time().saturating_sub(began);
         Stage::ALL.into_iter().zip(frame)
     }
 
-    /// Processor time of the thread from the first frame to the latest one, in seconds.
+    /// Processor time from the first frame to the latest one, in seconds.
     pub(crate) fn processor_s(&self) -> f64 {
         self.processor_time.as_secs_f64()
     }

@@ -41,14 +41,9 @@ impl LookMeter {
         self.looked.fps(now)
     }
 
-    /// Frames a second that it would look at: those of its source, within its own limits.
+    /// Frames a second that it would look at.
     pub(super) fn wanted_fps(&self, spec: &PipelineSpec, now: Instant) -> f64 {
-        let periodic = match spec.detect {
-            DetectMode::Periodic { every_s } => Some(1.0 / every_s),
-            DetectMode::Always | DetectMode::OnMotion { .. } => None,
-        };
-        let limits = spec.target_fps.into_iter().chain(periodic);
-        limits.fold(self.offered.fps(now), f64::min)
+        wanted_fps(spec, self.offered.fps(now))
     }
 
     pub(super) fn rate(&self, spec: &PipelineSpec, grant: Grant, now: Instant) -> LookRate {
@@ -65,6 +60,16 @@ impl LookMeter {
             limited_by,
         }
     }
+}
+
+/// Frames a second that a pipeline would look at: those of its source, within its own limits.
+pub fn wanted_fps(spec: &PipelineSpec, offered_fps: f64) -> f64 {
+    let periodic = match spec.detect {
+        DetectMode::Periodic { every_s } => Some(1.0 / every_s),
+        DetectMode::Always | DetectMode::OnMotion { .. } => None,
+    };
+    let limits = spec.target_fps.into_iter().chain(periodic);
+    limits.fold(offered_fps, f64::min)
 }
 
 #[cfg(test)]

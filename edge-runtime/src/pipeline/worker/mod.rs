@@ -29,6 +29,7 @@ mod thread;
 mod video;
 
 pub use self::handle::Worker;
+pub use self::look_rate::wanted_fps;
 pub use self::services::{STOP_TIMEOUT, Services, Subscribe};
 pub(crate) use self::thread::PUBLISH_INTERVAL;
 

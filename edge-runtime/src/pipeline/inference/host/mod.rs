@@ -374,16 +374,11 @@ impl DetectHost {
         if let (Some(history), true) = (&self.history, is_plain)
             && let Some(info) = self.detectors.info(request)
         {
-            let own = Thresholds::from(info.own);
             history.record(&Observed {
                 frame,
                 model: self.detectors.model_of(request),
                 info,
-                asked: Thresholds {
-                    confidence: params.confidence.unwrap_or(own.confidence),
-                    iou: params.iou_threshold.or(own.iou),
-                    class_agnostic: params.class_agnostic_nms.unwrap_or(own.class_agnostic),
-                },
+                asked: Thresholds::asked(params, info.own),
                 found: &self.raw,
             });
         }
