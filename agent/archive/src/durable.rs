@@ -18,12 +18,12 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use watchkeeper_store::{Batch, LateStore, Options, Store, StoreError, pages};
 
+use crate::ContentHash;
 use crate::blobs::{BlobFolder, Sealed, Staged, unless_damaged};
 use crate::entry::{Content, Entry, NewEntry, Retention};
 use crate::error::ArchiveError;
 pub use crate::eviction::Limits;
 use crate::eviction::{expired, make_room, make_room_for_references};
-use crate::hash::ContentHash;
 use crate::index::{Index, Row};
 use crate::name::EntryName;
 use crate::on_disk::{self, ENTRIES, ObjectTask};

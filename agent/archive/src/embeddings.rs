@@ -17,10 +17,10 @@ use serde::Serialize;
 use watchkeeper_pictures::likeness::cosine;
 use watchkeeper_store::{Batch, pages};
 
+use crate::ContentHash;
 use crate::durable::Durable;
 use crate::entry::{Entry, MAX_EMBEDDING, is_picture};
 use crate::error::ArchiveError;
-use crate::hash::ContentHash;
 use crate::index::Row;
 use crate::on_disk::EMBEDDINGS;
 use crate::vectors::{Packed, Record, Vectors, compare_records, read, unpack};
@@ -103,7 +103,7 @@ impl QueryVector {
 
     /// Returns the vector of an entry: that of a model, or else what its ingest brought.
     pub(crate) fn of_entry(entry: &Entry, durable: &Durable) -> Result<Self, ArchiveError> {
-        let stored = durable.store().get(EMBEDDINGS, entry.sha256.bytes())?;
+        let stored = durable.store().get(EMBEDDINGS, &entry.sha256.0)?;
         let (record, numbers) = stored.as_deref().and_then(read).unzip();
         let refused = record.as_ref().and_then(|record| record.refused.clone());
         let of_model = record.zip(numbers.filter(|numbers| !numbers.is_empty()));
@@ -131,7 +131,7 @@ impl QueryVector {
 
 impl Durable {
     pub(crate) fn record(&self, hash: &ContentHash) -> Result<Option<Record>, ArchiveError> {
-        let stored = self.store().get(EMBEDDINGS, hash.bytes())?;
+        let stored = self.store().get(EMBEDDINGS, &hash.0)?;
         // One of another version counts as absent.
         Ok(stored.and_then(|bytes| Some(read(&bytes)?.0)))
     }
@@ -191,7 +191,7 @@ impl Durable {
         let mut vectors = self.vectors();
         // Without a sync: what a crash takes is computed again.
         self.store()
-            .write(Batch::new().put(EMBEDDINGS, hash.bytes(), &record))?;
+            .write(Batch::new().put(EMBEDDINGS, &hash.0, &record))?;
         vectors.iter_mut().for_each(|all| all.put(*hash, &record));
         Ok(())
     }

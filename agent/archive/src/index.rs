@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::hash::ContentHash;
+use crate::ContentHash;
 use crate::name::EntryName;
 use crate::query::Conditions;
 use crate::slot::{Facts, Place, Slot, before_epoch};

@@ -197,10 +197,10 @@ mod tests {
     use watchkeeper_store::{FaultyStore, MemoryStore};
 
     use super::*;
+    use crate::ContentHash;
     use crate::embeddings::EmbeddingOutcome;
     use crate::entry::{Entry, Metadata, NewEntry, Retention};
     use crate::eviction::Limits;
-    use crate::hash::ContentHash;
 
     type Tested = Arc<FaultyStore<MemoryStore>>;
 

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use watchkeeper_pictures::likeness::dot;
 use watchkeeper_store::{Store, StoreError, pages};
 
+use crate::ContentHash;
 use crate::entry::MAX_EMBEDDING;
-use crate::hash::ContentHash;
 use crate::index::Row;
 use crate::on_disk::EMBEDDINGS;
 
@@ -188,7 +188,7 @@ pub(crate) fn compare_records(
         }
     } else {
         for row in &rows {
-            let record = match store.get(EMBEDDINGS, row.hash.bytes()) {
+            let record = match store.get(EMBEDDINGS, &row.hash.0) {
                 Err(StoreError::Corrupt { .. }) => None,
                 read => read?,
             };
@@ -232,7 +232,7 @@ mod tests {
         };
         let record = record.encode(Some(&own));
         for row in rows(20) {
-            let batch = Batch::new().put(EMBEDDINGS, row.hash.bytes(), &record);
+            let batch = Batch::new().put(EMBEDDINGS, &row.hash.0, &record);
             store.write(batch).unwrap();
         }
         store.reads.blow_at(3);
@@ -288,7 +288,7 @@ mod tests {
                 let record = Record { model: "m".to_owned(), digest, refused: None };
                 let vector = numbers.map(|numbers| Packed::of(&vec![n as f32 + 1.0; numbers]));
                 let record = record.encode(vector.as_ref());
-                store.write(Batch::new().put(EMBEDDINGS, hash.bytes(), &record)).unwrap();
+                store.write(Batch::new().put(EMBEDDINGS, &hash.0, &record)).unwrap();
                 vectors.iter_mut().for_each(|all| all.put(hash, &record));
             }
             let changed = vectors.unwrap_or_else(|| Vectors::load_up_to(&store, "d", max).unwrap());
