@@ -356,6 +356,89 @@ mod tests {
         assert_eq!(found.unwrap().matched, 4);
     }
 
+    /// Whether text, content or embedding of an entry is in memory, or its embedding in the store.
+    fn is_held(durable: &Durable, text: &str, hash: &ContentHash) -> [bool; 3] {
+        let hex = hash.to_string();
+        let index = format!("{:?}", durable.index());
+        let vectors = format!("{:?}", durable.vectors());
+        let stored = durable.record(hash).unwrap().is_some();
+        [
+            index.contains(&text.to_lowercase()) || index.contains(&hex),
+            vectors.contains(&hex),
+            stored,
+        ]
+    }
+
+    #[test]
+    fn destroyed_entry_is_found_by_no_query_and_held_nowhere() {
+        let (folder, store) = (tempfile::tempdir().unwrap(), Tested::default());
+        let durable = open(&folder, &store);
+        // A reference, an entry with its content, and one that shares the content of another.
+        refer(&durable, "yard/a.jpg", json!({"text": "HH AB 12"}));
+        let mut hashes = vec![ContentHash::of(b"yard/a.jpg")];
+        for (name, content) in [
+            ("yard/b.jpg", "1"),
+            ("yard/c.jpg", "2"),
+            ("dock/c.jpg", "2"),
+        ] {
+            let mut staged = durable.stage().unwrap();
+            staged.append(content.as_bytes()).unwrap();
+            let sealed = staged.seal().unwrap();
+            hashes.push(sealed.hash);
+            let metadata = json!({"text": format!("SECRET {name}")});
+            let new = NewEntry {
+                metadata: serde_json::from_value(metadata).unwrap(),
+                ..NewEntry::named(name.parse().unwrap())
+            };
+            durable.commit(&sealed, new, at(0)).unwrap();
+        }
+        for (n, hash) in hashes.iter().enumerate() {
+            let made = EmbeddingOutcome::Vector(vec![1.0, n as f32]);
+            durable.put_outcome(hash, ("m", "d"), &made).unwrap();
+        }
+        let near = || QueryVector {
+            digest: Some("d".to_owned()),
+            vector: vec![1.0, 0.0],
+        };
+        let alike = || query(&durable, &Query::default(), Some(near()), at(0)).unwrap();
+        assert_eq!(alike().matched, 4);
+        let destroy = |name: &str| durable.destroy(&[name.parse().unwrap()]);
+        // Memory holds it until the destroy is durable.
+        store.syncs.blow_at(1);
+        destroy("yard/a.jpg").unwrap_err();
+        store.syncs.repair();
+        assert_eq!(
+            is_held(&durable, "HH AB 12", &hashes[0]),
+            [false, true, false]
+        );
+        refer(&durable, "yard/a.jpg", json!({"text": "HH AB 12"}));
+        for (name, text, hash) in [
+            ("yard/a.jpg", "HH AB 12", &hashes[0]),
+            ("yard/b.jpg", "SECRET yard/b.jpg", &hashes[1]),
+        ] {
+            destroy(name).unwrap();
+            assert_eq!(is_held(&durable, text, hash), [false; 3], "{name}");
+            assert_eq!(names(&durable, json!({"text": text})), [""; 0]);
+            // An embedding that was under way comes too late.
+            let late = EmbeddingOutcome::Vector(vec![1.0, 2.0]);
+            durable.put_outcome(hash, ("m", "d"), &late).unwrap();
+            assert_eq!(is_held(&durable, text, hash), [false; 3], "{name}");
+        }
+        destroy("yard/c.jpg").unwrap();
+        assert_eq!(
+            is_held(&durable, "secret yard/c.jpg", &hashes[2])[1..],
+            [true; 2]
+        );
+        let left = alike().entries;
+        assert_eq!(
+            left.iter().map(|e| e.name.as_str()).collect::<Vec<_>>(),
+            ["dock/c.jpg"]
+        );
+        destroy("dock/c.jpg").unwrap();
+        assert_eq!(is_held(&durable, "secret", &hashes[2]), [false; 3]);
+        assert_eq!(alike().matched, 0);
+    }
+
     #[test]
     fn class_of_expired_entries_only_is_not_understood() {
         let folder = tempfile::tempdir().unwrap();
