@@ -53,10 +53,14 @@ pub(crate) fn query(
         return Err(ArchiveError::Refused(sentence.to_owned()));
     }
     let wanted = Conditions::new(query, near.is_some())?;
-    match near {
+    let mut found = match near {
         None => in_order(durable, &wanted, now),
         Some(near) => by_likeness(durable, &wanted, &near, now),
+    }?;
+    if found.matched == 0 {
+        found.hint = Vocabulary::of(&durable.index(), now).explain_absent(query);
     }
+    Ok(found)
 }
 
 fn in_order(
@@ -181,6 +185,7 @@ fn answer(
         matched: matched as u64,
         next: read.or(last).filter(|_| visited < matched),
         likeness,
+        hint: None,
     })
 }
 
@@ -354,6 +359,31 @@ mod tests {
             at(0),
         );
         assert_eq!(found.unwrap().matched, 4);
+    }
+
+    #[test]
+    fn name_that_no_entry_has_is_named_with_those_that_are_there() {
+        let (_folder, durable) = yard();
+        let hint = |asked: serde_json::Value| {
+            let asked: Query = serde_json::from_value(asked).unwrap();
+            query(&durable, &asked, None, at(0)).unwrap().hint
+        };
+        assert_eq!(
+            hint(json!({"class": "Zebra"})).as_deref(),
+            Some("no entry has the class \"Zebra\"; classes are car, person, truck")
+        );
+        let camera = hint(json!({"class": "truck", "camera": "roof"}));
+        assert_eq!(
+            camera.as_deref(),
+            Some("no entry has the camera \"roof\"; cameras are gate")
+        );
+        assert_eq!(hint(json!({"class": "CAR", "zone": "tür 2"})), None);
+        let words = find(&durable, "zebras", &at(0).to_zoned(jiff::tz::TimeZone::UTC));
+        let refused = words.unwrap_err().to_string();
+        assert!(
+            refused.ends_with("classes are car, person, truck; cameras are gate"),
+            "{refused}"
+        );
     }
 
     /// Whether text, content or embedding of an entry is in memory, or its embedding in the store.
