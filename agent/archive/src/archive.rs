@@ -16,6 +16,7 @@ use futures_util::{Stream, StreamExt as _};
 use jiff::{Timestamp, Zoned};
 use tokio::sync::mpsc;
 
+use crate::ContentHash;
 use crate::blobs::{MAX_CACHED, Sealed, Staged};
 use crate::blocking::on_blocking_thread;
 use crate::copies::Copies;
@@ -24,7 +25,6 @@ use crate::embeddings::QueryVector;
 use crate::entry::{Content, Entry, NewEntry};
 use crate::error::ArchiveError;
 use crate::exif::add_exif;
-use crate::hash::ContentHash;
 use crate::name::EntryName;
 use crate::object_queue::ObjectQueue;
 use crate::open_report::OpenReport;

@@ -15,14 +15,11 @@ use sha2::{Digest as _, Sha256};
 use watchkeeper_store::durable::sync_folder;
 use watchkeeper_store::private_folder::make_private;
 
+use crate::ContentHash;
 use crate::error::ArchiveError;
-use crate::hash::ContentHash;
 
 /// Largest content that fast tiers take, in bytes.
 pub(crate) const MAX_CACHED: u64 = 4 << 20;
-
-/// Bytes that are read of a content at a time, where it is only compared with its hash.
-const CHUNK: usize = 256 << 10;
 
 /// Free bytes that contents leave on their disk.
 const MIN_FREE_BYTES: u64 = 64 << 20;
@@ -137,15 +134,7 @@ impl BlobFolder {
     /// Compares a content with its hash, in little memory.
     pub(crate) fn verify(&self, hash: &ContentHash) -> Result<(), BlobFault> {
         let mut file = self.open_file(hash)?;
-        let (mut hasher, mut chunk) = (Sha256::new(), vec![0; CHUNK]);
-        loop {
-            let read = file.read(&mut chunk).map_err(BlobFault::Io)?;
-            match chunk.get(..read) {
-                Some(bytes) if !bytes.is_empty() => hasher.update(bytes),
-                _ => break,
-            }
-        }
-        match ContentHash::finish(hasher) == *hash {
+        match ContentHash::of_all(&mut file).map_err(BlobFault::Io)? == *hash {
             true => Ok(()),
             false => Err(BlobFault::Damaged),
         }
@@ -168,10 +157,9 @@ impl BlobFolder {
         let mut found = BTreeSet::new();
         for file in fs::read_dir(&self.blobs).map_err(fault())? {
             let name = file.map_err(fault())?.file_name();
-            found.extend(
-                name.to_str()
-                    .and_then(|name| name.parse::<ContentHash>().ok()),
-            );
+            let hash = name.to_str().and_then(ContentHash::parse);
+            // A name in capital letters is not one of ours.
+            found.extend(hash.filter(|hash| *name == *hash.to_string()));
         }
         Ok(found)
     }
@@ -235,7 +223,7 @@ impl Staged {
         self.file.sync_all().map_err(ArchiveError::io(path))?;
         Ok(Sealed {
             temporary: self.temporary,
-            hash: ContentHash::finish(self.hasher),
+            hash: ContentHash(self.hasher.finalize().into()),
             bytes: self.bytes,
             head: self.head.map(Bytes::from),
         })

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
+use crate::ContentHash;
 use crate::entry::Entry;
-use crate::hash::ContentHash;
 use crate::memory_tier::MemoryTier;
 use crate::stats::{TierCounts, TierStats, count};
 use crate::tier::{Tier, TierError};

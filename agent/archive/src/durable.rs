@@ -18,15 +18,15 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use watchkeeper_store::{Batch, LateStore, Options, Store, StoreError, pages};
 
+use crate::ContentHash;
 use crate::blobs::{BlobFolder, Sealed, Staged, unless_damaged};
 use crate::entry::{Content, Entry, NewEntry, Retention};
 use crate::error::ArchiveError;
 pub use crate::eviction::Limits;
 use crate::eviction::{expired, make_room, make_room_for_references};
-use crate::hash::ContentHash;
 use crate::index::{Index, Row};
 use crate::name::EntryName;
-use crate::on_disk::{self, ENTRIES, ObjectTask};
+use crate::on_disk::{self, EMBEDDINGS, ENTRIES, ObjectTask};
 use crate::open_report::{OpenReport, scan_entries, settle_files};
 use crate::slot::{Place, Slot, place_of};
 use crate::vectors::Vectors;
@@ -263,6 +263,17 @@ impl Durable {
         );
         contents.extend(gone.iter().filter_map(|name| index.remove(name)));
         contents.retain(|hash| index.blob(hash).is_none());
+        let lost = before
+            .iter()
+            .map(|(_, slot)| slot)
+            .filter(|slot| slot.is_picture());
+        let lost = lost
+            .map(|slot| slot.hash)
+            .filter(|hash| !index.has_picture(hash));
+        let lost: Vec<ContentHash> = lost.collect();
+        for hash in &lost {
+            batch = batch.delete(EMBEDDINGS, &hash.0);
+        }
         if self.has_objects {
             let delete = |hash| on_disk::put_task(&mut batch, hash, ObjectTask::Delete);
             contents.iter().for_each(delete);
@@ -278,6 +289,9 @@ impl Durable {
         }
         self.store.sync().map_err(Uncommitted::Unsynced)?;
         drop(index);
+        if let Some(vectors) = &mut *self.vectors() {
+            lost.iter().for_each(|hash| vectors.remove(hash));
+        }
         contents.iter().for_each(|hash| self.blobs.remove(hash));
         Ok(Removed {
             names: gone.to_vec(),

@@ -1,10 +1,10 @@
 //! Which pictures wait for an embedding, and the end of their wait.
 
+use crate::ContentHash;
 use crate::archive::Archive;
 use crate::durable::Durable;
 use crate::embeddings::EmbeddingOutcome;
 use crate::error::ArchiveError;
-use crate::hash::ContentHash;
 use crate::name::EntryName;
 
 impl Archive {

@@ -10,22 +10,22 @@
 //!   time that the queue is made.
 //! - Not here: models, and when they are asked.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 use serde::Serialize;
 use watchkeeper_pictures::likeness::cosine;
 use watchkeeper_store::{Batch, pages};
 
+use crate::ContentHash;
 use crate::durable::Durable;
 use crate::entry::{Entry, MAX_EMBEDDING, is_picture};
 use crate::error::ArchiveError;
-use crate::hash::ContentHash;
 use crate::index::Row;
 use crate::on_disk::EMBEDDINGS;
 use crate::vectors::{Packed, Record, Vectors, compare_records, read, unpack};
 
-/// Records that are read or deleted at a time.
+/// Records that are read at a time.
 const PAGE: usize = 1_000;
 /// Longest kept reason of a refusal, in characters.
 const MAX_WHY: usize = 300;
@@ -78,7 +78,12 @@ impl QueryVector {
             let mut vectors = durable.vectors();
             let known = match vectors.take() {
                 Some(known) if known.digest() == digest => known,
-                _ => Vectors::load(durable.store(), digest)?,
+                _ => {
+                    let mut all = Vectors::load(durable.store(), digest)?;
+                    let contents: Vec<_> = durable.index().contents_by_time().collect();
+                    all.arrange(&contents);
+                    all
+                }
             };
             let (mut found, unknown) = vectors.insert(known).compare(rows, &own);
             drop(vectors);
@@ -103,7 +108,7 @@ impl QueryVector {
 
     /// Returns the vector of an entry: that of a model, or else what its ingest brought.
     pub(crate) fn of_entry(entry: &Entry, durable: &Durable) -> Result<Self, ArchiveError> {
-        let stored = durable.store().get(EMBEDDINGS, entry.sha256.bytes())?;
+        let stored = durable.store().get(EMBEDDINGS, &entry.sha256.0)?;
         let (record, numbers) = stored.as_deref().and_then(read).unzip();
         let refused = record.as_ref().and_then(|record| record.refused.clone());
         let of_model = record.zip(numbers.filter(|numbers| !numbers.is_empty()));
@@ -131,42 +136,27 @@ impl QueryVector {
 
 impl Durable {
     pub(crate) fn record(&self, hash: &ContentHash) -> Result<Option<Record>, ArchiveError> {
-        let stored = self.store().get(EMBEDDINGS, hash.bytes())?;
+        let stored = self.store().get(EMBEDDINGS, &hash.0)?;
         // One of another version counts as absent.
         Ok(stored.and_then(|bytes| Some(read(&bytes)?.0)))
     }
 
-    /// Begins to queue pictures without an embedding of this model; drops those of contents that no
-    /// entry has.
+    /// Begins to queue pictures without an embedding of this model.
     pub(crate) fn begin_embedding(&self, digest: &str) -> Result<(), ArchiveError> {
-        let used = self.index().queue_pictures();
-        let mut done = BTreeSet::new();
-        let mut unused = Vec::new();
+        self.index().queue_pictures();
+        let mut done = HashSet::new();
         for page in pages(self.store(), EMBEDDINGS, PAGE) {
-            for record in page?.entries {
-                let hash = ContentHash::from_bytes(&record.key);
-                match hash.filter(|hash| used.contains(hash)) {
-                    None => unused.push(record.key),
-                    Some(hash) => {
-                        let known = read(&record.value);
-                        if known.is_some_and(|(known, _)| known.digest == digest) {
-                            done.insert(hash);
-                        }
-                    }
-                }
-            }
+            let records = page?.entries.into_iter();
+            let known = records.filter(|record| {
+                read(&record.value).is_some_and(|(known, _)| known.digest == digest)
+            });
+            done.extend(known.filter_map(|record| ContentHash::from_bytes(&record.key)));
         }
         self.index().unqueue(|hash| done.contains(hash));
-        for part in unused.chunks(PAGE) {
-            let batch = part
-                .iter()
-                .fold(Batch::new(), |all, key| all.delete(EMBEDDINGS, key));
-            self.store().write(batch)?;
-        }
-        *self.vectors() = None;
         Ok(())
     }
 
+    /// Records what a model made of a content, unless its last picture was destroyed meanwhile.
     pub(crate) fn put_outcome(
         &self,
         hash: &ContentHash,
@@ -188,10 +178,14 @@ impl Durable {
             refused,
         };
         let record = record.encode(vector.as_ref());
+        let _writer = self.write_lock();
+        if !self.index().has_picture(hash) {
+            return Ok(());
+        }
         let mut vectors = self.vectors();
         // Without a sync: what a crash takes is computed again.
         self.store()
-            .write(Batch::new().put(EMBEDDINGS, hash.bytes(), &record))?;
+            .write(Batch::new().put(EMBEDDINGS, &hash.0, &record))?;
         vectors.iter_mut().for_each(|all| all.put(*hash, &record));
         Ok(())
     }

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::ContentHash;
 use crate::error::ArchiveError;
-use crate::hash::ContentHash;
 use crate::name::EntryName;
 
 /// Longest text of a metadata field, in characters.

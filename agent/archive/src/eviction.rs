@@ -10,8 +10,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use crate::ContentHash;
 use crate::error::ArchiveError;
-use crate::hash::ContentHash;
 use crate::index::Index;
 use crate::name::EntryName;
 use crate::slot::Slot;

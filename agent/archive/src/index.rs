@@ -6,13 +6,14 @@
 //! - Details of entries have a bound in bytes. Beyond it they are in the records only.
 //! - Stored entries and references are counted and ordered apart: no reference evicts a content.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::hash::ContentHash;
+use crate::ContentHash;
 use crate::name::EntryName;
 use crate::query::Conditions;
 use crate::slot::{Facts, Place, Slot, before_epoch};
@@ -24,8 +25,10 @@ pub(crate) struct BlobUse {
     pub(crate) uses: u64,
 }
 
-/// What entries have in common, in memory once, with the number of its uses.
-type Shared<T> = BTreeMap<Arc<T>, u64>;
+/// What entries have in common, with the number of its uses.
+type Uses<K> = BTreeMap<K, u64>;
+/// The same for what is in memory once.
+type Shared<T> = Uses<Arc<T>>;
 
 fn add<T: Ord + ?Sized>(shared: &mut Shared<T>, one: Arc<T>) -> Arc<T> {
     let entry = shared.entry(one);
@@ -34,11 +37,11 @@ fn add<T: Ord + ?Sized>(shared: &mut Shared<T>, one: Arc<T>) -> Arc<T> {
     known
 }
 
-fn remove<T: Ord + ?Sized>(shared: &mut Shared<T>, one: &T) {
-    if let Some(uses) = shared.get_mut(one) {
+fn remove<K: Ord + Borrow<T>, T: Ord + ?Sized>(all: &mut Uses<K>, one: &T) {
+    if let Some(uses) = all.get_mut(one) {
         *uses -= 1;
         if *uses == 0 {
-            shared.remove(one);
+            all.remove(one);
         }
     }
 }
@@ -77,6 +80,8 @@ pub(crate) struct Index {
     /// Entries whose details are in their record only.
     without_details: usize,
     blobs: HashMap<ContentHash, BlobUse>,
+    /// Contents of pictures, stored or not.
+    pictures: Uses<ContentHash>,
     /// Stored entries that may be evicted, by number.
     pub(crate) normal: BTreeMap<u64, EntryName>,
     /// References that may be evicted, by number.
@@ -185,6 +190,16 @@ impl Index {
         self.blobs.get(hash).copied()
     }
 
+    /// Contents of all entries, the newest first.
+    pub(crate) fn contents_by_time(&self) -> impl Iterator<Item = ContentHash> {
+        self.slots.values().map(|slot| slot.hash)
+    }
+
+    /// Whether an entry is a picture with this content.
+    pub(crate) fn has_picture(&self, hash: &ContentHash) -> bool {
+        self.pictures.contains_key(hash)
+    }
+
     /// The number for the next ingest.
     pub(crate) fn next_number(&self) -> u64 {
         self.last_number + 1
@@ -214,13 +229,11 @@ impl Index {
             .count()
     }
 
-    /// Queues all pictures for an embedding, and further ones as they come. Returns the contents
-    /// of all entries.
-    pub(crate) fn queue_pictures(&mut self) -> BTreeSet<ContentHash> {
+    /// Queues all pictures for an embedding, and further ones as they come.
+    pub(crate) fn queue_pictures(&mut self) {
         let pictures = self.slots.iter().filter(|(_, slot)| slot.is_picture());
         let queue = pictures.map(|((_, name), slot)| (slot.number, name.clone()));
         self.queue = Some(queue.collect());
-        self.slots.values().map(|slot| slot.hash).collect()
     }
 
     /// Queues the pictures with this content again, if pictures are queued.
@@ -322,10 +335,11 @@ impl Index {
                 self.expiring.insert((at, name.clone()));
             }
         }
-        if let Some(queue) = &mut self.queue
-            && slot.is_picture()
-        {
-            queue.insert(slot.number, name.clone());
+        if slot.is_picture() {
+            *self.pictures.entry(slot.hash).or_default() += 1;
+            if let Some(queue) = &mut self.queue {
+                queue.insert(slot.number, name.clone());
+            }
         }
         add(&mut self.collections, name.collection().into());
         slot.facts = add(&mut self.facts, slot.facts);
@@ -347,6 +361,9 @@ impl Index {
             .remove(&(self.names.remove(name)?, name.clone()))?;
         remove(&mut self.collections, name.collection());
         remove(&mut self.facts, &*slot.facts);
+        if slot.is_picture() {
+            remove(&mut self.pictures, &slot.hash);
+        }
         match &slot.details {
             Some(details) => self.details_bytes -= details.bytes(),
             None => self.without_details -= 1,

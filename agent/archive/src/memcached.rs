@@ -16,8 +16,8 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::time::timeout;
 
+use crate::ContentHash;
 use crate::endpoints::Endpoints;
-use crate::hash::ContentHash;
 use crate::tier::{EndpointHealth, Removal, Tier, TierError};
 
 /// Time for one request, with the connection.
@@ -82,9 +82,8 @@ impl MemcachedTier {
         hash: &ContentHash,
         request: Request<'_>,
     ) -> Result<Option<Bytes>, TierError> {
-        let candidates = self
-            .health()
-            .candidates(Instant::now(), Some(hash.spread()));
+        let key = hash.0.first_chunk().map(|head| u64::from_be_bytes(*head));
+        let candidates = self.health().candidates(Instant::now(), key);
         let mut last = TierError::Down;
         for at in candidates {
             match self.ask(at, &request, BUSY_WAIT).await {

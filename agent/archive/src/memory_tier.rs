@@ -13,7 +13,7 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, ready};
 
-use crate::hash::ContentHash;
+use crate::ContentHash;
 use crate::tier::{EndpointHealth, Removal, Tier, TierError};
 
 /// Bits of a number that is not negative: they have the order of the numbers.

@@ -16,11 +16,11 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 use watchkeeper_store::{Batch, Store, pages};
 
+use crate::ContentHash;
 use crate::blocking::on_blocking_thread;
 use crate::copies::get_checked;
 use crate::durable::Durable;
 use crate::error::ArchiveError;
-use crate::hash::ContentHash;
 use crate::index::BlobUse;
 use crate::on_disk::{self, OBJECTS, ObjectTask};
 use crate::stats::{TierCounts, TierStats};
@@ -265,10 +265,10 @@ fn queue_all(durable: &Durable, place: Option<&str>) -> Result<(), ArchiveError>
 /// Removes a task, unless the content has got another one meanwhile.
 fn finish_task(durable: &Durable, hash: ContentHash, task: ObjectTask) -> Result<(), ArchiveError> {
     let _writer = durable.write_lock();
-    let stored = durable.store().get(OBJECTS, hash.bytes())?;
-    let now = stored.and_then(|value| on_disk::read_task(hash.bytes(), &value));
+    let stored = durable.store().get(OBJECTS, &hash.0)?;
+    let now = stored.and_then(|value| on_disk::read_task(&hash.0, &value));
     if now == Some((hash, task)) {
-        let done = Batch::new().delete(OBJECTS, hash.bytes());
+        let done = Batch::new().delete(OBJECTS, &hash.0);
         durable.store().commit(done)?;
     }
     Ok(())

@@ -11,8 +11,8 @@
 
 use watchkeeper_store::{Batch, Keyspace, Op, Store, StoreError};
 
+use crate::ContentHash;
 use crate::entry::Entry;
-use crate::hash::ContentHash;
 use crate::name::EntryName;
 
 pub(crate) const ENTRIES: Keyspace = Keyspace::new("archive");
@@ -53,7 +53,7 @@ pub(crate) fn put_task(batch: &mut Batch, hash: &ContentHash, task: ObjectTask) 
         ObjectTask::Copy => b"+".to_vec(),
         ObjectTask::Delete => b"-".to_vec(),
     };
-    change(batch, OBJECTS, hash.bytes(), Some(value));
+    change(batch, OBJECTS, &hash.0, Some(value));
 }
 
 pub(crate) fn read_task(key: &[u8], value: &[u8]) -> Option<(ContentHash, ObjectTask)> {

@@ -5,9 +5,9 @@
 
 use watchkeeper_store::{Batch, Store, pages};
 
+use crate::ContentHash;
 use crate::blobs::BlobFolder;
 use crate::error::ArchiveError;
-use crate::hash::ContentHash;
 use crate::index::Index;
 use crate::on_disk::{self, ENTRIES};
 use crate::slot::{Slot, place_of};

@@ -19,8 +19,8 @@ use secrecy::{ExposeSecret as _, SecretString};
 use tokio::time::timeout;
 use url::Url;
 
+use crate::ContentHash;
 use crate::endpoints::Endpoints;
-use crate::hash::ContentHash;
 use crate::tier::{EndpointHealth, Removal, Tier, TierError};
 
 /// Largest object: it is in memory while it is copied.

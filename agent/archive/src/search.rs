@@ -53,10 +53,14 @@ pub(crate) fn query(
         return Err(ArchiveError::Refused(sentence.to_owned()));
     }
     let wanted = Conditions::new(query, near.is_some())?;
-    match near {
+    let mut found = match near {
         None => in_order(durable, &wanted, now),
         Some(near) => by_likeness(durable, &wanted, &near, now),
+    }?;
+    if found.matched == 0 {
+        found.hint = Vocabulary::of(&durable.index(), now).explain_absent(query);
     }
+    Ok(found)
 }
 
 fn in_order(
@@ -181,6 +185,7 @@ fn answer(
         matched: matched as u64,
         next: read.or(last).filter(|_| visited < matched),
         likeness,
+        hint: None,
     })
 }
 
@@ -197,10 +202,10 @@ mod tests {
     use watchkeeper_store::{FaultyStore, MemoryStore};
 
     use super::*;
+    use crate::ContentHash;
     use crate::embeddings::EmbeddingOutcome;
     use crate::entry::{Entry, Metadata, NewEntry, Retention};
     use crate::eviction::Limits;
-    use crate::hash::ContentHash;
 
     type Tested = Arc<FaultyStore<MemoryStore>>;
 
@@ -354,6 +359,114 @@ mod tests {
             at(0),
         );
         assert_eq!(found.unwrap().matched, 4);
+    }
+
+    #[test]
+    fn name_that_no_entry_has_is_named_with_those_that_are_there() {
+        let (_folder, durable) = yard();
+        let hint = |asked: serde_json::Value| {
+            let asked: Query = serde_json::from_value(asked).unwrap();
+            query(&durable, &asked, None, at(0)).unwrap().hint
+        };
+        assert_eq!(
+            hint(json!({"class": "Zebra"})).as_deref(),
+            Some("no entry has the class \"Zebra\"; classes are car, person, truck")
+        );
+        let camera = hint(json!({"class": "truck", "camera": "roof"}));
+        assert_eq!(
+            camera.as_deref(),
+            Some("no entry has the camera \"roof\"; cameras are gate")
+        );
+        assert_eq!(hint(json!({"class": "CAR", "zone": "tür 2"})), None);
+        let words = find(&durable, "zebras", &at(0).to_zoned(jiff::tz::TimeZone::UTC));
+        let refused = words.unwrap_err().to_string();
+        assert!(
+            refused.ends_with("classes are car, person, truck; cameras are gate"),
+            "{refused}"
+        );
+    }
+
+    /// Whether text, content or embedding of an entry is in memory, or its embedding in the store.
+    fn is_held(durable: &Durable, text: &str, hash: &ContentHash) -> [bool; 3] {
+        let hex = hash.to_string();
+        let index = format!("{:?}", durable.index());
+        let vectors = format!("{:?}", durable.vectors());
+        let stored = durable.record(hash).unwrap().is_some();
+        [
+            index.contains(&text.to_lowercase()) || index.contains(&hex),
+            vectors.contains(&hex),
+            stored,
+        ]
+    }
+
+    #[test]
+    fn destroyed_entry_is_found_by_no_query_and_held_nowhere() {
+        let (folder, store) = (tempfile::tempdir().unwrap(), Tested::default());
+        let durable = open(&folder, &store);
+        // A reference, an entry with its content, and one that shares the content of another.
+        refer(&durable, "yard/a.jpg", json!({"text": "HH AB 12"}));
+        let mut hashes = vec![ContentHash::of(b"yard/a.jpg")];
+        for (name, content) in [
+            ("yard/b.jpg", "1"),
+            ("yard/c.jpg", "2"),
+            ("dock/c.jpg", "2"),
+        ] {
+            let mut staged = durable.stage().unwrap();
+            staged.append(content.as_bytes()).unwrap();
+            let sealed = staged.seal().unwrap();
+            hashes.push(sealed.hash);
+            let metadata = json!({"text": format!("SECRET {name}")});
+            let new = NewEntry {
+                metadata: serde_json::from_value(metadata).unwrap(),
+                ..NewEntry::named(name.parse().unwrap())
+            };
+            durable.commit(&sealed, new, at(0)).unwrap();
+        }
+        for (n, hash) in hashes.iter().enumerate() {
+            let made = EmbeddingOutcome::Vector(vec![1.0, n as f32]);
+            durable.put_outcome(hash, ("m", "d"), &made).unwrap();
+        }
+        let near = || QueryVector {
+            digest: Some("d".to_owned()),
+            vector: vec![1.0, 0.0],
+        };
+        let alike = || query(&durable, &Query::default(), Some(near()), at(0)).unwrap();
+        assert_eq!(alike().matched, 4);
+        let destroy = |name: &str| durable.destroy(&[name.parse().unwrap()]);
+        // Memory holds it until the destroy is durable.
+        store.syncs.blow_at(1);
+        destroy("yard/a.jpg").unwrap_err();
+        store.syncs.repair();
+        assert_eq!(
+            is_held(&durable, "HH AB 12", &hashes[0]),
+            [false, true, false]
+        );
+        refer(&durable, "yard/a.jpg", json!({"text": "HH AB 12"}));
+        for (name, text, hash) in [
+            ("yard/a.jpg", "HH AB 12", &hashes[0]),
+            ("yard/b.jpg", "SECRET yard/b.jpg", &hashes[1]),
+        ] {
+            destroy(name).unwrap();
+            assert_eq!(is_held(&durable, text, hash), [false; 3], "{name}");
+            assert_eq!(names(&durable, json!({"text": text})), [""; 0]);
+            // An embedding that was under way comes too late.
+            let late = EmbeddingOutcome::Vector(vec![1.0, 2.0]);
+            durable.put_outcome(hash, ("m", "d"), &late).unwrap();
+            assert_eq!(is_held(&durable, text, hash), [false; 3], "{name}");
+        }
+        destroy("yard/c.jpg").unwrap();
+        assert_eq!(
+            is_held(&durable, "secret yard/c.jpg", &hashes[2])[1..],
+            [true; 2]
+        );
+        let left = alike().entries;
+        assert_eq!(
+            left.iter().map(|e| e.name.as_str()).collect::<Vec<_>>(),
+            ["dock/c.jpg"]
+        );
+        destroy("dock/c.jpg").unwrap();
+        assert_eq!(is_held(&durable, "secret", &hashes[2]), [false; 3]);
+        assert_eq!(alike().matched, 0);
     }
 
     #[test]

@@ -2,11 +2,11 @@
 
 use jiff::Timestamp;
 
+use crate::ContentHash;
 use crate::archive::Archive;
 use crate::durable::Durable;
 use crate::entry::Retention;
 use crate::error::ArchiveError;
-use crate::hash::ContentHash;
 use crate::name::{EntryName, check_collection};
 use crate::slot::Slot;
 use crate::verb::{Destroyed, Pruned, Selection};

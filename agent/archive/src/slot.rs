@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use crate::ContentHash;
 use crate::entry::{Content, Entry, Retention, is_picture};
-use crate::hash::ContentHash;
 use crate::name::EntryName;
 
 /// Place of an entry in the order of time, the newest first: nanoseconds before 1970 and its name.

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use serde::Serialize;
 
-use crate::hash::ContentHash;
+use crate::ContentHash;
 
 /// Why a tier did not answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -11,11 +11,11 @@ use std::ops::Bound;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::ContentHash;
 use crate::archive::Archive;
 use crate::durable::Durable;
 use crate::entry::Entry;
 use crate::error::ArchiveError;
-use crate::hash::ContentHash;
 use crate::name::EntryName;
 
 /// Bytes after which one call ends.

@@ -27,6 +27,8 @@ use crate::slot::Facts;
 pub const MAX_CHARS: usize = 500;
 /// Names of each kind that are known.
 const MAX_NAMES: usize = 1_000;
+/// Names of each kind that an answer lists.
+const MAX_SHOWN: usize = 12;
 
 /// Words without a meaning of their own here.
 const FILLERS: [&str; 33] = [
@@ -66,6 +68,22 @@ impl Vocabulary {
         }
     }
 
+    /// Returns a sentence for the first condition with a name that no entry has.
+    pub(crate) fn explain_absent(&self, query: &Query) -> Option<String> {
+        let asked = [
+            ("class", "classes", &query.class, &self.classes),
+            ("camera", "cameras", &query.camera, &self.cameras),
+            ("zone", "zones", &query.zone, &self.zones),
+        ];
+        asked.into_iter().find_map(|(one, all, name, known)| {
+            let name = name
+                .as_ref()
+                .filter(|name| !known.contains(&name.to_lowercase()))?;
+            let known = list_names(all, known);
+            Some(format!("no entry has the {one} {name:?}; {known}"))
+        })
+    }
+
     /// Returns the collection of this spelling, or else the only one of another.
     fn collection(&self, written: &str) -> Option<&String> {
         let spellings = self.collections.get(&written.to_lowercase())?;
@@ -74,6 +92,19 @@ impl Vocabulary {
             [only] => Some(only),
             _ => None,
         })
+    }
+}
+
+/// Lists a few names of a kind: `classes are car, person and 2 more`.
+fn list_names(kind: &str, names: &BTreeSet<String>) -> String {
+    let shown: Vec<&str> = names.iter().take(MAX_SHOWN).map(String::as_str).collect();
+    let more = match names.len().saturating_sub(MAX_SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    match shown.is_empty() {
+        true => format!("entries have no {kind}"),
+        false => format!("{kind} are {}{more}", shown.join(", ")),
     }
 }
 
@@ -137,9 +168,13 @@ pub(crate) fn read(text: &str, known: &Vocabulary, now: &Zoned) -> Result<Read, 
         _ => String::new(),
     };
     if !why.is_empty() {
+        let lists = [("classes", &known.classes), ("cameras", &known.cameras)];
+        let lists = lists
+            .map(|(kind, names)| list_names(kind, names))
+            .join("; ");
         let remedy = format!(
             "{why}: name a class, camera, zone, collection or time that entries have, or a \
-             \"text\" in quotation marks"
+             \"text\" in quotation marks; {lists}"
         );
         return Err(ArchiveError::field("words", text, remedy));
     }

@@ -13,7 +13,8 @@ use watchkeeper_engine::rules::LocalTime;
 pub const FORMS: &str = "2026-03-29T08:00 (local time of the box) or 2026-03-29T08:00:00+02:00; \
     write a time zone as its offset, not by its name";
 
-/// Parses a moment with an offset, or a local time in the zone `here`.
+/// Parses a moment with an offset, or a local time in the zone `here`. A day, month or year is its
+/// begin.
 pub fn parse_moment(written: &str, here: &TimeZone) -> Option<Timestamp> {
     if let Ok(with_offset) = written.parse() {
         return Some(with_offset);
@@ -23,7 +24,12 @@ pub fn parse_moment(written: &str, here: &TimeZone) -> Option<Timestamp> {
         let zoned: Zoned = written.parse().ok()?;
         return Some(zoned.timestamp());
     }
-    let local: DateTime = written.parse().ok()?;
+    let first_day = match written.len() {
+        4 => format!("{written}-01-01"),
+        7 => format!("{written}-01"),
+        _ => written.to_owned(),
+    };
+    let local: DateTime = first_day.parse().ok()?;
     Some(local.to_zoned(here.clone()).ok()?.timestamp())
 }
 
@@ -78,6 +84,13 @@ mod tests {
         let at = |utc: &str| Some(utc.to_owned());
         assert_eq!(read("2027-03-29T08:00"), at("2027-03-29T06:00:00Z"));
         assert_eq!(read("2027-01-29 08:00:00"), at("2027-01-29T07:00:00Z"));
+        for (written, utc) in [
+            ("2027-02-28", "2027-02-27T23:00:00Z"),
+            ("2027-02", "2027-01-31T23:00:00Z"),
+            ("2027", "2026-12-31T23:00:00Z"),
+        ] {
+            assert_eq!(read(written), at(utc));
+        }
         assert_eq!(read("2027-03-29T08:00Z"), at("2027-03-29T08:00:00Z"));
         let tokyo = at("2027-03-28T23:00:00Z");
         for written in [

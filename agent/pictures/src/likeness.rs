@@ -29,9 +29,10 @@ pub fn unit(mut vector: Vec<f32>) -> Option<Vec<f32>> {
     Some(vector)
 }
 
-/// Sum of the products of two vectors with a signed byte a number; at most 131,071 of them fit.
-pub fn dot(a: &[u8], b: &[u8]) -> i32 {
-    let product = |(a, b): (&u8, &u8)| i32::from(a.cast_signed()) * i32::from(b.cast_signed());
+/// Sum of the products of two vectors with numbers of a signed byte, the first widened: twice as
+/// fast so. At most 131,071 of them fit.
+pub fn dot(a: &[i16], b: &[u8]) -> i32 {
+    let product = |(a, b): (&i16, &u8)| i32::from(*a) * i32::from(b.cast_signed());
     a.iter().zip(b).map(product).sum()
 }
 

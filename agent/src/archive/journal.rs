@@ -70,7 +70,7 @@ fn reference(
         metadata: metadata(event),
         ..NewEntry::named(name)
     };
-    Some((new, sha256.parse().ok()?, bytes, media.to_owned()))
+    Some((new, ContentHash::parse(sha256)?, bytes, media.to_owned()))
 }
 
 fn metadata(event: &Event) -> Metadata {

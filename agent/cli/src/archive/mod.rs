@@ -230,11 +230,7 @@ async fn query_by_words(
             };
             client.post("archive/query", &query).await?
         }
-        false => serde_json::from_value(json!({
-            "entries": found["entries"], "matched": found["matched"], "next": found["next"],
-            "likeness": found.get("likeness").unwrap_or(&json!([])),
-        }))
-        .map_err(unread)?,
+        false => serde_json::from_value(found).map_err(unread)?,
     };
     print(&matches, out);
     if query.like.is_some() {
@@ -300,7 +296,7 @@ async fn list(
 fn print(found: &Matches, out: &Output) {
     found.entries.iter().for_each(|entry| out.object(entry));
     if found.entries.is_empty() {
-        out.line("no such entries");
+        out.line(found.hint.as_deref().unwrap_or("no such entries"));
         return;
     }
     let rows = found.entries.iter().enumerate().map(|(nth, entry)| {

@@ -7,9 +7,11 @@
 
 use std::{fmt, io};
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha2::{Digest, Sha256};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A SHA-256; 64 hex digits in text and JSON.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hash(pub [u8; 32]);
 
 impl Hash {
@@ -35,6 +37,11 @@ impl Hash {
         }
     }
 
+    /// Reads the key of a record.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self)
+    }
+
     /// Parses 64 hex digits.
     pub fn parse(hex: &str) -> Option<Self> {
         let digits = hex.as_bytes();
@@ -53,6 +60,26 @@ impl Hash {
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}
+
+impl fmt::Debug for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for Hash {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Hash {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(from)?;
+        let hash = Self::parse(&text);
+        hash.ok_or_else(|| de::Error::custom("must be a SHA-256 as 64 hexadecimal digits"))
     }
 }
 
@@ -94,6 +121,9 @@ mod tests {
     fn hash_is_parsed_from_its_display() {
         let hash = Hash::of(b"x");
         assert_eq!(Hash::parse(&hash.to_string()), Some(hash));
+        let json = serde_json::to_string(&hash).unwrap_or_default();
+        assert_eq!(serde_json::from_str::<Hash>(&json).ok(), Some(hash));
+        assert!(serde_json::from_str::<Hash>("\"../../etc/passwd\"").is_err());
         assert_eq!(Hash::parse("zz"), None);
         assert_eq!(Hash::parse(&"+f".repeat(32)), None);
         assert_eq!(Hash::parse(&"é".repeat(32)), None);
