@@ -63,7 +63,7 @@ impl ClientError {
         if let (Some(field), Some(value)) = (&problem.field, &problem.value) {
             text.push_str(&format!(" ({field} = {value})"));
         }
-        with_allowed(text, &problem.allowed)
+        with_allowed(text, &problem.allowed, None)
     }
 
     /// Returns the problem of a refusal.

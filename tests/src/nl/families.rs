@@ -538,6 +538,9 @@ impl<'s> Reader<'s> {
             }
             node.add("cooldown", settings);
         }
+        if let Some(most) = rule.max_per_hour {
+            node.add("cooldown", json!({"max_per_hour": most}));
+        }
         let severity = json!(rule.severity);
         node.add(
             "event_sink",

@@ -1,25 +1,21 @@
 //! Static checks of a pipeline before it is deployed: the runtime's checks, made without the
 //! runtime.
 //!
-//! Invariant: a proposal that the engine refuses cannot be confirmed.
+//! Invariant: a proposal that the engine refuses, or in which something can never report anything,
+//! cannot be confirmed.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::model::ModelInfo;
-use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::pipeline::{PipelineSpec, WarningKind};
 use watchkeeper_engine::deploy::{self, ModelFacts, SpecError};
 use watchkeeper_engine::rules::check::unknown_channels;
 use watchkeeper_engine::templates::watch::MOTION;
 use watchkeeper_models::Zoo;
 
-use super::describe::all_steps;
 use super::snapshot::SystemSnapshot;
-
-/// Tracker of the templates, and the score at which it begins a track unless its step says another.
-const TRACKER: &str = "watchkeeper/tracker@v1";
-const TRACK_START: f64 = 0.5;
 
 /// Result of the checks of one pipeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -88,36 +84,33 @@ pub fn check_draft(spec: &PipelineSpec, here: &SystemSnapshot) -> Check {
     );
     let unknown = unknown.into_iter().map(|e| SpecError::Rule(Box::new(e)));
     check.errors.extend(unknown.map(|e| e.in_full()));
-    check.warnings = fit.warnings.into_iter().map(|w| w.message).collect();
-    check.warnings.extend(bands_without_tracks(spec));
+    for warning in fit.warnings {
+        match warning.kind {
+            WarningKind::WithoutEffect => check.errors.push(warning.message),
+            _ => check.warnings.push(warning.message),
+        }
+    }
+    check
+        .warnings
+        .extend(bands_without_tracks(spec, &plan.compiled.track_starts()));
     let steps = spec.workflow.get("steps").and_then(|s| s.as_array());
     check.steps = steps.map_or(0, Vec::len);
     check.rules = plan.rule_names;
     check
 }
 
-/// Warns about rules for scores below those at which the tracker begins a track.
-fn bands_without_tracks(spec: &PipelineSpec) -> Vec<String> {
-    let steps = all_steps(&spec.workflow);
-    let mut trackers = steps.into_iter().filter(|step| step["type"] == TRACKER);
-    let Some(tracker) = trackers.next() else {
-        return Vec::new();
-    };
-    let threshold = &tracker["track_activation_threshold"];
-    let Some(start) = threshold
-        .as_f64()
-        .or(threshold.is_null().then_some(TRACK_START))
-    else {
+/// Warns about rules for scores below those at which the trackers begin a track.
+fn bands_without_tracks(spec: &PipelineSpec, starts: &[(String, f64)]) -> Vec<String> {
+    let Some((tracker, start)) = starts.iter().min_by(|a, b| a.1.total_cmp(&b.1)) else {
         return Vec::new();
     };
     let rules = spec.rules.iter().flatten();
     let low = rules.filter_map(|rule| Some((&rule.name, rule.confidence?.min)));
-    let low = low.filter(|(_, min)| *min > 0.0 && *min < start);
+    let low = low.filter(|(_, min)| *min > 0.0 && min < start);
     let said = low.map(|(name, min)| {
         format!(
-            "rule {name:?} is about scores from {min}, but step {} begins tracks at {start}: set \
-             its track_activation_threshold to {min}",
-            tracker["name"]
+            "rule {name:?} is about scores from {min}, but step {tracker:?} begins tracks at \
+             {start}: set its track_activation_threshold to {min}"
         )
     });
     said.collect()
@@ -160,7 +153,7 @@ mod tests {
                     "when": {"kind": "appears",
                         "detections": "$steps.tracker.tracked_detections"}}]});
             let tracker = spec["workflow"]["steps"].as_array_mut().unwrap().iter_mut();
-            for tracker in tracker.filter(|step| step["type"] == TRACKER) {
+            for tracker in tracker.filter(|step| step["type"] == "watchkeeper/tracker@v1") {
                 tracker["track_activation_threshold"] = step.clone();
             }
             check_spec(&serde_json::from_value(spec).unwrap(), &here).warnings

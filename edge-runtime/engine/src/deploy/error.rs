@@ -65,18 +65,18 @@ impl SpecError {
 impl SpecError {
     /// The message with the accepted values, in one line.
     pub fn in_full(&self) -> String {
-        let allowed = match self {
-            Self::Workflow(error) => error.allowed.as_slice(),
-            Self::Rule(error) => error.allowed.as_slice(),
+        let (allowed, nearest) = match self {
+            Self::Workflow(error) => (error.allowed.as_slice(), error.nearest.as_deref()),
+            Self::Rule(error) => (error.allowed.as_slice(), error.nearest.as_deref()),
             Self::Parameter { .. }
             | Self::Unsupplied(_)
             | Self::ModelUnused(_)
             | Self::Unfit(_)
             | Self::Detect { .. }
             | Self::StopAfter(_)
-            | Self::TargetFps(_) => &[],
+            | Self::TargetFps(_) => (&[][..], None),
         };
-        with_allowed(self.to_string(), allowed)
+        with_allowed(self.to_string(), allowed, nearest)
     }
 }
 

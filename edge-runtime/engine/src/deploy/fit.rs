@@ -6,7 +6,7 @@
 //! - Pure: no file is read.
 //! - What is known only at run time is not refused.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineWarning, WarningKind};
 use watchkeeper_contract::problem::nearest;
@@ -14,6 +14,7 @@ use watchkeeper_contract::problem::nearest;
 use super::error::{SpecError, Unfit};
 use super::plaintext_logins::plaintext_logins;
 use super::plan::Plan;
+use super::without_effect::without_effect;
 use crate::rules::check::unknown_classes;
 use crate::workflow::{Compiled, DetectionStep, Task};
 
@@ -103,8 +104,10 @@ pub fn fit(spec: &PipelineSpec, plan: &Plan, models: &BTreeMap<String, ModelFact
         message: zone.message,
     }));
     let mut labels: Vec<String> = Vec::new();
+    let mut kept: BTreeSet<&str> = BTreeSet::new();
     let (mut all_known, mut knows_classes) = (true, false);
-    for step in plan.compiled.detections() {
+    let steps = plan.compiled.detections();
+    for step in &steps {
         let name = spec.model.as_ref().or(step.model.as_ref());
         let Some((name, facts)) = name.and_then(|n| models.get_key_value(n)) else {
             all_known = false;
@@ -113,13 +116,20 @@ pub fn fit(spec: &PipelineSpec, plan: &Plan, models: &BTreeMap<String, ModelFact
         all_known &= !facts.labels.is_empty();
         knows_classes |= facts.knows_classes;
         labels.extend(facts.labels.iter().cloned());
+        let is_filtered = facts.knows_classes && !step.classes.is_empty();
+        let passes = if is_filtered {
+            &step.classes
+        } else {
+            &facts.labels
+        };
+        kept.extend(passes.iter().map(String::as_str));
         let field = if spec.model.is_some() {
             "model"
         } else {
             "workflow"
         };
         fit.errors
-            .extend(unsupported_task(&step, name, facts, field));
+            .extend(unsupported_task(step, name, facts, field));
     }
     fit.warnings.extend(ineffective_filters(
         &plan.compiled,
@@ -134,7 +144,12 @@ pub fn fit(spec: &PipelineSpec, plan: &Plan, models: &BTreeMap<String, ModelFact
                 .extend(unsupported_task(&step, name, facts, "workflow"));
         }
     }
-    if all_known && !labels.is_empty() && plan.compiled.classes_are_of_models() {
+    let are_known = all_known && !labels.is_empty() && plan.compiled.classes_are_of_models();
+    let left_out = labels.iter().map(String::as_str);
+    let left_out = left_out.filter(|label| are_known && !kept.contains(label));
+    fit.warnings
+        .extend(without_effect(plan, &left_out.collect()));
+    if are_known {
         labels.sort_unstable();
         labels.dedup();
         let message = if knows_classes {

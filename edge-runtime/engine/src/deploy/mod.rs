@@ -10,6 +10,7 @@ mod error;
 mod fit;
 mod plaintext_logins;
 mod plan;
+mod without_effect;
 
 pub use error::{SpecError, Unfit};
 pub use fit::{Fit, ModelFacts, fit, ineffective_filters};

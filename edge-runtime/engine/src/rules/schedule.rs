@@ -113,6 +113,8 @@ mod tests {
         assert!(!a.at(at(Weekday::Tue, 0, 0)));
         let all = awake(&[Weekday::Mon], "00:00", "24:00");
         assert!(all.at(at(Weekday::Mon, 0, 0)) && all.at(at(Weekday::Mon, 23, 59)));
+        let days: Schedule = serde_json::from_str(r#"{"days": ["mon"]}"#).unwrap();
+        assert_eq!(ActiveSchedule::new(&days), Ok(all), "days alone");
     }
 
     #[test]

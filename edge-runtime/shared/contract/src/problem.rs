@@ -30,9 +30,11 @@ pub struct Problem {
 /// Most values that [`with_allowed`] lists.
 const ALLOWED_SHOWN: usize = 20;
 
-/// Appends what is allowed to a sentence: the first few values, nothing where none are given.
+/// Appends what is allowed to a sentence: the first few values and the one that was probably meant,
+/// nothing where none are given.
 #[must_use]
-pub fn with_allowed(wrong: String, allowed: &[String]) -> String {
+pub fn with_allowed(wrong: String, allowed: &[String], nearest: Option<&str>) -> String {
+    let meant = nearest.map_or(String::new(), |name| format!("; did you mean {name:?}?"));
     let shown: Vec<&str> = allowed
         .iter()
         .take(ALLOWED_SHOWN)
@@ -41,7 +43,10 @@ pub fn with_allowed(wrong: String, allowed: &[String]) -> String {
     match allowed.len() - shown.len() {
         _ if shown.is_empty() => wrong,
         0 => format!("{wrong}; allowed: {}", shown.join(", ")),
-        more => format!("{wrong}; allowed: {} and {more} more", shown.join(", ")),
+        more => format!(
+            "{wrong}; allowed: {} and {more} more{meant}",
+            shown.join(", ")
+        ),
     }
 }
 
@@ -136,7 +141,23 @@ impl Problem {
 
 #[cfg(test)]
 mod tests {
-    use super::{nearest, nearest_few};
+    use super::{ALLOWED_SHOWN, nearest, nearest_few, with_allowed};
+
+    #[test]
+    fn cut_list_of_allowed_values_names_the_nearest() {
+        let all: Vec<String> = (0..=ALLOWED_SHOWN).map(|n| format!("a{n:02}")).collect();
+        let said = with_allowed("wrong".to_owned(), &all, Some("a20"));
+        assert!(
+            said.ends_with("a19 and 1 more; did you mean \"a20\"?"),
+            "{said}"
+        );
+        let few = with_allowed(
+            "wrong".to_owned(),
+            all.get(..2).unwrap_or_default(),
+            Some("a01"),
+        );
+        assert_eq!(few, "wrong; allowed: a00, a01");
+    }
 
     #[test]
     fn nearest_names_are_similar_ones_best_first() {

@@ -374,11 +374,21 @@ pub struct Schedule {
     /// Days on which a span begins; empty: every day.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub days: Vec<Weekday>,
-    /// Start as `HH:MM`, included.
+    /// Start as `HH:MM`, included. Default `00:00`.
+    #[serde(default = "day_start")]
     pub from: String,
-    /// End as `HH:MM`, excluded; at or before `from` it means the next day. `24:00` is the end of
-    /// the day.
+    /// End as `HH:MM`, excluded; at or before `from` it means the next day. Default `24:00`, the end
+    /// of the day.
+    #[serde(default = "day_end")]
     pub to: String,
+}
+
+fn day_start() -> String {
+    "00:00".to_owned()
+}
+
+fn day_end() -> String {
+    "24:00".to_owned()
 }
 
 /// Minutes since midnight of `HH:MM`, from 00:00 to 23:59.

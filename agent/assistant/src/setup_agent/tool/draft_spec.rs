@@ -1,9 +1,11 @@
 //! The specification of a pipeline that a draft and rules make.
 
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Value, json};
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::RuleSpec;
+use watchkeeper_http::body;
 
 /// The specification of a new pipeline.
 pub(super) fn spec(
@@ -18,11 +20,42 @@ pub(super) fn spec(
     }
 }
 
-/// Parses rules: JSON text, or the list from a model that ignores the schema.
+/// Reads rules: JSON text, or the list from a model that ignores the schema. The error names the
+/// field, such as `rules[0].when`.
 pub(super) fn rules(given: Value) -> Result<Vec<RuleSpec>, String> {
-    let read = match given {
-        Value::String(text) => serde_json::from_str(&text),
-        other => serde_json::from_value(other),
+    #[derive(Deserialize)]
+    struct Given {
+        rules: Vec<RuleSpec>,
+    }
+    let list = match given {
+        Value::String(text) => {
+            serde_json::from_str(&text).map_err(|e| format!("rules: not JSON: {e}"))?
+        }
+        other => other,
     };
-    read.map_err(|e| format!("rules: {e}; give a list as in the instructions"))
+    let read = body::read(json!({"rules": list}));
+    read.map(|Given { rules }| rules).map_err(|e| e.0.detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_of_a_rule_names_its_field() {
+        let said = |rule: Value| rules(json!([rule])).err().unwrap_or_default();
+        let appears = json!({"kind": "appears", "detections": "$steps.t.tracked_detections"});
+        let day = json!({"name": "r", "when": appears, "schedule": {"days": ["saturday"]}});
+        let day = said(day);
+        assert!(day.starts_with("rules[0].schedule.days[0]: "), "{day}");
+        assert!(day.contains("`sat`"), "{day}");
+        let way = json!({"kind": "crosses", "line": "l", "direction": "left"});
+        let way = said(json!({"name": "r", "when": way}));
+        assert!(
+            way.starts_with("rules[0].when: ") && way.contains("`any`"),
+            "{way}"
+        );
+        let text = rules(json!("[{")).err().unwrap_or_default();
+        assert!(text.starts_with("rules: not JSON"), "{text}");
+    }
 }

@@ -10,9 +10,6 @@ use crate::permissions::{Effect, ToolScope};
 
 /// Maximum classes listed for a model: those of COCO and some more.
 const MAX_LABELS: usize = 120;
-/// Maximum classes listed for an absent model: enough to show its kind. They must not push the
-/// present models out of the result.
-const MAX_LABELS_ABSENT: usize = 8;
 
 pub(super) const TOOL: Tool = Tool {
     name: "list_available_models",
@@ -42,16 +39,25 @@ fn to_json(models: &[ModelInfo]) -> Value {
     let (published, others): (Vec<_>, Vec<_>) = absent
         .into_iter()
         .partition(|model| can_be_pulled(&model.name));
-    let present = present.into_iter().map(|m| describe(m, "here", MAX_LABELS));
-    let published = published
-        .into_iter()
-        .map(|m| describe(m, "not here: the user can fetch it", MAX_LABELS_ABSENT));
+    let present = present.into_iter().map(|model| (model, "here"));
+    let published = published.into_iter();
+    let published = published.map(|model| (model, "not here: the user can fetch it"));
+    let listed: Vec<(&ModelInfo, &str)> = present.chain(published).collect();
+    let described = listed.iter().enumerate().map(|(nth, (model, state))| {
+        let earlier = listed.iter().take(nth);
+        let mut alike = earlier.filter(|(other, _)| other.labels == model.labels);
+        describe(
+            model,
+            state,
+            alike.next().map(|(other, _)| other.name.as_str()),
+        )
+    });
     let others: Vec<Value> = others
         .into_iter()
         .map(|m| json!({"model_id": m.name, "task": m.task}))
         .collect();
     json!({
-        "models": present.chain(published).collect::<Vec<_>>(),
+        "models": described.collect::<Vec<_>>(),
         "not_here_and_not_published": {
             "models": others, "why": "there is no address to fetch them from: the user would have \
                 to bring the file of one",
@@ -60,15 +66,21 @@ fn to_json(models: &[ModelInfo]) -> Value {
     })
 }
 
-/// A model with its first `max` classes.
-fn describe(model: &ModelInfo, state: &str, max: usize) -> Value {
+/// A model with its classes, or with the name of an earlier one that has the same.
+fn describe(model: &ModelInfo, state: &str, alike: Option<&str>) -> Value {
     // The background class of a network has an empty label.
     let named = model.labels.iter().filter(|label| !label.is_empty());
-    let labels: Vec<&String> = named.clone().take(max).collect();
-    json!({
-        "model_id": model.name, "task": model.task, "state": state, "classes": labels,
-        "more_classes": named.count().saturating_sub(max),
-    })
+    let mut described = json!({"model_id": model.name, "task": model.task, "state": state});
+    match alike {
+        Some(other) if !model.labels.is_empty() => {
+            described["classes"] = json!(format!("those of {other}"));
+        }
+        _ => {
+            described["more_classes"] = json!(named.clone().count().saturating_sub(MAX_LABELS));
+            described["classes"] = named.take(MAX_LABELS).cloned().collect();
+        }
+    }
+    described
 }
 
 #[cfg(test)]
@@ -89,5 +101,13 @@ mod tests {
         let others = names(&told["not_here_and_not_published"]["models"]);
         assert!(others.contains(&"yolov8n".to_owned()), "{others:?}");
         assert_eq!(told.to_string().matches("no address").count(), 1);
+        let all = told["models"].as_array().into_iter().flatten();
+        let known: Vec<&Value> = all.map(|model| &model["classes"]).collect();
+        assert_eq!(
+            told.to_string().matches("toothbrush").count(),
+            1,
+            "{known:?}"
+        );
+        assert!(known.contains(&&json!("those of nanodet-m")), "{known:?}");
     }
 }

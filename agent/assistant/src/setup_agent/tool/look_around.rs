@@ -6,7 +6,7 @@
 use futures_util::FutureExt as _;
 use jiff::{Timestamp, Zoned};
 use serde_json::{Value, json};
-use watchkeeper_contract::model::ModelState;
+use watchkeeper_contract::model::{ModelInfo, ModelState};
 use watchkeeper_contract::rule::{BelowGates, Gates};
 use watchkeeper_llm::conversation::UserPart;
 use watchkeeper_memory::{Kind, Query};
@@ -25,6 +25,8 @@ const MAX_EVENTS: usize = 5;
 const MAX_NOTES: usize = 5;
 /// Maximum cameras, pipelines and models in the result.
 const MAX_ITEMS: usize = 30;
+/// Maximum classes of a model that are named in the result.
+const MAX_CLASSES: usize = 12;
 
 pub(super) const TOOL: Tool = Tool {
     name: "look_around",
@@ -118,12 +120,15 @@ fn pictures(attached: &[&str]) -> Value {
     }
 }
 
-/// The first `max` present models, in short.
+/// The first `max` present models, in short: classes by name where they are few.
 fn models(here: &SystemSnapshot, max: usize) -> Vec<Value> {
     let usable = here.models.iter().filter(|m| m.state != ModelState::Absent);
-    let one = |m: &watchkeeper_contract::model::ModelInfo| {
-        json!({"model_id": m.name,
-    "task": m.task, "classes": m.labels.len()})
+    let one = |m: &ModelInfo| {
+        let classes = match m.labels.len() {
+            ..=MAX_CLASSES => json!(m.labels),
+            many => json!(many),
+        };
+        json!({"model_id": m.name, "task": m.task, "classes": classes})
     };
     usable.take(max).map(one).collect()
 }

@@ -128,8 +128,9 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let result = json!({
         "put_up": change.pipeline(), "mind": checked.warnings, "rules": checked.rules,
         "difference": difference_lines(&change, &here),
-        "next": "Nothing has changed. The user sees this and says yes or no. End with one short \
-            sentence, or propose more first.",
+        "next": "Nothing has changed. The user sees this and says yes or no. If mind names a \
+            mistake, propose the corrected one under this name. End with one short sentence, or \
+            propose more first.",
     });
     let (draft, edited) = match chosen {
         Some(chosen) => (Some(chosen.name), chosen.fact),

@@ -11,8 +11,8 @@ use crate::proposal::llm_proposal::words;
 
 pub(super) const TOOL: Tool = Tool {
     name: "update_plan",
-    description: "Replaces the plan, or marks its steps as done. Call it first for anything that \
-        takes more than two steps; the user sees it.",
+    description: "Replaces the plan, or marks its steps as done. Call it first for a request \
+        of several parts; the user sees it.",
     schema: || {
         let step = json!({
             "type": "object", "additionalProperties": false, "required": ["step", "done"],

@@ -4,7 +4,7 @@ use futures_util::FutureExt as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use watchkeeper_contract::id::{PipelineId, SourceId};
-use watchkeeper_contract::workflow::WorkflowError;
+use watchkeeper_contract::workflow::{WorkflowError, WorkflowWarning};
 
 use super::super::facts::{MAX_DRAFTS, ToolFact};
 use super::definition::{Tool, ToolInput, ToolOutcome, name_tools, schema, text};
@@ -117,8 +117,15 @@ pub(super) async fn check_definition(
         .map(|(name, info)| (name, json!(info.kind)))
         .collect();
     let mut result = json!({"compiles": true, "draft": name, "outputs": outputs});
-    if !checked.warnings.is_empty() {
-        result["mind"] = json!(checked.warnings);
+    let mut mind = checked.warnings;
+    for warning in report.warnings.iter().map(in_full) {
+        // Both checks report a zone without area.
+        if !mind.contains(&warning) {
+            mind.push(warning);
+        }
+    }
+    if !mind.is_empty() {
+        result["mind"] = json!(mind);
     }
     Ok(CheckedDraft::Draft {
         name,
@@ -126,6 +133,14 @@ pub(super) async fn check_definition(
         workflow: workflow.clone(),
         fact: ToolFact::Draft { workflow, text },
     })
+}
+
+/// A property without effect, with the one that was probably meant.
+fn in_full(warning: &WorkflowWarning) -> String {
+    match &warning.nearest {
+        Some(nearest) => format!("{}; did you mean {nearest}?", warning.message),
+        None => warning.message.clone(),
+    }
 }
 
 /// The workflow, if it is a JSON object within the size limit.

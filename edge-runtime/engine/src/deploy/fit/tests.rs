@@ -268,3 +268,65 @@ fn ineffective_class_filter_is_a_warning() {
         "{moving:?}"
     );
 }
+
+fn without_effect(fit: &Fit) -> Vec<&str> {
+    let warnings = fit.warnings.iter();
+    let those = warnings.filter(|w| w.kind == WarningKind::WithoutEffect);
+    those.map(|w| w.message.as_str()).collect()
+}
+
+#[test]
+fn rule_about_a_class_that_the_filter_drops_warns() {
+    let filtered = |model: &str, classes: &[&str]| {
+        let mut step = first(model);
+        step["class_filter"] = json!(["car"]);
+        judge(step, &[], classes, None)
+    };
+    let fit = filtered("net", &["car", "person"]);
+    let [warning] = without_effect(&fit)[..] else {
+        panic!("{:?}", fit.warnings);
+    };
+    assert!(warning.contains("\"person\""), "{warning}");
+    assert_eq!(without_effect(&filtered("net", &["car"])), [""; 0]);
+    assert_eq!(without_effect(&filtered("net", &[])), [""; 0]);
+    assert_eq!(without_effect(&filtered("motion", &["motion"])), [""; 0]);
+}
+
+#[test]
+fn rule_for_scores_below_the_detection_warns() {
+    let banded = |max: f64| {
+        let spec: PipelineSpec = serde_json::from_value(json!({"id": "p", "source": "s",
+            "workflow": {"version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}],
+                "steps": [first("net")], "outputs": []},
+            "rules": [{"name": "r", "confidence": {"min": 0.1, "max": max},
+                "when": {"kind": "count", "detections": "$steps.first.predictions",
+                    "bound": {"over": 0}, "for_s": 1.0}}]}))
+        .unwrap();
+        fit(&spec, &crate::deploy::plan(&spec).unwrap(), &models())
+    };
+    assert_eq!(without_effect(&banded(0.3)).len(), 1);
+    assert_eq!(without_effect(&banded(0.4)), [""; 0]);
+}
+
+#[test]
+fn zone_that_reads_boxes_without_tracks_warns() {
+    let zone = |detections: &str| {
+        json!({"type": "roboflow_core/time_in_zone@v3", "name": "desk", "image": "$inputs.image",
+            "detections": detections, "zone": [[0, 0], [50, 0], [50, 50]]})
+    };
+    let tracker = json!({"type": "watchkeeper/tracker@v1", "name": "t",
+        "image": "$inputs.image", "detections": "$steps.first.predictions"});
+    let bare = judge(first("net"), &[zone("$steps.first.predictions")], &[], None);
+    let [warning] = without_effect(&bare)[..] else {
+        panic!("{:?}", bare.warnings);
+    };
+    assert!(
+        warning.contains("\"desk\"") && warning.contains("tracker"),
+        "{warning}"
+    );
+    let tracked = [tracker, zone("$steps.t.tracked_detections")];
+    assert_eq!(
+        without_effect(&judge(first("net"), &tracked, &[], None)),
+        [""; 0]
+    );
+}

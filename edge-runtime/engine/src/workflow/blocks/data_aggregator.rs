@@ -20,7 +20,7 @@ use crate::workflow::values::value::Value;
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/data_aggregator@v1",
     category: "analytics",
-    summary: "Aggregates values over a time or a number of runs: sums, means, extremes, counts or distinct values. In between the outputs are null.",
+    summary: "Aggregates values over a time or a number of runs: sums, means, extremes, counts or distinct values. An output is named after value and mode, such as cars_avg; in between it is null.",
     properties: &[
         Property::value("data", "the values, by name", Shape::Dict).of_selectors(),
         DATA_OPERATIONS,

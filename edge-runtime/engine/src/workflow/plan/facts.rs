@@ -14,7 +14,7 @@ use crate::workflow::plan::compiled::{Compiled, PlanStep, SlotId, Source};
 use crate::workflow::values::value::Value;
 
 /// A step that uses a model, as far as known before it runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct DetectionStep {
     pub name: String,
     /// Its model; absent if known only at run time.
@@ -24,6 +24,8 @@ pub struct DetectionStep {
     pub many_pictures: bool,
     /// Its class filter; empty for all classes, or if known only at run time.
     pub classes: Vec<String>,
+    /// Lowest score of its boxes; absent if known only at run time.
+    pub confidence: Option<f64>,
 }
 
 impl Compiled {
@@ -134,7 +136,19 @@ impl Compiled {
                 .iter()
                 .filter_map(text)
                 .collect(),
+            confidence: self.fixed(step, "confidence").and_then(Value::as_f64),
         }
+    }
+
+    /// Trackers with the score from which a box begins a track, where it is known before a run.
+    pub fn track_starts(&self) -> Vec<(String, f64)> {
+        let steps = self.plan.steps.iter();
+        let trackers = steps.filter(|step| step.manifest.role == Role::Tracker);
+        let start = |step: &PlanStep| {
+            let start = self.fixed(step, "track_activation_threshold")?.as_f64()?;
+            Some((step.name.to_string(), start))
+        };
+        trackers.filter_map(start).collect()
     }
 
     /// Returns whether every class comes from a model: no step renames classes.
