@@ -15,16 +15,6 @@ use crate::reader::{Reader, Slot, one_of};
 use crate::request::{Number, Parts, TOO_FEW_S, another_number, drawn, settle_cameras, the_place};
 use crate::scene::Camera;
 
-/// What says only that something is corrected.
-const LEADS: [&str; 7] = [
-    "yes|yeah|ok|okay|sorry|wait|hmm|actually|well|oh",
-    "make|set|change|turn|update|adjust it|that|this to|into?",
-    "it|that|this should|shall|must|needs? be|to?",
-    "i meant|mean|said",
-    "rather|instead",
-    "make|set|change|use|take|give",
-    "limit|restrict|keep it|that|this? to?",
-];
 /// What a change of a pipeline is about.
 const OF_A_PIPELINE: &str =
     "watch|watches|alarm|alarms|pipeline|pipelines|rule|monitoring|existing|running";
@@ -70,9 +60,7 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Nee
     if r.over(&r.tokens).begins(0, &[GOES_ON]) {
         r.mark(0..1);
     }
-    LEADS.iter().for_each(|lead| {
-        r.take_all(&[lead]);
-    });
+    r.take_all(&r.lexicon.phrases.correction);
     match closed::unread_words(r, SMALL).is_empty() {
         true => Ok(()),
         false => Err(not_read(r)),

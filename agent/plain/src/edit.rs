@@ -10,10 +10,11 @@ use crate::answer::Missing;
 use crate::asks::WATCHES;
 use crate::closed;
 use crate::deployed::{self, OTHERS, which};
-use crate::intent::{Edit, Intent, Objects};
+use crate::intent::{Intent, Objects};
 use crate::lexicon::VerbKind;
 use crate::names::{self, Cameras, Mention, Stand};
 use crate::need::Need;
+use crate::propose::{Edit, replace};
 use crate::reader::{Reader, Slot, one_of};
 use crate::request::{are_only_these, chosen, one_list};
 use crate::scene::{Deployed, Model, Scene, quoted};
@@ -200,12 +201,12 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<Intent, Need> {
             ),
         ));
     }
-    Ok(Intent::Change(Box::new(Edit {
-        pipeline: target.spec.id.clone(),
+    let edit = Edit {
         objects,
         settings: wanted.settings,
         more,
-    })))
+    };
+    replace(target.spec.clone(), &edit, &mut r.notes)
 }
 
 /// Takes the verbs that say that a setting is to be more or less than it is.

@@ -154,12 +154,6 @@ pub(crate) fn mentions_camera(reader: &Reader<'_>) -> bool {
     !camera_spots(reader).is_empty()
 }
 
-/// All cameras, as they are said where one is asked for.
-const ALL_OF_THEM: [&str; 2] = [
-    "on camera|cameras? all|both|each|every of? the? them|these|those|cameras|one please?",
-    "on camera|cameras all|both|everywhere please?",
-];
-
 /// Reads the cameras that a request names, and uses their words and those around them.
 pub(crate) fn cameras(reader: &mut Reader<'_>) -> Cameras {
     if take_all_cameras(reader) {
@@ -182,9 +176,7 @@ pub(crate) fn cameras(reader: &mut Reader<'_>) -> Cameras {
 /// Takes words that mean every camera.
 fn take_all_cameras(reader: &mut Reader<'_>) -> bool {
     // `all of them` answers `on which camera?`; in `on camera gate all day` it does not.
-    let all = ALL_OF_THEM
-        .iter()
-        .find_map(|pattern| reader.find(&[pattern]));
+    let all = reader.find(&reader.lexicon.phrases.all_of_them);
     if let Some(all) = all
         && one_of("|.|!|,|\n", reader.any_word(all.at.end))
     {
@@ -496,40 +488,13 @@ fn without_s(written: &str) -> String {
     ends.unwrap_or(written).to_owned()
 }
 
-/// What stands before a class, and what it says of it.
-const BEFORE: [(&[&str], Stand); 3] = [
-    (
-        &[
-            "other|apart|aside than|from",
-            "leave|leaves|leaving|filter|filters|filtering|rule|rules|take|keep out",
-            "but? except|excepting|excluding|exclude|excludes|excluded|ignore|ignores|ignoring|ignored|disregard|disregards|disregarding|omit|omits|omitting|skip|skips|skipping|minus|besides|not|barring",
-            "don't|dont|not care|bother about",
-            "not interested in",
-            "but",
-        ],
-        Stand::Excluded,
-    ),
-    (&["no"], Stand::None),
-    (&["without|missing|lacking|lacks"], Stand::Missing),
-];
 /// What stands between that and the class.
 const ARTICLES: &str = "a|an|any|the|for|his|their";
 
-/// What is said behind a class that is left out.
-const BEHIND: [&str; 8] = [
-    "are|is|get|gets|being|to|be? be? excluded|ignored|disregarded|omitted|skipped",
-    "should|shall|must|will|may be excluded|ignored|disregarded|omitted|skipped",
-    "are|is|be? left out",
-    "is|are fine|ok|okay|allowed|welcome|harmless|alright",
-    "don't|doesn't|dont|aren't|isn't interest|interesting|matter|count|concern|bother|relevant me|us?",
-    "do|does|are|is|should|shall not interest|interesting|matter|count|concern|bother|relevant me|us?",
-    "can|may be ignored",
-    "are|is irrelevant|uninteresting",
-];
-
 /// How a class stands, and the words that say so.
 fn stand(reader: &Reader<'_>, class: Range<usize>) -> (Stand, Range<usize>) {
-    let mut behind = BEHIND.iter().filter_map(|p| reader.fits(p, class.end));
+    let phrases = &reader.lexicon.phrases;
+    let mut behind = (phrases.left_out_behind.iter()).filter_map(|p| reader.fits(p, class.end));
     if let Some(words) = behind.next() {
         return (Stand::Excluded, words.at);
     }
@@ -537,10 +502,16 @@ fn stand(reader: &Reader<'_>, class: Range<usize>) -> (Stand, Range<usize>) {
     if class.len() == 1 && first == NOTHING {
         return (Stand::None, 0..0);
     }
-    let before = BEFORE
+    let left_out = phrases
+        .left_out_before
         .iter()
-        .flat_map(|(all, stand)| all.iter().map(move |p| (p, *stand)));
-    let found = before.into_iter().find_map(|(words, stand)| {
+        .map(|p| (p.as_str(), Stand::Excluded));
+    let missing = phrases
+        .missing_before
+        .iter()
+        .map(|p| (p.as_str(), Stand::Missing));
+    let before = left_out.chain([("no", Stand::None)]).chain(missing);
+    let found = { before }.find_map(|(words, stand)| {
         let pattern = format!("{words} {ARTICLES}? {ARTICLES}?");
         let mut begins = class.start.saturating_sub(7)..class.start;
         let ends = |from| {

@@ -204,22 +204,22 @@ impl<'s> Reader<'s> {
 
     /// The first place that one of the patterns fits, in the order of the patterns; it is used
     /// then.
-    pub(crate) fn take(&mut self, patterns: &[&str]) -> Option<Found> {
+    pub(crate) fn take(&mut self, patterns: &[impl AsRef<str>]) -> Option<Found> {
         let found = self.find(patterns)?;
         self.mark(found.at.clone());
         Some(found)
     }
 
     /// As [`take`](Self::take), and leaves the words free.
-    pub(crate) fn find(&self, patterns: &[&str]) -> Option<Found> {
+    pub(crate) fn find(&self, patterns: &[impl AsRef<str>]) -> Option<Found> {
         patterns.iter().find_map(|pattern| {
-            let items = items(pattern);
+            let items = items(pattern.as_ref());
             (0..self.tokens.len()).find_map(|at| self.all_fit(&items, at))
         })
     }
 
     /// Whether a pattern fits anywhere; if so it is used, everywhere.
-    pub(crate) fn take_all(&mut self, patterns: &[&str]) -> bool {
+    pub(crate) fn take_all(&mut self, patterns: &[impl AsRef<str>]) -> bool {
         let mut any = false;
         while self.take(patterns).is_some() {
             any = true;
@@ -233,7 +233,7 @@ impl<'s> Reader<'s> {
     }
 
     /// Whether one of the patterns fits anywhere.
-    pub(crate) fn says(&self, patterns: &[&str]) -> bool {
+    pub(crate) fn says(&self, patterns: &[impl AsRef<str>]) -> bool {
         self.find(patterns).is_some()
     }
 

@@ -24,7 +24,7 @@ use crate::reader::{Reader, content_words};
 use crate::request::{self, Parts};
 use crate::scene::{Deployed, Scene, quoted};
 use crate::spelling::{self, Slip};
-use crate::templates::Templates;
+use crate::templates::{self, Template};
 use crate::token::{self, MAX_CHARS, tokens};
 
 /// A text that is too long to be read.
@@ -39,7 +39,7 @@ pub struct TooLong {
 #[derive(Debug, Clone)]
 pub struct Plain {
     lexicon: Lexicon,
-    templates: Templates,
+    templates: Vec<Template>,
 }
 
 impl Plain {
@@ -50,12 +50,12 @@ impl Plain {
     pub fn new() -> Result<Self, DataError> {
         Ok(Self {
             lexicon: Lexicon::builtin()?,
-            templates: Templates::builtin()?,
+            templates: templates::builtin()?,
         })
     }
 
     /// The templates of the commonest watches.
-    pub fn templates(&self) -> &Templates {
+    pub fn templates(&self) -> &[Template] {
         &self.templates
     }
 
@@ -215,7 +215,7 @@ impl Plain {
         match look::look(&mut r) {
             Ok((look, text)) => {
                 let text = match look {
-                    Look::Templates => self.templates.listed(),
+                    Look::Templates => templates::listed(&self.templates),
                     _ => text,
                 };
                 let mut said = vec![text];

@@ -43,7 +43,7 @@ use amounts::bound;
 use cameras::cameras_of;
 use clauses::clauses;
 use objects::{equipment, objects, take_required};
-use spot::{geometry, named_place, unknown_place, where_is};
+use spot::{geometry, unknown_place, where_is};
 use verbs::{take_abandoned, take_courtesies, verbs};
 
 /// Seconds of quiet after an event where a request says nothing about it.
@@ -188,7 +188,7 @@ impl Parts {
                 model: model.clone(),
                 objects: objects.clone(),
                 conditions,
-                place: place.map(named_place),
+                place,
                 counts: self.counted,
                 settings,
             });

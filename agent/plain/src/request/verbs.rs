@@ -15,14 +15,7 @@ pub(super) fn take_courtesies(r: &mut Reader<'_>) {
     {
         r.mark(0..2);
     }
-    r.take_all(&[
-        "right|straight away|now",
-        "at once when|if|whenever",
-        "in case",
-        "as well",
-        "thank you",
-        "live",
-    ]);
+    r.take_all(&r.lexicon.phrases.courtesies);
     // What goes on (`nothing else but a dog`) says something else.
     let last = r.find(&["and|but? nothing else|more"]);
     if let Some(found) = last.filter(|f| one_of("|.|,|;|!|\n|)", r.any_word(f.at.end))) {

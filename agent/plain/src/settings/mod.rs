@@ -89,7 +89,7 @@ impl Settings {
         let hold = hold(r);
         self.hold_s = hold.as_ref().map(|found| found.value(0));
         r.slot = Slot::Wish;
-        self.confidence = confidence(r, amounts::NAMED)?;
+        self.confidence = confidence(r, true)?;
         r.slot = Slot::Time;
         self.read_end(r);
         self.awake = hours::awake(r);
@@ -123,7 +123,7 @@ impl Settings {
         settings.read_times(r)?;
         r.slot = Slot::Other;
         if settings.confidence.is_none() {
-            settings.confidence = confidence(r, amounts::BARE)?;
+            settings.confidence = confidence(r, false)?;
         }
         Ok(settings)
     }

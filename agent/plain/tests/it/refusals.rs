@@ -101,7 +101,8 @@ fn the_command_that_a_refusal_suggests_works_on_that_box() {
         ] {
             let refused = refusal(text, &scene).text;
             let (template, values) = suggested(&refused);
-            let request = PLAIN.templates().fill(&template, &values).unwrap();
+            let template = PLAIN.templates().iter().find(|t| t.name == template);
+            let request = template.unwrap().fill(&values).unwrap();
             drop(proposal_in(&request, &scene));
         }
     }
