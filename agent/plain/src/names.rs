@@ -15,7 +15,7 @@ use crate::asks::{Asks, WATCHES, asks};
 use crate::lexicon::{LONGEST, Lexicon, folded, singulars};
 use crate::need::Need;
 use crate::reader::{Reader, one_of};
-use crate::scene::{Camera, Place, Scene, Shape, nearest, quoted};
+use crate::scene::{Camera, Place, Scene, nearest, quoted};
 use crate::token::{Kind, number_word};
 
 impl Reader<'_> {
@@ -128,9 +128,9 @@ pub(crate) fn no_such_camera(written: &str, scene: &Scene) -> Need {
     let text = format!(
         "There is no camera {}.{hint} The cameras are: {}.",
         quoted(written),
-        listed(scene)
+        listed(&scene.cameras)
     );
-    Need::new(Missing::Camera, text).with(choices(scene))
+    Need::new(Missing::Camera, text).with(scene.cameras.iter().map(|c| c.id.to_string()).collect())
 }
 
 /// The cameras that are named, in the order in which they are, and where.
@@ -188,23 +188,37 @@ fn take_all_cameras(reader: &mut Reader<'_>) -> bool {
         .is_some()
 }
 
-/// Takes the names of known cameras, in the order in which they stand.
+/// Words between two cameras that are one list of them.
+const LIST: &str = "and|or|&|+|,|/|(|)|the|my|our|at|on|in|near|by|for|from|camera|cam|cameras|both|either|also|as|well|plus|watch|alarm";
+
+/// Takes the names of known cameras as one list, in the order in which they stand. A camera that
+/// stands apart stays unread, because other things may be wanted of it.
 fn take_named_cameras(reader: &mut Reader<'_>) -> Vec<SourceId> {
     const BEHIND: &str = "camera|cam|cameras|video|recording|footage|feed|stream";
+    const BEFORE: &str = "camera|cam|the|on|at|my|our|from|in";
     let mut found: Vec<SourceId> = Vec::new();
+    let (mut last, mut is_apart) = (None, false);
     for (Range { mut start, mut end }, camera) in camera_spots(reader) {
+        let between = last.unwrap_or(start)..start;
+        is_apart |= !{ between.clone() }.all(|i| one_of(LIST, reader.any_word(i)));
+        let name = start;
+        last = Some(end);
         while one_of(BEHIND, reader.word(end)) {
             end += 1;
         }
-        while start > 0
-            && one_of(
-                "camera|cam|the|on|at|my|our|from|in",
-                reader.word(start - 1),
-            )
-        {
+        while start > 0 && one_of(BEFORE, reader.word(start - 1)) {
             start -= 1;
         }
+        if is_apart {
+            reader.mark(start..name);
+            continue;
+        }
         reader.mark(start..end);
+        for i in between {
+            if !reader.word(i).is_empty() {
+                reader.mark(i..i + 1);
+            }
+        }
         if !found.contains(&camera) {
             found.push(camera);
         }
@@ -286,27 +300,6 @@ fn is_where(reader: &Reader<'_>, at: usize) -> bool {
 pub(crate) fn place_on<'s>(camera: &'s Camera, name: &str) -> Option<&'s Place> {
     let name = folded(name);
     camera.places.iter().find(|p| folded(&p.name) == name)
-}
-
-/// The shape that a place of this name has on each of these cameras. One that is drawn on some of
-/// them is nowhere on the others.
-pub(crate) fn place_on_each(name: &str, cameras: &[&Camera]) -> Result<Vec<Shape>, Need> {
-    let (there, missing): (Vec<&Camera>, Vec<&Camera>) =
-        cameras.iter().partition(|c| place_on(c, name).is_some());
-    let ids = |of: &[&Camera]| {
-        let ids: Vec<&str> = of.iter().map(|c| c.id.as_str()).collect();
-        ids.join(" and ")
-    };
-    if !missing.is_empty() {
-        let (there, missing) = (ids(&there), ids(&missing));
-        return Err(Need::meaning(format!(
-            "The place {} is drawn on {there}, and not on {missing}. Say it for {there} alone, draw a place of that name on {missing} too, or say a part of the picture, such as \
-             \"the left half\".",
-            quoted(name)
-        )));
-    }
-    let drawn = there.into_iter().filter_map(|c| place_on(c, name));
-    Ok(drawn.map(|place| place.shape.clone()).collect())
 }
 
 /// The pipelines that a request names by id or by name.
@@ -587,9 +580,31 @@ pub(crate) fn mark_classes(reader: &mut Reader<'_>, found: &[Mention]) {
     }
 }
 
+/// Refuses a class that no model here knows, by the `labels` that it would have. `words`: what was
+/// not understood.
+pub(crate) fn no_such_class(
+    said: &str,
+    labels: Vec<String>,
+    words: Vec<String>,
+    scene: &Scene,
+    lexicon: &Lexicon,
+) -> Need {
+    let models: Vec<&str> = scene.models.iter().map(|m| m.name.as_str()).collect();
+    let near = nearest_class(&said.to_lowercase(), scene, lexicon);
+    let hint = near
+        .map(|n| format!(" Did you mean \"{n}\"?"))
+        .unwrap_or_default();
+    let text = format!(
+        "{} can't be watched for: no model here ({}) knows it.{hint} Ask \"what objects can you detect\" for what can.",
+        quoted(said),
+        models.join(", "),
+    );
+    Need::unseen(text, words, labels)
+}
+
 /// The class word that is most like what was written: a label, or a word for one that a model here
 /// knows.
-pub(crate) fn nearest_class(written: &str, scene: &Scene, lexicon: &Lexicon) -> Option<String> {
+fn nearest_class(written: &str, scene: &Scene, lexicon: &Lexicon) -> Option<String> {
     let labels: Vec<&str> = scene
         .models
         .iter()
@@ -609,18 +624,9 @@ pub(crate) fn nearest_class(written: &str, scene: &Scene, lexicon: &Lexicon) -> 
     nearest(written, slips).map(str::to_owned)
 }
 
-/// Names of cameras for a question.
-pub(crate) fn choices(scene: &Scene) -> Vec<String> {
-    scene
-        .cameras
-        .iter()
-        .map(|c| c.id.as_str().to_owned())
-        .collect()
-}
-
 /// The cameras as a sentence shows them.
-pub(crate) fn listed(scene: &Scene) -> String {
-    let names: Vec<String> = scene.cameras.iter().map(shown).collect();
+pub(crate) fn listed<'s>(cameras: impl IntoIterator<Item = &'s Camera>) -> String {
+    let names: Vec<String> = cameras.into_iter().map(shown).collect();
     names.join(", ")
 }
 

@@ -17,8 +17,6 @@ pub(crate) struct Said {
     pub(crate) name: Option<String>,
     /// Whether it was drawn under that name on a camera.
     pub(crate) drawn: bool,
-    /// The picture whose pixels were said.
-    pub(crate) pixels_of: Option<[u32; 2]>,
 }
 
 impl Said {
@@ -56,21 +54,15 @@ fn unnamed(shape: Shape, text: impl Into<String>) -> Said {
         text: text.into(),
         name: None,
         drawn: false,
-        pixels_of: None,
     }
 }
 
-pub(crate) const NO_SIZE: &str = "the size of the picture isn't known yet, so pixels can't be used";
-
-/// Width and height of the picture in pixels, or why they are not known.
-pub(crate) type Size = Result<[u32; 2], &'static str>;
-
 /// The place that a request names by geometry.
-pub(crate) fn place(r: &mut Reader<'_>, size: Size) -> Result<Option<Said>, Need> {
+pub(crate) fn place(r: &mut Reader<'_>) -> Result<Option<Said>, Need> {
     if let Some(said) = line(r)? {
         return Ok(Some(said));
     }
-    match coordinates(r, size)? {
+    match coordinates(r)? {
         Some(said) => Ok(Some(said)),
         None if r.says(&["vertical|horizontal line"]) => Err(wrong(
             "where the line is was not said, such as \"vertical line at 50%\"",
@@ -84,7 +76,6 @@ pub(crate) fn place(r: &mut Reader<'_>, size: Size) -> Result<Option<Said>, Need
 struct Numbers {
     numbers: Vec<f64>,
     percent: bool,
-    pixels: bool,
     /// Whether one has a minus before it.
     negative: bool,
     /// Behind the last of them.
@@ -103,11 +94,10 @@ fn numbers(r: &Reader<'_>, mut at: usize) -> Numbers {
             }
             (Kind::Number(n), _) => found.numbers.push(n),
             (_, "%" | "percent") => found.percent = true,
-            (_, "px" | "pixel" | "pixels") => found.pixels = true,
             (_, word) if one_of(BETWEEN, word) => {
                 // `10% - 20%` is a span.
                 let number = |i: usize| matches!(r.tokens.get(i), Some(t) if matches!(t.kind, Kind::Number(_)));
-                let ends = number(at - 1) || one_of("%|percent|px|pixel|pixels|)|]", r.before(at));
+                let ends = number(at - 1) || one_of("%|percent|)|]", r.before(at));
                 found.negative |= one_of("-|–", word) && number(at + 1) && !ends;
                 at += 1;
                 continue;
@@ -121,22 +111,16 @@ fn numbers(r: &Reader<'_>, mut at: usize) -> Numbers {
 }
 
 impl Numbers {
-    /// The points in shares of the picture; without a sign they are pixels, or shares up to 1.
-    fn points(&self, size: Size) -> Result<Vec<[f64; 2]>, Need> {
-        let share = !self.percent && !self.pixels && self.numbers.iter().all(|n| *n <= 1.0);
-        let [w, h] = match (self.percent, share, size) {
-            (true, _, _) => [100.0, 100.0],
-            (_, true, _) => [1.0, 1.0],
-            (_, _, Ok([w, h])) if w > 0 && h > 0 => [f64::from(w), f64::from(h)],
-            (.., size) => return Err(wrong(size.err().unwrap_or(NO_SIZE))),
-        };
+    /// The points in shares of the picture.
+    fn points(&self) -> Vec<[f64; 2]> {
+        let whole = if self.percent { 100.0 } else { 1.0 };
         let (pairs, _) = self.numbers.as_chunks::<2>();
-        Ok(pairs.iter().map(|[x, y]| [x / w, y / h]).collect())
+        pairs.iter().map(|[x, y]| [x / whole, y / whole]).collect()
     }
 }
 
 /// Takes a shape that is written with its numbers: `rectangle 10%,20% to 50%,80%`.
-fn coordinates(r: &mut Reader<'_>, size: Size) -> Result<Option<Said>, Need> {
+fn coordinates(r: &mut Reader<'_>) -> Result<Option<Said>, Need> {
     const SHAPES: &str = "rectangle|rect|box|polygon|area|zone|region|line";
     let drawn = (0..r.tokens.len())
         .filter(|at| one_of(SHAPES, r.word(*at)))
@@ -167,16 +151,11 @@ fn coordinates(r: &mut Reader<'_>, size: Size) -> Result<Option<Said>, Need> {
              three corners"
         ));
     }
-    let points = found.points(size)?;
-    if !found.percent && !found.pixels && found.numbers.iter().any(|n| *n > 1.0) {
-        r.assume("Coordinates without a sign are taken as pixels.");
-    }
+    let points = found.points();
     if points.iter().flatten().any(|c| *c > 1.0) {
-        let whole = match (found.percent, size) {
-            (false, Ok([w, h])) => format!("which is {w} x {h} pixels"),
-            _ => "which ends at 100 %".to_owned(),
-        };
-        return wrong(format!("\"{written}\" reaches out of the picture, {whole}"));
+        return wrong(format!(
+            "\"{written}\" reaches out of the picture, which ends at 100 %"
+        ));
     }
     let shape = match (word.as_str(), points.as_slice()) {
         ("line", [a, b]) => Shape::Line(*a, *b),
@@ -188,11 +167,7 @@ fn coordinates(r: &mut Reader<'_>, size: Size) -> Result<Option<Said>, Need> {
             "\"{written}\" has no extent; give points that differ and do not lie on one line"
         ));
     }
-    let in_pixels = found.pixels || found.numbers.iter().any(|n| *n > 1.0);
-    Ok(Some(Said {
-        pixels_of: size.ok().filter(|_| in_pixels && !found.percent),
-        ..unnamed(shape, format!("the {written}"))
-    }))
+    Ok(Some(unnamed(shape, format!("the {written}"))))
 }
 
 fn has_extent(shape: &Shape) -> bool {
@@ -231,17 +206,6 @@ fn line(r: &mut Reader<'_>) -> Result<Option<Said>, Need> {
     };
     r.take(&["of the? picture|image|frame|view|screen|scene"]);
     line_at(way, found.held.first().copied().unwrap_or(0.5)).map(Some)
-}
-
-/// The upright or level line `line` at another share of the picture; nothing where it is slanted or
-/// has ends of its own, or where nothing can cross it.
-pub(crate) fn moved_line(line: &Shape, at: f64) -> Option<Said> {
-    let way = match line {
-        Shape::Line([x0, y0], [x1, y1]) if x0 == x1 && (*y0, *y1) == (0.0, 1.0) => "vertical",
-        Shape::Line([x0, y0], [x1, y1]) if y0 == y1 && (*x0, *x1) == (0.0, 1.0) => "horizontal",
-        Shape::Line(..) | Shape::Zone(_) => return None,
-    };
-    line_at(way, at).ok()
 }
 
 /// A line across the whole picture.
@@ -449,9 +413,7 @@ mod tests {
     }
 
     fn said(text: &str) -> Result<Option<Shape>, Need> {
-        read(text, |r| {
-            place(r, Ok([1000, 500])).map(|s| s.map(|s| s.shape))
-        })
+        read(text, |r| place(r).map(|s| s.map(|s| s.shape)))
     }
 
     fn bounds(text: &str) -> [f64; 4] {
@@ -475,10 +437,10 @@ mod tests {
             ("lower left quarter", [0.0, 0.5, 0.5, 1.0]),
             ("the middle third", [0.333, 0.0, 0.667, 1.0]),
             ("in the whole picture", [0.0, 0.0, 1.0, 1.0]),
-            ("rectangle from 100,50 to 300,250", [0.1, 0.1, 0.3, 0.5]),
+            ("rectangle from 10%,10% to 30%,50%", [0.1, 0.1, 0.3, 0.5]),
             ("box 10%,20%,50%,60%", [0.1, 0.2, 0.5, 0.6]),
             ("area (0.1, 0.2) to (0.5, 0.6)", [0.1, 0.2, 0.5, 0.6]),
-            ("polygon 0,0 500,0 500,250", [0.0, 0.0, 0.5, 0.5]),
+            ("polygon 0,0 0.5,0 0.5,0.5", [0.0, 0.0, 0.5, 0.5]),
         ] {
             assert_eq!(bounds(text), wanted, "{text}");
         }
@@ -495,24 +457,22 @@ mod tests {
         for (text, part) in [
             ("rectangle 1,2,3", "has 3 numbers"),
             ("polygon 0,0 10,10 20,20 5", "has 7 numbers"),
-            ("rectangle 0,0 to 2000,100", "1000 x 500"),
+            ("rectangle 0,0 to 2000,100", "100 %"),
             ("box 10%,20%,150%,60%", "100 %"),
-            ("line 5,5 to 5,5", "no extent"),
-            ("polygon 0,0 10,10 20,20", "no extent"),
+            ("line 5%,5% to 5%,5%", "no extent"),
+            ("polygon 0,0 0.1,0.1 0.2,0.2", "no extent"),
         ] {
             match said(text) {
                 Err(need) => assert!(need.text.contains(part), "{text}: {}", need.text),
                 other => panic!("{text}: {other:?}"),
             }
         }
-        let no_size = read("rectangle 10,10 to 20,20", |r| place(r, Err(NO_SIZE)));
-        assert_eq!(no_size, Err(wrong(NO_SIZE)));
     }
 
     #[test]
     fn lines_are_said_by_their_way_or_by_their_ends() {
         assert_eq!(
-            said("line from 0,250 to 1000,250").unwrap(),
+            said("line from 0%,50% to 100%,50%").unwrap(),
             Some(Shape::Line([0.0, 0.5], [1.0, 0.5]))
         );
         assert_eq!(

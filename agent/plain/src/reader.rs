@@ -498,16 +498,8 @@ impl<'s> Reader<'s> {
 
 /// Number of a day of the week, from Monday on.
 fn weekday(word: &str) -> Option<f64> {
-    const WEEK: [&str; 7] = [
-        "monday|mondays|mon",
-        "tuesday|tuesdays|tue",
-        "wednesday|wednesdays|wed",
-        "thursday|thursdays|thu",
-        "friday|fridays|fri",
-        "saturday|saturdays|sat",
-        "sunday|sundays|sun",
-    ];
-    let days = WEEK.iter().zip(0_u8..);
+    const WEEK: &str = "monday|mondays|mon tuesday|tuesdays|tue wednesday|wednesdays|wed thursday|thursdays|thu friday|fridays|fri saturday|saturdays|sat sunday|sundays|sun";
+    let days = WEEK.split(' ').zip(0_u8..);
     let mut named = days.filter(|(names, _)| one_of(names, word));
     named.next().map(|(_, day)| f64::from(day))
 }

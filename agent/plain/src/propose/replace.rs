@@ -105,11 +105,6 @@ fn check_rules(spec: &PipelineSpec, edit: &Edit) -> Result<(), Need> {
         );
         return Err(Need::meaning(text));
     }
-    if edit.settings.awake.len() > 1 {
-        return Err(Need::meaning(
-            "Those hours need more than one span, which a change can't make of one rule. Set a new watch with them instead.",
-        ));
-    }
     // Rules that differ only in their hours are spans of one watch, and would become copies.
     let is_span_of = |one: &RuleSpec, other: &RuleSpec| {
         one.when == other.when && one.classes == other.classes && one.schedule != other.schedule
@@ -117,9 +112,10 @@ fn check_rules(spec: &PipelineSpec, edit: &Edit) -> Result<(), Need> {
     let has_spans = rules
         .iter()
         .any(|one| rules.iter().any(|other| is_span_of(one, other)));
-    if has_spans && !edit.settings.awake.is_empty() {
+    let hours = edit.settings.awake.len();
+    if hours > 1 || hours == 1 && has_spans {
         return Err(Need::meaning(format!(
-            "{} has more than one span of hours, which a change can't make one. Set a new watch with the hours instead, and delete this one.",
+            "A change can't set more than one span of hours, nor make one of several. Set a new watch with the hours instead, and delete {}.",
             spec.id
         )));
     }

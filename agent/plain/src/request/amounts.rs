@@ -6,7 +6,6 @@
 use watchkeeper_contract::rule::CountBound;
 
 use crate::names;
-use crate::need::Notes;
 use crate::reader::{Reader, Slot, one_of};
 
 /// What compares a number, what is added to it, and whether it is the least.
@@ -55,58 +54,6 @@ pub(super) fn bound(r: &mut Reader<'_>) -> Option<CountBound> {
         return Some(bound);
     }
     None
-}
-
-/// A number of objects that takes the place of another one.
-pub(crate) struct Number {
-    value: f64,
-    shift: i64,
-    over: bool,
-    /// Nothing compares it.
-    is_bare: bool,
-}
-
-/// Takes another number of objects. One before a time may be part of it: `2 to 3 minutes`.
-pub(crate) fn another_number(r: &mut Reader<'_>) -> Option<Number> {
-    let found = |(pattern, shift, over)| Some((r.find(&[pattern])?, pattern, shift, over));
-    let (found, pattern, shift, over) = bounds(r).into_iter().find_map(found)?;
-    let whole = r.over(&r.tokens);
-    if whole.begins(found.at.end, &["and|or|to|,|-|–? <d>"]) {
-        return None;
-    }
-    let value = found.value(0);
-    r.mark(found.at);
-    Some(Number {
-        value,
-        shift,
-        over,
-        is_bare: pattern == BARE,
-    })
-}
-
-impl Number {
-    /// The bound instead of `now`: a bare number stays on its side. It could be seconds too, where
-    /// a time was said, and where nobody is counted.
-    pub(crate) fn bound(
-        &self,
-        now: CountBound,
-        is_held: bool,
-        notes: &mut Notes,
-    ) -> Option<CountBound> {
-        let value = self.value;
-        match now {
-            _ if !self.is_bare => limit(value, self.shift, self.over),
-            CountBound::Under(0 | 1) => None,
-            _ if is_held => None,
-            CountBound::Under(_) => limit(value, 0, false),
-            CountBound::Over(_) => {
-                notes.assumed.push(format!(
-                    "{value} is at least {value}; say \"more than {value}\" where that is meant."
-                ));
-                limit(value, self.shift, self.over)
-            }
-        }
-    }
 }
 
 /// The bound that a number makes; none where it is no number of objects, or one that is never so.

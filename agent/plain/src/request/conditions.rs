@@ -17,7 +17,7 @@ use crate::settings::seconds;
 /// Seconds for which too few have to be seen, where the request does not say how long. A detector
 /// misses a person for some frames, and one person walks behind another: neither is an event.
 /// Longer than the two seconds for which a tracker keeps a lost track.
-pub(crate) const TOO_FEW_S: f64 = 3.0;
+const TOO_FEW_S: f64 = 3.0;
 
 const NO_SUM: &str = "I can tell each one that comes, goes or crosses, and when more or fewer than a number are there at once; I do not add up how many came. Say for example \"when there are more than 3 people\".";
 const ONE_CONDITION: &str = "That is more than one condition, and a watch has one. Say a sentence for each, such as \"Tell me when no car is at the gate. Tell me when more than 2 cars are at the gate.\"";
@@ -40,29 +40,6 @@ impl Parts {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.acts.empty || self.is_none()
-    }
-
-    /// The template that comes nearest to what was read; `None` where no verb was, and for those
-    /// who leave, for whom there is none.
-    /// `is_there`: something is to be there.
-    pub(super) fn nearest_template(&self, is_there: bool) -> Option<&'static str> {
-        let acts = &self.acts;
-        let template = match self.bound {
-            _ if self.crosses() && self.counted => "traffic-count",
-            _ if self.crosses() => "line-crossing",
-            Some(CountBound::Over(_)) => "crowd",
-            Some(CountBound::Under(_)) => "unattended",
-            None if self.is_empty() => "unattended",
-            None if acts.parks => "parking",
-            None if acts.stays || self.settings.hold_s.is_some() => "loitering",
-            None if self.counted && !self.told => "occupancy",
-            None if acts.leaves => return None,
-            None if !(is_there || acts.enters || acts.appears || acts.occupied) => return None,
-            None if acts.enters || self.place.is_some() => "zone-entry",
-            None if !self.settings.awake.is_empty() => "intruder",
-            None => "arrival",
-        };
-        Some(template)
     }
 
     /// Refuses what no single condition can hold.
@@ -111,16 +88,10 @@ impl Parts {
             )));
         }
         let is_rate = self.interval.is_some_and(|(_, is_rate)| is_rate);
-        if self.counted && !self.told && !crosses && is_rate {
+        if self.counted && !self.told && !crosses && (is_rate || comes_or_goes) {
             return Err(which_line(
-                "How many there are in a time is counted where they cross a line, as `watchkeeper \
-                 watch traffic-count` does. Where is it?",
-                cameras,
-            ));
-        }
-        if self.counted && !self.told && !crosses && comes_or_goes {
-            return Err(which_line(
-                "Who comes and who goes is counted where they cross a line. Where is it?",
+                "Who comes and goes, and how many there are in a time, is counted where they cross \
+                 a line, as `watchkeeper watch traffic-count` does. Where is it?",
                 cameras,
             ));
         }

@@ -11,33 +11,11 @@ use crate::answer::Missing;
 use crate::closed;
 use crate::names;
 use crate::need::{Need, Notes};
-use crate::place::{self, NO_SIZE, REMEDY, Said, Way, wrong};
+use crate::place::{REMEDY, Said, Way};
 use crate::reader::{Reader, Slot, one_of};
 use crate::scene::{Camera, Place, Scene, Shape, nearest, quoted};
 
 const LINE_REMEDY: &str = "Say it as \"vertical line at 50%\", \"horizontal line at 40%\" or \"line from 10%,50% to 90%,50%\".";
-
-/// The part of the picture that the request draws. `None`: it draws none.
-pub(crate) fn geometry(r: &mut Reader<'_>, cameras: &[&Camera]) -> Result<Option<Said>, Need> {
-    let first = cameras.first().and_then(|c| c.size);
-    // Pixels mean another place on each.
-    let size = match cameras.iter().any(|c| c.size != first) {
-        true => Err(OTHER_SIZES),
-        false => first.ok_or(NO_SIZE),
-    };
-    place::place(r, size)
-}
-
-const OTHER_SIZES: &str =
-    "these cameras have pictures of different sizes, so pixels don't fit all of them";
-
-/// Refuses pixels on a camera whose picture has another size than the one they were said of.
-pub(super) fn refuse_other_sizes(place: &Said, cameras: &[&Camera]) -> Result<(), Need> {
-    match place.pixels_of {
-        Some(size) if cameras.iter().any(|c| c.size != Some(size)) => Err(wrong(OTHER_SIZES)),
-        _ => Ok(()),
-    }
-}
 
 /// Most words that describe a noun of place: `the left parking bay`.
 const DESCRIBES: usize = 3;
@@ -234,7 +212,6 @@ pub(super) fn whole_picture() -> Said {
         text: "the whole picture".to_owned(),
         name: Some("picture".to_owned()),
         drawn: false,
-        pixels_of: None,
     }
 }
 
@@ -245,7 +222,6 @@ pub(crate) fn the_place(place: &Place) -> Said {
         text: format!("the place {}", quoted(&place.name)),
         name: Some(place.name.clone()),
         drawn: true,
-        pixels_of: None,
     }
 }
 

@@ -115,14 +115,13 @@ impl Settings {
         ));
     }
 
-    /// Reads the settings that a change of a watch names. A share without a name is a confidence
-    /// there.
-    pub(crate) fn read_change(r: &mut Reader<'_>) -> Result<Self, Need> {
+    /// Reads the settings that a change names. `bare`: a share without a name is a confidence.
+    pub(crate) fn read_change(r: &mut Reader<'_>, bare: bool) -> Result<Self, Need> {
         let mut settings = Self::default();
         settings.read_wishes(r)?;
         settings.read_times(r)?;
         r.slot = Slot::Other;
-        if settings.confidence.is_none() {
+        if bare && settings.confidence.is_none() {
             settings.confidence = confidence(r, false)?;
         }
         Ok(settings)

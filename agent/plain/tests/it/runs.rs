@@ -219,7 +219,7 @@ fn whatever_is_proposed_compiles() {
     for text in [
         "Tell me when somebody waits at the loading dock for more than two minutes.",
         "Alert me when a vehicle enters the bottom third on camera gate at night",
-        "Notify me when a person enters or leaves polygon 0,0 640,0 640,360 on camera dock",
+        "Notify me when a person enters or leaves polygon 0%,0% 50%,0% 50%,50% on camera dock",
         "Count vehicles crossing the horizontal line at 40% on camera gate",
         "Warn me when there are more than 5 people in the top left corner for 30 s on all cameras",
         "Tell me when anything moves at the gate on sundays",
