@@ -33,7 +33,7 @@ pub(super) async fn run(
 /// Prints the templates, their flags and defaults.
 pub(super) fn list(out: &Output) -> Result<(), Failure> {
     let plain = plain()?;
-    for template in plain.templates().all() {
+    for template in plain.templates() {
         let (name, title, usage) = (&template.name, &template.title, usage(template));
         let object = json!({"type": "template", "name": name, "title": title, "usage": usage});
         out.both(&object, || format!("{name}: {title}\n  {usage}"));
@@ -45,25 +45,19 @@ pub(super) fn list(out: &Output) -> Result<(), Failure> {
 fn sentence(args: &WatchArgs) -> Result<String, Failure> {
     let plain = plain()?;
     let name = args.template.as_deref().unwrap_or_default();
-    let filled = plain.templates().fill(name, &args.values());
-    filled.map_err(|error| {
-        let usage = plain
-            .templates()
-            .all()
-            .iter()
-            .find(|t| t.name == name)
-            .map(usage);
+    let template = plain.templates().iter().find(|t| t.name == name);
+    let template = template.ok_or_else(|| Failure::input(format!("no template {name:?}")))?;
+    template.fill(&args.values()).map_err(|error| {
         let text = match &error {
-            FillError::Left { name, .. } => format!("{} is missing", flag(name)),
-            FillError::NoParameter { template, name, .. } => {
-                format!("the template {template} has no {}", flag(name))
+            FillError::Missing(name) => format!("{} is missing", flag(name)),
+            FillError::NoParameter(name) => {
+                format!("the template {} has no {}", template.name, flag(name))
             }
-            FillError::Value { name, value, kind } => {
-                format!("{} {value:?} is no {kind}", flag(name))
+            FillError::Value(name, value) => {
+                format!("{} {value:?} is more than one value", flag(name))
             }
-            FillError::NoTemplate(..) => error.to_string(),
         };
-        Failure::input(text).with(usage)
+        Failure::input(text).with(Some(usage(template)))
     })
 }
 
@@ -80,13 +74,12 @@ fn flag(parameter: &str) -> &str {
 fn usage(template: &Template) -> String {
     let mut usage = format!("watchkeeper watch {}", template.name);
     for (parameter, flag) in FLAGS {
-        let Some(found) = template.parameters.get(parameter) else {
-            continue;
-        };
-        usage.push_str(&match &found.default {
-            Some(default) => format!(" [{flag} {default:?}]"),
-            None => format!(" {flag} {}", flag.trim_start_matches('-').to_uppercase()),
-        });
+        if let Some(default) = template.defaults.get(parameter) {
+            usage.push_str(&format!(" [{flag} {default:?}]"));
+        } else if template.needs.iter().any(|name| name == parameter) {
+            let value = flag.trim_start_matches('-').to_uppercase();
+            usage.push_str(&format!(" {flag} {value}"));
+        }
     }
     usage
 }
@@ -136,8 +129,8 @@ mod tests {
                 "has no --number",
             ),
             (
-                &["crowd", "--camera", "gate", "--number", "many"],
-                "--number",
+                &["crowd", "--camera", "gate. Stop", "--number", "3"],
+                "--camera",
             ),
             (&["lottery", "--camera", "gate"], "possible values"),
         ] {

@@ -11,20 +11,10 @@ use crate::names::{self, Cameras, Stand};
 use crate::need::Need;
 use crate::pieces::{self, Request};
 use crate::place::{self, Said, Way};
-use crate::reader::{Reader, Slot, one_of};
-use crate::request::{Number, Parts, TOO_FEW_S, another_number, drawn, settle_cameras, the_place};
+use crate::reader::{Reader, Slot};
+use crate::request::{Parts, the_place};
 use crate::scene::Camera;
 
-/// What says only that something is corrected.
-const LEADS: [&str; 7] = [
-    "yes|yeah|ok|okay|sorry|wait|hmm|actually|well|oh",
-    "make|set|change|turn|update|adjust it|that|this to|into?",
-    "it|that|this should|shall|must|needs? be|to?",
-    "i meant|mean|said",
-    "rather|instead",
-    "make|set|change|use|take|give",
-    "limit|restrict|keep it|that|this? to?",
-];
 /// What a change of a pipeline is about.
 const OF_A_PIPELINE: &str =
     "watch|watches|alarm|alarms|pipeline|pipelines|rule|monitoring|existing|running";
@@ -65,14 +55,11 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Nee
     if watches.is_empty() {
         return Err(not_read(r));
     }
-    settle_cameras(watches, r.scene);
     of_watches(r, watches)?;
     if r.over(&r.tokens).begins(0, &[GOES_ON]) {
         r.mark(0..1);
     }
-    LEADS.iter().for_each(|lead| {
-        r.take_all(&[lead]);
-    });
+    r.take_all(&r.lexicon.phrases.correction);
     match closed::unread_words(r, SMALL).is_empty() {
         true => Ok(()),
         false => Err(not_read(r)),
@@ -96,7 +83,6 @@ struct Correction {
     ways: Vec<Way>,
     /// Whether the other direction is wanted.
     turns: bool,
-    number: Option<Number>,
 }
 
 impl Correction {
@@ -128,12 +114,6 @@ impl Correction {
             };
             *way = way.turned().ok_or_else(|| not_read(r))?;
         }
-        if let Some(number) = &self.number {
-            let now = parts.bound.ok_or_else(|| not_read(r))?;
-            let is_held = parts.settings.hold_s.is_some_and(|s| s > TOO_FEW_S);
-            let bound = number.bound(now, is_held, &mut r.notes);
-            parts.bound = Some(bound.ok_or_else(|| not_read(r))?);
-        }
         if let Some(seconds) = self.wanted.settings.hold_s {
             how_long(parts, seconds).ok_or_else(|| not_read(r))?;
         }
@@ -162,12 +142,11 @@ fn of_watches(r: &mut Reader<'_>, watches: &mut [Parts]) -> Result<(), Need> {
         .take(&["the? other|opposite way|direction round|around?", "reverse"])
         .is_some();
     let ways = place::ways(r);
-    let moved = moved_line(r, watches)?;
-    let wanted = Wanted::read(r)?;
+    let wanted = Wanted::read(r, false)?;
     r.slot = Slot::Place;
-    let place = match named.or(moved) {
+    let place = match named {
         Some(place) => Some(place),
-        None => drawn(r, &on)?,
+        None => place::place(r)?,
     };
     let correction = Correction {
         wanted,
@@ -175,7 +154,6 @@ fn of_watches(r: &mut Reader<'_>, watches: &mut [Parts]) -> Result<(), Need> {
         place,
         ways,
         turns,
-        number: another_number(r),
     };
     let is_of_it = |slot: &Slot| !matches!(slot, Slot::Free | Slot::Other);
     if !r.used.iter().any(is_of_it) {
@@ -185,33 +163,6 @@ fn of_watches(r: &mut Reader<'_>, watches: &mut [Parts]) -> Result<(), Need> {
         correction.apply(parts, r)?;
     }
     Ok(())
-}
-
-/// Reads `make it at 30%` after a line, which is where the line is, and no confidence.
-fn moved_line(r: &mut Reader<'_>, watches: &[Parts]) -> Result<Option<Said>, Need> {
-    // What a share is of that says it by itself.
-    const SAID: [&str; 3] = [
-        "confidence|certainty|threshold|score|sure|certain|confident|probability",
-        "vertical|horizontal|zone|area|half|third|quarter|rectangle|polygon|box",
-        "from <p>",
-    ];
-    let moves = "move|shift|put? the|that|this|it? line? to|at|is <p>";
-    let Some(found) = r.find(&[moves]).filter(|_| !r.says(&SAID)) else {
-        return Ok(None);
-    };
-    let last = r.any_word(found.at.end.saturating_sub(1));
-    let mut places = watches.iter().map(|watch| watch.place.as_ref());
-    let Some(Some(place)) = places.next() else {
-        return Ok(None);
-    };
-    if !(one_of("%|percent", last) || last.contains('.')) {
-        return Ok(None);
-    }
-    let is_one = places.all(|other| other == Some(place));
-    let moved = place::moved_line(&place.shape, found.value(0)).filter(|_| is_one);
-    let moved = moved.ok_or_else(|| not_read(r))?;
-    r.mark(found.at);
-    Ok(Some(moved))
 }
 
 /// Another time: that for which it has to be so, else the time of quiet where one was said. Who

@@ -8,11 +8,10 @@
 use std::ops::Range;
 
 use crate::hours::is_time;
-use crate::lexicon::Lexicon;
 use crate::names;
 use crate::need::Need;
 use crate::reader::{Reader, Slot, one_of};
-use crate::scene::{Scene, quoted};
+use crate::scene::quoted;
 use crate::token::Kind;
 
 const WHERE: &str = "at|in|on|from|inside|into|onto|within|to|of|for|during|by|through|over|across|via|with|near|around|after|until";
@@ -168,37 +167,8 @@ fn is_when(r: &Reader<'_>, at: usize) -> bool {
     one_of("when|if|whenever", r.any_word(at))
 }
 
-/// What a refusal says besides the words that were left over.
-pub(crate) struct Nearest {
-    pub(crate) template: &'static str,
-    pub(crate) camera: Option<String>,
-    /// One that a model here knows, or `anything`.
-    pub(crate) class: String,
-}
-
-impl Nearest {
-    /// The command line of the template.
-    fn command(&self) -> String {
-        let camera = self.camera.as_deref().unwrap_or("CAMERA");
-        let class = match self.class.contains(' ') {
-            true => quoted(&self.class),
-            false => self.class.clone(),
-        };
-        let mut command = format!(
-            "watchkeeper watch {} --camera {camera} --class {class}",
-            self.template
-        );
-        if matches!(self.template, "zone-entry" | "unattended" | "parking") {
-            command.push_str(" --zone ZONE");
-        }
-        command
-    }
-}
-
 /// Refuses a request to watch with words that no phrase has read.
-///
-/// `nearest`: the template that comes nearest to it.
-pub(crate) fn refuse(r: &Reader<'_>, nearest: impl Fn() -> Option<Nearest>) -> Result<(), Need> {
+pub(crate) fn refuse(r: &Reader<'_>) -> Result<(), Need> {
     let left = unread(r);
     if left.is_empty() {
         return Ok(());
@@ -207,21 +177,22 @@ pub(crate) fn refuse(r: &Reader<'_>, nearest: impl Fn() -> Option<Nearest>) -> R
     if is_of_the_camera(r, &left) {
         return Err(Need::not_read(REPORTED_ANYWAY, words));
     }
-    let template = nearest().map_or_else(String::new, |nearest| {
-        format!(" The nearest template: `{}`.", nearest.command())
-    });
     let known = |i: usize| names::class_begins(r, i) || names::camera_at(r, i);
     let is_known = left.iter().any(|at| at.clone().any(known));
     let is_time = left.iter().cloned().flatten().any(|i| is_time(r.word(i)));
     let unknown = left.iter().find_map(|at| unknown_class(r, at));
     if let Some(class) = unknown.filter(|_| !is_known && !is_time) {
-        let text = cannot_be_seen(&class, r.scene, r.lexicon);
-        let text = format!("{text}{template}");
-        return Err(Need::unseen(text, words, vec![class]));
+        return Err(names::no_such_class(
+            &class,
+            vec![class.clone()],
+            words,
+            r.scene,
+            r.lexicon,
+        ));
     }
     let quotes: Vec<String> = words.iter().map(|w| quoted(w)).collect();
     let text = format!(
-        "I do not understand {} here, and without it the request would be another one, so I offer nothing. {}{template}",
+        "I do not understand {} here, and without it the request would be another one, so I offer nothing. {}",
         quotes.join(", "),
         match (is_known, is_time) {
             (_, true) =>
@@ -255,20 +226,6 @@ pub(crate) fn is_object(r: &Reader<'_>, start: usize) -> bool {
     let article = one_of("the|my|our|this|a|an", r.before(start));
     let before = r.before(start - usize::from(article));
     one_of("a|an", r.before(start)) || one_of("when|if|whenever|about", before)
-}
-
-/// The answer to a request for something that no model here can tell.
-fn cannot_be_seen(written: &str, scene: &Scene, lexicon: &Lexicon) -> String {
-    let models: Vec<&str> = scene.models.iter().map(|m| m.name.as_str()).collect();
-    let near = names::nearest_class(&written.to_lowercase(), scene, lexicon);
-    let hint = near
-        .map(|n| format!(" Did you mean \"{n}\"?"))
-        .unwrap_or_default();
-    format!(
-        "{} can't be watched for: no model here ({}) knows it.{hint} Ask \"what objects can you detect\" for what can.",
-        quoted(written),
-        models.join(", "),
-    )
 }
 
 /// Words that stand before a class and are none.

@@ -10,10 +10,11 @@ use crate::answer::Missing;
 use crate::asks::WATCHES;
 use crate::closed;
 use crate::deployed::{self, OTHERS, which};
-use crate::intent::{Edit, Intent, Objects};
+use crate::intent::{Intent, Objects};
 use crate::lexicon::VerbKind;
 use crate::names::{self, Cameras, Mention, Stand};
 use crate::need::Need;
+use crate::propose::{Edit, replace};
 use crate::reader::{Reader, Slot, one_of};
 use crate::request::{are_only_these, chosen, one_list};
 use crate::scene::{Deployed, Model, Scene, quoted};
@@ -36,9 +37,10 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// Reads what a sentence changes; its words are used then.
-    pub(crate) fn read(r: &mut Reader<'_>) -> Result<Self, Need> {
-        let settings = Settings::read_change(r)?;
+    /// Reads what a sentence changes; its words are used then. `of_a_watch`: it changes one that
+    /// runs, so that a share without a name is a confidence.
+    pub(crate) fn read(r: &mut Reader<'_>, of_a_watch: bool) -> Result<Self, Need> {
+        let settings = Settings::read_change(r, of_a_watch)?;
         let mentions = one_list(r, false, false);
         // Whom a watch tells is no class: `should notify staff`.
         let is_told = |m: &&Mention| {
@@ -148,7 +150,7 @@ fn classes(wanted: &Wanted, target: &Deployed, scene: &Scene) -> Result<Option<O
     wanted.set_classes(&mut mentions, said);
     let (left_out, named): (Vec<&Mention>, Vec<&Mention>) =
         mentions.iter().partition(|m| m.stand == Stand::Excluded);
-    let mut objects = chosen(&model, &named, &left_out, false, String::new())?;
+    let mut objects = chosen(&model, &named, &left_out, String::new())?;
     if !objects.said.starts_with("anything") {
         objects.said = objects.labels.join(" or ");
     }
@@ -164,7 +166,7 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<Intent, Need> {
     let target = target(r)?;
     drop_used(r);
     r.take_all(&["duration|delay|dwell time?", "time"]);
-    let wanted = Wanted::read(r)?;
+    let wanted = Wanted::read(r, true)?;
     if wanted.settings.quiet {
         return Err(Need::meaning(
             "A change takes no channel away. Ask for a new watch with \"no notifications\", or pause this one.",
@@ -200,12 +202,12 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<Intent, Need> {
             ),
         ));
     }
-    Ok(Intent::Change(Box::new(Edit {
-        pipeline: target.spec.id.clone(),
+    let edit = Edit {
         objects,
         settings: wanted.settings,
         more,
-    })))
+    };
+    replace(target.spec.clone(), &edit, &mut r.notes)
 }
 
 /// Takes the verbs that say that a setting is to be more or less than it is.

@@ -5,25 +5,7 @@
 use crate::token::one_of;
 
 /// Words for one of something, or for nobody in particular, and for several of them.
-const SEVERAL: [(&str, &str); 17] = [
-    ("person", "people"),
-    ("man", "men"),
-    ("woman", "women"),
-    ("child", "children"),
-    ("somebody", "people"),
-    ("someone", "people"),
-    ("anybody", "people"),
-    ("anyone", "people"),
-    ("everybody", "people"),
-    ("everyone", "people"),
-    ("nobody", "people"),
-    ("anything", "things"),
-    ("something", "things"),
-    ("everything", "things"),
-    ("nothing", "things"),
-    ("movement", "moving things"),
-    ("sheep", "sheep"),
-];
+const SEVERAL: &str = "person people,man men,woman women,child children,somebody people,someone people,anybody people,anyone people,everybody people,everyone people,nobody people,anything things,something things,everything things,nothing things,movement moving things,sheep sheep";
 const ALREADY: &str = "people|men|women|children|cattle|traffic|wildlife";
 /// Words that stand without an article: for nobody in particular, for an amount of something, and
 /// for what is missing.
@@ -75,7 +57,8 @@ fn plural(said: &str) -> String {
         Some((before, word)) => (format!("{before} "), word),
         None => (String::new(), said),
     };
-    if let Some((_, more)) = SEVERAL.iter().find(|(one, _)| *one == word) {
+    let mut pairs = SEVERAL.split(',').filter_map(|pair| pair.split_once(' '));
+    if let Some((_, more)) = pairs.find(|(one, _)| *one == word) {
         return format!("{before}{more}");
     }
     if one_of(ALREADY, word) || is_plural(word) {

@@ -169,14 +169,8 @@ pub(crate) fn awake(r: &mut Reader<'_>) -> Vec<Awake> {
 /// The hours that are left out by words that begin here, all words of their clause, and which of
 /// them say so.
 fn left_out<'s>(r: &Reader<'s>, at: usize) -> Option<(Awake, Range<usize>, Reader<'s>)> {
-    const OUT: [&str; 5] = [
-        "but not|never",
-        "other than",
-        "apart|aside from",
-        "except|excluding|not|never",
-        "but",
-    ];
-    let begin = OUT.iter().find_map(|out| r.fits(out, at))?.at.end;
+    let begin = r.lexicon.phrases.hours_left_out.iter();
+    let begin = { begin }.find_map(|out| r.fits(out, at))?.at.end;
     let ends = |i: &usize| {
         one_of(",|.|;|:|!|?|when|if|tell|alert|warn", r.any_word(*i)) && !r.begins(*i, &[", <w>"])
     };
@@ -208,13 +202,7 @@ fn said(r: &mut Reader<'_>) -> Vec<Awake> {
         hours: Some(hours),
         assumed: vec![WORKING.to_owned()],
     };
-    let outside = [
-        "outside|out of? the? our? office|business|working|opening|work hours",
-        "after hours|office-hours|closing|close|work",
-        "outside|out of? hours",
-        "when|while|whenever we|we're|the|it's? office|shop|store|business|site|building? are|is? closed|shut",
-    ];
-    if r.take(&outside).is_some() {
+    if r.take(&r.lexicon.phrases.outside_hours).is_some() {
         return vec![
             span(&[0, 1, 2, 3, 4], (1080.0, 480.0)),
             span(&[5, 6], (480.0, 480.0)),
@@ -227,13 +215,7 @@ fn said(r: &mut Reader<'_>) -> Vec<Awake> {
     let days = days(r);
     let mut hours = hours(r, days.is_some(), is_working);
     // `at night, weekends all day` is no one span.
-    const ALWAYS: [&str; 4] = [
-        "all day",
-        "24 / 7",
-        "round|around the clock",
-        "day and night",
-    ];
-    if hours.is_none() && r.take_all(&ALWAYS) {
+    if hours.is_none() && r.take_all(&r.lexicon.phrases.all_day) {
         hours = Some((0.0, 0.0));
     }
     let assumed = r.notes.assumed.split_off(before);
@@ -250,29 +232,20 @@ fn said(r: &mut Reader<'_>) -> Vec<Awake> {
 
 /// Reads days of the week; empty: every day.
 fn days(r: &mut Reader<'_>) -> Option<Vec<usize>> {
-    const WEEK: [(&str, Range<usize>); 6] = [
-        ("on|during|every|each? the? weekdays|workdays|weekday", 0..5),
-        ("on? working days", 0..5),
-        ("on|at|during? the? weekends|weekend", 5..7),
-        ("on|at? every|each|any day|days", 0..0),
-        ("on? all days", 0..0),
-        ("daily", 0..0),
-    ];
-    const DAYS: [&str; 4] = [
-        "on|every|from? <w> to|through|until|till|-|– <w>",
-        "on|every|from? <w>",
-        "and <w>",
-        ", <w>",
-    ];
     // Days with a beginning or an end of their own, and one day, stay unread: `until friday`.
     const ONE: &str = "until|till|til|by|through|after|before|since|this|next|last";
     let mut days: Option<Vec<usize>> = None;
-    for (words, range) in WEEK {
-        if r.take_all(&[words]) {
+    let p = &r.lexicon.phrases;
+    for (words, range) in [
+        (&p.workdays, 0..5),
+        (&p.weekend, 5..7),
+        (&p.every_day, 0..0),
+    ] {
+        if r.take_all(words) {
             days.get_or_insert_default().extend(range);
         }
     }
-    while let Some(found) = r.find(&DAYS[..2]) {
+    while let Some(found) = r.find(&p.days) {
         let is_open = found.held.len() == 1 && r.word(found.at.start) == "from";
         if is_open || one_of(ONE, r.before(found.at.start)) {
             break;
@@ -288,7 +261,10 @@ fn days(r: &mut Reader<'_>) -> Option<Vec<usize>> {
                 .map_or(first, |last| usize::from(whole(*last)));
             days.extend((first..=first + (last + 7 - first) % 7).map(|day| day % 7));
             r.mark(found.at.clone());
-            next = DAYS[2..].iter().find_map(|next| r.fits(next, found.at.end));
+            next = p
+                .more_days
+                .iter()
+                .find_map(|next| r.fits(next, found.at.end));
         }
     }
     days
@@ -301,27 +277,29 @@ const DAY: Part = ("Day", 360.0, 1320.0);
 pub(crate) const MORNING: Part = ("Morning", 360.0, 720.0);
 pub(crate) const AFTERNOON: Part = ("Afternoon", 720.0, 1080.0);
 pub(crate) const EVENING: Part = ("Evening", 1080.0, 1440.0);
-const PARTS: [(&str, Part); 7] = [
-    ("at|by|during? the? night|nights|nighttime|overnight", NIGHT),
-    ("after dark", NIGHT),
-    ("when it's dark", NIGHT),
-    ("during|by|in the? day|daytime|daylight", DAY),
-    ("in the? mornings|morning", MORNING),
-    ("in the? afternoons|afternoon", AFTERNOON),
-    ("in the? evenings|evening", EVENING),
-];
+/// Parts of the day, by the phrases for them.
+fn parts_of_day<'s>(r: &Reader<'s>) -> [(&'s [String], Part); 5] {
+    let p = &r.lexicon.phrases;
+    [
+        (&p.night, NIGHT),
+        (&p.day, DAY),
+        (&p.morning, MORNING),
+        (&p.afternoon, AFTERNOON),
+        (&p.evening, EVENING),
+    ]
+}
 
 /// Reads from when to when of a day. `has_days`: days were said. `is_working`: office hours were.
 fn hours(r: &mut Reader<'_>, has_days: bool, is_working: bool) -> Option<(f64, f64)> {
     if let Some((from, to)) = span(r, has_days, is_working) {
         // `at night from 22:00 to 6:00` says it twice.
-        for (words, (_, begin, end)) in PARTS {
+        for (words, (_, begin, end)) in parts_of_day(r) {
             let is_inside = match begin < end {
                 true => (begin..end).contains(&from),
                 false => from >= begin || from < end,
             };
             if is_inside || (from > to && begin > end) {
-                r.take_all(&[words]);
+                r.take_all(words);
             }
         }
         return Some((from, to));
@@ -344,27 +322,26 @@ fn hours(r: &mut Reader<'_>, has_days: bool, is_working: bool) -> Option<(f64, f
         }
         (None, None) => {}
     }
-    PARTS.into_iter().find_map(|(words, (name, from, to))| {
-        r.take(&[words])?;
-        r.assume(format!(
-            "{name} is taken as {} to {}.",
-            clock(from),
-            clock(to)
-        ));
-        Some((from, to))
-    })
+    parts_of_day(r)
+        .into_iter()
+        .find_map(|(words, (name, from, to))| {
+            r.take(words)?;
+            r.assume(format!(
+                "{name} is taken as {} to {}.",
+                clock(from),
+                clock(to)
+            ));
+            Some((from, to))
+        })
 }
 
 /// Reads a span of which both ends were said. Two bare numbers are hours only where they can't be a
 /// number of things or a place.
 fn span(r: &mut Reader<'_>, has_days: bool, is_working: bool) -> Option<(f64, f64)> {
-    const SPANS: [&str; 2] = [
-        "between <h> and|to|until|till|-|– <h> o'clock|hours|h?",
-        "from? <h> to|until|till|-|– <h> o'clock|hours|h?",
-    ];
     const MARKS: &str = "am|pm|noon|midday|midnight|o'clock|uhr|until|till|morning|afternoon|evening|night|half|quarter|past";
     let accepted = |at: usize| {
-        let mut found = SPANS.iter().find_map(|span| r.fits(span, at))?;
+        let mut found = r.lexicon.phrases.hours_span.iter();
+        let mut found = { found }.find_map(|span| r.fits(span, at))?;
         let (before, next) = (r.before(at), r.any_word(found.at.end));
         let says = |words: &str| found.at.clone().any(|i| one_of(words, r.any_word(i)));
         let is_led = one_of("from|between", r.any_word(at));

@@ -4,17 +4,18 @@
 
 use jiff::Zoned;
 use watchkeeper_contract::id::{PipelineId, SourceId};
-use watchkeeper_contract::rule::{CountBound, CrossDirection};
+use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::rule::Condition;
 
-use crate::scene::Shape;
+use crate::place::Said;
 use crate::settings::Settings;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Intent {
     /// New pipelines, one each.
     Watch(Vec<WatchFor>),
-    /// Another setting of a pipeline.
-    Change(Box<Edit>),
+    /// A pipeline as it is to be instead, and a sentence about the change.
+    Change(Box<PipelineSpec>, String),
     /// Pipelines end and are gone.
     Stop(Vec<PipelineId>),
     Pause {
@@ -34,9 +35,9 @@ pub(crate) struct WatchFor {
     pub(crate) model: String,
     pub(crate) objects: Objects,
     /// What has to happen; empty: it only counts.
-    pub(crate) conditions: Vec<What>,
+    pub(crate) conditions: Vec<Condition>,
     /// Where in the picture.
-    pub(crate) place: Option<NamedPlace>,
+    pub(crate) place: Option<Said>,
     /// Whether the number of objects is kept in the results.
     pub(crate) counts: bool,
     pub(crate) settings: Settings,
@@ -61,42 +62,4 @@ impl Objects {
             ..Self::default()
         }
     }
-}
-
-/// What has to happen.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum What {
-    /// Something is seen.
-    Appears,
-    /// Something enters the place.
-    Enters,
-    /// Something leaves the place.
-    Leaves,
-    /// Something is in the place for some seconds.
-    Stays(f64),
-    /// Something crosses the line.
-    Crosses(CrossDirection),
-    /// So many of them, for some seconds.
-    Count(CountBound, f64),
-}
-
-/// A shape with the name it gets in the workflow.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct NamedPlace {
-    /// Name of the step.
-    pub(crate) name: String,
-    /// As a person would say it, such as `the left half of the picture`.
-    pub(crate) said: String,
-    pub(crate) shape: Shape,
-}
-
-/// What is to be different about a pipeline.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Edit {
-    pub(crate) pipeline: PipelineId,
-    pub(crate) objects: Option<Objects>,
-    pub(crate) settings: Settings,
-    /// Whether its numbers are to be more (`raise`) or less (`lower`) than they are; absent:
-    /// either.
-    pub(crate) more: Option<bool>,
 }

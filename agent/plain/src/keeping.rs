@@ -6,21 +6,17 @@ use crate::asks::{Asks, asks, skip_polite};
 use crate::pieces::pieces;
 use crate::reader::Reader;
 
-/// What begins a note.
-const NOTES: [&str; 4] = [
-    "remember|memorize|memorise",
-    "note that|down|for|:",
-    "keep in mind",
-    "bear in mind",
-];
-
 /// The words of a note, where an order stands behind it.
 pub(crate) fn before_an_order(r: &Reader<'_>) -> Option<String> {
     let start = skip_polite(r, 0);
     if r.fits("remember to", start).is_some() {
         return None;
     }
-    NOTES.iter().find_map(|note| r.fits(note, start))?;
+    r.lexicon
+        .phrases
+        .note
+        .iter()
+        .find_map(|note| r.fits(note, start))?;
     let mut pieces = pieces(r).into_iter();
     let mut note = pieces.next()?;
     // `Remember: …`

@@ -1,6 +1,6 @@
 //! Words and their meaning, read from a data file and checked once.
 //!
-//! Owns the form of `lexicon.toml`. Invariant: a word is in lower case and at most [`LONGEST`]
+//! Owns the form of `lexicon.toml` and `phrases.toml`. Invariant: a word is in lower case and at most [`LONGEST`]
 //! tokens long, which bounds a look-up.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +15,7 @@ use crate::token::tokens;
 pub(crate) const LONGEST: usize = 4;
 /// The lexicon that the program carries.
 const BUILTIN: &str = include_str!("lexicon.toml");
+const PHRASES: &str = include_str!("phrases.toml");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -64,6 +65,83 @@ pub(crate) struct Spelling {
     pub(crate) other: BTreeSet<String>,
 }
 
+/// Patterns of phrases, as [`Reader::find`](crate::reader::Reader::find) takes them. A comment in
+/// the file says what a list means.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Phrases {
+    pub(crate) all_of_them: Vec<String>,
+    pub(crate) left_out_before: Vec<String>,
+    pub(crate) missing_before: Vec<String>,
+    pub(crate) left_out_behind: Vec<String>,
+    pub(crate) vertical_line: Vec<String>,
+    pub(crate) horizontal_line: Vec<String>,
+    pub(crate) whole_picture: Vec<String>,
+    pub(crate) either_way: Vec<String>,
+    pub(crate) rightwards: Vec<String>,
+    pub(crate) leftwards: Vec<String>,
+    pub(crate) downwards: Vec<String>,
+    pub(crate) upwards: Vec<String>,
+    pub(crate) inwards: Vec<String>,
+    pub(crate) outwards: Vec<String>,
+    pub(crate) hours_left_out: Vec<String>,
+    pub(crate) outside_hours: Vec<String>,
+    pub(crate) all_day: Vec<String>,
+    pub(crate) workdays: Vec<String>,
+    pub(crate) weekend: Vec<String>,
+    pub(crate) every_day: Vec<String>,
+    pub(crate) days: Vec<String>,
+    pub(crate) more_days: Vec<String>,
+    pub(crate) night: Vec<String>,
+    pub(crate) day: Vec<String>,
+    pub(crate) morning: Vec<String>,
+    pub(crate) afternoon: Vec<String>,
+    pub(crate) evening: Vec<String>,
+    pub(crate) hours_span: Vec<String>,
+    pub(crate) each_one: Vec<String>,
+    pub(crate) cooldown: Vec<String>,
+    pub(crate) held_for: Vec<String>,
+    pub(crate) confidence: Vec<String>,
+    pub(crate) no_notification: Vec<String>,
+    pub(crate) second_opinion: Vec<String>,
+    pub(crate) picture_kept: Vec<String>,
+    pub(crate) kind_of_channel: Vec<String>,
+    pub(crate) appears: Vec<String>,
+    pub(crate) stays: Vec<String>,
+    pub(crate) leaves: Vec<String>,
+    pub(crate) enters: Vec<String>,
+    pub(crate) both_ways: Vec<String>,
+    pub(crate) crosses: Vec<String>,
+    pub(crate) parks: Vec<String>,
+    pub(crate) courtesies: Vec<String>,
+    pub(crate) at_most: Vec<String>,
+    pub(crate) fewer_than: Vec<String>,
+    pub(crate) at_least: Vec<String>,
+    pub(crate) more_than: Vec<String>,
+    pub(crate) correction: Vec<String>,
+    pub(crate) note: Vec<String>,
+    pub(crate) clip_from_to: Vec<String>,
+    pub(crate) clip_from: Vec<String>,
+    pub(crate) clip_of: Vec<String>,
+    pub(crate) clip: Vec<String>,
+}
+
+/// Reads the patterns, with the words that their holes `{name}` stand for.
+fn phrases(text: &str) -> Result<Phrases, DataError> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct File {
+        words: BTreeMap<String, String>,
+        phrases: Phrases,
+    }
+    let words = toml::from_str::<File>(text)?.words;
+    let put = |text: String, (name, words): (&String, &String)| {
+        text.replace(&format!("{{{name}}}"), words)
+    };
+    let text = words.iter().fold(text.to_owned(), put);
+    Ok(toml::from_str::<File>(&text)?.phrases)
+}
+
 /// What a verb asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -88,12 +166,14 @@ pub(crate) struct Lexicon {
     /// The longest phrase of a kind first: it is the one that is meant.
     verbs: BTreeMap<VerbKind, Vec<String>>,
     pub(crate) questions: QuestionWords,
+    pub(crate) phrases: Phrases,
 }
 
 impl Lexicon {
     pub(crate) fn builtin() -> Result<Self, DataError> {
         Ok(Self {
             questions: QuestionWords::builtin()?,
+            phrases: phrases(PHRASES)?,
             ..Self::read(BUILTIN)?
         })
     }
@@ -125,6 +205,7 @@ impl Lexicon {
             spelling: file.spelling,
             verbs: file.verbs,
             questions: QuestionWords::default(),
+            phrases: Phrases::default(),
         })
     }
 

@@ -1,8 +1,7 @@
 //! Understands common requests in plain English without a model, and proposes what to do.
 //!
-//! Owns the vocabulary (`lexicon.toml`, `question_words.toml`, and phrases in the modules that read
-//! them), the typed `intent`, the [`Proposal`] made of it, and the [`templates`] of the commonest
-//! watches.
+//! Owns the vocabulary (`lexicon.toml`, `phrases.toml`, `question_words.toml`), the typed `intent`,
+//! the [`Proposal`] made of it, and the [`templates`] of the commonest watches.
 //!
 //! ```text
 //! "tell me when a person is at the gate for 2 minutes"              modules
@@ -17,7 +16,7 @@
 //!    │                  │ each correction is merged into the parts  amend
 //!    │                  ▼
 //!    │                WatchFor, one for each camera                 request/conditions, objects
-//!    ├─ change ─────► Edit: classes and Settings that it names      edit
+//!    ├─ change ─────► the pipeline with other classes and Settings  edit, propose/replace
 //!    ├─ stop, pause ► the pipelines that it names                   control, deployed
 //!    └─ question ───► a kind and its Slots → Look: what to look up  look, question, kinds, moments
 //!         ▼

@@ -66,7 +66,7 @@ pub(crate) fn look(r: &mut Reader<'_>) -> Result<(Look, String), String> {
         }
         QuestionKind::Cameras => {
             refuse_narrowed(r, &slots, words)?;
-            let text = format!("The cameras are: {}.", names::listed(r.scene));
+            let text = format!("The cameras are: {}.", names::listed(&r.scene.cameras));
             (Look::Cameras, text)
         }
     })

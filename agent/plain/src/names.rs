@@ -15,7 +15,7 @@ use crate::asks::{Asks, WATCHES, asks};
 use crate::lexicon::{LONGEST, Lexicon, folded, singulars};
 use crate::need::Need;
 use crate::reader::{Reader, one_of};
-use crate::scene::{Camera, Place, Scene, Shape, nearest, quoted};
+use crate::scene::{Camera, Place, Scene, nearest, quoted};
 use crate::token::{Kind, number_word};
 
 impl Reader<'_> {
@@ -128,9 +128,9 @@ pub(crate) fn no_such_camera(written: &str, scene: &Scene) -> Need {
     let text = format!(
         "There is no camera {}.{hint} The cameras are: {}.",
         quoted(written),
-        listed(scene)
+        listed(&scene.cameras)
     );
-    Need::new(Missing::Camera, text).with(choices(scene))
+    Need::new(Missing::Camera, text).with(scene.cameras.iter().map(|c| c.id.to_string()).collect())
 }
 
 /// The cameras that are named, in the order in which they are, and where.
@@ -154,12 +154,6 @@ pub(crate) fn mentions_camera(reader: &Reader<'_>) -> bool {
     !camera_spots(reader).is_empty()
 }
 
-/// All cameras, as they are said where one is asked for.
-const ALL_OF_THEM: [&str; 2] = [
-    "on camera|cameras? all|both|each|every of? the? them|these|those|cameras|one please?",
-    "on camera|cameras all|both|everywhere please?",
-];
-
 /// Reads the cameras that a request names, and uses their words and those around them.
 pub(crate) fn cameras(reader: &mut Reader<'_>) -> Cameras {
     if take_all_cameras(reader) {
@@ -182,9 +176,7 @@ pub(crate) fn cameras(reader: &mut Reader<'_>) -> Cameras {
 /// Takes words that mean every camera.
 fn take_all_cameras(reader: &mut Reader<'_>) -> bool {
     // `all of them` answers `on which camera?`; in `on camera gate all day` it does not.
-    let all = ALL_OF_THEM
-        .iter()
-        .find_map(|pattern| reader.find(&[pattern]));
+    let all = reader.find(&reader.lexicon.phrases.all_of_them);
     if let Some(all) = all
         && one_of("|.|!|,|\n", reader.any_word(all.at.end))
     {
@@ -196,23 +188,37 @@ fn take_all_cameras(reader: &mut Reader<'_>) -> bool {
         .is_some()
 }
 
-/// Takes the names of known cameras, in the order in which they stand.
+/// Words between two cameras that are one list of them.
+const LIST: &str = "and|or|&|+|,|/|(|)|the|my|our|at|on|in|near|by|for|from|camera|cam|cameras|both|either|also|as|well|plus|watch|alarm";
+
+/// Takes the names of known cameras as one list, in the order in which they stand. A camera that
+/// stands apart stays unread, because other things may be wanted of it.
 fn take_named_cameras(reader: &mut Reader<'_>) -> Vec<SourceId> {
     const BEHIND: &str = "camera|cam|cameras|video|recording|footage|feed|stream";
+    const BEFORE: &str = "camera|cam|the|on|at|my|our|from|in";
     let mut found: Vec<SourceId> = Vec::new();
+    let (mut last, mut is_apart) = (None, false);
     for (Range { mut start, mut end }, camera) in camera_spots(reader) {
+        let between = last.unwrap_or(start)..start;
+        is_apart |= !{ between.clone() }.all(|i| one_of(LIST, reader.any_word(i)));
+        let name = start;
+        last = Some(end);
         while one_of(BEHIND, reader.word(end)) {
             end += 1;
         }
-        while start > 0
-            && one_of(
-                "camera|cam|the|on|at|my|our|from|in",
-                reader.word(start - 1),
-            )
-        {
+        while start > 0 && one_of(BEFORE, reader.word(start - 1)) {
             start -= 1;
         }
+        if is_apart {
+            reader.mark(start..name);
+            continue;
+        }
         reader.mark(start..end);
+        for i in between {
+            if !reader.word(i).is_empty() {
+                reader.mark(i..i + 1);
+            }
+        }
         if !found.contains(&camera) {
             found.push(camera);
         }
@@ -294,27 +300,6 @@ fn is_where(reader: &Reader<'_>, at: usize) -> bool {
 pub(crate) fn place_on<'s>(camera: &'s Camera, name: &str) -> Option<&'s Place> {
     let name = folded(name);
     camera.places.iter().find(|p| folded(&p.name) == name)
-}
-
-/// The shape that a place of this name has on each of these cameras. One that is drawn on some of
-/// them is nowhere on the others.
-pub(crate) fn place_on_each(name: &str, cameras: &[&Camera]) -> Result<Vec<Shape>, Need> {
-    let (there, missing): (Vec<&Camera>, Vec<&Camera>) =
-        cameras.iter().partition(|c| place_on(c, name).is_some());
-    let ids = |of: &[&Camera]| {
-        let ids: Vec<&str> = of.iter().map(|c| c.id.as_str()).collect();
-        ids.join(" and ")
-    };
-    if !missing.is_empty() {
-        let (there, missing) = (ids(&there), ids(&missing));
-        return Err(Need::meaning(format!(
-            "The place {} is drawn on {there}, and not on {missing}. Say it for {there} alone, draw a place of that name on {missing} too, or say a part of the picture, such as \
-             \"the left half\".",
-            quoted(name)
-        )));
-    }
-    let drawn = there.into_iter().filter_map(|c| place_on(c, name));
-    Ok(drawn.map(|place| place.shape.clone()).collect())
 }
 
 /// The pipelines that a request names by id or by name.
@@ -496,40 +481,13 @@ fn without_s(written: &str) -> String {
     ends.unwrap_or(written).to_owned()
 }
 
-/// What stands before a class, and what it says of it.
-const BEFORE: [(&[&str], Stand); 3] = [
-    (
-        &[
-            "other|apart|aside than|from",
-            "leave|leaves|leaving|filter|filters|filtering|rule|rules|take|keep out",
-            "but? except|excepting|excluding|exclude|excludes|excluded|ignore|ignores|ignoring|ignored|disregard|disregards|disregarding|omit|omits|omitting|skip|skips|skipping|minus|besides|not|barring",
-            "don't|dont|not care|bother about",
-            "not interested in",
-            "but",
-        ],
-        Stand::Excluded,
-    ),
-    (&["no"], Stand::None),
-    (&["without|missing|lacking|lacks"], Stand::Missing),
-];
 /// What stands between that and the class.
 const ARTICLES: &str = "a|an|any|the|for|his|their";
 
-/// What is said behind a class that is left out.
-const BEHIND: [&str; 8] = [
-    "are|is|get|gets|being|to|be? be? excluded|ignored|disregarded|omitted|skipped",
-    "should|shall|must|will|may be excluded|ignored|disregarded|omitted|skipped",
-    "are|is|be? left out",
-    "is|are fine|ok|okay|allowed|welcome|harmless|alright",
-    "don't|doesn't|dont|aren't|isn't interest|interesting|matter|count|concern|bother|relevant me|us?",
-    "do|does|are|is|should|shall not interest|interesting|matter|count|concern|bother|relevant me|us?",
-    "can|may be ignored",
-    "are|is irrelevant|uninteresting",
-];
-
 /// How a class stands, and the words that say so.
 fn stand(reader: &Reader<'_>, class: Range<usize>) -> (Stand, Range<usize>) {
-    let mut behind = BEHIND.iter().filter_map(|p| reader.fits(p, class.end));
+    let phrases = &reader.lexicon.phrases;
+    let mut behind = (phrases.left_out_behind.iter()).filter_map(|p| reader.fits(p, class.end));
     if let Some(words) = behind.next() {
         return (Stand::Excluded, words.at);
     }
@@ -537,10 +495,16 @@ fn stand(reader: &Reader<'_>, class: Range<usize>) -> (Stand, Range<usize>) {
     if class.len() == 1 && first == NOTHING {
         return (Stand::None, 0..0);
     }
-    let before = BEFORE
+    let left_out = phrases
+        .left_out_before
         .iter()
-        .flat_map(|(all, stand)| all.iter().map(move |p| (p, *stand)));
-    let found = before.into_iter().find_map(|(words, stand)| {
+        .map(|p| (p.as_str(), Stand::Excluded));
+    let missing = phrases
+        .missing_before
+        .iter()
+        .map(|p| (p.as_str(), Stand::Missing));
+    let before = left_out.chain([("no", Stand::None)]).chain(missing);
+    let found = { before }.find_map(|(words, stand)| {
         let pattern = format!("{words} {ARTICLES}? {ARTICLES}?");
         let mut begins = class.start.saturating_sub(7)..class.start;
         let ends = |from| {
@@ -616,9 +580,31 @@ pub(crate) fn mark_classes(reader: &mut Reader<'_>, found: &[Mention]) {
     }
 }
 
+/// Refuses a class that no model here knows, by the `labels` that it would have. `words`: what was
+/// not understood.
+pub(crate) fn no_such_class(
+    said: &str,
+    labels: Vec<String>,
+    words: Vec<String>,
+    scene: &Scene,
+    lexicon: &Lexicon,
+) -> Need {
+    let models: Vec<&str> = scene.models.iter().map(|m| m.name.as_str()).collect();
+    let near = nearest_class(&said.to_lowercase(), scene, lexicon);
+    let hint = near
+        .map(|n| format!(" Did you mean \"{n}\"?"))
+        .unwrap_or_default();
+    let text = format!(
+        "{} can't be watched for: no model here ({}) knows it.{hint} Ask \"what objects can you detect\" for what can.",
+        quoted(said),
+        models.join(", "),
+    );
+    Need::unseen(text, words, labels)
+}
+
 /// The class word that is most like what was written: a label, or a word for one that a model here
 /// knows.
-pub(crate) fn nearest_class(written: &str, scene: &Scene, lexicon: &Lexicon) -> Option<String> {
+fn nearest_class(written: &str, scene: &Scene, lexicon: &Lexicon) -> Option<String> {
     let labels: Vec<&str> = scene
         .models
         .iter()
@@ -638,18 +624,9 @@ pub(crate) fn nearest_class(written: &str, scene: &Scene, lexicon: &Lexicon) -> 
     nearest(written, slips).map(str::to_owned)
 }
 
-/// Names of cameras for a question.
-pub(crate) fn choices(scene: &Scene) -> Vec<String> {
-    scene
-        .cameras
-        .iter()
-        .map(|c| c.id.as_str().to_owned())
-        .collect()
-}
-
 /// The cameras as a sentence shows them.
-pub(crate) fn listed(scene: &Scene) -> String {
-    let names: Vec<String> = scene.cameras.iter().map(shown).collect();
+pub(crate) fn listed<'s>(cameras: impl IntoIterator<Item = &'s Camera>) -> String {
+    let names: Vec<String> = cameras.into_iter().map(shown).collect();
     names.join(", ")
 }
 

@@ -50,11 +50,6 @@ pub(crate) fn requests<'s>(text: &Reader<'s>) -> Vec<Request<'s>> {
             },
             None => {
                 let mut r = pending.take().unwrap_or_else(|| text.over(&[]));
-                // `Till alarm: change the time to 45 s`
-                let acts = asks == Asks::Change || asks.is_control();
-                if acts && let Some(heading) = found.pop_if(|last| is_heading(last)) {
-                    r.join(heading.r);
-                }
                 r.join(piece);
                 found.push(Request { asks, r });
             }
@@ -133,14 +128,6 @@ fn without_cameras<'s>(piece: &Reader<'s>) -> Reader<'s> {
         }
     }
     piece.over(&r.tokens)
-}
-
-/// Whether a request is the heading of a note about a watch, and no more.
-fn is_heading(request: &Request<'_>) -> bool {
-    request.asks == Asks::Watch
-        && request.r.last_word() == ":"
-        && request.r.find(&[WATCHES]).is_some()
-        && !names::mentions_class(&request.r)
 }
 
 /// Whether a clause says that nobody is to be told, and nothing else.

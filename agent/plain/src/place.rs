@@ -2,6 +2,7 @@
 //!
 //! Invariant: a shape that comes out lies in the picture and encloses something, or has a length.
 
+use crate::need::Need;
 use crate::reader::{Reader, one_of};
 use crate::scene::{Shape, quoted};
 use crate::token::Kind;
@@ -16,8 +17,6 @@ pub(crate) struct Said {
     pub(crate) name: Option<String>,
     /// Whether it was drawn under that name on a camera.
     pub(crate) drawn: bool,
-    /// The picture whose pixels were said.
-    pub(crate) pixels_of: Option<[u32; 2]>,
 }
 
 impl Said {
@@ -32,13 +31,17 @@ impl Said {
     }
 }
 
-/// What is wrong with a place that was said.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Wrong {
-    /// A sentence that says so, with the remedy.
-    Text(String),
-    /// Pixels can't be placed: the size of the picture isn't known.
-    NoSize,
+/// How a place is said.
+pub(crate) const REMEDY: &str = "Say it as a part of the picture (\"the left half\", \"the top right corner\", \"the whole picture\") or as \
+    \"rectangle 10%,20% to 50%,80%\".";
+
+/// For a place that was said and can't be.
+pub(crate) fn wrong(text: &str) -> Need {
+    let (first, rest) = text.split_at(text.chars().next().map_or(0, char::len_utf8));
+    let first = first.to_uppercase();
+    Need::meaning(format!(
+        "{first}{rest}. Please say all of it again. {REMEDY}"
+    ))
 }
 
 fn rectangle([x0, y0]: [f64; 2], [x1, y1]: [f64; 2]) -> Shape {
@@ -51,19 +54,18 @@ fn unnamed(shape: Shape, text: impl Into<String>) -> Said {
         text: text.into(),
         name: None,
         drawn: false,
-        pixels_of: None,
     }
 }
 
-/// The place that a request names by geometry. `size` is that of the picture in pixels.
-pub(crate) fn place(r: &mut Reader<'_>, size: Option<[u32; 2]>) -> Result<Option<Said>, Wrong> {
+/// The place that a request names by geometry.
+pub(crate) fn place(r: &mut Reader<'_>) -> Result<Option<Said>, Need> {
     if let Some(said) = line(r)? {
         return Ok(Some(said));
     }
-    match coordinates(r, size)? {
+    match coordinates(r)? {
         Some(said) => Ok(Some(said)),
-        None if r.says(&["vertical|horizontal line"]) => Err(Wrong::Text(
-            "where the line is was not said, such as \"vertical line at 50%\"".to_owned(),
+        None if r.says(&["vertical|horizontal line"]) => Err(wrong(
+            "where the line is was not said, such as \"vertical line at 50%\"",
         )),
         None => Ok(part(r)),
     }
@@ -74,7 +76,6 @@ pub(crate) fn place(r: &mut Reader<'_>, size: Option<[u32; 2]>) -> Result<Option
 struct Numbers {
     numbers: Vec<f64>,
     percent: bool,
-    pixels: bool,
     /// Whether one has a minus before it.
     negative: bool,
     /// Behind the last of them.
@@ -93,11 +94,10 @@ fn numbers(r: &Reader<'_>, mut at: usize) -> Numbers {
             }
             (Kind::Number(n), _) => found.numbers.push(n),
             (_, "%" | "percent") => found.percent = true,
-            (_, "px" | "pixel" | "pixels") => found.pixels = true,
             (_, word) if one_of(BETWEEN, word) => {
                 // `10% - 20%` is a span.
                 let number = |i: usize| matches!(r.tokens.get(i), Some(t) if matches!(t.kind, Kind::Number(_)));
-                let ends = number(at - 1) || one_of("%|percent|px|pixel|pixels|)|]", r.before(at));
+                let ends = number(at - 1) || one_of("%|percent|)|]", r.before(at));
                 found.negative |= one_of("-|–", word) && number(at + 1) && !ends;
                 at += 1;
                 continue;
@@ -111,22 +111,16 @@ fn numbers(r: &Reader<'_>, mut at: usize) -> Numbers {
 }
 
 impl Numbers {
-    /// The points in shares of the picture; without a sign they are pixels, or shares up to 1.
-    fn points(&self, size: Option<[u32; 2]>) -> Result<Vec<[f64; 2]>, Wrong> {
-        let share = !self.percent && !self.pixels && self.numbers.iter().all(|n| *n <= 1.0);
-        let [w, h] = match (self.percent, share, size) {
-            (true, _, _) => [100.0, 100.0],
-            (_, true, _) => [1.0, 1.0],
-            (_, _, Some([w, h])) if w > 0 && h > 0 => [f64::from(w), f64::from(h)],
-            _ => return Err(Wrong::NoSize),
-        };
+    /// The points in shares of the picture.
+    fn points(&self) -> Vec<[f64; 2]> {
+        let whole = if self.percent { 100.0 } else { 1.0 };
         let (pairs, _) = self.numbers.as_chunks::<2>();
-        Ok(pairs.iter().map(|[x, y]| [x / w, y / h]).collect())
+        pairs.iter().map(|[x, y]| [x / whole, y / whole]).collect()
     }
 }
 
 /// Takes a shape that is written with its numbers: `rectangle 10%,20% to 50%,80%`.
-fn coordinates(r: &mut Reader<'_>, size: Option<[u32; 2]>) -> Result<Option<Said>, Wrong> {
+fn coordinates(r: &mut Reader<'_>) -> Result<Option<Said>, Need> {
     const SHAPES: &str = "rectangle|rect|box|polygon|area|zone|region|line";
     let drawn = (0..r.tokens.len())
         .filter(|at| one_of(SHAPES, r.word(*at)))
@@ -135,7 +129,7 @@ fn coordinates(r: &mut Reader<'_>, size: Option<[u32; 2]>) -> Result<Option<Said
     let Some((begin, found)) = drawn else {
         return Ok(None);
     };
-    let wrong = |why: String| Err(Wrong::Text(why));
+    let wrong = |why: String| Err(wrong(&why));
     let word = r.word(begin).to_owned();
     let end = found.end + usize::from(one_of(")|]", r.any_word(found.end)));
     let written = r.written(begin..found.end);
@@ -157,16 +151,11 @@ fn coordinates(r: &mut Reader<'_>, size: Option<[u32; 2]>) -> Result<Option<Said
              three corners"
         ));
     }
-    let points = found.points(size)?;
-    if !found.percent && !found.pixels && found.numbers.iter().any(|n| *n > 1.0) {
-        r.assume("Coordinates without a sign are taken as pixels.");
-    }
+    let points = found.points();
     if points.iter().flatten().any(|c| *c > 1.0) {
-        let whole = match (found.percent, size) {
-            (false, Some([w, h])) => format!("which is {w} x {h} pixels"),
-            _ => "which ends at 100 %".to_owned(),
-        };
-        return wrong(format!("\"{written}\" reaches out of the picture, {whole}"));
+        return wrong(format!(
+            "\"{written}\" reaches out of the picture, which ends at 100 %"
+        ));
     }
     let shape = match (word.as_str(), points.as_slice()) {
         ("line", [a, b]) => Shape::Line(*a, *b),
@@ -178,11 +167,7 @@ fn coordinates(r: &mut Reader<'_>, size: Option<[u32; 2]>) -> Result<Option<Said
             "\"{written}\" has no extent; give points that differ and do not lie on one line"
         ));
     }
-    let in_pixels = found.pixels || found.numbers.iter().any(|n| *n > 1.0);
-    Ok(Some(Said {
-        pixels_of: size.filter(|_| in_pixels && !found.percent),
-        ..unnamed(shape, format!("the {written}"))
-    }))
+    Ok(Some(unnamed(shape, format!("the {written}"))))
 }
 
 fn has_extent(shape: &Shape) -> bool {
@@ -196,29 +181,7 @@ fn has_extent(shape: &Shape) -> bool {
     }
 }
 
-/// How lines across the whole picture are said.
-const LINES: [(&str, [&str; 4]); 2] = [
-    (
-        "vertical",
-        [
-            "vertical line at <p> of? the? width|picture|image|frame? from? the? left?",
-            "vertical line in|at|through|down? the? middle|centre|center",
-            "line down the? middle|centre|center",
-            "vertical middle|centre|center line",
-        ],
-    ),
-    (
-        "horizontal",
-        [
-            "horizontal line at <p> of? the? height|picture|image|frame? from? the? top?",
-            "horizontal line in|at|through|across? the? middle|centre|center",
-            "line across the? middle|centre|center",
-            "horizontal middle|centre|center line",
-        ],
-    ),
-];
-
-fn line(r: &mut Reader<'_>) -> Result<Option<Said>, Wrong> {
+fn line(r: &mut Reader<'_>) -> Result<Option<Said>, Need> {
     const MIDDLE: &str = "past|over|across|through the? middle|centre|center of? the? picture|image|frame|view|screen|scene|street|road?";
     // What passes the middle crosses a line there, which lies across its way.
     let said = |words: [&str; 2]| words.iter().all(|w| r.tokens.iter().any(|t| t.text == *w));
@@ -230,10 +193,13 @@ fn line(r: &mut Reader<'_>) -> Result<Option<Said>, Wrong> {
         (false, true) => Some("horizontal"),
         (false, false) => None,
     };
-    let lines = LINES.iter();
-    let found = lines
-        .into_iter()
-        .find_map(|(way, patterns)| Some((*way, r.take(patterns)?)));
+    let p = &r.lexicon.phrases;
+    let lines = [
+        ("vertical", &p.vertical_line),
+        ("horizontal", &p.horizontal_line),
+    ];
+    let found = lines.into_iter();
+    let found = { found }.find_map(|(way, patterns)| Some((way, r.take(patterns)?)));
     let found = found.or_else(|| Some((way?, r.take(&[MIDDLE])?)));
     let Some((way, found)) = found else {
         return Ok(None);
@@ -242,21 +208,10 @@ fn line(r: &mut Reader<'_>) -> Result<Option<Said>, Wrong> {
     line_at(way, found.held.first().copied().unwrap_or(0.5)).map(Some)
 }
 
-/// The upright or level line `line` at another share of the picture; nothing where it is slanted or
-/// has ends of its own, or where nothing can cross it.
-pub(crate) fn moved_line(line: &Shape, at: f64) -> Option<Said> {
-    let way = match line {
-        Shape::Line([x0, y0], [x1, y1]) if x0 == x1 && (*y0, *y1) == (0.0, 1.0) => "vertical",
-        Shape::Line([x0, y0], [x1, y1]) if y0 == y1 && (*x0, *x1) == (0.0, 1.0) => "horizontal",
-        Shape::Line(..) | Shape::Zone(_) => return None,
-    };
-    line_at(way, at).ok()
-}
-
 /// A line across the whole picture.
-fn line_at(way: &str, at: f64) -> Result<Said, Wrong> {
+fn line_at(way: &str, at: f64) -> Result<Said, Need> {
     if !(0.0..1.0).contains(&at) || at == 0.0 {
-        return Err(Wrong::Text(format!(
+        return Err(wrong(&format!(
             "a line at {:.0} % lies at the edge of the picture or outside of it",
             at * 100.0
         )));
@@ -303,17 +258,12 @@ const STRIPS: [(&str, &str, f64); 4] = [
 
 /// Takes a part of the picture, such as `the left half`.
 fn part(r: &mut Reader<'_>) -> Option<Said> {
-    const WHOLE: [&str; 3] = [
-        "in|on? the? whole|entire|full|complete picture|image|frame|view|scene|screen",
-        "anywhere|everywhere in|on? the? picture|image|frame|view|scene|screen?",
-        "in|on the picture|image|frame|view|scene|screen",
-    ];
     let found = (0..r.tokens.len()).find_map(|at| {
         let found = corner(r, at).or_else(|| side(r, at));
         found.or_else(|| middle_part(r, at))
     });
     found.or_else(|| {
-        r.take(&WHOLE)?;
+        r.take(&r.lexicon.phrases.whole_picture)?;
         Some(unnamed(
             rectangle([0.0, 0.0], [1.0, 1.0]),
             "the whole picture",
@@ -403,94 +353,6 @@ pub(crate) enum Way {
     Any,
 }
 
-/// The direction that a request names; two that differ are both.
-pub(crate) fn way(r: &mut Reader<'_>) -> Option<Way> {
-    match ways(r).as_slice() {
-        [] => None,
-        [one] => Some(*one),
-        _ => Some(Way::Any),
-    }
-}
-
-/// How people say the directions.
-const WAYS: [(&[&str], Way); 7] = [
-    (
-        &[
-            "in|from? either|any|both|each direction|directions|way|ways",
-            "and? those|them|these|ones? that|who|which? go|goes|drive|drives|come|comes? in? the? other|opposite way|direction",
-            "in the other|opposite way|direction",
-            "back and forth",
-            "going|coming? both ways|directions",
-            "both ways",
-        ],
-        Way::Any,
-    ),
-    (
-        &[
-            "from? the? left to the? right",
-            "left-to-right",
-            "rightwards",
-            "to the right",
-            "towards the right",
-            "coming? from the? left side?",
-        ],
-        Way::Along([1.0, 0.0]),
-    ),
-    (
-        &[
-            "from? the? right to the? left",
-            "right-to-left",
-            "leftwards",
-            "to the left",
-            "towards the left",
-            "coming? from the? right side?",
-        ],
-        Way::Along([-1.0, 0.0]),
-    ),
-    (
-        &[
-            "from? the? top to the? bottom",
-            "top-to-bottom",
-            "downwards",
-            "downward",
-            "from above",
-            "going|moving|driving|walking down",
-            "go|goes|walk|walks|drive|drives|run|runs|ride|rides|move|moves down over|across|through|past",
-            "coming? from the? top",
-        ],
-        Way::Along([0.0, 1.0]),
-    ),
-    (
-        &[
-            "from? the? bottom to the? top",
-            "bottom-to-top",
-            "upwards",
-            "upward",
-            "from below",
-            "going|moving|driving|walking up",
-            "go|goes|walk|walks|drive|drives|run|runs|ride|rides|move|moves up over|across|through|past",
-            "coming? from the? bottom",
-        ],
-        Way::Along([0.0, -1.0]),
-    ),
-    (
-        &[
-            "inwards|inward|inbound|incoming",
-            "direction in",
-            "from? the? outside to the? inside",
-        ],
-        Way::In,
-    ),
-    (
-        &[
-            "outwards|outward|outbound|outgoing",
-            "direction out",
-            "from? the? inside to the? outside",
-        ],
-        Way::Out,
-    ),
-];
-
 impl Way {
     /// The opposite way; none where it is any.
     pub(crate) fn turned(self) -> Option<Self> {
@@ -505,8 +367,18 @@ impl Way {
 
 /// The directions that a request names, each once.
 pub(crate) fn ways(r: &mut Reader<'_>) -> Vec<Way> {
+    let p = &r.lexicon.phrases;
+    let ways = [
+        (&p.either_way, Way::Any),
+        (&p.rightwards, Way::Along([1.0, 0.0])),
+        (&p.leftwards, Way::Along([-1.0, 0.0])),
+        (&p.downwards, Way::Along([0.0, 1.0])),
+        (&p.upwards, Way::Along([0.0, -1.0])),
+        (&p.inwards, Way::In),
+        (&p.outwards, Way::Out),
+    ];
     let mut said: Vec<Way> = Vec::new();
-    for (patterns, way) in WAYS {
+    for (patterns, way) in ways {
         for pattern in patterns {
             // `at 40 % from the left` is where a line is.
             let found = (0..r.tokens.len()).find_map(|at| {
@@ -536,14 +408,12 @@ mod tests {
     use crate::token::tokens;
 
     fn read<T>(text: &str, by: impl Fn(&mut Reader<'_>) -> T) -> T {
-        let (scene, lexicon) = (Scene::default(), Lexicon::default());
+        let (scene, lexicon) = (Scene::default(), Lexicon::builtin().unwrap());
         by(&mut Reader::new(tokens(text), &scene, &lexicon))
     }
 
-    fn said(text: &str) -> Result<Option<Shape>, Wrong> {
-        read(text, |r| {
-            place(r, Some([1000, 500])).map(|s| s.map(|s| s.shape))
-        })
+    fn said(text: &str) -> Result<Option<Shape>, Need> {
+        read(text, |r| place(r).map(|s| s.map(|s| s.shape)))
     }
 
     fn bounds(text: &str) -> [f64; 4] {
@@ -567,10 +437,10 @@ mod tests {
             ("lower left quarter", [0.0, 0.5, 0.5, 1.0]),
             ("the middle third", [0.333, 0.0, 0.667, 1.0]),
             ("in the whole picture", [0.0, 0.0, 1.0, 1.0]),
-            ("rectangle from 100,50 to 300,250", [0.1, 0.1, 0.3, 0.5]),
+            ("rectangle from 10%,10% to 30%,50%", [0.1, 0.1, 0.3, 0.5]),
             ("box 10%,20%,50%,60%", [0.1, 0.2, 0.5, 0.6]),
             ("area (0.1, 0.2) to (0.5, 0.6)", [0.1, 0.2, 0.5, 0.6]),
-            ("polygon 0,0 500,0 500,250", [0.0, 0.0, 0.5, 0.5]),
+            ("polygon 0,0 0.5,0 0.5,0.5", [0.0, 0.0, 0.5, 0.5]),
         ] {
             assert_eq!(bounds(text), wanted, "{text}");
         }
@@ -587,24 +457,22 @@ mod tests {
         for (text, part) in [
             ("rectangle 1,2,3", "has 3 numbers"),
             ("polygon 0,0 10,10 20,20 5", "has 7 numbers"),
-            ("rectangle 0,0 to 2000,100", "1000 x 500"),
+            ("rectangle 0,0 to 2000,100", "100 %"),
             ("box 10%,20%,150%,60%", "100 %"),
-            ("line 5,5 to 5,5", "no extent"),
-            ("polygon 0,0 10,10 20,20", "no extent"),
+            ("line 5%,5% to 5%,5%", "no extent"),
+            ("polygon 0,0 0.1,0.1 0.2,0.2", "no extent"),
         ] {
             match said(text) {
-                Err(Wrong::Text(message)) => assert!(message.contains(part), "{text}: {message}"),
+                Err(need) => assert!(need.text.contains(part), "{text}: {}", need.text),
                 other => panic!("{text}: {other:?}"),
             }
         }
-        let no_size = read("rectangle 10,10 to 20,20", |r| place(r, None));
-        assert_eq!(no_size, Err(Wrong::NoSize));
     }
 
     #[test]
     fn lines_are_said_by_their_way_or_by_their_ends() {
         assert_eq!(
-            said("line from 0,250 to 1000,250").unwrap(),
+            said("line from 0%,50% to 100%,50%").unwrap(),
             Some(Shape::Line([0.0, 0.5], [1.0, 0.5]))
         );
         assert_eq!(
@@ -619,10 +487,10 @@ mod tests {
 
     #[test]
     fn directions_are_vectors_of_the_picture() {
-        let of = |text: &str| read(text, way);
-        assert_eq!(of("from left to right"), Some(Way::Along([1.0, 0.0])));
-        assert_eq!(of("upwards"), Some(Way::Along([0.0, -1.0])));
-        assert_eq!(of("in either direction"), Some(Way::Any));
-        assert_eq!(of("on the left"), None);
+        let of = |text: &str| read(text, ways);
+        assert_eq!(of("from left to right"), [Way::Along([1.0, 0.0])]);
+        assert_eq!(of("upwards"), [Way::Along([0.0, -1.0])]);
+        assert_eq!(of("in either direction"), [Way::Any]);
+        assert_eq!(of("on the left"), []);
     }
 }

@@ -204,22 +204,22 @@ impl<'s> Reader<'s> {
 
     /// The first place that one of the patterns fits, in the order of the patterns; it is used
     /// then.
-    pub(crate) fn take(&mut self, patterns: &[&str]) -> Option<Found> {
+    pub(crate) fn take(&mut self, patterns: &[impl AsRef<str>]) -> Option<Found> {
         let found = self.find(patterns)?;
         self.mark(found.at.clone());
         Some(found)
     }
 
     /// As [`take`](Self::take), and leaves the words free.
-    pub(crate) fn find(&self, patterns: &[&str]) -> Option<Found> {
+    pub(crate) fn find(&self, patterns: &[impl AsRef<str>]) -> Option<Found> {
         patterns.iter().find_map(|pattern| {
-            let items = items(pattern);
+            let items = items(pattern.as_ref());
             (0..self.tokens.len()).find_map(|at| self.all_fit(&items, at))
         })
     }
 
     /// Whether a pattern fits anywhere; if so it is used, everywhere.
-    pub(crate) fn take_all(&mut self, patterns: &[&str]) -> bool {
+    pub(crate) fn take_all(&mut self, patterns: &[impl AsRef<str>]) -> bool {
         let mut any = false;
         while self.take(patterns).is_some() {
             any = true;
@@ -233,7 +233,7 @@ impl<'s> Reader<'s> {
     }
 
     /// Whether one of the patterns fits anywhere.
-    pub(crate) fn says(&self, patterns: &[&str]) -> bool {
+    pub(crate) fn says(&self, patterns: &[impl AsRef<str>]) -> bool {
         self.find(patterns).is_some()
     }
 
@@ -498,16 +498,8 @@ impl<'s> Reader<'s> {
 
 /// Number of a day of the week, from Monday on.
 fn weekday(word: &str) -> Option<f64> {
-    const WEEK: [&str; 7] = [
-        "monday|mondays|mon",
-        "tuesday|tuesdays|tue",
-        "wednesday|wednesdays|wed",
-        "thursday|thursdays|thu",
-        "friday|fridays|fri",
-        "saturday|saturdays|sat",
-        "sunday|sundays|sun",
-    ];
-    let days = WEEK.iter().zip(0_u8..);
+    const WEEK: &str = "monday|mondays|mon tuesday|tuesdays|tue wednesday|wednesdays|wed thursday|thursdays|thu friday|fridays|fri saturday|saturdays|sat sunday|sundays|sun";
+    let days = WEEK.split(' ').zip(0_u8..);
     let mut named = days.filter(|(names, _)| one_of(names, word));
     named.next().map(|(_, day)| f64::from(day))
 }

@@ -2,8 +2,7 @@
 //!
 //! - A word that means something here, or is part of a name of this box, is never touched.
 //! - A word is corrected only where a single word fits it.
-//! - The answer says each correction ([`Slip::told`]), so a wrong guess is seen before the user
-//!   confirms.
+//! - The answer says each correction, so a wrong guess is seen before the user confirms.
 
 use std::cmp::Ordering;
 
@@ -19,26 +18,8 @@ const MIDDLE: usize = 6;
 /// Shortest word of which a letter may be another one.
 const LONG: usize = 7;
 
-/// A word that was put right.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Slip {
-    written: String,
-    right: String,
-}
-
-impl Slip {
-    /// The sentence about it.
-    pub(crate) fn told(&self) -> String {
-        format!(
-            "I read {} as {}.",
-            quoted(&self.written),
-            quoted(&self.right)
-        )
-    }
-}
-
-/// Puts slips right. The tokens say afterwards what was meant.
-pub(crate) fn put_right(tokens: &mut Vec<Token>, scene: &Scene, lexicon: &Lexicon) -> Vec<Slip> {
+/// Puts slips right, and returns a sentence about each. The tokens say afterwards what was meant.
+pub(crate) fn put_right(tokens: &mut Vec<Token>, scene: &Scene, lexicon: &Lexicon) -> Vec<String> {
     let names = names(scene);
     let mut slips = Vec::new();
     let mut at = 0;
@@ -54,10 +35,14 @@ pub(crate) fn put_right(tokens: &mut Vec<Token>, scene: &Scene, lexicon: &Lexico
         let meant = crate::token::tokens(&right);
         let count = meant.len();
         let replaced: Vec<Token> = tokens.splice(at..=at, meant).collect();
-        let written = replaced.into_iter().map(|t| t.written).collect();
+        let written: String = replaced.into_iter().map(|t| t.written).collect();
         // Nobody has to be told that `pls` is please.
         if count == 1 && !lexicon.is_everyday(&right) {
-            slips.push(Slip { written, right });
+            slips.push(format!(
+                "I read {} as {}.",
+                quoted(&written),
+                quoted(&right)
+            ));
         }
         at += count;
     }

@@ -23,8 +23,8 @@ use crate::question_words::QuestionKind;
 use crate::reader::{Reader, content_words};
 use crate::request::{self, Parts};
 use crate::scene::{Deployed, Scene, quoted};
-use crate::spelling::{self, Slip};
-use crate::templates::Templates;
+use crate::spelling;
+use crate::templates::{self, Template};
 use crate::token::{self, MAX_CHARS, tokens};
 
 /// A text that is too long to be read.
@@ -39,7 +39,7 @@ pub struct TooLong {
 #[derive(Debug, Clone)]
 pub struct Plain {
     lexicon: Lexicon,
-    templates: Templates,
+    templates: Vec<Template>,
 }
 
 impl Plain {
@@ -50,12 +50,12 @@ impl Plain {
     pub fn new() -> Result<Self, DataError> {
         Ok(Self {
             lexicon: Lexicon::builtin()?,
-            templates: Templates::builtin()?,
+            templates: templates::builtin()?,
         })
     }
 
     /// The templates of the commonest watches.
-    pub fn templates(&self) -> &Templates {
+    pub fn templates(&self) -> &[Template] {
         &self.templates
     }
 
@@ -118,7 +118,7 @@ impl Plain {
         let mut tokens = tokens(text);
         let slips = spelling::put_right(&mut tokens, scene, &self.lexicon);
         let mut reader = Reader::new(tokens, scene, &self.lexicon);
-        reader.notes.assumed = slips.iter().map(Slip::told).collect();
+        reader.notes.assumed = slips;
         reader
     }
 
@@ -134,10 +134,6 @@ impl Plain {
         };
         let has = |asks: Asks| requests.iter().find(|r| r.asks == asks);
         let answer = match (has(Asks::Not), has(Asks::Look)) {
-            // `don't change anything, what is running?`
-            (Some(_), Some(looks)) if requests.iter().all(is_harmless) => {
-                return self.look(looks, notes);
-            }
             (Some(_), _) => Err(not_wanted()),
             _ if first.asks == Asks::Nothing => {
                 return self.unknown(content_words(&first.r), String::new());
@@ -195,15 +191,19 @@ impl Plain {
             }
             notes.extend(r.notes);
         }
+        request::settle_cameras(&mut watches, scene);
         for said in corrections {
             let mut r = self.put_right(said, scene);
             amend::amend(&mut watches, &mut r)?;
             notes.extend(r.notes);
         }
         if let Some(at) = at {
-            let watches = request::resolve(watches, scene, &self.lexicon, notes)?;
-            let replaced = pause_replaced(&watches, scene, notes);
-            intents.insert(at, Intent::Watch(watches));
+            let mut new = Vec::new();
+            for parts in watches {
+                new.extend(parts.watches(scene, &self.lexicon, notes)?);
+            }
+            let replaced = pause_replaced(&new, scene, notes);
+            intents.insert(at, Intent::Watch(new));
             intents.extend(replaced);
         }
         Ok(intents)
@@ -215,7 +215,7 @@ impl Plain {
         match look::look(&mut r) {
             Ok((look, text)) => {
                 let text = match look {
-                    Look::Templates => self.templates.listed(),
+                    Look::Templates => templates::listed(&self.templates),
                     _ => text,
                 };
                 let mut said = vec![text];
@@ -302,15 +302,9 @@ fn refuse_order_beside_watch(requests: &[Request<'_>]) -> Result<(), Need> {
         return Ok(());
     };
     let written = does.written(0..does.tokens.len());
-    // `cars come and stop in the left half`
-    let they_stop = does.says(&["stop in|on|at|near|by|before|behind|inside|outside|for|there"]);
-    let remedy = match they_stop {
-        true => "If what is watched for stops there, say \"stays\".",
-        false => "Say the order as a sentence of its own, with the name of the watch.",
-    };
     Err(Need::not_read(
         format!(
-            "I read a watch and an order in one sentence ({}), so I offer nothing. {remedy}",
+            "I read a watch and an order in one sentence ({}), so I offer nothing. Say the order as a sentence of its own, with the name of the watch. If what is watched for stops there, say \"stays\".",
             quoted(&written)
         ),
         vec![written],
@@ -334,10 +328,4 @@ fn unanswered(questions: &[Request<'_>]) -> Option<String> {
         "One question is answered at a time: ask {} by itself.",
         words.collect::<Vec<_>>().join(" and ")
     ))
-}
-
-/// Whether a request changes nothing: it looks, or says only that nothing is to be changed.
-fn is_harmless(request: &Request<'_>) -> bool {
-    const NOTHING: &str = "don't|dont|not|never stop|change|pause|touch|delete|do|start any|anything|nothing|it|them?";
-    request.asks == Asks::Look || (request.asks == Asks::Not && request.r.says(&[NOTHING]))
 }

@@ -4,12 +4,13 @@ use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::{Condition, RuleSpec};
 use watchkeeper_engine::templates::shape::{NamedLine, NamedZone};
-use watchkeeper_engine::templates::watch::{self, NamedCount, TRACKED, Watch};
+use watchkeeper_engine::templates::watch::{self, NamedCount, Watch};
 
 use super::sentence::sentence;
 use crate::answer::{Change, Missing};
-use crate::intent::{NamedPlace, WatchFor, What};
+use crate::intent::WatchFor;
 use crate::need::Need;
+use crate::place::Said;
 use crate::request::slug;
 use crate::scene::{Scene, Shape};
 
@@ -36,15 +37,7 @@ pub(super) fn deploy(watches: &[WatchFor], scene: &Scene) -> Result<(Vec<Change>
 }
 
 fn pipeline_name(watch: &WatchFor) -> String {
-    let what = match watch.conditions.first() {
-        None => "count",
-        Some(What::Appears) => "appears",
-        Some(What::Enters) => "enters",
-        Some(What::Leaves) => "leaves",
-        Some(What::Stays(_)) => "stays",
-        Some(What::Crosses(_)) => "crosses",
-        Some(What::Count(..)) => "number",
-    };
+    let what = watch.conditions.first().map_or("count", kind);
     let camera: String = watch.camera.as_str().chars().take(16).collect();
     let objects = whole_words(&slug(&watch.objects.said), 12);
     let objects = if objects.is_empty() { "all" } else { &objects };
@@ -98,7 +91,7 @@ struct Shapes {
 }
 
 /// Draws a place in the pixels of its camera's picture.
-fn shapes(place: &NamedPlace, watch: &WatchFor, scene: &Scene) -> Result<Shapes, Need> {
+fn shapes(place: &Said, watch: &WatchFor, scene: &Scene) -> Result<Shapes, Need> {
     let size = scene
         .camera(&watch.camera)
         .and_then(|c| c.size)
@@ -114,12 +107,12 @@ fn shapes(place: &NamedPlace, watch: &WatchFor, scene: &Scene) -> Result<Shapes,
     let mut shapes = Shapes::default();
     match &place.shape {
         Shape::Line(a, b) => shapes.lines.push(NamedLine {
-            name: place.name.clone(),
+            name: place.step(),
             from: pixel(a),
             to: pixel(b),
         }),
         Shape::Zone(points) => shapes.zones.push(NamedZone {
-            name: place.name.clone(),
+            name: place.step(),
             points: points.iter().map(pixel).collect(),
         }),
     }
@@ -137,7 +130,8 @@ fn count(watch: &WatchFor, zones: &[NamedZone]) -> NamedCount {
     let clashes = watch
         .place
         .as_ref()
-        .is_some_and(|p| p.name == name || p.name == format!("count-{name}"));
+        .map(Said::step)
+        .is_some_and(|step| step == name || step == format!("count-{name}"));
     NamedCount {
         name: if clashes || matches!(name.as_str(), "tracked" | "annotated") {
             format!("{name}-now")
@@ -152,8 +146,8 @@ fn count(watch: &WatchFor, zones: &[NamedZone]) -> NamedCount {
 fn rules(watch: &WatchFor) -> Vec<RuleSpec> {
     let awake = watch.settings.awake.as_slice();
     let mut rules = Vec::new();
-    for what in &watch.conditions {
-        let (kind, when) = condition(*what, watch.place.as_ref());
+    for when in &watch.conditions {
+        let kind = kind(when);
         for nth in 0..awake.len().max(1) {
             let name = match nth {
                 0 => kind.to_owned(),
@@ -167,43 +161,14 @@ fn rules(watch: &WatchFor) -> Vec<RuleSpec> {
     rules
 }
 
-/// Returns the name of a rule and its condition.
-fn condition(what: What, place: Option<&NamedPlace>) -> (&'static str, Condition) {
-    let zone = place.map(|p| p.name.clone()).unwrap_or_default();
-    match what {
-        What::Appears => {
-            let detections = TRACKED.to_owned();
-            ("appears", Condition::Appears { detections })
-        }
-        What::Enters => ("enters", Condition::Enters { zone }),
-        What::Leaves => ("leaves", Condition::Leaves { zone }),
-        What::Stays(for_s) => ("stays", Condition::Stays { zone, for_s }),
-        What::Crosses(direction) => {
-            let line = zone;
-            ("crosses", Condition::Crosses { line, direction })
-        }
-        What::Count(bound, for_s) => {
-            let detections = detections(place);
-            (
-                "number",
-                Condition::Count {
-                    detections,
-                    bound,
-                    for_s,
-                },
-            )
-        }
-    }
-}
-
-/// Selects the detections of a zone, or all.
-fn detections(place: Option<&NamedPlace>) -> String {
-    match place {
-        Some(NamedPlace {
-            name,
-            shape: Shape::Zone(_),
-            ..
-        }) => format!("$steps.{name}.timed_detections"),
-        _ => TRACKED.to_owned(),
+/// Returns the name of a rule with this condition.
+fn kind(when: &Condition) -> &'static str {
+    match when {
+        Condition::Appears { .. } => "appears",
+        Condition::Enters { .. } => "enters",
+        Condition::Leaves { .. } => "leaves",
+        Condition::Stays { .. } => "stays",
+        Condition::Crosses { .. } => "crosses",
+        _ => "number",
     }
 }

@@ -15,14 +15,14 @@ use crate::intent::Intent;
 use crate::need::{Need, Notes};
 use crate::scene::Scene;
 use deploy::deploy;
-use replace::replace;
+pub(crate) use replace::{Edit, replace};
 
 /// Makes a proposal of intents that act.
 pub(crate) fn propose(intents: Vec<Intent>, scene: &Scene, notes: Notes) -> Result<Proposal, Need> {
     let mut assumed = notes.assumed;
     let (mut changes, mut understood) = (Vec::new(), Vec::new());
     for intent in &intents {
-        let (more, text) = changes_of(intent, scene, &mut assumed)?;
+        let (more, text) = changes_of(intent, scene)?;
         changes.extend(more);
         understood.push(text);
     }
@@ -47,14 +47,10 @@ pub(crate) fn propose(intents: Vec<Intent>, scene: &Scene, notes: Notes) -> Resu
 }
 
 /// Returns the changes of an intent, in order, and the sentence about them.
-fn changes_of(
-    intent: &Intent,
-    scene: &Scene,
-    assumed: &mut Vec<String>,
-) -> Result<(Vec<Change>, String), Need> {
+fn changes_of(intent: &Intent, scene: &Scene) -> Result<(Vec<Change>, String), Need> {
     Ok(match intent {
         Intent::Watch(watches) => deploy(watches, scene)?,
-        Intent::Change(edit) => replace(edit, scene, assumed)?,
+        Intent::Change(spec, text) => (vec![Change::Replace(spec.clone())], text.clone()),
         Intent::Stop(ids) => (
             ids.iter().cloned().map(Change::Stop).collect(),
             control("Stop", ids, scene),

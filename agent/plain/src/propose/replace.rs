@@ -4,37 +4,38 @@ use serde_json::{Value, json};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::{Condition, RuleSpec};
 
-use crate::answer::{Change, Missing};
 use crate::english;
-use crate::intent::Edit;
-use crate::need::Need;
-use crate::scene::Scene;
+use crate::intent::{Intent, Objects};
+use crate::need::{Need, Notes};
 use crate::settings::{Settings, seconds};
 
 /// Type of the step whose classes and confidence an edit changes.
 const DETECTION: &str = "object_detection_model";
 
+/// What is to be different about a pipeline.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Edit {
+    pub(crate) objects: Option<Objects>,
+    pub(crate) settings: Settings,
+    /// Whether its numbers are to be more (`raise`) or less (`lower`) than they are; absent:
+    /// either.
+    pub(crate) more: Option<bool>,
+}
+
 /// Returns the pipeline as an edit changes it, and the sentence about it.
-pub(super) fn replace(
+pub(crate) fn replace(
+    mut spec: PipelineSpec,
     edit: &Edit,
-    scene: &Scene,
-    assumed: &mut Vec<String>,
-) -> Result<(Vec<Change>, String), Need> {
-    let Some(deployed) = scene.pipelines.iter().find(|p| p.spec.id == edit.pipeline) else {
-        return Err(Need::new(
-            Missing::Pipeline,
-            format!("There is no pipeline {}.", edit.pipeline),
-        ));
-    };
-    let mut spec = deployed.spec.clone();
+    notes: &mut Notes,
+) -> Result<Intent, Need> {
+    check_direction(&spec, edit)?;
     edit_steps(&mut spec, edit)?;
-    check_rules(spec.rules.as_deref().unwrap_or_default(), edit)?;
-    check_direction(&deployed.spec, edit)?;
+    check_rules(&spec, edit)?;
     let waits = edit_rules(spec.rules.as_deref_mut().unwrap_or_default(), edit);
     if edit.settings.hold_s.is_some() && !waits {
         return Err(Need::meaning(format!(
             "No rule of {} waits for a time, so there is no duration to change. Say \"cool-down\" for the time of quiet after an event, or ask for a new watch with the time.",
-            edit.pipeline
+            spec.id
         )));
     }
     spec.stop_after_s = edit.settings.stop_after_s.or(spec.stop_after_s);
@@ -43,7 +44,7 @@ pub(super) fn replace(
         said => format!("only {}", english::several(said)),
     });
     let parts: Vec<String> = only.chain(edit.settings.describe()).collect();
-    assumed.push(match spec.stop_after_s {
+    notes.assumed.push(match spec.stop_after_s {
         // The runtime counts it from the first frame of what is deployed.
         Some(time) => format!(
             "Everything else stays as it is, but its time of {} starts again.",
@@ -53,11 +54,11 @@ pub(super) fn replace(
     });
     let text = format!(
         "Change {} on {}: {}.",
-        edit.pipeline,
+        spec.id,
         spec.source,
         parts.join(", ")
     );
-    Ok((vec![Change::Replace(Box::new(spec))], text))
+    Ok(Intent::Change(Box::new(spec), text))
 }
 
 /// Sets classes and confidence of the detection steps.
@@ -82,7 +83,7 @@ fn edit_steps(spec: &mut PipelineSpec, edit: &Edit) -> Result<(), Need> {
     if touched == 0 && (edit.objects.is_some() || edit.settings.confidence.is_some()) {
         let text = format!(
             "The workflow of {} has no detection step whose classes or confidence I could change; edit its workflow instead.",
-            edit.pipeline
+            spec.id
         );
         return Err(Need::meaning(text));
     }
@@ -90,7 +91,8 @@ fn edit_steps(spec: &mut PipelineSpec, edit: &Edit) -> Result<(), Need> {
 }
 
 /// Refuses an edit of rules that a pipeline does not have.
-fn check_rules(rules: &[RuleSpec], edit: &Edit) -> Result<(), Need> {
+fn check_rules(spec: &PipelineSpec, edit: &Edit) -> Result<(), Need> {
+    let rules = spec.rules.as_deref().unwrap_or_default();
     let about_rules = Settings {
         confidence: None,
         stop_after_s: None,
@@ -99,14 +101,9 @@ fn check_rules(rules: &[RuleSpec], edit: &Edit) -> Result<(), Need> {
     if about_rules && rules.is_empty() {
         let text = format!(
             "{} has no rules of its own, so there is no duration, cool-down, schedule, channel or clip to change. Set a new watch instead.",
-            edit.pipeline
+            spec.id
         );
         return Err(Need::meaning(text));
-    }
-    if edit.settings.awake.len() > 1 {
-        return Err(Need::meaning(
-            "Those hours need more than one span, which a change can't make of one rule. Set a new watch with them instead.",
-        ));
     }
     // Rules that differ only in their hours are spans of one watch, and would become copies.
     let is_span_of = |one: &RuleSpec, other: &RuleSpec| {
@@ -115,10 +112,11 @@ fn check_rules(rules: &[RuleSpec], edit: &Edit) -> Result<(), Need> {
     let has_spans = rules
         .iter()
         .any(|one| rules.iter().any(|other| is_span_of(one, other)));
-    if has_spans && !edit.settings.awake.is_empty() {
+    let hours = edit.settings.awake.len();
+    if hours > 1 || hours == 1 && has_spans {
         return Err(Need::meaning(format!(
-            "{} has more than one span of hours, which a change can't make one. Set a new watch with the hours instead, and delete this one.",
-            edit.pipeline
+            "A change can't set more than one span of hours, nor make one of several. Set a new watch with the hours instead, and delete {}.",
+            spec.id
         )));
     }
     Ok(())
@@ -157,7 +155,7 @@ fn check_direction(spec: &PipelineSpec, edit: &Edit) -> Result<(), Need> {
     };
     Err(Need::meaning(format!(
         "{} has {now} now, and the new value is not {} than that, so nothing is done. Say the value with \"set\".",
-        edit.pipeline,
+        spec.id,
         if more { "more" } else { "less" }
     )))
 }

@@ -1,9 +1,9 @@
 //! Sentences about a watch and about its parts.
 
-use watchkeeper_contract::rule::{CountBound, CrossDirection};
+use watchkeeper_contract::rule::{Condition, CountBound, CrossDirection};
 
 use crate::english;
-use crate::intent::{WatchFor, What};
+use crate::intent::WatchFor;
 use crate::request::{ALONG, inwards};
 use crate::scene::Shape;
 use crate::settings::seconds;
@@ -14,7 +14,7 @@ pub(super) fn sentence(watch: &WatchFor) -> String {
     let events: Vec<String> = watch
         .conditions
         .iter()
-        .map(|what| condition(what, watch))
+        .map(|when| condition(when, watch))
         .collect();
     if watch.counts {
         let many = english::several(&watch.objects.said);
@@ -44,11 +44,11 @@ fn place(watch: &WatchFor) -> &str {
     watch
         .place
         .as_ref()
-        .map_or("the picture", |p| p.said.as_str())
+        .map_or("the picture", |p| p.text.as_str())
 }
 
 /// Describes a condition, such as `when a car enters the yard`.
-fn condition(what: &What, watch: &WatchFor) -> String {
+fn condition(when: &Condition, watch: &WatchFor) -> String {
     let said = &watch.objects.said;
     let who = english::one(said);
     let verb = |one: &'static str, more: &'static str| {
@@ -56,17 +56,19 @@ fn condition(what: &What, watch: &WatchFor) -> String {
     };
     let is = verb("is", "are");
     let place = place(watch);
-    match what {
-        What::Appears => format!("when {who} {is} seen for the first time"),
-        What::Enters => format!("when {who} {} {place}", verb("enters", "enter")),
-        What::Leaves => format!("when {who} {} {place}", verb("leaves", "leave")),
-        What::Stays(s) => format!("when {who} {is} in {place} for {}", seconds(*s)),
-        What::Crosses(d) => format!(
+    match when {
+        Condition::Appears { .. } => format!("when {who} {is} seen for the first time"),
+        Condition::Enters { .. } => format!("when {who} {} {place}", verb("enters", "enter")),
+        Condition::Leaves { .. } => format!("when {who} {} {place}", verb("leaves", "leave")),
+        Condition::Stays { for_s, .. } => {
+            format!("when {who} {is} in {place} for {}", seconds(*for_s))
+        }
+        Condition::Crosses { direction, .. } => format!(
             "when {who} {} {place}{}",
             verb("crosses", "cross"),
-            crossing(*d, watch.place.as_ref().map(|p| &p.shape))
+            crossing(*direction, watch.place.as_ref().map(|p| &p.shape))
         ),
-        What::Count(bound, for_s) => {
+        Condition::Count { bound, for_s, .. } => {
             let hold = if *for_s > 0.0 {
                 format!(" for {}", seconds(*for_s))
             } else {
@@ -84,6 +86,7 @@ fn condition(what: &What, watch: &WatchFor) -> String {
             };
             format!("when {there} in {place}{hold}")
         }
+        _ => String::new(),
     }
 }
 

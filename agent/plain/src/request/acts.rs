@@ -53,30 +53,15 @@ pub(super) fn acts(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: 
 }
 
 fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> Acts {
+    let p = &r.lexicon.phrases;
     let (crosses, both_ways) = take_crossings(r);
-    let leaves = r.take_all(&[
-        "has|have left",
-        "leave|leaves|leaving|exit|exits|exiting|depart|departs|departing|departure|departures",
-        &go("out|away of?"),
-    ]);
-    let enters = r.take_all(&[
-        "comes|coming home",
-        "enter|enters|entering|entered|arrive|arrives|arriving|arrived|arrival|arrivals|entry|intrudes|trespasses",
-        "pulls|pull|pulling|turns|turn|turning|rolls in|into",
-        "drives|drive up",
-        &go("in|into|inside|onto"),
-    ]);
+    let leaves = r.take_all(&p.leaves);
+    let enters = r.take_all(&p.enters);
     let people = r
         .find(&["loiter|loiters|loitering|queue|queues|queueing|queuing|lingers|lingering"])
         .is_some();
-    let parks = r
-        .find(&[
-            "park|parks|parked",
-            "keeps|keep|is|are|starts|been|someone|somebody|anyone parking",
-            "parking in|on|at|there|here",
-        ])
-        .is_some();
-    let stays = r.take_all(&STAYS);
+    let parks = r.find(&p.parks).is_some();
+    let stays = r.take_all(&p.stays);
     let empty = take_state(r, mentions, STATES);
     let occupied = take_state(r, mentions, "occupied|taken|full|busy");
     if held {
@@ -86,7 +71,7 @@ fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> A
     if moves || crosses {
         r.take_all(&["go|goes|going|drive|drives|driving|walk|walks|walking|ride|rides|riding|pass|passes|passing|move|moves|moving"]);
     }
-    let appears = r.take_all(&APPEARS);
+    let appears = r.take_all(&p.appears);
     r.take_all(&[
         "is|are? around",
         "see|sees|seen|spotted|spot|present|visible|detected|seeing|happens",
@@ -123,35 +108,6 @@ fn ways_out(r: &Reader<'_>) -> Vec<usize> {
     (0..r.tokens.len()).filter(is_noun).collect()
 }
 
-const APPEARS: [&str; 6] = [
-    "appear|appears|appearing|shows|show up?",
-    "passes|passing by?",
-    "come|comes|came|coming by|along|past|over|near|close?",
-    "goes|walks|walk to",
-    "gets|get|getting near|close",
-    "turns|turn up",
-];
-
-const STAYS: [&str; 11] = [
-    "blocked|blocks|blocking|obstructed|obstructs by?",
-    "wait|waits|waiting|stay|stays|staying|stand|stands|standing|linger|lingers|lingering around?",
-    "loiter|loiters|loitering|remain|remains|remaining|hangs|hang|hanging around|about?",
-    "keeps|keep parking",
-    "sit|sits|sitting|lie|lies|lying down",
-    "stand|stands|standing around|there",
-    "left alone|unattended|behind|lying|standing|there",
-    "is|are|was|been left",
-    "left by|on|at|in|outside|for",
-    "abandoned|dumped",
-    "park|parks|parked|parking|sit|sits|sitting|dwell|dwells|spend|spends|stop|stops|stopped|lies|lying|queues|queue|queueing|queuing of?",
-];
-
-/// A verb of movement before `ends`.
-fn go(ends: &str) -> String {
-    const GO: &str = "comes|come|coming|came|goes|go|going|walks|walk|walking|gets|get|drives|drive|driving|steps|step|runs|run|running|moves|move|climbs|climb|breaks|break|passes|rides";
-    format!("{GO} {ends}")
-}
-
 /// Takes the words for a crossing, and whether it goes both ways.
 fn take_crossings(r: &mut Reader<'_>) -> (bool, bool) {
     // A zebra crossing is a place.
@@ -159,18 +115,8 @@ fn take_crossings(r: &mut Reader<'_>) -> (bool, bool) {
         .filter(|i| r.word(*i) == "crossing" && one_of(CROSSINGS, r.before(*i)))
         .collect();
     r.hiding(&places, |r| {
-        let both_ways = r.take_all(&[
-            &go("in|into and|or out"),
-            &go("out and|or in"),
-            "in and|or out",
-            "come|comes|coming and|or go|goes|going",
-            "enter|enters|entering and|or leave|leaves|leaving|exit|exits through|over|by",
-        ]);
-        let crosses = r.take_all(&[
-            "cross|crosses|crossing|crossed|crossings over|through?",
-            "passes|pass|passing over|through|across",
-            &go("across|over|through"),
-        ]) | r.take_all(&["the|a|my? line|tripwire"]);
+        let both_ways = r.take_all(&r.lexicon.phrases.both_ways);
+        let crosses = r.take_all(&r.lexicon.phrases.crosses);
         (crosses, both_ways)
     })
 }

@@ -6,130 +6,54 @@
 use watchkeeper_contract::rule::CountBound;
 
 use crate::names;
-use crate::need::Notes;
 use crate::reader::{Reader, Slot, one_of};
 
 /// What compares a number, what is added to it, and whether it is the least.
-const BOUNDS: [(&[&str], i64, bool); 5] = [
-    (
-        &["no|not more than <n>", "at most <n>", "maximum of? <n>"],
-        1,
-        false,
-    ),
-    (
-        &[
-            "fewer|less than <n>",
-            "drops|falls? under|below <n>",
-            "< <n>",
-        ],
-        0,
-        false,
-    ),
-    (
-        &[
-            "at least <n>",
-            "<n> or more",
-            "<n> + or? more?",
-            "minimum of? <n>",
-            "reaches|reach|hits <n>",
-        ],
-        -1,
-        true,
-    ),
-    (
-        &[
-            "more than <n>",
-            "exceeds|exceed|exceeding|over|above|beyond <n>",
-            "> <n>",
-        ],
-        0,
-        true,
-    ),
-    (&["<n>"], -1, true),
-];
+fn bounds<'s>(r: &Reader<'s>) -> Vec<(&'s str, i64, bool)> {
+    let p = &r.lexicon.phrases;
+    let all = [
+        (&p.at_most, 1, false),
+        (&p.fewer_than, 0, false),
+        (&p.at_least, -1, true),
+        (&p.more_than, 0, true),
+    ];
+    let all = all.into_iter().flat_map(|(patterns, shift, over)| {
+        let patterns = patterns.iter().map(String::as_str);
+        patterns.map(move |pattern| (pattern, shift, over))
+    });
+    all.chain([(BARE, -1, true)]).collect()
+}
+
+const BARE: &str = "<n>";
 
 /// How many of them there have to be. `None`: nothing was said about that, or nothing that a rule
 /// can tell, whose words stay unread.
 pub(super) fn bound(r: &mut Reader<'_>) -> Option<CountBound> {
     const GOES_ON: &str = "are|is|at|in|on|there|stand|wait|.|,";
-    for (patterns, shift, over) in BOUNDS {
-        for pattern in patterns {
-            let found = (0..r.tokens.len()).find_map(|at| {
-                let found = r.fits(pattern, at)?;
-                let (before, next) = (r.before(at), found.at.end);
-                let is_part = one_of("-|–|/|#|only|just|exactly|than|least|most", before);
-                let counted = names::class_begins(r, next);
-                let ends = r.tokens.len() == next && one_of("are|is", before);
-                let compares = *pattern != "<n>" && (ends || one_of(GOES_ON, r.any_word(next)));
-                (!is_part && (counted || compares)).then_some(found)
-            });
-            let Some(found) = found else {
-                continue;
-            };
-            let bound = limit(found.value(0), shift, over)?;
-            if *pattern == "<n>" && r.word(found.at.start) == "one" {
-                return None;
-            }
-            r.slot = Slot::Bound;
-            r.mark(found.at);
-            r.take_all(&["all? at the same time", "all? at once", "simultaneously"]);
-            return Some(bound);
+    for (pattern, shift, over) in bounds(r) {
+        let is_bare = pattern == BARE;
+        let found = (0..r.tokens.len()).find_map(|at| {
+            let found = r.fits(pattern, at)?;
+            let (before, next) = (r.before(at), found.at.end);
+            let is_part = one_of("-|–|/|#|only|just|exactly|than|least|most", before);
+            let counted = names::class_begins(r, next);
+            let ends = r.tokens.len() == next && one_of("are|is", before);
+            let compares = !is_bare && (ends || one_of(GOES_ON, r.any_word(next)));
+            (!is_part && (counted || compares)).then_some(found)
+        });
+        let Some(found) = found else {
+            continue;
+        };
+        let bound = limit(found.value(0), shift, over)?;
+        if is_bare && r.word(found.at.start) == "one" {
+            return None;
         }
+        r.slot = Slot::Bound;
+        r.mark(found.at);
+        r.take_all(&["all? at the same time", "all? at once", "simultaneously"]);
+        return Some(bound);
     }
     None
-}
-
-/// A number of objects that takes the place of another one.
-pub(crate) struct Number {
-    value: f64,
-    shift: i64,
-    over: bool,
-    /// Nothing compares it.
-    is_bare: bool,
-}
-
-/// Takes another number of objects. One before a time may be part of it: `2 to 3 minutes`.
-pub(crate) fn another_number(r: &mut Reader<'_>) -> Option<Number> {
-    let found = |(patterns, shift, over)| Some((r.find(patterns)?, patterns, shift, over));
-    let (found, patterns, shift, over) = BOUNDS.into_iter().find_map(found)?;
-    let whole = r.over(&r.tokens);
-    if whole.begins(found.at.end, &["and|or|to|,|-|–? <d>"]) {
-        return None;
-    }
-    let value = found.value(0);
-    r.mark(found.at);
-    let is_bare = patterns == ["<n>"];
-    Some(Number {
-        value,
-        shift,
-        over,
-        is_bare,
-    })
-}
-
-impl Number {
-    /// The bound instead of `now`: a bare number stays on its side. It could be seconds too, where
-    /// a time was said, and where nobody is counted.
-    pub(crate) fn bound(
-        &self,
-        now: CountBound,
-        is_held: bool,
-        notes: &mut Notes,
-    ) -> Option<CountBound> {
-        let value = self.value;
-        match now {
-            _ if !self.is_bare => limit(value, self.shift, self.over),
-            CountBound::Under(0 | 1) => None,
-            _ if is_held => None,
-            CountBound::Under(_) => limit(value, 0, false),
-            CountBound::Over(_) => {
-                notes.assumed.push(format!(
-                    "{value} is at least {value}; say \"more than {value}\" where that is meant."
-                ));
-                limit(value, self.shift, self.over)
-            }
-        }
-    }
 }
 
 /// The bound that a number makes; none where it is no number of objects, or one that is never so.

@@ -2,12 +2,12 @@
 //!
 //! - Two phrases that no single condition can hold are refused, never narrowed to one of them.
 
-use watchkeeper_contract::rule::{CountBound, CrossDirection};
+use watchkeeper_contract::rule::{Condition, CountBound, CrossDirection};
+use watchkeeper_engine::templates::watch::TRACKED;
 
 use super::parts::Parts;
 use super::spot::{direction_of, which_line, whole_picture};
 use crate::answer::Missing;
-use crate::intent::What;
 use crate::names::{Mention, Stand};
 use crate::need::{Need, Notes};
 use crate::place::{Said, Way};
@@ -17,7 +17,7 @@ use crate::settings::seconds;
 /// Seconds for which too few have to be seen, where the request does not say how long. A detector
 /// misses a person for some frames, and one person walks behind another: neither is an event.
 /// Longer than the two seconds for which a tracker keeps a lost track.
-pub(crate) const TOO_FEW_S: f64 = 3.0;
+const TOO_FEW_S: f64 = 3.0;
 
 const NO_SUM: &str = "I can tell each one that comes, goes or crosses, and when more or fewer than a number are there at once; I do not add up how many came. Say for example \"when there are more than 3 people\".";
 const ONE_CONDITION: &str = "That is more than one condition, and a watch has one. Say a sentence for each, such as \"Tell me when no car is at the gate. Tell me when more than 2 cars are at the gate.\"";
@@ -40,29 +40,6 @@ impl Parts {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.acts.empty || self.is_none()
-    }
-
-    /// The template that comes nearest to what was read; `None` where no verb was, and for those
-    /// who leave, for whom there is none.
-    /// `is_there`: something is to be there.
-    pub(super) fn nearest_template(&self, is_there: bool) -> Option<&'static str> {
-        let acts = &self.acts;
-        let template = match self.bound {
-            _ if self.crosses() && self.counted => "traffic-count",
-            _ if self.crosses() => "line-crossing",
-            Some(CountBound::Over(_)) => "crowd",
-            Some(CountBound::Under(_)) => "unattended",
-            None if self.is_empty() => "unattended",
-            None if acts.parks => "parking",
-            None if acts.stays || self.settings.hold_s.is_some() => "loitering",
-            None if self.counted && !self.told => "occupancy",
-            None if acts.leaves => return None,
-            None if !(is_there || acts.enters || acts.appears || acts.occupied) => return None,
-            None if acts.enters || self.place.is_some() => "zone-entry",
-            None if !self.settings.awake.is_empty() => "intruder",
-            None => "arrival",
-        };
-        Some(template)
     }
 
     /// Refuses what no single condition can hold.
@@ -111,16 +88,10 @@ impl Parts {
             )));
         }
         let is_rate = self.interval.is_some_and(|(_, is_rate)| is_rate);
-        if self.counted && !self.told && !crosses && is_rate {
+        if self.counted && !self.told && !crosses && (is_rate || comes_or_goes) {
             return Err(which_line(
-                "How many there are in a time is counted where they cross a line, as `watchkeeper \
-                 watch traffic-count` does. Where is it?",
-                cameras,
-            ));
-        }
-        if self.counted && !self.told && !crosses && comes_or_goes {
-            return Err(which_line(
-                "Who comes and who goes is counted where they cross a line. Where is it?",
+                "Who comes and goes, and how many there are in a time, is counted where they cross \
+                 a line, as `watchkeeper watch traffic-count` does. Where is it?",
                 cameras,
             ));
         }
@@ -164,42 +135,36 @@ impl Parts {
     /// counts.
     pub(super) fn conditions(
         &self,
-        place: Option<Said>,
+        mut place: Option<Said>,
         camera: &Camera,
         notes: &mut Notes,
-    ) -> Result<(Vec<What>, Option<Said>), Need> {
-        let conditions = if self.crosses() {
-            self.crossing(place.as_ref(), camera, notes)?
-        } else if let Some(bound) = self.bound {
-            vec![self.count(bound, notes)]
-        } else if self.acts.stays || (self.settings.hold_s.is_some() && self.told) {
-            vec![self.stay()?]
-        } else if self.told {
-            self.coming_and_going(place.is_some())
-        } else {
-            Vec::new()
-        };
-        let is_one_way = matches!(self.ways.as_slice(), [way] if *way != Way::Any);
-        if is_one_way && !self.crosses() {
-            return Err(which_line(
-                "Which way something moves is told by a line that it crosses. Where is the line?",
-                &[camera],
-            ));
+    ) -> Result<(Vec<Condition>, Option<Said>), Need> {
+        if self.crosses() {
+            let conditions = self.crossing(place.as_ref(), camera, notes)?;
+            return Ok((conditions, place));
         }
-        let needs_zone = |c: &What| matches!(c, What::Leaves | What::Stays(_));
-        if place.is_none() && conditions.iter().any(needs_zone) {
+        let stays = self.acts.stays || (self.settings.hold_s.is_some() && self.told);
+        let moves = self.bound.is_none() && (stays || self.told);
+        if place.is_none() && moves && (stays || self.acts.leaves) {
             notes
                 .assumed
                 .push("No place was said: the whole picture.".to_owned());
-            return Ok((conditions, Some(whole_picture())));
+            place = Some(whole_picture());
         }
-        if place.is_none() && conditions.contains(&What::Enters) {
-            notes.assumed.push(
-                "No place was said: an object seen for the first time has entered.".to_owned(),
-            );
-            return Ok((vec![What::Appears], None));
+        let conditions = match self.bound {
+            Some(bound) => vec![self.count(bound, place.as_ref(), notes)],
+            None if stays => vec![self.stay(place.as_ref())?],
+            None if self.told => self.coming_and_going(place.as_ref(), notes),
+            None => Vec::new(),
+        };
+        let is_one_way = matches!(self.ways.as_slice(), [way] if *way != Way::Any);
+        match is_one_way {
+            false => Ok((conditions, place)),
+            true => Err(which_line(
+                "Which way something moves is told by a line that it crosses. Where is the line?",
+                &[camera],
+            )),
         }
-        Ok((conditions, place))
     }
 
     fn crossing(
@@ -207,29 +172,25 @@ impl Parts {
         place: Option<&Said>,
         camera: &Camera,
         notes: &mut Notes,
-    ) -> Result<Vec<What>, Need> {
-        let Some(Shape::Line(a, b)) = place.map(|p| &p.shape) else {
+    ) -> Result<Vec<Condition>, Need> {
+        let Some((line, Shape::Line(a, b))) = place.map(|p| (p.step(), &p.shape)) else {
             let question = "Where is the line that they cross?";
             return Err(which_line(question, &[camera]));
         };
         let direction = direction_of(&self.ways, (*a, *b), notes)?;
-        if self.told {
-            return Ok(vec![What::Crosses(direction)]);
-        }
-        if direction != CrossDirection::Any {
-            notes.assumed.push(format!(
-                "A line counts both directions, each by itself: the one that was said is count_{}.",
-                if direction == CrossDirection::In {
-                    "in"
-                } else {
-                    "out"
-                }
-            ));
-        }
+        let way = match direction {
+            _ if self.told => return Ok(vec![Condition::Crosses { line, direction }]),
+            CrossDirection::Any => return Ok(Vec::new()),
+            CrossDirection::In => "in",
+            CrossDirection::Out => "out",
+        };
+        notes.assumed.push(format!(
+            "A line counts both directions, each by itself: the one that was said is count_{way}."
+        ));
         Ok(Vec::new())
     }
 
-    fn count(&self, bound: CountBound, notes: &mut Notes) -> What {
+    fn count(&self, bound: CountBound, place: Option<&Said>, notes: &mut Notes) -> Condition {
         let for_s = match (self.settings.hold_s, bound) {
             (Some(said), _) => said,
             (None, CountBound::Over(_)) => 0.0,
@@ -241,33 +202,39 @@ impl Parts {
                 TOO_FEW_S
             }
         };
-        What::Count(bound, for_s)
+        let zone = place.filter(|place| !place.is_line());
+        Condition::Count {
+            detections: zone.map_or(TRACKED.to_owned(), |zone| {
+                format!("$steps.{}.timed_detections", zone.step())
+            }),
+            bound,
+            for_s,
+        }
     }
 
-    fn stay(&self) -> Result<What, Need> {
+    fn stay(&self, place: Option<&Said>) -> Result<Condition, Need> {
         let Some(for_s) = self.settings.hold_s else {
             return Err(Need::new(
                 Missing::Duration,
                 "How long shall they stay before it counts? Say for example \"two minutes\".",
             ));
         };
-        Ok(What::Stays(for_s))
+        let zone = place.map(Said::step).unwrap_or_default();
+        Ok(Condition::Stays { zone, for_s })
     }
 
-    fn coming_and_going(&self, has_place: bool) -> Vec<What> {
-        let mut conditions = Vec::new();
-        if self.acts.enters {
-            conditions.push(What::Enters);
-        }
-        if self.acts.leaves {
-            conditions.push(What::Leaves);
-        }
-        if conditions.is_empty() {
-            conditions.push(match has_place {
-                true => What::Enters,
-                false => What::Appears,
-            });
-        }
-        conditions
+    fn coming_and_going(&self, place: Option<&Said>, notes: &mut Notes) -> Vec<Condition> {
+        let Some(zone) = place.map(Said::step) else {
+            if self.acts.enters {
+                let seen = "No place was said: an object seen for the first time has entered.";
+                notes.assumed.push(seen.to_owned());
+            }
+            let detections = TRACKED.to_owned();
+            return vec![Condition::Appears { detections }];
+        };
+        let enters = self.acts.enters || !self.acts.leaves;
+        let enters = enters.then(|| Condition::Enters { zone: zone.clone() });
+        let leaves = self.acts.leaves.then_some(Condition::Leaves { zone });
+        enters.into_iter().chain(leaves).collect()
     }
 }

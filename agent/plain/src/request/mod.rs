@@ -23,11 +23,9 @@ mod verbs;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::Severity;
 
-pub(crate) use amounts::{Number, another_number};
-pub(crate) use conditions::TOO_FEW_S;
 pub(crate) use objects::{are_only_these, chosen, one_list};
 pub(crate) use parts::Parts;
-pub(crate) use spot::{ALONG, geometry as drawn, inwards, slug, the_place};
+pub(crate) use spot::{ALONG, inwards, slug, the_place};
 
 use crate::closed;
 use crate::intent::WatchFor;
@@ -36,14 +34,14 @@ use crate::names::{self, Cameras};
 use crate::need::{Need, Notes};
 use crate::place::{self, Said};
 use crate::reader::{Reader, Slot, one_of};
-use crate::scene::{Camera, Model, Scene};
+use crate::scene::{Camera, Model, Scene, quoted};
 use crate::settings::seconds;
 use acts::{Acts, acts};
 use amounts::bound;
 use cameras::cameras_of;
 use clauses::clauses;
 use objects::{equipment, objects, take_required};
-use spot::{geometry, named_place, unknown_place, where_is};
+use spot::{unknown_place, where_is};
 use verbs::{take_abandoned, take_courtesies, verbs};
 
 /// Seconds of quiet after an event where a request says nothing about it.
@@ -59,7 +57,7 @@ impl Parts {
         let nobody = parts.mentions.is_empty() && !parts.acts.tell_who();
         parts.unknown_place = unknown_place(r, nobody);
         objects::refuse_vague(r)?;
-        closed::refuse(r, || parts.nearest(r))?;
+        closed::refuse(r)?;
         Ok(parts)
     }
 
@@ -91,7 +89,7 @@ impl Parts {
         r.slot = Slot::Camera;
         // `in the video of the gate`: what is looked at, and no clip.
         r.take_all(&["in|on|from the video|recording|footage|stream|feed of|from|at?"]);
-        self.cameras = cameras::one_list(r);
+        self.cameras = names::cameras(r);
         let known = self.cameras.known(r.scene);
         r.slot = Slot::Place;
         self.place = names::known_place(r, &known).map(|(_, place)| the_place(place));
@@ -107,11 +105,7 @@ impl Parts {
         let hold_at = self.settings.read_times(r)?;
         r.slot = Slot::Place;
         if self.place.is_none() {
-            self.place = match geometry(r, &known) {
-                // Pixels need to know whose picture they are of, which is asked first.
-                Err(_) if self.cameras == Cameras::None && known.len() > 1 => None,
-                place => place?,
-            };
+            self.place = place::place(r)?;
         }
         Ok(hold_at)
     }
@@ -141,13 +135,11 @@ impl Parts {
         self.usual = usual.map(<[String]>::to_vec);
     }
 
-    /// The watches that are meant, one for each camera. `before` is the camera of the request
-    /// before it.
+    /// The watches that are meant, one for each camera.
     pub(crate) fn watches(
         mut self,
         scene: &Scene,
         lexicon: &Lexicon,
-        before: Option<&SourceId>,
         notes: &mut Notes,
     ) -> Result<Vec<WatchFor>, Need> {
         self.refuse_contradictions(&self.cameras.known(scene))?;
@@ -155,7 +147,7 @@ impl Parts {
         if self.is_none() && self.acts.stirs {
             note_stillness(&model, scene, notes);
         }
-        let cameras = cameras_of(&self, scene, before, notes)?;
+        let cameras = cameras_of(&self, scene, None, notes)?;
         if let Some(written) = self.unknown_place.take() {
             match &mut self.place {
                 None => return Err(where_is(&written, &cameras, &self.acts, scene)),
@@ -167,9 +159,9 @@ impl Parts {
             notes.assumed.push("No channel notifies: each event is kept with its picture, and published over MQTT as any other.".to_owned());
         }
         self.complete(notes);
-        let shapes = self.shapes(&cameras)?;
         let mut watches = Vec::new();
-        for (camera, place) in cameras.iter().zip(shapes) {
+        for camera in cameras {
+            let place = self.place_on(camera)?;
             let (conditions, place) = self.conditions(place, camera, notes)?;
             let mut settings = self.settings.clone();
             settings.hold_s = None;
@@ -188,7 +180,7 @@ impl Parts {
                 model: model.clone(),
                 objects: objects.clone(),
                 conditions,
-                place: place.map(named_place),
+                place,
                 counts: self.counted,
                 settings,
             });
@@ -196,69 +188,32 @@ impl Parts {
         Ok(watches)
     }
 
-    /// The place on each of the cameras. One with a name lies on each where it was drawn there.
-    fn shapes(&self, cameras: &[&Camera]) -> Result<Vec<Option<Said>>, Need> {
-        let Some(place) = &self.place else {
-            return Ok(vec![None; cameras.len()]);
-        };
-        let Some(name) = place.name.as_ref().filter(|_| place.drawn) else {
-            spot::refuse_other_sizes(place, cameras)?;
-            return Ok(vec![Some(place.clone()); cameras.len()]);
-        };
-        let drawn = names::place_on_each(name, cameras)?.into_iter();
-        let lies = |shape| {
-            Some(Said {
-                shape,
-                ..place.clone()
-            })
-        };
-        Ok(drawn.map(lies).collect())
-    }
-
-    /// The command that comes nearest to what was read, if one does.
-    fn nearest(&self, r: &Reader<'_>) -> Option<closed::Nearest> {
-        const IS_THERE: &str = "is|are|be|there|there's";
-        let scene = r.scene;
-        let whole = r.over(&r.tokens);
-        let is_named = !self.mentions.is_empty() && !whole.says(&["when|if|whenever"]);
-        let is_there = is_named || whole.says(&[IS_THERE]);
-        let template = self.nearest_template(is_there)?;
-        let known = |label: &&str| {
-            let mut models = scene.models.iter();
-            models.any(|m| m.labels.iter().any(|l| l == label))
-        };
-        let named = self.mentions.iter().flat_map(|m| &m.labels);
-        let class = named.map(String::as_str).chain(["person"]).find(known);
-        let camera = match (&self.cameras, scene.cameras.as_slice()) {
-            (Cameras::These(ids), _) => ids.first().map(ToString::to_string),
-            (_, [only]) => Some(only.id.to_string()),
-            _ => None,
-        };
-        Some(closed::Nearest {
-            template,
-            camera,
-            class: class.unwrap_or("anything").to_owned(),
-        })
+    /// The place on a camera. One with a name lies on each where it was drawn there.
+    fn place_on(&self, camera: &Camera) -> Result<Option<Said>, Need> {
+        let mut place = self.place.clone();
+        if let Some(Said {
+            shape,
+            name: Some(name),
+            drawn: true,
+            ..
+        }) = &mut place
+        {
+            let there = names::place_on(camera, name).ok_or_else(|| {
+                Need::meaning(format!(
+                    "The place {} is not drawn on {}. Draw it there too, name another camera, or say a part of the picture, such as \"the left half\".",
+                    quoted(name),
+                    camera.id
+                ))
+            })?;
+            shape.clone_from(&there.shape);
+        }
+        Ok(place)
     }
 }
 
-/// The watches that several requests mean, in their order.
-pub(crate) fn resolve(
-    requests: Vec<Parts>,
-    scene: &Scene,
-    lexicon: &Lexicon,
-    notes: &mut Notes,
-) -> Result<Vec<WatchFor>, Need> {
-    let mut watches: Vec<WatchFor> = Vec::new();
-    for parts in requests {
-        let before = watches.last().map(|w| w.camera.clone());
-        watches.extend(parts.watches(scene, lexicon, before.as_ref(), notes)?);
-    }
-    Ok(watches)
-}
-
-/// Gives each request the cameras that it means, so that a correction of another part, such as of
-/// the place, leaves them. The only camera of a box is noted when the request is resolved.
+/// Gives each request the cameras that it means, be they those of the request before it, so that a
+/// correction of another part, such as of the place, leaves them. The only camera of a box is noted
+/// when the watches are made.
 pub(crate) fn settle_cameras(requests: &mut [Parts], scene: &Scene) {
     if scene.cameras.len() < 2 {
         return;

@@ -13,7 +13,7 @@ use crate::lexicon::{Lexicon, folded};
 use crate::names::{self, Mention, Stand};
 use crate::need::{Need, Notes};
 use crate::reader::{Reader, Slot, one_of};
-use crate::scene::{Model, Scene, quoted};
+use crate::scene::{Model, Scene};
 
 /// Reads the classes that a request names as one list, and those that it leaves out.
 ///
@@ -94,18 +94,13 @@ pub(super) fn objects(
         notes.assumed.push(tells_none_apart(first));
         return Ok((first.name.clone(), Objects::anything()));
     }
-    let name = |m: &&Mention| match m.stand == Stand::None && m.labels.is_empty() {
-        // None of anything.
+    let is_anything = excluded.is_empty() && wanted.iter().any(|m| m.labels.is_empty());
+    let said = match is_anything {
         true => "anything".to_owned(),
-        false => m.said.to_lowercase(),
+        false => dedup(wanted.iter().map(|m| m.said.to_lowercase()).collect()).join(" or "),
     };
-    let or_anything = excluded.is_empty() && anything_besides(&wanted);
-    let said = match or_anything {
-        true => "anything".to_owned(),
-        false => dedup(wanted.iter().map(name).collect()).join(" or "),
-    };
-    let model = model_for(&mentions, scene)?;
-    let mut objects = chosen(model, &wanted, &excluded, or_anything, said)?;
+    let model = model_for(&mentions, scene, lexicon)?;
+    let mut objects = chosen(model, &wanted, &excluded, said)?;
     objects.only = parts.only;
     Ok((model.name.clone(), objects))
 }
@@ -131,10 +126,9 @@ pub(crate) fn chosen(
     model: &Model,
     wanted: &[&Mention],
     excluded: &[&Mention],
-    or_anything: bool,
     mut said: String,
 ) -> Result<Objects, Need> {
-    let all = or_anything || wanted.iter().all(|m| m.labels.is_empty());
+    let all = wanted.is_empty() || wanted.iter().any(|m| m.labels.is_empty());
     let mut labels: Vec<String> = if all && excluded.is_empty() {
         Vec::new()
     } else if all {
@@ -222,7 +216,11 @@ fn pick(model: &Model, mention: &Mention) -> Vec<String> {
 }
 
 /// The first model that knows all that is named.
-fn model_for<'s>(mentions: &[Mention], scene: &'s Scene) -> Result<&'s Model, Need> {
+fn model_for<'s>(
+    mentions: &[Mention],
+    scene: &'s Scene,
+    lexicon: &Lexicon,
+) -> Result<&'s Model, Need> {
     let knows = |model: &&Model| {
         let mut named = mentions.iter().filter(|m| !m.labels.is_empty());
         named.all(|m| !pick(model, m).is_empty())
@@ -234,13 +232,12 @@ fn model_for<'s>(mentions: &[Mention], scene: &'s Scene) -> Result<&'s Model, Ne
         !m.labels.is_empty() && scene.models.iter().all(|model| pick(model, m).is_empty())
     });
     Err(match missing {
-        Some(mention) => Need::unseen(
-            format!(
-                "{} can't be watched for: no model here knows it. Ask \"what objects can you detect\" for what can.",
-                quoted(&mention.said)
-            ),
-            vec![mention.said.clone()],
+        Some(mention) => names::no_such_class(
+            &mention.said,
             mention.labels.clone(),
+            vec![mention.said.clone()],
+            scene,
+            lexicon,
         ),
         None => Need::new(
             Missing::Class,
@@ -317,14 +314,6 @@ pub(super) fn equipment(
     r.slot = Slot::Act;
     r.take_all(&REQUIRED);
     turned
-}
-
-/// Whether anything counts besides a class that is named: `a person or something`,
-/// `nobody and nothing`.
-fn anything_besides(wanted: &[&Mention]) -> bool {
-    let (all, some): (Vec<&&Mention>, Vec<&&Mention>) =
-        wanted.iter().partition(|m| m.labels.is_empty());
-    !all.is_empty() && !some.is_empty()
 }
 
 /// Who parks is a vehicle: `somebody parks in the bay`. Where one is named it is that one.

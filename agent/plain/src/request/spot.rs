@@ -9,49 +9,13 @@ use watchkeeper_engine::templates::shape::{RESERVED, RESERVED_PREFIX};
 use super::acts::Acts;
 use crate::answer::Missing;
 use crate::closed;
-use crate::intent::NamedPlace;
 use crate::names;
 use crate::need::{Need, Notes};
-use crate::place::{self, Said, Way, Wrong};
+use crate::place::{REMEDY, Said, Way};
 use crate::reader::{Reader, Slot, one_of};
 use crate::scene::{Camera, Place, Scene, Shape, nearest, quoted};
 
-const PLACE_REMEDY: &str = "Say it as a part of the picture (\"the left half\", \"the top right corner\", \"the whole picture\") or as \
-    \"rectangle 10%,20% to 50%,80%\".";
 const LINE_REMEDY: &str = "Say it as \"vertical line at 50%\", \"horizontal line at 40%\" or \"line from 10%,50% to 90%,50%\".";
-
-/// The part of the picture that the request draws. `None`: it draws none.
-pub(crate) fn geometry(r: &mut Reader<'_>, cameras: &[&Camera]) -> Result<Option<Said>, Need> {
-    let first = cameras.first().and_then(|c| c.size);
-    let differ = cameras.iter().any(|c| c.size != first);
-    // Pixels mean another place on each.
-    let size = first.filter(|_| !differ);
-    place::place(r, size).map_err(|wrong| match wrong {
-        Wrong::Text(text) => place_wrong(&text),
-        Wrong::NoSize if differ => place_wrong(
-            "these cameras have pictures of different sizes, so pixels don't fit all of them",
-        ),
-        Wrong::NoSize => {
-            place_wrong("the size of the picture isn't known yet, so pixels can't be used")
-        }
-    })
-}
-
-fn place_wrong(text: &str) -> Need {
-    let text = format!("{text}. Please say all of it again. {PLACE_REMEDY}");
-    let (first, rest) = text.split_at(text.chars().next().map_or(0, char::len_utf8));
-    Need::meaning(format!("{}{rest}", first.to_uppercase()))
-}
-
-/// Refuses pixels on a camera whose picture has another size than the one they were said of.
-pub(super) fn refuse_other_sizes(place: &Said, cameras: &[&Camera]) -> Result<(), Need> {
-    match place.pixels_of {
-        Some(size) if cameras.iter().any(|c| c.size != Some(size)) => Err(place_wrong(
-            "these cameras have pictures of different sizes, so pixels don't fit all of them",
-        )),
-        _ => Ok(()),
-    }
-}
 
 /// Most words that describe a noun of place: `the left parking bay`.
 const DESCRIBES: usize = 3;
@@ -138,7 +102,7 @@ pub(super) fn where_is(written: &str, cameras: &[&Camera], acts: &Acts, scene: &
         return which_line(&format!("Where is {}?{hint}", quoted(written)), cameras);
     }
     let text = format!(
-        "Where in the picture is {}?{hint} {PLACE_REMEDY}",
+        "Where in the picture is {}?{hint} {REMEDY}",
         quoted(written)
     );
     Need::new(Missing::Place, text).with(places().map(|p| p.name.clone()).collect())
@@ -248,7 +212,6 @@ pub(super) fn whole_picture() -> Said {
         text: "the whole picture".to_owned(),
         name: Some("picture".to_owned()),
         drawn: false,
-        pixels_of: None,
     }
 }
 
@@ -259,17 +222,15 @@ pub(crate) fn the_place(place: &Place) -> Said {
         text: format!("the place {}", quoted(&place.name)),
         name: Some(place.name.clone()),
         drawn: true,
-        pixels_of: None,
     }
 }
 
-pub(super) fn named_place(said: Said) -> NamedPlace {
-    let fallback = if said.is_line() { "line" } else { "zone" };
-    let name = said.name.as_deref();
-    NamedPlace {
-        name: name.map_or_else(|| fallback.to_owned(), |name| step_name(name, fallback)),
-        said: said.text,
-        shape: said.shape,
+impl Said {
+    /// Its name as a step of the workflow.
+    pub(crate) fn step(&self) -> String {
+        let fallback = if self.is_line() { "line" } else { "zone" };
+        let name = self.name.as_deref();
+        name.map_or_else(|| fallback.to_owned(), |name| step_name(name, fallback))
     }
 }
 

@@ -6,28 +6,7 @@ use crate::reader::{Reader, one_of};
 
 /// Takes words that say nothing of what is watched for.
 pub(super) fn take_courtesies(r: &mut Reader<'_>) {
-    // `stop the hall watch; instead tell me …`
-    if r.word(0) == "instead" {
-        r.mark(0..1);
-    }
-    if r.fits("note|notes|reminder|fyi|memo|request|task|todo :|-|–", 0)
-        .is_some()
-    {
-        r.mark(0..2);
-    }
-    r.take_all(&[
-        "right|straight away|now",
-        "at once when|if|whenever",
-        "in case",
-        "as well",
-        "thank you",
-        "live",
-    ]);
-    // What goes on (`nothing else but a dog`) says something else.
-    let last = r.find(&["and|but? nothing else|more"]);
-    if let Some(found) = last.filter(|f| one_of("|.|,|;|!|\n|)", r.any_word(f.at.end))) {
-        r.mark(found.at);
-    }
+    r.take_all(&r.lexicon.phrases.courtesies);
     // `the second a lorry turns up`, `once a person enters`
     const SOON: &str = "the? second|moment|minute|instant|once a|an|any|someone|somebody|anyone|anybody|it|they|people";
     while let Some(found) = r.find(&[SOON]) {

@@ -8,28 +8,7 @@ use crate::scene::quoted;
 
 /// Seconds of quiet after an event, where they were said.
 pub(super) fn cooldown(r: &mut Reader<'_>) -> Option<f64> {
-    const EACH: [&str; 4] = [
-        "without|no a|any? cooldown|cool-down|pause",
-        "tell|told|alert|notify|of|about|for me? every|each single? one|1 of? them?",
-        "every|each single? one|event",
-        "each|every time",
-    ];
-    const COOLDOWN: [&str; 13] = [
-        "at|no|not|max|maximum? most|more? often? than? once|one|1 alert|message|event|notification|warning? every|each|per|in|an|a <u>",
-        "no|not more often|frequently than? once? every|each|per <u>",
-        "at? most|max|maximum alert|alerts|message|messages|event|events? every|each|per <u>",
-        "not|no more than every|each|per <u>",
-        "cooldown|cool-down time|period? of|for|on? the|my|our? is|to|at|:|=? <d>",
-        "cool down time|period? of|for|on? the|my|our? is|to|at|:|=? <d>",
-        "<d> of? cooldown|cool-down",
-        "<d> of? cool down",
-        "wait|waits <d> between|before alerts|events|messages|warnings|notifying|alerting|telling?",
-        "with? <d> between alerts|events|messages|warnings|notifications",
-        "quiet|silent time|period? for|of <d>",
-        "not|don't|no? again for|within|before <d>",
-        "once every|each|per|an|a? <u>",
-    ];
-    if let Some(found) = r.find(&COOLDOWN) {
+    if let Some(found) = r.find(&r.lexicon.phrases.cooldown) {
         // `at least one alert per hour` is more, and not fewer.
         if one_of("least|minimum|than", r.before(found.at.start)) {
             return None;
@@ -42,7 +21,8 @@ pub(super) fn cooldown(r: &mut Reader<'_>) -> Option<f64> {
         return Some(3600.0);
     }
     // `on camera every one` is about cameras.
-    let each = EACH.iter().find_map(|pattern| {
+    let each = r.lexicon.phrases.each_one.iter();
+    let each = { each }.find_map(|pattern| {
         let found = r.find(&[pattern])?;
         (!one_of("camera|cameras", r.before(found.at.start))).then_some(found)
     })?;
@@ -52,14 +32,7 @@ pub(super) fn cooldown(r: &mut Reader<'_>) -> Option<f64> {
 
 /// For how long something goes on; a time that is none of that stays unread.
 pub(super) fn hold(r: &mut Reader<'_>) -> Option<Found> {
-    let found = r.find(&[
-        "for? at|more|over|longer|exceeding|exceeds|beyond least|than? <d>",
-        "for|since|after|during|lasting a|full? <d>",
-        "it|that|to? <d> or more|longer",
-        "<d> +",
-        "> <d>",
-        "it|that|to? <d>",
-    ])?;
+    let found = r.find(&r.lexicon.phrases.held_for)?;
     is_for_a_time(r, &found).then(|| {
         r.mark(found.at.clone());
         found
@@ -110,25 +83,21 @@ pub(crate) fn seconds(seconds: f64) -> String {
     format!("{count} {unit}{}", if count == 1.0 { "" } else { "s" })
 }
 
-/// A share that is said to be a confidence.
-pub(super) const NAMED: &[&str] = &[
-    "minimum|min? confidence|certainty|score|threshold of|for|on? the|my|our? should|shall|must? at|over|above|is|be|to|from|=|:|>? least|than|equal|=? <p>",
-    "at|over|above|with? least? <p> confidence|certainty|sure|certain|confident|score|probability",
-];
-/// A share without a name: `to cars at 0.6`.
-pub(super) const BARE: &[&str] = &["at|to|is <p>"];
-
-/// Reads a confidence by its patterns. A bare share is none beside a shape, or without a sign of
-/// being one.
-pub(super) fn confidence(r: &mut Reader<'_>, patterns: &[&str]) -> Result<Option<f64>, Need> {
+/// Reads a confidence: one that is named, else a bare share (`to cars at 0.6`), which is none beside
+/// a shape or without a sign of being one.
+pub(super) fn confidence(r: &mut Reader<'_>, is_named: bool) -> Result<Option<f64>, Need> {
     const SHAPES: &str =
         "line|lines|zone|area|half|third|quarter|corner|side|picture|rectangle|polygon|box";
-    let Some(found) = r.find(patterns) else {
+    let found = match is_named {
+        true => r.find(&r.lexicon.phrases.confidence),
+        false => r.find(&["at|to|is <p>"]),
+    };
+    let Some(found) = found else {
         return Ok(None);
     };
     let last = r.any_word(found.at.end - 1);
     let is_share = one_of("%|percent", last) || last.contains('.');
-    if patterns == BARE && (!is_share || r.says(&[SHAPES])) {
+    if !is_named && (!is_share || r.says(&[SHAPES])) {
         return Ok(None);
     }
     r.mark(found.at.clone());

@@ -19,13 +19,6 @@ const IN_FRONT: [&str; 4] = [
     "it|this|that|both|them|these|all|everything|word|message|messages|notification|notifications",
     "send|post|report|forward|push|write|tell|notify|alert|warn|inform|message|ping|text|email|e-mail|mail|call|phone|page|ring|sms|buzz",
 ];
-/// Kinds of channels. Somebody who is `on phone` is in the picture.
-const BY_NAME: [&str; 4] = [
-    "by|via|on|to|over slack|email|e-mail|mail|sms|whatsapp|telegram|webhook|discord",
-    "by|via|over phone",
-    "email|e-mail|mail|text|call|phone|ring|sms|whatsapp me|us",
-    "send me|us an|a email|e-mail|mail|sms|text",
-];
 
 /// Takes the named channels, and whether the request wants any, known or not.
 pub(crate) fn channels(r: &mut Reader<'_>) -> (Vec<ChannelId>, bool) {
@@ -84,7 +77,7 @@ fn take_unknown(r: &mut Reader<'_>, meant: &[ChannelId]) -> bool {
 /// Takes kinds of channels, such as `by email`: the only channel of the box, where it has one.
 fn take_by_name(r: &mut Reader<'_>, meant: &mut Vec<ChannelId>) -> bool {
     let mut any = false;
-    while let Some(found) = r.take(&BY_NAME) {
+    while let Some(found) = r.take(&r.lexicon.phrases.kind_of_channel) {
         any = true;
         let written = quoted(&r.written(found.at.clone()));
         take(r, found.at.start, found.at.end);

@@ -89,7 +89,7 @@ impl Settings {
         let hold = hold(r);
         self.hold_s = hold.as_ref().map(|found| found.value(0));
         r.slot = Slot::Wish;
-        self.confidence = confidence(r, amounts::NAMED)?;
+        self.confidence = confidence(r, true)?;
         r.slot = Slot::Time;
         self.read_end(r);
         self.awake = hours::awake(r);
@@ -115,15 +115,14 @@ impl Settings {
         ));
     }
 
-    /// Reads the settings that a change of a watch names. A share without a name is a confidence
-    /// there.
-    pub(crate) fn read_change(r: &mut Reader<'_>) -> Result<Self, Need> {
+    /// Reads the settings that a change names. `bare`: a share without a name is a confidence.
+    pub(crate) fn read_change(r: &mut Reader<'_>, bare: bool) -> Result<Self, Need> {
         let mut settings = Self::default();
         settings.read_wishes(r)?;
         settings.read_times(r)?;
         r.slot = Slot::Other;
-        if settings.confidence.is_none() {
-            settings.confidence = confidence(r, amounts::BARE)?;
+        if bare && settings.confidence.is_none() {
+            settings.confidence = confidence(r, false)?;
         }
         Ok(settings)
     }

@@ -61,17 +61,13 @@ fn classes_take_the_place_of_the_classes_that_were_proposed_or_are_added() {
 fn whatever_else_was_said_stays_and_corrections_follow_each_other() {
     let text =
         "Warn me when there are more than 3 people on camera gate at night, at most once an hour";
-    let corrections = [
-        "make it 5",
-        "only on weekdays",
-        "and keep a clip of 10 seconds",
-    ];
+    let corrections = ["only on weekdays", "and keep a clip of 10 seconds"];
     let rule = rule(text, &corrections);
     assert!(
         matches!(
             rule.when,
             Condition::Count {
-                bound: CountBound::Over(4),
+                bound: CountBound::Over(3),
                 ..
             }
         ),
@@ -143,28 +139,16 @@ fn a_proposal_is_made_quiet_by_a_correction() {
 }
 
 #[test]
-fn a_bare_number_stays_on_the_side_of_the_bound_and_is_no_time() {
-    let bound = |text: &str, correction: &str| match rule(text, &[correction]).when {
-        Condition::Count { bound, .. } => bound,
-        other => panic!("{other:?}"),
-    };
-    let few = "Tell me when fewer than 4 people are on camera gate";
-    assert_eq!(bound(few, "make it 2"), CountBound::Under(2));
-    assert_eq!(bound(few, "make it 1"), CountBound::Under(1));
-    assert_eq!(bound(few, "make it at least 2"), CountBound::Over(1));
-    let many = "Tell me when at least 4 people are on camera gate";
-    assert_eq!(bound(many, "make it 2"), CountBound::Over(1));
-    let said = proposed(many, &["make it 2"]);
-    assert!(
-        said.assumed.iter().any(|a| a.contains("at least 2")),
-        "{said:#?}"
-    );
+fn a_number_without_a_unit_corrects_nothing() {
     for text in [
+        "Tell me when fewer than 4 people are on camera gate",
         "Tell me when nobody is on camera gate for 20 seconds",
         "Tell me when more than 3 people are on camera gate for 20 seconds",
     ] {
-        let answer = corrected(text, &["make it 30"], &scene());
-        assert!(!matches!(answer, Answer::Propose(_)), "{text}: {answer:#?}");
+        for correction in ["make it 30", "make it at least 2", "no, more than 2"] {
+            let answer = corrected(text, &[correction], &scene());
+            assert!(!matches!(answer, Answer::Propose(_)), "{text}: {answer:#?}");
+        }
     }
 }
 
@@ -247,20 +231,8 @@ fn a_request_of_its_own_and_one_about_what_runs_correct_nothing() {
 const CROSSES: &str = "Tell me when somebody crosses the vertical line at 50% on camera gate";
 
 #[test]
-fn a_share_after_a_line_is_its_place_and_no_confidence() {
+fn a_share_is_a_confidence_only_by_its_name() {
     let before = specs(&proposed(CROSSES, &[])).remove(0).workflow;
-    for correction in [
-        "make it at 30%",
-        "no, at 30%",
-        "move the line to 30%",
-        "move it to 30%",
-        "at 0.3",
-    ] {
-        let after = specs(&proposed(CROSSES, &[correction])).remove(0).workflow;
-        let whole = specs(&proposed(&CROSSES.replace("50%", "30%"), &[])).remove(0);
-        assert_eq!(after, whole.workflow, "{correction}");
-        assert_ne!(after, before, "{correction}");
-    }
     for correction in [
         "confidence 0.3",
         "make it at least 30% sure",
@@ -280,8 +252,8 @@ fn a_share_after_a_line_is_its_place_and_no_confidence() {
 fn a_share_that_has_no_one_meaning_corrects_nothing() {
     for (text, correction) in [
         (WAITS, "make it at 30%"),
-        (CROSSES, "make it at 100%"),
-        (CROSSES, "move the line to 0%"),
+        (CROSSES, "make it at 30%"),
+        (CROSSES, "move the line to 30%"),
     ] {
         let answer = corrected(text, &[correction], &scene());
         assert!(
@@ -305,18 +277,13 @@ fn a_number_before_a_time_is_no_number_of_objects() {
             "{correction}: {answer:#?}"
         );
     }
-    let both = rule(text, &["make it 5 for 30 seconds"]).when;
-    assert!(
-        matches!(both, Condition::Count { bound: CountBound::Over(4), for_s, .. } if for_s == 30.0),
-        "{both:?}"
-    );
 }
 
 #[test]
 fn a_direction_that_was_said_is_that_of_the_corrected_line() {
     let text = format!("{CROSSES} from left to right");
     let way = |text: &str, corrections: &[&str]| rule(text, corrections).when;
-    let moved = way(&text, &["make it at 30%"]);
+    let moved = way(&text, &["the vertical line at 30%"]);
     assert_eq!(moved, way(&text.replace("50%", "30%"), &[]));
     // From its other end the same way is out, and no longer in.
     let turned = "line from 50%,100% to 50%,0%";
@@ -374,15 +341,9 @@ fn the_camera_is_corrected_where_a_place_was_said() {
     let drawn = "Tell me when a person is in the left parking bay";
     let answer = corrected(drawn, &["no, on the gate camera"], &scene());
     assert!(
-        matches!(&answer, Answer::Ask(question) if question.text.contains("not on gate")),
+        matches!(&answer, Answer::Ask(question) if question.text.contains("not drawn on gate")),
         "{answer:#?}"
     );
-    // And pixels of one size are none of another.
-    let mut scene = scene();
-    scene.cameras[1].size = Some([640, 480]);
-    let pixels = "Tell me when a person is in the rectangle 100,50 to 300,250 on camera yard";
-    let answer = corrected(pixels, &["no, on the gate camera"], &scene);
-    assert!(!matches!(answer, Answer::Propose(_)), "{answer:#?}");
 }
 
 #[test]

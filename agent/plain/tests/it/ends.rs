@@ -174,8 +174,5 @@ fn the_refusal_of_an_order_beside_a_watch_says_no_more_than_was_said() {
     assert!(!said.contains("when something happens"), "{said}");
     let stops = "tell me when cars come and stop in the left half of camera gate for 10 seconds";
     let said = refused(stops, &site());
-    assert!(
-        said.contains("say \"stays\"") && !said.contains("sentence of its own"),
-        "{said}"
-    );
+    assert!(said.contains("say \"stays\""), "{said}");
 }

@@ -317,12 +317,7 @@ fn words_that_were_not_understood_are_told_as_they_were_written() {
         panic!("taken");
     };
     assert_eq!(unknown.not_understood, ["Crimson"]);
-    for part in [
-        "\"Crimson\"",
-        "watchkeeper watch arrival --camera gate --class car",
-    ] {
-        assert!(unknown.text.contains(part), "{}", unknown.text);
-    }
+    assert!(unknown.text.contains("\"Crimson\""), "{}", unknown.text);
 }
 
 #[test]
@@ -800,21 +795,6 @@ fn cameras_that_are_left_out_of_all_are_refused() {
         panic!("offered");
     };
     assert_eq!(unknown.not_understood, ["except"]);
-}
-
-#[test]
-fn that_nothing_is_to_be_changed_does_not_keep_a_question_from_its_answer() {
-    let scene = with_pipelines(&["gate"]);
-    for text in [
-        "Don't stop anything, just tell me what is running.",
-        "No changes please: what's running?",
-    ] {
-        let answer = ask(text, &scene);
-        assert!(
-            matches!(&answer, Answer::Look(looked) if looked.look == Look::Pipelines(None)),
-            "{text}: {answer:#?}"
-        );
-    }
 }
 
 #[test]

@@ -77,10 +77,7 @@ fn a_place_that_is_drawn_on_one_camera_lies_nowhere_on_the_others() {
     let mut scene = bench();
     let text = "tell me when something enters the bench on all cameras";
     let refused = refusal(text, &scene);
-    assert!(
-        refused.contains("on dock") && refused.contains("not on gate and yard"),
-        "{refused}"
-    );
+    assert!(refused.contains("not drawn on gate"), "{refused}");
     draw(&mut scene, "gate", [0.5, 0.5], [0.9, 0.9]);
     draw(&mut scene, "yard", [0.0, 0.0], [0.5, 0.5]);
     let zones: Vec<String> = specs(&proposal_in(text, &scene))
@@ -150,10 +147,6 @@ fn the_words_that_the_box_has_for_anything_are_understood_where_they_are_said() 
         (
             "tell me when there is nothing on the bench for 10 seconds",
             "when nothing is in the place \"bench\" for 10 seconds",
-        ),
-        (
-            "tell me when something enters the bench, nothing else",
-            "when anything enters the place \"bench\"",
         ),
     ] {
         let found = understood(text, &bench());

@@ -1,12 +1,10 @@
 //! What a refusal says: what was not understood, what no model knows, and a command that works.
 
-use std::collections::BTreeMap;
-
 use watchkeeper_plain::Scene;
 use watchkeeper_plain::answer::{Answer, Change, Unknown};
 use watchkeeper_plain::scene::Model;
 
-use crate::support::{PLAIN, ask, proposal_in, scene, with_pipelines};
+use crate::support::{ask, proposal_in, scene, with_pipelines};
 
 fn refusal(text: &str, scene: &Scene) -> Unknown {
     match ask(text, scene) {
@@ -63,47 +61,6 @@ fn a_place_that_nobody_drew_is_still_asked_for() {
         "Watch the door on camera gate",
     ] {
         assert!(matches!(ask(text, &scene()), Answer::Ask(_)), "{text}");
-    }
-}
-
-/// The flags of the command that a refusal suggests, by their parameters.
-fn suggested(text: &str) -> (String, BTreeMap<String, String>) {
-    let command = text.split("watchkeeper watch ").nth(1).unwrap();
-    let mut words = command.split('`').next().unwrap().split(" --");
-    let template = words.next().unwrap().to_owned();
-    let flags = words.map(|flag| {
-        let (name, value) = flag.split_once(' ').unwrap();
-        let value = if name == "zone" {
-            "the left half"
-        } else {
-            value
-        };
-        let name = if name == "zone" { "place" } else { name };
-        (name.to_owned(), value.trim_matches('"').to_owned())
-    });
-    (template, flags.collect())
-}
-
-#[test]
-fn the_command_that_a_refusal_suggests_works_on_that_box() {
-    let mut helmets = scene();
-    helmets.models[0].labels = vec!["hard hat".to_owned()];
-    for scene in [scene(), motion_only(), helmets] {
-        for text in [
-            "Tell me when a blue blorb is on camera gate",
-            "Alert me when a person stays in the whole picture for 2 blorbs on camera gate",
-            "Tell me when a red person enters the left half on camera gate",
-            "Tell me when a red hard hat enters the left half on camera gate",
-            "Tell me when there are more than 5 red people on camera gate",
-            "Tell me when nobody red is in the left half on camera gate",
-            "Count red people on camera gate",
-            "Tell me when a red cell phone is on camera gate",
-        ] {
-            let refused = refusal(text, &scene).text;
-            let (template, values) = suggested(&refused);
-            let request = PLAIN.templates().fill(&template, &values).unwrap();
-            drop(proposal_in(&request, &scene));
-        }
     }
 }
 
@@ -180,20 +137,6 @@ fn refused(text: &str) -> String {
         Answer::Unknown(unknown) => unknown.text,
         Answer::Ask(question) => question.text,
         other => panic!("{text}: {other:#?}"),
-    }
-}
-
-#[test]
-fn nearest_template_is_named_only_for_a_verb_that_it_watches_for() {
-    let red = refused("tell me when a red car is at the gate");
-    assert!(red.contains("watch arrival"), "{red}");
-    for text in [
-        "tell me when a car leaves through the bottom of the gate camera quietly",
-        "tell me when it smells of smoke at the gate",
-        "tell me when a dog barks at the gate",
-    ] {
-        let said = refused(text);
-        assert!(!said.contains("nearest template"), "{text}: {said}");
     }
 }
 

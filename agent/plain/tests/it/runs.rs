@@ -1,6 +1,5 @@
 //! What is proposed compiles in the engine, and does on moving boxes what its sentence says.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -220,7 +219,7 @@ fn whatever_is_proposed_compiles() {
     for text in [
         "Tell me when somebody waits at the loading dock for more than two minutes.",
         "Alert me when a vehicle enters the bottom third on camera gate at night",
-        "Notify me when a person enters or leaves polygon 0,0 640,0 640,360 on camera dock",
+        "Notify me when a person enters or leaves polygon 0%,0% 50%,0% 50%,50% on camera dock",
         "Count vehicles crossing the horizontal line at 40% on camera gate",
         "Warn me when there are more than 5 people in the top left corner for 30 s on all cameras",
         "Tell me when anything moves at the gate on sundays",
@@ -244,16 +243,16 @@ fn whatever_is_proposed_compiles() {
 fn every_template_makes_a_proposal_that_compiles() {
     let plain = Plain::new().unwrap();
     let scene: Scene = scene();
-    for template in plain.templates().all() {
-        let mut values = BTreeMap::from([("camera".to_owned(), "gate".to_owned())]);
-        if template
-            .parameters
-            .get("place")
-            .is_some_and(|p| p.default.is_none())
-        {
-            values.insert("place".to_owned(), "the left half".to_owned());
-        }
-        let text = plain.templates().fill(&template.name, &values).unwrap();
+    for template in plain.templates() {
+        let value = |name: &String| match name.as_str() {
+            "camera" => "gate".to_owned(),
+            _ => "the left half".to_owned(),
+        };
+        let values = template
+            .needs
+            .iter()
+            .map(|name| (name.clone(), value(name)));
+        let text = template.fill(&values.collect()).unwrap();
         let proposal = proposal_in(&text, &scene);
         let specs = specs(&proposal);
         assert_eq!(specs.len(), 1, "{text}");

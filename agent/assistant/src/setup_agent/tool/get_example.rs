@@ -8,7 +8,6 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_plain::answer::Change;
-use watchkeeper_plain::templates::ParameterKind;
 use watchkeeper_plain::{Answer, Plain};
 
 use super::super::example::{self, EXAMPLES, MODEL};
@@ -48,7 +47,7 @@ pub(super) fn names() -> Value {
     let examples = EXAMPLES.iter();
     let examples = examples.map(|e| (e.name.to_owned(), Value::from(e.when)));
     let templates = Plain::new().ok().into_iter().flat_map(|plain| {
-        let all = plain.templates().all().iter();
+        let all = plain.templates().iter();
         let named = all.map(|t| (t.name.clone(), Value::from(t.title.as_str())));
         named.collect::<Vec<_>>()
     });
@@ -78,9 +77,9 @@ fn fill_template(
 ) -> Result<Value, String> {
     let plain = Plain::new().map_err(|e| e.to_string())?;
     let templates = plain.templates();
-    let Some(template) = templates.all().iter().find(|t| t.name == name) else {
+    let Some(template) = templates.iter().find(|t| t.name == name) else {
         let examples = EXAMPLES.iter().map(|example| example.name);
-        let known = examples.chain(templates.all().iter().map(|t| t.name.as_str()));
+        let known = examples.chain(templates.iter().map(|t| t.name.as_str()));
         return Err(format!(
             "there is no example {name:?}; there are: {}",
             known.collect::<Vec<_>>().join(", ")
@@ -89,18 +88,15 @@ fn fill_template(
     let first = here.sources.first().map(|source| &source.spec.id);
     let camera = camera.or(first).ok_or("the box has no camera")?;
     let mut values = BTreeMap::new();
-    for (name, parameter) in &template.parameters {
-        match parameter.kind {
-            ParameterKind::Camera => {
-                values.insert(name.clone(), camera.to_string());
-            }
-            ParameterKind::Place if parameter.default.is_none() => {
-                values.insert(name.clone(), PLACE.to_owned());
-            }
-            _ => {}
-        }
+    for name in &template.needs {
+        let value = if name == "camera" {
+            camera.as_str()
+        } else {
+            PLACE
+        };
+        values.insert(name.clone(), value.to_owned());
     }
-    let request = templates.fill(name, &values).map_err(|e| e.to_string())?;
+    let request = template.fill(&values).map_err(|e| e.to_string())?;
     let answer = plain.understand(&request, &here.scene(&here.now));
     let answer = answer.map_err(|e| e.to_string())?;
     let proposal = match answer {
@@ -151,7 +147,7 @@ mod tests {
         here.sources = vec![source("gate", "rtsp://cam/1", Some([640, 360]))];
         here.models[1] = model("yolox-nano", &["person", "car", "truck", "bus", "dog"]);
         let plain = Plain::new().unwrap();
-        for template in plain.templates().all() {
+        for template in plain.templates() {
             let name = template.name.as_str();
             let filled = fill_template(name, None, &here).unwrap_or_else(|e| panic!("{name}: {e}"));
             assert!(filled.to_string().len() < MAX_TEXT, "{name}");
