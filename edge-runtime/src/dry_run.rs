@@ -210,7 +210,7 @@ fn take_frames(
                 // Those before the first one that was taken are none that it missed.
                 let all = frames.offered();
                 let (first_pts, earlier) = *first.get_or_insert((frame.pts, all.saturating_sub(1)));
-                offered = all.saturating_sub(earlier);
+                offered = all.saturating_sub(earlier).max(offered);
                 // Times of events count from the first frame, of a camera too.
                 frame.pts = frame.pts.saturating_sub(first_pts);
                 let local = clock::local(frame.wall);
