@@ -153,8 +153,9 @@ mod tests {
                     "when": {"kind": "appears",
                         "detections": "$steps.tracker.tracked_detections"}}]});
             let tracker = spec["workflow"]["steps"].as_array_mut().unwrap().iter_mut();
-            for tracker in tracker.filter(|step| step["type"] == "watchkeeper/tracker@v1") {
-                tracker["track_activation_threshold"] = step.clone();
+            let mut tracker = tracker.filter(|s| s["type"] == "watchkeeper/tracker@v1");
+            if !step.is_null() {
+                tracker.next().unwrap()["track_activation_threshold"] = step;
             }
             check_spec(&serde_json::from_value(spec).unwrap(), &here).warnings
         };

@@ -74,7 +74,7 @@ impl ProposedChange {
 }
 
 /// A proposal by an LLM.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct LlmProposal {
     /// Name of the model; [`THIS_BOX`] where the box itself proposes.
     pub model: String,

@@ -54,12 +54,11 @@ impl Session {
                 let proposal = LlmProposal {
                     model: THIS_BOX.to_owned(),
                     says: format!("narrow {pipeline} by the answers of people about its events"),
-                    assumed: Vec::new(),
-                    not_possible: Vec::new(),
                     evidence,
                     changes: vec![ProposedChange::Replace {
                         spec: Box::new(spec),
                     }],
+                    ..LlmProposal::default()
                 };
                 self.conversation.propose_by_llm(&request, proposal, &here)
             }

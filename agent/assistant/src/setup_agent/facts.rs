@@ -214,11 +214,7 @@ impl TurnFacts {
     pub fn to_proposal(&self, model: &str) -> Option<LlmProposal> {
         let mut proposal = LlmProposal {
             model: words(model),
-            says: String::new(),
-            assumed: Vec::new(),
-            not_possible: Vec::new(),
-            evidence: Vec::new(),
-            changes: Vec::new(),
+            ..LlmProposal::default()
         };
         for (change, draft, said) in self.proposed().take(MAX_CHANGES) {
             let space = if proposal.says.is_empty() { "" } else { " " };

@@ -41,17 +41,16 @@ How to work
 2. To place a line or zone: get_snapshot, then coordinates in pixels of the camera's own picture.
 3. validate_workflow makes a draft; fix what it reports by edits.
 4. preview_workflow on the camera: check that lines and zones lie where they were meant, and fix
-   them. Drafts are named d1, d2, … in order, so one turn can validate and preview.
+   them. One turn can validate (drafts are d1, d2, … in order) and preview.
 5. propose_deployment with rules, then end with one short sentence in the user's language. A mere
    question is answered without a proposal.
 
 Workflows
 A definition has version, inputs, steps and outputs. Selectors: $inputs.image, $steps.NAME.OUTPUT.
-One pipeline sees one camera: for several cameras propose one each. What counts or times things
-needs tracked detections. A line's in is from its right hand to its left hand, looking from start
-to end. get_example has whole ones: zone-times, both-at-once, filter-and-negation,
-n-of-one-or-any-of-another, read-text, and templates (list_workflow_blocks lists them). Ask
-get_block_details before you use a block that is not in this example, which counts people at a
+One pipeline sees one camera: for several cameras propose one each. A line's in is from its right
+hand to its left hand, looking from start to end. get_example has whole ones: zone-times,
+both-at-once, filter-and-negation, n-of-one-or-any-of-another, read-text. Ask get_block_details
+before you use a block that is not in this example, which counts people at a
 line and times them in a zone (with a model of this box in place of MODEL). A proposal adds the
 steps that draw:"#;
 
@@ -60,15 +59,15 @@ Rules (what makes an event; they name steps of the workflow and never repeat coo
 {"name":"in","when":{"kind":"crosses","line":"LINE STEP","direction":"in"},
 "classes":["person"],"cooldown_s":0,"severity":"info"}
 Other "when": {"kind":"appears","detections":"$steps.tracker.tracked_detections"},
-{"kind":"enters","zone":"ZONE STEP"}, {"kind":"leaves","zone":"ZONE STEP"} (its event says how long
-it was there), {"kind":"stays","zone":"ZONE STEP","for_s":120},
+{"kind":"enters","zone":"ZONE STEP"}, {"kind":"leaves","zone":"ZONE STEP"},
+{"kind":"stays","zone":"ZONE STEP","for_s":120},
 {"kind":"count","detections":"$steps.tracker.tracked_detections","bound":{"over":5} or
 {"under":1},"for_s":10}, {"kind":"value","value":"$steps.NAME.output","test":{"over":3},"for_s":0}.
 To count in a zone, "detections" is "$steps.ZONE STEP.timed_detections". direction: in, out, any.
 cooldown_s is for each track where a rule is about tracks; with "shared_cooldown":true it is one
 for all of them; "max_per_hour":3 limits the events of the rule. severity: info, warning, critical.
-Optional: "schedule":{"days":["mon"],"from":"22:00","to":"06:00"} in local time (without days every
-day, without from and to the whole day; a span over midnight belongs to the day on which it begins;
+Optional: "schedule":{"days":["mon"],"from":"22:00","to":"06:00"} in local time (days, or from
+and to, may be absent; a span over midnight belongs to the day on which it begins;
 appears and enters report who comes in these hours, count and stays also who is there before),
 "confidence":{"min":0.5,"max":1} (scores of detections; below 0.5 the tracker needs
 "track_activation_threshold" too), "clip":{"before_s":5,"after_s":10} to keep a clip of each event

@@ -44,13 +44,9 @@ fn to_json(models: &[ModelInfo]) -> Value {
     let published = published.map(|model| (model, "not here: the user can fetch it"));
     let listed: Vec<(&ModelInfo, &str)> = present.chain(published).collect();
     let described = listed.iter().enumerate().map(|(nth, (model, state))| {
-        let earlier = listed.iter().take(nth);
-        let mut alike = earlier.filter(|(other, _)| other.labels == model.labels);
-        describe(
-            model,
-            state,
-            alike.next().map(|(other, _)| other.name.as_str()),
-        )
+        let mut earlier = listed.iter().take(nth);
+        let alike = earlier.find(|(other, _)| other.labels == model.labels);
+        describe(model, state, alike.map(|(other, _)| other.name.as_str()))
     });
     let others: Vec<Value> = others
         .into_iter()
@@ -70,17 +66,15 @@ fn to_json(models: &[ModelInfo]) -> Value {
 fn describe(model: &ModelInfo, state: &str, alike: Option<&str>) -> Value {
     // The background class of a network has an empty label.
     let named = model.labels.iter().filter(|label| !label.is_empty());
-    let mut described = json!({"model_id": model.name, "task": model.task, "state": state});
-    match alike {
-        Some(other) if !model.labels.is_empty() => {
-            described["classes"] = json!(format!("those of {other}"));
-        }
-        _ => {
-            described["more_classes"] = json!(named.clone().count().saturating_sub(MAX_LABELS));
-            described["classes"] = named.take(MAX_LABELS).cloned().collect();
-        }
-    }
-    described
+    let more = named.clone().count().saturating_sub(MAX_LABELS);
+    let classes = match alike {
+        Some(other) if !model.labels.is_empty() => json!(format!("those of {other}")),
+        _ => named.take(MAX_LABELS).cloned().collect(),
+    };
+    json!({
+        "model_id": model.name, "task": model.task, "state": state, "classes": classes,
+        "more_classes": more,
+    })
 }
 
 #[cfg(test)]

@@ -20,8 +20,7 @@ use crate::permissions::{Effect, ToolScope};
 use crate::proposal::checks::check_spec;
 use crate::proposal::describe::all_steps;
 use crate::proposal::difference::difference;
-use crate::proposal::llm_proposal::{LlmProposal, MAX_BYTES, MAX_CHANGES, ProposedChange};
-use crate::proposal::snapshot::SystemSnapshot;
+use crate::proposal::llm_proposal::{MAX_BYTES, MAX_CHANGES, ProposedChange};
 use crate::redact::restore_secrets;
 
 /// In place of a draft's name: the current workflow of the pipeline.
@@ -127,7 +126,7 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     check_fits(&change, given)?;
     let result = json!({
         "put_up": change.pipeline(), "mind": checked.warnings, "rules": checked.rules,
-        "difference": difference_lines(&change, &here),
+        "difference": difference(&change.change(), &here).lines(),
         "next": "Nothing has changed. The user sees this and says yes or no. If mind names a \
             mistake, propose the corrected one under this name. End with one short sentence, or \
             propose more first.",
@@ -167,21 +166,6 @@ fn check_fits(change: &ProposedChange, given: ToolInput<'_>) -> Result<(), Strin
     all.retain(|other| other.pipeline() != change.pipeline());
     all.push(change.clone());
     fits(&all)
-}
-
-/// The difference of a change to the current state, as the user sees it.
-fn difference_lines(change: &ProposedChange, here: &SystemSnapshot) -> Vec<String> {
-    let proposal = LlmProposal {
-        model: String::new(),
-        says: String::new(),
-        assumed: Vec::new(),
-        not_possible: Vec::new(),
-        evidence: Vec::new(),
-        changes: vec![change.clone()],
-    };
-    let changes = proposal.proposal().changes;
-    let lines = changes.iter().flat_map(|c| difference(c, here).lines());
-    lines.collect()
 }
 
 /// The workflow of a draft that was previewed on this camera, with the secrets of the replaced

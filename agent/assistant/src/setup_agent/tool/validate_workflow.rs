@@ -4,7 +4,7 @@ use futures_util::FutureExt as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use watchkeeper_contract::id::{PipelineId, SourceId};
-use watchkeeper_contract::workflow::{WorkflowError, WorkflowWarning};
+use watchkeeper_contract::workflow::WorkflowError;
 
 use super::super::facts::{MAX_DRAFTS, ToolFact};
 use super::definition::{Tool, ToolInput, ToolOutcome, name_tools, schema, text};
@@ -118,10 +118,14 @@ pub(super) async fn check_definition(
         .collect();
     let mut result = json!({"compiles": true, "draft": name, "outputs": outputs});
     let mut mind = checked.warnings;
-    for warning in report.warnings.iter().map(in_full) {
+    for warning in report.warnings {
+        let meant = warning
+            .nearest
+            .map(|name| format!("; did you mean {name}?"));
+        let said = warning.message + &meant.unwrap_or_default();
         // Both checks report a zone without area.
-        if !mind.contains(&warning) {
-            mind.push(warning);
+        if !mind.contains(&said) {
+            mind.push(said);
         }
     }
     if !mind.is_empty() {
@@ -133,14 +137,6 @@ pub(super) async fn check_definition(
         workflow: workflow.clone(),
         fact: ToolFact::Draft { workflow, text },
     })
-}
-
-/// A property without effect, with the one that was probably meant.
-fn in_full(warning: &WorkflowWarning) -> String {
-    match &warning.nearest {
-        Some(nearest) => format!("{}; did you mean {nearest}?", warning.message),
-        None => warning.message.clone(),
-    }
 }
 
 /// The workflow, if it is a JSON object within the size limit.
