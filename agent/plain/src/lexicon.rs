@@ -1,7 +1,7 @@
 //! Words and their meaning, read from a data file and checked once.
 //!
-//! Owns the form of `lexicon.toml` and `phrases.toml`. Invariant: a word is in lower case and at most [`LONGEST`]
-//! tokens long, which bounds a look-up.
+//! Owns the form of `lexicon.toml` and `phrases.toml`. Invariant: a word is in lower case and at
+//! most [`LONGEST`] tokens long, which bounds a look-up.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -83,8 +83,8 @@ pub(crate) fn seconds(seconds: f64) -> String {
     format!("{count} {unit}{}", if count == 1.0 { "" } else { "s" })
 }
 
-/// Reads a confidence: one that is named, else a bare share (`to cars at 0.6`), which is none beside
-/// a shape or without a sign of being one.
+/// Reads a confidence: one that is named, else a bare share (`to cars at 0.6`), which is none
+/// beside a shape or without a sign of being one.
 pub(super) fn confidence(r: &mut Reader<'_>, is_named: bool) -> Result<Option<f64>, Need> {
     const SHAPES: &str =
         "line|lines|zone|area|half|third|quarter|corner|side|picture|rectangle|polygon|box";
