@@ -10,7 +10,6 @@ mod job_request;
 mod pattern;
 mod refine;
 mod request;
-mod selection;
 mod template;
 mod times;
 mod words;
@@ -26,7 +25,6 @@ pub use pattern::absolute_folders;
 pub use refine::Refinement;
 pub use request::NotUnderstood;
 use request::{Range, Request, Source};
-pub use selection::select_tools;
 pub use template::{NotReusable, PlanTemplate, template_name};
 
 use crate::cameras::KnownNames;
