@@ -5,6 +5,7 @@
 //!   part of it: "on a contact sheet" is no time.
 
 use jiff::civil::{Date, DateTime, Time};
+use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, ToSpan as _};
 
@@ -29,13 +30,17 @@ impl Words {
         let monday = i64::from(now.weekday().to_monday_zero_offset());
         let hours = SignedDuration::from_hours;
         let evening = back(1).saturating_add(hours(18));
-        let ranges: [(&[&str], DateTime, DateTime); 7] = [
+        let year = now.date().first_of_year().to_datetime(Time::midnight());
+        let year_before = year.checked_sub(1.year()).unwrap_or(year);
+        let ranges: [(&[&str], DateTime, DateTime); 9] = [
             (&["today"], today, now),
             (&["yesterday"], back(1), today),
             (&["this", "week"], back(monday), now),
             (&["last", "week"], back(monday + 7), back(monday)),
             (&["this", "month"], month, now),
             (&["last", "month"], before, month),
+            (&["this", "year"], year, now),
+            (&["last", "year"], year_before, year),
             (
                 &["last", "night"],
                 evening,
@@ -78,7 +83,8 @@ impl Words {
         None
     }
 
-    /// `since 2026-03-01`, `before 2026-04`, `on 2026-03-01`, `from 2023` or `from 2023 to 2024`.
+    /// `since 2026-03-01`, `before 2026-04`, `on 2026-03-01`, `from 2023`, `from 2023 to 2024` or
+    /// `between 2023 and 2024`.
     fn dates(&mut self) -> Range {
         let stands = |words: &Self, place: usize, phrases: &[&str]| {
             phrases.iter().any(|word| words.stands(place, &[word]))
@@ -86,6 +92,8 @@ impl Words {
         let has_end = (0..self.len()).any(|place| {
             stands(self, place, &["until", "to", "before"]) && self.period(place + 1).is_some()
         });
+        let has_begin = (0..self.len())
+            .any(|place| stands(self, place, &["between"]) && self.period(place + 1).is_some());
         let mut range = Range::default();
         for place in 0..self.len() {
             let Some((begin, end)) = self.period(place + 1) else {
@@ -97,12 +105,12 @@ impl Words {
                 stands(self, place + 2, &["onwards"]) || ends && stands(self, place + 2, &["on"]);
             let goes_on = is(&["from", "since"]) && is_onwards;
             let (since, until) = match () {
-                () if is(&["since"]) || is(&["from"]) && (has_end || goes_on) => {
+                () if is(&["since", "between"]) || is(&["from"]) && (has_end || goes_on) => {
                     (Some(begin), None)
                 }
                 () if is(&["after"]) => (Some(end), None),
                 () if is(&["before"]) => (None, Some(begin)),
-                () if is(&["until", "to"]) => (None, Some(end)),
+                () if is(&["until", "to"]) || has_begin && is(&["and"]) => (None, Some(end)),
                 () if is(&["on", "of", "in", "from", "during"]) => (Some(begin), Some(end)),
                 () => continue,
             };
@@ -136,6 +144,31 @@ impl Words {
         let begin = first.to_datetime(Time::midnight());
         Some((begin, begin.saturating_add(length)))
     }
+}
+
+/// Writes dates such as "June 2016" and "1 June 2016" as 2016-06 and 2016-06-01, one word each.
+pub(super) fn with_numeric_dates(words: Vec<String>) -> Vec<String> {
+    let mut written = Vec::with_capacity(words.len());
+    let mut rest = words.as_slice();
+    while let Some((first, behind)) = rest.split_first() {
+        let read = |count: usize, format: &str| {
+            let phrase = rest.get(..count)?.join(" ");
+            let date = strtime::parse(format, &phrase).ok()?;
+            Some((date.year()?, date.month()?, date.day()))
+        };
+        let day = read(3, "%d %B %Y").map(|found| (3, found));
+        let found = day.or_else(|| read(2, "%B %Y").map(|found| (2, found)));
+        let (count, word) = match found {
+            Some((count, (year, month, Some(day)))) => {
+                (count, format!("{year}-{month:02}-{day:02}"))
+            }
+            Some((count, (year, month, None))) => (count, format!("{year}-{month:02}")),
+            None => (1, first.clone()),
+        };
+        written.push(word);
+        rest = behind.get(count - 1..).unwrap_or_default();
+    }
+    written
 }
 
 /// Returns the local time when `hours` before `now` began; the clock may have been changed since.
@@ -181,6 +214,13 @@ mod tests {
             ("of 2023-12", "2023-12-01 2024-01-01 "),
             ("before 2023-02", "- 2023-02-01 "),
             ("after 2023", "2024-01-01 - "),
+            (
+                "between 1 June 2016 and 31 August 2018",
+                "2016-06-01 2018-09-01 ",
+            ),
+            ("in march 2023 by day", "2023-03-01 2023-04-01 by day"),
+            ("in 2023 and 2024", "2023-01-01 2024-01-01 2024"),
+            ("last year", "2025-01-01 2026-01-01 "),
             ("from 2026-03-01", "2026-03-01 2026-03-02 "),
             ("from 2026-03-01 until 2026-03-05", "2026-03-01 2026-03-06 "),
             (

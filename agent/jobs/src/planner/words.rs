@@ -1,11 +1,11 @@
 //! The words that the planner knows.
 
 /// Words without a meaning of their own here.
-const FILLERS: [&str; 39] = [
+const FILLERS: [&str; 42] = [
     "a", "all", "are", "give", "an", "and", "as", "at", "choose", "copy", "each", "find", "for",
     "from", "get", "group", "i", "in", "into", "keep", "make", "me", "my", "of", "only",
     "organise", "organize", "pick", "please", "select", "show", "sort", "the", "them", "then",
-    "to", "want", "with", "arrange",
+    "to", "want", "with", "arrange", "grouped", "sorted", "taken",
 ];
 
 /// Words for what every request is about: first [`PICTURE_NOUNS`] that mean pictures only.
@@ -15,8 +15,12 @@ const PICTURE_WORDS: [&str; 12] = [
 ];
 const PICTURE_NOUNS: usize = 8;
 
+/// Words before the noun of a group.
+pub(super) const EACH: [&str; 3] = ["each", "every", "per"];
+
 /// Words after "by" or "each", and the tool's own word.
-pub(super) const GROUPINGS: [(&str, &str); 18] = [
+pub(super) const GROUPINGS: [(&str, &str); 19] = [
+    ("year", "year"),
     ("month", "month"),
     ("day", "day"),
     ("date", "day"),
