@@ -25,8 +25,9 @@ pub use job_request::is_job_request;
 pub use not_understood::NotUnderstood;
 pub use pattern::absolute_folders;
 pub use refine::Refinement;
-use request::{Range, Request, Source};
+use request::{Request, Source};
 pub use template::{NotReusable, PlanTemplate, template_name};
+use words::Range;
 
 use crate::cameras::KnownNames;
 use crate::plan::{Call, Plan, Retry, Step};

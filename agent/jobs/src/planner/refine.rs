@@ -7,8 +7,8 @@ use jiff::civil::DateTime;
 use serde_json::{Value, json};
 
 use super::not_understood::NotUnderstood;
-use super::request::{BEGINNING, BLURRED, DUPLICATES, FEW, Range, Request, SHARP, Source, Words};
-use super::words::{EACH, is_single, number};
+use super::request::{BEGINNING, BLURRED, DUPLICATES, FEW, Request, SHARP, Source, Words};
+use super::words::{EACH, Range, is_single, number};
 use crate::cameras::KnownNames;
 use crate::counted;
 use crate::plan::Plan;

@@ -6,10 +6,9 @@
 use jiff::civil::{DateTime, datetime};
 
 use super::not_understood::NotUnderstood;
-use super::times::with_numeric_dates;
 use super::words::{
-    EACH, GROUPINGS, ORDERS, is_filler, is_folder, is_picture_noun, is_plural, is_single, number,
-    singular, tokens,
+    EACH, GROUPINGS, ORDERS, Range, is_filler, is_folder, is_picture_noun, is_plural, is_single,
+    number, singular, tokens, with_numeric_dates,
 };
 use crate::cameras::{CameraNames, KnownNames, MAX_NAME_WORDS};
 
@@ -26,13 +25,6 @@ pub(super) const BLURRED: [&str; 3] = ["blurred", "blurry", "unsharp"];
 
 /// Before every event: a camera alone means all that its events have kept.
 pub(super) const BEGINNING: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
-
-/// Times of the pictures, in local time; the end is not included.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Range {
-    pub(super) since: Option<DateTime>,
-    pub(super) until: Option<DateTime>,
-}
 
 /// Pictures that a request is about.
 #[derive(Debug, Clone, PartialEq)]
@@ -106,42 +98,16 @@ impl Request {
         // belongs to those.
         let of_burst = best == Some((1, "quality")) && by.is_none() && words.of_burst();
         words.take(&["put", "them"]);
-        let object = words.shown_object();
-        let is_class = |noun: &String| {
-            let class = singular(noun);
-            names
-                .classes
-                .iter()
-                .any(|known| known.eq_ignore_ascii_case(&class))
-        };
-        let (mut shows, no_class) = match object {
-            Some((noun, is_shown)) if is_class(&noun) => (Some((singular(&noun), is_shown)), None),
-            object => (None, object.map(|(noun, _)| noun)),
-        };
+        let (mut shows, no_class) = words.shown_object(&names.classes);
         // "The best of each" means nothing where there are no groups.
         let each = words.find(&["each"]).filter(|_| by.is_none());
         let mut left: Vec<String> = each.map(|_| "each".to_owned()).into_iter().collect();
         left.extend(words.left());
         let is_bounded = names_pictures && (camera.is_some() || range.until.is_some());
         let since = range.since.or(is_bounded.then_some(BEGINNING));
-        let source = match (folder, since) {
-            (Some(folder), _) => Source::Folder(folder),
-            (None, Some(since)) => {
-                let mut plurals =
-                    (0..left.len()).filter(|n| left.get(*n).is_some_and(|word| is_plural(word)));
-                let what = match (plurals.next(), plurals.next()) {
-                    (Some(one), None) => Some(singular(&left.remove(one))),
-                    (None, _) => shows
-                        .take_if(|(_, is_shown)| *is_shown)
-                        .map(|(class, _)| class),
-                    _ => None,
-                };
-                Source::Events { what, since }
-            }
-            (None, None) => {
-                left.extend(no_class);
-                return Err(NotUnderstood::words(left, &names.cameras));
-            }
+        let Some(source) = source(folder, since, &mut shows, &mut left) else {
+            left.extend(no_class);
+            return Err(NotUnderstood::words(left, &names.cameras));
         };
         if let Some(noun) = no_class {
             return Err(NotUnderstood::object(noun, left, &names.classes));
@@ -177,6 +143,29 @@ impl Request {
         let selects = self.best.is_some_and(by_look);
         selects || cleans || self.sheet || self.album
     }
+}
+
+/// The pictures that a request is about; takes the class of events from what is shown or `left`.
+fn source(
+    folder: Option<String>,
+    since: Option<DateTime>,
+    shows: &mut Option<(String, bool)>,
+    left: &mut Vec<String>,
+) -> Option<Source> {
+    if let Some(folder) = folder {
+        return Some(Source::Folder(folder));
+    }
+    let since = since?;
+    let mut plurals = (0..left.len()).filter(|n| left.get(*n).is_some_and(|word| is_plural(word)));
+    let what = match (plurals.next(), plurals.next()) {
+        (Some(one), None) => Some(singular(&left.remove(one))),
+        (None, _) => {
+            let shown = shows.take_if(|(_, is_shown)| *is_shown);
+            shown.map(|(class, _)| class)
+        }
+        _ => None,
+    };
+    Some(Source::Events { what, since })
 }
 
 /// The words of a request that no rule has used so far; a used one is `None`.
@@ -293,8 +282,23 @@ impl Words {
         None
     }
 
+    /// An object that is one of `classes`, and whether it is shown; or else a noun that is none.
+    fn shown_object(&mut self, classes: &[String]) -> (Option<(String, bool)>, Option<String>) {
+        let Some((noun, is_shown)) = self.object() else {
+            return (None, None);
+        };
+        let class = singular(&noun);
+        match classes
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(&class))
+        {
+            true => (Some((class, is_shown)), None),
+            false => (None, Some(noun)),
+        }
+    }
+
     /// `with people`, `with a car` or `without people`: the noun, and whether it is shown.
-    fn shown_object(&mut self) -> Option<(String, bool)> {
+    fn object(&mut self) -> Option<(String, bool)> {
         for place in 0..self.len() {
             let is_shown = self.stands(place, &["with"]);
             if !is_shown && !self.stands(place, &["without"]) {

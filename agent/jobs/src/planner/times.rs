@@ -5,12 +5,11 @@
 //!   part of it: "on a contact sheet" is no time.
 
 use jiff::civil::{Date, DateTime, Time};
-use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, ToSpan as _};
 
-use super::request::{Range, Words};
-use super::words::{is_picture_noun, number, singular};
+use super::request::Words;
+use super::words::{Range, is_picture_noun, number, singular};
 
 /// Words that begin a part of a request, so that "on" before them belongs to the date.
 const PARTS: [&str; 8] = ["and", "then", "by", "per", "in", "with", "without", "keep"];
@@ -144,31 +143,6 @@ impl Words {
         let begin = first.to_datetime(Time::midnight());
         Some((begin, begin.saturating_add(length)))
     }
-}
-
-/// Writes dates such as "June 2016" and "1 June 2016" as 2016-06 and 2016-06-01, one word each.
-pub(super) fn with_numeric_dates(words: Vec<String>) -> Vec<String> {
-    let mut written = Vec::with_capacity(words.len());
-    let mut rest = words.as_slice();
-    while let Some((first, behind)) = rest.split_first() {
-        let read = |count: usize, format: &str| {
-            let phrase = rest.get(..count)?.join(" ");
-            let date = strtime::parse(format, &phrase).ok()?;
-            Some((date.year()?, date.month()?, date.day()))
-        };
-        let day = read(3, "%d %B %Y").map(|found| (3, found));
-        let found = day.or_else(|| read(2, "%B %Y").map(|found| (2, found)));
-        let (count, word) = match found {
-            Some((count, (year, month, Some(day)))) => {
-                (count, format!("{year}-{month:02}-{day:02}"))
-            }
-            Some((count, (year, month, None))) => (count, format!("{year}-{month:02}")),
-            None => (1, first.clone()),
-        };
-        written.push(word);
-        rest = behind.get(count - 1..).unwrap_or_default();
-    }
-    written
 }
 
 /// Returns the local time when `hours` before `now` began; the clock may have been changed since.
