@@ -412,7 +412,8 @@ mod tests {
             (
                 "yesterday's pictures of the gate without cars, grouped by hour",
                 "event_pictures camera=\"gate\" since=\"2026-11-27T00:00:00\" \
-                 until=\"2026-11-28T00:00:00\" → find_objects class=\"car\" → group by=\"hour\" → album",
+                 until=\"2026-11-28T00:00:00\" \
+                 → find_objects class=\"car\" → group by=\"hour\" → album",
             ),
             (
                 "keep one photo per burst of ./a and put them in a folder called picks",
