@@ -144,7 +144,8 @@ pub struct Matches {
     /// Likeness of each entry, -1 to 1, where it was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub likeness: Vec<f64>,
-    /// Where nothing matches: the class, camera or zone that no entry has, and those that are there.
+    /// Where nothing matches: the class, camera or zone that no entry has, and those that are
+    /// there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
 }

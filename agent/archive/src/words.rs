@@ -68,6 +68,14 @@ impl Vocabulary {
         }
     }
 
+    /// Lists a few classes and cameras.
+    fn list(&self) -> String {
+        let lists = [("classes", &self.classes), ("cameras", &self.cameras)];
+        lists
+            .map(|(kind, names)| list_names(kind, names))
+            .join("; ")
+    }
+
     /// Returns a sentence for the first condition with a name that no entry has.
     pub(crate) fn explain_absent(&self, query: &Query) -> Option<String> {
         let asked = [
@@ -168,10 +176,7 @@ pub(crate) fn read(text: &str, known: &Vocabulary, now: &Zoned) -> Result<Read, 
         _ => String::new(),
     };
     if !why.is_empty() {
-        let lists = [("classes", &known.classes), ("cameras", &known.cameras)];
-        let lists = lists
-            .map(|(kind, names)| list_names(kind, names))
-            .join("; ");
+        let lists = known.list();
         let remedy = format!(
             "{why}: name a class, camera, zone, collection or time that entries have, or a \
              \"text\" in quotation marks; {lists}"

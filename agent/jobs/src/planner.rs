@@ -7,10 +7,10 @@
 //! Not here: where templates are kept ([`crate::template_store`]), language models.
 
 mod job_request;
+mod not_understood;
 mod pattern;
 mod refine;
 mod request;
-mod selection;
 mod template;
 mod times;
 mod words;
@@ -22,12 +22,12 @@ use jiff::civil::DateTime;
 use serde_json::{Map, Value, json};
 
 pub use job_request::is_job_request;
+pub use not_understood::NotUnderstood;
 pub use pattern::absolute_folders;
 pub use refine::Refinement;
-pub use request::NotUnderstood;
-use request::{Range, Request, Source};
-pub use selection::select_tools;
+use request::{Request, Source};
 pub use template::{NotReusable, PlanTemplate, template_name};
+use words::Range;
 
 use crate::cameras::KnownNames;
 use crate::plan::{Call, Plan, Retry, Step};
@@ -89,6 +89,8 @@ struct Chain {
     pictures: String,
     /// Reference to their groups, if they have some.
     groups: Option<String>,
+    /// Whether the pictures have scores.
+    is_measured: bool,
 }
 
 impl Chain {
@@ -111,6 +113,24 @@ impl Chain {
         });
     }
 
+    /// Adds a step that takes the pictures so far and yields others.
+    fn add_on_pictures(&mut self, name: &str, tool: &str, mut params: Value, reason: &str) {
+        params["pictures"] = json!(self.pictures);
+        self.add(name, tool, params, reason);
+        self.pictures_of(name);
+    }
+
+    fn measure(&mut self) {
+        if !std::mem::replace(&mut self.is_measured, true) {
+            self.add_on_pictures(
+                "measure",
+                "measure_quality",
+                json!({}),
+                "scores to choose by",
+            );
+        }
+    }
+
     fn pictures_of(&mut self, step: &str) {
         self.pictures = format!("${{{step}.pictures}}");
     }
@@ -123,45 +143,8 @@ impl Chain {
 fn build(text: &str, request: &Request) -> Plan {
     let mut chain = Chain::default();
     source(&mut chain, request);
-    if request.without_duplicates {
-        let params = json!({"pictures": chain.pictures});
-        chain.add(
-            "unique",
-            "find_duplicates",
-            params,
-            "one picture of each burst",
-        );
-        chain.pictures_of("unique");
-    } else if needs_scores(request) {
-        let params = json!({"pictures": chain.pictures});
-        chain.add("measure", "measure_quality", params, "scores to choose by");
-        chain.pictures_of("measure");
-    }
-    let mut conditions = conditions(request);
-    if !conditions.is_empty() {
-        conditions.insert("pictures".to_owned(), json!(chain.pictures));
-        let reason = match conditions.get("camera").and_then(Value::as_str) {
-            Some(camera) => format!("those that are meant; {camera} is a camera that EXIF names"),
-            None => "those that are meant".to_owned(),
-        };
-        chain.add("wanted", "filter", Value::Object(conditions), &reason);
-        chain.pictures_of("wanted");
-    }
-    if let Some(class) = &request.shows {
-        let params = json!({"pictures": chain.pictures, "class": class});
-        chain.add("objects", FIND_OBJECTS, params, "those that show it");
-        chain.pictures_of("objects");
-    }
-    if let Some(by) = request.by {
-        let params = json!({"pictures": chain.pictures, "by": by});
-        chain.add("group", "group", params, "what belongs together");
-        chain.groups = Some("${group.groups}".to_owned());
-    }
-    if let Some((count, by)) = request.best {
-        let params = json!({"from": chain.collection(), "count": count, "by": by});
-        chain.add("best", "select_best", params, "the best ones");
-        chain.groups = Some("${best.groups}".to_owned());
-    }
+    clean(&mut chain, request);
+    group_and_choose(&mut chain, request);
     order(&mut chain, request);
     output(&mut chain, request, text);
     Plan {
@@ -173,7 +156,79 @@ fn build(text: &str, request: &Request) -> Plan {
     }
 }
 
-/// The conditions of a request that the step `filter` checks.
+/// The steps that leave pictures out. Those that need no pixels come first: the others then decode
+/// fewer pictures.
+fn clean(chain: &mut Chain, request: &Request) {
+    let conditions = conditions(request);
+    if !conditions.is_empty() {
+        let reason = match &request.camera {
+            Some(camera) => format!("those that are meant; {camera} is a camera that EXIF names"),
+            None => "those that are meant".to_owned(),
+        };
+        chain.add_on_pictures("wanted", "filter", Value::Object(conditions), &reason);
+    }
+    if request.without_duplicates {
+        let reason = "one picture of each burst";
+        chain.add_on_pictures("unique", "find_duplicates", json!({}), reason);
+        chain.is_measured = true;
+    }
+    if let Some(sharpness) = request.min_sharpness {
+        chain.measure();
+        let params = json!({"min_sharpness": sharpness});
+        chain.add_on_pictures("sharp", "filter", params, "those that are not blurred");
+    }
+    if let Some((class, is_shown)) = &request.shows {
+        let reason = match is_shown {
+            true => "those that show it",
+            false => "to leave out those that show it",
+        };
+        chain.add_on_pictures("objects", FIND_OBJECTS, json!({"class": class}), reason);
+        if !is_shown {
+            "${objects.others}".clone_into(&mut chain.pictures);
+        }
+    }
+    let orders = [request.order, request.best.map(|(_, by)| by)];
+    let by_score = |by: &str| by == "quality" || by == "sharpness";
+    if orders.into_iter().flatten().any(by_score) {
+        chain.measure();
+    }
+}
+
+/// The steps that group pictures and keep the best: of all before they are grouped, of each group
+/// behind that.
+fn group_and_choose(chain: &mut Chain, request: &Request) {
+    let is_of_all = request.by.is_some() && request.is_best_of_all;
+    if is_of_all {
+        best(chain, request);
+        chain.pictures_of("best");
+    }
+    if let Some(by) = request.by {
+        let params = json!({"pictures": chain.pictures, "by": by});
+        chain.add("group", "group", params, "what belongs together");
+        chain.groups = Some("${group.groups}".to_owned());
+    }
+    if !is_of_all {
+        best(chain, request);
+    }
+}
+
+fn best(chain: &mut Chain, request: &Request) {
+    let Some((count, order)) = request.best else {
+        return;
+    };
+    let params = json!({"from": chain.collection(), "count": count, "by": order});
+    let reason = match request.by {
+        None => "the best ones".to_owned(),
+        Some(by) if request.is_best_of_all => {
+            format!("the best of all; for as many of each {by}, say \"of each\"")
+        }
+        Some(by) => format!("the best of each {by}; for as many of all, say \"in total\""),
+    };
+    chain.add("best", "select_best", params, &reason);
+    chain.groups = Some("${best.groups}".to_owned());
+}
+
+/// The conditions of a request that are checked without pixels.
 fn conditions(request: &Request) -> Map<String, Value> {
     let mut conditions = Map::new();
     if let Source::Folder(_) = request.source {
@@ -185,9 +240,6 @@ fn conditions(request: &Request) -> Map<String, Value> {
         conditions.extend(times.map(|(name, at)| (name.to_owned(), Value::from(at))));
         let camera = request.camera.as_deref().map(Value::from);
         conditions.extend(camera.map(|camera| ("camera".to_owned(), camera)));
-    }
-    if let Some(sharpness) = request.min_sharpness {
-        conditions.insert("min_sharpness".to_owned(), json!(sharpness));
     }
     conditions
 }
@@ -238,12 +290,6 @@ fn order(chain: &mut Chain, request: &Request) {
         Some(groups) => "${order.groups}".clone_into(groups),
         None => chain.pictures_of("order"),
     }
-}
-
-fn needs_scores(request: &Request) -> bool {
-    let orders = [request.order, request.best.map(|(_, by)| by)];
-    let by_score = |by: &str| by == "quality" || by == "sharpness";
-    request.min_sharpness.is_some() || orders.into_iter().flatten().any(by_score)
 }
 
 /// The steps that write what was asked for; an album if nothing was.
@@ -352,9 +398,30 @@ mod tests {
             ),
             (
                 "photos in ./a from 2023 with people, only sharp ones, by month",
-                "list_pictures folder=\"./a\" → measure_quality → filter min_sharpness=0.35 \
+                "list_pictures folder=\"./a\" → filter \
                  since=\"2023-01-01T00:00:00\" until=\"2024-01-01T00:00:00\" \
+                 → measure_quality → filter min_sharpness=0.35 \
                  → find_objects class=\"person\" → group by=\"month\" → album",
+            ),
+            (
+                "the 5 best photos of camera X100 in ./a without people",
+                "list_pictures folder=\"./a\" → filter camera=\"X100\" \
+                 → find_objects class=\"person\" → measure_quality \
+                 → select_best by=\"quality\" count=5 → album",
+            ),
+            (
+                "yesterday's pictures of the gate without cars, grouped by hour",
+                "event_pictures camera=\"gate\" since=\"2026-11-27T00:00:00\" \
+                 until=\"2026-11-28T00:00:00\" \
+                 → find_objects class=\"car\" → group by=\"hour\" → album",
+            ),
+            (
+                "keep one photo per burst of ./a and put them in a folder called picks",
+                "list_pictures folder=\"./a\" → find_duplicates → album",
+            ),
+            (
+                "a contact sheet of the last 20 pictures in ./a",
+                "list_pictures folder=\"./a\" → select_best by=\"newest\" count=20 → contact_sheet",
             ),
             (
                 "yesterday's photos with a car by hour",
@@ -398,6 +465,48 @@ mod tests {
     }
 
     #[test]
+    fn number_before_the_grouping_counts_all_pictures_unless_each_is_said() {
+        let all = |count: u64, by: &str| {
+            format!("select_best by=\"quality\" count={count} → group by=\"{by}\"")
+        };
+        let each = |count: u64, by: &str| {
+            format!("group by=\"{by}\" → select_best by=\"quality\" count={count}")
+        };
+        for (text, expected) in [
+            ("the best 10 photos in ./a by year", all(10, "year")),
+            ("keep the 3 best of ./a, sorted by day", all(3, "day")),
+            ("organise ./a by day, the 3 best in total", all(3, "day")),
+            (
+                "the best 10 photos in ./a of the last 3 days by day",
+                all(10, "day"),
+            ),
+            ("the best 10 photos in ./a per year", each(10, "year")),
+            ("the best 10 photos of each month in ./a", each(10, "month")),
+            ("organise ./a by day and keep the 3 best", each(3, "day")),
+            (
+                "photos in ./a of the last 3 days by day, the best 2",
+                each(2, "day"),
+            ),
+            ("the best photo in ./a by camera", each(1, "camera")),
+            ("the best photos in ./a by camera", each(10, "camera")),
+        ] {
+            let found = steps(text);
+            assert!(found.contains(&expected), "{text}: {found}");
+        }
+        let plan = plan("the best 10 photos in ./a by month", now(), &names()).unwrap();
+        let reason = &plan
+            .steps
+            .iter()
+            .find(|step| step.name == "best")
+            .unwrap()
+            .reason;
+        assert_eq!(
+            reason,
+            "the best of all; for as many of each month, say \"of each\""
+        );
+    }
+
+    #[test]
     fn what_is_not_understood_is_refused_and_named() {
         for (text, named) in [
             ("delete the 3 best photos in ./photos", "\"delete\""),
@@ -412,6 +521,13 @@ mod tests {
             ("", "which pictures"),
             ("keep the 3 best of each in ./a", "\"each\""),
             ("photos of me in ./a by day", "\"me\""),
+            ("photos in ./a taken by me", "\"me\""),
+            ("photos in ./a from last summer", "\"summer\""),
+            ("photos of the gate of the last 2 months", "\"last\", \"2\""),
+            (
+                "photos in ./a without unicorns",
+                "no installed detector finds them",
+            ),
             ("the 2 best of each burst in ./a", "\"burst\""),
             ("the sharpest of each burst in ./a", "\"burst\""),
             ("all the photos of each burst in ./a", "\"burst\""),

@@ -12,8 +12,8 @@ use watchkeeper_jobs::tools::picture_tools;
 
 use scene::{REQUESTS, agrees, album, expected, now, write_scene};
 
-/// Requests of an owner who had not seen the forty.
-const OTHERS: [(&str, &str); 3] = [
+/// Requests of owners who had not seen the forty.
+const OTHERS: [(&str, &str); 10] = [
     (
         "remove all the near duplicates from FOLDER",
         "a b c e f g h i n",
@@ -25,6 +25,31 @@ const OTHERS: [(&str, &str); 3] = [
     (
         "group FOLDER by day and make an album of the best one of each day",
         "2026-03-01/* 2026-03-02/f 2026-04-03/h no day/n",
+    ),
+    (
+        "the 4 best photos in FOLDER by month",
+        "2026-03/a 2026-03/c 2026-03/f 2026-04/h",
+    ),
+    (
+        "the 2 newest photos in FOLDER per month",
+        "2026-03/f 2026-03/g 2026-04/h 2026-04/i no month/n",
+    ),
+    (
+        "FOLDER by year, the best photo of each year",
+        "2026/* no year/n",
+    ),
+    ("the last 3 pictures in FOLDER", "i h g"),
+    (
+        "pictures in FOLDER between 2 March 2026 and 2 April 2026, grouped by camera",
+        "gate/e gate/f yard/g",
+    ),
+    (
+        "keep one photo per burst of FOLDER in a folder called album",
+        "a b c e f g h i n",
+    ),
+    (
+        "the sharpest picture of camera yard in FOLDER before 2026-04-01",
+        "c",
     ),
 ];
 

@@ -29,6 +29,7 @@ pub struct Group {
 /// What groups have in common.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum By {
+    Year,
     Month,
     Day,
     Hour,
@@ -115,6 +116,7 @@ fn without(what: &str, pictures: Vec<Picture>) -> Group {
 
 const fn describe(by: By) -> &'static str {
     match by {
+        By::Year => "year",
         By::Month => "month",
         By::Day => "day",
         By::Hour => "hour",
@@ -134,6 +136,7 @@ fn name(picture: &Picture, by: By, root: &Path) -> Option<String> {
             .map(|taken| taken.strftime(format).to_string())
     };
     match by {
+        By::Year => time("%Y"),
         By::Month => time("%Y-%m"),
         By::Day => time("%Y-%m-%d"),
         By::Hour => time("%Y-%m-%d %H h"),

@@ -9,7 +9,6 @@ use jiff::civil::DateTime;
 use serde_json::json;
 use watchkeeper_config::redact;
 use watchkeeper_jobs::plan::{Change, CheckedPlan};
-use watchkeeper_jobs::planner::select_tools;
 use watchkeeper_jobs::{Toolbox, counted};
 use watchkeeper_llm::client::LlmError;
 use watchkeeper_llm::conversation::{ToolCall, ToolResult};
@@ -86,10 +85,8 @@ impl ModelPlanner<'_> {
         accepts: &(dyn Fn(&CheckedPlan) -> Vec<String> + Sync),
     ) -> Result<ModelPlan, PlanningError> {
         let shown = redact::said(request).unwrap_or_else(|| request.to_owned());
-        let tools = match task {
-            PlanTask::New => select_tools(request, self.tools),
-            PlanTask::Refine { .. } | PlanTask::Revise(_) => self.tools.specs().collect(),
-        };
+        // All of them: the same system prompt in each request is read from the provider's cache.
+        let tools: Vec<_> = self.tools.specs().collect();
         let mut conversation = prompt::conversation(self.blueprint, &tools, &shown, now, task)
             .map_err(PlanningError::Setup)?;
         trace::note(

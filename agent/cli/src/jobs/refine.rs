@@ -101,19 +101,15 @@ impl JobCommands {
         }
         let refinement = Refinement::read(&words, now.datetime(), &names);
         let edited = refinement
-            .as_ref()
-            .ok()
+            .map_err(|error| error.to_string())
             .and_then(|refinement| refinement.edit(old));
-        if let Some(plan) = edited {
-            planned.by = PlannedBy::Edited;
-            return Ok(PlannedRequest::new(plan, planned));
-        }
-        if self.config.llm.is_none() {
-            let why = refinement.err().map_or_else(
-                || "the plan has not exactly one step for this; change its file".to_owned(),
-                |error| error.to_string(),
-            );
-            return Err(Failure::input(why));
+        match edited {
+            Ok(plan) => {
+                planned.by = PlannedBy::Edited;
+                return Ok(PlannedRequest::new(plan, planned));
+            }
+            Err(why) if self.config.llm.is_none() => return Err(Failure::input(why)),
+            Err(_) => {}
         }
         let task = PlanTask::Refine {
             plan: old,

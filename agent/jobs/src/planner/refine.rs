@@ -6,11 +6,11 @@
 use jiff::civil::DateTime;
 use serde_json::{Value, json};
 
-use super::request::{
-    BEGINNING, BLURRED, DUPLICATES, FEW, NotUnderstood, Range, Request, SHARP, Source, Words,
-};
-use super::words::{is_single, number};
+use super::not_understood::NotUnderstood;
+use super::request::{BEGINNING, BLURRED, DUPLICATES, FEW, Request, SHARP, Source, Words};
+use super::words::{EACH, Range, is_single, number};
 use crate::cameras::KnownNames;
+use crate::counted;
 use crate::plan::Plan;
 use crate::plan::reference::{INPUTS, Text, parse};
 
@@ -28,6 +28,8 @@ const OF_CAMERAS: [&str; 2] = ["but", "also"];
 pub struct Refinement {
     count: Option<u64>,
     order: Option<&'static str>,
+    /// Whether the number counts all pictures, and not those of each group.
+    is_of_all: Option<bool>,
     /// Order in which the pictures are shown.
     shown: Option<&'static str>,
     /// `Some(None)`: without groups.
@@ -58,6 +60,11 @@ impl Refinement {
             album: words.take(&["album"]),
             shown: words.shown_order(),
             ..Self::default()
+        };
+        let is_of_each = EACH.iter().any(|each| words.find(&[each]).is_some());
+        refinement.is_of_all = match words.take(&["in", "total"]) {
+            true => Some(true),
+            false => is_of_each.then_some(false),
         };
         if let Some((count, order)) = words.order_and_count() {
             (refinement.count, refinement.order) = (count, Some(order));
@@ -95,6 +102,7 @@ impl Refinement {
             let (count, order) = request.best.unwrap_or((FEW, "quality"));
             request.best = Some((self.count.unwrap_or(count), self.order.unwrap_or(order)));
         }
+        request.is_best_of_all = self.is_of_all.unwrap_or(request.is_best_of_all);
         request.order = self.shown.or(request.order);
         if let Some(by) = self.by {
             request.by = by;
@@ -122,9 +130,12 @@ impl Refinement {
         request.album |= self.album;
     }
 
-    /// Changes a plan of any author. `None` if it has not exactly one step for each change: then
-    /// only a person or a language model can say where it belongs.
-    pub fn edit(&self, plan: &Plan) -> Option<Plan> {
+    /// Changes a plan of any author.
+    ///
+    /// # Errors
+    /// A sentence, if it has not exactly one step for each change: then only a person or a language
+    /// model can say where it belongs.
+    pub fn edit(&self, plan: &Plan) -> Result<Plan, String> {
         let mut plan = plan.clone();
         let mut rest = self.clone();
         let mut changes: Vec<(&str, &str, Value)> = Vec::new();
@@ -151,33 +162,44 @@ impl Refinement {
         if let Some(name) = rest.name.take() {
             changes.push(("album", "name", json!(name)));
         }
+        // Whether groups are counted is in the steps already.
+        rest.is_of_all = rest.is_of_all.filter(|is_of_all| *is_of_all);
         if rest != Self::default() {
-            return None;
+            return Err("this change needs another step in the plan; add it to a copy".to_owned());
         }
         for (tool, param, value) in changes {
             set(&mut plan, tool, param, value)?;
         }
-        Some(plan)
+        Ok(plan)
     }
 }
 
 /// Sets a parameter of the only step with this tool, or the input that it takes.
-fn set(plan: &mut Plan, tool: &str, param: &str, value: Value) -> Option<()> {
-    let mut steps = plan.steps.iter_mut().filter(|step| step.call.tool == tool);
-    let (step, None) = (steps.next()?, steps.next()) else {
-        return None;
+fn set(plan: &mut Plan, tool: &str, param: &str, value: Value) -> Result<(), String> {
+    let mut steps: Vec<_> = plan
+        .steps
+        .iter_mut()
+        .filter(|step| step.call.tool == tool)
+        .collect();
+    let [step] = steps.as_mut_slice() else {
+        let number = counted(steps.len(), "step");
+        let why = format!("{param} = {value} is for one step {tool}, and the plan has {number}");
+        return Err(format!("{why} with that tool; change a copy of the plan"));
     };
-    let old = step.call.params.get(param).and_then(Value::as_str);
-    match old.map(parse) {
-        None | Some(Text::Plain) => {
-            step.call.params.insert(param.to_owned(), value);
-        }
+    let params = &mut step.call.params;
+    match params.get(param).and_then(Value::as_str).map(parse) {
+        None | Some(Text::Plain) => params.insert(param.to_owned(), value),
         Some(Text::Reference(input)) if input.owner == INPUTS => {
-            *plan.inputs.get_mut(&input.key)? = value;
+            plan.inputs.insert(input.key, value)
         }
-        Some(_) => return None,
-    }
-    Some(())
+        Some(_) => {
+            return Err(format!(
+                "{param} of step {} comes from another step",
+                step.name
+            ));
+        }
+    };
+    Ok(())
 }
 
 /// `without blurred ones`, `with blurred ones` or `sharpness at least 0.5`.
@@ -298,10 +320,10 @@ mod tests {
                     "step album: name: \"album\" → \"spring\"",
                 ],
             ),
-            ("without blurred ones", &["+ step wanted: filter"]),
-            ("only sharp ones", &["+ step wanted: filter"]),
+            ("without blurred ones", &["+ step sharp: filter"]),
+            ("only sharp ones", &["+ step sharp: filter"]),
             ("from 2026", &["+ step wanted: filter"]),
-            ("sharpness at least 0.5", &["+ step wanted: filter"]),
+            ("sharpness at least 0.5", &["+ step sharp: filter"]),
             ("without groups", &["- step group"]),
             ("since 2026-03-01", &["+ step wanted: filter"]),
             (
@@ -428,7 +450,15 @@ mod tests {
         ];
         assert_eq!(difference(&own, &edited), expected);
         // No step filters, and a step that finds duplicates must be put somewhere.
-        assert_eq!(edit("without blurred ones"), None);
-        assert_eq!(edit("without duplicates"), None);
+        for (words, why) in [
+            (
+                "without blurred ones",
+                "one step filter, and the plan has 0 steps",
+            ),
+            ("without duplicates", "needs another step"),
+        ] {
+            let refused = edit(words).unwrap_err();
+            assert!(refused.contains(why), "{refused}");
+        }
     }
 }

@@ -3,13 +3,12 @@
 //! Invariant: every word is used by exactly one rule or is in the closed list of words without
 //! meaning here; else the request is refused.
 
-use std::fmt;
-
 use jiff::civil::{DateTime, datetime};
 
+use super::not_understood::NotUnderstood;
 use super::words::{
-    GROUPINGS, ORDERS, is_filler, is_folder, is_picture_noun, is_plural, is_single, number,
-    singular, tokens,
+    EACH, GROUPINGS, ORDERS, Range, is_filler, is_folder, is_picture_noun, is_plural, is_single,
+    number, singular, tokens, with_numeric_dates,
 };
 use crate::cameras::{CameraNames, KnownNames, MAX_NAME_WORDS};
 
@@ -27,68 +26,6 @@ pub(super) const BLURRED: [&str; 3] = ["blurred", "blurry", "unsharp"];
 /// Before every event: a camera alone means all that its events have kept.
 pub(super) const BEGINNING: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
 
-/// Why a request has no plan.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NotUnderstood {
-    Words {
-        words: Vec<String>,
-        /// A camera that they may mean.
-        near: Option<String>,
-    },
-    WhichPictures,
-}
-
-impl NotUnderstood {
-    /// Without words it is not said which pictures are meant.
-    pub(super) fn words(words: Vec<String>, cameras: &CameraNames) -> Self {
-        if words.is_empty() {
-            return Self::WhichPictures;
-        }
-        let all = words.join(" ");
-        let mut texts = std::iter::once(&all).chain(&words);
-        let near = texts.find_map(|text| cameras.nearest(text));
-        let near = near.map(str::to_owned);
-        Self::Words { words, near }
-    }
-}
-
-impl fmt::Display for NotUnderstood {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Words { words, near } => {
-                let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
-                write!(f, "not understood: {}", quoted.join(", "))?;
-                if let Some(near) = near {
-                    write!(f, " (did you mean the camera {near}?)")?;
-                }
-                if words.iter().any(|word| is_folder(word)) {
-                    f.write_str(" (a request reads one folder; --output names the one to write)")?;
-                }
-            }
-            Self::WhichPictures => {
-                f.write_str("say which pictures: a folder, a time, or a camera")?
-            }
-        }
-        f.write_str(
-            "; for example: organise ./photos by day and keep the 3 best of each, \
-             or: the best 10 pictures of last week's cars. Groups are by ",
-        )?;
-        let groupings: Vec<&str> = GROUPINGS.iter().map(|(word, _)| *word).collect();
-        let orders: Vec<&str> = ORDERS.iter().map(|(word, _)| *word).collect();
-        let (groupings, orders) = (groupings.join(", "), orders.join(", "));
-        write!(f, "{groupings}; choices are the {orders}")
-    }
-}
-
-impl std::error::Error for NotUnderstood {}
-
-/// Times of the pictures, in local time; the end is not included.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Range {
-    pub(super) since: Option<DateTime>,
-    pub(super) until: Option<DateTime>,
-}
-
 /// Pictures that a request is about.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Source {
@@ -105,11 +42,13 @@ pub(super) struct Request {
     pub(super) source: Source,
     pub(super) range: Range,
     pub(super) camera: Option<String>,
-    /// Class of an object that each picture shows, to be looked for.
-    pub(super) shows: Option<String>,
+    /// Class of an object to be looked for, and whether each picture shows one, or none does.
+    pub(super) shows: Option<(String, bool)>,
     pub(super) by: Option<&'static str>,
-    /// Pictures to keep, of each group where there are groups, and by what order.
+    /// Number of pictures to keep, and by what order.
     pub(super) best: Option<(u64, &'static str)>,
+    /// Whether that is the number of all pictures, and not of each group.
+    pub(super) is_best_of_all: bool,
     /// Order in which the pictures are shown.
     pub(super) order: Option<&'static str>,
     pub(super) without_duplicates: bool,
@@ -127,10 +66,10 @@ impl Request {
         now: DateTime,
         names: &KnownNames,
     ) -> Result<Self, NotUnderstood> {
-        match Self::read_in_part(text, now, names) {
-            Ok((request, left)) if left.is_empty() => Ok(request),
-            Ok((_, left)) => Err(NotUnderstood::words(left, &names.cameras)),
-            Err(error) => Err(error),
+        let (request, left) = Self::read_in_part(text, now, names)?;
+        match left.is_empty() {
+            true => Ok(request),
+            false => Err(NotUnderstood::words(left, &names.cameras)),
         }
     }
 
@@ -145,11 +84,13 @@ impl Request {
         let name = words.made_name(false);
         let folder = words.folder();
         let range = words.range(now);
+        let is_best_of_all = words.is_number_of_all();
         let without_duplicates = words.without(&DUPLICATES);
         let are_sharp = words.without(&BLURRED) || words.take(&["sharp"]);
         let sheet = words.sheet();
         let album = words.take(&["album"]);
         let order = words.shown_order();
+        words.read_last_as_newest();
         let best = words.best();
         let by = words.grouping(folder.is_some() || range != Range::default());
         let camera = words.camera(&names.cameras);
@@ -164,24 +105,13 @@ impl Request {
         left.extend(words.left());
         let is_bounded = names_pictures && (camera.is_some() || range.until.is_some());
         let since = range.since.or(is_bounded.then_some(BEGINNING));
-        let source = match (folder, since) {
-            (Some(folder), _) => Source::Folder(folder),
-            (None, Some(since)) => {
-                let mut plurals =
-                    (0..left.len()).filter(|n| left.get(*n).is_some_and(|word| is_plural(word)));
-                let what = match (plurals.next(), plurals.next()) {
-                    (Some(one), None) => Some(singular(&left.remove(one))),
-                    (None, _) => shows.take(),
-                    _ => None,
-                };
-                Source::Events { what, since }
-            }
-            (None, None) => {
-                left.extend(no_class);
-                return Err(NotUnderstood::words(left, &names.cameras));
-            }
+        let Some(source) = source(folder, since, &mut shows, &mut left) else {
+            left.extend(no_class);
+            return Err(NotUnderstood::words(left, &names.cameras));
         };
-        left.extend(no_class);
+        if let Some(noun) = no_class {
+            return Err(NotUnderstood::object(noun, left, &names.classes));
+        }
         let request = Self {
             source,
             range,
@@ -189,6 +119,7 @@ impl Request {
             shows,
             by,
             best: best.filter(|_| !of_burst),
+            is_best_of_all,
             order,
             without_duplicates: without_duplicates || of_burst,
             min_sharpness: are_sharp.then_some(SHARP),
@@ -214,12 +145,40 @@ impl Request {
     }
 }
 
+/// The pictures that a request is about; takes the class of events from what is shown or `left`.
+fn source(
+    folder: Option<String>,
+    since: Option<DateTime>,
+    shows: &mut Option<(String, bool)>,
+    left: &mut Vec<String>,
+) -> Option<Source> {
+    if let Some(folder) = folder {
+        return Some(Source::Folder(folder));
+    }
+    let since = since?;
+    let mut plurals = (0..left.len()).filter(|n| left.get(*n).is_some_and(|word| is_plural(word)));
+    let what = match (plurals.next(), plurals.next()) {
+        (Some(one), None) => Some(singular(&left.remove(one))),
+        (None, _) => {
+            let shown = shows.take_if(|(_, is_shown)| *is_shown);
+            shown.map(|(class, _)| class)
+        }
+        _ => None,
+    };
+    Some(Source::Events { what, since })
+}
+
 /// The words of a request that no rule has used so far; a used one is `None`.
 pub(super) struct Words(Vec<Option<String>>);
 
 impl Words {
     pub(super) fn new(text: &str) -> Self {
-        Self(tokens(text).into_iter().map(Some).collect())
+        Self(
+            with_numeric_dates(tokens(text))
+                .into_iter()
+                .map(Some)
+                .collect(),
+        )
     }
 
     pub(super) fn len(&self) -> usize {
@@ -323,35 +282,43 @@ impl Words {
         None
     }
 
-    /// `with people` or `with a car`: one of `classes`, or else a noun that is none.
-    fn shown_object(&mut self, classes: &[String]) -> (Option<String>, Option<String>) {
+    /// An object that is one of `classes`, and whether it is shown; or else a noun that is none.
+    fn shown_object(&mut self, classes: &[String]) -> (Option<(String, bool)>, Option<String>) {
+        let Some((noun, is_shown)) = self.object() else {
+            return (None, None);
+        };
+        let class = singular(&noun);
+        match classes
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(&class))
+        {
+            true => (Some((class, is_shown)), None),
+            false => (None, Some(noun)),
+        }
+    }
+
+    /// `with people`, `with a car` or `without people`: the noun, and whether it is shown.
+    fn object(&mut self) -> Option<(String, bool)> {
         for place in 0..self.len() {
+            let is_shown = self.stands(place, &["with"]);
+            if !is_shown && !self.stands(place, &["without"]) {
+                continue;
+            }
             let has_article = self.stands(place + 1, &["a"]) || self.stands(place + 1, &["an"]);
             let length = 2 + usize::from(has_article);
-            let noun = self.get(place + length - 1).map(str::to_owned);
-            let is_object = |noun: &String| {
+            let is_object = |noun: &&str| {
                 let lower = noun.to_lowercase();
-                let is_known = DUPLICATES
-                    .iter()
-                    .chain(&BLURRED)
-                    .any(|word| **word == lower);
+                let mut others = DUPLICATES.iter().chain(&BLURRED);
+                let is_known = others.any(|word| **word == lower);
                 !is_known && !is_filler(noun) && (has_article || is_plural(noun))
             };
-            if let Some(noun) = noun.filter(is_object)
-                && self.stands(place, &["with"])
-            {
+            let noun = self.get(place + length - 1).filter(is_object);
+            if let Some(noun) = noun.map(str::to_owned) {
                 self.use_up(place, length);
-                let class = singular(&noun);
-                let is_known = classes
-                    .iter()
-                    .any(|known| known.eq_ignore_ascii_case(&class));
-                return match is_known {
-                    true => (Some(class), None),
-                    false => (None, Some(noun)),
-                };
+                return Some((noun, is_shown));
             }
         }
-        (None, None)
+        None
     }
 
     pub(super) fn without(&mut self, nouns: &[&str]) -> bool {
@@ -372,7 +339,8 @@ impl Words {
     pub(super) fn made_name(&mut self, is_refinement: bool) -> Option<String> {
         let is = |at: usize, words: [&str; 2]| words.iter().any(|word| self.stands(at, &[word]));
         let (place, length) = (0..self.len()).find_map(|at| {
-            let has_noun = at > 0 && is(at - 1, ["album", "sheet"]);
+            let has_noun =
+                at > 0 && (is(at - 1, ["album", "sheet"]) || self.stands(at - 1, &["folder"]));
             match () {
                 () if is(at, ["call", "name"]) && self.stands(at + 1, &["it"]) => Some((at, 2)),
                 () if is(at, ["called", "named"]) && (has_noun || is_refinement) => Some((at, 1)),
@@ -384,9 +352,29 @@ impl Words {
         Some(name)
     }
 
+    /// Returns whether a number of pictures counts all of them: `in total`, or the number comes
+    /// before `by day` and no word such as `each` is there. `the best picture by day` is one of
+    /// each day.
+    fn is_number_of_all(&mut self) -> bool {
+        let is_each = EACH.iter().any(|each| self.find(&[each]).is_some());
+        let is_grouping = |at: &usize| {
+            let noun = self.get(*at + 1).map(str::to_lowercase);
+            self.stands(*at, &["by"])
+                && GROUPINGS
+                    .iter()
+                    .any(|(name, _)| noun.as_deref() == Some(*name))
+        };
+        let grouping = (0..self.len()).find(is_grouping);
+        let has_number = |end: usize| {
+            let mut numbers = (0..end).filter_map(|at| self.get(at).and_then(number));
+            numbers.any(|number| number > 1)
+        };
+        let is_of_all = !is_each && grouping.is_none_or(has_number);
+        self.take(&["in", "total"]) || is_of_all
+    }
+
     fn of_burst(&mut self) -> bool {
-        let mut begins = ["each", "every", "per"].iter();
-        begins.any(|each| self.take(&[each, "burst"]))
+        EACH.iter().any(|each| self.take(&[each, "burst"]))
     }
 
     /// `contact sheet` or `on a contact sheet`.
@@ -421,6 +409,18 @@ impl Words {
             }
         }
         found
+    }
+
+    /// Reads `the last 20 pictures` as the newest 20. Before another noun it is a time.
+    fn read_last_as_newest(&mut self) {
+        for place in 0..self.len() {
+            let has_number = self.get(place + 1).and_then(number).is_some();
+            let noun = self.get(place + 1 + usize::from(has_number));
+            let is_newest = self.stands(place, &["last"]) && noun.is_some_and(is_picture_noun);
+            if is_newest && let Some(word) = self.0.get_mut(place) {
+                *word = Some("newest".to_owned());
+            }
+        }
     }
 
     /// `the three best`, `best 3`, `the sharpest picture`, `the newest` or `keep one of each`.
@@ -488,8 +488,8 @@ impl Words {
 
     /// Words that nothing has used, without those that mean nothing: "me" does in "of me".
     pub(super) fn left(self) -> Vec<String> {
-        let is_of = |at: usize| self.stands(at, &["of"]) || self.stands(at, &["with"]);
-        let narrows = |at: usize| at > 0 && self.stands(at, &["me"]) && is_of(at - 1);
+        let is = |at: usize, words: &[&str]| words.iter().any(|word| self.stands(at, &[word]));
+        let narrows = |at: usize| at > 0 && is(at, &["me"]) && is(at - 1, &["of", "with", "by"]);
         let words = self.0.iter().enumerate();
         let words = words.filter_map(|(at, word)| Some((at, word.as_ref()?)));
         let meant = words.filter(|(at, word)| narrows(*at) || !is_filler(word));

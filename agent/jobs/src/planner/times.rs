@@ -8,8 +8,8 @@ use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, ToSpan as _};
 
-use super::request::{Range, Words};
-use super::words::{is_picture_noun, number, singular};
+use super::request::Words;
+use super::words::{Range, is_picture_noun, number, singular};
 
 /// Words that begin a part of a request, so that "on" before them belongs to the date.
 const PARTS: [&str; 8] = ["and", "then", "by", "per", "in", "with", "without", "keep"];
@@ -29,13 +29,17 @@ impl Words {
         let monday = i64::from(now.weekday().to_monday_zero_offset());
         let hours = SignedDuration::from_hours;
         let evening = back(1).saturating_add(hours(18));
-        let ranges: [(&[&str], DateTime, DateTime); 7] = [
+        let year = now.date().first_of_year().to_datetime(Time::midnight());
+        let year_before = year.checked_sub(1.year()).unwrap_or(year);
+        let ranges: [(&[&str], DateTime, DateTime); 9] = [
             (&["today"], today, now),
             (&["yesterday"], back(1), today),
             (&["this", "week"], back(monday), now),
             (&["last", "week"], back(monday + 7), back(monday)),
             (&["this", "month"], month, now),
             (&["last", "month"], before, month),
+            (&["this", "year"], year, now),
+            (&["last", "year"], year_before, year),
             (
                 &["last", "night"],
                 evening,
@@ -78,7 +82,8 @@ impl Words {
         None
     }
 
-    /// `since 2026-03-01`, `before 2026-04`, `on 2026-03-01`, `from 2023` or `from 2023 to 2024`.
+    /// `since 2026-03-01`, `before 2026-04`, `on 2026-03-01`, `from 2023`, `from 2023 to 2024` or
+    /// `between 2023 and 2024`.
     fn dates(&mut self) -> Range {
         let stands = |words: &Self, place: usize, phrases: &[&str]| {
             phrases.iter().any(|word| words.stands(place, &[word]))
@@ -86,6 +91,8 @@ impl Words {
         let has_end = (0..self.len()).any(|place| {
             stands(self, place, &["until", "to", "before"]) && self.period(place + 1).is_some()
         });
+        let has_begin = (0..self.len())
+            .any(|place| stands(self, place, &["between"]) && self.period(place + 1).is_some());
         let mut range = Range::default();
         for place in 0..self.len() {
             let Some((begin, end)) = self.period(place + 1) else {
@@ -97,12 +104,12 @@ impl Words {
                 stands(self, place + 2, &["onwards"]) || ends && stands(self, place + 2, &["on"]);
             let goes_on = is(&["from", "since"]) && is_onwards;
             let (since, until) = match () {
-                () if is(&["since"]) || is(&["from"]) && (has_end || goes_on) => {
+                () if is(&["since", "between"]) || is(&["from"]) && (has_end || goes_on) => {
                     (Some(begin), None)
                 }
                 () if is(&["after"]) => (Some(end), None),
                 () if is(&["before"]) => (None, Some(begin)),
-                () if is(&["until", "to"]) => (None, Some(end)),
+                () if is(&["until", "to"]) || has_begin && is(&["and"]) => (None, Some(end)),
                 () if is(&["on", "of", "in", "from", "during"]) => (Some(begin), Some(end)),
                 () => continue,
             };
@@ -181,6 +188,13 @@ mod tests {
             ("of 2023-12", "2023-12-01 2024-01-01 "),
             ("before 2023-02", "- 2023-02-01 "),
             ("after 2023", "2024-01-01 - "),
+            (
+                "between 1 June 2016 and 31 August 2018",
+                "2016-06-01 2018-09-01 ",
+            ),
+            ("in march 2023 by day", "2023-03-01 2023-04-01 by day"),
+            ("in 2023 and 2024", "2023-01-01 2024-01-01 2024"),
+            ("last year", "2025-01-01 2026-01-01 "),
             ("from 2026-03-01", "2026-03-01 2026-03-02 "),
             ("from 2026-03-01 until 2026-03-05", "2026-03-01 2026-03-06 "),
             (

@@ -1,11 +1,21 @@
 //! The words that the planner knows.
 
+use jiff::civil::DateTime;
+use jiff::fmt::strtime;
+
+/// Times of the pictures, in local time; the end is not included.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Range {
+    pub(super) since: Option<DateTime>,
+    pub(super) until: Option<DateTime>,
+}
+
 /// Words without a meaning of their own here.
-const FILLERS: [&str; 39] = [
+const FILLERS: [&str; 42] = [
     "a", "all", "are", "give", "an", "and", "as", "at", "choose", "copy", "each", "find", "for",
     "from", "get", "group", "i", "in", "into", "keep", "make", "me", "my", "of", "only",
     "organise", "organize", "pick", "please", "select", "show", "sort", "the", "them", "then",
-    "to", "want", "with", "arrange",
+    "to", "want", "with", "arrange", "grouped", "sorted", "taken",
 ];
 
 /// Words for what every request is about: first [`PICTURE_NOUNS`] that mean pictures only.
@@ -15,8 +25,12 @@ const PICTURE_WORDS: [&str; 12] = [
 ];
 const PICTURE_NOUNS: usize = 8;
 
+/// Words before the noun of a group.
+pub(super) const EACH: [&str; 3] = ["each", "every", "per"];
+
 /// Words after "by" or "each", and the tool's own word.
-pub(super) const GROUPINGS: [(&str, &str); 18] = [
+pub(super) const GROUPINGS: [(&str, &str); 19] = [
+    ("year", "year"),
     ("month", "month"),
     ("day", "day"),
     ("date", "day"),
@@ -108,6 +122,31 @@ pub(super) fn tokens(text: &str) -> Vec<String> {
         rest = after.trim_start_matches(|c: char| c.is_whitespace() || c == ',');
     }
     words
+}
+
+/// Writes dates such as "June 2016" and "1 June 2016" as 2016-06 and 2016-06-01, one word each.
+pub(super) fn with_numeric_dates(words: Vec<String>) -> Vec<String> {
+    let mut written = Vec::with_capacity(words.len());
+    let mut rest = words.as_slice();
+    while let Some((first, behind)) = rest.split_first() {
+        let read = |count: usize, format: &str| {
+            let phrase = rest.get(..count)?.join(" ");
+            let date = strtime::parse(format, &phrase).ok()?;
+            Some((date.year()?, date.month()?, date.day()))
+        };
+        let day = read(3, "%d %B %Y").map(|found| (3, found));
+        let found = day.or_else(|| read(2, "%B %Y").map(|found| (2, found)));
+        let (count, word) = match found {
+            Some((count, (year, month, Some(day)))) => {
+                (count, format!("{year}-{month:02}-{day:02}"))
+            }
+            Some((count, (year, month, None))) => (count, format!("{year}-{month:02}")),
+            None => (1, first.clone()),
+        };
+        written.push(word);
+        rest = behind.get(count - 1..).unwrap_or_default();
+    }
+    written
 }
 
 /// Returns whether a word may name a folder: it is quoted or a path.

@@ -35,7 +35,8 @@ impl Tool for GroupPictures {
                 Param {
                     name: "by",
                     kind: Kind::Choice(&[
-                        "month", "day", "hour", "gap", "place", "camera", "class", "zone", "folder",
+                        "year", "month", "day", "hour", "gap", "place", "camera", "class", "zone",
+                        "folder",
                     ]),
                     required: true,
                     about: "What the pictures of a group have in common; gap: no long time between two.",
@@ -60,6 +61,7 @@ impl Tool for GroupPictures {
     fn run(&self, params: Map<String, Value>, _: &Context<'_>) -> Result<ToolOutput, ToolError> {
         let params: Params = read(params)?;
         let by = match params.by.as_str() {
+            "year" => By::Year,
             "month" => By::Month,
             "hour" => By::Hour,
             "gap" => By::Gap {
