@@ -14,6 +14,7 @@ use crate::place::{self, Said, Way};
 use crate::reader::{Reader, Slot, one_of};
 use crate::request::{Number, Parts, TOO_FEW_S, another_number, drawn, settle_cameras, the_place};
 use crate::scene::Camera;
+use crate::settings::channels;
 
 /// What says only that something is corrected.
 const LEADS: [&str; 7] = [
@@ -49,7 +50,8 @@ pub(crate) fn is_correction(text: &Reader<'_>) -> bool {
                 !names_one && !r.says(&[OF_A_PIPELINE]) && !may_run
             }
             Asks::Watch => {
-                r.says(&[BESIDES]) && !r.says(&["when|if|whenever"]) && !names::mentions_class(r)
+                let tells = r.says(&[BESIDES]) || channels(&mut r.clone()).1;
+                tells && !r.says(&["when|if|whenever"]) && !names::mentions_class(r)
             }
             Asks::Stop | Asks::Pause | Asks::Resume | Asks::Look => false,
         }

@@ -306,11 +306,14 @@ pub(crate) fn place_on_each(name: &str, cameras: &[&Camera]) -> Result<Vec<Shape
         ids.join(" and ")
     };
     if !missing.is_empty() {
-        let (there, missing) = (ids(&there), ids(&missing));
+        let alone = match there.as_slice() {
+            [] => String::new(),
+            there => format!("say it for {} alone, ", ids(there)),
+        };
         return Err(Need::meaning(format!(
-            "The place {} is drawn on {there}, and not on {missing}. Say it for {there} alone, draw a place of that name on {missing} too, or say a part of the picture, such as \
-             \"the left half\".",
-            quoted(name)
+            "The place {} is not drawn on {}. Draw it there, {alone}or say a part of the picture, such as \"the left half\".",
+            quoted(name),
+            ids(&missing)
         )));
     }
     let drawn = there.into_iter().filter_map(|c| place_on(c, name));

@@ -138,7 +138,7 @@ fn coordinates(r: &mut Reader<'_>, size: Option<[u32; 2]>) -> Result<Option<Said
     let wrong = |why: String| Err(Wrong::Text(why));
     let word = r.word(begin).to_owned();
     let end = found.end + usize::from(one_of(")|]", r.any_word(found.end)));
-    let written = r.written(begin..found.end);
+    let written = r.written(begin..end);
     r.mark(begin..end);
     if found.negative {
         return wrong(format!(

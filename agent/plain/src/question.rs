@@ -268,7 +268,7 @@ fn last(r: &mut Reader<'_>) -> Option<usize> {
 /// The pipelines whose events are asked about. One that is called like a camera is that camera, and
 /// one like a class or a place is it where no word for a watch stands beside.
 fn pipelines(r: &mut Reader<'_>) -> Vec<PipelineId> {
-    if !is_past(r) {
+    if !is_past(r) && !r.says(&[WATCHES]) {
         return Vec::new();
     }
     let places = r.scene.cameras.iter().flat_map(|camera| &camera.places);

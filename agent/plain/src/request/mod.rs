@@ -29,6 +29,7 @@ pub(crate) use objects::{are_only_these, chosen, one_list};
 pub(crate) use parts::Parts;
 pub(crate) use spot::{ALONG, geometry as drawn, inwards, slug, the_place};
 
+use crate::asks::{STATES, WATCHES, named_watch};
 use crate::closed;
 use crate::intent::WatchFor;
 use crate::lexicon::Lexicon;
@@ -53,6 +54,7 @@ impl Parts {
     /// Reads one request to watch.
     pub(crate) fn read(r: &mut Reader<'_>) -> Result<Self, Need> {
         let mut parts = Self::default();
+        refuse_state_of_a_watch(r)?;
         parts.read_wishes(r)?;
         let hold_at = parts.read_where_and_when(r)?;
         parts.read_what(r, hold_at);
@@ -222,13 +224,16 @@ impl Parts {
         let whole = r.over(&r.tokens);
         let is_named = !self.mentions.is_empty() && !whole.says(&["when|if|whenever"]);
         let is_there = is_named || whole.says(&[IS_THERE]);
-        let template = self.nearest_template(is_there)?;
+        // What no class says is nothing that a template watches for.
+        let tells_apart = scene.models.iter().any(|m| !m.labels.is_empty());
+        let is_seen = names::mentions_class(&whole) || !tells_apart;
+        let template = self.nearest_template(is_there).filter(|_| is_seen)?;
         let known = |label: &&str| {
             let mut models = scene.models.iter();
             models.any(|m| m.labels.iter().any(|l| l == label))
         };
         let named = self.mentions.iter().flat_map(|m| &m.labels);
-        let class = named.map(String::as_str).chain(["person"]).find(known);
+        let class = named.map(String::as_str).find(known);
         let camera = match (&self.cameras, scene.cameras.as_slice()) {
             (Cameras::These(ids), _) => ids.first().map(ToString::to_string),
             (_, [only]) => Some(only.id.to_string()),
@@ -239,6 +244,19 @@ impl Parts {
             camera,
             class: class.unwrap_or("anything").to_owned(),
         })
+    }
+}
+
+/// Refuses `tell me when the gate watch stops`, which no camera sees.
+fn refuse_state_of_a_watch(r: &Reader<'_>) -> Result<(), Need> {
+    let state = format!("{WATCHES} is|has|gets|goes? stops|fails|ends|dies|off|{STATES}");
+    let says = |watch: &usize| r.says(&["when|if|whenever"]) && r.begins(*watch, &[&state]);
+    match named_watch(r).filter(says) {
+        Some(watch) => Err(Need::not_read(
+            "A watch tells what a camera sees, and not how another watch is: `watchkeeper status` shows that.",
+            vec![r.written(watch - 1..watch + 2)],
+        )),
+        None => Ok(()),
     }
 }
 

@@ -374,7 +374,7 @@ fn the_camera_is_corrected_where_a_place_was_said() {
     let drawn = "Tell me when a person is in the left parking bay";
     let answer = corrected(drawn, &["no, on the gate camera"], &scene());
     assert!(
-        matches!(&answer, Answer::Ask(question) if question.text.contains("not on gate")),
+        matches!(&answer, Answer::Ask(question) if question.text.contains("not drawn on gate")),
         "{answer:#?}"
     );
     // And pixels of one size are none of another.

@@ -78,7 +78,7 @@ fn a_place_that_is_drawn_on_one_camera_lies_nowhere_on_the_others() {
     let text = "tell me when something enters the bench on all cameras";
     let refused = refusal(text, &scene);
     assert!(
-        refused.contains("on dock") && refused.contains("not on gate and yard"),
+        refused.contains("for dock alone") && refused.contains("not drawn on gate and yard"),
         "{refused}"
     );
     draw(&mut scene, "gate", [0.5, 0.5], [0.9, 0.9]);

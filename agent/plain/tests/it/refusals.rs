@@ -68,7 +68,8 @@ fn a_place_that_nobody_drew_is_still_asked_for() {
 
 /// The flags of the command that a refusal suggests, by their parameters.
 fn suggested(text: &str) -> (String, BTreeMap<String, String>) {
-    let command = text.split("watchkeeper watch ").nth(1).unwrap();
+    let command = text.split("watchkeeper watch ").nth(1);
+    let command = command.unwrap_or_else(|| panic!("{text}"));
     let mut words = command.split('`').next().unwrap().split(" --");
     let template = words.next().unwrap().to_owned();
     let flags = words.map(|flag| {
@@ -90,7 +91,6 @@ fn the_command_that_a_refusal_suggests_works_on_that_box() {
     helmets.models[0].labels = vec!["hard hat".to_owned()];
     for scene in [scene(), motion_only(), helmets] {
         for text in [
-            "Tell me when a blue blorb is on camera gate",
             "Alert me when a person stays in the whole picture for 2 blorbs on camera gate",
             "Tell me when a red person enters the left half on camera gate",
             "Tell me when a red hard hat enters the left half on camera gate",
@@ -99,8 +99,13 @@ fn the_command_that_a_refusal_suggests_works_on_that_box() {
             "Count red people on camera gate",
             "Tell me when a red cell phone is on camera gate",
         ] {
-            let refused = refusal(text, &scene).text;
-            let (template, values) = suggested(&refused);
+            let refused = refusal(text, &scene);
+            // What no class says is nothing that a template watches for.
+            if !scene.models[0].labels.is_empty() && !refused.unseen.is_empty() {
+                assert!(!refused.text.contains("watchkeeper watch"), "{text}");
+                continue;
+            }
+            let (template, values) = suggested(&refused.text);
             let request = PLAIN.templates().fill(&template, &values).unwrap();
             drop(proposal_in(&request, &scene));
         }
