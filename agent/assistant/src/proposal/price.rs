@@ -164,7 +164,11 @@ impl PriceTag {
         tag.uplink_bytes_a_day = tag.known("uplink", measured.a_day(uplink));
         let model = measured.model_an_event();
         tag.model_usd_an_event = model.clone().ok();
-        let model = measured.a_day(model).map(|usd| usd * MONTH_DAYS);
+        let model = match model {
+            // Without second opinions it costs nothing, however many events there are.
+            Ok(0.0) => Ok(0.0),
+            an_event => measured.a_day(an_event).map(|usd| usd * MONTH_DAYS),
+        };
         tag.model_usd_a_month = tag.known("model", model);
         tag
     }
@@ -548,6 +552,12 @@ mod tests {
         });
         assert_eq!(unplayed.model_usd_an_event, None);
         assert_eq!(unplayed.unknown["model"], "it was not replayed");
+        let without = PriceTag::new(&Measured {
+            events_a_day: nothing("it was not replayed"),
+            escalated_share: Ok(0.0),
+            ..measured()
+        });
+        assert_eq!(without.model_usd_a_month, Some(0.0));
         let recorded = PriceTag::new(&Measured {
             is_recorded: true,
             ..measured()
