@@ -3,7 +3,7 @@
 //! Invariant: a verb that controls begins its clause; one that watches stands anywhere in it.
 
 use crate::lexicon::VerbKind;
-use crate::names;
+use crate::names::{self, WATCHES};
 use crate::reader::{Reader, one_of};
 use crate::settings::channels;
 use crate::token::Kind;
@@ -34,8 +34,6 @@ impl Asks {
 const POLITE: &str = "please|can|could|would|will|you|kindly|hey|hi|hello|ok|okay|now|just|i|i'd|want|to|need|like|we|go|ahead|and|then|also|let's|so|,|the|computer|watchkeeper|thanks|yes|no|well|-|–";
 /// Words that begin a question.
 pub(crate) const QUESTIONS: &str = "what|what's|which|who|who's|where|why|how|is|are|was|were|has|have|did|does|do|any|list|show|display|status|help|templates|events|describe|cameras|pipelines|watches|classes|models|whose|explain|compare";
-/// Words that mean a pipeline.
-pub(crate) const WATCHES: &str = "watch|watches|alarm|alarms|pipeline|pipelines|rule|monitoring";
 /// Verbs that ask for a watch.
 pub(crate) const WATCHING: [VerbKind; 2] = [VerbKind::Watch, VerbKind::Count];
 /// Settings of a pipeline that can be higher or lower.
@@ -211,7 +209,7 @@ fn changes_watch(r: &Reader<'_>, start: usize) -> bool {
         || near(&format!("{WATCHES} {SETTINGS}"), start + 3).is_some()
 }
 
-/// Whether something is said for a watch: `add cars to the gate watch`, `a clip for the gate watch`.
+/// Whether something is said for a watch: `add cars to the gate watch`.
 fn is_of_the_watch(r: &Reader<'_>) -> bool {
     let to = r.find(&["to|for|of|on|with the|my|our|this"]);
     to.is_some_and(|to| (to.at.end..r.tokens.len()).any(|i| r.begins(i, &[WATCHES])))

@@ -7,12 +7,11 @@
 use watchkeeper_engine::templates::watch;
 
 use crate::answer::Missing;
-use crate::asks::WATCHES;
 use crate::closed;
 use crate::deployed::{self, OTHERS, which};
 use crate::intent::{Edit, Intent, Objects};
 use crate::lexicon::VerbKind;
-use crate::names::{self, Cameras, Mention, Stand};
+use crate::names::{self, Cameras, Mention, Stand, WATCHES};
 use crate::need::Need;
 use crate::reader::{Reader, Slot, one_of};
 use crate::request::{are_only_these, chosen, one_list};

@@ -10,12 +10,12 @@ use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::CrossDirection;
 
 use crate::answer::Look;
-use crate::asks::{STATES, WATCHES};
+use crate::asks::STATES;
 use crate::deployed;
 use crate::hours;
 use crate::kinds;
 use crate::moments;
-use crate::names::{self, Mention, Stand};
+use crate::names::{self, Mention, Stand, WATCHES};
 use crate::question::{Slots, is_past, read_place};
 use crate::question_words::{KindWords, QuestionKind, patterns};
 use crate::reader::{Reader, content_words, one_of};

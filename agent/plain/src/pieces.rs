@@ -6,13 +6,12 @@
 use watchkeeper_contract::id::SourceId;
 
 use crate::asks::{
-    Asks, QUESTIONS, SETTINGS, WATCHES, WATCHING, asks, leads, says_state, skip_polite,
-    without_name,
+    Asks, QUESTIONS, SETTINGS, WATCHING, asks, leads, says_state, skip_polite, without_name,
 };
 use crate::closed::unread_words;
 use crate::deployed::OTHERS;
 use crate::lexicon::VerbKind;
-use crate::names::{self, Stand};
+use crate::names::{self, Stand, WATCHES};
 use crate::reader::{Reader, Slot, one_of};
 use crate::settings::{channels, quietly};
 use crate::token::Kind;

@@ -8,10 +8,9 @@ use std::ops::Range as Words;
 use watchkeeper_contract::id::{PipelineId, SourceId};
 
 use crate::answer::EventsWanted;
-use crate::asks::WATCHES;
 use crate::lexicon::folded;
 use crate::moments::{self, Range};
-use crate::names::{self, Cameras};
+use crate::names::{self, Cameras, WATCHES};
 use crate::reader::{Reader, Slot, one_of};
 use crate::scene::{Camera, quoted};
 use crate::span;

@@ -29,11 +29,11 @@ pub(crate) use objects::{are_only_these, chosen, one_list};
 pub(crate) use parts::Parts;
 pub(crate) use spot::{ALONG, geometry as drawn, inwards, slug, the_place};
 
-use crate::asks::{STATES, WATCHES, named_watch};
+use crate::asks::{STATES, named_watch};
 use crate::closed;
 use crate::intent::WatchFor;
 use crate::lexicon::Lexicon;
-use crate::names::{self, Cameras};
+use crate::names::{self, Cameras, WATCHES};
 use crate::need::{Need, Notes};
 use crate::place::{self, Said};
 use crate::reader::{Reader, Slot, one_of};

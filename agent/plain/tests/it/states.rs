@@ -113,14 +113,6 @@ fn a_watch_is_started_by_its_name_and_not_renamed() {
         matches!(&started.changes[..], [Change::Resume(_)]),
         "{started:#?}"
     );
-    let paused = proposal_in(
-        "stop all alarms running on camera gate",
-        &box_with_watches(),
-    );
-    assert!(
-        matches!(&paused.changes[..], [Change::Pause { .. }]),
-        "{paused:#?}"
-    );
     let refused = refusal("rename the gate alarm to front door", &box_with_watches());
     assert!(refused.text.contains("change of gate-"), "{}", refused.text);
     assert!(refused.unseen.is_empty(), "{refused:?}");
