@@ -134,6 +134,7 @@ pub fn pipeline_state(state: &PipelineState) -> String {
         PipelineState::Running => "running".to_owned(),
         PipelineState::Paused => "paused".to_owned(),
         PipelineState::Ended => "ended".to_owned(),
+        PipelineState::Stopped => "stopped".to_owned(),
         PipelineState::Failed { message } => format!("failed: {message}"),
     }
 }

@@ -14,6 +14,7 @@ use crate::place::{self, Said, Way};
 use crate::reader::{Reader, Slot};
 use crate::request::{Parts, the_place};
 use crate::scene::Camera;
+use crate::settings::channels;
 
 /// What a change of a pipeline is about.
 const OF_A_PIPELINE: &str =
@@ -39,7 +40,8 @@ pub(crate) fn is_correction(text: &Reader<'_>) -> bool {
                 !names_one && !r.says(&[OF_A_PIPELINE]) && !may_run
             }
             Asks::Watch => {
-                r.says(&[BESIDES]) && !r.says(&["when|if|whenever"]) && !names::mentions_class(r)
+                let tells = r.says(&[BESIDES]) || channels(&mut r.clone()).1;
+                tells && !r.says(&["when|if|whenever"]) && !names::mentions_class(r)
             }
             Asks::Stop | Asks::Pause | Asks::Resume | Asks::Look => false,
         }

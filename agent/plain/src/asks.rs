@@ -3,7 +3,9 @@
 //! Invariant: a verb that controls begins its clause; one that watches stands anywhere in it.
 
 use crate::lexicon::VerbKind;
+use crate::names::{self, WATCHES};
 use crate::reader::{Reader, one_of};
+use crate::settings::channels;
 use crate::token::Kind;
 
 /// What a clause asks for.
@@ -32,14 +34,12 @@ impl Asks {
 const POLITE: &str = "please|can|could|would|will|you|kindly|hey|hi|hello|ok|okay|now|just|i|i'd|want|to|need|like|we|go|ahead|and|then|also|let's|so|,|the|computer|watchkeeper|thanks|yes|no|well|-|–";
 /// Words that begin a question.
 pub(crate) const QUESTIONS: &str = "what|what's|which|who|who's|where|why|how|is|are|was|were|has|have|did|does|do|any|list|show|display|status|help|templates|events|describe|cameras|pipelines|watches|classes|models|whose|explain|compare";
-/// Words that mean a pipeline.
-pub(crate) const WATCHES: &str = "watch|watches|alarm|alarms|pipeline|pipelines|rule|monitoring";
-/// Ends a pause with a verb that stops something elsewhere: `cancel the pause`.
-pub(crate) const ENDS_A_PAUSE: &str = "cancel|end|stop|undo|lift|remove|abort|delete|drop|finish|terminate the|my|our|its|their|this|that|all|any? pause|pauses|pausing|snooze|snoozing";
 /// Verbs that ask for a watch.
 pub(crate) const WATCHING: [VerbKind; 2] = [VerbKind::Watch, VerbKind::Count];
 /// Settings of a pipeline that can be higher or lower.
 pub(crate) const SETTINGS: &str = "confidence|threshold|cooldown|cool-down|score|duration";
+/// How a watch may be, or what was done to it.
+pub(crate) const STATES: &str = "stopped|paused|ended|failed|died|dead|down|broken|crashed|running|active|resumed|started|restarted|deleted|removed|changed|created|added|renamed|replaced";
 
 /// Returns what a clause asks for.
 pub(crate) fn asks(r: &Reader<'_>) -> Asks {
@@ -47,8 +47,8 @@ pub(crate) fn asks(r: &Reader<'_>) -> Asks {
     if forbids(r, start) {
         return Asks::Not;
     }
-    if r.begins(start, &[ENDS_A_PAUSE]) {
-        return Asks::Resume;
+    if says_state(r) {
+        return Asks::Look;
     }
     if changes_watch(r, start) {
         return Asks::Change;
@@ -63,25 +63,28 @@ pub(crate) fn asks(r: &Reader<'_>) -> Asks {
     if r.begins(start, &TO_BE_SHOWN) {
         return Asks::Look;
     }
+    // `end the pause` is no end of a watch.
     let leading = [
+        (VerbKind::Resume, Asks::Resume),
         (VerbKind::Stop, Asks::Stop),
         (VerbKind::Pause, Asks::Pause),
-        (VerbKind::Resume, Asks::Resume),
         (VerbKind::Change, Asks::Change),
     ];
-    if let Some((_, asks)) = leading
-        .into_iter()
-        .find(|(kind, _)| leads(r, start, &[*kind]))
-    {
+    let of = leading.into_iter().find(|(of, _)| leads(r, start, &[*of]));
+    // `make me a sandwich`, `set an alarm when …`: nothing that there is.
+    let makes = r.begins(start, &["make|set me|us? a|an|some"])
+        && !r.says(&[SETTINGS])
+        && !is_of_the_watch(r);
+    if let Some((_, asks)) = of.filter(|_| !makes) {
         return asks;
     }
     // `count` and `watch` may stand anywhere, but not in a question.
     if is_question(r, start) {
         return Asks::Look;
     }
-    match is_note(r) {
-        true => Asks::Watch,
-        false => verb_of_watching(r),
+    match verb_of_watching(r) {
+        Asks::Nothing if is_note(r) || channels(&mut r.clone()).1 => Asks::Watch,
+        asks => asks,
     }
 }
 
@@ -120,12 +123,49 @@ fn is_question(r: &Reader<'_>, start: usize) -> bool {
             || (start == 0 && (one_of(WHO, r.word(0)) || r.tokens.len() < 3)))
 }
 
-/// Reads a verb of watching anywhere in a clause, and a negation before it.
+/// Whether a clause says how a watch is: `the bench watch stopped`.
+pub(crate) fn says_state(r: &Reader<'_>) -> bool {
+    const ORDERS: [VerbKind; 4] = [
+        VerbKind::Stop,
+        VerbKind::Pause,
+        VerbKind::Resume,
+        VerbKind::Change,
+    ];
+    let state = format!("{WATCHES} has|have|is|are|was|were|just|got? {STATES}");
+    let is_order = leads(r, skip_polite(r, 0), &ORDERS);
+    r.says(&[&state]) && !is_order && !r.says(&["when|if|whenever"])
+}
+
+/// The word for a watch behind the name of one that runs, such as that of `the gate watch`.
+pub(crate) fn named_watch(r: &Reader<'_>) -> Option<usize> {
+    let named = without_name(r);
+    let runs = !r.scene.pipelines.is_empty();
+    let is_name = |at: usize| named.word(at).is_empty() || runs && named.word(at) == "camera";
+    (1..r.tokens.len()).find(|at| is_name(at - 1) && r.fits(WATCHES, *at).is_some())
+}
+
+/// A clause whose names of pipelines are read.
+pub(crate) fn without_name<'s>(r: &Reader<'s>) -> Reader<'s> {
+    let mut r = r.clone();
+    names::pipelines(&mut r);
+    r
+}
+
+/// Reads a verb of watching anywhere in a clause, and a negation before it. What is done to a watch
+/// by another verb, such as `rename the gate watch`, is a change of it.
 fn verb_of_watching(r: &Reader<'_>) -> Asks {
+    let noun = named_watch(r);
     let verbs = r.lexicon.verbs(&WATCHING);
-    let found = verbs.filter_map(|verb| r.find(&[verb]));
-    match found.map(|f| f.at.start).min() {
-        None => Asks::Nothing,
+    let found = verbs.flat_map(|verb| (0..r.tokens.len()).filter_map(|at| r.fits(verb, at)));
+    let verb = found
+        .map(|f| f.at.start)
+        .filter(|at| Some(*at) != noun)
+        .min();
+    match verb {
+        None if noun.is_none() => Asks::Nothing,
+        // `Gate watch:` heads what is said of it.
+        None if names::mentions_class(&without_name(r)) || r.last_word() == ":" => Asks::Watch,
+        None => Asks::Change,
         Some(at) => {
             let mut before = (at.saturating_sub(2)..at).map(|i| r.word(i));
             match before.any(|word| one_of("don't|dont|never|not|without", word)) {
@@ -141,13 +181,8 @@ fn verb_of_watching(r: &Reader<'_>) -> Asks {
 fn changes_watch(r: &Reader<'_>, start: usize) -> bool {
     const KEEPS: &str = "keep|save|record|store|include a|an|the? <d>? clip|clips|video|recording";
     const MOVES: &str = "raise|lower|increase|decrease|reduce|shorten|lengthen|extend";
-    // `add cars to the gate watch`, `keep a clip for the gate watch`
-    let adds = || {
-        let to = r.find(&["to|for|of|on|with the|my|our|this"]);
-        to.is_some_and(|to| (to.at.end..r.tokens.len()).any(|i| r.begins(i, &[WATCHES])))
-    };
     if (r.begins(start, &[MOVES]) && r.says(&[SETTINGS]))
-        || (r.begins(start, &["add", KEEPS]) && adds())
+        || (r.begins(start, &["add", KEEPS]) && is_of_the_watch(r))
     {
         return true;
     }
@@ -174,6 +209,12 @@ fn changes_watch(r: &Reader<'_>, start: usize) -> bool {
         || near(&format!("{WATCHES} {SETTINGS}"), start + 3).is_some()
 }
 
+/// Whether something is said for a watch: `add cars to the gate watch`.
+fn is_of_the_watch(r: &Reader<'_>) -> bool {
+    let to = r.find(&["to|for|of|on|with the|my|our|this"]);
+    to.is_some_and(|to| (to.at.end..r.tokens.len()).any(|i| r.begins(i, &[WATCHES])))
+}
+
 /// Reads `turn off`, `back on`, `put on hold` and their like; `is the camera off` is a question.
 fn switches(r: &Reader<'_>, start: usize) -> Option<Asks> {
     if one_of("is|are|was|were|has|have|had|did|does|do", r.word(start)) {
@@ -187,7 +228,9 @@ fn switches(r: &Reader<'_>, start: usize) -> Option<Asks> {
     let mut words = r.tokens.iter().rev().filter(|t| t.is_word());
     let last = words.find(|t| !one_of(POLITE, &t.text));
     let ends_on = last.is_some_and(|t| t.text == "on");
-    if (turns && (ends_on || r.says(&["back on", "on again"])))
+    let starts = r.begins(start, &["start|begin"]) && named_watch(r).is_some();
+    if starts
+        || (turns && (ends_on || r.says(&["back on", "on again"])))
         || after_watch("back on")
         || after_watch("on again")
     {

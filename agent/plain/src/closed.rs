@@ -174,8 +174,8 @@ pub(crate) fn refuse(r: &Reader<'_>) -> Result<(), Need> {
         return Ok(());
     }
     let words: Vec<String> = left.iter().map(|at| r.written(at.clone())).collect();
-    if is_of_the_camera(r, &left) {
-        return Err(Need::not_read(REPORTED_ANYWAY, words));
+    if let Some(text) = reported(r, &left) {
+        return Err(Need::not_read(text, words));
     }
     let known = |i: usize| names::class_begins(r, i) || names::camera_at(r, i);
     let is_known = left.iter().any(|at| at.clone().any(known));
@@ -205,19 +205,24 @@ pub(crate) fn refuse(r: &Reader<'_>) -> Result<(), Need> {
     Err(Need::not_read(text, words))
 }
 
-const REPORTED_ANYWAY: &str = "The box reports a black, covered, blurred, moved or frozen camera \
-    and one without pictures by itself: each is an event, and needs no watch.";
-
-/// Whether what is left over says that a camera sees nothing: `the gate camera goes dark`.
-fn is_of_the_camera(r: &Reader<'_>, left: &[Range<usize>]) -> bool {
-    const BLIND: &str =
-        "dark|black|blind|covered|blurred|blurry|frozen|freezes|offline|down|obscured|dead";
+/// What tells of a state of the box or of a camera, where what is left over says one:
+/// `the gate camera goes dark`.
+fn reported<'r>(r: &Reader<'r>, left: &[Range<usize>]) -> Option<&'r str> {
     let whole = r.over(&r.tokens);
-    let is_class = (0..r.tokens.len()).any(|i| r.slot_of(i) == Slot::Class);
-    let mut words = left.iter().cloned().flatten();
-    !is_class
-        && whole.says(&["camera|cam|picture|image|lens"])
-        && words.any(|i| one_of(BLIND, r.word(i)))
+    // Some model knows a camera as a class.
+    let is_thing = |i: usize| r.slot_of(i) == Slot::Class && !one_of("camera|cam", r.any_word(i));
+    if (0..r.tokens.len()).any(is_thing) {
+        return None;
+    }
+    let is_left = |words: &str| {
+        left.iter()
+            .cloned()
+            .flatten()
+            .any(|i| one_of(words, r.word(i)))
+    };
+    let mut hints = r.lexicon.questions.hints.iter();
+    let hint = hints.find(|hint| is_left(&hint.words) && whole.says(&[&hint.beside]))?;
+    Some(&hint.text)
 }
 
 /// Whether a word and those that describe it stand where only an object does, and no place:
@@ -229,7 +234,7 @@ pub(crate) fn is_object(r: &Reader<'_>, start: usize) -> bool {
 }
 
 /// Words that stand before a class and are none.
-const NO_CLASS: &str = "no|not|never|fewer|less|more|exactly|several|few|second|third|last|next|same|remember|without|than";
+const NO_CLASS: &str = "no|not|never|between|fewer|less|more|exactly|several|few|second|third|last|next|same|remember|without|than";
 
 /// The first words left over that stand where a class would.
 fn unknown_class(r: &Reader<'_>, at: &Range<usize>) -> Option<String> {
@@ -256,7 +261,10 @@ fn unknown_class(r: &Reader<'_>, at: &Range<usize>) -> Option<String> {
         && before
             .checked_sub(2)
             .is_some_and(|i| r.slot_of(i) == Slot::Class);
+    // `the shop is on fire`
+    let is_state = r.before(start) == "on" && one_of("is|are", r.before(start - 1));
     let is_subject = joins
+        || is_state
         || one_of("when|if|whenever|about|for|of|:", r.before(before))
         || article && one_of("is|are|see|sees|spot|spots", r.before(before))
         || before == 0

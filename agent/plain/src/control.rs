@@ -7,7 +7,7 @@
 
 use watchkeeper_contract::id::{PipelineId, SourceId};
 
-use crate::asks::{Asks, ENDS_A_PAUSE};
+use crate::asks::Asks;
 use crate::closed;
 use crate::deployed::{self, OTHERS, THINGS, ids_of, listed, which};
 use crate::intent::Intent;
@@ -49,7 +49,7 @@ pub(crate) fn control(r: &mut Reader<'_>, asks: Asks, behind: bool) -> Result<In
     verb.refuse_a_camera_itself(r, &named)?;
     let several =
         r.find(&["both|all|every|each|watches|alarms|pipelines|alerts|those|ones|everything"]);
-    let all = verb.ends_all_pauses || r.take(&ALL).is_some();
+    let all = r.take(&ALL).is_some();
     let cameras = match is_named || !spared.is_empty() {
         true => Cameras::None,
         false => names::cameras(r),
@@ -68,7 +68,12 @@ pub(crate) fn control(r: &mut Reader<'_>, asks: Asks, behind: bool) -> Result<In
         false => ids_of(r.scene),
     };
     targets.retain(|id| !spared.contains(id));
-    let targets = verb.fitting(targets, r.scene)?;
+    if targets.is_empty() {
+        return Err(Need::meaning(format!(
+            "Nothing runs, so there is nothing to {}.",
+            verb.written
+        )));
+    }
     if by_camera && !all && several.is_none() && targets.len() > 1 {
         return Err(verb.which(&targets, r.scene));
     }
@@ -136,18 +141,11 @@ struct Verb {
     written: String,
     /// Whether it ends a watch for good.
     deletes: bool,
-    /// Whether it ends a pause without a verb for it: `end the pause of …`.
-    ends_a_pause: bool,
-    ends_all_pauses: bool,
 }
 
 impl Verb {
     /// Takes the verb, and the words that go with it and say no more.
     fn take(r: &mut Reader<'_>, asks: Asks) -> Self {
-        let pause = match asks {
-            Asks::Resume => r.take(&[&format!("{ENDS_A_PAUSE} of|on|for|in|at?")]),
-            _ => None,
-        };
         let (kind, usual) = match asks {
             Asks::Stop => (VerbKind::Stop, "stop"),
             Asks::Pause => (VerbKind::Pause, "pause"),
@@ -165,17 +163,14 @@ impl Verb {
             "on|off again",
             "right|straight away|now",
         ]);
-        if asks == Asks::Pause {
-            r.take_all(&["up"]);
-        }
+        match asks {
+            Asks::Pause => r.take_all(&["up"]),
+            Asks::Resume => r.take_all(&["start|begin"]),
+            _ => false,
+        };
         Self {
             written: verb.map_or_else(|| usual.to_owned(), |v| r.written(v.at).to_lowercase()),
             deletes,
-            ends_all_pauses: pause
-                .iter()
-                .flat_map(|f| f.at.clone())
-                .any(|i| one_of("all|pauses", r.any_word(i))),
-            ends_a_pause: pause.is_some(),
         }
     }
 
@@ -249,11 +244,7 @@ impl Verb {
 
     /// The only pipeline that may be meant where none is named.
     fn the_only_one(&self, scene: &Scene, notes: &mut Notes) -> Result<Vec<PipelineId>, Need> {
-        let may_be = scene
-            .pipelines
-            .iter()
-            .filter(|p| !self.ends_a_pause || p.paused);
-        let may_be: Vec<PipelineId> = may_be.map(|p| p.spec.id.clone()).collect();
+        let may_be = ids_of(scene);
         match may_be.as_slice() {
             [only] => notes
                 .assumed
@@ -262,23 +253,6 @@ impl Verb {
             several => return Err(self.which(several, scene)),
         }
         Ok(may_be)
-    }
-
-    /// Those of the targets that are paused, where a pause is to end.
-    fn fitting(&self, targets: Vec<PipelineId>, scene: &Scene) -> Result<Vec<PipelineId>, Need> {
-        let paused =
-            |id: &&PipelineId| !self.ends_a_pause || scene.pipeline(id).is_some_and(|p| p.paused);
-        let found: Vec<PipelineId> = targets.iter().filter(paused).cloned().collect();
-        match (found.is_empty(), self.ends_a_pause) {
-            (false, _) => Ok(found),
-            (true, true) => Err(Need::meaning(
-                "Nothing is paused there, so there is no pause to end.",
-            )),
-            (true, false) => Err(Need::meaning(format!(
-                "Nothing runs, so there is nothing to {}.",
-                self.written
-            ))),
-        }
     }
 
     /// The question which of several is meant.

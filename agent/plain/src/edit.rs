@@ -7,12 +7,11 @@
 use watchkeeper_engine::templates::watch;
 
 use crate::answer::Missing;
-use crate::asks::WATCHES;
 use crate::closed;
 use crate::deployed::{self, OTHERS, which};
 use crate::intent::{Intent, Objects};
 use crate::lexicon::VerbKind;
-use crate::names::{self, Cameras, Mention, Stand};
+use crate::names::{self, Cameras, Mention, Stand, WATCHES};
 use crate::need::Need;
 use crate::propose::{Edit, replace};
 use crate::reader::{Reader, Slot, one_of};
@@ -166,7 +165,12 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<Intent, Need> {
     let target = target(r)?;
     drop_used(r);
     r.take_all(&["duration|delay|dwell time?", "time"]);
-    let wanted = Wanted::read(r, true)?;
+    let mut wanted = Wanted::read(r, true)?;
+    let mut rules = target.spec.rules.iter().flatten();
+    if let Some(now) = rules.find_map(|rule| rule.schedule.as_ref()) {
+        let mut awake = wanted.settings.awake.iter_mut();
+        awake.try_for_each(|awake| awake.narrow(&now.days))?;
+    }
     if wanted.settings.quiet {
         return Err(Need::meaning(
             "A change takes no channel away. Ask for a new watch with \"no notifications\", or pause this one.",
@@ -193,11 +197,12 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<Intent, Need> {
     }
     let objects = classes(&wanted, target, r.scene)?;
     if objects.is_none() && wanted.settings == Settings::default() {
-        let no_channel = r.notes.not_possible.join(" ");
+        let notes = r.notes.not_possible.iter();
+        let no_channel: String = notes.map(|note| format!("{note} ")).collect();
         return Err(Need::new(
             Missing::Class,
             format!(
-                "{no_channel} What shall be different about {}? Say classes (\"only cars\"), a confidence (\"confidence 0.6\"), a cool-down, a duration, hours, a channel or a clip.",
+                "{no_channel}What shall be different about {}? Say classes (\"only cars\"), a confidence (\"confidence 0.6\"), a cool-down, a duration, hours, a channel or a clip.",
                 target.spec.id
             ),
         ));

@@ -37,6 +37,8 @@ pub(crate) struct Awake {
     days: Option<Vec<usize>>,
     /// From when to when in minutes since midnight; equal: all day. `None`: nothing was said.
     hours: Option<(f64, f64)>,
+    /// Whether the days are all but some: `not on mondays`.
+    leaves_out: bool,
     /// What is taken for granted of it, one sentence each.
     pub(crate) assumed: Vec<String>,
 }
@@ -66,6 +68,22 @@ impl Awake {
         )
     }
 
+    /// Leaves out of the days that there are what was left out: `not on mondays` of a watch of
+    /// weekdays adds no weekend. Refuses to leave none.
+    pub(crate) fn narrow(&mut self, now: &[Weekday]) -> Result<(), Need> {
+        if let Some(days) = self
+            .days
+            .as_mut()
+            .filter(|_| self.leaves_out && !now.is_empty())
+        {
+            days.retain(|day| Weekday::ALL.get(*day).is_some_and(|day| now.contains(day)));
+            if days.is_empty() {
+                return Err(Need::meaning("No day would be left. Say the new days."));
+            }
+        }
+        Ok(())
+    }
+
     /// Sets what `new` says: hours alone keep the days, and days alone the hours. Refuses days
     /// alone where several spans have different hours.
     pub(crate) fn merge(now: &mut Vec<Self>, new: &[Self]) -> Result<(), Need> {
@@ -83,7 +101,9 @@ impl Awake {
                         "The hours of the proposal differ from day to day. Say the new days together with their hours.",
                     ));
                 }
-                first.days.clone_from(&new.days);
+                let mut new = new.clone();
+                new.narrow(&first.weekdays().unwrap_or_default())?;
+                first.days = new.days;
                 now.truncate(1);
             }
             _ => *now = new.to_vec(),
@@ -99,6 +119,7 @@ impl Awake {
             // On some days never: on the others, at the hours that were said.
             (Some(out), None, _) if !out.is_empty() => {
                 let of = kept.days.take().filter(|days| !days.is_empty());
+                kept.leaves_out = of.is_none();
                 let mut days = of.unwrap_or_else(|| (0..7).collect());
                 days.retain(|day| !out.contains(day));
                 kept.days = Some(days).filter(|days| !days.is_empty());
@@ -132,8 +153,9 @@ pub(crate) fn describe(awake: &[Awake]) -> Option<String> {
         parts.join(" ")
     };
     let spans: Vec<String> = awake.iter().map(one).collect();
+    let is_every_day = |awake: &Awake| awake.weekdays().is_some_and(|days| days.is_empty());
     let limits = awake.iter().any(|awake| awake.schedule(None).is_some());
-    (!spans.is_empty()).then(|| match limits {
+    (!spans.is_empty()).then(|| match limits && !awake.iter().all(is_every_day) {
         true => format!("only {}", spans.join(" and ")),
         false => spans.join(" and "),
     })
@@ -200,6 +222,7 @@ fn said(r: &mut Reader<'_>) -> Vec<Awake> {
     let span = |days: &[usize], hours: (f64, f64)| Awake {
         days: Some(days.to_vec()),
         hours: Some(hours),
+        leaves_out: false,
         assumed: vec![WORKING.to_owned()],
     };
     if r.take(&r.lexicon.phrases.outside_hours).is_some() {
@@ -225,6 +248,7 @@ fn said(r: &mut Reader<'_>) -> Vec<Awake> {
         (days, hours) => vec![Awake {
             days,
             hours,
+            leaves_out: false,
             assumed,
         }],
     }
@@ -352,7 +376,9 @@ fn span(r: &mut Reader<'_>, has_days: bool, is_working: bool) -> Option<(f64, f6
             || has_days && says("-|–")
             || is_working && at > 0 && r.slot_of(at - 1) == Slot::Time
             || (is_led || says("-|–")) && says("hours|h")
-            || is_led && one_of("|.|;|!|?|on|at|every|if|when", next);
+            || is_led
+                && !one_of("is|are", before)
+                && one_of("|.|,|;|!|?|on|at|every|if|when|but|except", next);
         if is_enclosed {
             found.at = at - 1..found.at.end + 1;
         }

@@ -10,11 +10,12 @@ use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::CrossDirection;
 
 use crate::answer::Look;
+use crate::asks::STATES;
 use crate::deployed;
 use crate::hours;
 use crate::kinds;
 use crate::moments;
-use crate::names::{self, Mention, Stand};
+use crate::names::{self, Mention, Stand, WATCHES};
 use crate::question::{Slots, is_past, read_place};
 use crate::question_words::{KindWords, QuestionKind, patterns};
 use crate::reader::{Reader, content_words, one_of};
@@ -45,29 +46,28 @@ pub(crate) fn look(r: &mut Reader<'_>) -> Result<(Look, String), String> {
         _ if slots.cameras.len() > 1 => {
             return Err("Ask about one camera at a time, or about all cameras.".to_owned());
         }
+        QuestionKind::History => return Err(words.text.clone()),
         QuestionKind::Events => return events(r, slots, words),
         QuestionKind::Status => return status(r, &slots, words),
         QuestionKind::Pipelines => {
             refuse_unread(r, words)?;
+            let of_watch = slots.wanted.pipelines.first();
+            let of_watch = of_watch.and_then(|id| r.scene.pipeline(id));
+            let camera = camera.or_else(|| of_watch.map(|p| p.spec.source.clone()));
             let text = deployed::listed(r.scene, camera.as_ref());
             (Look::Pipelines(camera), text)
         }
-        QuestionKind::Templates => {
+        kind => {
             refuse_narrowed(r, &slots, words)?;
-            (Look::Templates, String::new())
-        }
-        QuestionKind::Help => {
-            refuse_narrowed(r, &slots, words)?;
-            (Look::Help, words.text.clone())
-        }
-        QuestionKind::Classes => {
-            refuse_narrowed(r, &slots, words)?;
-            (Look::Classes, classes(r.scene))
-        }
-        QuestionKind::Cameras => {
-            refuse_narrowed(r, &slots, words)?;
-            let text = format!("The cameras are: {}.", names::listed(&r.scene.cameras));
-            (Look::Cameras, text)
+            match kind {
+                QuestionKind::Templates => (Look::Templates, String::new()),
+                QuestionKind::Help => (Look::Help, words.text.clone()),
+                QuestionKind::Classes => (Look::Classes, classes(r.scene)),
+                _ => {
+                    let cameras = names::listed(&r.scene.cameras);
+                    (Look::Cameras, format!("The cameras are: {cameras}."))
+                }
+            }
         }
     })
 }
@@ -80,6 +80,7 @@ fn fits(words: &KindWords, slots: &Slots, r: &Reader<'_>) -> bool {
     // Some model knows a camera as a class: `list cameras` is about those of the box.
     let is_thing = |m: &Mention| !one_of("camera|cameras", &m.said.to_lowercase());
     let is_class = || names::find_classes(r).iter().any(is_thing);
+    let names_watch = !slots.wanted.pipelines.is_empty();
     let is_alone = || !slots.many && r.says(&patterns(&words.asked_alone));
     match words.is {
         QuestionKind::Refused | QuestionKind::Templates | QuestionKind::Help => says,
@@ -90,11 +91,25 @@ fn fits(words: &KindWords, slots: &Slots, r: &Reader<'_>) -> bool {
                 && !r.says(&RUNS);
             slots.range.is_none() && !is_past && (says || of_things)
         }
+        QuestionKind::History => (says || names_watch) && is_of_the_past(r, slots),
         QuestionKind::Events => slots.range.is_some() || is_past && !r.says(&RUNS),
-        QuestionKind::Pipelines => says,
+        QuestionKind::Pipelines => says || names_watch,
         QuestionKind::Status => says || is_alone() || is_class() || !slots.cameras.is_empty(),
         QuestionKind::Cameras => says || slots.all,
     }
+}
+
+/// Whether a question about watches is about what was done to them, or how they were.
+fn is_of_the_past(r: &Reader<'_>, slots: &Slots) -> bool {
+    const DONE: &str = "stop|pause|resume|delete|remove|change|start|turned|switched";
+    let is_past = slots.range.is_some() || is_past(r) || r.says(&["who|why", "how often"]);
+    // `was the gate watch on`, and not `on the gate camera`
+    let is_on = |at: usize| {
+        let is_watch = r.word(at - 1).is_empty() || one_of(WATCHES, r.before(at));
+        is_watch && one_of("on|off", r.word(at)) && one_of("|?|.|!", r.word(at + 1))
+    };
+    let is_done = r.says(&[STATES]) || r.says(&[DONE]) && !names::mentions_class(r);
+    is_past && (is_done || (1..r.tokens.len()).any(is_on))
 }
 
 /// A question for what happened.
@@ -207,9 +222,10 @@ fn labels_of(mentions: &[Mention], scene: &Scene) -> Vec<String> {
 
 /// Refuses words that nothing reads, a camera and a time.
 fn refuse_narrowed(r: &mut Reader<'_>, slots: &Slots, words: &KindWords) -> Result<(), String> {
-    if !slots.cameras.is_empty() || slots.range.is_some() {
+    let is_of_watch = !slots.wanted.pipelines.is_empty();
+    if !slots.cameras.is_empty() || slots.range.is_some() || is_of_watch {
         return Err(
-            "That has one answer for the whole box. Ask without a camera and without a time."
+            "That has one answer for the whole box. Ask without a camera, a watch and a time."
                 .to_owned(),
         );
     }
@@ -230,7 +246,8 @@ fn refuse_unread(r: &mut Reader<'_>, words: &KindWords) -> Result<(), String> {
     }
     let is_class_named = names::mentions_class(&r.over(&r.tokens));
     let hints = r.lexicon.questions.hints.iter();
-    let mut hints = hints.filter(|hint| !hint.without_class || !is_class_named);
+    let mut hints =
+        hints.filter(|hint| hint.beside.is_empty() && (!hint.without_class || !is_class_named));
     let is_time = |i: usize| hours::is_time(r.word(i)) || r.number(i).is_some();
     let is_time = (0..r.tokens.len()).any(is_time);
     let hint = hints.find(|hint| r.says(&[&hint.words]) || hint.time && is_time);

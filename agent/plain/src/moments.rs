@@ -51,41 +51,44 @@ pub(crate) fn until(r: &mut Reader<'_>) -> Option<Zoned> {
         return later(now, found.value(0));
     }
     let tomorrow = now.date().tomorrow().ok()?;
-    let evening = |m: f64, found: &Reader| match found.find(&["evening|night|afternoon"]) {
-        Some(_) if m < 720.0 => m + 720.0,
-        _ => m,
-    };
-    if let Some(found) = r.take(&[
+    let of_tomorrow = r.take(&[
         "until|till|til at? <h> tomorrow",
-        "until|till|til tomorrow at? <h>",
-        "until|till|til tomorrow morning|evening|afternoon at? <h>",
-    ]) {
-        let minutes = evening(found.value(0), r);
-        r.take(&["in? the? morning|evening|afternoon|night"]);
-        return at(now, tomorrow, minutes);
-    }
-    if r.take(&["until|till|til tomorrow morning?"]).is_some() {
-        r.assume("Tomorrow is taken as 08:00.");
-        return at(now, tomorrow, 480.0);
-    }
-    if let Some(found) = r.take(&[
+        "until|till|til tomorrow morning|evening|afternoon? at? <h>",
+        "until|till|til tomorrow morning?",
+    ]);
+    let of_week = r.take(&[
         "until|till|til next|on? <w> morning? at? <h>",
         "until|till|til next|on? <w> morning?",
-    ]) {
-        let minutes = found.held.get(1).copied().unwrap_or_else(|| {
-            r.assume("The hour is taken as 08:00.");
-            480.0
-        });
-        return at(now, next_day(now.date(), found.value(0), false)?, minutes);
-    }
-    let found = r.take(&["until|till|til at? <h>"])?;
-    let minutes = evening(found.value(0), r);
+    ]);
+    let (date, hour, at_words) = match (of_tomorrow, of_week) {
+        (Some(found), _) => (Some(tomorrow), found.held.first().copied(), found.at),
+        (None, Some(found)) => {
+            let date = next_day(now.date(), found.value(0), false)?;
+            (Some(date), found.held.get(1).copied(), found.at)
+        }
+        (None, None) => {
+            let found = r.take(&["until|till|til at? <h>"])?;
+            (None, Some(found.value(0)), found.at)
+        }
+    };
+    let Some(hour) = hour else {
+        r.assume("The hour is taken as 08:00.");
+        return at(now, date?, 480.0);
+    };
+    const LATER: &str = "evening|night|afternoon";
+    let mut words = at_words.map(|i| r.any_word(i));
+    let is_later = words.any(|word| one_of(LATER, word)) || r.says(&[LATER]);
+    let minutes = if is_later && hour < 720.0 {
+        hour + 720.0
+    } else {
+        hour
+    };
     r.take(&["in? the|this? morning|evening|afternoon|night|today|tonight"]);
-    let today = at(now, now.date(), minutes)?;
-    if today > *now {
-        return Some(today);
+    match (date, at(now, now.date(), minutes)?) {
+        (Some(date), _) => at(now, date, minutes),
+        (None, today) if today > *now => Some(today),
+        (None, _) => at(now, tomorrow, minutes),
     }
-    at(now, tomorrow, minutes)
 }
 
 /// A span of the past; absent ends are open.

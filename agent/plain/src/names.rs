@@ -11,7 +11,6 @@ use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_engine::templates::watch;
 
 use crate::answer::Missing;
-use crate::asks::{Asks, WATCHES, asks};
 use crate::lexicon::{LONGEST, Lexicon, folded, singulars};
 use crate::need::Need;
 use crate::reader::{Reader, one_of};
@@ -38,6 +37,9 @@ impl Reader<'_> {
         Some(end)
     }
 }
+
+/// Words that mean a pipeline.
+pub(crate) const WATCHES: &str = "watch|watches|alarm|alarms|pipeline|pipelines|rule|monitoring";
 
 /// What was said about cameras.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -245,8 +247,9 @@ fn unknown_camera(reader: &Reader<'_>) -> Option<(Range<usize>, Range<usize>)> {
                 .last()
                 .unwrap_or(before);
             // The verb is no part of the name.
-            let verb = asks(&reader.part(first..before));
-            let first = if verb == Asks::Nothing { first } else { before };
+            let part = reader.part(first..before);
+            let is_verb = part.lexicon.all_verbs().any(|verb| part.says(&[verb]));
+            let first = if is_verb { before } else { first };
             return Some((first..i, first..i + 1));
         }
         foreign(i + 1).then_some((i + 1..i + 2, i..i + 2))

@@ -5,11 +5,13 @@
 
 use watchkeeper_contract::id::SourceId;
 
-use crate::asks::{Asks, QUESTIONS, SETTINGS, WATCHES, WATCHING, asks, leads, skip_polite};
+use crate::asks::{
+    Asks, QUESTIONS, SETTINGS, WATCHING, asks, leads, says_state, skip_polite, without_name,
+};
 use crate::closed::unread_words;
 use crate::deployed::OTHERS;
 use crate::lexicon::VerbKind;
-use crate::names::{self, Stand};
+use crate::names::{self, Stand, WATCHES};
 use crate::reader::{Reader, Slot, one_of};
 use crate::settings::{channels, quietly};
 use crate::token::Kind;
@@ -142,46 +144,37 @@ fn of_a_pipeline(piece: &Reader<'_>) -> bool {
     let should = piece.find(&["should|shall|must|has|needs to?"]);
     should.is_some_and(|found| {
         let mut before = piece.part(0..found.at.start);
-        !one_of(QUESTIONS, piece.word(0)) && !names::pipelines(&mut before).is_empty()
+        !says_state(piece)
+            && !one_of(QUESTIONS, piece.word(0))
+            && !names::pipelines(&mut before).is_empty()
     })
 }
 
 /// Whether a note begins with a watch that runs and says how it should be, without a verb:
 /// `gate watch only cars`, `Gate watch: 30 seconds for cars`.
 fn sets_a_watch(r: &Reader<'_>) -> bool {
+    const LIMITS: &str = "only|just|also|no|not|without|except|excluding|minus|ignore";
     let start = skip_polite(r, 0);
-    let mut named = r.clone();
-    let is_named = !names::pipelines(&mut named).is_empty() && named.word(start).is_empty();
-    let runs_on = |camera: &SourceId| r.scene.pipelines.iter().any(|p| p.spec.source == *camera);
-    let camera = names::camera_spots(r)
-        .into_iter()
-        .find(|(at, camera)| at.start == start && runs_on(camera));
-    let end = match (is_named, camera) {
-        (true, _) => (start..r.tokens.len())
-            .find(|i| !named.word(*i).is_empty())
-            .unwrap_or(r.tokens.len()),
-        (false, Some((at, _))) => at.end,
-        (false, None) => return false,
+    let named = without_name(r);
+    let runs_on = |camera: &SourceId| r.scene.on(camera).next().is_some();
+    let mut cameras = names::camera_spots(r).into_iter();
+    let camera = cameras.find(|(at, camera)| at.start == start && runs_on(camera));
+    let end = match (named.word(start).is_empty(), camera) {
+        (true, _) => (start..r.tokens.len()).find(|i| !named.word(*i).is_empty()),
+        (false, camera) => camera.map(|(at, _)| at.end),
     };
     // The name may hold the word: `gate watch`.
+    let end = end.unwrap_or(r.tokens.len());
     let is_watch = (start..=end).any(|i| r.fits(WATCHES, i).is_some());
     let end = end + usize::from(r.fits(WATCHES, end).is_some());
-    let colon = one_of(":|-|–", r.any_word(end));
-    let mark = colon || r.any_word(end) == ",";
-    let limits = one_of(
-        "only|just|also|no|not|without|except|excluding|minus|ignore",
-        r.any_word(end + usize::from(mark)),
-    );
+    let mark = r.any_word(end);
+    let colon = one_of(":|-|–", mark);
+    let limits = one_of(LIMITS, r.any_word(end + usize::from(colon || mark == ",")));
     let rest = r.part(end..r.tokens.len());
     let mut verbs = r.lexicon.verbs(&WATCHING);
     let has_verb = verbs.any(|verb| !one_of(WATCHES, verb) && rest.says(&[verb]));
-    let sets = rest
-        .find(&["<d> for", "too|only", "as well", SETTINGS])
-        .is_some();
-    is_watch
-        && (limits || colon && sets)
-        && !has_verb
-        && rest.find(&["when|if|whenever|=|>|#"]).is_none()
+    let sets = || rest.says(&["<d> for", "too|only", "as well", SETTINGS]);
+    is_watch && (limits || colon && sets()) && !has_verb && !rest.says(&["when|if|whenever|=|>|#"])
 }
 
 /// Whether a clause says whom a watch that runs tells: `send the bench watch to #all`,

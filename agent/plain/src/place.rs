@@ -132,7 +132,7 @@ fn coordinates(r: &mut Reader<'_>) -> Result<Option<Said>, Need> {
     let wrong = |why: String| Err(wrong(&why));
     let word = r.word(begin).to_owned();
     let end = found.end + usize::from(one_of(")|]", r.any_word(found.end)));
-    let written = r.written(begin..found.end);
+    let written = r.written(begin..end);
     r.mark(begin..end);
     if found.negative {
         return wrong(format!(

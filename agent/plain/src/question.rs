@@ -8,10 +8,9 @@ use std::ops::Range as Words;
 use watchkeeper_contract::id::{PipelineId, SourceId};
 
 use crate::answer::EventsWanted;
-use crate::asks::WATCHES;
 use crate::lexicon::folded;
 use crate::moments::{self, Range};
-use crate::names::{self, Cameras};
+use crate::names::{self, Cameras, WATCHES};
 use crate::reader::{Reader, Slot, one_of};
 use crate::scene::{Camera, quoted};
 use crate::span;
@@ -268,7 +267,7 @@ fn last(r: &mut Reader<'_>) -> Option<usize> {
 /// The pipelines whose events are asked about. One that is called like a camera is that camera, and
 /// one like a class or a place is it where no word for a watch stands beside.
 fn pipelines(r: &mut Reader<'_>) -> Vec<PipelineId> {
-    if !is_past(r) {
+    if !is_past(r) && !r.says(&[WATCHES]) {
         return Vec::new();
     }
     let places = r.scene.cameras.iter().flat_map(|camera| &camera.places);

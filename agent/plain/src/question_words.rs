@@ -50,19 +50,24 @@ pub(crate) enum QuestionKind {
     Templates,
     Help,
     Classes,
+    /// What was done to a watch, and how it was.
+    History,
     Events,
     Pipelines,
     Status,
     Cameras,
 }
 
-/// What helps who said words that no question has.
+/// What helps who said words that no question or request has.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Hint {
     /// Words that it helps with.
     #[serde(default)]
     pub(crate) words: String,
+    /// Words of which a request has one too; empty: it helps with questions.
+    #[serde(default)]
+    pub(crate) beside: String,
     /// Whether it helps with any word of a time, or a number.
     #[serde(default)]
     pub(crate) time: bool,

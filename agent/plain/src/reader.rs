@@ -198,8 +198,13 @@ impl<'s> Reader<'s> {
     /// What a person wrote there.
     pub(crate) fn written(&self, at: Range<usize>) -> String {
         let words = self.tokens.get(at).unwrap_or_default().iter();
-        let words: Vec<&str> = words.map(|t| t.written.as_str()).collect();
-        words.join(" ")
+        let mut text = String::new();
+        for word in words.map(|t| t.written.as_str()) {
+            let is_close = one_of("%|,|)|]|.", word) || text.ends_with(['(', '[']);
+            text.push_str(if text.is_empty() || is_close { "" } else { " " });
+            text.push_str(word);
+        }
+        text
     }
 
     /// The first place that one of the patterns fits, in the order of the patterns; it is used

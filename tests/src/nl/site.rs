@@ -299,7 +299,9 @@ impl<'t> Site<'t> {
                 PipelineState::Starting | PipelineState::Running => RunState::Running,
                 PipelineState::Paused if status.paused_until.is_some() => RunState::Paused,
                 PipelineState::Paused => RunState::PausedByUser,
-                PipelineState::Ended | PipelineState::Failed { .. } => RunState::Stopped,
+                PipelineState::Ended | PipelineState::Stopped | PipelineState::Failed { .. } => {
+                    RunState::Stopped
+                }
             };
             let spec = status.spec;
             (spec.id.to_string(), Deployed { spec, doing })

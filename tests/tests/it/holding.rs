@@ -385,7 +385,7 @@ fn stopped_pipeline_holds_until_its_section_is_edited() -> anyhow::Result<()> {
     wait_for("the pipeline to run", || is_running(&bench))?;
     bench.json("DELETE", "/v1/pipelines/watch", None)?;
     let stopped = bench.get("/v1/pipelines/watch")?;
-    assert_eq!(text(&stopped, "/state/state"), "paused", "{stopped}");
+    assert_eq!(text(&stopped, "/state/state"), "stopped", "{stopped}");
     assert!(
         text(&stopped, "/note").starts_with("stopped by request"),
         "{stopped}"

@@ -197,7 +197,7 @@ impl PastAnswer {
             .find(|model| others.contains_key(*model))?;
         let number = others.get(model)?;
         Some(format!(
-            "There were {} of {model}, which does not tell what moved.",
+            "Also recorded: {} of {model}, which does not tell what moved.",
             counted(*number, "event")
         ))
     }

@@ -198,7 +198,7 @@ impl SessionState {
         if is_phrase(text, &YES) {
             return match std::mem::take(&mut self.awaiting) {
                 Awaiting::Confirmation(shown) => self.confirm(&shown, plain, here),
-                Awaiting::Answer(question) => self.handle_answer(question, text, plain, here),
+                Awaiting::Answer(question) => self.ask_again(question),
                 Awaiting::Nothing => Reply::NothingPending,
             };
         }
@@ -332,9 +332,9 @@ impl SessionState {
             .any(|choice| is_phrase(text, &[&choice.to_lowercase()]));
         let is_complete = match &alone {
             Ok(Answer::Propose(_) | Answer::Look(_)) => true,
-            // `pause it`, which asks what it means by itself.
-            Ok(Answer::Ask(_)) => plain.is_request(text, &scene),
-            _ => false,
+            // `pause it`, which asks what it means by itself, or a request that is refused.
+            Ok(Answer::Ask(_) | Answer::Unknown(_)) => plain.is_request(text, &scene),
+            Err(_) => false,
         };
         if is_complete && !is_choice {
             return self.reply_to(text, alone, here);
@@ -345,13 +345,16 @@ impl SessionState {
                 Reply::TooLong(too_long)
             }
             // The answer is not in the text: the question stays, with the request so far.
-            Ok(Answer::Unknown(unknown)) => {
+            Ok(Answer::Unknown(mut unknown)) => {
+                if unknown.unseen.is_empty() {
+                    unknown.text = format!("{text:?} is no answer. {}", question.text);
+                    unknown.not_understood = vec![text.to_owned()];
+                }
                 self.awaiting = Awaiting::Answer(question);
                 Reply::Unknown(unknown)
             }
             Ok(Answer::Ask(next)) if next.about == question.about && next.text == question.text => {
-                self.awaiting = Awaiting::Answer(question.clone());
-                Reply::Ask(question)
+                self.ask_again(question)
             }
             // What is no camera does not become part of the request.
             Ok(Answer::Ask(next)) if [next.about, question.about] == [Missing::Camera; 2] => {
@@ -364,6 +367,12 @@ impl SessionState {
             }
             other => self.reply_to(&whole, other, here),
         }
+    }
+
+    /// Repeats a question whose answer is not in the text.
+    fn ask_again(&mut self, question: Question) -> Reply {
+        self.awaiting = Awaiting::Answer(question.clone());
+        Reply::Ask(question)
     }
 
     /// Makes the proposal wait for confirmation if it is valid.

@@ -66,6 +66,7 @@ fn stale(status: &PipelineStatus, sources: &[SourceStatus]) -> Option<String> {
         PipelineState::Starting => return Some("the watch is starting".to_owned()),
         PipelineState::Paused => return Some("the watch is paused".to_owned()),
         PipelineState::Ended => return Some("the watch ended".to_owned()),
+        PipelineState::Stopped => return Some("the watch is stopped".to_owned()),
         PipelineState::Failed { .. } => return Some("the watch failed".to_owned()),
     }
     let source = sources.iter().find(|s| s.spec.id == status.spec.source)?;

@@ -308,7 +308,7 @@ fn describe_rule(rule: &RuleSpec) -> String {
         ));
     }
     let for_each = match (is_about_tracks(&rule.when), rule.shared_cooldown) {
-        (true, true) => " for all objects together",
+        (true, true) => " shared by all objects",
         (true, false) => " for each object",
         (false, _) => "",
     };

@@ -611,6 +611,12 @@ mod tests {
         });
         assert_eq!(unplayed.model_usd_a_month, None);
         assert_eq!(unplayed.unknown["model"], "it was not replayed");
+        let without = PriceTag::new(&Measured {
+            events_a_day: nothing("it was not replayed"),
+            escalated_share: Ok(0.0),
+            ..measured()
+        });
+        assert_eq!(without.model_usd_a_month, Some(0.0));
         let recorded = PriceTag::new(&Measured {
             is_recorded: true,
             ..measured()

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 use watchkeeper_contract::backtest::{Backtest, MAX_BACKTEST_HOURS};
 use watchkeeper_contract::event::MAX_PAGE;
 use watchkeeper_contract::id::EventSeq;
@@ -37,7 +37,7 @@ use crate::setup_agent::geometry::check_places;
 use crate::setup_agent::preview_spec::preview;
 use crate::setup_agent::tool_context::ToolContext;
 use crate::trace::{self, Trace};
-use watchkeeper_client::{JournalRecord, RuntimeClient};
+use watchkeeper_client::{ClientError, JournalRecord, RuntimeClient};
 
 /// Most pipelines of one proposal that get a trial.
 const MAX_TRIALS: usize = 3;
@@ -50,6 +50,9 @@ const TRIAL_TIMEOUT: Duration = Duration::from_secs(20);
 const BACKTEST_TIMEOUT: Duration = Duration::from_secs(20);
 /// Name of the picture of a backtest's events.
 const EVENTS: &str = "events";
+/// HTTP status of a run that has to wait for another one.
+const BUSY: u16 = 429;
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// Attempts if the result contradicts the request.
 const MAX_ATTEMPTS: usize = 2;
 
@@ -196,7 +199,7 @@ impl<'a> TrialRunner<'a> {
             hours: MAX_BACKTEST_HOURS,
             pictures: true,
         };
-        let replay = self.tools.client.backtest(&wanted);
+        let replay = when_free(|| self.tools.client.backtest(&wanted));
         let summary = match timeout_at(until, replay).await {
             Ok(Ok(report)) => BacktestSummary::from_report(&report, spec).map(|summary| {
                 let strip = strip(&report);
@@ -299,7 +302,7 @@ impl<'a> TrialRunner<'a> {
             clip: None,
             file: None,
         };
-        let report = tools.client.dry_run(&wanted).await;
+        let report = when_free(|| tools.client.dry_run(&wanted)).await;
         let seen = TrialStats::from_report(&report.map_err(|e| e.in_full())?);
         let remark = seen.remark(spec);
         remarks.extend(remark.iter().map(|remark| remark.sentence().to_owned()));
@@ -326,6 +329,21 @@ impl<'a> TrialRunner<'a> {
     }
 }
 
+/// Repeats a request while another workflow runs on pictures; the caller bounds the time.
+async fn when_free<T, F>(run: impl Fn() -> F) -> Result<T, ClientError>
+where
+    F: Future<Output = Result<T, ClientError>>,
+{
+    loop {
+        match run().await {
+            Err(ClientError::Refused(problem)) if problem.status == BUSY => {
+                sleep(RETRY_INTERVAL).await;
+            }
+            answer => return answer,
+        }
+    }
+}
+
 /// The pipelines that a proposal deploys or changes.
 fn deployed(offer: &CheckedProposal) -> Vec<&PipelineSpec> {
     let changes = offer.proposal.changes.iter().zip(&offer.difference);
@@ -334,4 +352,32 @@ fn deployed(offer: &CheckedProposal) -> Vec<&PipelineSpec> {
         _ => None,
     });
     specs.collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use watchkeeper_contract::problem::{Problem, ProblemCode};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn trial_waits_for_another_run_and_reports_other_refusals() {
+        let tries = AtomicU32::new(0);
+        let refused = |status| {
+            let problem = Problem::new(status, ProblemCode::Limit, "another workflow runs");
+            ClientError::Refused(Box::new(problem))
+        };
+        let run = || async {
+            match tries.fetch_add(1, Ordering::Relaxed) {
+                0 => Err(refused(BUSY)),
+                n => Ok(n),
+            }
+        };
+        assert_eq!(when_free(run).await.unwrap(), 1);
+        let wrong = when_free(|| async { Err::<(), _>(refused(422)) }).await;
+        assert!(matches!(wrong, Err(ClientError::Refused(_))));
+    }
 }

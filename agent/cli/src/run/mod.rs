@@ -206,7 +206,10 @@ async fn fetch_parts(
     let deadline = tokio::time::Instant::now() + FINISH_VIDEO_TIMEOUT;
     while tokio::time::Instant::now() < deadline {
         match client.pipeline(pipeline).await?.state {
-            PipelineState::Ended | PipelineState::Paused | PipelineState::Failed { .. } => break,
+            PipelineState::Ended
+            | PipelineState::Paused
+            | PipelineState::Stopped
+            | PipelineState::Failed { .. } => break,
             PipelineState::Starting | PipelineState::Running => {}
         }
         tokio::time::sleep(Duration::from_millis(100)).await;

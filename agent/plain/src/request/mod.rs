@@ -27,10 +27,11 @@ pub(crate) use objects::{are_only_these, chosen, one_list};
 pub(crate) use parts::Parts;
 pub(crate) use spot::{ALONG, inwards, slug, the_place};
 
+use crate::asks::{STATES, named_watch};
 use crate::closed;
 use crate::intent::WatchFor;
 use crate::lexicon::Lexicon;
-use crate::names::{self, Cameras};
+use crate::names::{self, Cameras, WATCHES};
 use crate::need::{Need, Notes};
 use crate::place::{self, Said};
 use crate::reader::{Reader, Slot, one_of};
@@ -51,6 +52,7 @@ impl Parts {
     /// Reads one request to watch.
     pub(crate) fn read(r: &mut Reader<'_>) -> Result<Self, Need> {
         let mut parts = Self::default();
+        refuse_state_of_a_watch(r)?;
         parts.read_wishes(r)?;
         let hold_at = parts.read_where_and_when(r)?;
         parts.read_what(r, hold_at);
@@ -208,6 +210,19 @@ impl Parts {
             shape.clone_from(&there.shape);
         }
         Ok(place)
+    }
+}
+
+/// Refuses `tell me when the gate watch stops`, which no camera sees.
+fn refuse_state_of_a_watch(r: &Reader<'_>) -> Result<(), Need> {
+    let state = format!("{WATCHES} is|has|gets|goes? stops|fails|ends|dies|off|{STATES}");
+    let says = |watch: &usize| r.says(&["when|if|whenever"]) && r.begins(*watch, &[&state]);
+    match named_watch(r).filter(says) {
+        Some(watch) => Err(Need::not_read(
+            "A watch tells what a camera sees, and not how another watch is: `watchkeeper status` shows that.",
+            vec![r.written(watch - 1..watch + 2)],
+        )),
+        None => Ok(()),
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use super::acts::Acts;
 use super::parts::Parts;
 use crate::answer::Missing;
+use crate::english;
 use crate::intent::Objects;
 use crate::lexicon::{Lexicon, folded};
 use crate::names::{self, Mention, Stand};
@@ -148,7 +149,7 @@ pub(crate) fn chosen(
         said = format!(
             "{} but not {}",
             if all { "anything" } else { &said },
-            left_out.join(" or ")
+            english::several(&left_out.join(" or "))
         );
     }
     Ok(Objects {

@@ -1,6 +1,6 @@
 //! The channels that a request names.
 //!
-//! - A channel is named behind a `#` or beside the word `channel`.
+//! - A channel is named behind a `#`, beside the word `channel` or as the one who is told.
 //! - A kind of channel, such as `by email`, names the only channel of the box, and none where the
 //!   box has several.
 //! - A channel that the box lacks is noted, with how to configure it.
@@ -44,6 +44,7 @@ fn take_known(r: &mut Reader<'_>) -> Vec<ChannelId> {
                 ("#" | "channel", "channel") => (start - 1, end + 1),
                 ("#" | "channel", _) => (start - 1, end),
                 (_, "channel") => (start, end + 1),
+                _ if is_told(r, start) => (start, end),
                 _ => continue,
             };
             take(r, start, end);
@@ -53,6 +54,20 @@ fn take_known(r: &mut Reader<'_>) -> Vec<ChannelId> {
         }
     }
     meant
+}
+
+/// Whether a name stands where only somebody who is told does: `notify the boss`,
+/// `send it to security`.
+fn is_told(r: &Reader<'_>, start: usize) -> bool {
+    const TOLD: &str = "tell|notify|alert|warn|inform|message|ping|text|email|e-mail|page|sms";
+    let article = usize::from(start > 0 && one_of(IN_FRONT[0], r.word(start - 1)));
+    let verb = start - article;
+    one_of(TOLD, r.before(verb))
+        || verb > 2
+            && r.begins(
+                verb - 3,
+                &["send|forward|report it|this|that|them|these to"],
+            )
 }
 
 /// Takes names behind a `#` that no channel has, and notes them.

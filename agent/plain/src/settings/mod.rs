@@ -160,7 +160,7 @@ impl Settings {
     pub(crate) fn describe(&self) -> Vec<String> {
         let quiet = |s| match s {
             0.0 => "with an event for each one".to_owned(),
-            s => format!("then quiet for {} for all objects together", seconds(s)),
+            s => format!("with a cool-down of {}", seconds(s)),
         };
         let clip = |clip: ClipSpec| {
             let (before, after) = (seconds(clip.before_s), seconds(clip.after_s));
@@ -168,8 +168,8 @@ impl Settings {
         };
         let severity = match self.severity {
             None | Some(Severity::Info) => None,
-            Some(Severity::Critical) => Some("as critical".to_owned()),
-            Some(_) => Some("as a warning".to_owned()),
+            Some(Severity::Critical) => Some("with severity critical".to_owned()),
+            Some(_) => Some("with severity warning".to_owned()),
         };
         let told = names_of(&self.notify).join(" and ");
         let opinion = "with a second opinion of what is not sure".to_owned();
@@ -179,7 +179,7 @@ impl Settings {
             hours::describe(&self.awake),
             self.cooldown_s.map(quiet),
             self.clip.map(clip),
-            (!told.is_empty()).then(|| format!("told to {told}")),
+            (!told.is_empty()).then(|| format!("notifies {told}")),
             self.second_opinion.then_some(opinion),
             self.stop_after_s
                 .map(|s| format!("for the next {}", seconds(s))),

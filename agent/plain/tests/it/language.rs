@@ -433,7 +433,7 @@ fn a_channel_is_named_by_its_mark_or_by_the_word_and_every_rule_tells_it() {
         let proposal = proposal(text);
         assert_eq!(proposal.not_possible, [""; 0], "{text}");
         assert!(
-            proposal.understood.contains("told to #security"),
+            proposal.understood.contains("notifies #security"),
             "{}",
             proposal.understood
         );

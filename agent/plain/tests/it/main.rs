@@ -15,6 +15,7 @@ mod owners;
 mod refusals;
 mod runs;
 mod safety;
+mod states;
 mod support;
 mod templates;
 mod which;

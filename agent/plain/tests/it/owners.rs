@@ -369,7 +369,7 @@ fn notes_and_clumsy_sentences_are_proposed_as_they_were_meant() {
             "2+ trucks at the gate: message",
             "when at least 2 trucks are",
         ),
-        ("gate people, at most hourly", "then quiet for 1 hour"),
+        ("gate people, at most hourly", "a cool-down of 1 hour"),
         (
             "let me know the second a lorry turns up at the gate",
             "when a lorry is seen",
@@ -382,14 +382,14 @@ fn notes_and_clumsy_sentences_are_proposed_as_they_were_meant() {
             "motorbike at the gate: 20 s clip to #security",
             "with a clip from 5 seconds before",
         ),
-        ("child at the gate - URGENT", "as critical"),
+        ("child at the gate - URGENT", "with severity critical"),
         (
             "tell me when a bus or a coach comes. not cars. not lorries. gate camera",
-            "when a bus or a coach but not car or truck is seen",
+            "when a bus or a coach but not cars or trucks is seen",
         ),
         (
             "On the gate camera warn me about dogs. Cats are fine.",
-            "when dogs but not cat",
+            "when dogs but not cats",
         ),
     ] {
         let said = proposal(text).understood;

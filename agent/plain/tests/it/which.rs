@@ -182,7 +182,6 @@ fn a_part_of_a_watch_is_not_the_watch() {
         "the first alert of hall-person-stays",
         "half of hall-person-stays",
         "the events of the hall",
-        "the pause of the hall watch",
         "people from the hall watch",
     ] {
         for verb in ["stop", "remove"] {

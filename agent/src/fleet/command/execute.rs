@@ -230,6 +230,7 @@ async fn find_deployed(
                 | PipelineState::Ended
                 | PipelineState::Failed { .. } => true,
                 PipelineState::Paused => wanted.paused,
+                PipelineState::Stopped => false,
             };
             Ok(Some(status).filter(|status| is_as_asked && status.spec == *wanted))
         }

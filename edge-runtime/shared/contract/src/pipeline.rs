@@ -177,6 +177,8 @@ pub enum PipelineState {
     Paused,
     /// Its source ended, or `stop_after_s` passed; every event of it is durable.
     Ended,
+    /// Deleted by a user; it is listed because the configuration file names it.
+    Stopped,
     /// It can't run; the message has the reason and the remedy.
     Failed {
         message: String,

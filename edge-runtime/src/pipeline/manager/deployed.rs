@@ -93,7 +93,7 @@ impl Deployed {
                 (PipelineState::Failed { message }, None)
             }
             Idle::Unchecked(note) => (PipelineState::Starting, Some(note.clone())),
-            Idle::Stopped(note) => (PipelineState::Paused, Some(note.clone())),
+            Idle::Stopped(note) => (PipelineState::Stopped, Some(note.clone())),
             Idle::Finished(note) => (PipelineState::Ended, Some(note.clone())),
         };
         PipelineStatus {

@@ -272,7 +272,7 @@ impl Worker {
         let is_settled = |state: &PipelineState| match state {
             PipelineState::Starting | PipelineState::Running => !self.is_paused(),
             PipelineState::Paused => self.is_paused(),
-            PipelineState::Ended | PipelineState::Failed { .. } => true,
+            PipelineState::Ended | PipelineState::Stopped | PipelineState::Failed { .. } => true,
         };
         while !is_settled(&self.state()) && Instant::now() < until {
             std::thread::sleep(SETTLE_POLL_INTERVAL);

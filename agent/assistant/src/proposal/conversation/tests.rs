@@ -302,6 +302,33 @@ fn next_request_drops_an_open_question() {
 }
 
 #[test]
+fn yes_is_no_answer_and_a_refused_request_drops_the_question() {
+    let here = watched();
+    let mut talk = SessionState::default();
+    let asked = hear(
+        &mut talk,
+        "tell me when a person is at the fence of the gate",
+        &here,
+    );
+    assert!(matches!(asked, Reply::Ask(_)), "{asked:#?}");
+    assert_eq!(hear(&mut talk, "yes", &here), asked);
+    let Reply::Unknown(unknown) = hear(&mut talk, "purple", &here) else {
+        panic!("purple is no place");
+    };
+    assert_eq!(unknown.not_understood, ["purple"]);
+    assert!(
+        unknown.text.starts_with("\"purple\" is no answer. Where"),
+        "{unknown:?}"
+    );
+    let refused = hear(&mut talk, "tell me when a red car is on camera gate", &here);
+    let Reply::Unknown(unknown) = refused else {
+        panic!("{refused:#?}");
+    };
+    assert_eq!(unknown.not_understood, ["red"]);
+    assert!(talk.question().is_none());
+}
+
+#[test]
 fn yes_applies_the_corrected_proposal() {
     let here = watched();
     let mut talk = SessionState::default();

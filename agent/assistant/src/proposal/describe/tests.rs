@@ -157,7 +157,7 @@ fn every_setting_of_a_rule_is_described() {
     let count = describe(&count, &json!({"cooldown_s": 60}));
     assert!(count.ends_with("cool-down 60 s"), "{count}");
     let shared = describe(&when, &json!({"cooldown_s": 60, "shared_cooldown": true}));
-    let wanted = "cool-down 60 s for all objects together";
+    let wanted = "cool-down 60 s shared by all objects";
     assert!(shared.ends_with(wanted), "{shared}");
 }
 

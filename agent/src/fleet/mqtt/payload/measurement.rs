@@ -49,7 +49,7 @@ impl FramesMessage {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CountsMessage {
     pub ts: i64,
-    /// State of the pipeline: `starting`, `running`, `paused`, `ended` or `failed`.
+    /// State of the pipeline: `starting`, `running`, `paused`, `ended`, `stopped` or `failed`.
     pub s: &'static str,
     pub frames: u64,
     /// Number of confirmed tracks.
@@ -96,6 +96,7 @@ impl CountsMessage {
                 PipelineState::Running => "running",
                 PipelineState::Paused => "paused",
                 PipelineState::Ended => "ended",
+                PipelineState::Stopped => "stopped",
                 PipelineState::Failed { .. } => "failed",
             },
             frames: results.frames,
