@@ -613,10 +613,10 @@ mod tests {
         assert_eq!(unplayed.unknown["model"], "it was not replayed");
         let without = PriceTag::new(&Measured {
             events_a_day: nothing("it was not replayed"),
-            escalated_share: Ok(0.0),
+            opinions_a_day: Ok(Estimate::default()),
             ..measured()
         });
-        assert_eq!(without.model_usd_a_month, Some(0.0));
+        assert_eq!(without.model_usd_a_month, Some(Estimate::default()));
         let recorded = PriceTag::new(&Measured {
             is_recorded: true,
             ..measured()
