@@ -21,7 +21,7 @@ use watchkeeper_store::{Batch, LateStore, Options, Store, StoreError, pages};
 use crate::ContentHash;
 use crate::blobs::{BlobFolder, Sealed, Staged, unless_damaged};
 use crate::entry::{Content, Entry, NewEntry, Retention};
-use crate::error::ArchiveError;
+use crate::error::{ArchiveError, Uncommitted};
 pub use crate::eviction::Limits;
 use crate::eviction::{expired, make_room, make_room_for_references};
 use crate::index::{Index, Row};
@@ -489,21 +489,5 @@ impl Durable {
             return Ok(None);
         };
         unless_damaged(self.blobs.read(hash, blob.bytes), hash)
-    }
-}
-
-/// Why a change was not committed.
-enum Uncommitted {
-    /// Nothing of it is in the store.
-    Untouched(StoreError),
-    /// It is in the store and the index now, and after a restart or not.
-    Unsynced(StoreError),
-}
-
-impl From<Uncommitted> for ArchiveError {
-    fn from(error: Uncommitted) -> Self {
-        match error {
-            Uncommitted::Untouched(error) | Uncommitted::Unsynced(error) => error.into(),
-        }
     }
 }

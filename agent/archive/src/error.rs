@@ -86,3 +86,19 @@ impl ArchiveError {
         move |source| Self::Io { path, source }
     }
 }
+
+/// Why a change was not committed.
+pub(crate) enum Uncommitted {
+    /// Nothing of it is in the store.
+    Untouched(StoreError),
+    /// It is in the store and the index, but not synced: a restart may find it or not.
+    Unsynced(StoreError),
+}
+
+impl From<Uncommitted> for ArchiveError {
+    fn from(error: Uncommitted) -> Self {
+        match error {
+            Uncommitted::Untouched(error) | Uncommitted::Unsynced(error) => error.into(),
+        }
+    }
+}

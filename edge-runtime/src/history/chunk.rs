@@ -10,7 +10,7 @@ use std::io::Read;
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::SourceId;
-use watchkeeper_detect::RawDetection;
+use watchkeeper_detect::{DetectParams, OwnThresholds, RawDetection};
 use watchkeeper_vision::geometry::BBox;
 
 /// Version of the form that this build reads and writes.
@@ -64,6 +64,27 @@ pub struct Thresholds {
     pub iou: Option<f32>,
     /// Whether boxes of different classes suppress each other.
     pub class_agnostic: bool,
+}
+
+impl Thresholds {
+    /// What a request asks of a model with thresholds of its own.
+    pub fn asked(params: &DetectParams, own: OwnThresholds) -> Self {
+        Self {
+            confidence: params.confidence.unwrap_or(own.confidence),
+            iou: params.iou_threshold.or(own.iou),
+            class_agnostic: params.class_agnostic_nms.unwrap_or(own.class_agnostic),
+        }
+    }
+}
+
+impl From<OwnThresholds> for Thresholds {
+    fn from(own: OwnThresholds) -> Self {
+        Self {
+            confidence: own.confidence,
+            iou: own.iou,
+            class_agnostic: own.class_agnostic,
+        }
+    }
 }
 
 /// How often a pipeline looks at frames.

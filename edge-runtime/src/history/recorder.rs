@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use watchkeeper_contract::id::{PipelineId, SourceId};
-use watchkeeper_detect::{DetectParams, DetectorInfo, OwnThresholds, RawDetection};
+use watchkeeper_detect::{DetectorInfo, RawDetection};
 use watchkeeper_models::Sha256Sum;
 use watchkeeper_store::private_folder::make_private;
 use watchkeeper_vision::frame::Frame;
@@ -41,27 +41,6 @@ pub struct Observed<'a> {
     /// What the step asked for.
     pub asked: Thresholds,
     pub found: &'a [RawDetection],
-}
-
-impl Thresholds {
-    /// What a request asks of a model with thresholds of its own.
-    pub fn asked(params: &DetectParams, own: OwnThresholds) -> Self {
-        Self {
-            confidence: params.confidence.unwrap_or(own.confidence),
-            iou: params.iou_threshold.or(own.iou),
-            class_agnostic: params.class_agnostic_nms.unwrap_or(own.class_agnostic),
-        }
-    }
-}
-
-impl From<OwnThresholds> for Thresholds {
-    fn from(own: OwnThresholds) -> Self {
-        Self {
-            confidence: own.confidence,
-            iou: own.iou,
-            class_agnostic: own.class_agnostic,
-        }
-    }
 }
 
 /// A chunk that grows.

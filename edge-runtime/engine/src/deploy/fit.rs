@@ -150,19 +150,24 @@ pub fn fit(spec: &PipelineSpec, plan: &Plan, models: &BTreeMap<String, ModelFact
     fit.warnings
         .extend(without_effect(plan, &left_out.collect()));
     if are_known {
-        labels.sort_unstable();
-        labels.dedup();
-        let message = if knows_classes {
-            "is not a class of the model"
-        } else {
-            "is not a class of the motion detector, which cannot tell objects apart; leave `classes` out, or use \
-             a network as the model"
-        };
-        let unknown = unknown_classes(&plan.rule_specs, &labels, message);
         fit.errors
-            .extend(unknown.into_iter().map(Box::new).map(SpecError::Rule));
+            .extend(unknown_labels(plan, labels, knows_classes));
     }
     fit
+}
+
+/// Returns an error for each class of a rule that is none of the models' labels.
+fn unknown_labels(plan: &Plan, mut labels: Vec<String>, knows_classes: bool) -> Vec<SpecError> {
+    labels.sort_unstable();
+    labels.dedup();
+    let message = if knows_classes {
+        "is not a class of the model"
+    } else {
+        "is not a class of the motion detector, which cannot tell objects apart; leave `classes` out, or use \
+         a network as the model"
+    };
+    let unknown = unknown_classes(&plan.rule_specs, &labels, message).into_iter();
+    unknown.map(Box::new).map(SpecError::Rule).collect()
 }
 
 /// Returns the error if the model lacks what the step needs.

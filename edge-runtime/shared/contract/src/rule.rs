@@ -377,8 +377,8 @@ pub struct Schedule {
     /// Start as `HH:MM`, included. Default `00:00`.
     #[serde(default = "day_start")]
     pub from: String,
-    /// End as `HH:MM`, excluded; at or before `from` it means the next day. Default `24:00`, the end
-    /// of the day.
+    /// End as `HH:MM`, excluded; at or before `from` it means the next day. Default `24:00`, the
+    /// end of the day.
     #[serde(default = "day_end")]
     pub to: String,
 }

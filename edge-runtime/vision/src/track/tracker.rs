@@ -399,8 +399,8 @@ impl Tracker {
         self.drift.learn(dt);
     }
 
-    /// Begins a track with each unassigned box. The good ones of the first frame are reported at once:
-    /// such objects did not just appear, and a single picture would have no tracks otherwise.
+    /// Begins a track with each unassigned box. The good ones of the first frame are reported at
+    /// once: such objects did not just appear, and a single picture would have no tracks otherwise.
     fn begin(&mut self, dt: f64) {
         self.common.clear();
         for track in &self.tracks {
