@@ -53,6 +53,8 @@ const EVENTS: &str = "events";
 /// HTTP status of a run that has to wait for another one.
 const BUSY: u16 = 429;
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
+/// Retries of such a run: about as long as a trial of another user takes.
+const MAX_RETRIES: u32 = 12;
 /// Attempts if the result contradicts the request.
 const MAX_ATTEMPTS: usize = 2;
 
@@ -329,12 +331,15 @@ impl<'a> TrialRunner<'a> {
     }
 }
 
-/// Repeats a request while another workflow runs on pictures; the caller bounds the time.
+/// Repeats a request while another workflow runs on pictures, at most [`MAX_RETRIES`] times.
+///
+/// # Errors
+/// The refusal, if the other one runs longer.
 async fn when_free<T, F>(run: impl Fn() -> F) -> Result<T, ClientError>
 where
     F: Future<Output = Result<T, ClientError>>,
 {
-    loop {
+    for _ in 0..MAX_RETRIES {
         match run().await {
             Err(ClientError::Refused(problem)) if problem.status == BUSY => {
                 sleep(RETRY_INTERVAL).await;
@@ -342,6 +347,7 @@ where
             answer => return answer,
         }
     }
+    run().await
 }
 
 /// The pipelines that a proposal deploys or changes.
