@@ -1,5 +1,5 @@
-//! Follows the journal behind a cursor of its own: for chains, for schedules of events, and for
-//! second opinions where no broker is configured.
+//! Follows the journal behind a cursor of its own: for chains, channels, schedules of events and
+//! the archive, and for second opinions where no broker is configured.
 //!
 //! Without a broker the outbox's cursor stands still, so that a broker configured later receives
 //! what the journal still holds.
@@ -28,6 +28,8 @@ const HEALTH_RETRY: Duration = Duration::from_secs(2);
 
 /// A reader with its own cursor.
 pub(crate) struct JournalTail {
+    /// What reads, for the log: `channel ops`.
+    reader: String,
     runtime: RuntimeClient,
     /// Absent until the end of the journal is known.
     feed: Option<EventFeed>,
@@ -38,8 +40,13 @@ pub(crate) struct JournalTail {
 
 impl JournalTail {
     /// Resumes behind `stored_cursor`, or starts at the end of the journal.
-    pub(crate) fn new(runtime: RuntimeClient, stored_cursor: Option<EventSeq>) -> Self {
+    pub(crate) fn new(
+        reader: impl Into<String>,
+        runtime: RuntimeClient,
+        stored_cursor: Option<EventSeq>,
+    ) -> Self {
         Self {
+            reader: reader.into(),
             feed: stored_cursor.map(|cursor| runtime.follow_events(cursor)),
             asking_end: stored_cursor
                 .is_none()
@@ -58,7 +65,8 @@ impl JournalTail {
                 Some(feed) => feed.next().await,
                 None => {
                     let end = take_output(&mut self.asking_end).await;
-                    tracing::info!(after = end.0, "journal: following from its end");
+                    let reader = &self.reader;
+                    tracing::info!(%reader, after = end.0, "journal: following from its end");
                     self.follow(end);
                     return None;
                 }
@@ -73,7 +81,8 @@ impl JournalTail {
                 // Written by a newer runtime: nothing can be done with it.
                 Some(FeedItem::Record(record)) => self.cursor = self.cursor.max(record.seq()),
                 Some(FeedItem::Lost { error, .. }) if error.is_ahead() => {
-                    tracing::warn!(%error, "journal: new; following it from its start");
+                    let reader = &self.reader;
+                    tracing::warn!(%reader, %error, "journal: new; following it from its start");
                     self.follow(EventSeq(0));
                     return None;
                 }

@@ -105,7 +105,7 @@ async fn run(runtime: RuntimeClient, setup: Setup, mut stopped: oneshot::Receive
     // Dropped with this function.
     let mut vectors = JoinSet::new();
     vectors.spawn(async move { setup.references.serve().await });
-    let mut journal = JournalTail::new(runtime, setup.cursor);
+    let mut journal = JournalTail::new("chains", runtime, setup.cursor);
     let mut queue = Queue::new(Arc::clone(&deps), setup.restored);
     loop {
         queue.start_next();

@@ -73,7 +73,7 @@ async fn run(
     let stored = file.read();
     let has_events = |schedule: &ScheduleConfig| matches!(schedule.trigger, Trigger::On(_));
     let mut journal = (setup.schedules.iter().any(has_events))
-        .then(|| JournalTail::new(setup.runtime, stored.cursor.map(EventSeq)));
+        .then(|| JournalTail::new("schedules", setup.runtime, stored.cursor.map(EventSeq)));
     let mut advances = jobs.subscribe();
     let mut clock = ScheduleClock::new(setup.schedules, stored, file, jobs);
     while !*closing.borrow() {
@@ -162,7 +162,6 @@ impl ScheduleClock {
         }
     }
 
-    /// Takes a record of the journal.
     /// Takes the next record, if there is one, and the cursor behind it.
     fn take(&mut self, event: Option<&Event>, cursor: u64) {
         for schedule in &self.schedules {

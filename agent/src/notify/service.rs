@@ -217,7 +217,11 @@ impl ChannelTask {
         // A new channel has no position until the runtime reports the end of the journal. Notices
         // do not wait for that.
         let (mut saved, mut has_position) = (reached, reached.is_some());
-        let mut journal = JournalTail::new(self.runtime.clone(), reached);
+        let mut journal = JournalTail::new(
+            format!("channel {}", self.receiver.channel.id),
+            self.runtime.clone(),
+            reached,
+        );
         loop {
             let due = queue.due(Instant::now());
             let due = async {

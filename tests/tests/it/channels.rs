@@ -59,7 +59,7 @@ fn notifications_survive_kills_of_everything() -> anyhow::Result<()> {
     let runtime = bench.runtime()?;
     let agent = bench.agent()?;
     wait_for("the channel to follow", || {
-        let follows = agent.log_text().contains("notifying people of events");
+        let follows = agent.log_text().contains("reader=channel security");
         follows.then_some(())
     })?;
     deploy_rule(&bench, rule("security"))?;
@@ -127,7 +127,7 @@ fn dead_receiver_blocks_no_other_and_slack_gets_criticals() -> anyhow::Result<()
     let agent = bench.agent()?;
     wait_for("both channels to follow", || {
         let log = agent.log_text();
-        (log.matches("notifying people of events").count() == 2).then_some(())
+        (log.matches("reader=channel ").count() == 2).then_some(())
     })?;
     let mut rule = rule("dead");
     rule["severity"] = json!("critical");

@@ -362,7 +362,7 @@ fn channel_gets_picture_at_once_and_clip_when_complete() -> anyhow::Result<()> {
     let runtime = bench.runtime()?;
     let agent = bench.agent()?;
     wait_for("the channel to follow", || {
-        let follows = agent.log_text().contains("notifying people of events");
+        let follows = agent.log_text().contains("reader=channel security");
         follows.then_some(())
     })?;
     let rule =

@@ -76,7 +76,7 @@ fn code_that_a_table_knows_is_decided_and_another_one_waits_for_a_person() -> an
     wait_up_to(LONG, "the agent at the journal", || {
         agent
             .log_text()
-            .contains("chains: following the journal")
+            .contains("reader=chains")
             .then_some(())
     })?;
     deploy(&bench, "member", "ab123cd")?;

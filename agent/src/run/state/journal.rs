@@ -41,7 +41,11 @@ impl JournalReader {
 
     /// Reads for second opinions only, behind `cursor`.
     pub(crate) fn tail(runtime: &RuntimeClient, cursor: Option<EventSeq>) -> Self {
-        Self::Tail(Box::new(JournalTail::new(runtime.clone(), cursor)))
+        Self::Tail(Box::new(JournalTail::new(
+            "second opinions",
+            runtime.clone(),
+            cursor,
+        )))
     }
 
     /// The next item; pending forever unless `wants_records`. Dropping this future loses nothing.
