@@ -287,11 +287,15 @@ impl Durable {
             }
             return Err(Uncommitted::Untouched(error));
         }
-        self.store.sync().map_err(Uncommitted::Unsynced)?;
+        let synced = self.store.sync();
         drop(index);
-        if let Some(vectors) = &mut *self.vectors() {
+        // Without a loss nothing waits for a query, which holds the lock while it compares.
+        if !lost.is_empty()
+            && let Some(vectors) = &mut *self.vectors()
+        {
             lost.iter().for_each(|hash| vectors.remove(hash));
         }
+        synced.map_err(Uncommitted::Unsynced)?;
         contents.iter().for_each(|hash| self.blobs.remove(hash));
         Ok(Removed {
             names: gone.to_vec(),

@@ -141,16 +141,25 @@ impl Durable {
         Ok(stored.and_then(|bytes| Some(read(&bytes)?.0)))
     }
 
-    /// Begins to queue pictures without an embedding of this model.
+    /// Begins to queue pictures without an embedding of this model; drops those of contents that no
+    /// entry has.
     pub(crate) fn begin_embedding(&self, digest: &str) -> Result<(), ArchiveError> {
         self.index().queue_pictures();
         let mut done = HashSet::new();
         for page in pages(self.store(), EMBEDDINGS, PAGE) {
-            let records = page?.entries.into_iter();
-            let known = records.filter(|record| {
-                read(&record.value).is_some_and(|(known, _)| known.digest == digest)
-            });
-            done.extend(known.filter_map(|record| ContentHash::from_bytes(&record.key)));
+            let records = page?.entries;
+            let mut unused = Batch::new();
+            let _writer = self.write_lock();
+            for record in records {
+                match ContentHash::from_bytes(&record.key) {
+                    Some(hash) if self.index().has_picture(&hash) => {
+                        let known = read(&record.value);
+                        done.extend(known.filter(|(r, _)| r.digest == digest).map(|_| hash));
+                    }
+                    _ => unused = unused.delete(EMBEDDINGS, &record.key),
+                }
+            }
+            self.store().write(unused)?;
         }
         self.index().unqueue(|hash| done.contains(hash));
         Ok(())

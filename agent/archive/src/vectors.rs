@@ -6,7 +6,7 @@
 //!   at 100,000 pictures most of its time was misses of the processor's cache. A change is applied
 //!   to records and memory.
 //! - The embedding of a content goes with its last picture: from the records in the same batch, and
-//!   from memory once that is durable.
+//!   then from memory, whether or not the sync succeeds.
 
 use std::collections::{HashMap, HashSet};
 

@@ -76,7 +76,8 @@ impl Vocabulary {
             .join("; ")
     }
 
-    /// Returns a sentence for the first condition with a name that no entry has.
+    /// Returns a sentence for the first condition with a name that no entry has. Where entries have
+    /// more names of a kind than are known, none is returned.
     pub(crate) fn explain_absent(&self, query: &Query) -> Option<String> {
         let asked = [
             ("class", "classes", &query.class, &self.classes),
@@ -86,7 +87,7 @@ impl Vocabulary {
         asked.into_iter().find_map(|(one, all, name, known)| {
             let name = name
                 .as_ref()
-                .filter(|name| !known.contains(&name.to_lowercase()))?;
+                .filter(|name| known.len() < MAX_NAMES && !known.contains(&name.to_lowercase()))?;
             let known = list_names(all, known);
             Some(format!("no entry has the {one} {name:?}; {known}"))
         })
@@ -561,6 +562,18 @@ mod tests {
             read("protected deliveries").query.pattern.as_deref(),
             Some("Deliveries")
         );
+    }
+
+    #[test]
+    fn no_name_counts_as_absent_where_entries_have_more_than_are_known() {
+        let asked = Query {
+            camera: Some("roof".to_owned()),
+            ..Query::default()
+        };
+        assert!(known().explain_absent(&asked).is_some());
+        let cameras = (0..MAX_NAMES).map(|n| format!("c{n}")).collect();
+        let known = Vocabulary { cameras, ..known() };
+        assert_eq!(known.explain_absent(&asked), None);
     }
 
     #[test]
