@@ -96,7 +96,7 @@ fn event_is_compared_with_sets_and_a_missing_set_is_a_failure() -> anyhow::Resul
     wait_up_to(LONG, "the agent at the journal", || {
         agent
             .log_text()
-            .contains("chains: following the journal")
+            .contains("reader=chains")
             .then_some(())
     })?;
     deploy(&bench, "first", &[("plain", &[])])?;
