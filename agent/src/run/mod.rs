@@ -262,9 +262,8 @@ impl Agent {
             self.prune_ledger()?;
         }
         if self.monitor.is_due(now) {
-            let (cursor, has_broker) = (self.outbox.core().cursor(), self.mqtt.broker.is_some());
-            self.monitor
-                .start_query(now, &self.runtime, cursor, has_broker);
+            let has_broker = self.mqtt.broker.is_some();
+            self.monitor.start_query(now, &self.runtime, has_broker);
         }
         self.settle_opinions(now)?;
         if !self.is_stopping {

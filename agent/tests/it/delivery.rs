@@ -218,18 +218,25 @@ async fn new_journal_is_published_as_a_loss_and_followed() {
     let Some(mut fixture) = Fixture::build(test, Memory::Nothing) else {
         return;
     };
-    fixture.append(8);
-    fixture.subscriber.expect_all_events(8);
+    fixture.append(3);
+    fixture.subscriber.expect_all_events(3);
     fixture.runtime.halt();
     fixture.runtime.lose_journal();
-    fixture.append(2);
     fixture.runtime.resume();
+    while fixture.runtime.refusals() == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    // As many as before: the cursor is ahead no more when the runtime is asked next.
+    fixture.append(3);
     let loss = fixture.subscriber.expect("/b/ev/loss", |_| true);
     assert_eq!(loss["from"], "journal");
-    fixture.subscriber.expect("/ev/crosses", |v| v["seq"] == 2);
+    for seq in 1..=3 {
+        fixture
+            .subscriber
+            .expect("/ev/crosses", |v| v["seq"] == seq);
+    }
 }
 
-/// A channel has no broker and no status of the runtime: the refusal of its cursor is all it has.
 #[tokio::test(flavor = "multi_thread")]
 async fn channel_follows_a_new_journal_from_its_start() {
     let folder = tempfile::tempdir().expect("dir");

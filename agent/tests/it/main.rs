@@ -7,6 +7,7 @@ mod execute;
 mod fair_budget;
 mod heartbeat;
 mod mqtt_document;
+mod new_journal;
 mod opinions;
 mod runtime_client;
 mod support;

@@ -18,8 +18,8 @@ impl Agent {
         }
     }
 
-    /// The runtime lost its journal: the agent follows the new one from its start.
-    pub(super) fn follow_new_journal(&mut self) -> Result<(), AgentError> {
+    /// The runtime lost its journal and refuses the cursor: the new one is read from its start.
+    fn follow_new_journal(&mut self) -> Result<(), AgentError> {
         tracing::error!("journal: the runtime lost it; following the new one from its start");
         self.feed_outbox(Input::JournalRestarted)?;
         self.journal = JournalReader::follow(&self.runtime, self.outbox.core().cursor());
@@ -47,6 +47,7 @@ impl Agent {
                 tracing::warn!(seq = seq.0, cause, "journal: unreadable record");
                 self.feed_outbox(Input::Unreadable { seq })
             }
+            FeedItem::Lost { error, .. } if error.is_ahead() => self.follow_new_journal(),
             FeedItem::Lost { error, retry_in } => {
                 // Only the first of a row: an absent runtime must not fill the log.
                 if !self.journal.set_lost(true) {

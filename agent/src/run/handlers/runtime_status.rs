@@ -1,4 +1,4 @@
-//! A status report of the runtime: retains it, follows a lost journal, publishes telemetry.
+//! A status report of the runtime: retains it, publishes telemetry.
 //!
 //! Telemetry is never waited for: QoS 0 within a session, a bounded ring without one.
 
@@ -23,10 +23,6 @@ impl Agent {
             Ok(health) => {
                 self.monitor.silent_since_ms = None;
                 self.monitor.version = Some(health.version.clone());
-                let cursor = report.query.cursor;
-                if cursor.is_some_and(|cursor| cursor > health.last_seq) {
-                    self.follow_new_journal()?;
-                }
             }
             Err(reason) => self.set_sources_unknown(reason),
         }

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use watchkeeper_client::RuntimeClient;
-use watchkeeper_contract::id::EventSeq;
 
 use super::retained_sources::RetainedSources;
 use super::runtime_status::{StatusQuery, StatusReport, query_status};
@@ -69,13 +68,11 @@ impl RuntimeMonitor {
         &mut self,
         now: Instant,
         runtime: &RuntimeClient,
-        cursor: Option<EventSeq>,
         wants_status: bool,
     ) {
         self.status_due = now + STATUS_INTERVAL;
         if wants_status && self.query.is_none() {
             let query = StatusQuery {
-                cursor,
                 with_pipelines: self.telemetry_due <= now,
             };
             self.query = Some(query_status(runtime.clone(), query).boxed());

@@ -3,7 +3,6 @@
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_contract::board::BoardReport;
 use watchkeeper_contract::health::Health;
-use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::pipeline::PipelineStatus;
 use watchkeeper_contract::source::SourceStatus;
 
@@ -24,8 +23,6 @@ pub(crate) struct StatusReport {
 /// Scope of a status query.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StatusQuery {
-    /// The agent's cursor at the time of the query: a journal that ends before it lost its files.
-    pub(crate) cursor: Option<EventSeq>,
     /// Whether to query pipelines and board. They are large, and only telemetry needs them.
     pub(crate) with_pipelines: bool,
 }
