@@ -279,6 +279,16 @@ mod tests {
         for (from, next) in [(&secure, &secure), (&plain, &plain), (&plain, &secure)] {
             assert_eq!(check_encrypted(from, next), Ok(()));
         }
+        let answer = |to: &Url| {
+            let answer = axum::http::Response::builder()
+                .status(StatusCode::TEMPORARY_REDIRECT)
+                .header(LOCATION, to.as_str());
+            Response::from(answer.body("").expect("an answer"))
+        };
+        let followed = |from: &Url, to: &Url| redirected(from, &Method::POST, &answer(to));
+        let fault = followed(&secure, &plain).expect_err("a downgrade");
+        assert_eq!(fault.retry, Retry::Never, "{fault}");
+        assert_eq!(followed(&plain, &secure), Ok(Some(secure.clone())));
     }
 
     #[test]
