@@ -10,8 +10,8 @@ use watchkeeper_contract::rule::Weekday;
 use watchkeeper_engine::rules::LocalTime;
 
 /// The accepted forms, for an error message.
-pub const FORMS: &str = "2026-03-29T08:00 (local time of the box) or 2026-03-29T08:00:00+02:00; \
-    write a time zone as its offset, not by its name";
+pub const FORMS: &str = "2026-03-29T08:00 (local time of the box), 2026-03-29T08:00:00+02:00, or \
+    the begin of a day, month or year: 2026-03-29, 2026-03, 2026; write a time zone as its offset, not by its name";
 
 /// Parses a moment with an offset, or a local time in the zone `here`. A day, month or year is its
 /// begin.

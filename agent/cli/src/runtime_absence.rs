@@ -13,8 +13,8 @@ use super::agent_health::AgentHealth;
 use super::doctor;
 use super::output::Output;
 
-/// Folders below the state folder that a working runtime writes to.
-const WRITTEN: [&str; 3] = ["", "journal", "states"];
+/// Folders below the state folder that the runtime alone writes to.
+const WRITTEN: [&str; 5] = ["journal", "states", "detections", "media", "recordings"];
 
 /// The health of the runtime; without an answer, prints what is known all the same.
 ///
@@ -53,7 +53,7 @@ async fn show(error: &ClientError, config: &Config, out: &Output) {
     machine.iter().for_each(|finding| out.line(finding.text()));
 }
 
-/// Time of the last write below `state`, in milliseconds since 1970; `None` if this user may not
+/// Time of the runtime's last write below `state`, in milliseconds since 1970; `None` if this user may not
 /// read there.
 fn last_write_ms(state: &Path) -> Option<i64> {
     let folders = WRITTEN
@@ -63,4 +63,28 @@ fn last_write_ms(state: &Path) -> Option<i64> {
     let times = entries.filter_map(|entry| entry.metadata().ok()?.modified().ok());
     let latest = jiff::Timestamp::try_from(times.max()?).ok()?;
     Some(latest.as_millisecond())
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    #[test]
+    fn write_of_the_agent_does_not_count_as_one_of_the_runtime() {
+        let state = tempfile::tempdir().unwrap();
+        let write = |folder: &str, seconds: u64| {
+            fs::create_dir(state.path().join(folder)).unwrap();
+            let file = fs::File::create(state.path().join(folder).join("f")).unwrap();
+            let at = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+            file.set_modified(at).unwrap();
+        };
+        write("agent", 30);
+        assert_eq!(last_write_ms(state.path()), None);
+        write("journal", 10);
+        write("states", 20);
+        assert_eq!(last_write_ms(state.path()), Some(20_000));
+    }
 }

@@ -296,7 +296,10 @@ async fn list(
 fn print(found: &Matches, out: &Output) {
     found.entries.iter().for_each(|entry| out.object(entry));
     if found.entries.is_empty() {
-        out.line(found.hint.as_deref().unwrap_or("no such entries"));
+        match &found.hint {
+            Some(hint) => out.note(hint),
+            None => out.line("no such entries"),
+        }
         return;
     }
     let rows = found.entries.iter().enumerate().map(|(nth, entry)| {

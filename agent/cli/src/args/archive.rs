@@ -142,10 +142,11 @@ pub(crate) struct ArchiveQueryArgs {
     /// Only with this label; repeatable.
     #[arg(long, value_name = "KEY=VALUE", value_parser = label, conflicts_with = "words")]
     pub label: Vec<(String, String)>,
-    /// Only seen since a time such as 2026-03-29T08:00, or how long ago, such as 24h.
+    /// Only seen since a time such as 2026-03-29T08:00, the begin of 2026-03 or 2026, or how long
+    /// ago, such as 24h.
     #[arg(long, value_name = "TIME", value_parser = past, conflicts_with = "words")]
     pub since: Option<Timestamp>,
-    /// Only seen before this time.
+    /// Only seen before this time; of a day, month or year, before its begin.
     #[arg(long, value_name = "TIME", value_parser = past, conflicts_with = "words")]
     pub until: Option<Timestamp>,
     /// The most alike to this entry first, or to this JPEG or PNG file: ./NAME, /FOLDER/NAME.

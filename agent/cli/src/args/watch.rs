@@ -6,6 +6,8 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use watchkeeper_plain::templates::NAMES;
 
+use super::value::count;
+
 #[derive(Debug, Clone, Args)]
 pub(crate) struct WatchArgs {
     /// Template of the watch; `--list` describes them.
@@ -33,8 +35,8 @@ pub(crate) struct WatchArgs {
     #[arg(long = "for", value_name = "DURATION")]
     pub time: Option<String>,
     /// Smallest number of objects that is too many, such as "5".
-    #[arg(long, value_name = "NUMBER")]
-    pub number: Option<String>,
+    #[arg(long, value_name = "NUMBER", value_parser = count::<u32>)]
+    pub number: Option<u32>,
     /// Hours of the watch, such as "between 22:00 and 06:00".
     #[arg(long, value_name = "HOURS")]
     pub hours: Option<String>,
@@ -62,6 +64,7 @@ pub(crate) const FLAGS: [(&str, &str); 9] = [
 impl WatchArgs {
     /// Values that were given, by the parameters of templates.
     pub(crate) fn values(&self) -> BTreeMap<String, String> {
+        let number = self.number.map(|number| number.to_string());
         let given = [
             &self.camera,
             &self.class,
@@ -69,7 +72,7 @@ impl WatchArgs {
             &self.line,
             &self.direction,
             &self.time,
-            &self.number,
+            &number,
             &self.hours,
             &self.quiet,
         ];
