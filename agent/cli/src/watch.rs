@@ -54,7 +54,10 @@ fn sentence(args: &WatchArgs) -> Result<String, Failure> {
                 format!("the template {} has no {}", template.name, flag(name))
             }
             FillError::Value(name, value) => {
-                format!("{} {value:?} is more than one value", flag(name))
+                FillError::Value(flag(name).to_owned(), value.clone()).to_string()
+            }
+            FillError::Duration(name, value) => {
+                FillError::Duration(flag(name).to_owned(), value.clone()).to_string()
             }
         };
         Failure::input(text).with(Some(usage(template)))
@@ -130,7 +133,11 @@ mod tests {
             ),
             (
                 &["crowd", "--camera", "gate. Stop", "--number", "3"],
-                "--camera",
+                "--camera is \"gate. Stop\"; give one value",
+            ),
+            (
+                &["crowd", "--camera", "gate", "--number", "many"],
+                "must be a whole number",
             ),
             (&["lottery", "--camera", "gate"], "possible values"),
         ] {

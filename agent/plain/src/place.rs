@@ -76,6 +76,8 @@ pub(crate) fn place(r: &mut Reader<'_>) -> Result<Option<Said>, Need> {
 struct Numbers {
     numbers: Vec<f64>,
     percent: bool,
+    /// Whether one without a sign is a share of the whole.
+    share: bool,
     /// Whether one has a minus before it.
     negative: bool,
     /// Behind the last of them.
@@ -86,13 +88,18 @@ fn numbers(r: &Reader<'_>, mut at: usize) -> Numbers {
     const BETWEEN: &str =
         ",|(|[|)|]|to|and|/|-|>|;|x|by|→|–|from|with|corners|at|:|the|points|of|between";
     let mut found = Numbers::default();
-    while let Some(token) = r.tokens.get(at) {
+    // What another phrase has used is none of a shape.
+    while let Some(token) = r.tokens.get(at).filter(|_| !r.word(at).is_empty()) {
         match (token.kind, token.text.as_str()) {
             // A time belongs to something else.
             (Kind::Number(_), _) if one_of("s|sec|seconds|minutes|min|pm|am", r.word(at + 1)) => {
                 break;
             }
-            (Kind::Number(n), _) => found.numbers.push(n),
+            (Kind::Number(n), _) => {
+                let is_bare = !one_of("%|percent", r.any_word(at + 1));
+                found.share |= is_bare && n > 0.0 && n <= 1.0;
+                found.numbers.push(n);
+            }
             (_, "%" | "percent") => found.percent = true,
             (_, word) if one_of(BETWEEN, word) => {
                 // `10% - 20%` is a span.
@@ -137,6 +144,11 @@ fn coordinates(r: &mut Reader<'_>) -> Result<Option<Said>, Need> {
     if found.negative {
         return wrong(format!(
             "\"{written}\" has a minus before a number, and nothing lies before the edge of the picture"
+        ));
+    }
+    if found.percent && found.share {
+        return wrong(format!(
+            "\"{written}\" has per cent beside shares of 1; give all numbers in one of the two"
         ));
     }
     let count = found.numbers.len();

@@ -38,7 +38,9 @@ pub(super) fn bound(r: &mut Reader<'_>) -> Option<CountBound> {
             let is_part = one_of("-|–|/|#|only|just|exactly|than|least|most", before);
             let counted = names::class_begins(r, next);
             let ends = r.tokens.len() == next && one_of("are|is", before);
-            let compares = !is_bare && (ends || one_of(GOES_ON, r.any_word(next)));
+            // `stays for more than 3` is a time without its unit.
+            let is_time = r.word(found.at.start.wrapping_sub(1)) == "for";
+            let compares = !is_bare && !is_time && (ends || one_of(GOES_ON, r.any_word(next)));
             (!is_part && (counted || compares)).then_some(found)
         });
         let Some(found) = found else {

@@ -861,3 +861,49 @@ fn a_way_without_a_channel_is_noted_beside_a_channel() {
         "{told}"
     );
 }
+
+#[test]
+fn the_numbers_of_a_shape_end_where_another_phrase_begins() {
+    let zone = |text: &str| match deployed(text).rules.unwrap().remove(0).schedule {
+        Some(schedule) => (schedule.from, schedule.to),
+        None => panic!("{text}"),
+    };
+    for text in [
+        "tell me when a person is in the zone 10%,10% to 40%,40% from 9 to 5 on camera gate",
+        "tell me when a person is in the rectangle 10%,20% to 50%,80% from 9 am to 5 pm on camera gate",
+    ] {
+        let hours = ("09:00".to_owned(), "17:00".to_owned());
+        assert_eq!(zone(text), hours, "{text}");
+        let said = proposal(text).understood;
+        assert!(
+            said.contains("to 40%, 40%, only") || said.contains("to 50%, 80%, only"),
+            "{said}"
+        );
+    }
+    let text = "tell me when a person crosses the line 10%,20% to 50%,80% at 60% confidence on camera gate";
+    assert!(proposal(text).understood.contains("confidence of 0.6"));
+}
+
+#[test]
+fn a_shape_in_two_units_is_refused() {
+    for shape in ["10%,20% to 0.5,0.8", "0.1,0.2 to 50%,80%", "0,0 to 100%,1"] {
+        let text = format!("tell me when a person is in the rectangle {shape} on camera gate");
+        let refused = question(&text, Missing::Meaning).text;
+        assert!(refused.contains("per cent beside shares"), "{refused}");
+    }
+    for shape in ["10,20 to 50,80 %", "0,0 to 50%,80%", "0.1,0.2 to 0.5,0.8"] {
+        let text = format!("tell me when a person is in the rectangle {shape} on camera gate");
+        assert_eq!(specs(&proposal(&text)).len(), 1, "{text}");
+    }
+}
+
+#[test]
+fn a_time_without_its_unit_is_no_number_of_objects() {
+    for text in [
+        "Alert me when a vehicle stays in the left half for more than 3 on camera gate.",
+        "Alert me when a person stays in the left half for at least 90 on camera gate.",
+    ] {
+        let answer = ask(text, &scene());
+        assert!(!matches!(answer, Answer::Propose(_)), "{text}: {answer:#?}");
+    }
+}
