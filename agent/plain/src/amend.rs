@@ -57,10 +57,10 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Nee
     if watches.is_empty() {
         return Err(not_read(r));
     }
-    of_watches(r, watches)?;
-    if r.over(&r.tokens).begins(0, &[GOES_ON]) {
+    if r.begins(0, &[GOES_ON]) {
         r.mark(0..1);
     }
+    of_watches(r, watches)?;
     r.take_all(&r.lexicon.phrases.correction);
     match closed::unread_words(r, SMALL).is_empty() {
         true => Ok(()),
@@ -119,7 +119,11 @@ impl Correction {
         if let Some(seconds) = self.wanted.settings.hold_s {
             how_long(parts, seconds).ok_or_else(|| not_read(r))?;
         }
-        parts.settings.merge(&self.wanted.settings)
+        let mut settings = self.wanted.settings.clone();
+        if self.wanted.adds && !settings.notify.is_empty() {
+            settings.notify.splice(0..0, parts.settings.notify.clone());
+        }
+        parts.settings.merge(&settings)
     }
 }
 

@@ -21,7 +21,7 @@ use crate::settings::Settings;
 use crate::token::Token;
 
 /// Words that say nothing in a change.
-const SMALL: &str = "to|of|for|on|at|and|with|about|less|more|let|know|look|looks|tell|tells|telling|notify|alert|alerts|alerting|detect|detects|watches|watch|for|send|sends|post|posts|forward|forwards|route|keep|keeps|save|saves|record|records|use|used|apply|applies|run|runs|fire|fires|report|reports|existing|current|hear|pipeline|rule|monitoring|confidence|threshold|score|certainty|minimum|wait|waits";
+const SMALL: &str = "to|of|for|on|at|and|with|about|let|know|look|looks|tell|tells|telling|notify|alert|alerts|alerting|detect|detects|watches|watch|for|send|sends|post|posts|forward|forwards|route|keep|keeps|save|saves|record|records|use|used|apply|applies|run|runs|fire|fires|report|reports|existing|current|hear|pipeline|rule|monitoring|confidence|threshold|score|certainty|minimum|wait|waits";
 
 const TELLS: &str = "tell|tells|notify|notifies|alert|alerts|warn|warns|inform|informs|message|ping|text|email|mail|call|phone|page|to";
 
@@ -31,7 +31,7 @@ pub(crate) struct Wanted {
     /// Classes that it names, and how.
     pub(crate) mentions: Vec<Mention>,
     /// Whether they come to those that there are.
-    adds: bool,
+    pub(crate) adds: bool,
     pub(crate) settings: Settings,
 }
 
@@ -182,7 +182,7 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<Intent, Need> {
         .iter()
         .flat_map(|awake| awake.assumed.clone());
     r.notes.assumed.extend(assumed);
-    r.take_all(&["too? nervous|sensitive|noisy|jumpy|twitchy|touchy"]);
+    r.take_all(&["too|less|more? nervous|sensitive|noisy|jumpy|twitchy|touchy"]);
     // A change adds a channel and takes none away.
     let limits = match wanted.settings.notify.is_empty() {
         true => "only|just|instead",

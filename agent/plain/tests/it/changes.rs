@@ -411,3 +411,14 @@ fn a_confidence_out_of_range_is_no_change_of_the_rest() {
         }
     }
 }
+
+#[test]
+fn more_and_less_of_a_class_are_no_change() {
+    for text in [
+        "the hall watch should alert less about cars",
+        "the hall watch should look more for cars",
+    ] {
+        let answer = ask(text, &site());
+        assert!(!matches!(answer, Answer::Propose(_)), "{text}: {answer:#?}");
+    }
+}

@@ -451,3 +451,32 @@ fn severity_and_end_are_corrected() {
     let ends = specs(&proposed(text, &["for the next hour"])).remove(0);
     assert_eq!(ends.stop_after_s, Some(3600.0));
 }
+
+#[test]
+fn a_no_before_other_classes_turns_down_those_that_were_proposed() {
+    let text = "tell me about people on camera gate";
+    for correction in ["no for cars", "no the cars", "no, for cars"] {
+        let proposal = proposed(text, &[correction]);
+        let spec = specs(&proposal).remove(0);
+        let classes = &spec.workflow["steps"][0]["class_filter"];
+        assert_eq!(*classes, serde_json::json!(["car"]), "{correction}");
+        assert!(
+            !proposal.understood.contains("no cars"),
+            "{}",
+            proposal.understood
+        );
+    }
+}
+
+#[test]
+fn a_channel_that_is_added_leaves_the_one_before() {
+    let text = "tell #security when a person is seen on camera gate";
+    let told = |correction: &str| -> Vec<String> {
+        let notify = rule(text, &[correction]).notify;
+        notify.iter().map(ToString::to_string).collect()
+    };
+    assert_eq!(told("also tell #front-desk"), ["security", "front-desk"]);
+    assert_eq!(told("tell #front-desk too"), ["security", "front-desk"]);
+    assert_eq!(told("also tell #security"), ["security"]);
+    assert_eq!(told("tell #front-desk"), ["front-desk"]);
+}
