@@ -66,6 +66,7 @@ pub(crate) fn asks(r: &Reader<'_>) -> Asks {
     // `end the pause` is no end of a watch.
     let leading = [
         (VerbKind::Resume, Asks::Resume),
+        (VerbKind::Delete, Asks::Stop),
         (VerbKind::Stop, Asks::Stop),
         (VerbKind::Pause, Asks::Pause),
         (VerbKind::Change, Asks::Change),
@@ -125,7 +126,8 @@ fn is_question(r: &Reader<'_>, start: usize) -> bool {
 
 /// Whether a clause says how a watch is: `the bench watch stopped`.
 pub(crate) fn says_state(r: &Reader<'_>) -> bool {
-    const ORDERS: [VerbKind; 4] = [
+    const ORDERS: [VerbKind; 5] = [
+        VerbKind::Delete,
         VerbKind::Stop,
         VerbKind::Pause,
         VerbKind::Resume,
@@ -133,14 +135,21 @@ pub(crate) fn says_state(r: &Reader<'_>) -> bool {
     ];
     let state = format!("{WATCHES} has|have|is|are|was|were|just|got? {STATES}");
     let is_order = leads(r, skip_polite(r, 0), &ORDERS);
-    r.says(&[&state]) && !is_order && !r.says(&["when|if|whenever"])
+    let says = named_watch(r).is_some_and(|watch| r.begins(watch, &[&state]));
+    says && !is_order && !r.says(&["when|if|whenever"])
 }
 
-/// The word for a watch behind the name of one that runs, such as that of `the gate watch`.
+/// The word for a watch behind the name of one that runs, such as that of `the gate watch`. In
+/// `at the gate watch the left half` it is a verb.
 pub(crate) fn named_watch(r: &Reader<'_>) -> Option<usize> {
     let named = without_name(r);
     let runs = !r.scene.pipelines.is_empty();
-    let is_name = |at: usize| named.word(at).is_empty() || runs && named.word(at) == "camera";
+    let is_camera = |at: usize| {
+        let mut before = (0..at).rev().map(|i| named.any_word(i));
+        let first = before.find(|word| !one_of("camera|the|my|our", word));
+        named.word(at) == "camera" && !first.is_some_and(|word| one_of("on|at|in", word))
+    };
+    let is_name = |at: usize| named.word(at).is_empty() || runs && is_camera(at);
     (1..r.tokens.len()).find(|at| is_name(at - 1) && r.fits(WATCHES, *at).is_some())
 }
 

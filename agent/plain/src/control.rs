@@ -20,8 +20,6 @@ use crate::scene::{Scene, quoted};
 
 /// Words that say nothing of which pipelines are meant.
 const SMALL: &str = "ones|to|then|and|for|of|on|in|at|about|off|camera|cam|only|just|please|all|every|each|both|anyway|telling|current|existing|old";
-/// Verbs by which a watch is gone for good.
-const DELETES: &str = "remove|delete|scrap|bin|rid|erase";
 const PAUSED_INSTEAD: &str =
     "It is paused, so that it can be resumed; say \"delete\" to remove it for good.";
 
@@ -49,7 +47,7 @@ pub(crate) fn control(r: &mut Reader<'_>, asks: Asks, behind: bool) -> Result<In
     verb.refuse_a_camera_itself(r, &named)?;
     let several =
         r.find(&["both|all|every|each|watches|alarms|pipelines|alerts|those|ones|everything"]);
-    let all = r.take(&ALL).is_some();
+    let all = verb.ends_all_pauses || r.take(&ALL).is_some();
     let cameras = match is_named || !spared.is_empty() {
         true => Cameras::None,
         false => names::cameras(r),
@@ -68,6 +66,12 @@ pub(crate) fn control(r: &mut Reader<'_>, asks: Asks, behind: bool) -> Result<In
         false => ids_of(r.scene),
     };
     targets.retain(|id| !spared.contains(id));
+    if verb.ends_pause && !r.scene.pipelines.is_empty() {
+        targets.retain(|id| r.scene.pipeline(id).is_some_and(|p| p.paused));
+        if targets.is_empty() {
+            return Err(Need::meaning("Nothing is paused there."));
+        }
+    }
     if targets.is_empty() {
         return Err(Need::meaning(format!(
             "Nothing runs, so there is nothing to {}.",
@@ -141,21 +145,31 @@ struct Verb {
     written: String,
     /// Whether it ends a watch for good.
     deletes: bool,
+    /// Whether it ends a pause, and so means what is paused.
+    ends_pause: bool,
+    ends_all_pauses: bool,
 }
 
 impl Verb {
     /// Takes the verb, and the words that go with it and say no more.
     fn take(r: &mut Reader<'_>, asks: Asks) -> Self {
-        let (kind, usual) = match asks {
-            Asks::Stop => (VerbKind::Stop, "stop"),
-            Asks::Pause => (VerbKind::Pause, "pause"),
-            _ => (VerbKind::Resume, "resume"),
+        let (kinds, usual) = match asks {
+            Asks::Stop => (&[VerbKind::Delete, VerbKind::Stop][..], "stop"),
+            Asks::Pause => (&[VerbKind::Pause][..], "pause"),
+            _ => (&[VerbKind::Resume][..], "resume"),
         };
-        let verb = r.lexicon.verbs(&[kind]).find_map(|verb| r.take(&[verb]));
-        let deletes = verb
-            .iter()
-            .flat_map(|v| v.at.clone())
-            .any(|i| one_of(DELETES, r.any_word(i)));
+        let found = kinds.iter().flat_map(|kind| {
+            let verbs = r.lexicon.verbs(std::slice::from_ref(kind));
+            verbs.filter_map(|verb| Some((*kind, r.find(&[verb])?)))
+        });
+        let verb = found.min_by_key(|(_, found)| found.at.start);
+        let deletes = matches!(verb, Some((VerbKind::Delete, _)));
+        let written = verb.map_or_else(String::new, |(_, found)| {
+            r.mark(found.at.clone());
+            r.written(found.at).to_lowercase()
+        });
+        let ends_all_pauses = written.ends_with("all pauses");
+        let ends_pause = ends_all_pauses || written.ends_with("the pause");
         r.take_all(&[
             "turn|switch|shut|put",
             "back on|off",
@@ -169,8 +183,13 @@ impl Verb {
             _ => false,
         };
         Self {
-            written: verb.map_or_else(|| usual.to_owned(), |v| r.written(v.at).to_lowercase()),
+            written: match ends_pause || written.is_empty() {
+                true => usual.to_owned(),
+                false => written,
+            },
             deletes,
+            ends_pause,
+            ends_all_pauses,
         }
     }
 
@@ -244,7 +263,10 @@ impl Verb {
 
     /// The only pipeline that may be meant where none is named.
     fn the_only_one(&self, scene: &Scene, notes: &mut Notes) -> Result<Vec<PipelineId>, Need> {
-        let may_be = ids_of(scene);
+        let mut may_be = ids_of(scene);
+        if self.ends_pause {
+            may_be.retain(|id| scene.pipeline(id).is_some_and(|p| p.paused));
+        }
         match may_be.as_slice() {
             [only] => notes
                 .assumed

@@ -2,8 +2,8 @@
 //!
 //! Invariant: an order behind a note is no part of the note, and the note is no part of the order.
 
-use crate::asks::{Asks, asks, skip_polite};
-use crate::pieces::pieces;
+use crate::asks::{Asks, skip_polite};
+use crate::pieces::{pieces, requests};
 use crate::reader::Reader;
 
 /// The words of a note, where an order stands behind it.
@@ -33,8 +33,7 @@ pub(crate) fn before_an_order(r: &Reader<'_>) -> Option<String> {
 /// (`remember to warn me about dogs`).
 pub(crate) fn holds_an_order(r: &Reader<'_>) -> bool {
     let order = without_reminder(r);
-    (order.tokens.len() < r.tokens.len() && pieces(&order).iter().any(acts))
-        || before_an_order(r).is_some()
+    (order.tokens.len() < r.tokens.len() && acts(&order)) || before_an_order(r).is_some()
 }
 
 /// A request without `remember to`, which says no more than that it is one.
@@ -43,8 +42,9 @@ pub(crate) fn without_reminder<'s>(r: &Reader<'s>) -> Reader<'s> {
     r.part(found.map_or(0, |found| found.at.end)..r.tokens.len())
 }
 
-fn acts(piece: &Reader<'_>) -> bool {
-    !matches!(asks(piece), Asks::Look | Asks::Not | Asks::Nothing)
+fn acts(text: &Reader<'_>) -> bool {
+    let mut asked = requests(text).into_iter().map(|request| request.asks);
+    asked.any(|asks| !matches!(asks, Asks::Look | Asks::Not | Asks::Nothing))
 }
 
 /// What is said to a note and an order in one.

@@ -148,6 +148,8 @@ fn phrases(text: &str) -> Result<Phrases, DataError> {
 pub(crate) enum VerbKind {
     Watch,
     Count,
+    /// Ends for good.
+    Delete,
     Stop,
     Pause,
     Resume,

@@ -346,7 +346,7 @@ pub(crate) fn pipeline_of_class(reader: &mut Reader<'_>) -> Option<PipelineId> {
         .filter(|deployed| is_called(&deployed.spec.id));
     let only = match (watching.as_slice(), called.next(), called.next()) {
         ([only], ..) => only,
-        (_, Some(only), None) if mention.narrower.is_some() => only,
+        (_, Some(only), None) if reader.lexicon.is_narrower(&folded(&said)) => only,
         _ => return None,
     };
     reader.mark(at..mention.at.end);

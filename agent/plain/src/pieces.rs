@@ -238,9 +238,10 @@ pub(crate) fn pieces<'s>(text: &Reader<'s>) -> Vec<Reader<'s>> {
 
 fn begins_clause(whole: &Reader<'_>, at: usize) -> bool {
     let start = skip_polite(whole, at);
-    const ACTS: [VerbKind; 5] = [
+    const ACTS: [VerbKind; 6] = [
         VerbKind::Watch,
         VerbKind::Count,
+        VerbKind::Delete,
         VerbKind::Stop,
         VerbKind::Pause,
         VerbKind::Resume,

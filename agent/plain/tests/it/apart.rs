@@ -421,3 +421,13 @@ fn an_evening_is_the_same_in_a_question_and_in_a_rule_and_ends_with_its_day() {
     let hours = watch.rules.unwrap().remove(0).schedule.unwrap();
     assert_eq!((hours.from.as_str(), hours.to.as_str()), ("18:00", "00:00"));
 }
+
+#[test]
+fn a_camera_that_is_called_like_a_verb_makes_no_order_behind_a_note() {
+    let mut scene = two_watches();
+    scene.cameras[0].name = "Watch tower".to_owned();
+    let text = "Remember that cats are fine. The watch tower camera is old.";
+    assert!(!PLAIN.holds_an_order(text, &scene));
+    let text = "Remember that cats are fine. Watch the watch tower camera for dogs.";
+    assert!(PLAIN.holds_an_order(text, &scene));
+}

@@ -169,3 +169,72 @@ fn the_refusal_of_an_order_beside_a_watch_says_no_more_than_was_said() {
     let said = refused(stops, &site());
     assert!(said.contains("say \"stays\""), "{said}");
 }
+
+#[test]
+fn a_pause_ends_tonight_and_not_at_an_hour_that_is_over() {
+    let at = |text: &str, hour: i8| {
+        let mut scene = site();
+        scene.now = scene.now.with().hour(hour).build().unwrap();
+        let answer = ask(text, &scene);
+        match &answer {
+            Answer::Propose(proposal) => match &proposal.changes[..] {
+                [Change::Pause { until, .. }] => {
+                    Some(until.as_ref().unwrap().strftime("%d %H:%M").to_string())
+                }
+                other => panic!("{text}: {other:#?}"),
+            },
+            _ => None,
+        }
+    };
+    for (text, hour, until) in [
+        ("pause the gate watch until 8 tonight", 15, Some("28 20:00")),
+        ("pause the gate watch until 12 tonight", 9, Some("29 00:00")),
+        ("pause the gate watch until 1 tonight", 21, Some("29 01:00")),
+        ("pause the gate watch until 8 today", 6, Some("28 08:00")),
+        ("pause the gate watch until 8 today", 15, None),
+        ("pause the gate watch until 8 tonight", 21, None),
+        ("pause the gate watch until 8", 21, Some("29 08:00")),
+    ] {
+        assert_eq!(at(text, hour).as_deref(), until, "{text} at {hour}");
+    }
+}
+
+#[test]
+fn the_end_of_a_pause_is_that_of_what_is_paused() {
+    let one = paused(&[1]);
+    for text in ["end the pause", "cancel all pauses"] {
+        let changes = proposal_in(text, &one).changes;
+        assert_eq!(changes, [Change::Resume(id(&one, "dock"))], "{text}");
+    }
+    let two = paused(&[0, 1]);
+    let Answer::Ask(question) = ask("end the pause", &two) else {
+        panic!("not a question");
+    };
+    let ids = ["gate", "dock"].map(|camera| id(&two, camera).to_string());
+    assert_eq!(question.choices, ids);
+    assert!(
+        question.text.contains("shall I resume?"),
+        "{}",
+        question.text
+    );
+    assert_eq!(proposal_in("end all pauses", &two).changes.len(), 2);
+    let said = refused("end the pause of the gate watch", &one);
+    assert!(said.contains("Nothing is paused there"), "{said}");
+    let said = refused("end the pause", &Scene::default());
+    assert!(said.contains("nothing to resume"), "{said}");
+}
+
+#[test]
+fn a_verb_of_deleting_is_the_one_that_leads() {
+    for (text, deletes) in [
+        ("erase the gate watch", true),
+        ("get rid of the gate watch", true),
+        ("stop the bin watch", false),
+    ] {
+        let mut scene = site();
+        scene.pipelines[1].name = "bin".to_owned();
+        let changes = proposal_in(text, &scene).changes;
+        let stops = matches!(&changes[..], [Change::Stop(_)]);
+        assert_eq!(stops, deletes, "{text}: {changes:#?}");
+    }
+}

@@ -3,6 +3,7 @@
 use watchkeeper_contract::rule::Weekday;
 use watchkeeper_plain::Scene;
 use watchkeeper_plain::answer::{Answer, Change, Look, Unknown};
+use watchkeeper_plain::scene::Deployed;
 
 use crate::support::{PLAIN, ask, deployed, proposal_in, scene, specs, with_pipelines};
 
@@ -70,6 +71,24 @@ fn the_state_of_a_watch_is_looked_up() {
 }
 
 #[test]
+fn a_question_about_two_watches_or_of_another_camera_is_refused() {
+    let scene = with_pipelines(&["gate", "dock"]);
+    for (text, why) in [
+        (
+            "is the gate alarm or the dock alarm paused?",
+            "one watch at a time",
+        ),
+        (
+            "is the gate alarm on the dock camera paused?",
+            "not on that camera",
+        ),
+    ] {
+        let refused = refusal(text, &scene);
+        assert!(refused.text.contains(why), "{text}: {}", refused.text);
+    }
+}
+
+#[test]
 fn what_was_done_to_a_watch_is_in_the_audit() {
     for text in [
         "when was the gate alarm paused",
@@ -97,6 +116,9 @@ fn what_was_done_to_a_watch_is_in_the_audit() {
         "was anybody at the gate today",
         "did the gate alarm on the gate camera see anyone yesterday",
         "when did the gate alarm last see a car",
+        "how many alarms on monday",
+        "list the alarms on friday",
+        "how many alarms started after 10 pm yesterday",
     ] {
         let answer = ask(text, &box_with_watches());
         assert!(
@@ -131,6 +153,7 @@ fn no_watch_tells_of_a_watch_or_of_the_box() {
             "tell me when the power goes out at the gate",
             "watchkeeper doctor",
         ),
+        ("tell me when the box is offline", "watchkeeper doctor"),
         ("tell me when the camera is covered", "by itself"),
         ("tell me when the gate camera goes dark", "by itself"),
     ] {
@@ -146,6 +169,7 @@ fn no_watch_tells_of_a_watch_or_of_the_box() {
     for (text, thing) in [
         ("tell me when the yard is on fire", "fire"),
         ("tell me when a fox is in the yard", "fox"),
+        ("tell me when a box is at the gate", "box"),
     ] {
         let refused = refusal(text, &scene);
         assert_eq!(refused.unseen, [thing], "{text}");
@@ -285,4 +309,64 @@ fn what_is_understood_is_said_as_a_person_would() {
         &scene(),
     );
     assert!(!refused.not_understood.is_empty(), "{refused:?}");
+}
+
+#[test]
+fn a_verb_behind_a_camera_is_no_watch_that_runs() {
+    let scene = with_pipelines(&["gate"]);
+    for text in [
+        "On the gate camera watch for cars at night",
+        "At the gate watch the left half for people",
+    ] {
+        let proposal = proposal_in(text, &scene);
+        assert!(
+            matches!(&proposal.changes[..], [Change::Deploy(_)]),
+            "{text}: {proposal:#?}"
+        );
+    }
+    let answer = ask("On the gate camera watch at night", &scene);
+    let changes =
+        matches!(&answer, Answer::Propose(p) if matches!(p.changes[..], [Change::Replace(_)]));
+    assert!(!changes, "{answer:#?}");
+}
+
+#[test]
+fn a_request_to_watch_with_the_word_of_a_state_is_no_question() {
+    for text in [
+        "watch down the lane for cars",
+        "watch parked and stopped cars",
+        "watch broken windows",
+    ] {
+        for scene in [scene(), box_with_watches()] {
+            let answer = ask(text, &scene);
+            assert!(!matches!(answer, Answer::Look(_)), "{text}: {answer:#?}");
+        }
+    }
+}
+
+#[test]
+fn an_owner_makes_no_class_narrower_in_the_name_of_a_watch() {
+    let mut scene = scene();
+    for (id, text) in [
+        (
+            "gate-car-appears",
+            "tell me when a car is seen on camera gate",
+        ),
+        (
+            "yard-vehicle-appears",
+            "tell me when a vehicle is seen on camera yard",
+        ),
+    ] {
+        let mut spec = deployed(text);
+        spec.id = id.parse().unwrap();
+        scene.pipelines.push(Deployed {
+            name: id.to_owned(),
+            spec,
+            paused: false,
+        });
+    }
+    for text in ["delete the car watch", "delete my car watch"] {
+        let answer = ask(text, &scene);
+        assert!(!matches!(answer, Answer::Propose(_)), "{text}: {answer:#?}");
+    }
 }
