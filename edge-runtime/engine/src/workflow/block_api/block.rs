@@ -1,7 +1,6 @@
 //! Blocks at run time: one instance per step, called once per element.
 //!
-//! - A block sees its properties as values, in the order of its manifest; never selectors, names or
-//!   other steps.
+//! - A block sees its properties as values, by [`Arg`]; never selectors or other steps.
 //! - It reads no clock: the time is in the [`Call`].
 //! - A [`Block`] has no state; without settings it is a function. One with state is
 //!   [`Stateful`](crate::workflow::block_api::stateful::Stateful).
@@ -18,6 +17,7 @@ use serde_json::{Map, Value as Json};
 use watchkeeper_vision::detections::{DetectionId, Detections};
 use watchkeeper_vision::geometry::Anchor;
 
+use crate::workflow::block_api::arg::Arg;
 use crate::workflow::block_api::host::Host;
 use crate::workflow::values::image::ImageValue;
 use crate::workflow::values::value::Value;
@@ -182,26 +182,31 @@ impl<B: Block> Instance for B {
 }
 
 impl<'a> Call<'a> {
-    pub(crate) fn arg(&self, index: usize) -> &'a Value {
+    /// Value of a property; null if the version lacks it.
+    pub(crate) fn arg(&self, arg: Arg) -> &'a Value {
         const NULL: &Value = &Value::Null;
-        self.args.get(index).unwrap_or(NULL)
+        let here = self.arg_names.property(arg.index);
+        debug_assert!(
+            here.is_none_or(|name| arg.fits(name)),
+            "{arg:?} is {here:?}"
+        );
+        self.args.get(arg.index).unwrap_or(NULL)
     }
 
-    /// Index of the property of this name, for blocks whose versions have it at different places.
-    /// One that the version lacks has a place without a value.
-    pub(crate) fn index(&self, name: &str) -> usize {
+    /// The property of this name, for blocks whose versions have it at different places.
+    pub(crate) fn named(&self, name: &str) -> Arg {
         let is_it = |index: &usize| self.arg_names.property(*index) == Some(name);
-        (0..self.args.len()).find(is_it).unwrap_or(usize::MAX)
+        Arg::at((0..self.args.len()).find(is_it).unwrap_or(usize::MAX), &[])
     }
 
-    /// The error that property `index` is not what is `expected`, with the remedy if a workflow
+    /// The error that property `arg` is not what is `expected`, with the remedy if a workflow
     /// input supplies it.
-    fn unfit(&self, index: usize, expected: &str) -> String {
-        let found = self.arg(index);
+    fn unfit(&self, arg: Arg, expected: &str) -> String {
+        let found = self.arg(arg);
         let what = found.what();
-        let name = self.arg_names.property(index).unwrap_or("a property");
+        let name = self.arg_names.property(arg.index).unwrap_or("a property");
         let message = format!("{name}: {expected} expected, got {what}");
-        match self.arg_names.input(index) {
+        match self.arg_names.input(arg.index) {
             Some(input) if found.is_null() => format!(
                 "{message}; give input {input} a value, or a default_value in the definition"
             ),
@@ -210,36 +215,36 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Property `index` as detections.
+    /// Property `arg` as detections.
     ///
     /// # Errors
     /// If it is something else.
-    pub(crate) fn detections(&self, index: usize) -> Result<&'a Arc<Detections>, String> {
-        match self.arg(index) {
+    pub(crate) fn detections(&self, arg: Arg) -> Result<&'a Arc<Detections>, String> {
+        match self.arg(arg) {
             Value::Detections(d) => Ok(d),
-            _ => Err(self.unfit(index, "detections")),
+            _ => Err(self.unfit(arg, "detections")),
         }
     }
 
-    /// Property `index` as an image.
+    /// Property `arg` as an image.
     ///
     /// # Errors
     /// If it is something else.
-    pub(crate) fn image(&self, index: usize) -> Result<&'a Arc<ImageValue>, String> {
-        match self.arg(index) {
+    pub(crate) fn image(&self, arg: Arg) -> Result<&'a Arc<ImageValue>, String> {
+        match self.arg(arg) {
             Value::Image(image) => Ok(image),
-            _ => Err(self.unfit(index, "an image")),
+            _ => Err(self.unfit(arg, "an image")),
         }
     }
 
-    /// Property `index` as a number, or `default` if it is null.
+    /// Property `arg` as a number, or `default` if it is null.
     ///
     /// # Errors
     /// If it is something else.
-    pub(crate) fn number(&self, index: usize, default: f64) -> Result<f64, String> {
-        match self.arg(index) {
+    pub(crate) fn number(&self, arg: Arg, default: f64) -> Result<f64, String> {
+        match self.arg(arg) {
             Value::Null => Ok(default),
-            v => v.as_f64().ok_or_else(|| self.unfit(index, "a number")),
+            v => v.as_f64().ok_or_else(|| self.unfit(arg, "a number")),
         }
     }
 
@@ -247,56 +252,54 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     /// If it is something else.
-    pub(crate) fn number_or_text(&self, index: usize, default: f64) -> Result<f64, String> {
-        match self.arg(index).as_str().map(|text| text.trim().parse()) {
+    pub(crate) fn number_or_text(&self, arg: Arg, default: f64) -> Result<f64, String> {
+        match self.arg(arg).as_str().map(|text| text.trim().parse()) {
             Some(Ok(number)) => Ok(number),
-            _ => self.number(index, default),
+            _ => self.number(arg, default),
         }
     }
 
-    /// Property `index` as an integer, or `default` if it is null.
+    /// Property `arg` as an integer, or `default` if it is null.
     ///
     /// # Errors
     /// If it is something else.
-    pub(crate) fn integer(&self, index: usize, default: i64) -> Result<i64, String> {
-        match self.arg(index) {
+    pub(crate) fn integer(&self, arg: Arg, default: i64) -> Result<i64, String> {
+        match self.arg(arg) {
             Value::Null => Ok(default),
-            v => v
-                .as_i64()
-                .ok_or_else(|| self.unfit(index, "a whole number")),
+            v => v.as_i64().ok_or_else(|| self.unfit(arg, "a whole number")),
         }
     }
 
-    /// Property `index` as a boolean, or `default` if it is null.
+    /// Property `arg` as a boolean, or `default` if it is null.
     ///
     /// # Errors
     /// If it is something else.
-    pub(crate) fn boolean(&self, index: usize, default: bool) -> Result<bool, String> {
-        match self.arg(index) {
+    pub(crate) fn boolean(&self, arg: Arg, default: bool) -> Result<bool, String> {
+        match self.arg(arg) {
             Value::Null => Ok(default),
             Value::Bool(b) => Ok(*b),
-            _ => Err(self.unfit(index, "a boolean")),
+            _ => Err(self.unfit(arg, "a boolean")),
         }
     }
 
-    /// Property `index` as text.
+    /// Property `arg` as text.
     ///
     /// # Errors
     /// If it is something else.
-    pub(crate) fn text(&self, index: usize) -> Result<&'a str, String> {
-        let text = self.arg(index).as_str();
-        text.ok_or_else(|| self.unfit(index, "a string"))
+    pub(crate) fn text(&self, arg: Arg) -> Result<&'a str, String> {
+        let text = self.arg(arg).as_str();
+        text.ok_or_else(|| self.unfit(arg, "a string"))
     }
 
-    /// Property `index` as the name of an anchor; `None` if it is null.
+    /// Property `arg` as the name of an anchor; `None` if it is null.
     ///
     /// # Errors
     /// If it is no anchor.
-    pub(crate) fn anchor(&self, index: usize) -> Result<Option<Anchor>, String> {
-        if self.arg(index).is_null() {
+    pub(crate) fn anchor(&self, arg: Arg) -> Result<Option<Anchor>, String> {
+        if self.arg(arg).is_null() {
             return Ok(None);
         }
-        let name = self.text(index)?;
+        let name = self.text(arg)?;
         let name_only: StrDeserializer<'_, serde::de::value::Error> = name.into_deserializer();
         Anchor::deserialize(name_only).map(Some).map_err(|_| {
             format!("{name:?} is not an anchor; use one such as CENTER or BOTTOM_CENTER")

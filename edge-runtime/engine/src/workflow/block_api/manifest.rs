@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
 
+use crate::workflow::block_api::arg::Arg;
 use crate::workflow::block_api::block::{Instance, Setup};
 use crate::workflow::block_api::host::Task;
 use crate::workflow::language::kinds::{Kind, KindSet};
@@ -97,16 +98,44 @@ pub(crate) enum Depth {
     Reference(&'static str),
 }
 
-/// Index of a property of this file's `BLOCKS`, by name. A name that none of them has, or that two
-/// have at different indices, does not compile.
+/// A property of this file's `BLOCKS`, by name; `"a" | "b"` for one whose name differs between
+/// versions. A name that none of them has, or that two have at different indices, does not compile.
+/// `arg!(PROPERTIES, "a")` is a property of a list, for code that several blocks share.
 macro_rules! arg {
-    ($name:literal) => {
-        const { $crate::workflow::block_api::manifest::index_of(BLOCKS, $name) }
+    ($($name:literal)|+) => {
+        const { $crate::workflow::block_api::manifest::arg_of_blocks(BLOCKS, &[$($name),+]) }
+    };
+    ($properties:expr, $name:literal) => {
+        const { $crate::workflow::block_api::manifest::arg_of($properties, &[$name]) }
     };
 }
 
-/// Index of the property `name` in those of `blocks`; for `arg!`.
-pub(crate) const fn index_of(mut blocks: &[Manifest], name: &str) -> usize {
+/// The property with these names in the versions of a block; for `arg!`.
+pub(crate) const fn arg_of_blocks(blocks: &[Manifest], names: &'static [&'static str]) -> Arg {
+    let mut found = None;
+    let mut rest = names;
+    while let Some((name, others)) = rest.split_first() {
+        rest = others;
+        match (found, index_of(blocks, name)) {
+            (Some(one), other) if one != other => panic!("two names differ in their index"),
+            (_, index) => found = Some(index),
+        }
+    }
+    match found {
+        Some(index) => Arg::at(index, names),
+        None => panic!("a property has a name"),
+    }
+}
+
+/// The property of this one name in a list; for `arg!`.
+pub(crate) const fn arg_of(properties: &[Property], name: &'static [&'static str; 1]) -> Arg {
+    match index_in(properties, name[0]) {
+        Some(index) => Arg::at(index, name),
+        None => panic!("the list lacks this property"),
+    }
+}
+
+const fn index_of(mut blocks: &[Manifest], name: &str) -> usize {
     let mut found = None;
     while let Some((block, others)) = blocks.split_first() {
         blocks = others;

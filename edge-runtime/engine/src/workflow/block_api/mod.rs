@@ -2,6 +2,7 @@
 //!
 //! - The blocks themselves are in [`blocks`](super::blocks), one file each.
 
+pub(crate) mod arg;
 pub(crate) mod block;
 pub(crate) mod host;
 #[macro_use]

@@ -27,7 +27,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let kernel = call.number(arg!("kernel_size"), 15.0)?.clamp(1.0, 512.0);
     let padding = call.number(arg!("padding"), 0.0)?;
-    let detections = Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?);
+    let detections = Arc::clone(call.detections(arg!("predictions"))?);
     drawing::put(call, move |canvas: &mut Canvas<'_>| {
         for d in &detections.boxes {
             let b = &d.bbox;

@@ -24,7 +24,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let ink = Ink::Boxes {
-        detections: Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?),
+        detections: Arc::clone(call.detections(arg!("predictions"))?),
         by: drawing::color_by(call)?,
         thickness: call.number(arg!("thickness"), 2.0)?,
     };

@@ -125,7 +125,7 @@ impl Stateful for Tracker {
     type State = PerVideo<Video<ByteTrack>>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let meta = video_of(call.arg(0))?;
+        let meta = video_of(call.arg(arg!("metadata" | "image")))?;
         let detections = call.detections(arg!("detections"))?;
         let whole = |v: i64| u32::try_from(v).unwrap_or(0);
         let config = ByteTrackConfig {

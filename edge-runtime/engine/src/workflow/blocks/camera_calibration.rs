@@ -2,6 +2,7 @@
 
 use watchkeeper_vision::imaging::warp::Lens;
 
+use crate::workflow::block_api::arg::Arg;
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{Manifest, NUMBER, Output, Property};
 use crate::workflow::language::kinds::Kind;
@@ -45,21 +46,25 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let image = call.image(arg!("image"))?;
-    let number = |i: usize, name: &str| {
-        let value = call.arg(i);
+    let number = |arg: Arg| {
+        let value = call.arg(arg);
         // Without a known lens the picture stays unchanged.
         let known = if value.is_null() {
             Some(f64::NAN)
         } else {
             value.as_f64()
         };
-        known.ok_or_else(|| format!("{name} has to be a number, not {}", value.what()))
+        known.ok_or_else(|| format!("{} has to be a number, not {}", arg.name(), value.what()))
     };
     let lens = Lens {
-        focal: [number(1, "fx")?, number(2, "fy")?],
-        center: [number(3, "cx")?, number(4, "cy")?],
-        radial: [number(5, "k1")?, number(6, "k2")?, number(7, "k3")?],
-        tangential: [number(8, "p1")?, number(9, "p2")?],
+        focal: [number(arg!("fx"))?, number(arg!("fy"))?],
+        center: [number(arg!("cx"))?, number(arg!("cy"))?],
+        radial: [
+            number(arg!("k1"))?,
+            number(arg!("k2"))?,
+            number(arg!("k3"))?,
+        ],
+        tangential: [number(arg!("p1"))?, number(arg!("p2"))?],
         is_fisheye: call.boolean(arg!("use_fisheye_model"), false)?,
     };
     call.put(

@@ -5,6 +5,7 @@ use watchkeeper_vision::geometry::{BBox, Point};
 use watchkeeper_vision::imaging::{self, Plane, focus};
 use watchkeeper_vision::numbers::average;
 
+use crate::workflow::block_api::arg::Arg;
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
@@ -184,14 +185,14 @@ fn sharpness_in(b: &BBox, grey: &Plane, measure: &[f64]) -> Value {
 
 impl Overlays {
     fn read(call: &Call<'_>) -> Result<Self, String> {
-        let level = |i: usize, default: f64| {
-            let percent = call.number(i, default)?.clamp(0.0, 100.0);
+        let level = |arg: Arg, default: f64| {
+            let percent = call.number(arg, default)?.clamp(0.0, 100.0);
             let level = (percent * 255.0 / 100.0) as u8;
             Ok::<u8, String>(level)
         };
         Ok(Self {
-            dark: level(1, 3.0)?,
-            light: level(2, 97.0)?,
+            dark: level(arg!("underexposed_threshold_percent"), 3.0)?,
+            light: level(arg!("overexposed_threshold_percent"), 97.0)?,
             zebra: call.boolean(arg!("show_zebra_warnings"), true)?,
             peaking: call.boolean(arg!("show_focus_peaking"), true)?,
             marker: call.boolean(arg!("show_center_marker"), true)?,

@@ -22,7 +22,6 @@ const fn mode(choices: &'static [&'static str], default: &'static str) -> Proper
     .or(Or::Text(default))
 }
 
-const NUMBER_OF_MODE: usize = 5;
 const PROPERTIES_V1: &[Property] = &[IMAGES, MODEL, CONFIDENCE, NO_LEARNING, LEARNING_TARGET];
 const ONE_V3: &[Property] = &[
     IMAGES,
@@ -117,11 +116,11 @@ struct Classify {
 
 impl Block for Classify {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let model_id = call.text(1)?;
-        let least = match call.arg(NUMBER_OF_MODE).as_str() {
+        let image = call.image(arg!("images"))?;
+        let model_id = call.text(arg!("model_id"))?;
+        let least = match call.arg(arg!("confidence_mode")).as_str() {
             Some("best" | "default") => 0.4,
-            _ => call.number_or_text(2, 0.4)?,
+            _ => call.number_or_text(arg!("confidence" | "custom_confidence"), 0.4)?,
         };
         let scores = call.host.classify(model_id, image)?;
         let id = detection_id(&call.new_id());

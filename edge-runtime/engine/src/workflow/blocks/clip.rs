@@ -63,7 +63,7 @@ struct Embed {
 
 impl Block for Embed {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let model_id = format!("{}/{}", self.family, call.text(1)?);
+        let model_id = format!("{}/{}", self.family, call.text(arg!("version"))?);
         let numbers = match call.arg(arg!("data")) {
             Value::Image(image) => call.host.embed(&model_id, image)?,
             Value::Text(text) => call.host.embed_text(&model_id, text)?,

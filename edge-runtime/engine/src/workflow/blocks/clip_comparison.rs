@@ -74,11 +74,11 @@ struct Compare {
 impl Block for Compare {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(arg!("images"))?;
-        let texts = texts(call.arg(1))?;
+        let texts = texts(call.arg(arg!("texts" | "classes")))?;
         let model = if self.is_first {
             FIRST_MODEL
         } else {
-            call.text(2)?
+            call.text(arg!("version"))?
         };
         let similarities = similarities(call, &format!("clip/{model}"), &texts)?;
         let floats = similarities.iter().map(|n| Value::Float(*n));

@@ -17,7 +17,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let ink = Ink::Tints {
-        detections: Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?),
+        detections: Arc::clone(call.detections(arg!("predictions"))?),
         by: drawing::color_by(call)?,
         opacity: call.number(arg!("opacity"), 0.5)?,
     };

@@ -1,5 +1,6 @@
 //! Compares two embeddings.
 
+use crate::workflow::block_api::arg::Arg;
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{Manifest, Output, Property};
 use crate::workflow::language::kinds::Kind;
@@ -18,11 +19,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let embedding = |i: usize| {
-        let numbers = call.arg(i).as_numbers();
-        numbers.ok_or_else(|| format!("an embedding expected, got {}", call.arg(i).what()))
+    let embedding = |arg: Arg| {
+        let numbers = call.arg(arg).as_numbers();
+        numbers.ok_or_else(|| format!("an embedding expected, got {}", call.arg(arg).what()))
     };
-    let (a, b) = (embedding(0)?, embedding(1)?);
+    let (a, b) = (
+        embedding(arg!("embedding_1"))?,
+        embedding(arg!("embedding_2"))?,
+    );
     if a.len() != b.len() {
         return Err(format!(
             "embeddings of {} and {} numbers can't be compared",

@@ -6,6 +6,7 @@ use serde_json::json;
 use watchkeeper_vision::detections::{Detection, Detections};
 use watchkeeper_vision::geometry::Point;
 
+use crate::workflow::block_api::arg::Arg;
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
     DETECTIONS, Default as Or, Manifest, Output, Property, Shape,
@@ -95,8 +96,8 @@ const TIE: f64 = 1.0;
 fn points(
     call: &Call<'_>,
     all: &Detections,
-    point: usize,
-    keypoint: usize,
+    point: Arg,
+    keypoint: Arg,
 ) -> Result<Vec<Option<Point>>, String> {
     if all.boxes.len() > MAX_DETECTIONS {
         return Err(format!(
@@ -134,8 +135,18 @@ fn points(
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let queries = call.detections(arg!("query_predictions"))?;
     let targets = call.detections(arg!("target_predictions"))?;
-    let from = points(call, queries, 2, 4)?;
-    let to = points(call, targets, 3, 5)?;
+    let from = points(
+        call,
+        queries,
+        arg!("query_point"),
+        arg!("query_keypoint_name"),
+    )?;
+    let to = points(
+        call,
+        targets,
+        arg!("target_point"),
+        arg!("target_keypoint_name"),
+    )?;
     let most = call.number(arg!("max_distance"), f64::INFINITY)?;
     let mut out = Detections::clone(queries);
     let (mut pairs_from, mut pairs_to) = (Vec::new(), Vec::new());

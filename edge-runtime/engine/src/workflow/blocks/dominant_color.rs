@@ -2,6 +2,7 @@
 
 use watchkeeper_vision::imaging::dominant;
 
+use crate::workflow::block_api::arg::Arg;
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::language::kinds::Kind;
@@ -39,14 +40,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let image = call.image(arg!("image"))?;
-    let count = |i: usize, default: i64, most: usize, name: &str| {
-        let n = call.integer(i, default)?;
+    let count = |arg: Arg, default: i64, most: usize| {
+        let n = call.integer(arg, default)?;
         let fits = usize::try_from(n).ok().filter(|n| (1..=most).contains(n));
-        fits.ok_or_else(|| format!("{name} is {n} and has to be from 1 to {most}"))
+        fits.ok_or_else(|| format!("{} is {n} and has to be from 1 to {most}", arg.name()))
     };
-    let groups = count(1, 4, 10, "color_clusters")?;
-    let rounds = count(2, 100, 500, "max_iterations")?;
-    let target = count(3, 100, 250, "target_size")?;
+    let groups = count(arg!("color_clusters"), 4, 10)?;
+    let rounds = count(arg!("max_iterations"), 100, 500)?;
+    let target = count(arg!("target_size"), 100, 250)?;
     let [width, height] = image.size();
     let step = (width.min(height) as usize / target).max(1);
     let color = dominant::color(&image.pixels.rgb(), step, groups, rounds);

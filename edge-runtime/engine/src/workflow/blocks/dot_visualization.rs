@@ -25,7 +25,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let ink = Ink::Dots {
-        detections: Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?),
+        detections: Arc::clone(call.detections(arg!("predictions"))?),
         by: drawing::color_by(call)?,
         anchor: call.anchor(arg!("position"))?.unwrap_or_default(),
         radius: call.number(arg!("radius"), 4.0)?,

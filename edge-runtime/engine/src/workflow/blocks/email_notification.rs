@@ -137,14 +137,14 @@ impl Sink for Notify {
     type State = Rest;
 
     fn send(&self, rest: &mut Self::State, call: &mut Call<'_>) -> Result<Sent, String> {
-        if call.boolean(call.index("disable_sink"), false)? {
+        if call.boolean(call.named("disable_sink"), false)? {
             return Ok(Sent::Off);
         }
-        if rest.applies(call.now, call.number(call.index("cooldown_seconds"), 5.0)?) {
+        if rest.applies(call.now, call.number(call.named("cooldown_seconds"), 5.0)?) {
             return Ok(Sent::Resting);
         }
         // The first version has no provider.
-        let provider = call.arg(call.index("email_provider")).as_str();
+        let provider = call.arg(call.named("email_provider")).as_str();
         if provider.is_some_and(|provider| provider != "Custom SMTP") {
             return Ok(Sent::Refused(
                 "e-mails of the managed service need a Roboflow account; set email_provider to \"Custom SMTP\" with \
@@ -153,14 +153,14 @@ impl Sink for Notify {
             ));
         }
         let mut own = ["sender_email", "smtp_server", "sender_email_password"].iter();
-        if provider.is_some() && own.any(|name| call.arg(call.index(name)).is_null()) {
+        if provider.is_some() && own.any(|name| call.arg(call.named(name)).is_null()) {
             return Ok(Sent::Refused(
                 "\"Custom SMTP\" needs smtp_server, sender_email and sender_email_password"
                     .to_owned(),
             ));
         }
-        let text = call.text(call.index("message"))?;
-        let parameters = call.arg(call.index("message_parameters"));
+        let text = call.text(call.named("message"))?;
+        let parameters = call.arg(call.named("message_parameters"));
         let body = if provider.is_some() {
             html(text, parameters, &self.operations, call.ids)?
         } else {
@@ -168,21 +168,21 @@ impl Sink for Notify {
                 text: template::fill(text, parameters, &self.operations, call.ids)?,
             }
         };
-        let port = call.integer(call.index("smtp_port"), 465)?;
-        let receivers = |name| texts(call.arg(call.index(name)), name);
+        let port = call.integer(call.named("smtp_port"), 465)?;
+        let receivers = |name| texts(call.arg(call.named(name)), name);
         let password = "sender_email_password";
         let email = Email {
-            server: call.text(call.index("smtp_server"))?.to_owned(),
+            server: call.text(call.named("smtp_server"))?.to_owned(),
             port: u16::try_from(port)
                 .map_err(|_| format!("smtp_port is {port}; use 1 to 65535"))?,
-            from: call.text(call.index("sender_email"))?.to_owned(),
-            password: sealed(call.arg(call.index(password)), password)?,
+            from: call.text(call.named("sender_email"))?.to_owned(),
+            password: sealed(call.arg(call.named(password)), password)?,
             to: receivers("receiver_email")?,
             cc: receivers("cc_receiver_email")?,
             bcc: receivers("bcc_receiver_email")?,
-            subject: call.text(call.index("subject"))?.to_owned(),
+            subject: call.text(call.named("subject"))?.to_owned(),
             body,
-            attachments: attachments(call.arg(call.index("attachments")))?,
+            attachments: attachments(call.arg(call.named("attachments")))?,
         };
         rest.begin(call.now);
         Ok(Sent::by(call, Effect::Email(email)))

@@ -128,7 +128,7 @@ impl Stateful for Draw {
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(arg!("image"))?;
-        let all = call.detections(drawing::PREDICTIONS_INDEX)?;
+        let all = call.detections(arg!("predictions"))?;
         let anchor = call
             .anchor(arg!("position"))?
             .unwrap_or(Anchor::BottomCenter);

@@ -54,14 +54,8 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             let [now_width, now_height] = image.size().map(i64::from);
             // An omitted side keeps the aspect ratio.
             let follow = |open: i64, given: i64, now: i64| open.saturating_mul(given) / now.max(1);
-            let width = call.integer(
-                2,
-                follow(
-                    now_width,
-                    call.integer(arg!("height"), now_height)?,
-                    now_height,
-                ),
-            )?;
+            let asked = call.integer(arg!("height"), now_height)?;
+            let width = call.integer(arg!("width"), follow(now_width, asked, now_height))?;
             let height = call.integer(arg!("height"), follow(now_height, width, now_width))?;
             let side = |n: i64, name: &str| {
                 let fits = (1..=MAX_SIDE).contains(&n);

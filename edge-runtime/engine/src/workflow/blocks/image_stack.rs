@@ -65,14 +65,15 @@ impl Stateful for Stack {
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(arg!("image"))?;
-        let [count, width, height] =
-            [(1, 10), (2, 1920), (3, 1080)].map(|(i, default)| call.integer(i, default));
+        let count = call.integer(arg!("stack_size"), 10)?;
+        let width = call.integer(arg!("resolution_width"), 1920)?;
+        let height = call.integer(arg!("resolution_height"), 1080)?;
         let bound =
             |n: i64, (least, most): (i64, i64)| u32::try_from(n.clamp(least, most)).unwrap_or(1);
         let (count, width, height) = (
-            bound(count?, PICTURES),
-            bound(width?, WIDTHS),
-            bound(height?, HEIGHTS),
+            bound(count, PICTURES),
+            bound(width, WIDTHS),
+            bound(height, HEIGHTS),
         );
         let stack = videos.get(&image.meta.video_identifier, || Ok(VecDeque::new()))?;
         if call.boolean(arg!("clear"), false)? {

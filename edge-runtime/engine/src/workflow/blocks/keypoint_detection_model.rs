@@ -10,8 +10,6 @@ use crate::workflow::block_api::manifest::{
 use crate::workflow::language::kinds::Kind;
 
 const POINTS: Property = Property::share("keypoint_confidence", "minimum score of a keypoint", 0.0);
-/// Index of [`POINTS`].
-const POINTS_INDEX: usize = 11;
 const MODE: Property = Property::value(
     "confidence_mode",
     "which minimum score to use: the model's own (default) or custom_confidence",
@@ -40,7 +38,9 @@ const fn version(
         batch: &["images"],
         build: |_| {
             let model = Model::for_task(Task::Keypoints);
-            Ok(Box::new(model.with_keypoint_confidence(POINTS_INDEX)))
+            Ok(Box::new(
+                model.with_keypoint_confidence(arg!("keypoint_confidence")),
+            ))
         },
         keeps_classes: true,
         ..Manifest::BASE

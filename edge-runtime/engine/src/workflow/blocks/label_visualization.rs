@@ -27,7 +27,6 @@ const fn look(name: &'static str, shape: Shape, kinds: &[Kind], default: Or) -> 
 const TEXT: Property = Property::value("text", "what a label says", LABEL_TEXTS)
     .kinds(&[Kind::Text])
     .or(Or::Text("Class"));
-const TEXT_INDEX: usize = 7;
 const POSITION: Property = look(
     "text_position",
     ANCHORS,
@@ -117,9 +116,9 @@ impl Instance for Draw {
         let last = self.videos.get(video, || Ok(LastSides::default()))?;
         last.next_picture();
         let ink = Ink::Labels {
-            detections: Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?),
+            detections: Arc::clone(call.detections(arg!("predictions"))?),
             by: drawing::color_by(call)?,
-            text: LabelText::parse(call.text(TEXT_INDEX)?)?,
+            text: LabelText::parse(call.text(arg!("text"))?)?,
             last: last.clone(),
         };
         drawing::put(call, ink)

@@ -93,11 +93,11 @@ impl Stateful for Counter {
     type State = PerVideo<LineCounter>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let meta = video_of(call.arg(0))?;
-        let detections = call.detections(1)?;
+        let meta = video_of(call.arg(arg!("metadata" | "image")))?;
+        let detections = call.detections(arg!("detections"))?;
         require_tracks(detections)?;
-        let line = call.arg(2);
-        let anchor = call.anchor(3)?;
+        let line = call.arg(arg!("line_segment"));
+        let anchor = call.anchor(arg!("triggering_anchor"))?;
         let counter = videos.get(&meta.video_identifier, || {
             let [start, end] = ends(line)?;
             Ok(LineCounter::new(start, end, anchor.as_slice()))
@@ -124,11 +124,13 @@ impl Stateful for CrossingStep {
     type State = PerVideo<CrossingCounter>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let meta = video_of(call.arg(0))?;
-        let detections = call.detections(1)?;
+        let meta = video_of(call.arg(arg!("image")))?;
+        let detections = call.detections(arg!("detections"))?;
         require_tracks(detections)?;
-        let line = call.arg(2);
-        let anchor = call.anchor(3)?.unwrap_or(Anchor::BottomCenter);
+        let line = call.arg(arg!("line_segment"));
+        let anchor = call
+            .anchor(arg!("triggering_anchor"))?
+            .unwrap_or(Anchor::BottomCenter);
         let counter = videos.get(&meta.video_identifier, || {
             let [start, end] = ends(line)?;
             Ok(CrossingCounter::new(start, end, anchor))

@@ -1,5 +1,6 @@
 //! Draws a line with its counts.
 
+use crate::workflow::block_api::arg::Arg;
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
     Default as Or, INTEGER, Manifest, NUMBER, Property, SHARE, Shape,
@@ -71,19 +72,20 @@ pub(super) const BLOCKS: &[Manifest] = &[
         ..PEER
     },
 ];
-/// Index of `label` in the properties, absent in Roboflow's block.
-const LABEL_INDEX: usize = 10;
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let points = call.arg(arg!("zone")).as_points();
     let Some([start, end]) = points.as_deref() else {
         return Err("a line is two points, [[x, y], [x, y]]".to_owned());
     };
-    let count = |index: usize| -> Result<u64, String> {
-        Ok(u64::try_from(call.integer(index, 0)?).unwrap_or(0))
-    };
-    let counts = format!("in {}  out {}", count(7)?, count(8)?);
-    let name = drawing::label(call, LABEL_INDEX)?;
+    let count =
+        |arg: Arg| -> Result<u64, String> { Ok(u64::try_from(call.integer(arg, 0)?).unwrap_or(0)) };
+    let counts = format!(
+        "in {}  out {}",
+        count(arg!("count_in"))?,
+        count(arg!("count_out"))?
+    );
+    let name = drawing::label(call, arg!("label"))?;
     let ink = Ink::Line {
         start: *start,
         end: *end,

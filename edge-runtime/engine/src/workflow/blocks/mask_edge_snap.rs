@@ -133,13 +133,12 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
 /// Reads the numeric properties, within their bounds.
 fn settings(call: &Call<'_>) -> Result<[f64; 6], String> {
     let mut numbers = [0.0; 6];
-    for (i, ((number, (name, least, most)), default)) in numbers
+    for ((number, (name, least, most)), default) in numbers
         .iter_mut()
         .zip(BOUNDS)
         .zip([15.0, 1.0, 50.0, 2.0, 15.0, 41.0])
-        .enumerate()
     {
-        *number = call.number(arg!("pixel_tolerance") + i, default)?;
+        *number = call.number(call.named(name), default)?;
         if !(least..=most).contains(number) {
             return Err(format!(
                 "{name} is {number} and has to be from {least} to {most}"

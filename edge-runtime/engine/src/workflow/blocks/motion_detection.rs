@@ -61,11 +61,16 @@ impl Stateful for Motion {
     type State = Unsaved<Learned>;
 
     fn run(&self, learned: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let zone = zone(call.arg(5))?;
-        let history = call.integer(4, 30)?;
+        let image = call.image(arg!("image"))?;
+        let zone = zone(call.arg(arg!("detection_zone")))?;
+        let history = call.integer(arg!("history"), 30)?;
         let background = of_video(&mut learned.0.backgrounds, image)?;
-        let mask = look(background, image, history, call.number(3, 16.0)?);
+        let mask = look(
+            background,
+            image,
+            history,
+            call.number(arg!("threshold"), 16.0)?,
+        );
         let seen = learned
             .0
             .moved
@@ -74,37 +79,28 @@ impl Stateful for Motion {
         call.put(1, false);
         call.put(2, Detections::none([0, 0]));
         call.put(3, Vec::new());
-        if seen.frames < history && call.boolean(6, true)? {
+        if seen.frames < history && call.boolean(arg!("suppress_first_detections"), true)? {
             seen.frames += 1;
             return Ok(());
         }
-        let kernel = usize::try_from(call.integer(2, 3)?.clamp(1, 255)).unwrap_or(1);
+        let kernel = usize::try_from(
+            call.integer(arg!("morphological_kernel_size"), 3)?
+                .clamp(1, 255),
+        )
+        .unwrap_or(1);
         let mask = morphology::open(&mask, &Kernel::ellipse(kernel));
         let size = image.size();
         let shape = Bitmap::from_fn(size, |x, y| {
             mask.data.get(y * mask.width + x).is_some_and(|v| *v > 0)
         });
-        let outlines = outlines(shape, size, zone.as_deref(), call.number(1, 200.0)?);
+        let outlines = outlines(
+            shape,
+            size,
+            zone.as_deref(),
+            call.number(arg!("minimum_contour_area"), 200.0)?,
+        );
         let moves = !outlines.is_empty();
-        let mut found = Detections::none([0, 0]);
-        let mut polygons = Vec::new();
-        for outline in &outlines {
-            let simple = simplified(outline, 0.01 * perimeter(outline));
-            if simple.len() < 3 {
-                continue;
-            }
-            let b = around(&simple);
-            found.boxes.push(Detection::new(
-                BBox::new(b.x1, b.y1, b.x2 + 1.0, b.y2 + 1.0),
-                1.0,
-                0,
-                "motion",
-                call.new_id(),
-            ));
-            let corner =
-                |p: &Point| Value::list(vec![Value::Int(p.x as i64), Value::Int(p.y as i64)]);
-            polygons.push(Value::list(simple.iter().map(corner).collect()));
-        }
+        let (found, polygons) = moving(call, &outlines);
         call.put(0, moves);
         call.put(1, moves && !seen.moved);
         call.put(2, found);
@@ -112,6 +108,29 @@ impl Stateful for Motion {
         seen.moved = moves;
         Ok(())
     }
+}
+
+/// A box and a simpler polygon for each outline.
+fn moving(call: &Call<'_>, outlines: &[Vec<Point>]) -> (Detections, Vec<Value>) {
+    let mut found = Detections::none([0, 0]);
+    let mut polygons = Vec::new();
+    for outline in outlines {
+        let simple = simplified(outline, 0.01 * perimeter(outline));
+        if simple.len() < 3 {
+            continue;
+        }
+        let b = around(&simple);
+        found.boxes.push(Detection::new(
+            BBox::new(b.x1, b.y1, b.x2 + 1.0, b.y2 + 1.0),
+            1.0,
+            0,
+            "motion",
+            call.new_id(),
+        ));
+        let corner = |p: &Point| Value::list(vec![Value::Int(p.x as i64), Value::Int(p.y as i64)]);
+        polygons.push(Value::list(simple.iter().map(corner).collect()));
+    }
+    (found, polygons)
 }
 
 /// Returns the outlines of moving areas of at least `min_area`, clipped to the zone.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::tiles::Tiles;
 
+use crate::workflow::block_api::arg::Arg;
 use crate::workflow::block_api::block::{Block, Call};
 use crate::workflow::block_api::host::{ClassNames, DetectRequest, Task};
 use crate::workflow::block_api::manifest::{
@@ -29,7 +30,7 @@ pub(super) const MODE: Property = Property::value(
     Shape::Choice(&["best", "default", "custom"]),
 )
 .or(Or::Text("best"));
-/// Takes the index of [`MODE`] in versions without it that have properties behind it.
+/// Takes the place of [`MODE`] in versions without it that have properties behind it.
 pub(super) const NO_MODE: Property = Property::literal(
     "confidence_mode",
     "kept for compatibility: the minimum score is `confidence`",
@@ -142,8 +143,6 @@ pub(super) const fn outputs_v2(predictions: Output) -> [Output; 3] {
 const PROPERTIES_V1: &[Property] = &properties::<10>(CONFIDENCE, AGNOSTIC.nullable(), &[]);
 const PROPERTIES_V3: &[Property] =
     &properties::<11>(CUSTOM_CONFIDENCE, AGNOSTIC.nullable(), &[MODE]);
-/// Index of [`MODE`], which only version 3 has.
-const MODE_INDEX: usize = 10;
 const OUTPUTS_V1: &[Output] = &outputs_v1(PREDICTIONS);
 const OUTPUTS_V2: &[Output] = &outputs_v2(PREDICTIONS);
 
@@ -168,10 +167,8 @@ pub(super) const BLOCKS: &[Manifest] = &[
 /// A detection step; its first eleven properties are those of [`BLOCKS`], in their order.
 pub(super) struct Model {
     task: Task,
-    /// Index of the property with the minimum score of keypoints.
-    keypoint_confidence: Option<usize>,
-    /// Index of [`MODE`].
-    mode: usize,
+    /// Property with the minimum score of keypoints.
+    keypoint_confidence: Option<Arg>,
     /// Tiles to examine besides the whole picture.
     tiles: Option<Tiles>,
 }
@@ -182,14 +179,13 @@ impl Model {
         Self {
             task,
             keypoint_confidence: None,
-            mode: MODE_INDEX,
             tiles: None,
         }
     }
 
-    /// Drops keypoints with a score below that of the property at `index`.
-    pub(super) fn with_keypoint_confidence(mut self, index: usize) -> Self {
-        self.keypoint_confidence = Some(index);
+    /// Drops keypoints with a score below that of this property.
+    pub(super) fn with_keypoint_confidence(mut self, least: Arg) -> Self {
+        self.keypoint_confidence = Some(least);
         self
     }
 
@@ -202,14 +198,14 @@ impl Model {
 
 impl Block for Model {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
-        let model_id = call.text(1)?;
-        let confidence = match call.arg(self.mode).as_str() {
+        let image = call.image(arg!("images"))?;
+        let model_id = call.text(arg!("model_id"))?;
+        let confidence = match call.arg(arg!("confidence_mode")).as_str() {
             Some("best" | "default") => None,
-            _ => Some(call.number_or_text(2, 0.4)?),
+            _ => Some(call.number_or_text(arg!("confidence" | "custom_confidence"), 0.4)?),
         };
-        let classes = class_filter(call.arg(3))?;
-        let max_detections = call.number_or_text(5, 300.0)? as usize;
+        let classes = class_filter(call.arg(arg!("class_filter")))?;
+        let max_detections = call.number_or_text(arg!("max_detections"), 300.0)? as usize;
         let request = DetectRequest {
             step: call.step,
             model_id,
@@ -217,9 +213,9 @@ impl Block for Model {
             described: None,
             image,
             confidence,
-            iou_threshold: Some(call.number_or_text(4, 0.3)?),
+            iou_threshold: Some(call.number_or_text(arg!("iou_threshold"), 0.3)?),
             class_filter: classes,
-            class_agnostic_nms: Some(call.boolean(6, false)?),
+            class_agnostic_nms: Some(call.boolean(arg!("class_agnostic_nms"), false)?),
             max_detections: Some(max_detections),
             tiles: self.tiles,
         };
@@ -228,8 +224,8 @@ impl Block for Model {
         call.host.detect_into(&request, found)?;
         limit(found, &request, call.host.knows_classes(&request));
         image.stamp(found);
-        if let Some(index) = self.keypoint_confidence {
-            let least = call.number(index, 0.0)?;
+        if let Some(least) = self.keypoint_confidence {
+            let least = call.number(least, 0.0)?;
             keep_keypoints(found, least);
         }
         // Counted in any case, so that no other identity depends on who reads this one.
@@ -238,7 +234,7 @@ impl Block for Model {
             call.put(0, detection_id(&id));
         }
         call.put(1, blank);
-        call.put(2, call.arg(1).clone());
+        call.put(2, call.arg(arg!("model_id")).clone());
         Ok(())
     }
 }

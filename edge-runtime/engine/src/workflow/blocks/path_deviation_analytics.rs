@@ -93,7 +93,7 @@ impl Stateful for Deviation {
     type State = PerVideo<Ways>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let meta = video_of(call.arg(0))?;
+        let meta = video_of(call.arg(arg!("metadata" | "image")))?;
         let all = call.detections(arg!("detections"))?;
         require_tracks(all)?;
         let anchor = call.anchor(arg!("triggering_anchor"))?.unwrap_or_default();

@@ -8,6 +8,7 @@ use watchkeeper_vision::imaging::warp::Perspective;
 use watchkeeper_vision::mask::{Bitmap, Mask};
 use watchkeeper_vision::outline::around;
 
+use crate::workflow::block_api::arg::Arg;
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
@@ -74,15 +75,15 @@ impl Stateful for Correct {
             Value::Detections(all) => Some(all),
             _ => None,
         };
-        let side = |i: usize, name: &str| {
-            let n = call.integer(i, 1000)?;
+        let side = |arg: Arg| {
+            let n = call.integer(arg, 1000)?;
             let fits = (1..=MAX_SIDE).contains(&n);
             fits.then_some(n)
-                .ok_or_else(|| format!("{name} is {n} and has to be from 1 to {MAX_SIDE}"))
+                .ok_or_else(|| format!("{} is {n} and has to be from 1 to {MAX_SIDE}", arg.name()))
         };
         let size = [
-            side(3, "transformed_rect_width")?,
-            side(4, "transformed_rect_height")?,
+            side(arg!("transformed_rect_width"))?,
+            side(arg!("transformed_rect_height"))?,
         ];
         let anchor = call.text(arg!("extend_perspective_polygon_by_detections_anchor"))?;
         let (way, extended) = match first.filter(|_| anchor.is_empty()) {

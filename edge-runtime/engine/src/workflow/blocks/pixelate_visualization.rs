@@ -26,7 +26,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     let square = u32::try_from(call.integer(arg!("pixel_size"), 20)?)
         .unwrap_or(1)
         .max(1);
-    let detections = Arc::clone(call.detections(drawing::PREDICTIONS_INDEX)?);
+    let detections = Arc::clone(call.detections(arg!("predictions"))?);
     drawing::put(call, move |canvas: &mut Canvas<'_>| {
         for d in &detections.boxes {
             canvas.change(&d.bbox, |part| {

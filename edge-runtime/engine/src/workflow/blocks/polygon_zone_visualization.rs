@@ -46,15 +46,13 @@ pub(super) const BLOCKS: &[Manifest] = &[
         ..PEER
     },
 ];
-/// Index of `label` in the properties, absent in Roboflow's block; `detections` follows.
-const LABEL_INDEX: usize = 5;
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let name = drawing::label(call, LABEL_INDEX)?;
-    let present = if call.arg(LABEL_INDEX + 1).is_null() {
+    let name = drawing::label(call, arg!("label"))?;
+    let present = if call.arg(arg!("detections")).is_null() {
         None
     } else {
-        Some(distinct(call.detections(LABEL_INDEX + 1)?).len())
+        Some(distinct(call.detections(arg!("detections"))?).len())
     };
     let ink = Ink::Zones {
         polygons: call.arg(arg!("zone")).as_polygons()?,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::effect::{Effect, S3Write};
 
+use crate::workflow::block_api::arg::Arg;
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{Default as Or, Manifest, Property, Role, Shape};
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
@@ -62,8 +63,8 @@ impl Stateful for Save {
 
 impl Begun {
     fn send(&mut self, call: &mut Call<'_>) -> Result<Sent, String> {
-        let keys = [7, 8];
-        if keys.iter().any(|i| call.arg(*i).is_null()) {
+        let (id, secret) = (arg!("aws_access_key_id"), arg!("aws_secret_access_key"));
+        if [id, secret].iter().any(|key| call.arg(*key).is_null()) {
             return Err("aws_access_key_id and aws_secret_access_key are required".to_owned());
         }
         let one_object = call.text(arg!("output_mode"))? == "append_log";
@@ -91,7 +92,7 @@ impl Begun {
             call.text(arg!("file_name_prefix"))?,
         );
         let name = name.trim_end_matches('/');
-        let sealed_or_none = |i: usize, name: &str| sealed(call.arg(i), name).map(Some);
+        let sealed_or_none = |key: Arg| sealed(call.arg(key), key.name()).map(Some);
         let write = S3Write {
             bucket: call.text(arg!("bucket_name"))?.to_owned(),
             prefix: if folder.is_empty() {
@@ -103,8 +104,8 @@ impl Begun {
             content: self.whole.clone(),
             replace: entry.append,
             region: call.arg(arg!("aws_region")).as_str().map(str::to_owned),
-            access_key_id: sealed_or_none(7, "aws_access_key_id")?,
-            secret_access_key: sealed_or_none(8, "aws_secret_access_key")?,
+            access_key_id: sealed_or_none(id)?,
+            secret_access_key: sealed_or_none(secret)?,
         };
         Ok(Sent::by(call, Effect::S3(write)))
     }

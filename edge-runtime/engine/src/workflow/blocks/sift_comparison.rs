@@ -143,11 +143,11 @@ impl<'a> Side<'a> {
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let sides = [
-        Side::from_value(call.arg(0))?,
-        Side::from_value(call.arg(1))?,
+        Side::from_value(call.arg(arg!("descriptor_1" | "input_1")))?,
+        Side::from_value(call.arg(arg!("descriptor_2" | "input_2")))?,
     ];
     let enough = call.integer(arg!("good_matches_threshold"), 50)?;
-    let ratio = call.number(3, 0.7)?;
+    let ratio = call.number(arg!("ratio_threshold"), 0.7)?;
     let [ours, theirs] = [sides[0].rows(), sides[1].rows()];
     if ours.len().saturating_mul(theirs.len()) > MAX_PAIRS {
         return Err(format!(

@@ -54,7 +54,7 @@ impl Sink for Notify {
             return Ok(Sent::Off);
         }
         let session = Session::new(call.text(arg!("cooldown_session_key"))?, "slack");
-        if session.rests(call, call.number(8, 5.0)?) {
+        if session.rests(call, call.number(arg!("cooldown_seconds"), 5.0)?) {
             return Ok(Sent::Resting);
         }
         let text = template::fill(
@@ -67,7 +67,7 @@ impl Sink for Notify {
             token: sealed(call.arg(arg!("slack_token")), "slack_token")?,
             channel: call.text(arg!("channel"))?.to_owned(),
             text,
-            files: attachments(call.arg(5))?,
+            files: attachments(call.arg(arg!("attachments")))?,
         };
         session.begin(call);
         Ok(Sent::by(call, Effect::Slack(slack)))

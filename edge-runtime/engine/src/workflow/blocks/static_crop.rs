@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::workflow::block_api::arg::Arg;
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{COUNT, Manifest, Output, Property, SHARE};
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
@@ -65,8 +66,8 @@ impl Stateful for Cut {
     fn run(&self, cuts: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(arg!("images"))?;
         let [width, height] = image.size().map(f64::from);
-        let number = |i: usize, of: f64| -> Result<f64, String> {
-            let given = call.number(i, 0.0)?;
+        let number = |arg: Arg, of: f64| -> Result<f64, String> {
+            let given = call.number(arg, 0.0)?;
             // Shares are rounded to whole pixels, halves to even.
             Ok(if self.in_shares {
                 (given * of).round_ties_even()
@@ -74,8 +75,14 @@ impl Stateful for Cut {
                 given
             })
         };
-        let center = [number(1, width)?, number(2, height)?];
-        let size = [number(3, width)?, number(4, height)?];
+        let center = [
+            number(arg!("x_center"), width)?,
+            number(arg!("y_center"), height)?,
+        ];
+        let size = [
+            number(arg!("width"), width)?,
+            number(arg!("height"), height)?,
+        ];
         let start = [0, 1].map(|i| (center[i] - size[i] / 2.0).round_ties_even() as i64);
         let end = [0, 1].map(|i| start[i].saturating_add(size[i] as i64));
         *cuts += 1;

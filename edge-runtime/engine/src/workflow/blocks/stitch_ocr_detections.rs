@@ -155,19 +155,18 @@ impl Letter {
 
 impl Block for Stitch {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        // The first version has no choice of algorithms.
-        let at = usize::from(self.second);
-        let all = call.detections(at)?;
-        let way = Way::from_name(call.text(at + 1)?, all);
-        let tolerance = call.number(at + 2, 10.0)?;
-        let delimiter = call.text(at + 3)?;
+        let all = call.detections(call.named("predictions"))?;
+        let way = Way::from_name(call.text(call.named("reading_direction"))?, all);
+        let tolerance = call.number(call.named("tolerance"), 10.0)?;
+        let delimiter = call.text(call.named("delimiter"))?;
         let letters: Vec<Letter> = all
             .boxes
             .iter()
             .map(|d| Letter::from_detection(d, way))
             .collect();
+        // The first version has no choice of algorithms.
         let algorithm = if self.second {
-            call.text(0)?
+            call.text(arg!("stitching_algorithm"))?
         } else {
             "tolerance"
         };

@@ -102,50 +102,38 @@ struct Draw {
 
 impl Block for Draw {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let words = template::fill(call.text(1)?, call.arg(2), &self.operations, call.ids)?;
-        let background = call.arg(5);
+        let words = template::fill(
+            call.text(arg!("text"))?,
+            call.arg(arg!("text_parameters")),
+            &self.operations,
+            call.ids,
+        )?;
+        let background = call.arg(arg!("background_color"));
         let is_clear = background
             .as_str()
             .is_some_and(|t| t.eq_ignore_ascii_case("transparent"));
         let text = TextBox {
-            color: drawing::color_of_value(call.arg(4))?,
+            color: drawing::color_of_value(call.arg(arg!("text_color")))?,
             background: if is_clear {
                 Color::INK
             } else {
                 drawing::color_of_value(background)?
             },
-            opacity: if is_clear { 0.0 } else { call.number(6, 1.0)? },
-            scale: call.number(7, 1.0)?,
-            padding: call.number(9, 10.0)?,
-            radius: call.number(11, 0.0)?,
+            opacity: if is_clear {
+                0.0
+            } else {
+                call.number(arg!("background_opacity"), 1.0)?
+            },
+            scale: call.number(arg!("font_scale"), 1.0)?,
+            padding: call.number(arg!("padding"), 10.0)?,
+            radius: call.number(arg!("border_radius"), 0.0)?,
         };
-        let align = match call.text(10)? {
+        let align = match call.text(arg!("text_align"))? {
             "center" => 0.5,
             "right" => 1.0,
             _ => 0.0,
         };
-        let place = if call.text(12)? == "absolute" {
-            Place::At(call.number(13, 0.0)?, call.number(14, 0.0)?)
-        } else {
-            let name = call.text(15)?;
-            // Position of the text box in the free space, and direction of its offset.
-            let share = |low: &str, high: &str| {
-                if name.contains(low) {
-                    (0.0, 1.0)
-                } else if name.contains(high) {
-                    (1.0, -1.0)
-                } else {
-                    (0.5, 1.0)
-                }
-            };
-            let (x, x_way) = share("left", "right");
-            let (y, y_way) = share("top", "bottom");
-            let offset = [
-                call.number(16, 10.0)? * x_way,
-                call.number(17, 10.0)? * y_way,
-            ];
-            Place::Beside([x, y], offset)
-        };
+        let place = Place::read(call)?;
         drawing::put(call, move |canvas: &mut Canvas<'_>| {
             let lines: Vec<&str> = words.lines().collect();
             let [width, height] = text.measure(&lines);
@@ -167,4 +155,34 @@ enum Place {
     At(f64, f64),
     /// Shares of the free space, and offset in pixels.
     Beside([f64; 2], [f64; 2]),
+}
+
+impl Place {
+    fn read(call: &Call<'_>) -> Result<Self, String> {
+        if call.text(arg!("position_mode"))? == "absolute" {
+            Ok(Self::At(
+                call.number(arg!("position_x"), 0.0)?,
+                call.number(arg!("position_y"), 0.0)?,
+            ))
+        } else {
+            let name = call.text(arg!("anchor"))?;
+            // Position of the text box in the free space, and direction of its offset.
+            let share = |low: &str, high: &str| {
+                if name.contains(low) {
+                    (0.0, 1.0)
+                } else if name.contains(high) {
+                    (1.0, -1.0)
+                } else {
+                    (0.5, 1.0)
+                }
+            };
+            let (x, x_way) = share("left", "right");
+            let (y, y_way) = share("top", "bottom");
+            let offset = [
+                call.number(arg!("offset_x"), 10.0)? * x_way,
+                call.number(arg!("offset_y"), 10.0)? * y_way,
+            ];
+            Ok(Self::Beside([x, y], offset))
+        }
+    }
 }

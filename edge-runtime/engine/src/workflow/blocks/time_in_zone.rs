@@ -58,37 +58,38 @@ pub(super) const BLOCKS: &[Manifest] = &[
     version(
         "roboflow_core/time_in_zone@v1",
         &[FRAME, METADATA, TRACKED, ZONE, ANCHOR, REMOVE, RESET],
-        |_| Ok(stateful_instance(Timer { clock: 1 })),
+        |_| Ok(stateful_instance(Timer { clock: "metadata" })),
     ),
     version(
         "roboflow_core/time_in_zone@v2",
         &[FRAME.inputs_only(), TRACKED, ZONE, ANCHOR, REMOVE, RESET],
-        |_| Ok(stateful_instance(Timer { clock: 0 })),
+        |_| Ok(stateful_instance(Timer { clock: "image" })),
     ),
     version(
         "roboflow_core/time_in_zone@v3",
         &[FRAME.inputs_only(), TRACKED, ZONE, ANCHOR, REMOVE, RESET],
-        |_| Ok(stateful_instance(Timer { clock: 0 })),
+        |_| Ok(stateful_instance(Timer { clock: "image" })),
     ),
 ];
 
 struct Timer {
-    /// Index of the property with the time; the others follow it.
-    clock: usize,
+    /// Property with the time.
+    clock: &'static str,
 }
 
 impl Stateful for Timer {
     type State = PerVideo<TimeInZone>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let meta = video_of(call.arg(self.clock))?;
-        let at = |offset: usize| self.clock + offset;
-        let detections = call.detections(at(1))?;
+        let meta = video_of(call.arg(call.named(self.clock)))?;
+        let detections = call.detections(call.named("detections"))?;
         require_tracks(detections)?;
-        let zone = call.arg(at(2));
-        let anchor = call.anchor(at(3))?.unwrap_or(Anchor::Center);
-        let remove = call.boolean(at(4), true)?;
-        let reset = call.boolean(at(5), true)?;
+        let zone = call.arg(call.named("zone"));
+        let anchor = call
+            .anchor(call.named("triggering_anchor"))?
+            .unwrap_or(Anchor::Center);
+        let remove = call.boolean(call.named("remove_out_of_zone_detections"), true)?;
+        let reset = call.boolean(call.named("reset_out_of_zone_detections"), true)?;
         let timer = videos.get(&meta.video_identifier, || {
             Ok(TimeInZone::new(&zone.as_polygons()?, anchor, remove, reset))
         })?;

@@ -32,7 +32,7 @@ impl Stateful for Draw {
     type State = PerVideo<Traces>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let detections = call.detections(drawing::PREDICTIONS_INDEX)?;
+        let detections = call.detections(arg!("predictions"))?;
         require_tracks(detections)?;
         let by = drawing::color_by(call)?;
         let anchor = call.anchor(arg!("position"))?.unwrap_or_default();

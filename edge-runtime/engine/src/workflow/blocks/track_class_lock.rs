@@ -8,6 +8,7 @@ use watchkeeper_vision::detections::{Detection, Detections};
 use watchkeeper_vision::geometry::BBox;
 
 use super::{require_tracks, video_of};
+use crate::workflow::block_api::arg::Arg;
 use crate::workflow::block_api::block::{Call, Instance, Setup};
 use crate::workflow::block_api::manifest::{
     ANY_DETECTIONS, Default as Or, Manifest, Output, Property, Shape,
@@ -79,27 +80,28 @@ struct Settings {
 
 impl Settings {
     fn from_call(call: &Call<'_>) -> Result<Self, String> {
-        let whole = |i: usize, default: i64, name: &str, least: i64, most: i64| {
-            let n = call.integer(i, default)?;
+        let whole = |arg: Arg, default: i64, least: i64, most: i64| {
+            let n = call.integer(arg, default)?;
             let fits = (least..=most).contains(&n);
-            fits.then_some(n)
-                .ok_or_else(|| format!("{name} is {n} and has to be from {least} to {most}"))
+            fits.then_some(n).ok_or_else(|| {
+                format!("{} is {n} and has to be from {least} to {most}", arg.name())
+            })
         };
-        let share = |i: usize, default: f64, name: &str| {
-            let n = call.number(i, default)?;
+        let share = |arg: Arg, default: f64| {
+            let n = call.number(arg, default)?;
             let fits = (0.0..=1.0).contains(&n);
             fits.then_some(n)
-                .ok_or_else(|| format!("{name} is {n} and has to be from 0 to 1"))
+                .ok_or_else(|| format!("{} is {n} and has to be from 0 to 1", arg.name()))
         };
-        let state_ttl = whole(6, 300, "state_ttl", 1, MAX_TTL)?;
+        let state_ttl = whole(arg!("state_ttl"), 300, 1, MAX_TTL)?;
         Ok(Self {
-            min_votes: whole(2, 10, "min_votes", 1, MAX_TTL)?,
-            vote_confidence: share(3, 0.8, "vote_confidence")?,
-            lead_margin: whole(4, 3, "lead_margin", 0, MAX_TTL)?,
-            switch_after: whole(5, 15, "switch_after", 1, MAX_TTL)?,
+            min_votes: whole(arg!("min_votes"), 10, 1, MAX_TTL)?,
+            vote_confidence: share(arg!("vote_confidence"), 0.8)?,
+            lead_margin: whole(arg!("lead_margin"), 3, 0, MAX_TTL)?,
+            switch_after: whole(arg!("switch_after"), 15, 1, MAX_TTL)?,
             state_ttl,
-            reattach_window: whole(7, 30, "reattach_window", 0, state_ttl)?,
-            reattach_iou: share(8, 0.3, "reattach_iou")?,
+            reattach_window: whole(arg!("reattach_window"), 30, 0, state_ttl)?,
+            reattach_iou: share(arg!("reattach_iou"), 0.3)?,
         })
     }
 }

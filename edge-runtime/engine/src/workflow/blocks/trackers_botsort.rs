@@ -65,8 +65,8 @@ fn kind(call: &Call<'_>) -> Result<SortKind, String> {
         overlap: call.number(arg!("minimum_iou_threshold_first_assoc"), 0.2)?,
         poor_overlap: call.number(arg!("minimum_iou_threshold_second_assoc"), 0.5)?,
         new_overlap: call.number(arg!("minimum_iou_threshold_unconfirmed_assoc"), 0.3)?,
-        activation: call.number(8, 0.7)?,
-        good: call.number(9, 0.6)?,
+        activation: call.number(arg!("track_activation_threshold"), 0.7)?,
+        good: call.number(arg!("high_conf_det_threshold"), 0.6)?,
         at_once: call.boolean(arg!("instant_first_frame_activation"), false)?,
     })
 }

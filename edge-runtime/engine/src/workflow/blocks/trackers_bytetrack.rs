@@ -31,8 +31,8 @@ pub(super) const BLOCKS: &[Manifest] = &[manifest(
 
 fn kind(call: &Call<'_>) -> Result<SortKind, String> {
     Ok(SortKind::Byte {
-        overlap: call.number(5, 0.1)?,
-        activation: call.number(6, 0.7)?,
-        good: call.number(7, 0.6)?,
+        overlap: call.number(arg!("minimum_iou_threshold"), 0.1)?,
+        activation: call.number(arg!("track_activation_threshold"), 0.7)?,
+        good: call.number(arg!("high_conf_det_threshold"), 0.6)?,
     })
 }

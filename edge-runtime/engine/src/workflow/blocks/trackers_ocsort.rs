@@ -43,7 +43,7 @@ pub(super) const BLOCKS: &[Manifest] = &[manifest(
 
 fn kind(call: &Call<'_>) -> Result<SortKind, String> {
     Ok(SortKind::Oc {
-        overlap: call.number(5, 0.3)?,
+        overlap: call.number(arg!("minimum_iou_threshold"), 0.3)?,
         good: call.number(arg!("high_conf_det_threshold"), 0.6)?,
         direction: call.number(arg!("direction_consistency_weight"), 0.2)?,
         span: u32::try_from(call.integer(arg!("delta_t"), 3)?)

@@ -30,7 +30,7 @@ pub(super) const BLOCKS: &[Manifest] = &[manifest(
 
 fn kind(call: &Call<'_>) -> Result<SortKind, String> {
     Ok(SortKind::Sort {
-        overlap: call.number(5, 0.3)?,
-        activation: call.number(6, 0.25)?,
+        overlap: call.number(arg!("minimum_iou_threshold"), 0.3)?,
+        activation: call.number(arg!("track_activation_threshold"), 0.25)?,
     })
 }

@@ -39,26 +39,41 @@ const MEDIA_URL: Property =
 const TWILIO_ACCOUNT_SID_V2: Property = TWILIO_ACCOUNT_SID.or(Or::Null);
 const TWILIO_AUTH_TOKEN_V2: Property = TWILIO_AUTH_TOKEN.or(Or::Null);
 const SENDER_NUMBER_V2: Property = SENDER_NUMBER.or(Or::Null);
+const FIRST: &[Property] = &[
+    TWILIO_ACCOUNT_SID,
+    TWILIO_AUTH_TOKEN,
+    SENDER_NUMBER,
+    RECEIVER_NUMBER,
+    sink::MESSAGE,
+    sink::MESSAGE_PARAMETERS,
+    sink::MESSAGE_PARAMETERS_OPERATIONS,
+    sink::FIRE_AND_FORGET,
+    sink::DISABLE_SINK,
+    sink::SHARED_COOLDOWN,
+    sink::COOLDOWN_SESSION_KEY,
+    LENGTH_LIMIT,
+];
+const SECOND: &[Property] = &[
+    SMS_PROVIDER,
+    RECEIVER_NUMBER,
+    sink::MESSAGE,
+    sink::MESSAGE_PARAMETERS,
+    sink::MESSAGE_PARAMETERS_OPERATIONS,
+    MEDIA_URL,
+    TWILIO_ACCOUNT_SID_V2,
+    TWILIO_AUTH_TOKEN_V2,
+    SENDER_NUMBER_V2,
+    sink::FIRE_AND_FORGET,
+    sink::DISABLE_SINK,
+    sink::COOLDOWN,
+];
 pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/twilio_sms_notification@v1",
         category: "sink",
         summary: "Sends a text message through Twilio, cut to a maximum length.",
         role: Role::Sink,
-        properties: &[
-            TWILIO_ACCOUNT_SID,
-            TWILIO_AUTH_TOKEN,
-            SENDER_NUMBER,
-            RECEIVER_NUMBER,
-            sink::MESSAGE,
-            sink::MESSAGE_PARAMETERS,
-            sink::MESSAGE_PARAMETERS_OPERATIONS,
-            sink::FIRE_AND_FORGET,
-            sink::DISABLE_SINK,
-            sink::SHARED_COOLDOWN,
-            sink::COOLDOWN_SESSION_KEY,
-            LENGTH_LIMIT,
-        ],
+        properties: FIRST,
         outputs: sink::OUTPUTS,
         build: first,
         ..Manifest::BASE
@@ -68,20 +83,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
         category: "sink",
         summary: "Sends a text message through Twilio, with pictures by URL.",
         role: Role::Sink,
-        properties: &[
-            SMS_PROVIDER,
-            RECEIVER_NUMBER,
-            sink::MESSAGE,
-            sink::MESSAGE_PARAMETERS,
-            sink::MESSAGE_PARAMETERS_OPERATIONS,
-            MEDIA_URL,
-            TWILIO_ACCOUNT_SID_V2,
-            TWILIO_AUTH_TOKEN_V2,
-            SENDER_NUMBER_V2,
-            sink::FIRE_AND_FORGET,
-            sink::DISABLE_SINK,
-            sink::COOLDOWN,
-        ],
+        properties: SECOND,
         outputs: sink::OUTPUTS,
         build: second,
         ..Manifest::BASE
@@ -111,20 +113,31 @@ impl Sink for First {
     type State = ();
 
     fn send(&self, _: &mut Self::State, call: &mut Call<'_>) -> Result<Sent, String> {
-        if call.boolean(8, false)? {
+        if call.boolean(arg!(FIRST, "disable_sink"), false)? {
             return Ok(Sent::Off);
         }
-        let session = Session::new(call.text(10)?, "twilio");
-        if session.rests(call, call.number(9, 5.0)?) {
+        let session = Session::new(call.text(arg!(FIRST, "cooldown_session_key"))?, "twilio");
+        if session.rests(call, call.number(arg!(FIRST, "cooldown_seconds"), 5.0)?) {
             return Ok(Sent::Resting);
         }
-        let most = usize::try_from(call.integer(11, 160)?).unwrap_or(0);
-        let text = template::fill(call.text(4)?, call.arg(5), &self.operations, call.ids)?;
+        let most = usize::try_from(call.integer(arg!(FIRST, "length_limit"), 160)?).unwrap_or(0);
+        let text = template::fill(
+            call.text(arg!(FIRST, "message"))?,
+            call.arg(arg!(FIRST, "message_parameters")),
+            &self.operations,
+            call.ids,
+        )?;
         let sms = Sms {
-            account: sealed(call.arg(0), "twilio_account_sid")?,
-            token: sealed(call.arg(1), "twilio_auth_token")?,
-            from: call.text(2)?.to_owned(),
-            to: call.text(3)?.to_owned(),
+            account: sealed(
+                call.arg(arg!(FIRST, "twilio_account_sid")),
+                "twilio_account_sid",
+            )?,
+            token: sealed(
+                call.arg(arg!(FIRST, "twilio_auth_token")),
+                "twilio_auth_token",
+            )?,
+            from: call.text(arg!(FIRST, "sender_number"))?.to_owned(),
+            to: call.text(arg!(FIRST, "receiver_number"))?.to_owned(),
             text: template::cut(text, most),
             media: Vec::new(),
         };
@@ -141,35 +154,53 @@ impl Sink for Second {
     type State = Rest;
 
     fn send(&self, rest: &mut Self::State, call: &mut Call<'_>) -> Result<Sent, String> {
-        if call.boolean(10, false)? {
+        if call.boolean(arg!(SECOND, "disable_sink"), false)? {
             return Ok(Sent::Off);
         }
-        if rest.applies(call.now, call.number(11, 5.0)?) {
+        if rest.applies(
+            call.now,
+            call.number(arg!(SECOND, "cooldown_seconds"), 5.0)?,
+        ) {
             return Ok(Sent::Resting);
         }
-        if call.text(0)? != "Custom Twilio" {
+        if call.text(arg!(SECOND, "sms_provider"))? != "Custom Twilio" {
             return Ok(Sent::Refused(
                 "messages of the managed service need a Roboflow account; set sms_provider to \"Custom Twilio\" with \
                  twilio_account_sid, twilio_auth_token and sender_number"
                     .to_owned(),
             ));
         }
-        let own = [6, 7, 8];
-        if own.iter().any(|i| call.arg(*i).is_null()) {
+        let own = [
+            arg!(SECOND, "twilio_account_sid"),
+            arg!(SECOND, "twilio_auth_token"),
+            arg!(SECOND, "sender_number"),
+        ];
+        if own.iter().any(|arg| call.arg(*arg).is_null()) {
             return Ok(Sent::Refused(
                 "\"Custom Twilio\" needs twilio_account_sid, twilio_auth_token and sender_number"
                     .to_owned(),
             ));
         }
-        let media = texts(call.arg(5), "media_url").map_err(|why| {
+        let media = texts(call.arg(arg!(SECOND, "media_url")), "media_url").map_err(|why| {
             format!("{why}; Twilio fetches pictures from the web, so a picture of this machine needs a public URL")
         });
-        let text = template::fill(call.text(2)?, call.arg(3), &self.operations, call.ids)?;
+        let text = template::fill(
+            call.text(arg!(SECOND, "message"))?,
+            call.arg(arg!(SECOND, "message_parameters")),
+            &self.operations,
+            call.ids,
+        )?;
         let sms = Sms {
-            account: sealed(call.arg(6), "twilio_account_sid")?,
-            token: sealed(call.arg(7), "twilio_auth_token")?,
-            from: call.text(8)?.to_owned(),
-            to: call.text(1)?.to_owned(),
+            account: sealed(
+                call.arg(arg!(SECOND, "twilio_account_sid")),
+                "twilio_account_sid",
+            )?,
+            token: sealed(
+                call.arg(arg!(SECOND, "twilio_auth_token")),
+                "twilio_auth_token",
+            )?,
+            from: call.text(arg!(SECOND, "sender_number"))?.to_owned(),
+            to: call.text(arg!(SECOND, "receiver_number"))?.to_owned(),
             text: template::cut(text, MAX_TEXT),
             media: media?,
         };

@@ -186,9 +186,9 @@ impl Stateful for Pack {
     fn run(&self, rest: &mut Rest, call: &mut Call<'_>) -> Result<(), String> {
         call.put(2, "");
         call.put(3, "");
-        let sent = if call.boolean(property("disable_sink"), false)? {
+        let sent = if call.boolean(arg!("disable_sink"), false)? {
             Sent::Off
-        } else if rest.applies(call.now, call.number(property("cooldown_seconds"), 1.0)?) {
+        } else if rest.applies(call.now, call.number(arg!("cooldown_seconds"), 1.0)?) {
             Sent::Resting
         } else {
             let event = event(call)?;
@@ -212,21 +212,15 @@ impl Stateful for Pack {
     }
 }
 
-/// Index of the property of this name.
-fn property(name: &str) -> usize {
-    let all = PROPERTIES.iter();
-    all.into_iter()
-        .position(|p| p.name == name)
-        .unwrap_or(usize::MAX)
-}
-
 /// Text of an optional property.
 fn optional<'a>(call: &Call<'a>, name: &str) -> Result<Option<&'a str>, String> {
-    let index = property(name);
-    if call.arg(index).is_null() {
+    let property = call.named(name);
+    if call.arg(property).is_null() {
         return Ok(None);
     }
-    let text = call.text(index).map_err(|why| format!("{name}: {why}"))?;
+    let text = call
+        .text(property)
+        .map_err(|why| format!("{name}: {why}"))?;
     Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
@@ -234,7 +228,7 @@ fn event(call: &Call<'_>) -> Result<Event, String> {
     let now = call.host.wall_clock();
     let now = now.ok_or("an event needs the time of day, which is unknown")?;
     let id = detection_id(&call.new_id());
-    let event_type = call.text(property("event_type"))?;
+    let event_type = call.text(arg!("event_type"))?;
     let (images, mut members) = pictures(call)?;
     let mut payload = json!({
         "bundleFormatVersion": 1,
@@ -250,7 +244,7 @@ fn event(call: &Call<'_>) -> Result<Event, String> {
     if !data.is_empty() {
         payload["eventData"] = Json::Object(data);
     }
-    let more = call.arg(property("custom_metadata")).to_json();
+    let more = call.arg(arg!("custom_metadata")).to_json();
     if more.as_object().is_some_and(|map| !map.is_empty()) {
         payload["customMetadata"] = more;
     }
@@ -279,7 +273,7 @@ fn event(call: &Call<'_>) -> Result<Event, String> {
     Ok(Event {
         id,
         bundle: FileBundle {
-            directory: call.text(property("target_directory"))?.to_owned(),
+            directory: call.text(arg!("target_directory"))?.to_owned(),
             name: format!("{name}.tar.gz"),
             members,
         },
@@ -294,12 +288,12 @@ fn pictures(call: &Call<'_>) -> Result<(Vec<Json>, Vec<Attachment>), String> {
         ("output_image", "file", OUTPUT_QUALITY),
         ("input_image", "inputFile", INPUT_QUALITY),
     ] {
-        let index = property(name);
-        if call.arg(index).is_null() {
+        let image_property = call.named(name);
+        if call.arg(image_property).is_null() {
             continue;
         }
         let path = format!("images/{}.jpg", detection_id(&call.new_id()));
-        let picture = call.image(index)?;
+        let picture = call.image(image_property)?;
         members.push(Attachment {
             bytes: codec::jpeg(&picture.pixels.rgb(), quality)?,
             name: path.clone(),
@@ -310,7 +304,7 @@ fn pictures(call: &Call<'_>) -> Result<(Vec<Json>, Vec<Attachment>), String> {
         return Ok((Vec::new(), members));
     }
     image.insert("label".to_owned(), "workflow".into());
-    image.extend(annotations(call.arg(property("predictions")))?);
+    image.extend(annotations(call.arg(arg!("predictions")))?);
     Ok((vec![Json::Object(image)], members))
 }
 
@@ -319,7 +313,7 @@ fn data(call: &Call<'_>, event_type: &str) -> Map<String, Json> {
     let of_type = DATA.iter().find(|(name, _)| *name == event_type);
     let pairs = of_type.map_or(&[][..], |(_, pairs)| pairs).iter();
     let given = pairs.filter_map(|(key, name)| {
-        let value = call.arg(property(name));
+        let value = call.arg(call.named(name));
         (!value.is_null()).then(|| ((*key).to_owned(), value.to_json()))
     });
     given.collect()

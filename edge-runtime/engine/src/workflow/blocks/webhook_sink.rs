@@ -6,6 +6,7 @@ use std::sync::Arc;
 use watchkeeper_contract::effect::{Effect, HttpBody, HttpCall, HttpMethod, Sealed};
 
 use super::super::uql::{Chain, apply_alone, named_operations};
+use crate::workflow::block_api::arg::Arg;
 use crate::workflow::block_api::block::{Call, IdCounter};
 use crate::workflow::block_api::manifest::{Default as Or, Manifest, Property, Role, Shape};
 use crate::workflow::block_api::stateful::stateful_instance;
@@ -151,13 +152,16 @@ impl Sink for Webhook {
 impl Webhook {
     /// Files and fields make a form; without any, the payload is sent as JSON.
     fn body(&self, call: &Call<'_>) -> Result<HttpBody, String> {
-        let done = |i: usize, operations| changed(call.arg(i), operations, call.ids);
-        let files = attachments(&done(6, &self.file_operations)?)?;
-        let fields = pairs(&done(8, &self.form_operations)?);
+        let done = |arg: Arg, operations| changed(call.arg(arg), operations, call.ids);
+        let files = attachments(&done(
+            arg!("multi_part_encoded_files"),
+            &self.file_operations,
+        )?)?;
+        let fields = pairs(&done(arg!("form_data"), &self.form_operations)?);
         if !(files.is_empty() && fields.is_empty()) {
             return Ok(HttpBody::Form { fields, files });
         }
-        let payload = done(4, &self.json_operations)?;
+        let payload = done(arg!("json_payload"), &self.json_operations)?;
         let writer = Writer {
             pictures: Pictures::Jpeg,
             ..Writer::default()

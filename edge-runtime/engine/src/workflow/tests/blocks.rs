@@ -40,7 +40,7 @@ struct Pass;
 
 impl Block for Pass {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        call.put(0, call.arg(0).clone());
+        call.put(0, call.arg(arg!("data")).clone());
         Ok(())
     }
 }

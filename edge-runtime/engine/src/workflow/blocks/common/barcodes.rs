@@ -10,10 +10,12 @@ use watchkeeper_vision::imaging;
 use watchkeeper_vision::imaging::codes::Code;
 
 use crate::workflow::block_api::block::{Block, Call, Instance, Setup};
-use crate::workflow::block_api::manifest::{IMAGES, Manifest, Output};
+use crate::workflow::block_api::manifest::{IMAGES, Manifest, Output, Property};
 
 /// Member of a box's data that holds the code's text.
 const TEXT: &str = "data";
+
+const PROPERTIES: &[Property] = &[IMAGES];
 
 /// Declares such a block.
 pub(crate) const fn manifest(
@@ -26,7 +28,7 @@ pub(crate) const fn manifest(
         name,
         category: "model",
         summary,
-        properties: &[IMAGES],
+        properties: PROPERTIES,
         outputs,
         batch: &["images"],
         build,
@@ -46,7 +48,7 @@ struct Reading {
 
 impl Block for Reading {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let image = call.image(0)?;
+        let image = call.image(arg!(PROPERTIES, "images"))?;
         let mut found = Detections::none(image.size());
         let class: Arc<str> = Arc::from(self.class);
         for code in (self.read)(&imaging::grey(&image.pixels.rgb())) {

@@ -14,6 +14,7 @@ use watchkeeper_vision::draw::{Canvas, Color, ColorBy, Labels};
 use watchkeeper_vision::geometry::Point;
 use watchkeeper_vision::mask::Bitmap;
 
+use crate::workflow::block_api::arg::Arg;
 use crate::workflow::block_api::block::Call;
 use crate::workflow::block_api::manifest::{
     ANY_DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape,
@@ -121,7 +122,7 @@ impl Drawing {
     }
 }
 
-/// Sets output 0 to the picture of property 0 with `ink` drawn on it. The ink holds no pixels of a
+/// Sets output 0 to the picture of [`IMAGE`] with `ink` drawn on it. The ink holds no pixels of a
 /// picture.
 pub(crate) fn put(call: &mut Call<'_>, ink: impl Paint + 'static) -> Result<(), String> {
     put_ink(call, Arc::new(ink), false)
@@ -133,7 +134,7 @@ pub(crate) fn put_pixels(call: &mut Call<'_>, ink: impl Paint + 'static) -> Resu
 }
 
 fn put_ink(call: &mut Call<'_>, ink: Arc<dyn Paint>, holds_pixels: bool) -> Result<(), String> {
-    let image = call.image(0)?;
+    let image = call.image(arg!(PROPERTIES, "image"))?;
     let drawing = Drawing {
         base: Arc::clone(&image.pixels),
         ink,
@@ -147,7 +148,7 @@ fn put_ink(call: &mut Call<'_>, ink: Arc<dyn Paint>, holds_pixels: bool) -> Resu
     Ok(())
 }
 
-/// Draws each detection of property [`PREDICTIONS_INDEX`] in its colour, scaled to the picture in
+/// Draws each detection of [`PREDICTIONS`] in its colour, scaled to the picture in
 /// which it was found.
 pub(crate) fn each(
     call: &mut Call<'_>,
@@ -170,7 +171,7 @@ fn each_ink(
     call: &mut Call<'_>,
     draw: impl Fn(&mut Canvas<'_>, &Detection, [u32; 2], Color) + Send + Sync + 'static,
 ) -> Result<impl Paint + 'static, String> {
-    let detections = Arc::clone(call.detections(PREDICTIONS_INDEX)?);
+    let detections = Arc::clone(call.detections(arg!(PROPERTIES, "predictions"))?);
     let by = color_by(call)?;
     Ok(move |canvas: &mut Canvas<'_>| {
         for (i, d) in detections.boxes.iter().enumerate() {
@@ -281,14 +282,12 @@ macro_rules! palette_properties {
 }
 pub(crate) use palette_properties;
 
-/// Index of [`PREDICTIONS`] in the properties.
-pub(crate) const PREDICTIONS_INDEX: usize = 2;
-/// Index of [`COLOR_AXIS`] in the properties.
-pub(crate) const COLOR_AXIS_INDEX: usize = 6;
+/// First properties of a visualization that colours detections.
+const PROPERTIES: &[Property] = palette_properties![];
 
 /// Returns what decides the colour of a box.
 pub(crate) fn color_by(call: &Call<'_>) -> Result<ColorBy, String> {
-    match call.text(COLOR_AXIS_INDEX)? {
+    match call.text(arg!(PROPERTIES, "color_axis"))? {
         "INDEX" => Ok(ColorBy::Index),
         "CLASS" => Ok(ColorBy::Class),
         "TRACK" => Ok(ColorBy::Track),
@@ -298,12 +297,12 @@ pub(crate) fn color_by(call: &Call<'_>) -> Result<ColorBy, String> {
     }
 }
 
-/// Returns the [`LABEL`] at this index; empty for a block without it.
-pub(crate) fn label<'a>(call: &Call<'a>, index: usize) -> Result<&'a str, String> {
-    if call.arg(index).is_null() {
+/// Returns a [`LABEL`]; empty for a block without it.
+pub(crate) fn label<'a>(call: &Call<'a>, label: Arg) -> Result<&'a str, String> {
+    if call.arg(label).is_null() {
         Ok("")
     } else {
-        call.text(index)
+        call.text(label)
     }
 }
 

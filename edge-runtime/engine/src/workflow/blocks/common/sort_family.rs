@@ -15,7 +15,7 @@ use crate::workflow::block_api::manifest::{
 use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
 use crate::workflow::blocks::common::instances;
 use crate::workflow::blocks::common::instances::{Instances, Video};
-use crate::workflow::blocks::common::per_video::PerVideo;
+use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
 use crate::workflow::blocks::video_of;
 use crate::workflow::language::kinds::Kind;
 
@@ -79,9 +79,10 @@ pub(crate) const fn good(default: f64) -> Property {
     )
 }
 
-/// Declares such a block. Its first properties are
-/// [`FRAME`](crate::workflow::blocks::common::per_video::FRAME), [`BOXES`], [`proof`], [`BUFFER`]
-/// and [`instances::CACHE_SIZE`]; its own follow.
+/// First properties of such a block.
+const COMMON: &[Property] = &[FRAME, BOXES, proof(0), BUFFER, instances::CACHE_SIZE];
+
+/// Declares such a block. Its first properties are those of [`COMMON`]; its own follow.
 pub(crate) const fn manifest(
     name: &'static str,
     summary: &'static str,
@@ -132,15 +133,17 @@ impl Stateful for Following {
     type State = Followed;
 
     fn run(&self, followed: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let meta = video_of(call.arg(0))?;
-        let detections = call.detections(1)?;
+        let meta = video_of(call.arg(arg!(COMMON, "image")))?;
+        let detections = call.detections(arg!(COMMON, "detections"))?;
         let Followed { next, videos } = followed;
         let video = videos.get(&meta.video_identifier, || {
             let whole = |v: i64| u32::try_from(v).unwrap_or(0);
             let config = SortConfig {
                 kind: (self.kind)(call)?,
-                lost_track_buffer: whole(call.integer(3, 30)?),
-                minimum_consecutive_frames: whole(call.integer(2, self.consecutive)?),
+                lost_track_buffer: whole(call.integer(arg!(COMMON, "lost_track_buffer"), 30)?),
+                minimum_consecutive_frames: whole(
+                    call.integer(arg!(COMMON, "minimum_consecutive_frames"), self.consecutive)?,
+                ),
                 frame_rate: meta.fps.unwrap_or(0.0),
             };
             Ok(Video {
