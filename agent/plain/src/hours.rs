@@ -386,7 +386,7 @@ fn span(r: &mut Reader<'_>, has_days: bool, is_working: bool) -> Option<(f64, f6
     };
     let found = (0..r.tokens.len()).find_map(accepted)?;
     r.mark(found.at.clone());
-    Some(ends(r, &found))
+    Some(ends(r, &found, false))
 }
 
 fn is_clock(r: &Reader<'_>, at: usize) -> bool {
@@ -395,8 +395,8 @@ fn is_clock(r: &Reader<'_>, at: usize) -> bool {
 
 /// The two ends that were said, in the halves of the day that make the span shortest:
 /// `6 to 8 pm` is in the evening, and nobody means the night by `from 9 to 5`. A half that an end
-/// says is its own, and what is at night at one end is so at the other.
-pub(crate) fn ends(r: &mut Reader<'_>, found: &Found) -> (f64, f64) {
+/// says is its own, and what is at night at one end is so at the other. `of_night`: both are.
+pub(crate) fn ends(r: &mut Reader<'_>, found: &Found, of_night: bool) -> (f64, f64) {
     const HALVES: &str = "am|pm|noon|midday|midnight|morning|afternoon|evening";
     let span = r.part(found.at.clone());
     let hour = |from: usize| (from..span.tokens.len()).find_map(|i| span.fits("<h>", i));
@@ -405,7 +405,7 @@ pub(crate) fn ends(r: &mut Reader<'_>, found: &Found) -> (f64, f64) {
     let second = words_of(first.end);
     let says = |words: &str, at: &Range<usize>| at.clone().any(|i| one_of(words, span.any_word(i)));
     let is_half_said = says(HALVES, &first) || says(HALVES, &second);
-    let is_at_night = says("night", &(0..span.tokens.len()));
+    let is_at_night = of_night || says("night", &(0..span.tokens.len()));
     // The times of day that each end may be.
     let may_be = |at: &Range<usize>, minutes: f64| {
         let is_clock = is_clock(&span, at.start);

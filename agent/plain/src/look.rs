@@ -51,9 +51,17 @@ pub(crate) fn look(r: &mut Reader<'_>) -> Result<(Look, String), String> {
         QuestionKind::Status => return status(r, &slots, words),
         QuestionKind::Pipelines => {
             refuse_unread(r, words)?;
-            let of_watch = slots.wanted.pipelines.first();
-            let of_watch = of_watch.and_then(|id| r.scene.pipeline(id));
-            let camera = camera.or_else(|| of_watch.map(|p| p.spec.source.clone()));
+            let camera = match slots.wanted.pipelines.as_slice() {
+                [] => camera,
+                [one] => {
+                    let source = r.scene.pipeline(one).map(|p| &p.spec.source);
+                    if camera.is_some() && camera.as_ref() != source {
+                        return Err(format!("The watch {one} is not on that camera."));
+                    }
+                    source.cloned()
+                }
+                _ => return Err("Ask about one watch at a time, or about all.".to_owned()),
+            };
             let text = deployed::listed(r.scene, camera.as_ref());
             (Look::Pipelines(camera), text)
         }
@@ -106,9 +114,14 @@ fn is_of_the_past(r: &Reader<'_>, slots: &Slots) -> bool {
     // `was the gate watch on`, and not `on the gate camera`
     let is_on = |at: usize| {
         let is_watch = r.word(at - 1).is_empty() || one_of(WATCHES, r.before(at));
-        is_watch && one_of("on|off", r.word(at)) && one_of("|?|.|!", r.word(at + 1))
+        // `how many alarms on monday`
+        let is_of_day = r.over(&r.tokens).begins(at + 1, &["<w>"]);
+        let is_last = one_of("|?|.|!", r.word(at + 1));
+        is_watch && one_of("on|off", r.word(at)) && is_last && !is_of_day
     };
-    let is_done = r.says(&[STATES]) || r.says(&[DONE]) && !names::mentions_class(r);
+    // `how many alarms started after 10 pm`: alarms are events too.
+    let are_events = slots.wanted.pipelines.is_empty() && r.says(&["alarms started"]);
+    let is_done = !are_events && r.says(&[STATES]) || r.says(&[DONE]) && !names::mentions_class(r);
     is_past && (is_done || (1..r.tokens.len()).any(is_on))
 }
 

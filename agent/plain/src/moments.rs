@@ -8,7 +8,7 @@ use jiff::{Timestamp, ToSpan as _, Zoned};
 
 use crate::hours::{AFTERNOON, EVENING, MORNING, ends, whole};
 use crate::names;
-use crate::reader::{Found, Reader, one_of};
+use crate::reader::{Found, Reader, Slot, one_of};
 
 fn at(now: &Zoned, date: Date, minutes: f64) -> Option<Zoned> {
     let minutes = whole(minutes);
@@ -75,14 +75,20 @@ pub(crate) fn until(r: &mut Reader<'_>) -> Option<Zoned> {
         r.assume("The hour is taken as 08:00.");
         return at(now, date?, 480.0);
     };
-    const LATER: &str = "evening|night|afternoon";
-    let mut words = at_words.map(|i| r.any_word(i));
-    let is_later = words.any(|word| one_of(LATER, word)) || r.says(&[LATER]);
-    let minutes = if is_later && hour < 720.0 {
-        hour + 720.0
-    } else {
-        hour
+    let says = |part: &str| {
+        let mut words = at_words.clone().map(|i| r.any_word(i));
+        words.any(|word| one_of(part, word)) || r.says(&[part])
     };
+    // `two tonight` is of the night, `eight tonight` of the evening.
+    let is_later = says("evening|afternoon") && hour < 720.0
+        || says("night|tonight") && (360.0..=720.0).contains(&hour);
+    let minutes = if is_later { hour + 720.0 } else { hour };
+    let is_of_today = says("today") || minutes >= 360.0 && says("tonight");
+    if date.is_none() && is_of_today && at(now, now.date(), minutes)? <= *now {
+        // That hour is over.
+        r.set(at_words, Slot::Free);
+        return None;
+    }
     r.take(&["in? the|this? morning|evening|afternoon|night|today|tonight"]);
     match (date, at(now, now.date(), minutes)?) {
         (Some(date), _) => at(now, date, minutes),
@@ -116,9 +122,18 @@ pub(crate) fn past(r: &mut Reader<'_>) -> Option<Range> {
     if night.is_some() {
         return night;
     }
-    // `mondays` are several.
+    if let Some(found) = r.take(&["from <w> on|onward|onwards"]) {
+        let day = next_day(today.tomorrow().ok()?, found.value(0), true)?;
+        return Some((stamp(at(now, day, 0.0)), None));
+    }
+    // `mondays` are several, and `by monday` is a span that ends.
+    let is_one = |found: &Found| {
+        let is_end =
+            r.before(found.at.start) == "by" && (!found.held.is_empty() || r.says(&["had"]));
+        !is_end && !r.any_word(found.at.end - 1).ends_with('s')
+    };
     let days = r.find(&["since? yesterday|today", "since? last? <w>"]);
-    let found = days.filter(|found| !r.any_word(found.at.end - 1).ends_with('s'));
+    let found = days.filter(is_one);
     if let Some(found) = &found {
         r.mark(found.at.clone());
     }
@@ -138,14 +153,18 @@ pub(crate) fn past(r: &mut Reader<'_>) -> Option<Range> {
     if found.is_some_and(|found| r.any_word(found.at.start) == "since") {
         return Some((stamp(at(now, date, 0.0)), None));
     }
-    if let Some((from, to)) = past_hours(r, day.is_some()) {
+    // `on wednesday this week`
+    if day.is_some_and(|day| day >= monday) {
+        r.take(&["this week"]);
+    }
+    if let Some((from, to)) = past_hours(r, day.is_some(), false) {
         let from = from.unwrap_or(0.0);
         // `between 22:00 and 6:00` ends on the next day.
         let to = to.map(|to| if to <= from { to + 1440.0 } else { to });
         let from = stamp(at(now, date, from));
         return Some((from, to.and_then(|to| stamp(at(now, date, to)))));
     }
-    if r.take(&["this week"]).is_some() {
+    if day.is_none() && r.take(&["this week"]).is_some() {
         return Some((stamp(at(now, monday, 0.0)), None));
     }
     let date = day?;
@@ -166,8 +185,23 @@ fn past_night(r: &mut Reader<'_>) -> Option<Range> {
         "overnight",
         "during|in the night",
     ])?;
-    let (from, to) = past_hours(r, false).unwrap_or_default();
+    let (mut from, mut to) = past_hours(r, false, true).unwrap_or_default();
     if from.is_none() || to.is_none() {
+        // `after 10` and `before 11` of a night are in the evening.
+        from = from.map(|from| {
+            from + if (420.0..=720.0).contains(&from) {
+                720.0
+            } else {
+                0.0
+            }
+        });
+        to = to.map(|to| {
+            to + if (601.0..=720.0).contains(&to) {
+                720.0
+            } else {
+                0.0
+            }
+        });
         r.assume("The night is taken as 22:00 to 06:00.");
     }
     let on = |minutes: f64| match minutes < 720.0 {
@@ -226,8 +260,12 @@ fn stamp(moment: Option<Zoned>) -> Option<Timestamp> {
     moment.map(|moment| moment.timestamp())
 }
 
-/// Reads hours of one day in minutes since midnight; an end may be open.
-fn past_hours(r: &mut Reader<'_>, has_day: bool) -> Option<(Option<f64>, Option<f64>)> {
+/// Reads hours of one day, or of a night, in minutes since midnight; an end may be open.
+fn past_hours(
+    r: &mut Reader<'_>,
+    has_day: bool,
+    is_night: bool,
+) -> Option<(Option<f64>, Option<f64>)> {
     if let Some(found) = take_hours(
         r,
         &[
@@ -237,7 +275,7 @@ fn past_hours(r: &mut Reader<'_>, has_day: bool) -> Option<(Option<f64>, Option<
             "<h> to|-|– <t>",
         ],
     ) {
-        let (begin, end) = ends(r, &found);
+        let (begin, end) = ends(r, &found, is_night);
         let later = r
             .take(&["this|in|yesterday? the? afternoon|evening"])
             .is_some();
@@ -273,7 +311,7 @@ fn past_hours(r: &mut Reader<'_>, has_day: bool) -> Option<(Option<f64>, Option<
 
 /// Reads hours; a bare number before what is counted is no hour: `between 2 and 3 people`.
 fn take_hours(r: &mut Reader<'_>, patterns: &[&str]) -> Option<Found> {
-    const EVENTS: &str = "events|event|alerts|alarms|warnings|incidents|times";
+    const EVENTS: &str = "events|event|alerts|alarms|warnings|incidents|times|cameras|watches";
     let found = r.find(patterns)?;
     let end = found.at.end;
     let is_counted = |at: usize| names::class_begins(r, at) || one_of(EVENTS, r.any_word(at));

@@ -230,7 +230,12 @@ fn pictures(r: &mut Reader<'_>) -> (bool, Option<usize>) {
     }
     let several = r.take(&SEVERAL);
     let number = several.as_ref().and_then(|found| found.held.first());
-    (several.is_some(), number.map(|n| *n as usize))
+    (several.is_some(), number.and_then(newest))
+}
+
+/// How many of the newest a number asks for; one that no list has asks for the whole list.
+fn newest(number: &f64) -> Option<usize> {
+    (*number >= 1.0).then_some(*number as usize)
 }
 
 /// How many of the newest events are asked for: `the last 3 events`, `the latest alarm`.
@@ -245,9 +250,7 @@ fn latest(r: &mut Reader<'_>) -> Option<usize> {
     let several = format!("{LAST} <n> {EVENTS}");
     let one = format!("{LAST} event|alert|alarm|warning|incident");
     let found = r.take(&[&several, &one])?;
-    // A number that no list has is that of the whole list.
-    let number = found.held.first();
-    number.map_or(Some(1), |n| (*n >= 1.0).then_some(*n as usize))
+    found.held.first().map_or(Some(1), newest)
 }
 
 /// How many of the newest are asked for without the word event, where no span has read `last`:
@@ -260,8 +263,7 @@ fn last(r: &mut Reader<'_>) -> Option<usize> {
         "most? last|latest|newest|recent <n>",
         "most? last|latest|newest|recent",
     ])?;
-    let number = found.held.first();
-    number.map_or(Some(1), |n| (*n >= 1.0).then_some(*n as usize))
+    found.held.first().map_or(Some(1), newest)
 }
 
 /// The pipelines whose events are asked about. One that is called like a camera is that camera, and

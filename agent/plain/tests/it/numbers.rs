@@ -1,11 +1,12 @@
 //! How many of what: a number is one of what was asked about, or it is said what it is of.
 
+use jiff::civil::date;
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_plain::Scene;
 use watchkeeper_plain::answer::{Answer, EventsWanted, Look, Looked};
 use watchkeeper_plain::scene::{Deployed, Place, Shape};
 
-use crate::support::{ask, deployed, scene};
+use crate::support::{ask, deployed, evening, scene};
 
 /// A yard where crossings and cars are told, and a gate where people stay.
 fn site() -> Scene {
@@ -580,4 +581,55 @@ fn a_place_with_a_minus_or_without_a_number_is_not_drawn() {
     ] {
         deployed(text);
     }
+}
+
+#[test]
+fn spans_of_a_question_begin_and_end_where_it_says() {
+    let at = |day: i8, hour: i8| {
+        let moment = date(2026, 3, day).at(hour, 0, 0, 0);
+        let tz = evening().time_zone().clone();
+        Some(moment.to_zoned(tz).unwrap().timestamp())
+    };
+    for (text, from, to) in [
+        (
+            "how many cars came on wednesday this week",
+            at(25, 0),
+            at(26, 0),
+        ),
+        ("how many cars came this week", at(23, 0), None),
+        (
+            "who came last night between 10 and 11",
+            at(27, 22),
+            at(27, 23),
+        ),
+        (
+            "who came last night between 10 and 2",
+            at(27, 22),
+            at(28, 2),
+        ),
+        ("who came last night after 10", at(27, 22), at(28, 6)),
+        ("who came last night before 11", at(27, 22), at(27, 23)),
+        ("how many people came from monday on", at(23, 0), None),
+        ("how many people came by yesterday", at(27, 0), at(28, 0)),
+    ] {
+        let (wanted, _) = events(text);
+        assert_eq!((wanted.from, wanted.to), (from, to), "{text}");
+        assert!(!wanted.conditions.contains(&"leaves".to_owned()), "{text}");
+    }
+    for text in [
+        "how many people had left by monday",
+        "how many people had left by yesterday",
+        "how many people from 2 cameras today",
+        "how many cars came on sunday this week",
+    ] {
+        let answer = ask(text, &site());
+        assert!(matches!(answer, Answer::Unknown(_)), "{text}: {answer:#?}");
+    }
+}
+
+#[test]
+fn no_pictures_are_as_many_as_are_listed() {
+    let (wanted, _) = events("show me the last 0 pictures");
+    assert!(wanted.pictures);
+    assert_eq!(wanted.most, None);
 }
