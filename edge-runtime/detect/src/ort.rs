@@ -32,9 +32,8 @@ pub const NAME: &str = "ort";
 
 #[derive(Debug)]
 pub struct OrtNetwork {
-    session: Mutex<Session>,
+    session: Mutex<MeteredSession>,
     threads: usize,
-    workers: Workers,
     /// For a run beside another one; absent where one lane is wanted.
     second: Option<SecondSession>,
     inputs: Vec<Input>,
@@ -50,17 +49,21 @@ struct SecondSession {
     /// That of the file before the first session was opened.
     stamp: Option<FileStamp>,
     environment: Environment,
-    session: OnceLock<Mutex<Session>>,
+    session: OnceLock<Mutex<MeteredSession>>,
 }
 
+/// A session with its threads, besides the one that calls it.
+type MeteredSession = (Session, Workers);
+
 impl SecondSession {
-    fn open(&self) -> Result<Session, String> {
+    fn open(&self) -> Result<MeteredSession, String> {
         let data = std::fs::read(&self.path).map_err(said)?;
         if self.stamp.is_none() || FileStamp::of(&self.path).ok() != self.stamp {
             return Err("the file changed since it was loaded".to_owned());
         }
         let mut builder = builder(&self.environment, 1)?;
-        builder.commit_from_memory(&data).map_err(said)
+        let session = builder.commit_from_memory(&data).map_err(said)?;
+        Ok((session, Workers::default()))
     }
 }
 
@@ -117,9 +120,8 @@ impl OrtNetwork {
             .collect();
         let names = pick_outputs(signature.outputs, &there).map_err(mismatch)?;
         Ok(Self {
-            session: Mutex::new(session),
+            session: Mutex::new((session, workers)),
             threads,
-            workers,
             second: two_lanes.then(|| SecondSession {
                 path: path.to_owned(),
                 stamp,
@@ -154,12 +156,12 @@ fn inputs_of(session: &Session) -> (Vec<Input>, Vec<Found>) {
 }
 
 impl OrtNetwork {
-    fn free_session(&self) -> MutexGuard<'_, Session> {
+    fn free_session(&self) -> MutexGuard<'_, MeteredSession> {
         let free = self.session.try_lock();
         free.unwrap_or_else(|| self.second_session().unwrap_or(&self.session).lock())
     }
 
-    fn second_session(&self) -> Option<&Mutex<Session>> {
+    fn second_session(&self) -> Option<&Mutex<MeteredSession>> {
         self.second.as_ref()?.session.get()
     }
 }
@@ -279,10 +281,9 @@ impl Network for OrtNetwork {
             };
             fed.push((&input.name, value));
         }
-        let mut session = self.free_session();
-        let session = &mut *session;
-        let run = move || session.run(fed);
-        let outputs = self.workers.meter(run).map_err(said)?;
+        let mut lane = self.free_session();
+        let (session, workers) = &mut *lane;
+        let outputs = workers.meter(|| session.run(fed)).map_err(said)?;
         let mut lent = Vec::with_capacity(self.names.len());
         for name in &self.names {
             let value = outputs

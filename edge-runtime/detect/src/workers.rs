@@ -1,6 +1,6 @@
 //! Processor time of the threads that a back end starts for a network.
 //!
-//! - Runs on the threads of one network do not overlap, so what they take during a run is of it.
+//! - Runs on one [`Workers`] do not overlap, so what its threads take during a run is of that run.
 //! - [`worker_time`] is to these threads what the clock of a thread is to that thread: the sum of
 //!   the runs that it asked for.
 //! - A kernel without `/proc/…/schedstat` counts none.
@@ -33,7 +33,8 @@ pub(crate) struct Workers {
 
 impl Workers {
     /// The threads that `load` starts: those with the name of this thread, which a thread without
-    /// a name of its own inherits, or with the name that rten gives.
+    /// a name of its own inherits, or with the name that rten gives. Includes threads of these names
+    /// that others start meanwhile.
     pub(crate) fn started_by<T>(load: impl FnOnce() -> T) -> (T, Self) {
         let before: BTreeSet<String> = tasks().collect();
         let loaded = load();

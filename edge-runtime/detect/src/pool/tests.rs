@@ -247,6 +247,52 @@ fn second_session_is_opened_on_demand_and_only_from_the_same_file() {
     assert_eq!(network.lanes(), 1);
 }
 
+#[cfg(feature = "ort")]
+#[test]
+fn threads_of_a_session_are_not_metered_for_runs_on_the_other_session() {
+    use std::time::Duration;
+
+    use rustix::time::{ClockId, clock_gettime};
+
+    use crate::ort::OrtNetwork;
+    use crate::worker_time;
+
+    let Some(model) = test_data("models/yolox_nano.onnx") else {
+        return;
+    };
+    if !BackendChoice::Ort.is_installed(&OrtSettings::default(), None) {
+        return;
+    }
+    let zoo = Zoo::builtin();
+    let signature = Signature::of(zoo.manifest("yolox-nano").unwrap());
+    let settings = OrtSettings::default();
+    let network = OrtNetwork::load(&model, &signature, 2, true, &settings).unwrap();
+    network.share().unwrap();
+    let spent = |clock| Duration::try_from(clock_gettime(clock)).unwrap();
+    let pixels = vec![0.5; 3 * 416 * 416];
+    let stream = || {
+        for _ in 0..20 {
+            let feed = Feed::floats(&[1, 3, 416, 416], &pixels);
+            network.infer(&[feed], &mut |_| ()).unwrap();
+        }
+        (worker_time(), spent(ClockId::ThreadCPUTime))
+    };
+    let before = spent(ClockId::ProcessCPUTime);
+    let streams = std::thread::scope(|scope| {
+        let other = scope.spawn(stream);
+        let own = scope.spawn(stream).join().unwrap();
+        [own, other.join().unwrap()]
+    });
+    let process = spent(ClockId::ProcessCPUTime) - before;
+    let workers: Duration = streams.iter().map(|(workers, _)| *workers).sum();
+    let threads: Duration = streams.iter().map(|(_, thread)| *thread).sum();
+    assert!(workers > Duration::ZERO);
+    assert!(
+        workers + threads <= process,
+        "{workers:?} {threads:?} {process:?}"
+    );
+}
+
 #[test]
 fn truncated_network_is_refused_in_one_sentence() {
     let Some(model) = test_data("models/yolox_nano.onnx") else {
