@@ -140,7 +140,7 @@ impl OpenReport {
     }
 }
 
-/// Creates the root folder if needed, makes its name durable, and takes its lock, where `held` is
+/// Creates the root folder if needed, takes its lock, and makes its name durable, where `held` is
 /// one that this process has already. After an error no record was changed.
 pub(crate) fn take_folder(
     root: &Path,
@@ -151,10 +151,11 @@ pub(crate) fn take_folder(
         // Private: the records may hold credentials.
         make_private(root).map_err(|e| not_writable(root, e))?;
     }
-    sync_names(root).map_err(|e| StoreError::from_io(root, "sync the folders above", e))?;
     // First: a lock file on a full disk would lose the process id of its holder.
     check_free(root, options.min_free_bytes)?;
-    FolderLock::take(root, held)
+    let lock = FolderLock::take(root, held)?;
+    sync_names(root).map_err(|e| StoreError::from_io(root, "sync the folders above", e))?;
+    Ok(lock)
 }
 
 /// Reports a folder that can't be created like one that can't be written.

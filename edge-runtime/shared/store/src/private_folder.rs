@@ -1,6 +1,7 @@
 //! Folders that only their owner may enter.
 //!
-//! - The name of a folder that was made here is durable on return.
+//! - The name of a folder that was made here is durable on return, where this user can read the
+//!   folder above it and the device can sync that one.
 
 use std::fs;
 use std::io;
@@ -13,7 +14,7 @@ use crate::durable::sync_folder;
 /// exists keeps its mode.
 ///
 /// # Errors
-/// Those of the operating system.
+/// Those of the operating system, except where a folder above can't be read or synced.
 pub fn make_private(folder: &Path) -> io::Result<()> {
     make_with(folder, &mut sync_folder)
 }
@@ -38,7 +39,10 @@ fn make_with(folder: &Path, sync: Sync<'_>) -> io::Result<()> {
     // From the top: a name is durable once those above it are.
     for path in made.into_iter().rev() {
         if let Some(holder) = above(path).nth(1) {
-            sync(holder)?;
+            match sync(holder) {
+                Err(error) if never_syncs(&error) => {}
+                synced => synced?,
+            }
         }
     }
     Ok(())
@@ -47,11 +51,17 @@ fn make_with(folder: &Path, sync: Sync<'_>) -> io::Result<()> {
 fn sync_with(folder: &Path, sync: Sync<'_>) -> io::Result<()> {
     for (height, holder) in above(folder).enumerate() {
         match sync(holder) {
-            Err(error) if height > 1 || error.kind() == io::ErrorKind::PermissionDenied => break,
+            Err(error) if height > 1 || never_syncs(&error) => break,
             synced => synced?,
         }
     }
     Ok(())
+}
+
+/// Returns whether this user can't read a folder, or its file system can't sync folders.
+fn never_syncs(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidInput, PermissionDenied};
+    matches!(error.kind(), PermissionDenied | InvalidInput)
 }
 
 /// `folder` and the folders above it, up to the root or the working folder.
@@ -99,14 +109,30 @@ mod tests {
         sync_with(Path::new("/a/b/c"), &mut sync).unwrap();
         sync_with(Path::new("b/c"), &mut sync).unwrap();
         assert_eq!(synced, ["/a/b/c", "/a/b", "/a", "b/c", "b", "."]);
-        let refused_at = |at: &'static str| {
-            let mut sync = |path: &Path| match path == Path::new(at) {
-                true => Err(io::ErrorKind::InvalidInput.into()),
-                false => Ok(()),
-            };
-            sync_with(Path::new("/a/b/c"), &mut sync).is_err()
-        };
-        let refused = ["/a/b/c", "/a/b", "/a", "/"].map(refused_at);
-        assert_eq!(refused, [true, true, false, false]);
+    }
+
+    /// A device that refuses to sync `at` alone.
+    fn refuse(at: &Path, with: io::ErrorKind) -> impl FnMut(&Path) -> io::Result<()> {
+        move |path| match path == at {
+            true => Err(with.into()),
+            false => Ok(()),
+        }
+    }
+
+    #[test]
+    fn full_disk_is_an_error_and_a_folder_that_never_syncs_is_none() {
+        let folder = Path::new("/a/b/c");
+        for (with, refused) in [
+            (io::ErrorKind::StorageFull, [true, true, false, false]),
+            (io::ErrorKind::PermissionDenied, [false; 4]),
+            (io::ErrorKind::InvalidInput, [false; 4]),
+        ] {
+            let sync = |at: &str| sync_with(folder, &mut refuse(Path::new(at), with)).is_err();
+            assert_eq!(["/a/b/c", "/a/b", "/a", "/"].map(sync), refused, "{with}");
+            let dir = tempfile::tempdir().unwrap();
+            let new = dir.path().join("state/journal");
+            let made = make_with(&new, &mut refuse(dir.path(), with));
+            assert_eq!((made.is_err(), new.is_dir()), (refused[0], true), "{with}");
+        }
     }
 }
