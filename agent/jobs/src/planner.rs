@@ -57,11 +57,13 @@ fn next_second(now: DateTime) -> DateTime {
 }
 
 /// Plans a request of [`plan`] again with refinements, each with its own local time and applied to
-/// the earlier ones. `now` is the time of the request, `title` the title of the album.
+/// the earlier ones. `now` is the time of the request, `title` the title of the album. `old` is the
+/// plan before the last refinement: its number stays one of all pictures or of each group.
 ///
 /// # Errors
 /// If a word is not understood.
 pub fn plan_refined<'r>(
+    old: &Plan,
     text: &str,
     refinements: impl IntoIterator<Item = (&'r str, DateTime)>,
     now: DateTime,
@@ -69,7 +71,12 @@ pub fn plan_refined<'r>(
     names: &KnownNames,
 ) -> Result<Plan, NotUnderstood> {
     let mut request = Request::read(text, next_second(now), names)?;
-    for (words, at) in refinements {
+    let mut refinements = refinements.into_iter().peekable();
+    while let Some((words, at)) = refinements.next() {
+        let is_last = refinements.peek().is_none();
+        if is_last && request.by.is_some() && request.best.is_some() {
+            request.is_best_of_all = !refine::keeps_of_each(old);
+        }
         Refinement::read(words, next_second(at), names)?.apply(&mut request);
     }
     Ok(build(title, &request))
@@ -487,6 +494,11 @@ mod tests {
                 "photos in ./a of the last 3 days by day, the best 2",
                 each(2, "day"),
             ),
+            (
+                "yesterday's pictures of dock 2 by hour, the best 3",
+                each(3, "hour"),
+            ),
+            ("the 3 best photos of dock 2 by hour", all(3, "hour")),
             ("the best photo in ./a by camera", each(1, "camera")),
             ("the best photos in ./a by camera", each(10, "camera")),
         ] {
@@ -526,8 +538,20 @@ mod tests {
             ("photos of the gate of the last 2 months", "\"last\", \"2\""),
             (
                 "photos in ./a without unicorns",
-                "no installed detector finds them",
+                "\"unicorns\" (no installed detector finds unicorns)",
             ),
+            (
+                "yesterday's photos of the gat without unicorns",
+                "\"gat\", \"unicorns\" (did you mean the camera gate? no installed",
+            ),
+            ("photos in ./a in total", "\"total\""),
+            ("organise ./a by day in total", "\"total\""),
+            ("photos in ./a between 2016", "\"between\", \"2016\""),
+            (
+                "photos in ./a in 31 June 2016",
+                "\"31\", \"June\", \"2016\"",
+            ),
+            ("organise ./a by day, album called June 2016", "\"2016\""),
             ("the 2 best of each burst in ./a", "\"burst\""),
             ("the sharpest of each burst in ./a", "\"burst\""),
             ("all the photos of each burst in ./a", "\"burst\""),
@@ -580,6 +604,10 @@ mod tests {
             ),
             ("a contact sheet called spring of ./a", "spring.jpg"),
             ("organise ./a by day and call it \"2023\"", "2023"),
+            (
+                "organise ./a by day, album called \"June 2016\"",
+                "June 2016",
+            ),
         ] {
             let plan =
                 plan(text, now(), &names()).unwrap_or_else(|error| panic!("{text}: {error}"));

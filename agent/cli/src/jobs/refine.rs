@@ -94,7 +94,7 @@ impl JobCommands {
             let times = planned.refined_at_ms.iter().map(|ms| local(*ms).datetime());
             let refinements = planned.refinements.iter().map(String::as_str).zip(times);
             let at = at.datetime();
-            let plan = plan_refined(&planned.request, refinements, at, &title, &names);
+            let plan = plan_refined(old, &planned.request, refinements, at, &title, &names);
             if let Ok(plan) = plan {
                 return Ok(PlannedRequest::new(plan, planned));
             }

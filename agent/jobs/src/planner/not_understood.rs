@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::words::{GROUPINGS, ORDERS, is_folder};
-use crate::cameras::CameraNames;
+use crate::cameras::{CameraNames, KnownNames};
 
 /// Why a request has no plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,25 +21,29 @@ impl NotUnderstood {
         if words.is_empty() {
             return Self::WhichPictures;
         }
-        let all = words.join(" ");
-        let mut texts = std::iter::once(&all).chain(&words);
-        let near = texts.find_map(|text| cameras.nearest(text));
-        let hint = near.map(|near| format!("did you mean the camera {near}?"));
+        let hint = near_camera(&words, cameras);
         Self::Words { words, hint }
     }
 
     /// An object that no detector finds.
-    pub(super) fn object(noun: String, mut others: Vec<String>, classes: &[String]) -> Self {
-        let hint = match classes.is_empty() {
-            true => format!("{noun}: classes of objects are known while the runtime runs"),
-            false => format!("{noun}: no installed detector finds them"),
+    pub(super) fn object(noun: &str, mut words: Vec<String>, names: &KnownNames) -> Self {
+        let why = match names.classes.is_empty() {
+            true => "start the runtime: it knows the classes".to_owned(),
+            false => format!("no installed detector finds {noun}"),
         };
-        others.push(noun);
-        Self::Words {
-            words: others,
-            hint: Some(hint),
-        }
+        let near = near_camera(&words, &names.cameras);
+        words.push(noun.to_owned());
+        let hint = Some(near.map_or(why.clone(), |near| format!("{near} {why}")));
+        Self::Words { words, hint }
     }
+}
+
+/// The question whether words that are not understood mean a camera.
+fn near_camera(words: &[String], cameras: &CameraNames) -> Option<String> {
+    let all = words.join(" ");
+    let mut texts = std::iter::once(&all).chain(words);
+    let near = texts.find_map(|text| cameras.nearest(text))?;
+    Some(format!("did you mean the camera {near}?"))
 }
 
 impl fmt::Display for NotUnderstood {

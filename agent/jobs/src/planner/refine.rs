@@ -8,11 +8,10 @@ use serde_json::{Value, json};
 
 use super::not_understood::NotUnderstood;
 use super::request::{BEGINNING, BLURRED, DUPLICATES, FEW, Request, SHARP, Source, Words};
-use super::words::{EACH, Range, is_single, number};
+use super::words::{Choice, Range, is_single, number};
 use crate::cameras::KnownNames;
-use crate::counted;
-use crate::plan::Plan;
 use crate::plan::reference::{INPUTS, Text, parse};
+use crate::plan::{Plan, Step};
 
 /// Words of refinements without a meaning of their own. Beside a camera [`OF_CAMERAS`] have one.
 const FILLERS: [&str; 13] = [
@@ -30,6 +29,8 @@ pub struct Refinement {
     order: Option<&'static str>,
     /// Whether the number counts all pictures, and not those of each group.
     is_of_all: Option<bool>,
+    /// Whether a number of several pictures comes before the grouping, if there is one.
+    is_number_first: bool,
     /// Order in which the pictures are shown.
     shown: Option<&'static str>,
     /// `Some(None)`: without groups.
@@ -61,25 +62,27 @@ impl Refinement {
             shown: words.shown_order(),
             ..Self::default()
         };
-        let is_of_each = EACH.iter().any(|each| words.find(&[each]).is_some());
+        let is_of_each = words.has_each();
         refinement.is_of_all = match words.take(&["in", "total"]) {
             true => Some(true),
             false => is_of_each.then_some(false),
         };
-        if let Some((count, order)) = words.order_and_count() {
-            (refinement.count, refinement.order) = (count, Some(order));
-        } else {
-            refinement.count = bare_count(&mut words);
-        }
+        let choice = words.choice();
+        refinement.order = choice.map(|choice| choice.order);
+        let choice = choice.or_else(|| bare_count(&mut words));
+        refinement.count = choice.and_then(|choice| choice.count);
         let ungrouped = [
             &["without", "groups"][..],
             &["not", "grouped"],
             &["ungrouped"],
         ];
-        refinement.by = match ungrouped.iter().any(|phrase| words.take(phrase)) {
+        let is_ungrouped = ungrouped.iter().any(|phrase| words.take(phrase));
+        let grouping = (!is_ungrouped).then(|| words.grouping(true)).flatten();
+        refinement.by = match is_ungrouped {
             true => Some(None),
-            false => words.grouping(true).map(Some),
+            false => grouping.map(|(_, by)| Some(by)),
         };
+        refinement.is_number_first = choice.is_some_and(|choice| choice.counts_before(grouping));
         refinement.camera = words.camera(&names.cameras);
         let mut left = words.left();
         left.retain(|word| {
@@ -98,6 +101,12 @@ impl Refinement {
 
     /// Changes a request that the rules have read.
     pub(super) fn apply(self, request: &mut Request) {
+        // A number of each group stays one, also with another grouping.
+        let is_new = request.by.is_none() || request.best.is_none();
+        if self.count.is_some() && is_new {
+            let is_first = self.by.is_some() || request.by.is_none();
+            request.is_best_of_all = self.is_number_first && is_first;
+        }
         if self.count.is_some() || self.order.is_some() {
             let (count, order) = request.best.unwrap_or((FEW, "quality"));
             request.best = Some((self.count.unwrap_or(count), self.order.unwrap_or(order)));
@@ -162,10 +171,14 @@ impl Refinement {
         if let Some(name) = rest.name.take() {
             changes.push(("album", "name", json!(name)));
         }
-        // Whether groups are counted is in the steps already.
-        rest.is_of_all = rest.is_of_all.filter(|is_of_all| *is_of_all);
+        rest.is_number_first = false;
+        if keeps_of_each(&plan) {
+            rest.is_of_all = rest.is_of_all.filter(|is_of_all| *is_of_all);
+        }
         if rest != Self::default() {
-            return Err("this change needs another step in the plan; add it to a copy".to_owned());
+            return Err(format!(
+                "this change needs another step in the plan; {BY_HAND}"
+            ));
         }
         for (tool, param, value) in changes {
             set(&mut plan, tool, param, value)?;
@@ -174,17 +187,39 @@ impl Refinement {
     }
 }
 
-/// Sets a parameter of the only step with this tool, or the input that it takes.
+/// What a person can do with a plan that the rules don't change.
+const BY_HAND: &str = "save the plan to a file, change it, and run `watchkeeper job run FILE`";
+
+/// Returns whether each step that keeps the best takes the groups of a step that groups.
+pub(super) fn keeps_of_each(plan: &Plan) -> bool {
+    let with = |tool: &'static str| plan.steps.iter().filter(move |step| step.call.tool == tool);
+    with("select_best").all(|best| {
+        let from = best.call.params.get("from").and_then(Value::as_str);
+        with("group").any(|group| from == Some(&format!("${{{}.groups}}", group.name)))
+    })
+}
+
+/// Sets a parameter of the only step with this tool, or of those the only one that has it, or the
+/// input that it takes.
 fn set(plan: &mut Plan, tool: &str, param: &str, value: Value) -> Result<(), String> {
     let mut steps: Vec<_> = plan
         .steps
         .iter_mut()
         .filter(|step| step.call.tool == tool)
         .collect();
+    let has = |step: &Step| step.call.params.contains_key(param);
+    if steps.iter().any(|step| has(step)) {
+        steps.retain(|step| has(step));
+    }
     let [step] = steps.as_mut_slice() else {
-        let number = counted(steps.len(), "step");
-        let why = format!("{param} = {value} is for one step {tool}, and the plan has {number}");
-        return Err(format!("{why} with that tool; change a copy of the plan"));
+        let number = if steps.is_empty() {
+            "no step"
+        } else {
+            "several steps"
+        };
+        return Err(format!(
+            "the plan has {number} {tool} to set {param} in; {BY_HAND}"
+        ));
     };
     let params = &mut step.call.params;
     match params.get(param).and_then(Value::as_str).map(parse) {
@@ -235,10 +270,7 @@ fn duplicates(words: &mut Words) -> Option<bool> {
 }
 
 /// `keep 5`, `only 5` or `5 of each`: a number without an order.
-fn bare_count(words: &mut Words) -> Option<u64> {
-    if let Some(count) = words.kept_number() {
-        return Some(count);
-    }
+fn bare_count(words: &mut Words) -> Option<Choice> {
     let place = words.find(&["only"])?;
     let count = words.get(place + 1).and_then(number)?;
     let is_counted = |word: &str| is_single(word) || ["of", "pictures", "photos"].contains(&word);
@@ -246,7 +278,7 @@ fn bare_count(words: &mut Words) -> Option<u64> {
         return None;
     }
     words.use_up(place, 2);
-    Some(count)
+    Some(Choice::of_number(place, count))
 }
 
 #[cfg(test)]
@@ -271,12 +303,21 @@ mod tests {
         "2026-11-28T15:00:00".parse().unwrap()
     }
 
+    /// The plan of a request after refinements, one after the other.
+    fn refined_plan(request: &str, words: &[&str]) -> Plan {
+        let mut refined = plan(request, now(), &none()).unwrap();
+        for end in 1..=words.len() {
+            let words = words[..end].iter().map(|words| (*words, now()));
+            refined = plan_refined(&refined, request, words, now(), request, &none())
+                .unwrap_or_else(|e| panic!("{e}"));
+        }
+        check(refined.clone(), &picture_tools()).unwrap();
+        refined
+    }
+
     /// Difference that refinements make to a plan of the rules.
     fn refined(request: &str, words: &[&str]) -> Vec<String> {
-        let words = words.iter().map(|words| (*words, now()));
-        let refined =
-            plan_refined(request, words, now(), request, &none()).unwrap_or_else(|e| panic!("{e}"));
-        check(refined.clone(), &picture_tools()).unwrap();
+        let refined = refined_plan(request, words);
         difference(&plan(request, now(), &none()).unwrap(), &refined)
     }
 
@@ -357,6 +398,68 @@ mod tests {
         );
     }
 
+    /// The steps of a plan that group and choose.
+    fn choice(plan: &Plan) -> String {
+        let steps = plan.steps.iter();
+        let steps = steps.filter_map(|step| match step.call.tool.as_str() {
+            "group" => Some(format!("by {}", step.call.params["by"])),
+            "select_best" => Some(format!("{} best", step.call.params["count"])),
+            _ => None,
+        });
+        steps.collect::<Vec<_>>().join(", ").replace('"', "")
+    }
+
+    #[test]
+    fn number_of_a_refinement_counts_as_in_one_sentence() {
+        for (request, words, expected) in [
+            (
+                "photos in ./a",
+                &["by day, the best 3"][..],
+                "by day, 3 best",
+            ),
+            ("photos in ./a", &["the 3 best by day"], "3 best, by day"),
+            ("photos in ./a", &["the 3 best", "by day"], "3 best, by day"),
+            ("photos in ./a", &["by day", "the 3 best"], "by day, 3 best"),
+            ("photos in ./a by day", &["only 3"], "by day, 3 best"),
+            (
+                "photos in ./a by day",
+                &["the 3 best by month"],
+                "3 best, by month",
+            ),
+            ("the best 3 of ./a", &["by day"], "3 best, by day"),
+            ("the best photo of ./a", &["by day"], "by day, 1 best"),
+            ("the best of ./a", &["by day"], "by day, 10 best"),
+            (
+                REQUEST,
+                &["only the two best, and by month"],
+                "by month, 2 best",
+            ),
+            (REQUEST, &["in total"], "3 best, by day"),
+            (REQUEST, &["in total", "only 5"], "5 best, by day"),
+            (
+                "the best 3 of ./a by day",
+                &["2 best of each month"],
+                "by month, 2 best",
+            ),
+        ] {
+            let plan = refined_plan(request, words);
+            assert_eq!(choice(&plan), expected, "{request}; {words:?}");
+        }
+    }
+
+    #[test]
+    fn job_of_an_earlier_build_keeps_what_its_number_counts() {
+        // Earlier builds kept the best of each group whatever the order of the words was.
+        let old = plan("the best 10 of each month in ./a", now(), &none()).unwrap();
+        let request = "the best 10 photos in ./a by month";
+        let refine = |words: &str| {
+            let words = [(words, now())];
+            choice(&plan_refined(&old, request, words, now(), request, &none()).unwrap())
+        };
+        assert_eq!(refine("only 5"), "by month, 5 best");
+        assert_eq!(refine("only 5 in total"), "5 best, by month");
+    }
+
     #[test]
     fn times_of_a_refinement_count_from_the_refinement() {
         let at = |text: &str| text.parse::<DateTime>().unwrap();
@@ -365,8 +468,9 @@ mod tests {
             ("only 5", at("2026-12-06T09:00:00")),
         ];
         let request = "the 3 best pictures of yesterday by camera";
-        let refined = plan_refined(request, refinements, now(), request, &none()).unwrap();
-        let found = difference(&plan(request, now(), &none()).unwrap(), &refined);
+        let old = plan(request, now(), &none()).unwrap();
+        let refined = plan_refined(&old, request, refinements, now(), request, &none()).unwrap();
+        let found = difference(&old, &refined);
         let expected = [
             "step events: since: \"2026-11-27T00:00:00\" → \"2026-12-05T00:00:00\"",
             "step events: until: \"2026-11-28T00:00:00\" → \"2026-12-05T09:00:00\"",
@@ -384,7 +488,8 @@ mod tests {
     fn new_start_or_end_clears_an_old_one_that_leaves_no_time() {
         let range = |request: &str, words: &str| {
             let words = [(words, now())];
-            let plan = plan_refined(request, words, now(), request, &gate()).unwrap();
+            let old = plan(request, now(), &gate()).unwrap();
+            let plan = plan_refined(&old, request, words, now(), request, &gate()).unwrap();
             let steps = plan.steps.iter();
             let params = steps.flat_map(|step| &step.call.params);
             let times = params.filter(|(name, _)| ["since", "until"].contains(&name.as_str()));
@@ -449,16 +554,40 @@ mod tests {
             "step best: by: \"quality\" → \"newest\"",
         ];
         assert_eq!(difference(&own, &edited), expected);
+        let edited = edit("the two newest of each month").unwrap();
+        assert_eq!(difference(&own, &edited), expected);
         // No step filters, and a step that finds duplicates must be put somewhere.
         for (words, why) in [
             (
                 "without blurred ones",
-                "one step filter, and the plan has 0 steps",
+                "the plan has no step filter to set min_sharpness in; save the plan",
             ),
             ("without duplicates", "needs another step"),
+            ("the 2 best in total", "needs another step"),
         ] {
             let refused = edit(words).unwrap_err();
             assert!(refused.contains(why), "{refused}");
         }
+    }
+
+    #[test]
+    fn plan_that_keeps_the_best_of_all_is_not_edited_to_those_of_each() {
+        let all = plan("the best 10 photos in ./a by month", now(), &none()).unwrap();
+        let edit = |words: &str| Refinement::read(words, now(), &none()).unwrap().edit(&all);
+        assert_eq!(choice(&edit("only 5").unwrap()), "5 best, by month");
+        let refused = edit("the 3 best of each day").unwrap_err();
+        assert!(refused.contains("needs another step"), "{refused}");
+    }
+
+    #[test]
+    fn of_several_steps_the_one_that_has_the_parameter_is_changed() {
+        let request = "only sharp photos in ./a since 2026";
+        let two = plan(request, now(), &none()).unwrap();
+        let edit = |words: &str| Refinement::read(words, now(), &none()).unwrap().edit(&two);
+        let edited = edit("sharpness at least 0.5").unwrap();
+        let expected = ["step sharp: min_sharpness: 0.35 → 0.5"];
+        assert_eq!(difference(&two, &edited), expected);
+        let refused = edit("of camera X100").unwrap_err();
+        assert!(refused.contains("several steps filter"), "{refused}");
     }
 }

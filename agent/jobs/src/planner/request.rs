@@ -7,8 +7,8 @@ use jiff::civil::{DateTime, datetime};
 
 use super::not_understood::NotUnderstood;
 use super::words::{
-    EACH, GROUPINGS, ORDERS, Range, is_filler, is_folder, is_picture_noun, is_plural, is_single,
-    number, singular, tokens, with_numeric_dates,
+    Choice, EACH, GROUPINGS, ORDERS, Range, is_filler, is_folder, is_picture_noun, is_plural,
+    is_single, number, singular, tokens,
 };
 use crate::cameras::{CameraNames, KnownNames, MAX_NAME_WORDS};
 
@@ -84,15 +84,20 @@ impl Request {
         let name = words.made_name(false);
         let folder = words.folder();
         let range = words.range(now);
-        let is_best_of_all = words.is_number_of_all();
+        let is_each = words.has_each();
         let without_duplicates = words.without(&DUPLICATES);
         let are_sharp = words.without(&BLURRED) || words.take(&["sharp"]);
         let sheet = words.sheet();
         let album = words.take(&["album"]);
         let order = words.shown_order();
         words.read_last_as_newest();
-        let best = words.best();
-        let by = words.grouping(folder.is_some() || range != Range::default());
+        let choice = words.choice();
+        let best = choice.map(|choice| (choice.count.unwrap_or(FEW), choice.order));
+        let grouping = words.grouping(folder.is_some() || range != Range::default());
+        let by = grouping.map(|(_, by)| by);
+        let is_number_first = choice.is_some_and(|choice| choice.counts_before(grouping));
+        let is_in_total =
+            choice.is_some_and(|choice| choice.count.is_some()) && words.take(&["in", "total"]);
         let camera = words.camera(&names.cameras);
         // The step that drops duplicates keeps the best of each burst. Beside groups the number
         // belongs to those.
@@ -110,7 +115,7 @@ impl Request {
             return Err(NotUnderstood::words(left, &names.cameras));
         };
         if let Some(noun) = no_class {
-            return Err(NotUnderstood::object(noun, left, &names.classes));
+            return Err(NotUnderstood::object(&noun, left, names));
         }
         let request = Self {
             source,
@@ -119,7 +124,7 @@ impl Request {
             shows,
             by,
             best: best.filter(|_| !of_burst),
-            is_best_of_all,
+            is_best_of_all: is_in_total || is_number_first && !is_each,
             order,
             without_duplicates: without_duplicates || of_burst,
             min_sharpness: are_sharp.then_some(SHARP),
@@ -173,12 +178,7 @@ pub(super) struct Words(Vec<Option<String>>);
 
 impl Words {
     pub(super) fn new(text: &str) -> Self {
-        Self(
-            with_numeric_dates(tokens(text))
-                .into_iter()
-                .map(Some)
-                .collect(),
-        )
+        Self(tokens(text).into_iter().map(Some).collect())
     }
 
     pub(super) fn len(&self) -> usize {
@@ -352,25 +352,9 @@ impl Words {
         Some(name)
     }
 
-    /// Returns whether a number of pictures counts all of them: `in total`, or the number comes
-    /// before `by day` and no word such as `each` is there. `the best picture by day` is one of
-    /// each day.
-    fn is_number_of_all(&mut self) -> bool {
-        let is_each = EACH.iter().any(|each| self.find(&[each]).is_some());
-        let is_grouping = |at: &usize| {
-            let noun = self.get(*at + 1).map(str::to_lowercase);
-            self.stands(*at, &["by"])
-                && GROUPINGS
-                    .iter()
-                    .any(|(name, _)| noun.as_deref() == Some(*name))
-        };
-        let grouping = (0..self.len()).find(is_grouping);
-        let has_number = |end: usize| {
-            let mut numbers = (0..end).filter_map(|at| self.get(at).and_then(number));
-            numbers.any(|number| number > 1)
-        };
-        let is_of_all = !is_each && grouping.is_none_or(has_number);
-        self.take(&["in", "total"]) || is_of_all
+    /// Returns whether a word such as `each` is there.
+    pub(super) fn has_each(&self) -> bool {
+        EACH.iter().any(|each| self.find(&[each]).is_some())
     }
 
     fn of_burst(&mut self) -> bool {
@@ -383,9 +367,9 @@ impl Words {
     }
 
     /// `by day`, `of each day` or `per day`. Of pictures without a folder or a time, `every day`
-    /// and `per hour` say how often, and are no grouping.
-    pub(super) fn grouping(&mut self, are_pictures_bounded: bool) -> Option<&'static str> {
-        let mut found = None;
+    /// and `per hour` say how often, and are no grouping. Returns its place too.
+    pub(super) fn grouping(&mut self, are_pictures_bounded: bool) -> Option<(usize, &'static str)> {
+        let mut found: Option<(usize, &str)> = None;
         for place in 0..self.0.len() {
             let begins = ["by", "each", "per", "every"];
             let begins = begins.iter().find(|begin| self.stands(place, &[begin]));
@@ -402,10 +386,10 @@ impl Words {
                 .find(|(name, _)| noun.as_deref() == Some(*name));
             // "By day, the best of each day" names one grouping.
             if let Some((_, by)) = known
-                && found.is_none_or(|former| former == *by)
+                && found.is_none_or(|(_, former)| former == *by)
             {
                 self.use_up(place, 2);
-                found = Some(*by);
+                found = found.or(Some((place, *by)));
             }
         }
         found
@@ -423,12 +407,6 @@ impl Words {
         }
     }
 
-    /// `the three best`, `best 3`, `the sharpest picture`, `the newest` or `keep one of each`.
-    fn best(&mut self) -> Option<(u64, &'static str)> {
-        let (count, order) = self.order_and_count()?;
-        Some((count.unwrap_or(FEW), order))
-    }
-
     /// `newest first`: the order in which pictures are shown.
     pub(super) fn shown_order(&mut self) -> Option<&'static str> {
         let known = ORDERS.iter().filter(|(word, _)| *word != "first");
@@ -439,14 +417,14 @@ impl Words {
         Some(order)
     }
 
-    /// The order, and the number if one is given.
-    pub(super) fn order_and_count(&mut self) -> Option<(Option<u64>, &'static str)> {
+    /// `the three best`, `best 3`, `the sharpest picture`, `the newest` or `keep one of each`.
+    pub(super) fn choice(&mut self) -> Option<Choice> {
         let order = ORDERS.iter().find_map(|(word, order)| {
             let place = self.find(&[word])?;
             Some((place, *order))
         });
         let Some((place, order)) = order else {
-            return self.kept_number().map(|count| (Some(count), "quality"));
+            return self.kept_number();
         };
         let before = place.checked_sub(1);
         let number_before = before.and_then(|at| self.get(at)).and_then(number);
@@ -469,18 +447,22 @@ impl Words {
             _ if is_one => Some(1),
             _ => None,
         };
-        Some((count, order))
+        Some(Choice {
+            place,
+            count,
+            order,
+        })
     }
 
     /// `keep one picture of each day`: a number after a verb of choice.
-    pub(super) fn kept_number(&mut self) -> Option<u64> {
+    fn kept_number(&mut self) -> Option<Choice> {
         let verbs = ["keep", "pick", "choose", "select"];
         for place in 0..self.0.len() {
             let skipped = usize::from(self.stands(place + 1, &["only"]));
             let count = self.get(place + 1 + skipped).and_then(number);
             if let Some(count) = count.filter(|_| verbs.iter().any(|v| self.stands(place, &[v]))) {
                 self.use_up(place + 1 + skipped, 1);
-                return Some(count);
+                return Some(Choice::of_number(place, count));
             }
         }
         None

@@ -5,6 +5,7 @@
 //!   part of it: "on a contact sheet" is no time.
 
 use jiff::civil::{Date, DateTime, Time};
+use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, ToSpan as _};
 
@@ -91,25 +92,26 @@ impl Words {
         let has_end = (0..self.len()).any(|place| {
             stands(self, place, &["until", "to", "before"]) && self.period(place + 1).is_some()
         });
-        let has_begin = (0..self.len())
-            .any(|place| stands(self, place, &["between"]) && self.period(place + 1).is_some());
         let mut range = Range::default();
         for place in 0..self.len() {
-            let Some((begin, end)) = self.period(place + 1) else {
+            let Some(Period { begin, end, behind }) = self.period(place + 1) else {
                 continue;
             };
             let is = |phrases: &[&str]| stands(self, place, phrases);
-            let ends = place + 3 == self.len() || stands(self, place + 3, &PARTS);
+            let ends = behind + 1 == self.len() || stands(self, behind + 1, &PARTS);
             let is_onwards =
-                stands(self, place + 2, &["onwards"]) || ends && stands(self, place + 2, &["on"]);
+                stands(self, behind, &["onwards"]) || ends && stands(self, behind, &["on"]);
             let goes_on = is(&["from", "since"]) && is_onwards;
+            let is_pair = is(&["between"]) && stands(self, behind, &["and"]);
+            let second = is_pair.then(|| self.period(behind + 1)).flatten();
             let (since, until) = match () {
-                () if is(&["since", "between"]) || is(&["from"]) && (has_end || goes_on) => {
+                () if second.is_some() => (Some(begin), second.map(|second| second.end)),
+                () if is(&["since"]) || is(&["from"]) && (has_end || goes_on) => {
                     (Some(begin), None)
                 }
                 () if is(&["after"]) => (Some(end), None),
                 () if is(&["before"]) => (None, Some(begin)),
-                () if is(&["until", "to"]) || has_begin && is(&["and"]) => (None, Some(end)),
+                () if is(&["until", "to"]) => (None, Some(end)),
                 () if is(&["on", "of", "in", "from", "during"]) => (Some(begin), Some(end)),
                 () => continue,
             };
@@ -119,30 +121,57 @@ impl Words {
             }
             range.since = range.since.or(since);
             range.until = range.until.or(until);
-            self.use_up(place, 2 + usize::from(goes_on));
+            let last = second.map_or(behind + usize::from(goes_on), |second| second.behind);
+            self.use_up(place, last - place);
         }
         range
     }
 
-    /// The day, month or year at a place: its begin and its end.
-    fn period(&self, place: usize) -> Option<(DateTime, DateTime)> {
+    /// The day, month or year at a place, such as `2016-06-01`, `1 June 2016`, `2016-06` or
+    /// `June 2016`.
+    fn period(&self, place: usize) -> Option<Period> {
         let word = self.get(place)?;
+        let written = |number: usize, format: &str| {
+            let words: Option<Vec<&str>> = (place..place + number).map(|at| self.get(at)).collect();
+            strtime::parse(format, words?.join(" ")).ok()
+        };
         let is_counted = self.get(place + 1).is_some_and(is_picture_noun);
-        let (first, length) = if let Ok(day) = word.parse::<Date>() {
-            (day, 1.day())
+        let (first, length, number) = if let Ok(day) = word.parse::<Date>() {
+            (day, 1.day(), 1)
         } else if let (7, Ok(first)) = (word.len(), format!("{word}-01").parse::<Date>()) {
-            (first, 1.month())
+            (first, 1.month(), 1)
+        } else if let Some(day) = written(3, "%d %B %Y") {
+            (day.to_date().ok()?, 1.day(), 3)
+        } else if let Some(month) = written(2, "%B %Y") {
+            (
+                Date::new(month.year()?, month.month()?, 1).ok()?,
+                1.month(),
+                2,
+            )
         } else if word.len() == 4
             && !is_counted
             && (word.starts_with("19") || word.starts_with("20"))
         {
-            (format!("{word}-01-01").parse().ok()?, 1.year())
+            (format!("{word}-01-01").parse().ok()?, 1.year(), 1)
         } else {
             return None;
         };
         let begin = first.to_datetime(Time::midnight());
-        Some((begin, begin.saturating_add(length)))
+        Some(Period {
+            begin,
+            end: begin.saturating_add(length),
+            behind: place + number,
+        })
     }
+}
+
+/// A day, month or year in a request.
+#[derive(Clone, Copy)]
+struct Period {
+    begin: DateTime,
+    end: DateTime,
+    /// Place of the word behind it.
+    behind: usize,
 }
 
 /// Returns the local time when `hours` before `now` began; the clock may have been changed since.
@@ -192,6 +221,14 @@ mod tests {
                 "between 1 June 2016 and 31 August 2018",
                 "2016-06-01 2018-09-01 ",
             ),
+            ("between 2016", "- - between 2016"),
+            (
+                "between 2016 by day and 2017",
+                "- - between 2016 by day 2017",
+            ),
+            ("in 31 June 2016", "- - 31 June 2016"),
+            ("June 2016", "- - June 2016"),
+            ("from 1 June 2016 on by day", "2016-06-01 - by day"),
             ("in march 2023 by day", "2023-03-01 2023-04-01 by day"),
             ("in 2023 and 2024", "2023-01-01 2024-01-01 2024"),
             ("last year", "2025-01-01 2026-01-01 "),

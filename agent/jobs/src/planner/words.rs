@@ -1,13 +1,39 @@
 //! The words that the planner knows.
 
 use jiff::civil::DateTime;
-use jiff::fmt::strtime;
 
 /// Times of the pictures, in local time; the end is not included.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Range {
     pub(super) since: Option<DateTime>,
     pub(super) until: Option<DateTime>,
+}
+
+/// Which pictures are kept.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Choice {
+    /// Place of the word beside the number.
+    pub(super) place: usize,
+    /// `None` if no number is given.
+    pub(super) count: Option<u64>,
+    pub(super) order: &'static str,
+}
+
+impl Choice {
+    /// The best, as many as a number at or beside a place.
+    pub(super) const fn of_number(place: usize, count: u64) -> Self {
+        Self {
+            place,
+            count: Some(count),
+            order: "quality",
+        }
+    }
+
+    /// Returns whether a number of several pictures comes before the grouping, if there is one.
+    pub(super) fn counts_before(self, grouping: Option<(usize, &str)>) -> bool {
+        self.count.is_some_and(|count| count > 1)
+            && grouping.is_none_or(|(place, _)| self.place < place)
+    }
 }
 
 /// Words without a meaning of their own here.
@@ -122,31 +148,6 @@ pub(super) fn tokens(text: &str) -> Vec<String> {
         rest = after.trim_start_matches(|c: char| c.is_whitespace() || c == ',');
     }
     words
-}
-
-/// Writes dates such as "June 2016" and "1 June 2016" as 2016-06 and 2016-06-01, one word each.
-pub(super) fn with_numeric_dates(words: Vec<String>) -> Vec<String> {
-    let mut written = Vec::with_capacity(words.len());
-    let mut rest = words.as_slice();
-    while let Some((first, behind)) = rest.split_first() {
-        let read = |count: usize, format: &str| {
-            let phrase = rest.get(..count)?.join(" ");
-            let date = strtime::parse(format, &phrase).ok()?;
-            Some((date.year()?, date.month()?, date.day()))
-        };
-        let day = read(3, "%d %B %Y").map(|found| (3, found));
-        let found = day.or_else(|| read(2, "%B %Y").map(|found| (2, found)));
-        let (count, word) = match found {
-            Some((count, (year, month, Some(day)))) => {
-                (count, format!("{year}-{month:02}-{day:02}"))
-            }
-            Some((count, (year, month, None))) => (count, format!("{year}-{month:02}")),
-            None => (1, first.clone()),
-        };
-        written.push(word);
-        rest = behind.get(count - 1..).unwrap_or_default();
-    }
-    written
 }
 
 /// Returns whether a word may name a folder: it is quoted or a path.
