@@ -33,8 +33,14 @@ impl NotUnderstood {
         };
         let near = near_camera(&words, &names.cameras);
         words.push(noun.to_owned());
-        let hint = Some(near.map_or(why.clone(), |near| format!("{near} {why}")));
-        Self::Words { words, hint }
+        let hint = match near {
+            Some(near) => format!("{near} {why}"),
+            None => why,
+        };
+        Self::Words {
+            words,
+            hint: Some(hint),
+        }
     }
 }
 
