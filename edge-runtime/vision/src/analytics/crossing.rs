@@ -8,8 +8,8 @@
 //!   once.
 //! - An object that comes into the picture on the line counts in the direction in which it leaves
 //!   the line, one that goes out of the picture on the line in the direction in which it went.
-//! - At the end of the source, an object beyond the band on the other side has crossed, and an
-//!   object on the line at the border of the picture goes out of it.
+//! - At the end of the source, an object in sight beyond the band on the other side has crossed, and
+//!   an object on the line at the border of the picture goes out of it.
 //! - A new track that continues a lost one is the same object ([`Succession`]).
 //! - Distances are in extents of the box across the line, so that near and far objects, and
 //!   pictures of any size, are judged alike. Held boxes and invalid coordinates change nothing.
@@ -230,9 +230,12 @@ impl CrossingCounter {
     /// Counts the crossings that were undecided when the source ended.
     pub fn finish(&mut self) -> &Crossed {
         self.crossed.clear();
+        let now_s = self.succession.now_s();
         let (line, crossed) = (self.line, &mut self.crossed);
         self.paths.retain_mut(|path| {
-            crossed.add(path.settle(&line).or_else(|| path.leave(&line)));
+            let is_in_sight = path.last_s >= now_s;
+            let settled = is_in_sight.then(|| path.settle(&line)).flatten();
+            crossed.add(settled.or_else(|| path.leave(&line)));
             false
         });
         self.count()
@@ -494,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn object_beyond_the_band_at_the_end_of_the_source_has_crossed() {
+    fn object_in_sight_beyond_the_band_at_the_end_of_the_source_has_crossed() {
         let finish = |feet: &[f64], unseen: u32| {
             let mut line = line();
             for n in 0..feet.len() as u32 + unseen {
@@ -511,8 +514,11 @@ mod tests {
         };
         let over = [steps(260.0, 194.0, 6.0), vec![188.0]].concat();
         assert_eq!(finish(&over, 0), [Some(1.2)]);
-        assert_eq!(finish(&over, 5), [Some(1.2)]);
-        assert_eq!(finish(&over, 15), [], "it is gone");
+        assert_eq!(
+            finish(&over, 1),
+            [],
+            "lost, which decides nothing before the end either"
+        );
         assert_eq!(finish(&steps(260.0, 197.0, 6.0), 0), [], "in the band");
     }
 
