@@ -1,8 +1,9 @@
 //! Our own tracker: one round of matching, motion in seconds, and camera motion.
 //!
 //! - Per frame: predict, shift by the camera motion ([`camera`](super::camera)), assign boxes for
-//!   the greatest sum of likenesses ([`likeness`](super::likeness)), reported tracks first. A good
-//!   unassigned box begins a track. The process noise suits the stream ([`drift`](super::drift)).
+//!   the greatest sum of likenesses ([`likeness`](super::likeness)), reported tracks first. An
+//!   unassigned box of half the score `activation` begins a track. The process noise suits the
+//!   stream ([`drift`](super::drift)).
 //! - A track is reported after `confirm_s` in sight and one box of the score `activation`. It is
 //!   dropped after `buffer_s` out of sight.
 //! - Sources: SORT (Bewley et al. 2016), `ByteTrack` (Zhang et al. 2022), BoT-SORT (Aharon et al.
@@ -436,12 +437,15 @@ impl Tracker {
         self.is_first = false;
     }
 
-    /// Drops tracks out of sight for too long: unreported ones at once, or in the second frame.
+    /// Drops tracks out of sight for too long: unreported ones at once, or in the second frame where
+    /// `confirm_s` decides about them.
     fn give_up(&mut self) {
+        let is_timed = self.config.confirm_s > 0.0;
         let oldest = self.clock_s - self.config.buffer_s - INSTANT_S;
         self.tracks.retain(|t| match t.id {
             Some(_) => t.missed <= ALWAYS_FORGIVEN || t.last_s >= oldest,
-            None => t.missed == 0 || t.missed == 1 && t.seen_s + INSTANT_S >= FORGIVEN_S,
+            None if is_timed && t.seen_s + INSTANT_S >= FORGIVEN_S => t.missed <= 1,
+            None => t.missed == 0,
         });
     }
 

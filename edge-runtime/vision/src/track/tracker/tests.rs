@@ -133,9 +133,19 @@ fn track_of_poor_boxes_is_reported_with_its_first_good_one() {
 }
 
 #[test]
-fn unreported_track_may_be_missed_once() {
-    for (missed, expected) in [(1, 2), (2, 0)] {
+fn unreported_track_may_be_missed_once_where_frames_in_a_row_do_not_decide() {
+    for (fewest_sights, confirm_s, missed, expected) in [
+        (2, 0.125, 1, 2),
+        (2, 0.125, 2, 0),
+        (5, 0.0, 0, 2),
+        (5, 0.0, 1, 0),
+    ] {
         let (mut t, _) = settled();
+        t.set_config(TrackerConfig {
+            fewest_sights,
+            confirm_s,
+            ..TrackerConfig::default()
+        });
         let one = people(&[(100.0, 50.0)]);
         let two = people(&[(100.0, 50.0), (400.0, 50.0)]);
         (0..4).for_each(|_| assert_eq!(ids(&mut t, &two), [1, 0]));
