@@ -92,25 +92,25 @@ pub fn check_draft(spec: &PipelineSpec, here: &SystemSnapshot) -> Check {
     }
     check
         .warnings
-        .extend(bands_without_tracks(spec, &plan.compiled.track_starts()));
+        .extend(bands_without_tracks(spec, &plan.compiled.activations()));
     let steps = spec.workflow.get("steps").and_then(|s| s.as_array());
     check.steps = steps.map_or(0, Vec::len);
     check.rules = plan.rule_names;
     check
 }
 
-/// Warns about rules for scores below those at which the trackers begin a track.
-fn bands_without_tracks(spec: &PipelineSpec, starts: &[(String, f64)]) -> Vec<String> {
-    let Some((tracker, start)) = starts.iter().min_by(|a, b| a.1.total_cmp(&b.1)) else {
+/// Warns about rules for scores below those that the trackers need to report a track.
+fn bands_without_tracks(spec: &PipelineSpec, activations: &[(String, f64)]) -> Vec<String> {
+    let Some((tracker, least)) = activations.iter().min_by(|a, b| a.1.total_cmp(&b.1)) else {
         return Vec::new();
     };
     let rules = spec.rules.iter().flatten();
     let low = rules.filter_map(|rule| Some((&rule.name, rule.confidence?.min)));
-    let low = low.filter(|(_, min)| *min > 0.0 && min < start);
+    let low = low.filter(|(_, min)| *min > 0.0 && min < least);
     let said = low.map(|(name, min)| {
         format!(
-            "rule {name:?} is about scores from {min}, but step {tracker:?} begins tracks at \
-             {start}: set its track_activation_threshold to {min}"
+            "rule {name:?} is about scores from {min}, but step {tracker:?} reports no track \
+             without a box of {least}: set its track_activation_threshold to {min}"
         )
     });
     said.collect()

@@ -136,19 +136,29 @@ impl Compiled {
                 .iter()
                 .filter_map(text)
                 .collect(),
-            confidence: self.fixed(step, "confidence").and_then(Value::as_f64),
+            confidence: self.lowest_score(step).and_then(Value::as_f64),
         }
     }
 
-    /// Trackers with the score from which a box begins a track, where it is known before a run.
-    pub fn track_starts(&self) -> Vec<(String, f64)> {
+    /// The score in `confidence`, or in `custom_confidence` where the mode has it used.
+    fn lowest_score<'a>(&'a self, step: &'a PlanStep) -> Option<&'a Value> {
+        let fixed = |property| self.fixed(step, property);
+        fixed("confidence").or_else(|| match fixed("confidence_mode")?.as_str()? {
+            "custom" => fixed("custom_confidence"),
+            _ => None,
+        })
+    }
+
+    /// Trackers with the activation, without a box of which no track is reported, where it is known
+    /// before a run.
+    pub fn activations(&self) -> Vec<(String, f64)> {
         let steps = self.plan.steps.iter();
         let trackers = steps.filter(|step| step.manifest.role == Role::Tracker);
-        let start = |step: &PlanStep| {
-            let start = self.fixed(step, "track_activation_threshold")?.as_f64()?;
-            Some((step.name.to_string(), start))
+        let activation = |step: &PlanStep| {
+            let activation = self.fixed(step, "track_activation_threshold")?.as_f64()?;
+            Some((step.name.to_string(), activation))
         };
-        trackers.filter_map(start).collect()
+        trackers.filter_map(activation).collect()
     }
 
     /// Returns whether every class comes from a model: no step renames classes.
