@@ -197,8 +197,9 @@ impl WorkerThread {
         }
     }
 
-    /// Ends events, clips and the video. With `resumes`, another process may go on from the saved
-    /// state. Returns false when the last events are not stored yet, or lost.
+    /// Ends events, clips and the video. With `resumes`, lines decide nothing: another process may
+    /// resume the saved state, unless the pipeline was deleted or replaced. Returns false when the
+    /// last events are not stored yet, or lost.
     fn shut_down(&mut self, resumes: bool) -> bool {
         self.mark_finished();
         let changes = if resumes {
