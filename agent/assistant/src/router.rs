@@ -57,15 +57,21 @@ pub enum RouteError {
     NotForUsers { name: String, what: &'static str },
 }
 
-/// The choices that the small model reads. A damaged blueprint of a job stays one of them: no
-/// other blueprint, and no other provider, gets its requests.
+/// The choices that the small model reads. A damaged blueprint stays one of them where its job or
+/// its `when` is known: no other blueprint, and no other provider, gets its requests.
 pub fn choices(shelf: &[BlueprintEntry]) -> Vec<JobChoice> {
     let choices = shelf.iter().filter_map(|listed| {
         let of_job = || built_in::blueprint(Job::from_name(listed.name.as_str())?).ok();
-        let blueprint = listed.serves.clone().or_else(of_job)?;
-        blueprint.job.is_user_requestable().then(|| JobChoice {
-            name: blueprint.name.to_string(),
-            when: blueprint.when,
+        let when = match listed.serves.clone().or_else(of_job) {
+            Some(blueprint) => blueprint
+                .job
+                .is_user_requestable()
+                .then_some(blueprint.when)?,
+            None => listed.refuses.clone()?,
+        };
+        Some(JobChoice {
+            name: listed.name.to_string(),
+            when,
         })
     });
     choices.collect()
@@ -238,7 +244,17 @@ mod tests {
         let (_dir, shelf, _) = store_with(&[]);
         std::fs::create_dir_all(shelf.folder()).unwrap();
         std::fs::write(shelf.folder().join("question.md"), "broken").unwrap();
+        // A provider without a model.
+        for (name, job) in [("dock", "question"), ("doubt", "triage")] {
+            let text = format!(
+                "+++\njob = \"{job}\"\nwhen = \"About the dock.\"\nprovider = \"local\"\n+++\n"
+            );
+            std::fs::write(shelf.folder().join(format!("{name}.md")), text).unwrap();
+        }
         let all = shelf.list().unwrap().0;
+        let why = route_by_model("dock", &all).unwrap_err();
+        assert!(why.contains("the blueprint dock can't be used"), "{why}");
+        assert!(!choices(&all).iter().any(|choice| choice.name == "doubt"));
         assert!(choices(&all).iter().any(|choice| choice.name == "question"));
         let why = route_by_model("question", &all).unwrap_err();
         assert!(why.contains("may name another provider"), "{why}");

@@ -130,6 +130,15 @@ pub(super) fn names_no_provider(text: &str) -> bool {
     matches!(front, Some(Ok(front)) if front.provider.is_none())
 }
 
+/// Which requests an invalid file is for; `None` if they can't be read, or are no user's.
+pub(super) fn readable_when(text: &str) -> Option<String> {
+    let table: toml::Table = toml::from_str(split(text).ok()?.0).ok()?;
+    let read = |name: &str| table.get(name).and_then(toml::Value::as_str);
+    let job = read("job").and_then(Job::from_name);
+    let when = read("when").filter(|_| job.is_none_or(Job::is_user_requestable))?;
+    Some(when.trim().chars().take(MAX_WHEN).collect())
+}
+
 /// Splits a text into front matter and instructions.
 fn split(text: &str) -> Result<(&str, &str), BlueprintError> {
     if text.len() > MAX_BYTES {

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use watchkeeper_contract::problem::nearest;
 use watchkeeper_store::private_folder::make_private;
 
-use super::read::names_no_provider;
+use super::read::{names_no_provider, readable_when};
 use super::{Blueprint, BlueprintError, BlueprintName, Job, MAX_BYTES, built_in, read};
 
 pub use entry::{BlueprintEntry, BlueprintOrigin};
@@ -262,6 +262,7 @@ impl BlueprintStore {
                     origin,
                     flaws,
                     serves,
+                    refuses: None,
                     text: built_in::text(job).to_owned(),
                 }
             })
@@ -270,6 +271,7 @@ impl BlueprintStore {
             return Ok(built_in(job, BlueprintOrigin::BuiltIn, Vec::new()));
         };
         let job_instead = job.filter(|_| text.as_deref().is_ok_and(names_no_provider));
+        let refuses = text.as_deref().ok().and_then(readable_when);
         let read = text.and_then(|text| match read(&name, &text) {
             Ok(blueprint) => Ok((blueprint, text)),
             Err(flaws) => Err(flaws),
@@ -284,6 +286,7 @@ impl BlueprintStore {
                 },
                 flaws: Vec::new(),
                 serves: Some(blueprint),
+                refuses: None,
                 text,
             },
             Err(flaws) => {
@@ -293,6 +296,7 @@ impl BlueprintStore {
                     origin: BlueprintOrigin::Damaged,
                     flaws,
                     serves: None,
+                    refuses,
                     text: job.map_or_else(String::new, |job| built_in::text(job).to_owned()),
                 })
             }

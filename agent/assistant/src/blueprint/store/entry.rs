@@ -25,6 +25,8 @@ pub struct BlueprintEntry {
     pub flaws: Vec<BlueprintError>,
     /// The blueprint in use; `None` if the file is invalid and no built-in one is used instead.
     pub serves: Option<Blueprint>,
+    /// Which requests of users are refused, because they are for an invalid file.
+    pub refuses: Option<String>,
     /// The text of the blueprint in use, else of the built-in one; empty if there is neither.
     pub text: String,
 }
