@@ -96,7 +96,7 @@ impl BacktestSummary {
         Ok(summary)
     }
 
-    /// What makes a number of the covered time one of a day.
+    /// Factor from the covered time to a day.
     ///
     /// # Errors
     /// Why it is not known: a rule has hours, or the history covers less than an hour.
@@ -111,7 +111,7 @@ impl BacktestSummary {
         Ok(DAY_S / self.covered_s)
     }
 
-    /// Events a day, by chance alone.
+    /// Events a day, with their Poisson range.
     ///
     /// # Errors
     /// Those of [`Self::per_day`].

@@ -127,7 +127,7 @@ impl ClassUse {
         if !self.refused.is_empty() {
             let causes = self.refused.iter();
             let causes: Vec<String> = causes
-                .map(|(cause, n)| format!("{n} by the {cause}"))
+                .map(|(cause, n)| format!("{n} by the limit of {cause}"))
                 .collect();
             line.push_str(&format!("; refused today: {}", causes.join(", ")));
         }
@@ -373,7 +373,8 @@ mod tests {
         assert_eq!(
             lines[1],
             "  second opinions: 3 calls in the last hour (ceiling 30), $0.0000 today (ceiling \
-             $0.50); refused today: 2 by the calls of the hour, 9 by the calls of a rule in the hour"
+             $0.50); refused today: 2 by the limit of calls an hour, 9 by the limit of \
+             calls of a rule an hour"
         );
         assert_eq!(lines[2], "  rule gate/door: $0.0200 today (ceiling $0.20)");
         assert_eq!(lines[3], "  2026-11-22  1 call, 47000 tokens, $0.0290");

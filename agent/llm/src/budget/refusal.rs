@@ -113,12 +113,12 @@ pub enum RefusalCause {
 impl fmt::Display for RefusalCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Hour => "calls of the hour",
-            Self::Rule => "calls of a rule in the hour",
+            Self::Hour => "calls an hour",
+            Self::Rule => "calls of a rule an hour",
             Self::Tokens => "tokens of a call",
-            Self::Day => "money of the day",
-            Self::Month => "money of the month",
-            Self::RuleDay => "money of a rule in the day",
+            Self::Day => "money a day",
+            Self::Month => "money a month",
+            Self::RuleDay => "money of a rule a day",
         })
     }
 }
