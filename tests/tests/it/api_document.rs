@@ -211,8 +211,9 @@ fn bodies(operation: &Value, out: &mut String) {
 
 fn schemas(document: &Value, out: &mut String) {
     out.push_str("\n## Objects\n");
-    let all = document["components"]["schemas"].as_object();
-    for (name, schema) in all.into_iter().flatten() {
+    let schemas = &document["components"]["schemas"];
+    for (name, schema) in schemas.as_object().into_iter().flatten() {
+        let schema = &merged(schema, schemas);
         write(out, &format!("\n### {name}\n"));
         let about = line(&schema["description"]);
         if !about.is_empty() {
@@ -236,6 +237,24 @@ fn schemas(document: &Value, out: &mut String) {
             write(out, &format!("\n{}\n", short(schema)));
         }
     }
+}
+
+/// Merges the parts of a combined schema into one with all members.
+fn merged(schema: &Value, schemas: &Value) -> Value {
+    let Some(parts) = schema["allOf"].as_array() else {
+        return schema.clone();
+    };
+    let mut whole = serde_json::json!({"description": schema["description"], "properties": {}});
+    let mut required = Vec::new();
+    for part in parts {
+        let part = merged(referred(part).map_or(part, |name| &schemas[name]), schemas);
+        for (name, member) in part["properties"].as_object().into_iter().flatten() {
+            whole["properties"][name] = member.clone();
+        }
+        required.extend(part["required"].as_array().into_iter().flatten().cloned());
+    }
+    whole["required"] = required.into();
+    whole
 }
 
 fn members(schema: &Value, out: &mut String) {
