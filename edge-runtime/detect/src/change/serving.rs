@@ -94,14 +94,14 @@ impl ChangingNetwork {
         if former.infer(inputs, read).is_err() {
             return Err(why);
         }
-        if self.link.is_shared()
-            && let Err(why) = former.share()
-        {
-            tracing::warn!(why, "{WAIT_FOR_EACH_OTHER}");
-        }
         let candidate = self.replace(&mut serving, former);
         serving.has_swapped = false;
         drop(serving);
+        if self.link.is_shared()
+            && let Err(why) = self.serving.read().current.share()
+        {
+            tracing::warn!(why, "{WAIT_FOR_EACH_OTHER}");
+        }
         self.link.signal(Signal::WentBack(why, candidate));
         Ok(())
     }

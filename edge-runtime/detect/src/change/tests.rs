@@ -26,6 +26,8 @@ struct Switches {
     fails: AtomicBool,
     panics: AtomicBool,
     is_shared: AtomicBool,
+    /// Held while no second session can be opened.
+    opening: Mutex<()>,
 }
 
 /// Finds one object of score 0.9, plus noise of its own below the threshold.
@@ -45,6 +47,7 @@ impl Network for Double {
     }
 
     fn share(&self) -> Result<(), String> {
+        let _opening = self.switches.opening.lock();
         self.switches.is_shared.store(true, Ordering::Relaxed);
         Ok(())
     }
@@ -257,6 +260,31 @@ fn former_back_end_serves_again_with_a_lane_for_each_stream() {
     bench.run_until(|| bench.has_reported(3));
     assert_eq!((bench.backend(), bench.network.get().lanes()), ("slow", 2));
     bench.finish();
+}
+
+#[test]
+fn frames_run_while_the_former_back_end_opens_its_second_session() {
+    let (slow, fast) = (Arc::<Switches>::default(), Arc::<Switches>::default());
+    let (link, again) = (Arc::<Link>::default(), Arc::clone(&slow));
+    let reload = Box::new(move || Ok::<_, LoadError>(double("slow", &again)));
+    let former = double("slow", &Arc::default());
+    let network = Arc::new(ChangingNetwork::new(former, reload, Arc::clone(&link)));
+    network.share().unwrap();
+    link.offer(double("fast", &fast), true);
+    network.infer(&[], &mut |_| {}).unwrap();
+    fast.fails.store(true, Ordering::Relaxed);
+    let opening = slow.opening.lock();
+    let (done, frames) = mpsc::channel();
+    // One of them goes back, and waits for the session.
+    for _ in 0..2 {
+        let (network, done) = (Arc::clone(&network), done.clone());
+        thread::spawn(move || done.send(network.infer(&[], &mut |_| {})));
+    }
+    let first = frames.recv_timeout(Duration::from_secs(30));
+    drop(opening);
+    assert_eq!(first, Ok(Ok(())));
+    assert_eq!(frames.recv_timeout(Duration::from_secs(30)), Ok(Ok(())));
+    assert_eq!((network.backend(), network.lanes()), ("slow", 2));
 }
 
 #[test]
