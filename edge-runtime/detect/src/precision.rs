@@ -38,7 +38,8 @@ impl Precision {
     }
 
     /// The file that `backend` runs in place of `path`, and the precision that it has.
-    pub(crate) fn network_file(self, path: &Path, backend: &str) -> (PathBuf, Self) {
+    #[must_use]
+    pub fn network_file(self, path: &Path, backend: &str) -> (PathBuf, Self) {
         // A calibrated network that is named itself needs no other file.
         if self != Self::Int8 || path.to_string_lossy().ends_with(CALIBRATED) {
             return (path.to_owned(), self);

@@ -185,10 +185,14 @@ impl Models {
         Ok(detector)
     }
 
-    /// Checksum of a model's network; only where back ends are chosen by measurements.
+    /// Checksum of the file that ONNX Runtime opens for a model; only where back ends are chosen by
+    /// measurements.
     fn network_sum(&self, model: &str, zoo: &Zoo) -> Option<Sha256Sum> {
         self.fastest.as_ref().filter(|_| model != MOTION)?;
-        digest::of_unchanged_file(&zoo.resolve(model).ok()?.path).ok()
+        let precision = self.settings.ort_settings().precision;
+        let path = zoo.resolve(model).ok()?.path;
+        let (file, _) = precision.network_file(&path, BackendChoice::Ort.name());
+        digest::of_unchanged_file(&file).ok()
     }
 
     /// The back ends of this box, and the models measured on them.
@@ -244,5 +248,52 @@ impl Models {
 
     fn zoo(&self) -> Zoo {
         Zoo::with_dirs(self.settings.models_dirs.iter().cloned())
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test that can't set up has failed")]
+mod tests {
+    use super::*;
+
+    /// A file that says that it was calibrated on ONNX Runtime for the file with this checksum.
+    fn calibrated(sum: Sha256Sum) -> Vec<u8> {
+        let field = |tag: u8, bytes: &[u8]| [&[tag, bytes.len() as u8], bytes].concat();
+        let property = |key: &str, value: &str| {
+            let pair = [field(0x0a, key.as_bytes()), field(0x12, value.as_bytes())];
+            field(0x72, &pair.concat())
+        };
+        let graph = field(0x3a, &[]);
+        let origin = property("watchkeeper.origin", &sum.to_string());
+        [graph, origin, property("watchkeeper.backend", "ort")].concat()
+    }
+
+    #[test]
+    fn calibrated_network_has_a_measurement_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let manifest = include_str!("../../../../models/zoo/yolox-nano.toml");
+        let file = |name: &str| folder.path().join(name);
+        std::fs::write(file("m.toml"), manifest.replace("yolox-nano", "m")).unwrap();
+        std::fs::write(file("m.onnx"), "a network").unwrap();
+        let [original, int8] = [
+            b"a network".to_vec(),
+            calibrated(Sha256Sum::of(b"a network")),
+        ];
+        for (precision, measured) in [("fp32", &original), ("int8", &int8)] {
+            std::fs::remove_file(file("m.int8.onnx")).ok();
+            let settings = serde_json::json!({
+                "backend": "auto", "precision": precision, "threads": null,
+                "models_dirs": [folder.path()], "ort_library": null, "library_folders": [],
+                "trt_library": null, "engine_dir": file("engines"), "state_dir": folder.path(),
+            });
+            let settings = ModelSettings::from_json(&settings.to_string()).unwrap();
+            let mut models = Models::with_settings(settings);
+            models.child = Some(ChildProgram::new(file("program"), Arc::default()));
+            let models = models.measuring(file("program"));
+            let sum = || models.network_sum("m", &models.zoo());
+            assert_eq!(sum(), Some(Sha256Sum::of(&original)), "{precision}");
+            std::fs::write(file("m.int8.onnx"), &int8).unwrap();
+            assert_eq!(sum(), Some(Sha256Sum::of(measured)), "{precision}");
+        }
     }
 }

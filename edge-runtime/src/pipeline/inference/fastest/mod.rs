@@ -3,8 +3,8 @@
 //!
 //! - A measurement runs in a child process, in the background, [`DELAY`] after the model was
 //!   opened, for [`BUDGET`]. It applies from the next opening.
-//! - It belongs to the file, the back ends, the threads and the processor ([`key_of`]); another of
-//!   them has the model measured again.
+//! - It belongs to the file, the back ends, the threads, the precision and the processor
+//!   ([`key_of`]); another of them has the model measured again.
 //! - One model is measured at a time. At most [`MAX_WAITING`] wait; the next opening of any other
 //!   asks again.
 //! - A model that can't be measured is not asked for again before the next start.
@@ -93,9 +93,11 @@ impl MeasuredBox {
     }
 
     /// Names all that a measurement depends on besides the file.
-    fn stamp(&self, library: &str, threads: Option<usize>) -> String {
+    fn stamp(&self, settings: &ModelSettings) -> String {
         let Self { cpu, program } = self;
-        format!("{program} / {library} / {threads:?} / {cpu}")
+        let (library, threads) = (settings.library_stamp(), settings.threads);
+        let precision = settings.ort_settings().precision.name();
+        format!("{program} / {library} / {threads:?} / {precision} / {cpu}")
     }
 }
 
@@ -131,7 +133,8 @@ impl Fastest {
     }
 
     /// Applies the measurement of the network with this checksum to `request`, once there is one:
-    /// ONNX Runtime is no candidate where rten is faster, and has the threads that it had.
+    /// ONNX Runtime is no candidate where rten is faster, and runs with the measured number of
+    /// threads.
     pub(super) fn apply(&self, sum: &Sha256Sum, request: &mut OpenRequest) {
         let key = self.shared.key(sum);
         let Some(measured) = key.and_then(|key| self.shared.records.get(&key)) else {
@@ -177,8 +180,7 @@ impl Shared {
 
     /// Everything but the file that a measurement depends on.
     fn stamp(&self) -> String {
-        let library = self.settings.library_stamp();
-        self.this_box.stamp(&library, self.settings.threads)
+        self.this_box.stamp(&self.settings)
     }
 
     fn serve(&self, queue: &Receiver<Wanted>) {

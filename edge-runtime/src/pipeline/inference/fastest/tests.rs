@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 
 use watchkeeper_contract::backend::StageTimes;
+use watchkeeper_detect::Precision;
 
 use super::*;
 
@@ -73,8 +74,13 @@ impl Site {
     }
 
     fn settings(&self) -> ModelSettings {
+        self.settings_in("fp16")
+    }
+
+    fn settings_in(&self, precision: &str) -> ModelSettings {
         let settings = serde_json::json!({
-            "backend": "auto", "threads": 1, "models_dirs": [], "ort_library": self.library,
+            "backend": "auto", "precision": precision, "threads": 1, "models_dirs": [],
+            "ort_library": self.library,
             "library_folders": [], "trt_library": null,
             "engine_dir": self.folder.path().join("engines"), "state_dir": self.folder.path(),
         });
@@ -139,6 +145,14 @@ fn measured_model_keeps_its_choice_until_the_library_changes() {
     // With one back end only there is nothing to choose.
     fs::remove_file(&site.library).unwrap();
     assert_eq!(applied(&sum), usual);
+}
+
+#[test]
+fn measurement_belongs_to_its_precision() {
+    let site = Site::new("exit 1");
+    let this_box = MeasuredBox::read(&site.program);
+    let stamps = Precision::NAMES.map(|name| this_box.stamp(&site.settings_in(name)));
+    assert_eq!(BTreeSet::from(stamps).len(), Precision::NAMES.len());
 }
 
 #[test]
