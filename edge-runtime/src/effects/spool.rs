@@ -108,11 +108,24 @@ enum Unreadable {
 /// Opens or creates the folder in the state folder, and reads all files. It is private to this
 /// user: effects contain messages and pictures.
 pub(super) fn open(state: &Path) -> Result<Opened, EffectsError> {
+    open_with(state, sync_names)
+}
+
+/// [`open`] with a function that makes the names in a folder and above it durable.
+fn open_with(
+    state: &Path,
+    sync: impl FnOnce(&Path) -> io::Result<()>,
+) -> Result<Opened, EffectsError> {
     let path = state.join(FOLDER);
     let at = |source| EffectsError::new(&path, source);
-    // A killed run may have left an effect without a durable name.
-    let files = match make_private(&path).and_then(|()| sync_names(&path)) {
-        Ok(()) => Some(fs::read_dir(&path).map_err(at)?),
+    let files = match make_private(&path) {
+        Ok(()) => {
+            // A killed run may have left an effect without a durable name.
+            if let Err(error) = sync(&path) {
+                tracing::warn!(path = %path.display(), %error, "effects may be lost in a power cut");
+            }
+            Some(fs::read_dir(&path).map_err(at)?)
+        }
         // Made with the first effect.
         Err(error) if is_disk_refusal(&error) => None,
         Err(error) => return Err(at(error)),
@@ -404,9 +417,15 @@ impl Failures {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
+    use watchkeeper_contract::effect::{Effect, HttpBody, HttpCall, HttpMethod};
     use watchkeeper_contract::time::TimeQuality;
 
     use super::*;
+
+    const AT: Wall = Wall {
+        unix_ms: 0,
+        quality: TimeQuality::Synced,
+    };
 
     #[test]
     fn failure_that_could_not_be_written_is_added_on_retry() {
@@ -419,10 +438,7 @@ mod tests {
         let waiting = WaitingEffect {
             number: EffectNumber(1),
             id: "e".to_owned(),
-            at: Wall {
-                unix_ms: 0,
-                quality: TimeQuality::Synced,
-            },
+            at: AT,
             pipeline: PipelineId::new("gate").unwrap(),
             step: "hook".to_owned(),
             what: "request".to_owned(),
@@ -438,5 +454,39 @@ mod tests {
         let (failed, last) = Failures::read(&folder).summary();
         assert_eq!((failed, last.len()), (1, 1));
         assert_eq!(last[0].why, "404");
+    }
+
+    #[test]
+    fn waiting_effects_are_read_although_their_names_can_not_be_synced() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut opened = open(dir.path()).unwrap();
+        let draft = Draft {
+            id: "e".to_owned(),
+            at: AT,
+            pipeline: PipelineId::new("gate").unwrap(),
+            step: "hook".to_owned(),
+            what: "request",
+        };
+        let effect = Effect::Http(HttpCall {
+            url: "https://hooks.example.org/in".to_owned(),
+            method: HttpMethod::Post,
+            query: Vec::new(),
+            headers: BTreeMap::new(),
+            body: HttpBody::Json {
+                document: "one".into(),
+            },
+            timeout_s: 2.0,
+        });
+        let effect = serde_json::value::to_raw_value(&effect).unwrap();
+        let written = opened.numbers.write(&opened.folder, &draft, &effect, 0);
+        let number = written.unwrap().number;
+        for refusal in [
+            io::ErrorKind::ReadOnlyFilesystem,
+            io::ErrorKind::StorageFull,
+            io::ErrorKind::Other,
+        ] {
+            let opened = open_with(dir.path(), |_| Err(refusal.into())).unwrap();
+            assert!(opened.waiting.contains_key(&number), "{refusal}");
+        }
     }
 }
