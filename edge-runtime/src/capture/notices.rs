@@ -286,11 +286,14 @@ mod tests {
     #[test]
     fn closed_queue_is_emptied_although_a_sender_is_left() {
         let (sender, inbox) = channel();
+        let (done, ended) = std::sync::mpsc::channel();
+        std::thread::spawn(move || done.send(std::iter::from_fn(|| inbox.recv()).count()));
         sender.send(noticed("gate", 1, lost()));
         sender.send(noticed("yard", 1, lost()));
+        // Most likely the receiver waits now.
+        std::thread::sleep(Duration::from_millis(100));
         sender.close();
-        let taken = std::iter::from_fn(|| inbox.recv()).count();
-        assert_eq!(taken, 2);
+        assert_eq!(ended.recv_timeout(Duration::from_secs(60)), Ok(2));
         drop(sender);
     }
 }
