@@ -56,14 +56,10 @@ impl Estimate {
 
     #[must_use]
     pub fn scaled(self, factor: f64) -> Self {
-        self.map(|number| number * factor)
-    }
-
-    fn map(self, change: impl Fn(f64) -> f64) -> Self {
         Self {
-            likely: change(self.likely),
-            low: change(self.low),
-            high: change(self.high),
+            likely: self.likely * factor,
+            low: self.low * factor,
+            high: self.high * factor,
         }
     }
 
@@ -115,7 +111,7 @@ pub struct ProcessorShares {
     /// The thread of the pipeline and those of its networks, at `looked_fps`.
     pub pipeline: f64,
     /// Decoding. 0 where another pipeline takes the frames of the camera anyway; `None` where
-    /// pipelines ran on other cameras only.
+    /// pipelines ran on other cameras only, or only the one that this one replaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<f64>,
     /// Frames a second that it looked at, and that it wanted.
@@ -252,7 +248,7 @@ impl PriceTag {
             Some(0.0) => format!("{text} (another watch decodes the camera already)"),
             Some(_) => text,
             None => {
-                format!("at least {text} (decoding is not known: watches of other cameras ran)")
+                format!("at least {text} (decoding is not known: this watch, or others, ran)")
             }
         })
     }

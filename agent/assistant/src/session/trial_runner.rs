@@ -132,8 +132,9 @@ impl<'a> TrialRunner<'a> {
 
     /// Replays each pipeline on the last hours.
     pub(super) async fn replay(&self, offer: &CheckedProposal) -> Vec<TrialResult> {
-        let mut all = Vec::new();
         let deployed = deployed(offer);
+        let tried = deployed.iter().take(MAX_TRIALS);
+        let mut all: Vec<_> = tried.map(|spec| TrialResult::new(spec)).collect();
         self.add_backtests(&deployed, &mut all).await;
         self.add_prices(&deployed, &mut all).await;
         all
@@ -154,10 +155,7 @@ impl<'a> TrialRunner<'a> {
             JournalRecord::Known(event) => Some(&**event),
             JournalRecord::Newer(_) | JournalRecord::Unreadable { .. } => None,
         });
-        for trial in all {
-            let Some(spec) = deployed.iter().find(|spec| spec.id == trial.pipeline) else {
-                continue;
-            };
+        for (spec, trial) in deployed.iter().zip(all) {
             let shares = trial.stats.as_ref().and_then(|stats| stats.processor);
             let backtest = trial.backtest.as_ref();
             let replayed = backtest.ok_or_else(|| "it was not replayed".to_owned());
@@ -183,17 +181,17 @@ impl<'a> TrialRunner<'a> {
         }
     }
 
-    async fn add_backtests(&self, deployed: &[&PipelineSpec], all: &mut Vec<TrialResult>) {
+    async fn add_backtests(&self, deployed: &[&PipelineSpec], all: &mut [TrialResult]) {
         let until = Instant::now() + BACKTEST_TIMEOUT;
-        for spec in deployed.iter().take(MAX_TRIALS) {
-            self.add_backtest(spec, until, all).await;
+        for (spec, trial) in deployed.iter().zip(all).take(MAX_TRIALS) {
+            self.add_backtest(spec, until, trial).await;
         }
         self.out.report(ProgressEvent::Idle);
     }
 
     /// Replays a pipeline on the last hours, and adds the result, or why there is none, to its
     /// trial.
-    async fn add_backtest(&self, spec: &PipelineSpec, until: Instant, all: &mut Vec<TrialResult>) {
+    async fn add_backtest(&self, spec: &PipelineSpec, until: Instant, trial: &mut TrialResult) {
         let busy = format!("replaying it on the last hours of {}", spec.source);
         self.out.report(ProgressEvent::Busy(&busy));
         let wanted = Backtest {
@@ -223,14 +221,6 @@ impl<'a> TrialRunner<'a> {
             event,
             || json!({"camera": spec.source, "pipeline": spec.id, "sentence": sentence}),
         );
-        let trial = match all.iter_mut().find(|trial| trial.pipeline == spec.id) {
-            Some(trial) => trial,
-            None => {
-                all.push(TrialResult::new(spec));
-                let last = all.len() - 1;
-                &mut all[last]
-            }
-        };
         match summary {
             Ok(summary) => {
                 trial.remarks.extend(summary.remark());
