@@ -6,8 +6,8 @@
 //!   published results are made and dropped.
 //! - The processor time is that of a deployed pipeline without its checkpoints, its history of
 //!   detections and the copies of frames that waiting events and last sights keep.
-//! - Whether other pipelines run is looked at before and after: one that starts and ends in between
-//!   is in `others_s`.
+//! - Whether other pipelines run is looked at each [`PUBLISH_INTERVAL`]: one that starts and ends
+//!   in between is in `others_s`.
 //! - What it may read instead of the source is in [`footage`].
 //! - It ends after at most [`MAX_SECONDS`] of the source, [`MAX_WALL`] of real time, or when the
 //!   caller is gone.
@@ -82,7 +82,8 @@ pub fn run(
         ..DryRunReport::default()
     };
     let began = Instant::now();
-    let before = Neighbours::of(manager, &spec);
+    let mut neighbours = Neighbours::of(manager, &spec);
+    let mut look = || neighbours = neighbours.then(Neighbours::of(manager, &spec));
     let mut pre_roll = pre_roll(&run, &spec);
     let offered = take_frames(
         &mut run,
@@ -90,13 +91,15 @@ pub fn run(
         footage.as_ref(),
         pre_roll.as_mut(),
         &mut report,
+        &mut look,
         is_gone,
     )?;
     drop(frames);
-    report.others_s = match (before, Neighbours::of(manager, &spec)) {
-        (Neighbours::None, Neighbours::None) => report.others_s,
-        (Neighbours::SameSource, Neighbours::SameSource) => Some(0.0),
-        _ => None,
+    look();
+    report.others_s = match neighbours {
+        Neighbours::None => report.others_s,
+        Neighbours::SameSource => Some(0.0),
+        Neighbours::Others => None,
     };
     if offered == 0 {
         return Err(no_frame(request, &report.ended.unwrap_or_default()));
@@ -114,12 +117,13 @@ pub fn run(
 }
 
 /// The other pipelines that take frames, or are about to.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Neighbours {
     None,
     /// Some, and one takes the frames of the same source: it is decoded anyway.
     SameSource,
-    OtherSources,
+    /// Some on other sources only, the one that this one replaces, or not the same all the time.
+    Others,
 }
 
 impl Neighbours {
@@ -135,9 +139,14 @@ impl Neighbours {
             let is_same = other.spec.source == spec.source && other.spec.id != spec.id;
             match (found, is_same) {
                 (Self::SameSource, _) | (_, true) => Self::SameSource,
-                _ => Self::OtherSources,
+                _ => Self::Others,
             }
         })
+    }
+
+    /// Both looks together.
+    fn then(self, later: Self) -> Self {
+        if self == later { self } else { Self::Others }
     }
 }
 
@@ -179,12 +188,14 @@ fn no_frame(request: &DryRun, why: &str) -> Problem {
 
 /// Runs frames until the end of the trial, records why it ended early, and returns the number of
 /// frames that the source offered meanwhile, also those that came too early for a busy pipeline.
+/// `look` is called at the interval of publishing.
 fn take_frames(
     run: &mut Run,
     frames: &FrameReceiver,
     footage: Option<&Footage>,
     mut pre_roll: Option<&mut PreRoll>,
     report: &mut DryRunReport,
+    look: &mut dyn FnMut(),
     is_gone: &dyn Fn() -> bool,
 ) -> Result<u64, Problem> {
     let (began, mut published) = (Instant::now(), Instant::now());
@@ -207,7 +218,7 @@ fn take_frames(
                     Err(problem) => break Some(problem.detail),
                 };
                 others_before.get_or_insert_with(others);
-                // Those before the first one that was taken are none that it missed.
+                // Frames offered before the first one taken are not counted.
                 let all = frames.offered();
                 let (first_pts, earlier) = *first.get_or_insert((frame.pts, all.saturating_sub(1)));
                 offered = all.saturating_sub(earlier).max(offered);
@@ -220,7 +231,7 @@ fn take_frames(
                     let output_began = Instant::now();
                     let kept = pre_roll.as_mut().zip(outcome.picture.as_ref());
                     kept.map(|(pre_roll, of)| pre_roll.take(frame.wall, of, outcome.at));
-                    publish_when_due(run, &mut published);
+                    publish_when_due(run, &mut published, look);
                     run.finish_frame(output_began.elapsed()).for_each(drop);
                 }
                 if outcome.is_last {
@@ -243,9 +254,10 @@ fn take_frames(
     Ok(offered)
 }
 
-/// Makes the results that a deployed pipeline publishes, at its interval.
-fn publish_when_due(run: &Run, published: &mut Instant) {
+/// Makes the results that a deployed pipeline publishes, at its interval, and calls `look`.
+fn publish_when_due(run: &Run, published: &mut Instant, look: &mut dyn FnMut()) {
     if published.elapsed() >= PUBLISH_INTERVAL {
+        look();
         drop(run.results());
         *published = Instant::now();
     }

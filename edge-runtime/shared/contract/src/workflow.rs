@@ -194,7 +194,7 @@ pub struct DryRunReport {
     pub results: PipelineResults,
     /// Processor time of all other threads meanwhile, in seconds: decoding. 0 where another
     /// pipeline takes the frames of this source anyway; absent where pipelines ran on other sources
-    /// only.
+    /// only, or only the one that this one replaces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others_s: Option<f64>,
     /// Frames a second that it would have looked at if it had kept up with its source: more than it
