@@ -34,7 +34,7 @@ fn filtered_classes(plan: &Plan, left_out: &BTreeSet<&str>) -> Vec<String> {
     let said = lost.map(|(rule, class)| {
         format!(
             "rule {rule:?} never reports {class:?}, because the class_filter of the detection \
-             leaves it out; add it there, or leave it out of the rule"
+             leaves it out; add it there, or remove it from the rule"
         )
     });
     said.collect()
@@ -83,6 +83,6 @@ fn boxes_without_tracks(plan: &Plan) -> Vec<String> {
         _ => None,
     });
     let said = steps.chain(rules);
-    said.map(|about| format!("{about} has no track ids; put a tracker between"))
+    said.map(|about| format!("{about} has no track ids; put a tracker step before it"))
         .collect()
 }

@@ -294,18 +294,26 @@ fn rule_about_a_class_that_the_filter_drops_warns() {
 
 #[test]
 fn rule_for_scores_below_the_detection_warns() {
-    let banded = |max: f64| {
+    let banded = |step: serde_json::Value, max: f64| {
         let spec: PipelineSpec = serde_json::from_value(json!({"id": "p", "source": "s",
             "workflow": {"version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}],
-                "steps": [first("net")], "outputs": []},
+                "steps": [step], "outputs": []},
             "rules": [{"name": "r", "confidence": {"min": 0.1, "max": max},
                 "when": {"kind": "count", "detections": "$steps.first.predictions",
                     "bound": {"over": 0}, "for_s": 1.0}}]}))
         .unwrap();
         fit(&spec, &crate::deploy::plan(&spec).unwrap(), &models())
     };
-    assert_eq!(without_effect(&banded(0.3)).len(), 1);
-    assert_eq!(without_effect(&banded(0.4)), [""; 0]);
+    assert_eq!(without_effect(&banded(first("net"), 0.3)).len(), 1);
+    assert_eq!(without_effect(&banded(first("net"), 0.4)), [""; 0]);
+    for (mode, warnings) in [("custom", [1, 0]), ("best", [0, 0])] {
+        let mut step = first("net");
+        step["type"] = json!("roboflow_core/roboflow_object_detection_model@v3");
+        step["confidence_mode"] = json!(mode);
+        step["custom_confidence"] = json!(0.7);
+        let found = [0.6, 0.7].map(|max| without_effect(&banded(step.clone(), max)).len());
+        assert_eq!(found, warnings, "{mode}");
+    }
 }
 
 #[test]
