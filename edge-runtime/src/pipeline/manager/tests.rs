@@ -241,46 +241,6 @@ fn is_in(manager: &Manager, id: &PipelineId, wanted: &str) -> bool {
 }
 
 #[test]
-fn trial_beside_a_short_run_of_another_camera_knows_no_decoding() {
-    let state = tempfile::tempdir().unwrap();
-    let manager = manager(state.path());
-    for name in ["gate", "yard"] {
-        manager.put_source(spec(name, "demo:?seconds=600")).unwrap();
-    }
-    let mut other = watching("motion");
-    (other.id, other.source) = (PipelineId::new("other").unwrap(), id("yard"));
-    let trial = |is_gone: &dyn Fn() -> bool| {
-        let pipeline = watching("motion");
-        let request = serde_json::json!({"pipeline": pipeline, "seconds": 4.0});
-        let request = serde_json::from_value(request).unwrap();
-        crate::dry_run::run(&manager, &request, is_gone).unwrap()
-    };
-    let (calls, since) = (std::cell::Cell::new(0), std::cell::Cell::new(None));
-    let report = trial(&|| {
-        calls.set(calls.get() + 1);
-        // After the first look, and before the last one.
-        match since.get() {
-            None if calls.get() == 3 => {
-                manager.put_pipeline(other.clone()).unwrap();
-                until("the start", || is_in(&manager, &other.id, "running"));
-                since.set(Some(Instant::now()));
-            }
-            Some(at) if at.elapsed() > Duration::from_millis(500) => {
-                manager.delete_pipeline(&other.id).ok();
-            }
-            _ => {}
-        }
-        false
-    });
-    assert!(
-        manager.pipeline(&other.id).is_err(),
-        "it ended before the trial"
-    );
-    assert_eq!(report.others_s, None);
-    assert!(trial(&|| false).others_s > Some(0.0));
-}
-
-#[test]
 fn failed_or_ended_pipeline_wants_no_frames() {
     let state = tempfile::tempdir().unwrap();
     let manager = manager(state.path());
