@@ -1,4 +1,4 @@
-//! The price of a watch: what its proposal said, and what was metered after the yes.
+//! The price of a watch in its proposal, and what the watch takes after the yes.
 //!
 //! - The watch itself runs before and is deleted, so that the proposal has its events and its
 //!   history; then it is proposed again.
@@ -97,13 +97,13 @@ pub fn meter(
     let stored = (journal_bytes(bench)? - bytes_before) / new;
     let events = Estimate::of_events(backtest.events).scaled(1.0 / backtest.covered_s);
     let opinions_a_second = backtest.escalated.scaled(1.0 / backtest.covered_s);
-    // What the proposal calls unknown is no line.
+    // What the proposal calls unknown or free is no line.
     let exact = |number: Option<f64>| number.map(Estimate::exact);
-    let usd = price.model_usd_an_opinion;
+    let usd = price.model_usd_an_opinion.filter(|usd| *usd > 0.0);
     let lines = [
         (
             "processor, share of a core",
-            processor(&price, events)?,
+            Some(processor(&price, events)?),
             metered.iter().sum(),
         ),
         (
@@ -147,11 +147,11 @@ fn read<T: DeserializeOwned>(value: &Value) -> anyhow::Result<T> {
 }
 
 /// The processor share with its events at this rate a second.
-fn processor(price: &PriceTag, events: Estimate) -> anyhow::Result<Option<Estimate>> {
+fn processor(price: &PriceTag, events: Estimate) -> anyhow::Result<Estimate> {
     let share = price.processor_share.context("a processor share")?;
     ensure!(price.events_share.is_none(), "{price:?}");
     let an_event = price.processor_s_an_event.context("time of an event")?;
-    Ok(Some(share.plus(events.scaled(an_event))))
+    Ok(share.plus(events.scaled(an_event)))
 }
 
 fn propose(bench: &Bench, request: &str) -> anyhow::Result<Proposal> {

@@ -1,4 +1,4 @@
-//! Prints what a proposal says that a watch takes, beside what the watch took.
+//! Prints the price in a proposal beside what the watch takes.
 //!
 //!     price [--uri URI] [--fps N] [--seconds S] [--models DIR] [--second] [--opinions] [REQUEST]
 //!
@@ -102,13 +102,13 @@ fn print(watch: &PricedWatch) {
         "", "predicted", "metered", "ratio"
     );
     for line in &watch.lines {
-        let (told, metered) = (line.predicted, line.metered);
-        let is_held = told.low * 0.8 <= metered && metered <= told.high * 1.2;
+        let (predicted, metered) = (line.predicted, line.metered);
+        let is_held = predicted.low * 0.8 <= metered && metered <= predicted.high * 1.2;
         println!(
             "{:28} {:>30} {metered:>12.5} {:>8.2} {}",
             line.what,
-            told.text(|number| format!("{number:.5}")),
-            told.likely / metered,
+            predicted.text(|number| format!("{number:.5}")),
+            predicted.likely / metered,
             if is_held { "held" } else { "MISSED" }
         );
     }
