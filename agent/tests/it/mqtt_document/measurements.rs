@@ -82,7 +82,10 @@ pub(super) fn sections() -> Vec<Section> {
             }),
             members: &[
                 TS_ROW,
-                ("s", "`starting`, `running`, `paused`, `ended`, `stopped` or `failed`"),
+                (
+                    "s",
+                    "`starting`, `running`, `paused`, `ended`, `stopped` or `failed`",
+                ),
                 ("frames", "frames processed"),
                 ("tracks", "confirmed tracks"),
                 ("lines", "crossings of each line: `in` and `out`"),
