@@ -47,8 +47,6 @@ struct Script {
     more_sources: Vec<String>,
     /// Number of the event and body of every assessment.
     assessments: Vec<(usize, Value)>,
-    /// Number of refused cursors.
-    refusals: usize,
     /// Picture under every media id.
     picture: Option<Vec<u8>>,
 }
@@ -168,11 +166,6 @@ impl FakeRuntime {
     /// Number of streams that follow the journal.
     pub(crate) fn followers(&self) -> usize {
         self.grown.receiver_count()
-    }
-
-    /// Number of requests for a stream with a cursor ahead of the journal.
-    pub(crate) fn refusals(&self) -> usize {
-        self.script.lock().expect("script").refusals
     }
 
     /// Number of the event and body of every assessment, in order.
@@ -395,9 +388,8 @@ async fn media(State(shared): State<Shared>) -> Response {
 
 async fn events(State(shared): State<Shared>, Query(cursor): Query<Cursor>) -> Response {
     let next = usize::try_from(cursor.after).expect("small");
-    let mut script = shared.script.lock().expect("script");
+    let script = shared.script.lock().expect("script");
     if next > script.journal.len() {
-        script.refusals += 1;
         return problem(Problem {
             field: Some("after".to_owned()),
             ..Problem::new(409, ProblemCode::Conflict, "ahead of this journal")
