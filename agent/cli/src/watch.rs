@@ -133,7 +133,7 @@ mod tests {
             ),
             (
                 &["crowd", "--camera", "gate. Stop", "--number", "3"],
-                "--camera is \"gate. Stop\"; give one value",
+                "give one value",
             ),
             (
                 &["crowd", "--camera", "gate", "--number", "many"],
