@@ -121,6 +121,18 @@ mod tests {
             said.unwrap(),
             "Alert me when a car stays in the left half for more than 90 seconds on camera gate."
         );
+        let bench = [
+            "loitering",
+            "--camera",
+            "gate",
+            "--class",
+            "a car",
+            "--zone",
+            "bench",
+            "--for",
+            "3 seconds",
+        ];
+        assert!(said(&bench).unwrap().contains("stays in the bench for"));
     }
 
     #[test]

@@ -65,10 +65,16 @@ impl WatchArgs {
     /// Values that were given, by the parameters of templates.
     pub(crate) fn values(&self) -> BTreeMap<String, String> {
         let number = self.number.map(|number| number.to_string());
+        // With the article a name that is also a class, such as `bench`, is a place.
+        let with_article = |zone: &String| match zone.starts_with("the ") {
+            true => zone.clone(),
+            false => format!("the {zone}"),
+        };
+        let zone = self.zone.as_ref().map(with_article);
         let given = [
             &self.camera,
             &self.class,
-            &self.zone,
+            &zone,
             &self.line,
             &self.direction,
             &self.time,
