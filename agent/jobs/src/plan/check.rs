@@ -9,7 +9,7 @@ use super::graph::Graph;
 use super::reference::{self, INPUTS, Reference, Text};
 use super::{Call, MAX_STEPS, Plan, Step, scores};
 use crate::spelling::nearest;
-use crate::tool::{Kind, ToolSpec, Toolbox};
+use crate::tool::{Kind, ToolSpec, Toolbox, local_time};
 
 /// A plan without faults, its steps after those they wait for.
 #[derive(Debug, Clone, PartialEq)]
@@ -209,8 +209,17 @@ impl<'a> Checker<'a> {
                 faults.push(Fault::new(at, FaultKind::Missing));
             }
         }
+        let known_params = scores::known_params(call, self.plan);
+        let time = |name: &str| local_time(known_params.get(name)?.as_str()?);
+        if let (Some(since), Some(until)) = (time("since"), time("until"))
+            && since > until
+        {
+            let at = format!("{at}.params.until");
+            let found = Value::from(until.to_string());
+            faults.push(Fault::value(at, &found, "a time behind since"));
+        }
         let tool = self.tools.get(&call.tool).filter(|_| self.asks_box);
-        let missing = tool.and_then(|tool| tool.missing(&scores::known_params(call, self.plan)));
+        let missing = tool.and_then(|tool| tool.missing(&known_params));
         faults.extend(missing.map(|why| Fault::new(at, FaultKind::Unequipped(why))));
         for (name, value) in &call.params {
             let at = format!("{at}.params.{name}");

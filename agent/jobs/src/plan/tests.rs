@@ -301,6 +301,25 @@ fn list_in_a_text_and_a_wrong_time_are_found_before_the_run() {
 }
 
 #[test]
+fn end_before_the_start_is_a_fault() {
+    let with = |times: &str| {
+        format!(
+            "{{name: x, inputs: {{end: 2020-01-01}}, steps: [{{name: list, tool: list_pictures, \
+             params: {{folder: /a}}}}, {{name: some, tool: filter, \
+             params: {{pictures: \"${{list.pictures}}\", {times}}}}}]}}"
+        )
+    };
+    for until in ["2020-01-01", "\"${inputs.end}\""] {
+        let expected =
+            "steps.some.params.until: \"2020-01-01T00:00:00\" is not a time behind since";
+        let text = with(&format!("since: 2023-01-01, until: {until}"));
+        assert_eq!(faults(&text), [expected]);
+    }
+    let plan = read_text(&with("since: 2019-01-01, until: 2020-01-01")).unwrap();
+    check(plan, &picture_tools()).unwrap();
+}
+
+#[test]
 fn relative_folders_are_made_absolute() {
     let mut plan = read_text(GOOD).unwrap();
     anchor(&mut plan, &picture_tools()).unwrap();

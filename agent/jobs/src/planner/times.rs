@@ -119,8 +119,15 @@ impl Words {
             if is_second(since, range.since) || is_second(until, range.until) {
                 continue;
             }
-            range.since = range.since.or(since);
-            range.until = range.until.or(until);
+            let (since, until) = (range.since.or(since), range.until.or(until));
+            // Times that exclude each other: the word and its date stay, and are refused.
+            if since
+                .zip(until)
+                .is_some_and(|(since, until)| since >= until)
+            {
+                continue;
+            }
+            range = Range { since, until };
             let last = second.map_or(behind + usize::from(goes_on), |second| second.behind);
             self.use_up(place, last - place);
         }
@@ -239,6 +246,11 @@ mod tests {
                 "2026-03-01 2026-03-02 on 2026-03-05",
             ),
             ("of 2023 photos", "- - 2023"),
+            ("since 2020 before 2010", "2020-01-01 - before 2010"),
+            ("since 2023 until 2022", "2023-01-01 - until 2022"),
+            ("before 2010 since 2010", "- 2010-01-01 since 2010"),
+            ("since 2022 until 2022", "2022-01-01 2023-01-01 "),
+            ("between 2018 and 2016", "- - between 2018 2016"),
             ("yesterday since 2023", "2026-11-27 2026-11-28 since 2023"),
         ] {
             assert_eq!(range(text), expected, "{text}");
