@@ -417,6 +417,15 @@ mod tests {
                  → select_best by=\"quality\" count=5 → album",
             ),
             (
+                "the 5 best photos of camera \"Canon EOS R5\" in ./a",
+                "list_pictures folder=\"./a\" → filter camera=\"Canon EOS R5\" \
+                 → measure_quality → select_best by=\"quality\" count=5 → album",
+            ),
+            (
+                "organise by camera \"My Photos\"",
+                "list_pictures folder=\"My Photos\" → group by=\"camera\" → album",
+            ),
+            (
                 "yesterday's pictures of the gate without cars, grouped by hour",
                 "event_pictures camera=\"gate\" since=\"2026-11-27T00:00:00\" \
                  until=\"2026-11-28T00:00:00\" \
@@ -543,6 +552,14 @@ mod tests {
             (
                 "yesterday's photos of the gat without unicorns",
                 "\"gat\", \"unicorns\" (did you mean the camera gate? no installed",
+            ),
+            (
+                "photos in ./a since 2020 before 2010",
+                "\"before\", \"2010\"",
+            ),
+            (
+                "the 3 best of the last 10 pictures in ./a",
+                "\"last\", \"10\"",
             ),
             ("photos in ./a in total", "\"total\""),
             ("organise ./a by day in total", "\"total\""),

@@ -7,8 +7,8 @@ use jiff::civil::{DateTime, datetime};
 
 use super::not_understood::NotUnderstood;
 use super::words::{
-    Choice, EACH, GROUPINGS, ORDERS, Range, is_filler, is_folder, is_picture_noun, is_plural,
-    is_single, number, singular, tokens,
+    Choice, EACH, GROUPINGS, ORDERS, Range, is_filler, is_folder, is_path, is_picture_noun,
+    is_plural, is_single, number, singular, tokens,
 };
 use crate::cameras::{CameraNames, KnownNames, MAX_NAME_WORDS};
 
@@ -219,7 +219,9 @@ impl Words {
 
     /// A word that is quoted or a path: the folder that is read.
     fn folder(&mut self) -> Option<String> {
-        let is_source = |at: &usize| self.get(*at).is_some_and(is_folder) && !self.is_target(*at);
+        let is_source = |at: &usize| {
+            self.get(*at).is_some_and(is_folder) && !self.is_target(*at) && !self.names_camera(*at)
+        };
         let place = (0..self.len()).find(is_source)?;
         let path = self.0.get_mut(place)?.take()?;
         Some(path.trim_matches('"').to_owned())
@@ -238,22 +240,29 @@ impl Words {
         })
     }
 
+    /// Returns whether the word at `place` names a camera: `of camera X100` or `camera "EOS R5"`.
+    fn names_camera(&self, place: usize) -> bool {
+        let is = |back: usize, words: &[&str]| {
+            let at = place.checked_sub(back);
+            at.is_some_and(|at| words.iter().any(|word| self.stands(at, &[word])))
+        };
+        let fits = match self.get(place) {
+            Some(name) if name.starts_with('"') => !is(2, &["by", "each", "per", "every"]),
+            Some(name) => is(2, &["of", "from"]) && !is_filler(name) && !is_path(name),
+            None => false,
+        };
+        fits && is(1, &["camera"])
+    }
+
     /// `of the gate`, a camera that is known, or `of camera gate`.
     pub(super) fn camera(&mut self, cameras: &CameraNames) -> Option<String> {
         if let Some(known) = self.known_camera(cameras) {
             return Some(known);
         }
-        for place in 0..self.len() {
-            let is_after = |word: &&str| self.stands(place, &[word, "camera"]);
-            let name = self.get(place + 2).filter(|name| !is_filler(name));
-            if let Some(name) = name.map(str::to_owned)
-                && ["of", "from"].iter().any(is_after)
-            {
-                self.use_up(place, 3);
-                return Some(name);
-            }
-        }
-        None
+        let place = (0..self.len()).find(|place| self.names_camera(*place))?;
+        let name = self.get(place)?.trim_matches('"').to_owned();
+        self.use_up(place.saturating_sub(1), 2);
+        Some(name)
     }
 
     /// The longest name of a known camera, perhaps beside the word `camera`.
@@ -395,8 +404,12 @@ impl Words {
         found
     }
 
-    /// Reads `the last 20 pictures` as the newest 20. Before another noun it is a time.
+    /// Reads `the last 20 pictures` as the newest 20. Before another noun it is a time. Beside
+    /// another choice it stays, and is refused.
     fn read_last_as_newest(&mut self) {
+        if ORDERS.iter().any(|(word, _)| self.find(&[word]).is_some()) {
+            return;
+        }
         for place in 0..self.len() {
             let has_number = self.get(place + 1).and_then(number).is_some();
             let noun = self.get(place + 1 + usize::from(has_number));

@@ -216,7 +216,11 @@ impl Tool for Filter {
                 OF_PICTURES,
                 Param::optional("min_quality", SHARE, "Least overall score."),
                 Param::optional("min_sharpness", SHARE, "Least sharpness."),
-                Param::optional("camera", Kind::Text, "Name of the camera."),
+                Param::optional(
+                    "camera",
+                    Kind::Text,
+                    "Name of the camera, or some of its words, such as the maker.",
+                ),
                 Param::optional("class", Kind::Text, "Class of the object."),
                 Param::optional("zone", Kind::Text, "Zone or line of the object."),
                 Param::optional(
@@ -260,7 +264,7 @@ impl Tool for Filter {
         kept.retain(|picture| {
             least(params.min_quality, Trait::Overall, picture)
                 && least(params.min_sharpness, Trait::Sharpness, picture)
-                && same(&params.camera, &picture.camera)
+                && has_words(params.camera.as_deref(), picture.camera.as_deref())
                 && same(&params.class, &picture.class)
                 && same(&params.zone, &picture.zone)
                 && since.is_none_or(|since| picture.taken.is_some_and(|taken| taken >= since))
@@ -272,12 +276,34 @@ impl Tool for Filter {
     }
 }
 
+/// Returns whether a name has the wanted words, one behind the other, in any case of letters.
+fn has_words(wanted: Option<&str>, name: Option<&str>) -> bool {
+    let spaced = |text: &str| format!(" {} ", text.to_lowercase());
+    wanted.is_none_or(|wanted| name.is_some_and(|name| spaced(name).contains(&spaced(wanted))))
+}
+
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn camera_is_found_by_words_of_its_name() {
+        for (wanted, name, is_found) in [
+            (Some("Canon EOS R5"), Some("Canon EOS R5"), true),
+            (Some("canon"), Some("Canon EOS R5"), true),
+            (Some("eos r5"), Some("Canon EOS R5"), true),
+            (Some("EOS R"), Some("Canon EOS R5"), false),
+            (Some("Canon R5"), Some("Canon EOS R5"), false),
+            (Some("gate"), Some("gate-2"), false),
+            (Some("gate"), None, false),
+            (None, None, true),
+        ] {
+            assert_eq!(has_words(wanted, name), is_found, "{wanted:?} {name:?}");
+        }
+    }
 
     #[test]
     fn groups_are_ordered_by_time_as_their_pictures_and_unknown_ones_last() {
