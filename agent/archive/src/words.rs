@@ -6,8 +6,8 @@
 //! - A word that was not understood is returned as written. Where no class, camera, zone,
 //!   collection, text or entry is understood beside it, the request is refused: "pictures of the
 //!   moon" does not list all pictures. So is a request without any understood word.
-//! - A year, month or date is not read and refuses the request in any case: left out, it would list
-//!   other times.
+//! - A year, month or date is not read, nor `not`, `or`, `before` and the like. Each refuses the
+//!   request in any case: left out, it would list other entries.
 //! - A second value of one kind is returned too: "cars and trucks" is read as cars.
 //!   An order is such a kind: of "newest and largest first" the words "largest first" are returned.
 
@@ -143,7 +143,7 @@ pub(crate) fn read(text: &str, known: &Vocabulary, now: &Zoned) -> Result<Read, 
         order: None,
     };
     let (mut not_understood, mut understood) = (Vec::new(), 0);
-    let mut unknown = None;
+    let (mut unknown, mut changing) = (None, None);
     while let Some(word) = reader.words.first() {
         let (before, order) = (reader.query.clone(), reader.order);
         let mut taken = reader.take();
@@ -158,29 +158,23 @@ pub(crate) fn read(text: &str, known: &Vocabulary, now: &Zoned) -> Result<Read, 
             // "largest first" is one unknown order, and not the order "first".
             taken = 1 + usize::from(reader.word(1) == "first");
             not_understood.push(reader.phrase(taken));
-            if taken == 1 {
-                unknown.get_or_insert(&word.written);
-            }
+            unknown.get_or_insert(reader.phrase(taken));
+            changing = changing.or(changes_answer(&word.lower).then(|| word.written.clone()));
         }
         reader.words = reader.words.get(taken.max(1)..).unwrap_or_default();
     }
-    if let Some(date) = not_understood.iter().find(|word| is_date(word)) {
-        let remedy = format!(
-            "{date:?} is not understood: for dates use the conditions since and until (--since \
-             2023-01-01T00:00 --until 2024-01-01T00:00) instead of words"
-        );
-        return Err(ArchiveError::field("words", text, remedy));
-    }
-    let why = match unknown {
+    let refused = changing.or(unknown.filter(|_| !names_something(&reader.query)));
+    let why = match refused {
         _ if understood == 0 => "no word of it is understood".to_owned(),
-        Some(word) if !names_something(&reader.query) => format!("{word:?} is not understood"),
-        _ => String::new(),
+        Some(word) => format!("{word:?} is not understood"),
+        None => String::new(),
     };
     if !why.is_empty() {
         let lists = known.list();
         let remedy = format!(
             "{why}: name a class, camera, zone, collection or time that entries have, or a \
-             \"text\" in quotation marks; {lists}"
+             \"text\" in quotation marks, one of each kind; for dates use the conditions since and \
+             until (--since 2023-01-01T00:00 --until 2024-01-01T00:00) instead of words; {lists}"
         );
         return Err(ArchiveError::field("words", text, remedy));
     }
@@ -463,8 +457,8 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a word is a year, a month, or a date that begins with a year.
-fn is_date(word: &str) -> bool {
+/// Whether a word is a year, a month, a date that begins with a year, or a "not" or the like.
+fn changes_answer(word: &str) -> bool {
     let year = word
         .get(..4)
         .filter(|year| year.bytes().all(|b| b.is_ascii_digit()));
@@ -473,7 +467,12 @@ fn is_date(word: &str) -> bool {
         .get(4..)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '/', '.']));
     let is_month = |format| strtime::parse(format, word).is_ok();
-    (is_year && ends) || is_month("%B") || is_month("%b")
+    let is_other = match word {
+        "after" | "before" | "but" | "except" | "excluding" | "neither" | "never" | "no"
+        | "nor" | "not" | "or" | "until" | "without" => true,
+        _ => word.ends_with("n't") || word.ends_with("n’t"),
+    };
+    is_other || (is_year && ends) || is_month("%B") || is_month("%b")
 }
 
 /// Begin of the MIME types that a word names.
@@ -642,12 +641,13 @@ mod tests {
             let refused = read(text, &known(), &now()).unwrap_err().to_string();
             assert!(refused.contains("\"moon\" is not understood"), "{refused}");
         }
-        // A second value and an unknown order narrow nothing.
-        for text in [
-            "pictures and clips",
-            "newest and largest first",
-            "everything today",
-        ] {
+        for text in ["newest and largest first", "pictures, largest first"] {
+            let refused = read(text, &known(), &now()).unwrap_err().to_string();
+            let wanted = "\"largest first\" is not understood";
+            assert!(refused.contains(wanted), "{refused}");
+        }
+        // A second value narrows nothing.
+        for text in ["pictures and clips", "everything today"] {
             assert!(read(text, &known(), &now()).is_ok(), "{text}");
         }
     }
@@ -657,9 +657,10 @@ mod tests {
         for (text, date) in [
             ("deliveries from 2023", "2023"),
             ("cars in 2012-05", "2012-05"),
-            ("cars before 2023-05-06", "2023-05-06"),
+            ("cars before 2023-05-06", "before"),
             ("cars at the gate in December", "December"),
             ("cars on 6 may", "may"),
+            ("cars in May first", "May"),
         ] {
             let refused = read(text, &known(), &now()).unwrap_err().to_string();
             let wanted = format!("{date:?} is not understood");
@@ -678,6 +679,35 @@ mod tests {
             read("cars at 2023", &known, &now()).is_ok(),
             "a name comes first"
         );
+    }
+
+    #[test]
+    fn word_that_would_ask_for_other_entries_is_refused_beside_a_name() {
+        for (text, word) in [
+            ("cars not at the door", "not"),
+            ("buses But at dock-2", "But"),
+            ("everything that is not a car", "not"),
+            ("everything except cars", "except"),
+            ("cars without protection", "without"),
+            ("no cars at the gate", "no"),
+            ("cars before yesterday", "before"),
+            ("cars after monday", "after"),
+            ("cars until yesterday", "until"),
+            ("cars or buses", "or"),
+            ("cars not first", "not"),
+            ("cars that aren't protected", "aren't"),
+        ] {
+            let refused = read(text, &known(), &now()).unwrap_err().to_string();
+            let wanted = format!("{word:?} is not understood");
+            assert!(refused.contains(&wanted), "{refused}");
+        }
+        let mut known = known();
+        known.zones.insert("before".to_owned());
+        let found = read("cars at before", &known, &now()).unwrap();
+        assert_eq!(found.query.zone.as_deref(), Some("before"));
+        let found = read("cars \"HH\" \"not\"", &known, &now()).unwrap();
+        assert_eq!(found.query.text.as_deref(), Some("HH"));
+        assert_eq!(found.not_understood, ["not"]);
     }
 
     #[test]
@@ -703,9 +733,9 @@ mod tests {
         assert_eq!(found.query.class.as_deref(), Some("bus"));
         assert_eq!(found.query.camera.as_deref(), Some("dock-2"));
         assert_eq!(found.not_understood, ["cars"]);
-        let found = read("pictures and clips in Bay 2 or door", &known(), &now()).unwrap();
+        let found = read("pictures and clips in Bay 2 and door", &known(), &now()).unwrap();
         assert_eq!(found.query.content_type.as_deref(), Some("image/"));
-        assert_eq!(found.not_understood, ["clips", "or", "door"]);
+        assert_eq!(found.not_understood, ["clips", "door"]);
         let found = read("cars today last monday and cars", &known(), &now()).unwrap();
         assert_eq!(found.query.until, None);
         assert_eq!(found.not_understood, ["last monday"]);
@@ -723,7 +753,7 @@ mod tests {
                 &["largest first"],
             ),
             ("cars largest first", Order::Newest, &["largest first"]),
-            ("newest or oldest cars", Order::Newest, &["or", "oldest"]),
+            ("newest and oldest cars", Order::Newest, &["oldest"]),
         ] {
             let found = read(text, &known(), &now()).unwrap();
             assert_eq!(found.query.order, order, "{text}");
