@@ -53,8 +53,8 @@ async fn show(error: &ClientError, config: &Config, out: &Output) {
     machine.iter().for_each(|finding| out.line(finding.text()));
 }
 
-/// Time of the runtime's last write below `state`, in milliseconds since 1970; `None` if this user may not
-/// read there.
+/// Time of the runtime's last write below `state`, in milliseconds since 1970; `None` if this user
+/// may not read there.
 fn last_write_ms(state: &Path) -> Option<i64> {
     let folders = WRITTEN
         .iter()

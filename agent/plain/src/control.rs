@@ -66,32 +66,19 @@ pub(crate) fn control(r: &mut Reader<'_>, asks: Asks, behind: bool) -> Result<In
         false => ids_of(r.scene),
     };
     targets.retain(|id| !spared.contains(id));
-    if verb.ends_pause && !r.scene.pipelines.is_empty() {
-        targets.retain(|id| r.scene.pipeline(id).is_some_and(|p| p.paused));
-        if targets.is_empty() {
-            return Err(Need::meaning("Nothing is paused there."));
-        }
-    }
-    if targets.is_empty() {
-        return Err(Need::meaning(format!(
-            "Nothing runs, so there is nothing to {}.",
-            verb.written
-        )));
-    }
+    verb.keep_meant(&mut targets, r.scene)?;
     if by_camera && !all && several.is_none() && targets.len() > 1 {
         return Err(verb.which(&targets, r.scene));
     }
+    if asks == Asks::Stop && !verb.deletes && until.is_none() {
+        r.assume(PAUSED_INSTEAD);
+    }
     Ok(match asks {
         Asks::Stop if verb.deletes => Intent::Stop(targets),
-        Asks::Stop | Asks::Pause => {
-            if asks == Asks::Stop && until.is_none() {
-                r.assume(PAUSED_INSTEAD);
-            }
-            Intent::Pause {
-                pipelines: targets,
-                until,
-            }
-        }
+        Asks::Stop | Asks::Pause => Intent::Pause {
+            pipelines: targets,
+            until,
+        },
         _ => Intent::Resume(targets),
     })
 }
@@ -151,6 +138,24 @@ struct Verb {
 }
 
 impl Verb {
+    /// Keeps of `targets` what is paused, for the end of a pause. Refuses an order that then means
+    /// nothing.
+    fn keep_meant(&self, targets: &mut Vec<PipelineId>, scene: &Scene) -> Result<(), Need> {
+        if self.ends_pause && !scene.pipelines.is_empty() {
+            targets.retain(|id| scene.pipeline(id).is_some_and(|p| p.paused));
+            if targets.is_empty() {
+                return Err(Need::meaning("Nothing is paused there."));
+            }
+        }
+        match targets.is_empty() {
+            true => Err(Need::meaning(format!(
+                "Nothing runs, so there is nothing to {}.",
+                self.written
+            ))),
+            false => Ok(()),
+        }
+    }
+
     /// Takes the verb, and the words that go with it and say no more.
     fn take(r: &mut Reader<'_>, asks: Asks) -> Self {
         let (kinds, usual) = match asks {

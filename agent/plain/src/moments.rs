@@ -103,7 +103,7 @@ pub(crate) type Range = (Option<Timestamp>, Option<Timestamp>);
 /// Reads the span of time that a question is about.
 pub(crate) fn past(r: &mut Reader<'_>) -> Option<Range> {
     let now = &r.scene.now;
-    let (today, yesterday) = (now.date(), now.date().yesterday().ok()?);
+    let today = now.date();
     let of_days = |from: Date, to: Date| Some((stamp(at(now, from, 0.0)), stamp(at(now, to, 0.0))));
     let monday = next_day(today.tomorrow().ok()?, 0.0, true)?;
     // Behind `in the` it is the last seven days.
@@ -138,15 +138,7 @@ pub(crate) fn past(r: &mut Reader<'_>) -> Option<Range> {
         r.mark(found.at.clone());
     }
     let day = match &found {
-        Some(found) => Some(match (r.any_word(found.at.end - 1), found.held.first()) {
-            // `last thursday` is none of today.
-            (_, Some(day)) if found.at.clone().all(|i| r.any_word(i) != "last") => {
-                next_day(today.tomorrow().ok()?, *day, true)?
-            }
-            (_, Some(day)) => next_day(today, *day, true)?,
-            ("today", None) => today,
-            _ => yesterday,
-        }),
+        Some(found) => Some(day_of(r, found)?),
         None => None,
     };
     let date = day.unwrap_or(today);
@@ -171,6 +163,20 @@ pub(crate) fn past(r: &mut Reader<'_>) -> Option<Range> {
     match date == today {
         true => Some((stamp(at(now, date, 0.0)), None)),
         false => of_days(date, date.tomorrow().ok()?),
+    }
+}
+
+/// The day of the past that a phrase ends with: a weekday, today or yesterday.
+fn day_of(r: &Reader<'_>, found: &Found) -> Option<Date> {
+    let today = r.scene.now.date();
+    match (r.any_word(found.at.end - 1), found.held.first()) {
+        // `last thursday` is none of today.
+        (_, Some(day)) if found.at.clone().all(|i| r.any_word(i) != "last") => {
+            next_day(today.tomorrow().ok()?, *day, true)
+        }
+        (_, Some(day)) => next_day(today, *day, true),
+        ("today", None) => Some(today),
+        _ => today.yesterday().ok(),
     }
 }
 

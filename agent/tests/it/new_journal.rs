@@ -116,7 +116,8 @@ async fn event_of_a_new_journal_starts_the_job_of_a_schedule() {
         notify_failure: false,
     };
     let agent = start(folder.path(), &runtime, vec![schedule]);
-    // The schedule and the task of chains begin at the end of the journal, the archive at its start.
+    // The schedule and the task of chains begin at the end of the journal, the archive at its
+    // start.
     until("nobody follows", async || runtime.followers() == 3).await;
     runtime.halt();
     runtime.lose_journal();

@@ -437,8 +437,7 @@ impl Tracker {
         self.is_first = false;
     }
 
-    /// Drops tracks out of sight for too long: unreported ones at once, or in the second frame where
-    /// `confirm_s` decides about them.
+    /// Drops tracks out of sight: reported ones after `buffer_s`, others at once or a frame later.
     fn give_up(&mut self) {
         let is_timed = self.config.confirm_s > 0.0;
         let oldest = self.clock_s - self.config.buffer_s - INSTANT_S;
