@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn flags_fill_the_sentence_of_a_template() {
-        let said = said(&[
+        let car = said(&[
             "loitering",
             "--camera",
             "gate",
@@ -118,7 +118,7 @@ mod tests {
             "90 seconds",
         ]);
         assert_eq!(
-            said.unwrap(),
+            car.unwrap(),
             "Alert me when a car stays in the left half for more than 90 seconds on camera gate."
         );
         let bench = [
