@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use watchkeeper_agent::run::{ApiSetup, OpinionSetup};
 use watchkeeper_assistant::blueprint::{BlueprintName, BlueprintStore};
 use watchkeeper_assistant::trace::{TRACE_FOLDER, Trace};
-use watchkeeper_config::{AgentApiConfig, LlmConfig};
+use watchkeeper_config::LlmConfig;
 use watchkeeper_contract::event::{Event, EventBody};
 use watchkeeper_scripted_model::{Script, Server, ServerKind, Settings, Step};
 
 use crate::opinions::{opinion_step, picture, uncertain_event};
-use crate::support::agent_api::{call, get};
+use crate::support::agent_api::{self, call, get};
 use crate::support::agent_thread::EmbeddedAgent;
 use crate::support::broker::WAIT_TIMEOUT;
 use crate::support::fake_runtime::FakeRuntime;
@@ -60,15 +60,8 @@ fn start(folder: &Path, runtime: &FakeRuntime, config: &LlmConfig) -> EmbeddedAg
             time: WAIT_TIMEOUT,
         });
         setup.api = Some(ApiSetup {
-            archive: Default::default(),
-            config: AgentApiConfig {
-                socket: folder.join("agent.sock"),
-                socket_mode: 0o600,
-                tcp: None,
-            },
             llm: Some(config.clone()),
-            preferred: None,
-            policy: Default::default(),
+            ..agent_api::on_socket(&folder.join("agent.sock"))
         });
     })
 }

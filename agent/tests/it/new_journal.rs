@@ -8,13 +8,11 @@ use tokio::sync::mpsc;
 use watchkeeper_agent::run::ApiSetup;
 use watchkeeper_assistant::alerts::{self, Alert};
 use watchkeeper_client::RuntimeClient;
-use watchkeeper_config::{
-    AgentApiConfig, ArchiveConfig, EventFilter, ScheduleConfig, ScheduledWork, Trigger,
-};
+use watchkeeper_config::{ArchiveConfig, EventFilter, ScheduleConfig, ScheduledWork, Trigger};
 use watchkeeper_contract::event::{Event, Media, MediaKind, Verdict};
 use watchkeeper_contract::rule::Severity;
 
-use crate::support::agent_api::{call, get};
+use crate::support::agent_api::{self, call, get};
 use crate::support::agent_thread::EmbeddedAgent;
 use crate::support::broker::WAIT_TIMEOUT;
 use crate::support::fake_runtime::{FakeRuntime, crossing};
@@ -31,14 +29,7 @@ fn start(folder: &Path, runtime: &FakeRuntime, schedules: Vec<ScheduleConfig>) -
                 index_events: true,
                 ..ArchiveConfig::default()
             },
-            config: AgentApiConfig {
-                socket: folder.join(API),
-                socket_mode: 0o600,
-                tcp: None,
-            },
-            llm: None,
-            preferred: None,
-            policy: Default::default(),
+            ..agent_api::on_socket(&folder.join(API))
         });
     })
 }

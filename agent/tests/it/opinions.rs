@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 
 use image::{ImageFormat, RgbImage};
 use serde_json::{Value, json};
-use watchkeeper_agent::run::{ApiSetup, OpinionSetup};
+use watchkeeper_agent::run::OpinionSetup;
 use watchkeeper_client::clock::wall_now;
-use watchkeeper_config::{AgentApiConfig, ChannelConfig, ChannelKind, SecretSource};
+use watchkeeper_config::{ChannelConfig, ChannelKind, SecretSource};
 use watchkeeper_contract::event::{Asks, Decision, Event, EventBody, Media, MediaKind, Verdict};
 use watchkeeper_contract::id::ChannelId;
 use watchkeeper_contract::rule::{BelowGates, Gates, Severity};
 use watchkeeper_scripted_model::{Fault, Server, Step};
 
 use crate::support::agent::AgentProcess;
-use crate::support::agent_api::get;
+use crate::support::agent_api::{self, get};
 use crate::support::agent_thread::EmbeddedAgent;
 use crate::support::broker::{Memory, Mosquitto, Subscriber, WAIT_TIMEOUT, mosquitto_or_skip};
 use crate::support::fake_runtime::{FakeRuntime, crossing};
@@ -142,17 +142,7 @@ async fn without_broker(
             notify_end: false,
             pictures: false,
         }];
-        setup.api = Some(ApiSetup {
-            archive: Default::default(),
-            config: AgentApiConfig {
-                socket: folder.join(API),
-                socket_mode: 0o600,
-                tcp: None,
-            },
-            llm: None,
-            preferred: None,
-            policy: Default::default(),
-        });
+        setup.api = Some(agent_api::on_socket(&folder.join(API)));
     });
     (runtime, model, agent, received)
 }
