@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
-use watchkeeper_tests::daemons::{Bench, soak, wait_for};
-use watchkeeper_tests::scene::{TRACKED, deploy_on};
+use watchkeeper_tests::daemons::{Bench, soak, wait_up_to};
+use watchkeeper_tests::scene::{LONG, TRACKED, deploy_on};
 
 /// Time until caches are full, and time of measuring.
 const WARM_UP: Duration = Duration::from_secs(15 * 60);
@@ -94,7 +94,7 @@ fn memory_of_deleted_pipelines_is_returned() -> anyhow::Result<()> {
         deploy_rules(&bench, number, &[])?;
     }
     for number in 0..PIPELINES {
-        wait_for("frames", || {
+        wait_up_to(LONG, "frames", || {
             let status = bench.get(&format!("/v1/pipelines/watch{number}")).ok()?;
             (status["results"]["frames"].as_u64() > Some(20)).then_some(())
         })?;
