@@ -1,6 +1,6 @@
 //! Verdicts and remarks of trials.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 
