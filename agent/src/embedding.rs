@@ -5,17 +5,12 @@
 //!   digest is refused, and so is an answer during which the digest changed.
 //! - The model is the configured one, or else an installed one: one that reads texts too first.
 //! - Pictures are embedded upright, as their EXIF orientation says.
-//! - A busy runtime is asked again for [`MAX_BUSY`].
 //!
 //! Not here: networks, pixels, where vectors are kept.
-
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
-use tokio::time::Instant;
-use watchkeeper_client::backoff::Backoff;
 use watchkeeper_client::{ClientError, RuntimeClient};
 use watchkeeper_config::AUTO_EMBEDDING;
 use watchkeeper_contract::model::{ModelInfo, ModelState};
@@ -29,11 +24,6 @@ const TEXTS: &str = "image-text-embedding";
 const PICTURES: &str = "image-embedding";
 /// Task of models that may make them too, by their last layer's input.
 const CLASSIFIERS: &str = "classification";
-/// Time in which a runtime that runs another workflow is asked again.
-const MAX_BUSY: Duration = Duration::from_secs(20);
-/// Pauses between two attempts.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The direction of a picture or text in the space of a model.
 #[derive(Debug, Clone, PartialEq)]
@@ -238,7 +228,7 @@ impl Embedder {
         model: &EmbeddingModel,
         run: &WorkflowRun,
     ) -> Result<Embedding, EmbeddingError> {
-        let result = run_when_free(&self.runtime, run).await?;
+        let result = self.runtime.run_workflow(run).await?;
         let vector = vector_of(&result)?;
         if self.model().await? != *model {
             let why = format!("model {} was replaced meanwhile", model.name);
@@ -255,30 +245,6 @@ impl Embedder {
 /// What to do where texts are needed.
 const TEXTS_REMEDY: &str = "export CLIP and add it: `watchkeeper models add FILE --like \
                             clip-vit-b-32`";
-
-/// Runs a workflow on pictures; waits while the runtime runs another one.
-///
-/// # Errors
-/// That of the last attempt.
-pub(crate) async fn run_when_free(
-    runtime: &RuntimeClient,
-    run: &WorkflowRun,
-) -> Result<WorkflowRunResult, ClientError> {
-    let until = Instant::now() + MAX_BUSY;
-    let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE, fastrand::u64(..));
-    loop {
-        let pause = backoff.next_delay();
-        match runtime.run_workflow(run).await {
-            Err(ClientError::Refused(problem))
-                if problem.status == TOO_MANY && Instant::now() + pause < until => {}
-            done => return done,
-        }
-        tokio::time::sleep(pause).await;
-    }
-}
-
-/// Status of a runtime that runs another workflow.
-const TOO_MANY: u16 = 429;
 
 fn workflow(input: &Value, step: &Value) -> WorkflowRun {
     WorkflowRun {

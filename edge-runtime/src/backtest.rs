@@ -4,8 +4,10 @@
 //!   those that it would have made. Nothing is journaled, stored, drawn or listed.
 //! - The detectors return what the history has of their model. A pipeline that needs another model,
 //!   several, or pixels is not replayed; the report says why.
-//! - It reads the latest [`MAX_BYTES`] of the history at most, one chunk at a time, and ends after
-//!   [`MAX_WALL`], or when the caller is gone.
+//! - It reads one chunk at a time, and ends after [`MAX_WALL`], or when the caller is gone. Of a
+//!   history that takes longer the newest hours are replayed, and a limit says so.
+//! - Each replay is in the order of the frames, because rules have a memory. So it is tried on the
+//!   last [`FIRST_SPAN_MS`], then on [`GROWTH`] times as much while the time suffices.
 
 mod recorded;
 mod report;
@@ -31,10 +33,12 @@ use crate::pipeline::manager::Manager;
 use crate::pipeline::plan::{self, Plan};
 use crate::pipeline::run::Run;
 
-/// Maximum size of the replayed chunks: a day of a busy camera.
-const MAX_BYTES: u64 = 64 << 20;
 /// Maximum real time.
 const MAX_WALL: Duration = Duration::from_secs(10);
+/// First span that is replayed, in milliseconds.
+const FIRST_SPAN_MS: i64 = 300_000;
+/// Growth from one span to the next.
+const GROWTH: f64 = 4.0;
 /// Frames between two checks of the time and the caller.
 const CHECK_EVERY: usize = 500;
 
@@ -58,9 +62,10 @@ pub fn run(
         Ok(model) => model,
         Err(why) => return Ok(not_replayed(why)),
     };
-    let from_ms = clock::wall().unix_ms - (hours * 3_600_000.0) as i64;
+    let now_ms = clock::wall().unix_ms;
+    let from_ms = now_ms - (hours * 3_600_000.0) as i64;
     let (chunks, left_out) = latest_chunks(&manager.parts().history, &spec, &model, from_ms);
-    let Some(last) = chunks.last() else {
+    let Some(first) = chunks.first() else {
         let why = format!(
             "there is no history of {model} on {} yet; it grows while a pipeline with this model \
              watches it",
@@ -68,41 +73,72 @@ pub fn run(
         );
         return Ok(not_replayed(why));
     };
-    let shown = RecordedFrame::default();
-    let detectors = Detectors::open(&spec, &plan, &|model| {
-        let detector = RecordedDetector::new(model, &last.head, shown.clone());
-        Ok(Box::new(detector))
-    })?;
-    let mut replay = Replay {
-        out: ReportWriter::new(plan.rule_names.clone()),
-        run: Run::new(plan, DetectHost::new(detectors, fastrand::u64(..)), &spec),
-        spec,
-        shown,
-        began: Instant::now(),
-        frames: 0,
-        source_s: 0.0,
-        failure: None,
-    };
+    let earliest_ms = from_ms.max(first.head.start_ms);
+    let mut report = replay_newest(&spec, &chunks, earliest_ms, now_ms, is_gone)?;
     if left_out > 0 {
-        replay.out.limit(format!(
+        report.limits.push(format!(
             "{left_out} parts of the history are of another picture size or of other classes"
         ));
     }
-    for chunk in &chunks {
-        if !replay.play(chunk, from_ms, is_gone)? {
-            let why = "it ended early: the history is long, and the box is slow";
-            replay.out.limit(why.to_owned());
+    if request.pictures {
+        report.strip = strip::draw(&chunks, &report.events);
+    }
+    Ok(report)
+}
+
+/// Replays the newest part of the chunks that fits in [`MAX_WALL`], at most from `earliest_ms` on.
+fn replay_newest(
+    spec: &PipelineSpec,
+    chunks: &[StoredChunk],
+    earliest_ms: i64,
+    now_ms: i64,
+    is_gone: &dyn Fn() -> bool,
+) -> Result<BacktestReport, Problem> {
+    let began = Instant::now();
+    let until = began + MAX_WALL;
+    let whole_ms = now_ms - earliest_ms;
+    let (mut span_ms, mut done) = (FIRST_SPAN_MS.min(whole_ms), None);
+    loop {
+        let attempt = Instant::now();
+        let mut replay = Replay::new(spec, chunks, until)?;
+        if !replay.play_all(chunks, now_ms - span_ms, is_gone)? {
             break;
         }
         if let Some(why) = replay.failure {
             return Ok(not_replayed(why));
         }
+        done = Some((replay.finish(), span_ms));
+        let left = until.saturating_duration_since(Instant::now());
+        match next_span(span_ms, whole_ms, attempt.elapsed(), left) {
+            Some(next) => span_ms = next,
+            None => break,
+        }
     }
-    let mut report = replay.finish();
-    if request.pictures {
-        report.strip = strip::draw(&chunks, &report.events);
+    let max_s = MAX_WALL.as_secs();
+    let Some((mut report, span_ms)) = done else {
+        let minutes = span_ms / 60_000;
+        return Ok(not_replayed(format!(
+            "the box takes over {max_s} s to replay the last {minutes} min"
+        )));
+    };
+    report.results.elapsed_s = began.elapsed().as_secs_f64();
+    if span_ms < whole_ms {
+        let hours = |ms: i64| ms as f64 / 3.6e6;
+        report.limits.push(format!(
+            "only the last {:.1} h are replayed: the {:.1} h before take longer than {max_s} s",
+            hours(span_ms),
+            hours(whole_ms - span_ms),
+        ));
     }
     Ok(report)
+}
+
+/// The span to replay after one that took `took`; none where all is done, or where `left` does not
+/// suffice for more. Half of it is spared for busier hours.
+fn next_span(span_ms: i64, whole_ms: i64, took: Duration, left: Duration) -> Option<i64> {
+    let growth = GROWTH.min(left.as_secs_f64() / 2.0 / took.as_secs_f64());
+    let next = whole_ms.min((span_ms as f64 * growth) as i64);
+    (next > span_ms).then_some(next)
 }
 
 fn check_hours(hours: f64) -> Result<(), Problem> {
@@ -170,8 +206,8 @@ fn replayed_model(manager: &Manager, spec: &PipelineSpec, plan: &Plan) -> Result
     }
 }
 
-/// The latest chunks of about [`MAX_BYTES`], oldest first, and the number of those whose picture or
-/// classes differ from the latest one's.
+/// The chunks from `from_ms` on, oldest first, and the number of those whose picture or classes
+/// differ from the latest one's.
 fn latest_chunks(
     history: &DetectionHistory,
     spec: &PipelineSpec,
@@ -184,14 +220,7 @@ fn latest_chunks(
         chunks.retain(|chunk| chunk.head.size == last.size && chunk.head.labels == last.labels);
     }
     let left_out = all - chunks.len();
-    let mut bytes = 0;
-    let newest = chunks.iter().rev().take_while(|chunk| {
-        let fits = bytes < MAX_BYTES;
-        bytes += chunk.bytes;
-        fits
-    });
-    let kept = newest.count();
-    (chunks.split_off(chunks.len() - kept), left_out)
+    (chunks, left_out)
 }
 
 /// A replay in progress.
@@ -201,7 +230,7 @@ struct Replay {
     /// What the detectors see next.
     shown: RecordedFrame,
     out: ReportWriter,
-    began: Instant,
+    until: Instant,
     frames: usize,
     /// Source time of the last frame.
     source_s: f64,
@@ -210,6 +239,50 @@ struct Replay {
 }
 
 impl Replay {
+    /// Prepares a replay of chunks that ends at `until`.
+    fn new(spec: &PipelineSpec, chunks: &[StoredChunk], until: Instant) -> Result<Self, Problem> {
+        let plan = plan::plan(spec)?;
+        let shown = RecordedFrame::default();
+        let detectors = Detectors::open(spec, &plan, &|model| {
+            let head = chunks.last().map(|chunk| &chunk.head);
+            let head = head.ok_or_else(|| Problem::new(500, ProblemCode::Internal, "no chunk"))?;
+            Ok(Box::new(RecordedDetector::new(model, head, shown.clone())))
+        })?;
+        Ok(Self {
+            out: ReportWriter::new(plan.rule_names.clone()),
+            run: Run::new(plan, DetectHost::new(detectors, fastrand::u64(..)), spec),
+            spec: spec.clone(),
+            shown,
+            until,
+            frames: 0,
+            source_s: 0.0,
+            failure: None,
+        })
+    }
+
+    /// Replays the frames from `from_ms` on; false at the end of the time.
+    fn play_all(
+        &mut self,
+        chunks: &[StoredChunk],
+        from_ms: i64,
+        is_gone: &dyn Fn() -> bool,
+    ) -> Result<bool, Problem> {
+        // A chunk ends where the next one starts, or earlier.
+        let later = chunks
+            .iter()
+            .skip(1)
+            .take_while(|chunk| chunk.head.start_ms <= from_ms);
+        for chunk in chunks.iter().skip(later.count()) {
+            if !self.play(chunk, from_ms, is_gone)? {
+                return Ok(false);
+            }
+            if self.failure.is_some() {
+                break;
+            }
+        }
+        Ok(true)
+    }
+
     /// Replays a chunk from `from_ms` on; false at the end of the time.
     fn play(
         &mut self,
@@ -245,7 +318,7 @@ impl Replay {
                 let detail = "the caller of the backtest is gone";
                 return Err(Problem::new(503, ProblemCode::NotReady, detail));
             }
-            if self.began.elapsed() > MAX_WALL {
+            if Instant::now() > self.until {
                 return Ok(false);
             }
         }
@@ -301,7 +374,6 @@ impl Replay {
             self.out.limit(limit);
         }
         let mut report = self.out.finish(self.run.results());
-        report.results.elapsed_s = self.began.elapsed().as_secs_f64();
         report.warnings = self.run.warnings().to_vec();
         report
     }
@@ -320,6 +392,8 @@ fn left_out_between(from: Moment, to: Moment, left_out: u16) -> impl Iterator<It
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -336,5 +410,28 @@ mod tests {
         let between: Vec<_> = between.collect();
         assert_eq!(between, [(1_250, 750), (1_500, 1_000), (1_750, 1_250)]);
         assert_eq!(left_out_between(from, to, 0).count(), 0);
+    }
+
+    proptest! {
+        /// At a steady pace all of the history is replayed, or over a quarter of what ten seconds
+        /// suffice for, and never longer than ten seconds.
+        #[test]
+        fn newest_part_grows_while_the_time_suffices(
+            whole_ms in 1_000i64..86_400_000, ms_an_hour in 0.001f64..20_000.0,
+        ) {
+            let took = |span_ms: i64| {
+                Duration::from_secs_f64(span_ms as f64 / 3.6e6 * ms_an_hour / 1e3)
+            };
+            let (mut span_ms, mut left) = (FIRST_SPAN_MS.min(whole_ms), MAX_WALL);
+            loop {
+                prop_assert!(took(span_ms) <= left);
+                left -= took(span_ms);
+                match next_span(span_ms, whole_ms, took(span_ms), left) {
+                    Some(next) => span_ms = next,
+                    None => break,
+                }
+            }
+            prop_assert!(span_ms == whole_ms || took(span_ms) * 4 > MAX_WALL);
+        }
     }
 }

@@ -6,8 +6,8 @@
 //!   published results are made and dropped.
 //! - The processor time is that of a deployed pipeline without its checkpoints, its history of
 //!   detections and the copies of frames that waiting events and last sights keep.
-//! - Whether other pipelines run is looked at each [`PUBLISH_INTERVAL`]: one that starts and ends
-//!   in between is in `others_s`.
+//! - Whether other pipelines run is looked at before and after: one that starts and ends in between
+//!   is in `others_s`.
 //! - What it may read instead of the source is in [`footage`].
 //! - It ends after at most [`MAX_SECONDS`] of the source, [`MAX_WALL`] of real time, or when the
 //!   caller is gone.
@@ -82,8 +82,7 @@ pub fn run(
         ..DryRunReport::default()
     };
     let began = Instant::now();
-    let mut neighbours = Neighbours::of(manager, &spec);
-    let mut look = || neighbours = neighbours.then(Neighbours::of(manager, &spec));
+    let neighbours = Neighbours::of(manager, &spec);
     let mut pre_roll = pre_roll(&run, &spec);
     let offered = take_frames(
         &mut run,
@@ -91,12 +90,10 @@ pub fn run(
         footage.as_ref(),
         pre_roll.as_mut(),
         &mut report,
-        &mut look,
         is_gone,
     )?;
     drop(frames);
-    look();
-    report.others_s = match neighbours {
+    report.others_s = match neighbours.then(Neighbours::of(manager, &spec)) {
         Neighbours::None => report.others_s,
         Neighbours::SameSource => Some(0.0),
         Neighbours::Others => None,
@@ -188,14 +185,12 @@ fn no_frame(request: &DryRun, why: &str) -> Problem {
 
 /// Runs frames until the end of the trial, records why it ended early, and returns the number of
 /// frames that the source offered meanwhile, also those that came too early for a busy pipeline.
-/// `look` is called at the interval of publishing.
 fn take_frames(
     run: &mut Run,
     frames: &FrameReceiver,
     footage: Option<&Footage>,
     mut pre_roll: Option<&mut PreRoll>,
     report: &mut DryRunReport,
-    look: &mut dyn FnMut(),
     is_gone: &dyn Fn() -> bool,
 ) -> Result<u64, Problem> {
     let (began, mut published) = (Instant::now(), Instant::now());
@@ -231,7 +226,7 @@ fn take_frames(
                     let output_began = Instant::now();
                     let kept = pre_roll.as_mut().zip(outcome.picture.as_ref());
                     kept.map(|(pre_roll, of)| pre_roll.take(frame.wall, of, outcome.at));
-                    publish_when_due(run, &mut published, look);
+                    publish_when_due(run, &mut published);
                     run.finish_frame(output_began.elapsed()).for_each(drop);
                 }
                 if outcome.is_last {
@@ -247,17 +242,20 @@ fn take_frames(
             return Err(Problem::new(503, ProblemCode::NotReady, CALLER_IS_GONE));
         }
         if began.elapsed() >= timeout {
-            break Some(format!("no further frame within {} s", timeout.as_secs()));
+            let seconds = timeout.as_secs();
+            break Some(match offered {
+                0 => format!("no frame within {seconds} s"),
+                _ => format!("{seconds} s are over, the longest time of a trial"),
+            });
         }
     };
     report.others_s = others_before.map(|before| others().saturating_sub(before).as_secs_f64());
     Ok(offered)
 }
 
-/// Makes the results that a deployed pipeline publishes, at its interval, and calls `look`.
-fn publish_when_due(run: &Run, published: &mut Instant, look: &mut dyn FnMut()) {
+/// Makes the results that a deployed pipeline publishes, at its interval.
+fn publish_when_due(run: &Run, published: &mut Instant) {
     if published.elapsed() >= PUBLISH_INTERVAL {
-        look();
         drop(run.results());
         *published = Instant::now();
     }

@@ -107,8 +107,7 @@ fn describe_review(review: &Review) -> String {
     if let Some(given) = &review.opinion {
         text.push_str(&match &given.by {
             Assessor::Chain(details) => {
-                let why = given.note.as_deref().unwrap_or_default();
-                format!("; asked {}: {why:?}", details.asked.join(", "))
+                format!("; {}", describe_chain(details, &review.evidence))
             }
             Assessor::Person(_) | Assessor::SecondOpinion(_) => {
                 format!("; second opinion: {}", describe_given(given))
@@ -152,7 +151,7 @@ pub fn describe_record(event: &Event) -> String {
             (None, Some(why)) => format!("no second opinion: {why:?}"),
             (None, None) => "no second opinion".to_owned(),
         },
-        Assessor::Chain(details) => describe_chain(details, event),
+        Assessor::Chain(details) => describe_chain(details, &event.evidence),
     };
     if given.answer == AssessmentAnswer::Correct {
         // It happened, with another object: `discard` is said of what did not.
@@ -162,9 +161,9 @@ pub fn describe_record(event: &Event) -> String {
 }
 
 /// Describes the result of a chain with its links, such as `decided by members 0.95: "row 7"`.
-fn describe_chain(details: &ChainDetails, event: &Event) -> String {
+fn describe_chain(details: &ChainDetails, evidence: &[Evidence]) -> String {
     let of_chain = |link: &&Evidence| details.asked.contains(&link.source);
-    let links = event.evidence.iter().filter(of_chain).map(|link| {
+    let links = evidence.iter().filter(of_chain).map(|link| {
         let Evidence {
             source,
             confidence,
@@ -182,7 +181,7 @@ fn describe_chain(details: &ChainDetails, event: &Event) -> String {
         ChainResult::Decided => format!("decided by {links}"),
         ChainResult::Person => format!("left to a person after {links}"),
         ChainResult::Unknown => {
-            let mut answered = event.evidence.iter().filter(of_chain);
+            let mut answered = evidence.iter().filter(of_chain);
             match answered.any(|link| link.weight > 0.0 && !link.failed) {
                 true => format!(
                     "no source that can decide answered; what was only read or observed does not \
@@ -281,6 +280,28 @@ mod tests {
         );
         assert!(line.contains("text 0.73"), "{line}");
         assert!(unknown(0.0).starts_with("no source answered: "));
+    }
+
+    #[test]
+    fn review_says_why_a_source_of_its_chain_failed() {
+        let at = json!({"unix_ms": 0, "quality": "synced"});
+        let decision = json!({"verdict": "review", "confidence": 0.7, "reason": "r"});
+        let queue = json!({"waiting": 1, "given_up": 0, "reviews": [{
+            "event": {
+                "schema": 1, "id": "01JABCDEFGHJKMNPQRSTVWXYZ0", "seq": 7, "boot_id": "b",
+                "mono_ms": 0, "at": at, "phase": "new", "source": "gate", "severity": "info",
+                "body": {"kind": "rule", "rule": "door", "condition": "enters", "reason": "r",
+                    "tracks": [4], "frame": 120, "pts_s": 4.0},
+                "decision": decision, "evidence": [], "hash": "",
+            },
+            "opinion": {"by": {"kind": "chain", "result": "unknown", "asked": ["members"],
+                "cost_usd": 0.0, "took_s": 0.2}, "answer": "none"},
+            "evidence": [{"source": "members", "confidence": 0.0, "weight": 0.0, "failed": true,
+                "note": "no connection", "at": at, "took_ms": 1}],
+        }]});
+        let lines = describe(&serde_json::from_value(queue).unwrap());
+        let why = "; no source answered: members failed: \"no connection\"";
+        assert!(lines[0].ends_with(why), "{lines:?}");
     }
 
     #[test]

@@ -9,8 +9,8 @@ use super::exit::Failure;
 use super::journal_record::record;
 use super::output::Output;
 use super::pipeline_file::read_definition;
+use watchkeeper_assistant::proposal::trial::TrialStats;
 use watchkeeper_assistant::reviews::verdict_name;
-use watchkeeper_assistant::wording::counted;
 
 pub(super) async fn run(
     args: PipelineTryArgs,
@@ -49,22 +49,7 @@ async fn clip_of(text: String, client: &RuntimeClient) -> Result<String, Failure
 }
 
 fn describe(report: &DryRunReport) -> String {
-    let results = &report.results;
-    let mut lines = vec![format!(
-        "{:.1} s of video, {}, {}, {}",
-        results.source_s,
-        counted(results.frames, "frame"),
-        counted(results.tracks, "track"),
-        counted(results.events, "event")
-    )];
-    lines.extend(report.ended.iter().map(|why| format!("ended: {why}")));
-    let counts = results.lines.iter();
-    lines.extend(
-        counts.map(|(name, line)| format!("line {name}: {} in, {} out", line.r#in, line.out)),
-    );
-    let zones = results.zones.iter();
-    lines
-        .extend(zones.map(|(name, zone)| format!("zone {name}: {}", counted(zone.count, "visit"))));
+    let mut lines = TrialStats::from_report(report).parts();
     lines.extend(report.events.iter().map(|event| {
         let (rule, reason) = (&event.event.rule, &event.event.reason);
         let at = event.event.pts_s;
@@ -73,53 +58,7 @@ fn describe(report: &DryRunReport) -> String {
             verdict_name(event.decision.verdict)
         )
     }));
-    if report.more_events > 0 {
-        lines.push(format!("and {}", counted(report.more_events, "more event")));
-    }
-    let failed = results.step_errors.iter();
-    lines.extend(failed.map(|(step, error)| {
-        format!(
-            "step {step} failed {}: {}",
-            counted(error.count, "time"),
-            error.message
-        )
-    }));
-    lines.extend(
-        report
-            .warnings
-            .iter()
-            .map(|w| format!("warning: {}", w.message)),
-    );
+    let warnings = report.warnings.iter();
+    lines.extend(warnings.map(|w| format!("warning: {}", w.message)));
     lines.join("\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use watchkeeper_contract::pipeline::{PipelineResults, StepError};
-
-    use super::*;
-
-    #[test]
-    fn one_is_singular() {
-        let error = StepError {
-            count: 1,
-            message: "m".to_owned(),
-        };
-        let report = DryRunReport {
-            results: PipelineResults {
-                frames: 1,
-                tracks: 1,
-                events: 2,
-                step_errors: [("s".to_owned(), error)].into(),
-                ..PipelineResults::default()
-            },
-            more_events: 1,
-            ..DryRunReport::default()
-        };
-        assert_eq!(
-            describe(&report),
-            "0.0 s of video, 1 frame, 1 track, 2 events\nand 1 more event\n\
-             step s failed 1 time: m"
-        );
-    }
 }

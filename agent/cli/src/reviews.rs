@@ -48,7 +48,7 @@ pub(super) async fn run(
             (AssessmentAnswer::Correct, Some(class), answer)
         }
     };
-    let AnswerArgs { event, note, by } = given;
+    let AnswerArgs { events, note, by } = given;
     let answer = PersonAnswer {
         answer,
         label,
@@ -57,7 +57,12 @@ pub(super) async fn run(
     };
     let class = answer.label.clone();
     let request = answer.into_request(Via::CommandLine);
-    let record = client.assess(event, &request).await?;
+    for event in events {
+        let record = client.assess(event, &request).await?;
+        out.both(&event_json(&record), || {
+            format!("event {event}: {}", describe_record(&record))
+        });
+    }
     // A note on what is recorded already: without the models there is none.
     if let Some(class) = class
         && let Ok(models) = client.models().await
@@ -65,9 +70,6 @@ pub(super) async fn run(
     {
         out.note(note);
     }
-    out.both(&event_json(&record), || {
-        format!("event {event}: {}", describe_record(&record))
-    });
     Ok(())
 }
 
@@ -80,8 +82,8 @@ async fn list(limit: u32, client: &RuntimeClient, out: &Output) -> Result<(), Fa
     describe(&queue).iter().for_each(|line| out.line(line));
     if queue.waiting > 0 {
         out.note(
-            "answer with `watchkeeper reviews approve NUMBER`, `reject NUMBER` or \
-             `correct NUMBER --class CLASS`; `picture NUMBER -o FILE` saves what it shows",
+            "answer with `watchkeeper reviews approve NUMBER…`, `reject NUMBER…` or \
+             `correct NUMBER… --class CLASS`; `picture NUMBER -o FILE` saves what it shows",
         );
     }
     if queue.given_up > 0 {

@@ -1,4 +1,7 @@
 //! Pictures of a replay: some of its events, each on the nearest kept picture, in one JPEG.
+//!
+//! - The events are divided into at most [`MAX_EVENTS`] parts in the order of time. Of each part
+//!   the one nearest to a kept picture is shown, because pictures are seconds apart.
 
 use image::RgbImage;
 use image::imageops::replace;
@@ -18,6 +21,8 @@ const MAX_EVENTS: usize = 6;
 const COLUMNS: usize = 3;
 /// Longest distance of a picture from its event, in milliseconds.
 const MAX_DISTANCE_MS: u64 = 10_000;
+/// Longest distance at which the bounding box of the event is drawn, in milliseconds.
+const MAX_BOX_DISTANCE_MS: u64 = 1_000;
 /// JPEG quality, from 1 to 100.
 const QUALITY: u8 = 80;
 const LINE_WIDTH: f64 = 2.0;
@@ -25,8 +30,20 @@ const LINE_WIDTH: f64 = 2.0;
 /// Draws events of a replay on the pictures of its chunks; base64 of a JPEG. `None` where no event
 /// has a picture.
 pub(super) fn draw(chunks: &[StoredChunk], events: &[BacktestEvent]) -> Option<String> {
-    let drawn = spread(events.len()).filter_map(|place| draw_event(chunks, events.get(place)?));
-    let drawn: Vec<RgbImage> = drawn.collect();
+    let mut loaded = (None, Vec::new());
+    let parts = events.chunks(events.len().div_ceil(MAX_EVENTS).max(1));
+    let shown = parts.filter_map(|part| {
+        let near = part.iter().filter_map(|event| {
+            let mut before = chunks.iter().rev();
+            let chunk = before.find(|chunk| chunk.head.start_ms <= event.at_ms)?;
+            if loaded.0 != Some(chunk.head.start_ms) {
+                loaded = (Some(chunk.head.start_ms), chunk.pictures());
+            }
+            nearest(&loaded.1, chunk.head.start_ms, event)
+        });
+        near.min_by_key(|shown| shown.distance_ms)
+    });
+    let drawn: Vec<RgbImage> = shown.filter_map(|shown| draw_event(&shown)).collect();
     let sheet = arrange(&drawn)?;
     match jpeg::encode(&sheet, QUALITY) {
         Ok(jpeg) => Some(codec::to_base64(&jpeg)),
@@ -37,28 +54,39 @@ pub(super) fn draw(chunks: &[StoredChunk], events: &[BacktestEvent]) -> Option<S
     }
 }
 
-/// Places of at most [`MAX_EVENTS`] of `number` events, evenly spread, with the first and the last.
-fn spread(number: usize) -> impl Iterator<Item = usize> {
-    let taken = number.min(MAX_EVENTS);
-    let steps = taken.saturating_sub(1).max(1);
-    (0..taken).map(move |n| n * number.saturating_sub(1) / steps)
+/// An event and the picture nearest to it.
+struct ShownEvent<'e> {
+    event: &'e BacktestEvent,
+    jpeg: Vec<u8>,
+    distance_ms: u64,
 }
 
-/// The picture nearest to an event, with its time, class and bounding box.
-fn draw_event(chunks: &[StoredChunk], event: &BacktestEvent) -> Option<RgbImage> {
-    let before = chunks.iter().rev();
-    let mut before = before.skip_while(|chunk| chunk.head.start_ms > event.at_ms);
-    let chunk = before.next()?;
-    let at_ms = |seen: &SeenPicture| chunk.head.start_ms + i64::from(seen.wall_ms);
-    let pictures = chunk.pictures();
-    let nearest = pictures.iter();
-    let nearest = nearest.min_by_key(|seen| at_ms(seen).abs_diff(event.at_ms))?;
-    if at_ms(nearest).abs_diff(event.at_ms) > MAX_DISTANCE_MS {
-        return None;
-    }
-    let mut picture = picture_file::decode(&nearest.jpeg).ok()?;
+/// The event with the nearest of the pictures of a chunk, at most [`MAX_DISTANCE_MS`] away.
+fn nearest<'e>(
+    pictures: &[SeenPicture],
+    start_ms: i64,
+    event: &'e BacktestEvent,
+) -> Option<ShownEvent<'e>> {
+    let distance_ms =
+        |seen: &SeenPicture| (start_ms + i64::from(seen.wall_ms)).abs_diff(event.at_ms);
+    let seen = pictures.iter().min_by_key(|seen| distance_ms(seen))?;
+    let shown = ShownEvent {
+        event,
+        jpeg: seen.jpeg.clone(),
+        distance_ms: distance_ms(seen),
+    };
+    (shown.distance_ms <= MAX_DISTANCE_MS).then_some(shown)
+}
+
+/// The picture of an event with its time and class, and its bounding box where the object is still
+/// about there.
+fn draw_event(shown: &ShownEvent<'_>) -> Option<RgbImage> {
+    let event = shown.event;
+    let mut picture = picture_file::decode(&shown.jpeg).ok()?;
     let (width, height) = picture.dimensions();
-    let [x1, y1, x2, y2] = event.event.bbox.unwrap_or([0.0, 0.0, 1.0, 1.0]);
+    let bbox = event.event.bbox;
+    let bbox = bbox.filter(|_| shown.distance_ms <= MAX_BOX_DISTANCE_MS);
+    let [x1, y1, x2, y2] = bbox.unwrap_or([0.0, 0.0, 1.0, 1.0]);
     let (w, h) = (f64::from(width), f64::from(height));
     let bbox = BBox::new(x1 * w, y1 * h, x2 * w, y2 * h);
     let mut canvas = Canvas::new(&mut picture, width, height);
@@ -98,15 +126,31 @@ fn arrange(pictures: &[RgbImage]) -> Option<RgbImage> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
-    fn events_are_spread_with_the_first_and_the_last() {
-        let places = |number| spread(number).collect::<Vec<_>>();
-        assert_eq!(places(0), [0; 0]);
-        assert_eq!(places(1), [0]);
-        assert_eq!(places(4), [0, 1, 2, 3]);
-        assert_eq!(places(200), [0, 39, 79, 119, 159, 199]);
+    fn event_is_shown_on_the_nearest_picture_within_ten_seconds() {
+        let picture = |wall_ms: u32| SeenPicture {
+            wall_ms,
+            jpeg: wall_ms.to_le_bytes().to_vec(),
+        };
+        let pictures = [picture(0), picture(5_000), picture(9_000)];
+        let found = |at_ms: i64| {
+            let event: BacktestEvent = serde_json::from_value(json!({
+                "at_ms": at_ms, "severity": "info",
+                "decision": {"verdict": "act", "confidence": 0.9, "reason": "r"},
+                "event": {"rule": "r", "condition": "enters", "reason": "r", "tracks": [],
+                    "frame": 1, "pts_s": 0.0},
+            }))
+            .ok()?;
+            let shown = nearest(&pictures, 1_000_000, &event)?;
+            Some((shown.jpeg, shown.distance_ms))
+        };
+        assert_eq!(found(1_005_900), Some((picture(5_000).jpeg, 900)));
+        assert_eq!(found(1_019_000), Some((picture(9_000).jpeg, 10_000)));
+        assert_eq!(found(1_019_001), None);
     }
 
     #[test]

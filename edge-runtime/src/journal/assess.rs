@@ -213,9 +213,13 @@ impl Journal {
                     .and_then(|given| given.opinion)
             };
             let opinion = opinion.map_or(Ok(None), |seq| self.event(EventSeq(seq)))?;
+            let (opinion, evidence) = opinion
+                .map(|record| (record.assessment.map(|given| *given), record.evidence))
+                .unwrap_or_default();
             queue.reviews.push(Review {
-                opinion: opinion.and_then(|record| record.assessment.map(|given| *given)),
                 event,
+                opinion,
+                evidence,
             });
         }
         Ok(queue)

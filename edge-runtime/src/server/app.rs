@@ -3,11 +3,15 @@
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::timeout;
 use watchkeeper_http::Refusal;
 
-use super::limits::{MAX_BUNDLES, MAX_CALLS, MAX_FOLLOWERS, MAX_STATUS_CALLS, MAX_TRANSFERS};
+use super::limits::{
+    MAX_BUNDLES, MAX_CALLS, MAX_FOLLOWERS, MAX_RUNS, MAX_STATUS_CALLS, MAX_TRANSFERS, RUN_WAIT,
+};
 use super::refusal;
 use super::runtime::Runtime;
+use watchkeeper_http::refusal::full;
 
 /// State that every handler receives.
 #[derive(Clone)]
@@ -17,12 +21,20 @@ pub(super) struct App {
     status_calls: Arc<Semaphore>,
     pub(super) followers: Arc<Semaphore>,
     pub(super) transfers: Arc<Semaphore>,
-    /// One permit, for a run on still pictures or a dry run.
-    pub(super) image_runs: Arc<Semaphore>,
+    /// One permit, for a run on still pictures, a dry run or a backtest.
+    run: Arc<Semaphore>,
+    /// Permits of runs that have that permit or wait for it.
+    runs: Arc<Semaphore>,
     /// Permits of bundles that are made or sent.
     pub(super) bundles: Arc<Semaphore>,
     /// True once the server shuts down; streams end then.
     pub(super) closing: watch::Receiver<bool>,
+}
+
+/// Permit of the one run on pictures or video.
+pub(super) struct RunPermit {
+    _run: OwnedSemaphorePermit,
+    _queued: OwnedSemaphorePermit,
 }
 
 impl App {
@@ -31,7 +43,8 @@ impl App {
             runtime,
             calls: Arc::new(Semaphore::new(MAX_CALLS)),
             status_calls: Arc::new(Semaphore::new(MAX_STATUS_CALLS)),
-            image_runs: Arc::new(Semaphore::new(1)),
+            run: Arc::new(Semaphore::new(1)),
+            runs: Arc::new(Semaphore::new(MAX_RUNS)),
             followers: Arc::new(Semaphore::new(MAX_FOLLOWERS)),
             transfers: Arc::new(Semaphore::new(MAX_TRANSFERS)),
             bundles: Arc::new(Semaphore::new(MAX_BUNDLES)),
@@ -58,6 +71,30 @@ impl App {
         let calls = Arc::clone(&self.calls);
         let permit = calls.try_acquire_owned().map_err(|_| refusal::busy())?;
         self.spawn_blocking(work, permit).await
+    }
+
+    /// Waits at most [`RUN_WAIT`] for the one run on pictures or video; at most [`MAX_RUNS`] wait.
+    pub(super) async fn begin_run(&self) -> Result<RunPermit, Refusal> {
+        let busy = |why: String| {
+            full(format!(
+                "the box makes one run on pictures, trial or replay at a time, and {why}; one \
+                 takes 2 min at most, so try again then"
+            ))
+        };
+        let queued = Arc::clone(&self.runs).try_acquire_owned();
+        let queued = queued.map_err(|_| busy(format!("{MAX_RUNS} of them run or wait")))?;
+        let run = timeout(RUN_WAIT, Arc::clone(&self.run).acquire_owned()).await;
+        match run {
+            Ok(Ok(run)) => Ok(RunPermit {
+                _run: run,
+                _queued: queued,
+            }),
+            // The semaphore is never closed.
+            Ok(Err(_)) | Err(_) => {
+                let waited = RUN_WAIT.as_secs();
+                Err(busy(format!("another one still runs after {waited} s")))
+            }
+        }
     }
 
     /// Runs `work` for health, board or metrics on the blocking pool, after waiting for a permit.

@@ -7,19 +7,18 @@ use axum::Json;
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
-use tokio::sync::OwnedSemaphorePermit;
 use watchkeeper_contract::backend::BackendReport;
 use watchkeeper_contract::backtest::{Backtest, BacktestReport};
 use watchkeeper_contract::model::ModelInfo;
-use watchkeeper_contract::problem::ProblemCode;
+use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::workflow::{
     BlockDetails, BlockSummary, DryRun, DryRunReport, ValidateReport, WorkflowRun,
     WorkflowRunResult,
 };
 use watchkeeper_engine::workflow;
-use watchkeeper_http::{Refusal, body, refusal};
+use watchkeeper_http::{Refusal, body};
 
-use super::app::App;
+use super::app::{App, RunPermit};
 use super::limits::MAX_PICTURES_BODY;
 use super::runtime::Runtime;
 
@@ -38,7 +37,8 @@ pub(super) async fn validate(
     ))
 }
 
-/// Runs a workflow once on still pictures. One run at a time: cameras take precedence.
+/// Runs a workflow once on still pictures. One run at a time: cameras take precedence. Further
+/// runs, dry runs and backtests wait; after 9 seconds they are refused with status 429.
 #[utoipa::path(post, path = "/workflows/run", tag = "workflows",
     request_body(content = WorkflowRun),
     responses((status = 200, body = WorkflowRunResult)))]
@@ -57,44 +57,46 @@ pub(super) async fn run(
 }
 
 /// Runs a pipeline on the next seconds of its source: counts, events it would make, failures.
-/// Nothing is stored, journaled or drawn. Only one dry run or run on still pictures at a time. It
-/// ends when the client closes the connection.
+/// Nothing is stored, journaled or drawn. It waits like a run on still pictures, and ends when the
+/// client closes the connection.
 #[utoipa::path(post, path = "/workflows/dry-run", tag = "workflows",
     request_body(content = DryRun),
     responses((status = 200, body = DryRunReport)))]
 pub(super) async fn dry_run(
     State(app): State<App>,
-    permit: RunPermit,
     body: body::Body,
 ) -> Result<Json<DryRunReport>, Refusal> {
     let request: DryRun = body::read(body::with_definition(body)?)?;
-    // Dropped with this future when the connection ends.
-    let guard = ClientGuard::default();
-    let gone = Arc::clone(&guard.gone);
-    let work = move |r: &dyn Runtime| {
-        let _permit = permit;
-        r.dry_run(&request, &|| gone.load(Ordering::Relaxed))
-    };
-    Ok(Json(app.try_call(work).await?))
+    run_for_client(&app, move |r, is_gone| r.dry_run(&request, is_gone)).await
 }
 
 /// Replays a pipeline on the detection history of its source: what it would have counted and
-/// reported in the last hours. Nothing of it is kept. It ends when the client goes away.
+/// reported in the last hours. Nothing of it is kept. It waits like a run on still pictures, and
+/// ends when the client goes away.
 #[utoipa::path(post, path = "/workflows/backtest", tag = "workflows",
     request_body(content = Backtest),
     responses((status = 200, body = BacktestReport)))]
 pub(super) async fn backtest(
     State(app): State<App>,
-    permit: RunPermit,
     body: body::Body,
 ) -> Result<Json<BacktestReport>, Refusal> {
     let request: Backtest = body::read(body::with_definition(body)?)?;
+    run_for_client(&app, move |r, is_gone| r.backtest(&request, is_gone)).await
+}
+
+/// Runs `work` in its turn; its second argument says that the client went away.
+async fn run_for_client<T, F>(app: &App, work: F) -> Result<Json<T>, Refusal>
+where
+    T: Send + 'static,
+    F: FnOnce(&dyn Runtime, &dyn Fn() -> bool) -> Result<T, Problem> + Send + 'static,
+{
+    let permit = app.begin_run().await?;
     // Dropped with this future when the connection ends.
     let guard = ClientGuard::default();
     let gone = Arc::clone(&guard.gone);
     let work = move |r: &dyn Runtime| {
         let _permit = permit;
-        r.backtest(&request, &|| gone.load(Ordering::Relaxed))
+        work(r, &|| gone.load(Ordering::Relaxed))
     };
     Ok(Json(app.try_call(work).await?))
 }
@@ -111,19 +113,12 @@ impl Drop for ClientGuard {
     }
 }
 
-/// Permit for the one run on pictures, acquired before the body is read, which may be large.
-pub(super) struct RunPermit(
-    #[expect(dead_code, reason = "held, not looked at")] OwnedSemaphorePermit,
-);
-
+// Acquired before the body is read, which may be large.
 impl FromRequestParts<App> for RunPermit {
     type Rejection = Refusal;
 
     async fn from_request_parts(_: &mut Parts, app: &App) -> Result<Self, Refusal> {
-        let place = Arc::clone(&app.image_runs).try_acquire_owned();
-        place
-            .map(Self)
-            .map_err(|_| refusal::full("another workflow runs on pictures; try again in a moment"))
+        app.begin_run().await
     }
 }
 

@@ -1,5 +1,7 @@
 //! Bounds of the API, in one place.
 
+use std::time::Duration;
+
 /// Max bytes of a request body with pictures; one such body is read at a time.
 pub const MAX_PICTURES_BODY: usize = 32 << 20;
 
@@ -14,6 +16,13 @@ pub const MAX_CALLS: usize = 64;
 
 /// Max calls for health, board and metrics in progress; one more waits.
 pub(super) const MAX_STATUS_CALLS: usize = 4;
+
+/// Max runs on pictures, dry runs and backtests that run or wait; one more is refused with status
+/// 429. One runs at a time, in the order of their requests.
+pub(super) const MAX_RUNS: usize = 8;
+
+/// Longest wait of such a run for the others; then it is refused with status 429.
+pub(super) const RUN_WAIT: Duration = Duration::from_secs(9);
 
 /// Max files that are sent at a time; one more is refused with status 429.
 pub const MAX_TRANSFERS: usize = 64;

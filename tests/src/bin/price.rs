@@ -1,20 +1,25 @@
 //! Prints the price in a proposal beside what the watch takes.
 //!
-//!     price [--uri URI] [--fps N] [--seconds S] [--models DIR] [--second] [--opinions] [REQUEST]
+//!     price [--uri URI] [--fps N] [--seconds S] [--models DIR] [--second] [--beside URI]
+//!         [--opinions] [REQUEST]
 //!
 //! Starts a box of its own with the camera `street` at URI, a file or an address (default: the
 //! built-in street). The watch runs for some seconds, is proposed again and is metered for as long.
-//! With `--second` a watch on `motion` already runs on the camera. With `--opinions` a scripted
-//! language model gives second opinions. See `docs/ref/price.md`.
+//! With `--second` a watch on `motion` already runs on the camera. With `--beside` the same
+//! workflow without rules runs on another camera, on a session of its own: decoding is unknown
+//! then. With `--opinions` a scripted language model gives second opinions. See
+//! `docs/ref/price.md`.
 
 #![allow(clippy::print_stdout, reason = "a command's output")]
 
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use clap::Parser;
 use serde_json::{Value, json};
 use watchkeeper_tests::daemons::Bench;
+use watchkeeper_tests::person::ask_json;
 use watchkeeper_tests::price::{PricedWatch, meter};
 use watchkeeper_tests::scene::{STREET, door_workflow};
 use watchkeeper_tests::scripted_model::{ScriptedModel, says};
@@ -31,6 +36,9 @@ struct Args {
     /// Another watch runs on the camera already.
     #[arg(long)]
     second: bool,
+    /// Another camera or file, on which the workflow runs without rules.
+    #[arg(long, conflicts_with = "second")]
+    beside: Option<String>,
     /// Seconds for which the watch runs before, and is metered.
     #[arg(long, default_value_t = 60)]
     seconds: u64,
@@ -51,8 +59,13 @@ fn main() -> anyhow::Result<()> {
         "[sources.street]\nuri = {:?}\npace = \"native\"\n",
         args.uri
     );
-    if let Some(fps) = args.fps {
-        config.push_str(&format!("max_fps = {fps}\n"));
+    let max_fps = args.fps.map(|fps| format!("max_fps = {fps}\n"));
+    config.extend(max_fps.clone());
+    if let Some(uri) = &args.beside {
+        config.push_str(&format!(
+            "[sources.beside]\nuri = {uri:?}\npace = \"native\"\n"
+        ));
+        config.extend(max_fps);
     }
     if let Some(folder) = &args.models {
         config.push_str(&format!("[models]\ndir = {folder:?}\n"));
@@ -81,7 +94,15 @@ fn main() -> anyhow::Result<()> {
     if args.second {
         bench.json("POST", "/v1/pipelines", Some(&another_watch()))?;
     }
-    let watch = meter(&bench, &runtime, &args.request, time, args.second)?;
+    if args.beside.is_some() {
+        bench.json(
+            "POST",
+            "/v1/pipelines",
+            Some(&watch_beside(&bench, &args.request)?),
+        )?;
+    }
+    let is_second = args.second || args.beside.is_some();
+    let watch = meter(&bench, &runtime, &args.request, time, is_second)?;
     print(&watch);
     Ok(())
 }
@@ -94,6 +115,16 @@ fn another_watch() -> Value {
     }
     workflow["outputs"] = json!([]);
     json!({"id": "another", "source": "street", "workflow": workflow, "rules": []})
+}
+
+/// The pipeline of `request` on the camera `beside`, without rules.
+fn watch_beside(bench: &Bench, request: &str) -> anyhow::Result<Value> {
+    let (_, objects, errors) = ask_json(bench, &[request])?;
+    let mut spec = objects.first().context(errors)?["changes"][0]["spec"].clone();
+    spec["id"] = json!("beside");
+    spec["source"] = json!("beside");
+    spec["rules"] = json!([]);
+    Ok(spec)
 }
 
 fn print(watch: &PricedWatch) {

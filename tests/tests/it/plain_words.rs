@@ -132,14 +132,14 @@ fn busy_runtime_skips_the_trial_and_not_the_proposal() -> anyhow::Result<()> {
     wait_for("the runtime to be busy", || {
         let refused = bench.json("POST", "/v1/workflows/run", Some(&json!({})));
         let why = refused.err()?.to_string();
-        why.contains("another workflow runs").then_some(())
+        why.contains("another one still runs").then_some(())
     })?;
     let (code, objects, errors) = ask_json(&bench, &[EVENT_REQUEST])?;
     assert_eq!(code, 0, "{errors}");
     let proposal = objects.first().context("a proposal")?;
     let tried = &proposal["tried"][0];
     let why = tried["not_tried"].as_str().unwrap_or_default();
-    assert!(why.contains("another workflow runs"), "{proposal:#}");
+    assert!(why.contains("another one still runs"), "{proposal:#}");
     assert_eq!(tried["seen"], Value::Null);
     let id = proposal["id"].as_str().context("an id")?;
     let (code, objects, errors) = ask_json(&bench, &["--confirm", id])?;

@@ -34,14 +34,6 @@ pub struct ApprovalRules {
     permissions: ToolPermissions,
 }
 
-/// Decision about one proposal.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ApprovalDecision {
-    Approved(AutoApproval),
-    /// A user must confirm; with the reason.
-    NeedsUser(String),
-}
-
 /// Approval of one proposal by `[agent.auto_approve]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AutoApproval {
@@ -102,16 +94,16 @@ impl ApprovalRules {
         self.kinds.is_empty()
     }
 
-    /// Decides whether the proposal is approved.
-    pub fn decide(&self, offer: &CheckedProposal, author: Author) -> ApprovalDecision {
-        match self.approved_kind(offer, author) {
-            Ok(kind) => ApprovalDecision::Approved(AutoApproval {
-                key: self.key.clone(),
-                kind,
-                fingerprint: offer.fingerprint(),
-            }),
-            Err(why) => ApprovalDecision::NeedsUser(why),
-        }
+    /// Approves the proposal.
+    ///
+    /// # Errors
+    /// Why a user must confirm it.
+    pub fn decide(&self, offer: &CheckedProposal, author: Author) -> Result<AutoApproval, String> {
+        Ok(AutoApproval {
+            key: self.key.clone(),
+            kind: self.approved_kind(offer, author)?,
+            fingerprint: offer.fingerprint(),
+        })
     }
 
     fn approved_kind(&self, offer: &CheckedProposal, author: Author) -> Result<ChangeKind, String> {
@@ -210,11 +202,8 @@ mod tests {
         here
     }
 
-    fn why(decision: ApprovalDecision) -> String {
-        match decision {
-            ApprovalDecision::NeedsUser(why) => why,
-            ApprovalDecision::Approved(approval) => panic!("{approval:?}"),
-        }
+    fn why(decision: Result<AutoApproval, String>) -> String {
+        decision.unwrap_err()
     }
 
     #[test]
@@ -226,10 +215,7 @@ mod tests {
             (WATCH, ChangeKind::Deploy),
         ] {
             let offer = propose(text, &here);
-            let ApprovalDecision::Approved(approval) = only(&[kind]).decide(&offer, Author::Person)
-            else {
-                panic!("{text}: {:?}", only(&[kind]).decide(&offer, Author::Person));
-            };
+            let approval = only(&[kind]).decide(&offer, Author::Person).unwrap();
             assert_eq!(
                 (approval.key(), approval.kind()),
                 ("agent.auto_approve.chat", kind)
@@ -263,10 +249,7 @@ mod tests {
     fn trial_remark_needs_a_user() {
         let mut offer = propose(WATCH, &runs(0));
         let all = only(&ChangeKind::ALL);
-        assert!(matches!(
-            all.decide(&offer, Author::Person),
-            ApprovalDecision::Approved(_)
-        ));
+        assert!(all.decide(&offer, Author::Person).is_ok());
         let Some(Change::Deploy(spec)) = offer.proposal.changes.first() else {
             panic!("{offer:#?}");
         };
@@ -300,7 +283,7 @@ mod tests {
                 }
             };
             let policy = ApprovalRules::for_entrypoint(&widest(), entrypoint);
-            prop_assert!(matches!(policy.decide(&offer, author), ApprovalDecision::NeedsUser(_)));
+            prop_assert!(policy.decide(&offer, author).is_err());
         }
     }
 }

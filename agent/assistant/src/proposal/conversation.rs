@@ -30,6 +30,7 @@ use super::snapshot::SystemSnapshot;
 use super::trial::TrialResult;
 use crate::operations::proposed_action::ProposedAction;
 
+pub(super) use shown::readable;
 pub use shown::{CONFIRM_TIMEOUT_S, ShownProposal};
 
 /// Most corrections of one proposal.

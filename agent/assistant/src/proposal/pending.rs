@@ -10,6 +10,8 @@
 //! - A proposal is taken once, and is deleted from disk before it is applied.
 //! - At most [`MAX_PENDING`] wait; the oldest is evicted.
 //! - A crash leaves the old file or the new one.
+//! - An update of the program drops only proposals that it can't read. A trial of another form is
+//!   left out of its proposal.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
@@ -21,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use watchkeeper_store::durable::replace_private;
 use watchkeeper_store::private_folder::make_private;
 
-use super::conversation::ShownProposal;
+use super::conversation::{ShownProposal, readable};
 use crate::permissions::Entrypoint;
 
 /// Most pending proposals.
@@ -82,6 +84,7 @@ fn list_ids(others: &[String]) -> String {
 struct Stored {
     format: u32,
     /// Proposals, oldest first.
+    #[serde(deserialize_with = "readable")]
     offers: Vec<PendingProposal>,
 }
 
@@ -299,6 +302,8 @@ fn parse_file(bytes: &[u8]) -> Result<Vec<PendingProposal>, String> {
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
+    use serde_json::{Value, json};
+
     use super::super::conversation::CONFIRM_TIMEOUT_S;
     use super::super::llm_proposal::LlmProposal;
     use super::*;
@@ -416,6 +421,24 @@ mod tests {
             let id = waiting.keep(Path::new("/a"), &shown, None, NOW).unwrap();
             assert_eq!(waiting.take(&id, Path::new("/a"), NOW).unwrap(), shown);
         }
+    }
+
+    #[test]
+    fn proposal_of_an_earlier_version_waits_without_its_trial() {
+        let (_dir, waiting) = here();
+        let trial = json!({"pipeline": "p", "camera": "yard", "price": {"processor_share": 0.1}});
+        let offer = |id: &str, at: Value| {
+            json!({"id": id, "socket": "/a", "request": "count cars", "at": at, "mark": "m",
+                "tried": [trial]})
+        };
+        let offers = [offer("b2c3d", json!(7)), offer("w9zce", json!(NOW))];
+        let text = json!({"format": FORMAT, "offers": offers}).to_string();
+        make_private(&waiting.folder).unwrap();
+        fs::write(waiting.path(), text).unwrap();
+        let found = waiting.take("w9zce", Path::new("/a"), NOW).unwrap();
+        assert_eq!(found, shown("count cars"));
+        let left = waiting.list(NOW).unwrap();
+        assert!(left.is_empty(), "the unreadable one is gone: {left:?}");
     }
 
     #[test]

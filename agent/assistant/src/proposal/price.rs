@@ -237,6 +237,9 @@ impl PriceTag {
         let mut text = format!("{percent} % of a core");
         if self.events_share.is_none() {
             text.push_str(" without the pictures of events");
+            if let Some(why) = self.unknown.get("events") {
+                text.push_str(&format!(" ({why})"));
+            }
         }
         if shares.wanted_fps * (1.0 - EXACT) > shares.looked_fps {
             let (looked, wanted) = (shares.looked_fps, shares.wanted_fps);
@@ -278,12 +281,25 @@ impl PriceTag {
                     .map(|usd| format!("{} a month", model(usd))),
             ),
         ];
-        let parts = parts.map(|(name, value)| match (value, self.unknown.get(name)) {
-            (Some(value), _) => format!("{name} {value}"),
-            (None, Some(why)) => format!("{name} unknown ({why})"),
-            (None, None) => format!("{name} unknown (not measured)"),
-        });
-        parts.join(", ")
+        let mut known = Vec::new();
+        let mut unknown: Vec<(&str, Vec<&str>)> = Vec::new();
+        for (name, value) in parts {
+            let why = self
+                .unknown
+                .get(name)
+                .map_or("not measured", String::as_str);
+            match (value, unknown.iter_mut().find(|(same, _)| *same == why)) {
+                (Some(value), _) => known.push(format!("{name} {value}")),
+                (None, Some((_, names))) => names.push(name),
+                (None, None) => unknown.push((why, vec![name])),
+            }
+        }
+        known.extend(
+            unknown
+                .iter()
+                .map(|(why, names)| format!("{} unknown ({why})", names.join(" and "))),
+        );
+        known.join(", ")
     }
 }
 
@@ -570,8 +586,8 @@ mod tests {
         ] {
             let tag = of(clip_s, times);
             let sentence = tag.sentence();
-            let text = "processor 8.0 % of a core without the pictures of events, storage";
-            assert!(sentence.starts_with(text), "{sentence}");
+            let text = "processor 8.0 % of a core without the pictures of events (";
+            assert!(sentence.starts_with(&format!("{text}{what}")), "{sentence}");
             assert!(tag.unknown["events"].starts_with(what), "{tag:?}");
         }
         assert_eq!(of(0.0, no_clip).events_share, Some(Estimate::exact(0.01)));
@@ -588,9 +604,8 @@ mod tests {
         });
         assert_eq!(
             text,
-            "processor unknown (not tried), storage unknown (no event of this camera was kept \
-             yet), uplink unknown (no event of this camera was kept yet), model unknown (no \
-             second opinion was answered yet)"
+            "processor unknown (not tried), storage and uplink unknown (no event of this camera \
+             was kept yet), model unknown (no second opinion was answered yet)"
         );
         // The next day may have events although the replayed hours had none.
         let quiet = sentence(Measured {

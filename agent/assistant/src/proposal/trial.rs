@@ -3,13 +3,11 @@
 //! Invariants:
 //! - Pure; the numbers are the runtime's.
 //! - A proposal is never refused for what a trial saw: a quiet scene proves nothing.
-//! - No remark if a step failed that a rule, a zone or a line depends on, or if the trial ended
-//!   early. The result then states only that.
+//! - If a step failed or the trial ended early, the only remark is that.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::{LineCount, PipelineSpec, StepError};
 use watchkeeper_contract::rule::{Condition, CountBound, RuleSpec};
@@ -86,22 +84,6 @@ pub struct ZoneStats {
     pub visits: u64,
     /// Objects in the zone at the end.
     pub present: u32,
-}
-
-/// A remark on the result of a trial.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TrialRemark {
-    /// The scene contradicts the request, if it was not for a moment only: worth a second attempt.
-    Contradiction(String),
-    Note(String),
-}
-
-impl TrialRemark {
-    pub fn sentence(&self) -> &str {
-        match self {
-            Self::Contradiction(sentence) | Self::Note(sentence) => sentence,
-        }
-    }
 }
 
 impl TrialResult {
@@ -196,6 +178,11 @@ impl TrialStats {
 
     /// Summarises the statistics in a sentence.
     pub fn sentence(&self) -> String {
+        self.parts().join("; ")
+    }
+
+    /// Returns the parts of the sentence.
+    pub fn parts(&self) -> Vec<String> {
         let frames = counted(self.frames, "frame");
         let tracks = counted(self.tracks, "track");
         let mut parts = vec![format!("{:.0} s: {frames}, {tracks}", self.seconds)];
@@ -222,32 +209,22 @@ impl TrialStats {
             format!("step {step} failed {times}: {}", failed.message)
         }));
         parts.extend(self.ended.iter().cloned());
-        parts.join("; ")
+        parts
     }
 
     /// Returns the most important remark on the result, if any.
-    pub fn remark(&self, spec: &PipelineSpec) -> Option<TrialRemark> {
-        let rules = spec.rules.as_deref().unwrap_or_default();
-        if let Some(why) = self.inconclusive_reason(rules, &spec.workflow) {
-            let sentence = format!("the trial is inconclusive: {why}");
-            return Some(TrialRemark::Note(sentence));
+    pub fn remark(&self, spec: &PipelineSpec) -> Option<String> {
+        if let Some(why) = self.inconclusive_reason() {
+            return Some(format!("the trial is inconclusive: {why}"));
         }
-        let of_rule = rules.iter().find_map(|rule| self.remark_on_rule(rule));
-        of_rule.or_else(|| self.remark_on_silence().map(TrialRemark::Note))
+        let mut rules = spec.rules.iter().flatten();
+        let of_rule = rules.find_map(|rule| self.remark_on_rule(rule));
+        of_rule.or_else(|| self.remark_on_silence())
     }
 
     /// Returns why the result allows no remark: a zone also looks empty if its detector failed.
-    fn inconclusive_reason(&self, rules: &[RuleSpec], workflow: &Value) -> Option<String> {
-        let asked = rules
-            .iter()
-            .filter_map(|rule| step_of_condition(&rule.when));
-        let places = self.zones.keys().chain(self.lines.keys());
-        let needed = collect_dependencies(workflow, asked.chain(places.map(String::as_str)));
-        let broken = self
-            .failures
-            .iter()
-            .find(|(step, _)| needed.contains(step.as_str()));
-        if let Some((step, failed)) = broken {
+    fn inconclusive_reason(&self) -> Option<String> {
+        if let Some((step, failed)) = self.failures.first_key_value() {
             let times = counted(failed.count, "time");
             return Some(format!("step {step} failed {times}"));
         }
@@ -263,7 +240,7 @@ impl TrialStats {
         }
     }
 
-    fn remark_on_rule(&self, rule: &RuleSpec) -> Option<TrialRemark> {
+    fn remark_on_rule(&self, rule: &RuleSpec) -> Option<String> {
         let events = self.events.get(&rule.name).copied().unwrap_or_default();
         // Events that were not listed may be of any rule.
         let may_have_fired = events > 0 || self.more_events > 0;
@@ -282,33 +259,33 @@ impl TrialStats {
                 hold => format!("after {hold} s"),
             };
             return match *bound {
-                CountBound::Under(1) if present == 0 => Some(TrialRemark::Note(format!(
-                    "{zone} is empty now, so the event comes {then}"
-                ))),
-                CountBound::Under(bound) if present < bound => Some(TrialRemark::Note(format!(
+                CountBound::Under(1) if present == 0 => {
+                    Some(format!("{zone} is empty now, so the event comes {then}"))
+                }
+                CountBound::Under(bound) if present < bound => Some(format!(
                     "there are fewer than {bound} in {zone} now ({present}), so the event comes {then}"
-                ))),
+                )),
                 // The condition held and ended again.
                 CountBound::Under(_) if may_have_fired => None,
-                CountBound::Under(1) => Some(TrialRemark::Contradiction(format!(
+                CountBound::Under(1) => Some(format!(
                     "{zone} was never empty for long enough ({present} inside at the end): if it is empty now, the zone is in the wrong place"
-                ))),
-                CountBound::Under(bound) => Some(TrialRemark::Contradiction(format!(
+                )),
+                CountBound::Under(bound) => Some(format!(
                     "there were never fewer than {bound} in {zone} for long enough ({present} at the end): if there are fewer now, the zone is in the wrong place"
-                ))),
-                CountBound::Over(bound) if present > bound => Some(TrialRemark::Note(format!(
+                )),
+                CountBound::Over(bound) if present > bound => Some(format!(
                     "there are more than {bound} in {zone} now ({present}), so the event comes {then}"
-                ))),
+                )),
                 CountBound::Over(_) => None,
             };
         }
         (events >= MIN_NOISY_EVENTS).then(|| {
             let rule = &rule.name;
-            TrialRemark::Note(format!(
+            format!(
                 "{rule} made {}{events} events in {:.0} s, which may be more than you want",
                 self.count_prefix(),
                 self.seconds
-            ))
+            )
         })
     }
 
@@ -344,69 +321,9 @@ impl TrialStats {
     }
 }
 
-/// Returns the step that a condition reads; `None` if it reads an input.
-fn step_of_condition(condition: &Condition) -> Option<&str> {
-    match condition {
-        Condition::Appears { detections } | Condition::Count { detections, .. } => {
-            step_of_selector(detections)
-        }
-        Condition::Value { value, .. } => step_of_selector(value),
-        Condition::Enters { zone } | Condition::Leaves { zone } | Condition::Stays { zone, .. } => {
-            Some(zone)
-        }
-        Condition::Crosses { line, .. } => Some(line),
-    }
-}
-
 /// Returns the step in a selector such as `$steps.bay.timed_detections`.
 fn step_of_selector(selector: &str) -> Option<&str> {
     selector.strip_prefix("$steps.")?.split('.').next()
-}
-
-/// Collects these steps and all that they depend on: the steps they read, and those that decide
-/// whether they run.
-fn collect_dependencies<'w>(
-    workflow: &'w Value,
-    of: impl Iterator<Item = &'w str>,
-) -> BTreeSet<&'w str> {
-    let mut inputs: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for step in workflow["steps"].as_array().into_iter().flatten() {
-        let Some(name) = step["name"].as_str() else {
-            continue;
-        };
-        let mut texts = Vec::new();
-        collect_texts(step, &mut texts);
-        for text in texts {
-            match step_of_selector(text) {
-                // A selector of a whole step names the next step to run; a selector of an output is
-                // read.
-                Some(next) if text.matches('.').count() == 1 => {
-                    inputs.entry(next).or_default().push(name);
-                }
-                Some(read) => inputs.entry(name).or_default().push(read),
-                None => {}
-            }
-        }
-    }
-    let mut all = BTreeSet::new();
-    let mut open: Vec<&str> = of.collect();
-    while let Some(step) = open.pop() {
-        if all.insert(step) {
-            open.extend(inputs.get(step).into_iter().flatten());
-        }
-    }
-    all
-}
-
-fn collect_texts<'w>(value: &'w Value, texts: &mut Vec<&'w str>) {
-    match value {
-        Value::String(text) => texts.push(text),
-        Value::Array(values) => values.iter().for_each(|value| collect_texts(value, texts)),
-        Value::Object(fields) => fields
-            .values()
-            .for_each(|value| collect_texts(value, texts)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
 }
 
 #[cfg(test)]

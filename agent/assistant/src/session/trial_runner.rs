@@ -6,21 +6,20 @@
 //! - A trial that cannot run (camera lost, model missing, runtime busy) never stops the proposal;
 //!   the reason is shown.
 //! - All trials of a proposal end after [`TRIAL_TIMEOUT`].
-//! - A result that contradicts the request is checked twice: a person may just have passed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, timeout_at};
 use watchkeeper_contract::backtest::{Backtest, MAX_BACKTEST_HOURS};
 use watchkeeper_contract::event::MAX_PAGE;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::source::SourceState;
 use watchkeeper_contract::workflow::DryRun;
-use watchkeeper_engine::workflow::{Compiled, compile};
+use watchkeeper_engine::workflow::compile;
 use watchkeeper_llm::picture::Detail;
 use watchkeeper_plain::Change;
 
@@ -32,31 +31,26 @@ use crate::proposal::price::{
     Estimate, Measured, PriceTag, clip_s, draws, event_bytes, opinion_usd,
 };
 use crate::proposal::snapshot::SystemSnapshot;
-use crate::proposal::trial::{TrialRemark, TrialResult, TrialStats};
+use crate::proposal::trial::{TrialResult, TrialStats};
 use crate::setup_agent::geometry::check_places;
 use crate::setup_agent::preview_spec::preview;
 use crate::setup_agent::tool_context::ToolContext;
 use crate::trace::{self, Trace};
-use watchkeeper_client::{ClientError, JournalRecord, RuntimeClient};
+use watchkeeper_client::{JournalRecord, RuntimeClient};
 
 /// Most pipelines of one proposal that get a trial.
 const MAX_TRIALS: usize = 3;
 /// Source time of a trial, in seconds. The user waits, and a zone counts as empty after three
 /// seconds.
 const TRIAL_S: u32 = 4;
-/// Timeout of all trials of a proposal: a camera may have to be opened and a model loaded.
+/// Timeout of all trials of a proposal: a camera may have to be opened and a model loaded, and the
+/// runtime lets a drawing and a trial wait 9 s each for others.
 const TRIAL_TIMEOUT: Duration = Duration::from_secs(20);
-/// Timeout of all backtests of a proposal; the runtime takes ten seconds at most for one.
+/// Timeout of all backtests of a proposal; the runtime takes ten seconds at most for one, and lets
+/// it wait nine.
 const BACKTEST_TIMEOUT: Duration = Duration::from_secs(20);
 /// Name of the picture of a backtest's events.
 const EVENTS: &str = "events";
-/// HTTP status of a run that has to wait for another one.
-const BUSY: u16 = 429;
-const RETRY_INTERVAL: Duration = Duration::from_millis(500);
-/// Retries of such a run: about as long as a trial of another user takes.
-const MAX_RETRIES: u32 = 12;
-/// Attempts if the result contradicts the request.
-const MAX_ATTEMPTS: usize = 2;
 
 /// Runs the trials of a proposal.
 pub(super) struct TrialRunner<'a> {
@@ -120,8 +114,7 @@ impl<'a> TrialRunner<'a> {
                     Err(_) => Some(format!("no result within {} s", TRIAL_TIMEOUT.as_secs())),
                 }
             };
-            // The result of a first attempt stands, even if the second fails.
-            trial.not_tried = why.filter(|_| trial.stats.is_none());
+            trial.not_tried = why;
             self.trace_failure(&trial);
             all.push(trial);
         }
@@ -199,7 +192,7 @@ impl<'a> TrialRunner<'a> {
             hours: MAX_BACKTEST_HOURS,
             pictures: true,
         };
-        let replay = when_free(|| self.tools.client.backtest(&wanted));
+        let replay = self.tools.client.backtest(&wanted);
         let summary = match timeout_at(until, replay).await {
             Ok(Ok(report)) => BacktestSummary::from_report(&report, spec).map(|summary| {
                 let strip = strip(&report);
@@ -230,6 +223,7 @@ impl<'a> TrialRunner<'a> {
         }
     }
 
+    /// Draws the preview and runs the rules.
     async fn try_pipeline(
         &self,
         spec: &PipelineSpec,
@@ -238,41 +232,12 @@ impl<'a> TrialRunner<'a> {
         self.check_camera(spec)?;
         let compiled = compile(&spec.workflow, &spec.parameters)
             .map_err(|_| "its workflow does not compile".to_owned())?;
-        for _ in 0..MAX_ATTEMPTS {
-            let remark = self.run_once(spec, &compiled, trial).await?;
-            if !matches!(remark, Some(TrialRemark::Contradiction(_))) {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the error of a camera that is lost or failed, instead of waiting for it.
-    fn check_camera(&self, spec: &PipelineSpec) -> Result<(), String> {
-        let mut sources = self.here.sources.iter();
-        let camera = sources.find(|source| source.spec.id == spec.source);
-        match camera.map(|camera| &camera.state) {
-            Some(SourceState::Lost { message, .. } | SourceState::Failed { message, .. }) => {
-                Err(message.clone())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Makes one attempt: draws the preview and runs the rules. It replaces the result of an
-    /// earlier attempt.
-    async fn run_once(
-        &self,
-        spec: &PipelineSpec,
-        compiled: &Compiled,
-        trial: &mut TrialResult,
-    ) -> Result<Option<TrialRemark>, String> {
         let tools = &self.tools;
         let file = tools.frame(&spec.source).await?;
         let source = tools.client.source(&spec.source).await;
         let size = source.map_err(|e| e.in_full())?.size;
         let size = size.ok_or("this camera has not delivered a frame yet")?;
-        let drawing = tools.look(&preview(&spec.workflow, compiled), &file).await;
+        let drawing = tools.look(&preview(&spec.workflow, &compiled), &file).await;
         let (picture, mut remarks) = match drawing {
             Ok(drawing) => {
                 let found = check_places(&compiled.overlays(), size, &drawing.seen);
@@ -294,10 +259,9 @@ impl<'a> TrialRunner<'a> {
             clip: None,
             file: None,
         };
-        let report = when_free(|| tools.client.dry_run(&wanted)).await;
+        let report = tools.client.dry_run(&wanted).await;
         let seen = TrialStats::from_report(&report.map_err(|e| e.in_full())?);
-        let remark = seen.remark(spec);
-        remarks.extend(remark.iter().map(|remark| remark.sentence().to_owned()));
+        remarks.extend(seen.remark(spec));
         trial.picture = kept;
         trace::note(
             self.trace,
@@ -306,7 +270,19 @@ impl<'a> TrialRunner<'a> {
         );
         trial.stats = Some(seen);
         trial.remarks = remarks;
-        Ok(remark)
+        Ok(())
+    }
+
+    /// Returns the error of a camera that is lost or failed, instead of waiting for it.
+    fn check_camera(&self, spec: &PipelineSpec) -> Result<(), String> {
+        let mut sources = self.here.sources.iter();
+        let camera = sources.find(|source| source.spec.id == spec.source);
+        match camera.map(|camera| &camera.state) {
+            Some(SourceState::Lost { message, .. } | SourceState::Failed { message, .. }) => {
+                Err(message.clone())
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Writes to the trace why a trial did not run.
@@ -321,25 +297,6 @@ impl<'a> TrialRunner<'a> {
     }
 }
 
-/// Repeats a request while another workflow runs on pictures, at most [`MAX_RETRIES`] times.
-///
-/// # Errors
-/// The refusal, if the other one runs longer.
-async fn when_free<T, F>(run: impl Fn() -> F) -> Result<T, ClientError>
-where
-    F: Future<Output = Result<T, ClientError>>,
-{
-    for _ in 0..MAX_RETRIES {
-        match run().await {
-            Err(ClientError::Refused(problem)) if problem.status == BUSY => {
-                sleep(RETRY_INTERVAL).await;
-            }
-            answer => return answer,
-        }
-    }
-    run().await
-}
-
 /// The pipelines that a proposal deploys or changes.
 fn deployed(offer: &CheckedProposal) -> Vec<&PipelineSpec> {
     let changes = offer.proposal.changes.iter().zip(&offer.difference);
@@ -348,32 +305,4 @@ fn deployed(offer: &CheckedProposal) -> Vec<&PipelineSpec> {
         _ => None,
     });
     specs.collect()
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
-mod tests {
-    use std::sync::atomic::{AtomicU32, Ordering};
-
-    use watchkeeper_contract::problem::{Problem, ProblemCode};
-
-    use super::*;
-
-    #[tokio::test]
-    async fn trial_waits_for_another_run_and_reports_other_refusals() {
-        let tries = AtomicU32::new(0);
-        let refused = |status| {
-            let problem = Problem::new(status, ProblemCode::Limit, "another workflow runs");
-            ClientError::Refused(Box::new(problem))
-        };
-        let run = || async {
-            match tries.fetch_add(1, Ordering::Relaxed) {
-                0 => Err(refused(BUSY)),
-                n => Ok(n),
-            }
-        };
-        assert_eq!(when_free(run).await.unwrap(), 1);
-        let wrong = when_free(|| async { Err::<(), _>(refused(422)) }).await;
-        assert!(matches!(wrong, Err(ClientError::Refused(_))));
-    }
 }

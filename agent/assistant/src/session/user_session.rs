@@ -30,7 +30,7 @@ use crate::lookup_access::LookupAccess;
 use crate::notes::Notes;
 use crate::operations::recorded_archive::{RecordedArchive, SharedTrajectory};
 use crate::permissions::Entrypoint;
-use crate::proposal::auto_approval::{ApprovalDecision, ApprovalRules, Author};
+use crate::proposal::auto_approval::{ApprovalRules, Author};
 use crate::proposal::conversation::{Reply, SessionState, ShownProposal};
 use crate::proposal::history::SessionHistory;
 use crate::proposal::llm_proposal::words;
@@ -328,8 +328,8 @@ impl Session {
             return Ok((reply, here));
         };
         let approval = match self.deps.approval.decide(offer, author) {
-            ApprovalDecision::Approved(approval) => approval,
-            ApprovalDecision::NeedsUser(why) => {
+            Ok(approval) => approval,
+            Err(why) => {
                 let key = self.deps.approval.key();
                 self.trace_event(
                     "policy",

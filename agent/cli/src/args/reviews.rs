@@ -55,8 +55,9 @@ pub(crate) enum ReviewAction {
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct AnswerArgs {
-    /// Number of the event, as the list shows it.
-    pub event: EventSeq,
+    /// Numbers of the events, as the list shows them.
+    #[arg(required = true, value_name = "EVENT")]
+    pub events: Vec<EventSeq>,
     /// Remark to keep in the journal.
     #[arg(long, value_name = "TEXT")]
     pub note: Option<String>,

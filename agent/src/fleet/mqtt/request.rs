@@ -1,7 +1,8 @@
 //! Parses command requests: untrusted bytes into a checked value, or the reason of a refusal.
 
 use serde_json::{Map, Value};
-use watchkeeper_contract::command::CommandRequest;
+use watchkeeper_contract::assessment::AssessmentAnswer;
+use watchkeeper_contract::command::{CommandRequest, Operation};
 
 use super::payload::MAX_PAYLOAD;
 use crate::fleet::command::{OperationName, UnknownOperation};
@@ -38,9 +39,29 @@ pub fn parse_request(
         }
     }
     check_members(object)?;
-    serde_json::from_value(value)
-        .map(Box::new)
-        .map_err(|error| format!("the request for {operation} is invalid: {error}"))
+    let request: CommandRequest = serde_json::from_value(value)
+        .map_err(|error| format!("the request for {operation} is invalid: {error}"))?;
+    check_answer(&request.operation)?;
+    Ok(Box::new(request))
+}
+
+/// Refuses an answer of a review that the runtime would refuse.
+fn check_answer(operation: &Operation) -> Result<(), String> {
+    let Operation::Review { answer, label, .. } = operation else {
+        return Ok(());
+    };
+    match (answer, label) {
+        (AssessmentAnswer::None, _) => {
+            Err("answer = \"none\": not a person's; use approve, reject or correct".to_owned())
+        }
+        (AssessmentAnswer::Correct, None) => Err(
+            "label is missing: answer = \"correct\" needs the class that it really was".to_owned(),
+        ),
+        (AssessmentAnswer::Approve | AssessmentAnswer::Reject, Some(label)) => Err(format!(
+            "label = {label:?}: only for answer = \"correct\"; leave it out"
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The value as text, cut to 80 characters.
@@ -76,7 +97,6 @@ fn check_members(request: &Map<String, Value>) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use watchkeeper_contract::command::Operation;
 
     use super::*;
 
@@ -105,6 +125,21 @@ mod tests {
                 "not a valid name",
             ),
             (Ok(OperationName::Snapshot), b"{}", "missing field"),
+            (
+                Ok(OperationName::Review),
+                br#"{"event":3,"answer":"none"}"#,
+                "not a person's",
+            ),
+            (
+                Ok(OperationName::Review),
+                br#"{"event":3,"answer":"correct"}"#,
+                "label is missing",
+            ),
+            (
+                Ok(OperationName::Review),
+                br#"{"event":3,"answer":"reject","label":"dog"}"#,
+                "leave it out",
+            ),
             (
                 Ok(OperationName::Stop),
                 br#"{"pipeline":"door","expires_at":"soon"}"#,

@@ -21,7 +21,7 @@ use watchkeeper_pictures::measure::turned;
 use watchkeeper_pictures::{FoundObject, Group, Picture};
 
 use super::connection::{RuntimeAccess, StepConnection, answered, tool_error};
-use crate::embedding::{EmbeddingError, require_digest, run_when_free};
+use crate::embedding::{EmbeddingError, require_digest};
 
 /// Detectors that are tried first.
 const PREFERRED: [&str; 2] = ["yolox-nano", "ssd-mobilenet-v2"];
@@ -143,7 +143,7 @@ impl Tool for FindObjects {
                 parameters: BTreeMap::new(),
                 model: None,
             };
-            let answer = connection.wait(run_when_free(&connection.client, &run))?;
+            let answer = connection.wait(connection.client.run_workflow(&run))?;
             answered(answer.map_err(Into::into).and_then(|answer| found(&answer)))
         };
         let key = format!("objects {digest} {class} {least:?}");

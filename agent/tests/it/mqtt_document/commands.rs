@@ -34,13 +34,15 @@ pub(super) fn sections() -> Vec<Section> {
             topic: topics.request(OperationName::Snapshot, &id),
             how: "written by the requester, retained, QoS 1",
             about: "`snapshot` takes `source`; `deploy` takes `pipeline` (a whole pipeline, as in `PUT /v1/pipelines/{id}`); `stop` \
-                    takes `pipeline` (a name).",
+                    takes `pipeline` (a name); `review` takes `event`, `answer` and, if wanted, \
+                    `label`, `note` and `by`.",
             example: json(&request),
             members: &[
                 ("op", "the operation; optional, because the topic names it"),
                 (
                     "source",
-                    "`snapshot`: the source (`deploy` and `stop` have `pipeline` instead)",
+                    "`snapshot`: the source (`deploy` and `stop` have `pipeline` instead, `review` \
+                     has `event` and `answer`)",
                 ),
                 (
                     "expires_at",

@@ -57,6 +57,9 @@ pub struct Review {
     /// Its second opinion, once there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opinion: Option<Assessment>,
+    /// Evidence after it, with a link for each source of a chain; empty without one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<Evidence>,
 }
 
 /// Events that wait for a person, the most severe first, among equals the oldest.

@@ -4,7 +4,9 @@
 //! - Not here: whether a yes still applies it (the session), the files (`pending`).
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 use watchkeeper_plain::{Answer, Plain};
 
 use crate::operations::proposed_action::{ProposedActions, describe_all};
@@ -33,12 +35,31 @@ pub struct ShownProposal {
     /// An LLM's proposal. It is kept whole, because asking the LLM again would give another one.
     #[serde(rename = "made", default, skip_serializing_if = "Option::is_none")]
     pub llm_proposal: Option<LlmProposal>,
-    /// Results of the trial.
+    /// Results of the trial. Those of another version of the program may have another form; without
+    /// them the proposal waits on.
     #[serde(rename = "tried", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(deserialize_with = "readable")]
     pub trials: Vec<TrialResult>,
     /// What a yes does, where that is no change of pipelines. Nothing else of it is computed again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub actions: Option<ProposedActions>,
+}
+
+/// Reads the elements that have the form of this version.
+pub(in crate::proposal) fn readable<'de, D, T>(from: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    let all = Vec::<Value>::deserialize(from)?.into_iter();
+    let read = all.filter_map(|one| {
+        let read = serde_json::from_value(one);
+        read.inspect_err(
+            |error| tracing::warn!(%error, "a part of a pending proposal is of another version"),
+        )
+        .ok()
+    });
+    Ok(read.collect())
 }
 
 impl ShownProposal {

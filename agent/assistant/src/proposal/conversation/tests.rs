@@ -68,7 +68,7 @@ fn watched() -> SystemSnapshot {
 fn auto_approval_confirms_only_its_unchanged_proposal() {
     use watchkeeper_config::{ChangeKind, PermissionsConfig};
 
-    use super::super::auto_approval::{ApprovalDecision, ApprovalRules, Author};
+    use super::super::auto_approval::{ApprovalRules, Author};
     use crate::permissions::Entrypoint;
 
     let config = PermissionsConfig {
@@ -76,10 +76,7 @@ fn auto_approval_confirms_only_its_unchanged_proposal() {
         ..PermissionsConfig::default()
     };
     let policy = ApprovalRules::for_entrypoint(&config, Entrypoint::Chat);
-    let permit = |offer: &CheckedProposal| match policy.decide(offer, Author::Person) {
-        ApprovalDecision::Approved(permit) => permit,
-        ApprovalDecision::NeedsUser(why) => panic!("{why}"),
-    };
+    let permit = |offer: &CheckedProposal| policy.decide(offer, Author::Person).unwrap();
     let here = situation();
     let mut talk = SessionState::default();
     let first = permit(&offer(hear(&mut talk, COUNT, &here)));

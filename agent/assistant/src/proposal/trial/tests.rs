@@ -1,6 +1,6 @@
 //! Verdicts and remarks of trials.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 
@@ -30,49 +30,25 @@ fn glance(present: u32, events: u64) -> TrialStats {
     }
 }
 
-fn word(seen: &TrialStats, rule: RuleSpec) -> Option<TrialRemark> {
-    let workflow = json!({"steps": [
-        {"type": "detector", "name": "detect", "images": "$inputs.image"},
-        {"type": "tracker", "name": "track", "detections": "$steps.detect.predictions"},
-        {"type": "gate", "name": "gate", "condition": {"operand": "$steps.clock.output"}, "next_steps": ["$steps.bay"]},
-        {"type": "clock", "name": "clock"},
-        {"type": "zone", "name": "bay", "detections": "$steps.track.tracked_detections"},
-        {"type": "drawing", "name": "draw", "predictions": "$steps.bay.timed_detections"},
-    ]});
-    let spec = json!({"id": "bay", "source": "park", "workflow": workflow, "rules": [rule]});
+fn word(seen: &TrialStats, rule: RuleSpec) -> Option<String> {
+    let spec = json!({"id": "bay", "source": "park", "workflow": {}, "rules": [rule]});
     let spec: PipelineSpec = serde_json::from_value(spec).unwrap();
     seen.remark(&spec)
 }
 
 #[test]
 fn failed_step_makes_the_trial_inconclusive() {
+    let mut blind = glance(0, 0);
     let fault = StepError {
         count: 20,
         message: "no memory".to_owned(),
     };
-    for (step, is_judged) in [
-        ("detect", false),
-        ("track", false),
-        ("bay", false),
-        ("gate", false),
-        ("clock", false),
-        ("draw", true),
-    ] {
-        let mut seen = glance(0, 0);
-        seen.failures.insert(step.to_owned(), fault.clone());
-        let said = word(&seen, free()).unwrap().sentence().to_owned();
-        assert_eq!(said.contains("bay is empty now"), is_judged, "{said}");
-        if !is_judged {
-            let whole = "the trial is inconclusive: ";
-            assert_eq!(said, format!("{whole}step {step} failed 20 times"));
-        }
-    }
-    // The result does not claim an empty scene either.
-    let mut blind = glance(0, 0);
     blind.failures.insert("detect".to_owned(), fault);
     let enters = rule(json!({"kind": "enters", "zone": "bay"}));
-    let said = word(&blind, enters).unwrap();
-    assert!(said.sentence().contains("inconclusive"), "{said:?}");
+    for rule in [free(), enters] {
+        let said = "the trial is inconclusive: step detect failed 20 times";
+        assert_eq!(word(&blind, rule).as_deref(), Some(said));
+    }
 }
 
 #[test]
@@ -83,7 +59,7 @@ fn early_end_makes_the_trial_inconclusive() {
             ended: Some("the recording ended".to_owned()),
             ..glance(present, 0)
         };
-        let Some(TrialRemark::Note(said)) = word(&seen, free()) else {
+        let Some(said) = word(&seen, free()) else {
             panic!("{:?}", word(&seen, free()));
         };
         assert!(
@@ -106,7 +82,7 @@ fn unlisted_events_count() {
     );
     let enters = rule(json!({"kind": "enters", "zone": "bay"}));
     let said = word(&seen, enters).unwrap();
-    assert!(said.sentence().contains("at least 200 events"), "{said:?}");
+    assert!(said.contains("at least 200 events"), "{said:?}");
     // They may be of the rule that waits for an empty zone.
     let others = TrialStats {
         more_events: 40,
@@ -117,9 +93,7 @@ fn unlisted_events_count() {
 
 #[test]
 fn never_empty_zone_contradicts_the_request() {
-    let Some(TrialRemark::Contradiction(said)) = word(&glance(2, 0), free()) else {
-        panic!("nothing against it");
-    };
+    let said = word(&glance(2, 0), free()).unwrap();
     assert!(
         said.contains("bay was never empty") && said.contains("2 inside"),
         "{said}"
@@ -130,12 +104,7 @@ fn never_empty_zone_contradicts_the_request() {
 
 #[test]
 fn empty_zone_is_remarked_with_its_hold_time() {
-    let said = |events| {
-        word(&glance(0, events), free())
-            .unwrap()
-            .sentence()
-            .to_owned()
-    };
+    let said = |events| word(&glance(0, events), free()).unwrap();
     assert_eq!(said(1), "bay is empty now, so the event comes at once");
     assert_eq!(said(0), "bay is empty now, so the event comes after 3 s");
     let at_night = RuleSpec {
@@ -143,7 +112,7 @@ fn empty_zone_is_remarked_with_its_hold_time() {
         ..free()
     };
     let said = word(&glance(0, 0), at_night).unwrap();
-    assert!(!said.sentence().contains("empty now"), "{said:?}");
+    assert!(!said.contains("empty now"), "{said:?}");
 }
 
 #[test]
@@ -153,10 +122,7 @@ fn crowd_above_the_bound_is_remarked() {
         word(&glance(4, 1), rule(when))
     };
     let said = crowd(3).unwrap();
-    assert!(
-        said.sentence().contains("more than 3 in bay now (4)"),
-        "{said:?}"
-    );
+    assert!(said.contains("more than 3 in bay now (4)"), "{said:?}");
     assert_eq!(crowd(4), None);
 }
 
@@ -164,7 +130,7 @@ fn crowd_above_the_bound_is_remarked() {
 fn only_a_noisy_rule_is_remarked() {
     let enters = || rule(json!({"kind": "enters", "zone": "bay"}));
     let said = word(&glance(1, MIN_NOISY_EVENTS), enters()).unwrap();
-    assert!(said.sentence().contains("5 events in 4 s"), "{said:?}");
+    assert!(said.contains("5 events in 4 s"), "{said:?}");
     assert_eq!(word(&glance(1, MIN_NOISY_EVENTS - 1), enters()), None);
 }
 
@@ -172,19 +138,13 @@ fn only_a_noisy_rule_is_remarked() {
 fn quiet_scene_is_remarked_without_a_verdict() {
     let enters = || rule(json!({"kind": "enters", "zone": "bay"}));
     let elsewhere = word(&glance(0, 0), enters()).unwrap();
-    assert_eq!(
-        elsewhere.sentence(),
-        "2 tracks during the trial, none in bay"
-    );
+    assert_eq!(elsewhere, "2 tracks during the trial, none in bay");
     let empty = TrialStats {
         tracks: 0,
         ..glance(0, 0)
     };
     let nothing = word(&empty, enters()).unwrap();
-    assert!(
-        nothing.sentence().contains("nothing matching"),
-        "{nothing:?}"
-    );
+    assert!(nothing.contains("nothing matching"), "{nothing:?}");
     assert_eq!(word(&glance(1, 0), enters()), None);
 }
 

@@ -37,7 +37,7 @@ const VERDICTS: &str = "decision is the verdict on an event's confidence: act (s
 
 /// Explains the picture of a replay to the language model.
 const STRIP: &str = "some of the events, spread over the time, each on the nearest kept picture, \
-    taken up to ten seconds earlier or later";
+    taken up to ten seconds earlier or later; with a box up to one second";
 
 pub(super) const TOOL: Tool = Tool {
     name: "dry_run_workflow",
