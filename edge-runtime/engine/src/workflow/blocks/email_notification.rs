@@ -5,17 +5,12 @@ use std::collections::BTreeMap;
 use watchkeeper_contract::effect::{Attachment, Effect, Email, EmailBody};
 
 use super::super::uql::Chain;
-use crate::workflow::block_api::block::{Call, IdCounter, Instance, Setup};
-use crate::workflow::block_api::manifest::{
-    Default as Or, INTEGER, Manifest, Property, Role, Shape, TEXT_OR_TEXTS,
-};
-use crate::workflow::block_api::stateful::stateful_instance;
+use crate::workflow::block_api::block::IdCounter;
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::sink;
 use crate::workflow::blocks::common::sink::{Rest, Sent, Sink, attachments, sealed, texts};
 use crate::workflow::blocks::common::template;
-use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::codec;
-use crate::workflow::values::value::Value;
 
 const SUBJECT: Property = Property::literal("subject", "subject of the e-mail", Shape::Text);
 const SENDER_EMAIL: Property = Property::value(

@@ -5,13 +5,10 @@ use std::collections::BTreeMap;
 use watchkeeper_contract::effect::{Effect, SlackMessage};
 
 use super::super::uql::Chain;
-use crate::workflow::block_api::block::{Call, Instance, Setup};
-use crate::workflow::block_api::manifest::{Manifest, Property, Role, Shape};
-use crate::workflow::block_api::stateful::stateful_instance;
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::sink;
 use crate::workflow::blocks::common::sink::{Sent, Session, Sink, attachments, sealed};
 use crate::workflow::blocks::common::template;
-use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/slack_notification@v1",

@@ -6,8 +6,7 @@ use watchkeeper_vision::draw::{Canvas, Color, TextBox};
 use watchkeeper_vision::geometry::Point;
 
 use super::super::uql::{Chain, named_operations};
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Default as Or, Manifest, Property, Shape};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::blocks::common::template;
 

@@ -5,15 +5,10 @@ use std::collections::BTreeMap;
 use watchkeeper_contract::effect::{Effect, Sms};
 
 use super::super::uql::Chain;
-use crate::workflow::block_api::block::{Call, Instance, Setup};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Property, Role, Shape, TEXT_OR_TEXTS,
-};
-use crate::workflow::block_api::stateful::stateful_instance;
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::sink;
 use crate::workflow::blocks::common::sink::{Rest, Sent, Session, Sink, sealed, texts};
 use crate::workflow::blocks::common::template;
-use crate::workflow::language::kinds::Kind;
 
 const TWILIO_ACCOUNT_SID: Property =
     Property::value("twilio_account_sid", "id of the account", Shape::Text)

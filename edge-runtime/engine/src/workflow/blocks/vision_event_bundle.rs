@@ -7,16 +7,10 @@ use serde_json::{Map, Value as Json, json};
 use watchkeeper_contract::effect::{Attachment, Effect, FileBundle};
 use watchkeeper_vision::detections::{Detection, Detections};
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    DETECTIONS, Default as Or, INTEGER, Manifest, Output, Property, Role, Shape,
-};
-use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::sink::{DISABLE_SINK, FIRE_AND_FORGET, Rest, Sent};
-use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::codec;
 use crate::workflow::values::json::detection_id;
-use crate::workflow::values::value::Value;
 
 /// Maximum bytes of an event before compression, as the service accepts.
 const MAX_BYTES: usize = 25 << 20;

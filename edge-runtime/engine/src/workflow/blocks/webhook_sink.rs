@@ -6,15 +6,11 @@ use std::sync::Arc;
 use watchkeeper_contract::effect::{Effect, HttpBody, HttpCall, HttpMethod, Sealed};
 
 use super::super::uql::{Chain, apply_alone, named_operations};
-use crate::workflow::block_api::arg::Arg;
-use crate::workflow::block_api::block::{Call, IdCounter};
-use crate::workflow::block_api::manifest::{Default as Or, Manifest, Property, Role, Shape};
-use crate::workflow::block_api::stateful::stateful_instance;
+use crate::workflow::block_api::block::IdCounter;
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::sink;
 use crate::workflow::blocks::common::sink::{Rest, Sent, Sink, attachments, sealed};
-use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::json::{Pictures, Writer};
-use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/webhook_sink@v1",

@@ -10,13 +10,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::effect::{Attachment, Effect, Sealed};
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{COUNT, Default as Or, Output, Property, Shape};
-use crate::workflow::block_api::stateful::Stateful;
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::uql::named_operations;
 use crate::workflow::values::codec;
-use crate::workflow::values::value::Value;
 
 /// Outputs of most sinks.
 pub(crate) const OUTPUTS: &[Output] = &[

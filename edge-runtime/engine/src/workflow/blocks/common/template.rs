@@ -9,8 +9,8 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 
 use crate::workflow::block_api::block::IdCounter;
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::uql::{Chain, apply_alone};
-use crate::workflow::values::value::Value;
 
 static HOLE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\{\{\s*\$parameters\.(\w+)\s*\}\}").expect("a valid pattern"));
