@@ -65,13 +65,14 @@ pub struct BoardIdentity {
 }
 
 /// Families of boards.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum BoardFamily {
     Jetson,
     RaspberryPi,
     /// Any other machine.
+    #[default]
     Generic,
 }
 
@@ -108,6 +109,15 @@ pub struct BoardThrottling {
     /// Whether the supply voltage was too low at any time since the board started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub had_under_voltage: Option<bool>,
+}
+
+impl BoardThrottling {
+    /// Whether any cause is active; `None` where none of them can be known.
+    #[must_use]
+    pub fn is_active(&self) -> Option<bool> {
+        let causes = [self.thermal, self.over_current, self.under_voltage];
+        causes.into_iter().flatten().reduce(|a, b| a || b)
+    }
 }
 
 /// Electrical power and its mode.
@@ -330,4 +340,19 @@ pub struct BoardPoint {
     /// Whether the board was slowed down at any time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled: Option<bool>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::BoardThrottling;
+
+    #[test]
+    fn throttling_is_unknown_only_without_any_answer() {
+        let mut throttling = BoardThrottling::default();
+        assert_eq!(throttling.is_active(), None);
+        throttling.thermal = Some(false);
+        assert_eq!(throttling.is_active(), Some(false));
+        throttling.under_voltage = Some(true);
+        assert_eq!(throttling.is_active(), Some(true));
+    }
 }
