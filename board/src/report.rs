@@ -1,4 +1,8 @@
 //! Converts readings to the types of the API.
+//!
+//! - Units become numbers whose member names state the unit; moments become ages.
+//! - What the board does not have stays absent; [`unknown`] says why.
+//! - Not here: judgements ([`check`]).
 
 use std::time::Duration;
 

@@ -1,4 +1,7 @@
 //! Routes of the runtime itself: health, journal, media, workflows, blocks, models and metrics.
+//!
+//! - What runs a workflow or loads models gets the longer deadline.
+//! - Pages of events are bounded by [`MAX_PAGE`]; what follows them is [`EventFeed`].
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
