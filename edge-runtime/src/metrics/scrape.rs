@@ -191,86 +191,98 @@ impl Scrape {
     /// Adds a reading of the board of this age.
     pub fn add_board(&mut self, reading: &Reading, age: Duration) {
         let own = self.registry.sub_registry_with_prefix("board");
-        let mut add = |name: &str, help: &str, sensors: Vec<(&str, Option<f64>)>| {
-            own.register(name, help, numbers("sensor", sensors));
-        };
-        let ratio = |share: Percent| share.0 / 100.0;
-        let zones = reading.temperatures.iter();
-        add(
-            "temperature_celsius",
-            "Temperatures of thermal zones",
-            zones
-                .map(|zone| (&*zone.name, zone.value().map(|c| c.0)))
-                .collect(),
-        );
-        let rails = reading.power.rails.iter();
-        let rails = rails.map(|rail| (&*rail.name, rail.sensed.value().map(|v| v.power().watts())));
-        let total = reading.power.total.map(|total| total.watts());
-        add(
-            "power_watts",
-            "Power of rails, and of the board as `total`",
-            rails.chain([("total", total)]).collect(),
-        );
-        add(
-            "fan_rpm",
-            "Revolutions of fans in a minute",
-            reading
-                .fans
-                .iter()
-                .map(|fan| (&*fan.name, fan.speed.map(|speed| f64::from(speed.0))))
-                .collect(),
-        );
-        add(
-            "load_ratio",
-            "Load of `cpu` and `gpu`, 0 to 1",
-            vec![
-                ("cpu", reading.load.cpu.map(ratio)),
-                ("gpu", reading.load.gpu.map(ratio)),
-            ],
-        );
-        let memory = reading.memory;
-        add(
-            "memory_bytes",
-            "Memory in all (`total`) and `available`",
-            vec![
-                ("total", memory.map(|memory| memory.total.0 as f64)),
-                ("available", memory.map(|memory| memory.available.0 as f64)),
-            ],
-        );
-        let pressure = &reading.pressure;
-        add(
-            "pressure_ratio",
-            "Share of 10 s in which a task waited, 0 to 1",
-            vec![
-                ("cpu", pressure.cpu.map(ratio)),
-                ("memory", pressure.memory.map(ratio)),
-                ("io", pressure.io.map(ratio)),
-            ],
-        );
-        let flag = |is_active: bool| f64::from(u8::from(is_active));
-        let throttling = &reading.throttling;
-        add(
-            "throttled",
-            "1 while this cause slows the board down",
-            vec![
-                ("thermal", throttling.thermal.map(flag)),
-                ("over_current", throttling.over_current.map(flag)),
-                ("under_voltage", throttling.under_voltage.map(flag)),
-            ],
-        );
-        let drives = reading.drives.iter();
-        add(
-            "drive_life_used_ratio",
-            "Life time of a drive that is used",
-            drives.map(|d| (&*d.name, d.life_used.map(ratio))).collect(),
-        );
-        let age_help = "Seconds since the sensors were read";
+        add_sensors(own, reading);
+        add_use(own, reading);
         own.register(
             "sample_age_seconds",
-            age_help,
+            "Seconds since the sensors were read",
             ConstGauge::new(age.as_secs_f64()),
         );
     }
+}
+
+/// Adds temperatures, power and fans.
+fn add_sensors(to: &mut Registry, reading: &Reading) {
+    let mut add = |name: &str, help: &str, sensors: Vec<(&str, Option<f64>)>| {
+        to.register(name, help, numbers("sensor", sensors));
+    };
+    let zones = reading.temperatures.iter();
+    add(
+        "temperature_celsius",
+        "Temperatures of thermal zones",
+        zones
+            .map(|zone| (&*zone.name, zone.value().map(|c| c.0)))
+            .collect(),
+    );
+    let rails = reading.power.rails.iter();
+    let rails = rails.map(|rail| (&*rail.name, rail.sensed.value().map(|v| v.power().watts())));
+    let total = reading.power.total.map(|total| total.watts());
+    add(
+        "power_watts",
+        "Power of rails, and of the board as `total`",
+        rails.chain([("total", total)]).collect(),
+    );
+    add(
+        "fan_rpm",
+        "Revolutions of fans in a minute",
+        reading
+            .fans
+            .iter()
+            .map(|fan| (&*fan.name, fan.speed.map(|speed| f64::from(speed.0))))
+            .collect(),
+    );
+}
+
+/// Adds load, memory, pressure, throttling and the life time of drives.
+fn add_use(to: &mut Registry, reading: &Reading) {
+    let mut add = |name: &str, help: &str, sensors: Vec<(&str, Option<f64>)>| {
+        to.register(name, help, numbers("sensor", sensors));
+    };
+    let ratio = |share: Percent| share.0 / 100.0;
+    add(
+        "load_ratio",
+        "Load of `cpu` and `gpu`, 0 to 1",
+        vec![
+            ("cpu", reading.load.cpu.map(ratio)),
+            ("gpu", reading.load.gpu.map(ratio)),
+        ],
+    );
+    let memory = reading.memory;
+    add(
+        "memory_bytes",
+        "Memory in all (`total`) and `available`",
+        vec![
+            ("total", memory.map(|memory| memory.total.0 as f64)),
+            ("available", memory.map(|memory| memory.available.0 as f64)),
+        ],
+    );
+    let pressure = &reading.pressure;
+    add(
+        "pressure_ratio",
+        "Share of 10 s in which a task waited, 0 to 1",
+        vec![
+            ("cpu", pressure.cpu.map(ratio)),
+            ("memory", pressure.memory.map(ratio)),
+            ("io", pressure.io.map(ratio)),
+        ],
+    );
+    let flag = |is_active: bool| f64::from(u8::from(is_active));
+    let throttling = &reading.throttling;
+    add(
+        "throttled",
+        "1 while this cause slows the board down",
+        vec![
+            ("thermal", throttling.thermal.map(flag)),
+            ("over_current", throttling.over_current.map(flag)),
+            ("under_voltage", throttling.under_voltage.map(flag)),
+        ],
+    );
+    let drives = reading.drives.iter();
+    add(
+        "drive_life_used_ratio",
+        "Life time of a drive that is used",
+        drives.map(|d| (&*d.name, d.life_used.map(ratio))).collect(),
+    );
 }
 
 fn state_name(state: &SourceState) -> &'static str {

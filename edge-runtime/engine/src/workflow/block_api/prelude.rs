@@ -3,8 +3,8 @@
 //!
 //! - Only the interface of blocks and the values that cross it; helpers of a family of blocks are
 //!   imported by name from [`blocks::common`](crate::workflow::blocks::common).
-//! - [`Default`](crate::workflow::block_api::manifest::Default), of a property, is called `Or` here,
-//!   as it reads after `.or(…)` and the trait of that name stays visible.
+//! - [`Default`](crate::workflow::block_api::manifest::Default) of a property is called `Or` here,
+//!   as it follows `.or(…)`, and the trait of that name stays visible.
 
 pub(crate) use crate::workflow::block_api::arg::Arg;
 pub(crate) use crate::workflow::block_api::block::{Block, Call, Instance, Setup};

@@ -94,8 +94,8 @@ pub(crate) const PLAIN_OUTPUTS: &[Output] = &[
 ];
 
 /// Sends one message unless the step is switched off or its cool-down is active, and reports the
-/// result in [`OUTPUTS`]. `effect` makes the message, or says why the sink refuses it; the cool-down
-/// starts only with a message.
+/// result in [`OUTPUTS`]. `effect` makes the message, or says why the sink refuses it. Only a
+/// message starts the cool-down.
 ///
 /// # Errors
 /// If a property is invalid, so that there is nothing to send.
