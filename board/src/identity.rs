@@ -1,4 +1,8 @@
 //! Identifies the box: its machine id, model, serial number and system.
+//!
+//! - The device tree comes first, then DMI; texts that makers leave as placeholders do not count.
+//! - The root folder is a parameter, so that recorded trees of boards are tests.
+//! - Not here: the table of known boards ([`model`]), readings of sensors.
 
 use std::path::Path;
 

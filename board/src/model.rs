@@ -4,18 +4,7 @@
 //! - Names of modules are NVIDIA's part numbers, as the device tree of Jetson Linux has them.
 
 use serde::Serialize;
-
-/// Families of boards, which differ in where their sensors are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Family {
-    /// NVIDIA Jetson: Tegra, shared memory, its own decoders.
-    Jetson,
-    RaspberryPi,
-    /// Any other machine.
-    #[default]
-    Generic,
-}
+pub use watchkeeper_contract::board::BoardFamily as Family;
 
 /// A board of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -9,6 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
+pub use watchkeeper_contract::board::{
+    BoardDriveKind as DriveKind, BoardSwapKind as SwapKind, BoardThrottling as Throttling,
+};
 
 use crate::identity::Identity;
 use crate::units::{Bytes, Celsius, Kilohertz, Milliamps, Millivolts, Milliwatts, Percent, Rpm};
@@ -107,27 +110,6 @@ pub struct Temperature {
 impl Temperature {
     pub fn value(&self) -> Option<Celsius> {
         self.sensed.value()
-    }
-}
-
-/// Whether something slows the board down, by cause; `None` where that can't be known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-pub struct Throttling {
-    /// A temperature is above its limit.
-    pub thermal: Option<bool>,
-    /// A current was above its limit since the previous sample.
-    pub over_current: Option<bool>,
-    /// The supply voltage is below its limit, or was since the previous sample.
-    pub under_voltage: Option<bool>,
-    /// The supply voltage was below its limit at any time since the board started.
-    pub had_under_voltage: Option<bool>,
-}
-
-impl Throttling {
-    /// Whether any cause is active; `None` where none of them can be known.
-    pub fn is_active(&self) -> Option<bool> {
-        let causes = [self.thermal, self.over_current, self.under_voltage];
-        causes.into_iter().flatten().reduce(|a, b| a || b)
     }
 }
 
@@ -235,21 +217,6 @@ pub struct Swap {
     pub kind: SwapKind,
 }
 
-/// What a swap area lies on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SwapKind {
-    /// Main memory, compressed.
-    Zram,
-    /// Flash memory card, which swapping wears out.
-    SdCard,
-    /// Built-in flash memory.
-    Emmc,
-    Disk,
-    /// A file, whose device is not known here.
-    File,
-}
-
 /// Share of the last ten seconds in which some task waited (`/proc/pressure`).
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Pressure {
@@ -272,16 +239,6 @@ pub struct Drive {
     /// State of the reserved blocks of an eMMC.
     pub reserve: Option<Reserve>,
     pub temperature: Option<Celsius>,
-}
-
-/// Kind of a storage device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum DriveKind {
-    SdCard,
-    Emmc,
-    Nvme,
-    Disk,
 }
 
 /// State of the reserved blocks of an eMMC (JESD84-B51, `PRE_EOL_INFO`).
@@ -353,15 +310,5 @@ mod tests {
         assert_eq!(sensed, Sensed::Silent { since: second });
         sensed.update(Some(Celsius(51.0)), second * 3);
         assert_eq!(sensed.value(), Some(Celsius(51.0)));
-    }
-
-    #[test]
-    fn throttling_is_unknown_only_without_any_answer() {
-        let mut throttling = Throttling::default();
-        assert_eq!(throttling.is_active(), None);
-        throttling.thermal = Some(false);
-        assert_eq!(throttling.is_active(), Some(false));
-        throttling.under_voltage = Some(true);
-        assert_eq!(throttling.is_active(), Some(true));
     }
 }

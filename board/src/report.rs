@@ -1,20 +1,20 @@
 //! Converts readings to the types of the API.
+//!
+//! - Units become numbers whose member names state the unit; moments become ages.
+//! - What the board does not have stays absent; [`unknown`] says why.
+//! - Not here: judgements ([`check`]).
 
 use std::time::Duration;
 
 use watchkeeper_contract::board::{
-    BoardDrive, BoardDriveKind, BoardFamily, BoardFan, BoardIdentity, BoardLed, BoardLoad,
-    BoardMemory, BoardPoint, BoardPower, BoardPowerMode, BoardPressure, BoardRail, BoardReport,
-    BoardSwap, BoardSwapKind, BoardTemperature, BoardThrottling, BoardWatchdog,
+    BoardDrive, BoardFan, BoardIdentity, BoardLed, BoardLoad, BoardMemory, BoardPoint, BoardPower,
+    BoardPowerMode, BoardPressure, BoardRail, BoardReport, BoardSwap, BoardTemperature,
+    BoardWatchdog,
 };
 
 use crate::history::{History, Point};
 use crate::identity::Identity;
-use crate::model::Family;
-use crate::reading::{
-    Drive, DriveKind, Fan, Load, Power, Rail, Reading, Sensed, Swap, SwapKind, Temperature,
-    Watchdog,
-};
+use crate::reading::{Drive, Fan, Load, Power, Rail, Reading, Sensed, Swap, Temperature, Watchdog};
 use crate::units::{Kilohertz, Percent};
 use crate::{check, unknown};
 
@@ -25,7 +25,6 @@ pub fn report(
     history: &History,
     now: Duration,
 ) -> BoardReport {
-    let throttling = &reading.throttling;
     let pressure = &reading.pressure;
     let age_s = |at: Duration| now.saturating_sub(at).as_secs_f64();
     BoardReport {
@@ -36,12 +35,7 @@ pub fn report(
             .iter()
             .map(|zone| temperature(zone, now))
             .collect(),
-        throttling: BoardThrottling {
-            thermal: throttling.thermal,
-            over_current: throttling.over_current,
-            under_voltage: throttling.under_voltage,
-            had_under_voltage: throttling.had_under_voltage,
-        },
+        throttling: reading.throttling,
         power: power(&reading.power),
         fans: reading.fans.iter().map(fan).collect(),
         load: load(&reading.load),
@@ -94,11 +88,7 @@ fn megahertz(clock: Kilohertz) -> u32 {
 fn identity_of(identity: &Identity) -> BoardIdentity {
     let board = identity.board;
     BoardIdentity {
-        family: match identity.family {
-            Family::Jetson => BoardFamily::Jetson,
-            Family::RaspberryPi => BoardFamily::RaspberryPi,
-            Family::Generic => BoardFamily::Generic,
-        },
+        family: identity.family,
         name: board.map(|board| board.name.to_owned()),
         part: board.map(|board| board.part.to_owned()),
         model: identity.model.clone(),
@@ -171,13 +161,7 @@ fn swap(swap: &Swap) -> BoardSwap {
         name: swap.name.to_string(),
         total_bytes: swap.total.0,
         used_bytes: swap.used.0,
-        kind: match swap.kind {
-            SwapKind::Zram => BoardSwapKind::Zram,
-            SwapKind::SdCard => BoardSwapKind::SdCard,
-            SwapKind::Emmc => BoardSwapKind::Emmc,
-            SwapKind::Disk => BoardSwapKind::Disk,
-            SwapKind::File => BoardSwapKind::File,
-        },
+        kind: swap.kind,
     }
 }
 
@@ -185,12 +169,7 @@ fn drive(drive: &Drive) -> BoardDrive {
     BoardDrive {
         name: drive.name.to_string(),
         model: drive.model.as_ref().map(ToString::to_string),
-        kind: match drive.kind {
-            DriveKind::SdCard => BoardDriveKind::SdCard,
-            DriveKind::Emmc => BoardDriveKind::Emmc,
-            DriveKind::Nvme => BoardDriveKind::Nvme,
-            DriveKind::Disk => BoardDriveKind::Disk,
-        },
+        kind: drive.kind,
         size_bytes: drive.size.map(|size| size.0),
         life_used_percent: drive.life_used.map(number),
         celsius: drive.temperature.map(|value| value.0),

@@ -1,4 +1,8 @@
 //! What can't be known on a board, with the reason.
+//!
+//! - A silent sensor is not listed: it exists, and its reading says that it is silent.
+//! - A reason names the remedy where a user has one.
+//! - Pure: only identity and reading are looked at.
 
 use watchkeeper_contract::board::BoardUnknown;
 

@@ -41,6 +41,7 @@ use crate::effects::Effects;
 use crate::image_run::{NotRun, PictureRun};
 use crate::journal::media::MediaStore;
 use crate::journal::{AssessError, Assessed, Journal, Stamp};
+use crate::metrics::Scrape;
 use crate::pipeline::manager::Manager;
 use crate::pipeline::pixels::{FramePixels, to_image};
 use crate::pipeline::recorder::FlushResult;
@@ -303,45 +304,33 @@ impl Runtime for Api {
 
     fn metrics(&self) -> String {
         let parts = self.manager.parts();
-        let mut last_counters = self.last_counters.lock();
         let sources = self.manager.sources();
-        last_counters.retain(|id, _| {
-            let is_there = sources.iter().any(|source| source.spec.id == *id);
-            if !is_there {
-                parts.metrics.remove_source(id);
-            }
-            is_there
-        });
-        for source in sources {
-            let id = &source.spec.id;
+        let mut last_counters = self.last_counters.lock();
+        last_counters.retain(|id, _| sources.iter().any(|source| source.spec.id == *id));
+        for source in &sources {
+            let (id, now) = (&source.spec.id, source.counters);
             let seen = last_counters.entry(id.clone()).or_default();
-            let now = source.counters;
             // A replaced source counts from zero.
             let grown = |now: u64, before: u64| if now >= before { now - before } else { now };
-            parts
-                .metrics
-                .count_frames(id, grown(now.frames, seen.frames));
-            parts
-                .metrics
-                .count_dropped(id, "slot", grown(now.dropped, seen.dropped));
-            parts.metrics.set_source_state(id, &source.state);
-            if let Some(decoder) = &source.decoder {
-                parts.metrics.set_source_decoder(id, decoder.hardware);
-            }
+            let frames = grown(now.frames, seen.frames);
+            parts.metrics.count_frames(id, frames);
+            let dropped = grown(now.dropped, seen.dropped);
+            parts.metrics.count_dropped(id, "slot", dropped);
             *seen = now;
         }
+        drop(last_counters);
+        let mut scrape = Scrape::default();
+        scrape.add_sources(&sources);
         let pipelines = self.manager.pipelines();
-        let rates = pipelines
-            .iter()
-            .filter_map(|p| Some((&p.spec.id, p.looks?)));
-        parts.metrics.set_looks(rates);
+        let rates = pipelines.iter();
+        scrape.add_looks(rates.filter_map(|p| Some((&p.spec.id, p.looks?))));
         let recorder = &parts.recorder;
-        let has_trouble = recorder.storage_error().is_some();
-        parts.metrics.set_recorder(recorder.lost(), has_trouble);
-        parts.metrics.set_effects(&parts.effects.counts());
+        scrape.add_recorder(recorder.lost(), recorder.storage_error().is_some());
+        scrape.add_effects(&parts.effects.counts());
         let (reading, age) = self.board.latest();
-        parts.metrics.set_board(&reading, age);
-        parts.metrics.encode(&parts.journal, &self.media)
+        scrape.add_board(&reading, age);
+        scrape.add_journal(&parts.journal, &self.media);
+        parts.metrics.encode(&scrape)
     }
 
     fn answers(&self, id: &PipelineId) -> Result<PipelineAnswers, Problem> {

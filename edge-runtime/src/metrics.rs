@@ -1,50 +1,42 @@
 //! Metrics of the runtime in the OpenMetrics text format.
 //!
+//! - [`Metrics`] counts what happens, when it happens; a [`Scrape`] reads what others know.
 //! - A family has at most [`MAX_SERIES`] label sets. More are counted under `other`, so that
 //!   arbitrary names cannot grow the memory.
 
-mod board;
 mod bounded;
-mod gauges;
 mod labels;
-mod looks;
-mod sources;
+mod scrape;
 
 use std::fmt::Debug;
 use std::hash::Hash;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::text::{encode, encode_registry};
 use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::TypedMetric;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::{Registry, Unit};
-use watchkeeper_board::reading::Reading;
+use prometheus_client::registry::{Metric, Registry, Unit};
 use watchkeeper_contract::event::{ClipState, Decision};
 use watchkeeper_contract::id::{PipelineId, SourceId};
-use watchkeeper_contract::pipeline::LookRate;
-use watchkeeper_contract::spool::EffectCounts;
 
-use self::board::BoardGauges;
 use self::bounded::Bounded;
 pub use self::bounded::MAX_SERIES;
-use self::gauges::{EffectGauges, JournalGauges, register};
 use self::labels::{
     BackendChangeLabels, CLIP_STATES, ClipLabels, DropLabels, ModelLabels, OTHER, SourceLabels,
-    StageLabels, StateLabels, StepLabels, VerdictLabels, of_source,
+    StageLabels, StepLabels, VerdictLabels, of_source,
 };
-use self::looks::LookGauges;
-use crate::capture;
-use crate::journal::Journal;
-use crate::journal::media::MediaStore;
+pub use self::scrape::Scrape;
 use crate::load::Level;
 
 /// MIME type of the text of [`Metrics::encode`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Prefix of every name.
+const PREFIX: &str = "watchkeeper";
 
 /// Upper bounds in seconds: from a pre-processing step to a large model on a small board.
 const BUCKETS: [f64; 12] = [
@@ -61,8 +53,6 @@ pub struct Metrics {
     registry: Registry,
     frames: Bounded<SourceLabels, Counter>,
     dropped: Bounded<DropLabels, Counter>,
-    state: Bounded<StateLabels, Gauge>,
-    hardware_decoder: Bounded<SourceLabels, Gauge>,
     inference: Bounded<ModelLabels, Histogram>,
     stages: Bounded<StageLabels, Histogram>,
     events: Family<VerdictLabels, Counter>,
@@ -71,20 +61,19 @@ pub struct Metrics {
     backend_changes: Bounded<BackendChangeLabels, Counter>,
     clips: Family<ClipLabels, Counter>,
     clip_pictures_left_out: Counter,
-    events_lost: Counter,
-    storage_trouble: Gauge,
     load_level: Gauge,
-    hanging_teardowns: Gauge,
-    looks: LookGauges,
-    effects: EffectGauges,
-    journal: JournalGauges,
-    board: BoardGauges,
 }
 
 impl Default for Metrics {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// Registers `metric` and returns it.
+fn register<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    registry.register(name, help, metric.clone());
+    metric
 }
 
 fn register_bounded<L, M>(
@@ -122,9 +111,8 @@ fn clip_family() -> Family<ClipLabels, Counter> {
 
 impl Metrics {
     /// Registers all metrics at zero.
-    #[expect(clippy::too_many_lines, reason = "one entry for each metric")]
     pub fn new() -> Self {
-        let mut root = Registry::with_prefix("watchkeeper");
+        let mut root = Registry::with_prefix(PREFIX);
         let to = &mut root;
         Self {
             frames: register_bounded(to, "frames", "Frames from decoders", Counter::default),
@@ -133,18 +121,6 @@ impl Metrics {
                 "frames_dropped",
                 "Frames dropped, by place",
                 Counter::default,
-            ),
-            state: register_bounded(
-                to,
-                "source_state",
-                "1 for the state a source is in",
-                Gauge::default,
-            ),
-            hardware_decoder: register_bounded(
-                to,
-                "source_hardware_decoder",
-                "1 for a source that hardware decodes, 0 for one that the processor decodes",
-                Gauge::default,
             ),
             inference: register_seconds(
                 to,
@@ -187,34 +163,12 @@ impl Metrics {
                 "Pictures missing in clips because the disk was too slow",
                 Counter::default(),
             ),
-            events_lost: register(
-                to,
-                "events_lost",
-                "Events given up because they could not be stored",
-                Counter::default(),
-            ),
-            storage_trouble: register(
-                to,
-                "storage_trouble",
-                "1 while events wait because they cannot be stored",
-                Gauge::default(),
-            ),
             load_level: register(
                 to,
                 "load_level",
                 "Level of shedding by heat",
                 Gauge::default(),
             ),
-            hanging_teardowns: register(
-                to,
-                "hanging_teardowns",
-                "Stopped GStreamer pipelines that hang and keep their threads and memory",
-                Gauge::default(),
-            ),
-            looks: LookGauges::register(to),
-            effects: EffectGauges::register(to),
-            journal: JournalGauges::register(to),
-            board: BoardGauges::register(to),
             registry: root,
         }
     }
@@ -222,11 +176,6 @@ impl Metrics {
     /// Sets the level of shedding.
     pub fn set_load_level(&self, level: Level) {
         self.load_level.set(level.number().into());
-    }
-
-    /// Sets the look rates of the pipelines that have one.
-    pub fn set_looks<'a>(&self, rates: impl Iterator<Item = (&'a PipelineId, LookRate)>) {
-        self.looks.set(rates);
     }
 
     /// Counts frames from the decoder of `source`.
@@ -316,65 +265,11 @@ impl Metrics {
         self.clip_pictures_left_out.inc_by(u64::from(count));
     }
 
-    /// Sets the number of lost events since the start, and whether events wait for the disk.
-    pub fn set_recorder(&self, lost: u64, has_trouble: bool) {
-        self.events_lost.inner().store(lost, Ordering::Relaxed);
-        self.storage_trouble.set(i64::from(has_trouble));
-    }
-
-    /// Sets the counts of the effects spool.
-    pub fn set_effects(&self, counts: &EffectCounts) {
-        let own = &self.effects;
-        own.waiting.set(counts.waiting);
-        own.waiting_bytes.set(counts.waiting_bytes);
-        for (counter, count) in [
-            (&own.taken, counts.taken),
-            (&own.refused, counts.refused),
-            (&own.done, counts.done),
-            (&own.failed, counts.failed),
-        ] {
-            counter.inner().store(count, Ordering::Relaxed);
-        }
-    }
-
-    /// Sets the gauges of the board to a reading of this age.
-    pub fn set_board(&self, reading: &Reading, age: Duration) {
-        self.board.set(reading, age);
-    }
-
-    /// Encodes all metrics, with the current numbers of the journal.
-    pub fn encode(&self, journal: &Journal, media: &MediaStore) -> String {
-        let (head, stats) = (journal.head(), journal.stats());
-        let own = &self.journal;
-        own.last_seq.set(head.last.0);
-        own.first_seq.set(head.first.0);
-        own.records.set(stats.records);
-        own.bytes.set(stats.bytes);
-        match journal.size_on_disk() {
-            Ok(bytes) => {
-                own.disk_bytes.set(bytes);
-            }
-            Err(error) => tracing::warn!(%error, "cannot measure the journal"),
-        }
-        own.appended
-            .inner()
-            .store(stats.appended, Ordering::Relaxed);
-        own.failed.inner().store(stats.failed, Ordering::Relaxed);
-        own.dropped.inner().store(stats.dropped, Ordering::Relaxed);
-        own.reviews_waiting.set(stats.reviews_waiting);
-        own.reviews_given_up.set(stats.reviews_given_up);
-        own.assessments
-            .inner()
-            .store(stats.assessments, Ordering::Relaxed);
-        own.media_bytes.set(media.bytes());
-        let hanging = i64::try_from(capture::hanging_teardowns()).unwrap_or(i64::MAX);
-        self.hanging_teardowns.set(hanging);
-        own.media_dropped
-            .inner()
-            .store(media.deleted(), Ordering::Relaxed);
-
+    /// Encodes all metrics, with those of a scrape.
+    pub fn encode(&self, scrape: &Scrape) -> String {
         let mut text = String::new();
-        if let Err(error) = encode(&mut text, &self.registry) {
+        let counted = encode_registry(&mut text, &self.registry);
+        if let Err(error) = counted.and_then(|()| encode(&mut text, &scrape.registry)) {
             tracing::error!(%error, "cannot encode the metrics");
         }
         text

@@ -1,4 +1,7 @@
 //! Names of a device that survive a restart: udev's links, serial number, product.
+//!
+//! - A link is taken only if it leads to the device node; without udev there is none.
+//! - Texts come from the device, so control characters are removed.
 
 use std::fs;
 use std::path::{Path, PathBuf};

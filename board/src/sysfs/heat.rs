@@ -1,4 +1,9 @@
 //! Thermal zones, and the processor sensor of AMD, which has no zone.
+//!
+//! - Zones and their trip points are looked for once; a sample reads temperatures only.
+//! - A zone that is switched off is absent; one that does not answer is silent.
+//! - At most [`MAX_ZONES`] zones, in the order of their names.
+//! - Not here: what a temperature means for the load (the runtime's `load`).
 
 use std::io;
 use std::path::Path;

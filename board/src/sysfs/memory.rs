@@ -1,4 +1,8 @@
 //! Main memory, swap areas, and the pressure on them.
+//!
+//! - A sample builds the list of swap areas again only if the areas are others.
+//! - At most [`MAX_SWAPS`] areas. A swap file has the kind of the drive below it.
+//! - Pressure is the average over ten seconds (PSI); none where the kernel runs without it.
 
 use std::path::{Path, PathBuf};
 

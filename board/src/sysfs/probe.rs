@@ -1,4 +1,8 @@
 //! One small file that is read again at each sample.
+//!
+//! - A file is opened and closed for each reading.
+//! - At most [`CAPACITY`] bytes are read, into memory that all probes share.
+//! - Not here: what the text means.
 
 use std::fmt;
 use std::fs::File;

@@ -1,6 +1,5 @@
 //! Routes of evidence bundles.
 
-use reqwest::Method;
 use tokio::io::AsyncWrite;
 use watchkeeper_contract::bundle::{BoxKey, JobBundle, SignedManifest};
 use watchkeeper_contract::id::EventSeq;
@@ -21,20 +20,19 @@ impl RuntimeClient {
         let (seq, to_head) = (seq.to_string(), to_head.to_string());
         let query = [("to_head", to_head.as_str())];
         let path = ["events", seq.as_str(), "bundle"];
-        let call = Call::to(&path).with(&query);
+        let call = Call::get(&path).query(&query);
         self.download(call, out).await.map(|_| ())
     }
 
     /// Returns the signed manifest of a job's bundle (`POST /v1/evidence/jobs`).
     pub async fn sign_job(&self, bundle: &JobBundle) -> Result<SignedManifest, ClientError> {
-        let call = Call::to(&["evidence", "jobs"]);
-        let deadline = self.deadlines.slow_answer;
-        self.json(Method::POST, call, Some(bundle), deadline).await
+        let call = Call::post(&["evidence", "jobs"]);
+        self.json(call.body(bundle).slow()).await
     }
 
     /// Returns the public key of the box (`GET /v1/evidence/key`).
     pub async fn box_key(&self) -> Result<BoxKey, ClientError> {
-        self.get(Call::to(&["evidence", "key"])).await
+        self.json(Call::get(&["evidence", "key"])).await
     }
 
     /// Copies a snapshot or clip of any size to `out` (`GET /v1/media/{id}`).
@@ -46,7 +44,7 @@ impl RuntimeClient {
         id: &str,
         out: &mut W,
     ) -> Result<(), ClientError> {
-        self.download(Call::to(&["media", id]), out)
+        self.download(Call::get(&["media", id]), out)
             .await
             .map(|_| ())
     }

@@ -1,7 +1,9 @@
 //! Routes of the runtime itself: health, journal, media, workflows, blocks, models and metrics.
+//!
+//! - What runs a workflow or loads models gets the longer deadline.
+//! - Pages of events are bounded by [`MAX_PAGE`]; what follows them is [`EventFeed`].
 
 use bytes::Bytes;
-use reqwest::Method;
 use serde_json::value::RawValue;
 use watchkeeper_contract::backend::BackendReport;
 use watchkeeper_contract::backtest::{Backtest, BacktestReport};
@@ -44,12 +46,12 @@ impl CoverageRange {
 impl RuntimeClient {
     /// Returns the health of the runtime (`GET /v1/health`).
     pub async fn health(&self) -> Result<Health, ClientError> {
-        self.get(Call::to(&["health"])).await
+        self.json(Call::get(&["health"])).await
     }
 
     /// Returns what the board is and what its sensors read (`GET /v1/board`).
     pub async fn board(&self) -> Result<BoardReport, ClientError> {
-        self.get(Call::to(&["board"])).await
+        self.json(Call::get(&["board"])).await
     }
 
     /// Returns up to `limit` records after `after`, oldest first (`GET /v1/events?after=&limit=`).
@@ -62,7 +64,7 @@ impl RuntimeClient {
     ) -> Result<Vec<JournalRecord>, ClientError> {
         let (from, limit) = (after.to_string(), limit.clamp(1, MAX_PAGE).to_string());
         let query = [("after", from.as_str()), ("limit", limit.as_str())];
-        let page: Vec<Box<RawValue>> = self.get(Call::to(&["events"]).with(&query)).await?;
+        let page: Vec<Box<RawValue>> = self.json(Call::get(&["events"]).query(&query)).await?;
         Ok(JournalRecord::read_page(&page, after))
     }
 
@@ -77,14 +79,15 @@ impl RuntimeClient {
     ) -> Result<ChainReport, ClientError> {
         let (after, limit) = (after.to_string(), limit.clamp(1, MAX_PAGE).to_string());
         let query = [("after", after.as_str()), ("limit", limit.as_str())];
-        self.get(Call::to(&["events", "verify"]).with(&query)).await
+        self.json(Call::get(&["events", "verify"]).query(&query))
+            .await
     }
 
     /// Returns when pipelines watched in a range, and what they could tell (`GET /v1/coverage`).
     pub async fn coverage(&self, wanted: &CoverageRange) -> Result<CoverageReport, ClientError> {
         let query = wanted.query();
         let query: Vec<(&str, &str)> = query.iter().map(|(k, v)| (*k, v.as_str())).collect();
-        self.get(Call::to(&["coverage"]).with(&query)).await
+        self.json(Call::get(&["coverage"]).query(&query)).await
     }
 
     /// Returns the same report, signed by the box (`GET /v1/coverage/statement`).
@@ -94,7 +97,7 @@ impl RuntimeClient {
     ) -> Result<CoverageStatement, ClientError> {
         let query = wanted.query();
         let query: Vec<(&str, &str)> = query.iter().map(|(k, v)| (*k, v.as_str())).collect();
-        self.get(Call::to(&["coverage", "statement"]).with(&query))
+        self.json(Call::get(&["coverage", "statement"]).query(&query))
             .await
     }
 
@@ -107,7 +110,7 @@ impl RuntimeClient {
 
     /// Returns a snapshot or clip (`GET /v1/media/{id}`).
     pub async fn media(&self, id: &str) -> Result<Bytes, ClientError> {
-        self.bytes(Call::to(&["media", id])).await
+        self.bytes(Call::get(&["media", id])).await
     }
 
     /// Checks a workflow definition without deploying it (`POST /v1/workflows/validate`).
@@ -118,13 +121,7 @@ impl RuntimeClient {
         definition: &serde_json::Value,
     ) -> Result<ValidateReport, ClientError> {
         let path = ["workflows", "validate"];
-        self.json(
-            Method::POST,
-            Call::to(&path),
-            Some(definition),
-            self.deadlines.answer,
-        )
-        .await
+        self.json(Call::post(&path).body(definition)).await
     }
 
     /// Runs a workflow once on still pictures (`POST /v1/workflows/run`).
@@ -132,55 +129,49 @@ impl RuntimeClient {
     /// The runtime handles one such request at a time, and loads the networks for it.
     pub async fn run_workflow(&self, run: &WorkflowRun) -> Result<WorkflowRunResult, ClientError> {
         let path = ["workflows", "run"];
-        let deadline = self.deadlines.slow_answer;
-        self.json(Method::POST, Call::to(&path), Some(run), deadline)
-            .await
+        self.json(Call::post(&path).body(run).slow()).await
     }
 
     /// Tries a pipeline on the next seconds of its source, without trace (`POST
     /// /v1/workflows/dry-run`).
     pub async fn dry_run(&self, wanted: &DryRun) -> Result<DryRunReport, ClientError> {
         let path = ["workflows", "dry-run"];
-        let deadline = self.deadlines.slow_answer;
-        self.json(Method::POST, Call::to(&path), Some(wanted), deadline)
-            .await
+        self.json(Call::post(&path).body(wanted).slow()).await
     }
 
     /// Replays a pipeline on the last hours; nothing of it is kept (`POST /v1/workflows/backtest`).
     pub async fn backtest(&self, wanted: &Backtest) -> Result<BacktestReport, ClientError> {
         let path = ["workflows", "backtest"];
-        let deadline = self.deadlines.slow_answer;
-        self.json(Method::POST, Call::to(&path), Some(wanted), deadline)
-            .await
+        self.json(Call::post(&path).body(wanted).slow()).await
     }
 
     /// Lists all blocks (`GET /v1/blocks`).
     pub async fn blocks(&self) -> Result<Vec<BlockSummary>, ClientError> {
-        self.get(Call::to(&["blocks"])).await
+        self.json(Call::get(&["blocks"])).await
     }
 
     /// Returns a block by its type or an alias (`GET /v1/blocks/{type}`).
     pub async fn block(&self, block_type: &str) -> Result<BlockDetails, ClientError> {
-        self.get(Call::to(&["blocks", block_type])).await
+        self.json(Call::get(&["blocks", block_type])).await
     }
 
     /// Lists all models (`GET /v1/models`).
     pub async fn models(&self) -> Result<Vec<ModelInfo>, ClientError> {
-        self.get(Call::to(&["models"])).await
+        self.json(Call::get(&["models"])).await
     }
 
     /// Lists all back ends (`GET /v1/backends`).
     pub async fn backends(&self) -> Result<BackendReport, ClientError> {
-        self.get(Call::to(&["backends"])).await
+        self.json(Call::get(&["backends"])).await
     }
 
     /// Returns the metrics in Prometheus' text format (`GET /v1/metrics`).
     pub async fn metrics(&self) -> Result<String, ClientError> {
-        self.text(Call::to(&["metrics"])).await
+        self.text(Call::get(&["metrics"])).await
     }
 
     /// Returns the OpenAPI description (`GET /v1/openapi.json`).
     pub async fn openapi(&self) -> Result<serde_json::Value, ClientError> {
-        self.get(Call::to(&["openapi.json"])).await
+        self.json(Call::get(&["openapi.json"])).await
     }
 }

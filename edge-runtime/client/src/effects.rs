@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use reqwest::Method;
 use watchkeeper_contract::spool::{EffectNumber, EffectOutcome, SpooledEffect, WaitingEffect};
 
 use super::{Call, ClientError, RuntimeClient};
@@ -17,14 +16,15 @@ impl RuntimeClient {
     ) -> Result<Vec<WaitingEffect>, ClientError> {
         let (after, wait) = (after.to_string(), wait_s.to_string());
         let query = [("after", after.as_str()), ("wait", wait.as_str())];
-        let call = Call::to(&["effects"]).with(&query);
-        let deadline = self.deadlines.answer + Duration::from_secs(wait_s);
-        self.json(Method::GET, call, None::<&()>, deadline).await
+        let mut call = Call::get(&["effects"]).query(&query);
+        call.wait = Duration::from_secs(wait_s);
+        self.json(call).await
     }
 
     /// Returns a pending effect with its contents (`GET /v1/effects/{number}`).
     pub async fn effect(&self, number: EffectNumber) -> Result<SpooledEffect, ClientError> {
-        self.get(Call::to(&["effects", &number.to_string()])).await
+        self.json(Call::get(&["effects", &number.to_string()]))
+            .await
     }
 
     /// Reports the outcome of an effect (`POST /v1/effects/{number}/outcome`).
@@ -35,8 +35,6 @@ impl RuntimeClient {
     ) -> Result<(), ClientError> {
         let number = number.to_string();
         let path = ["effects", &number, "outcome"];
-        let call = Call::to(&path);
-        self.done(Method::POST, call, Some(outcome), self.deadlines.answer)
-            .await
+        self.done(Call::post(&path).body(outcome)).await
     }
 }

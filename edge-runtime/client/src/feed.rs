@@ -12,7 +12,6 @@ use std::time::Duration;
 use eventsource_stream::Eventsource;
 use futures_util::stream::BoxStream;
 use futures_util::{Stream, StreamExt};
-use reqwest::Method;
 use watchkeeper_contract::id::EventSeq;
 
 use super::{Call, ClientError, JournalRecord, RuntimeClient};
@@ -114,17 +113,14 @@ impl State {
     async fn connect(&mut self) -> Result<Frames, ClientError> {
         let after = self.after.to_string();
         let query = [("after", after.as_str())];
-        let call = Call::to(&["events", "stream"]).with(&query);
+        let call = Call::get(&["events", "stream"]).query(&query);
         let request = self
             .client
             .streams
             .get(call.url()?)
             .header("accept", "text/event-stream");
         let silence = self.client.deadlines.stream_silence;
-        let response = self
-            .client
-            .send(&call.name(&Method::GET), request, silence)
-            .await?;
+        let response = self.client.send(&call.name(), request, silence).await?;
         Ok(response
             .bytes_stream()
             .eventsource()

@@ -106,72 +106,46 @@ impl RuntimeClient {
         &self.socket
     }
 
-    async fn get<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, ClientError> {
-        self.json(Method::GET, call, None::<&()>, self.deadlines.answer)
-            .await
-    }
-
-    /// Sends a POST without body, with the longer deadline.
-    async fn act<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T, ClientError> {
-        let deadline = self.deadlines.slow_answer;
-        self.json(Method::POST, Call::to(path), None::<&()>, deadline)
-            .await
-    }
-
-    async fn json<B: Serialize + ?Sized, T: DeserializeOwned>(
+    async fn json<T: DeserializeOwned>(
         &self,
-        method: Method,
-        call: Call<'_>,
-        body: Option<&B>,
-        deadline: Duration,
+        call: Call<'_, impl Serialize + ?Sized>,
     ) -> Result<T, ClientError> {
-        let (name, bytes) = self.exchange(method, call, body, deadline).await?;
+        let (request, bytes) = self.exchange(call).await?;
         serde_json::from_slice(&bytes).map_err(|error| ClientError::Answer {
-            request: name,
+            request,
             cause: error.to_string(),
         })
     }
 
     /// Sends a request and ignores the body of its answer.
-    async fn done<B: Serialize + ?Sized>(
-        &self,
-        method: Method,
-        call: Call<'_>,
-        body: Option<&B>,
-        deadline: Duration,
-    ) -> Result<(), ClientError> {
-        self.exchange(method, call, body, deadline)
-            .await
-            .map(|_| ())
+    async fn done(&self, call: Call<'_, impl Serialize + ?Sized>) -> Result<(), ClientError> {
+        self.exchange(call).await.map(|_| ())
     }
 
     async fn bytes(&self, call: Call<'_>) -> Result<Bytes, ClientError> {
-        let (_, bytes) = self
-            .exchange(Method::GET, call, None::<&()>, self.deadlines.answer)
-            .await?;
-        Ok(bytes)
+        self.exchange(call).await.map(|(_, bytes)| bytes)
     }
 
     async fn text(&self, call: Call<'_>) -> Result<String, ClientError> {
-        let (name, bytes) = self
-            .exchange(Method::GET, call, None::<&()>, self.deadlines.answer)
-            .await?;
+        let (request, bytes) = self.exchange(call).await?;
         String::from_utf8(bytes.into()).map_err(|error| ClientError::Answer {
-            request: name,
+            request,
             cause: error.to_string(),
         })
     }
 
-    async fn exchange<B: Serialize + ?Sized>(
+    async fn exchange(
         &self,
-        method: Method,
-        call: Call<'_>,
-        body: Option<&B>,
-        deadline: Duration,
+        call: Call<'_, impl Serialize + ?Sized>,
     ) -> Result<(String, Bytes), ClientError> {
-        let name = call.name(&method);
-        let mut request = self.http.request(method, call.url()?).timeout(deadline);
-        if let Some(body) = body {
+        let (name, url) = (call.name(), call.url()?);
+        let deadline = call.wait
+            + match call.is_slow {
+                true => self.deadlines.slow_answer,
+                false => self.deadlines.answer,
+            };
+        let mut request = self.http.request(call.method, url).timeout(deadline);
+        if let Some(body) = call.body {
             request = request.json(body);
         }
         let mut response = self.send(&name, request, deadline).await?;
@@ -198,7 +172,7 @@ impl RuntimeClient {
         call: Call<'_>,
         out: &mut W,
     ) -> Result<Option<String>, ClientError> {
-        let name = call.name(&Method::GET);
+        let name = call.name();
         let request = self.streams.get(call.url()?);
         let silence = self.deadlines.stream_silence;
         let mut response = self.send(&name, request, silence).await?;
@@ -297,24 +271,74 @@ fn refusal(request: &str, status: StatusCode, body: &[u8]) -> Problem {
     })
 }
 
-/// A route with its parameters. Segments are percent-encoded: a block type keeps its slash.
-#[derive(Debug, Clone, Copy)]
-struct Call<'a> {
+/// A request: route with its parameters, body as JSON, and how long its answer may take. Segments
+/// of the path are percent-encoded: a block type keeps its slash.
+#[derive(Debug)]
+struct Call<'a, B: ?Sized = ()> {
+    method: Method,
     path: &'a [&'a str],
     query: &'a [(&'a str, &'a str)],
+    body: Option<&'a B>,
+    is_slow: bool,
+    /// Time for which the runtime may hold the answer back.
+    wait: Duration,
 }
 
 impl<'a> Call<'a> {
-    fn to(path: &'a [&'a str]) -> Self {
-        Self { path, query: &[] }
+    fn new(method: Method, path: &'a [&'a str]) -> Self {
+        Self {
+            method,
+            path,
+            query: &[],
+            body: None,
+            is_slow: false,
+            wait: Duration::ZERO,
+        }
     }
 
-    fn with(self, query: &'a [(&'a str, &'a str)]) -> Self {
+    fn get(path: &'a [&'a str]) -> Self {
+        Self::new(Method::GET, path)
+    }
+
+    fn post(path: &'a [&'a str]) -> Self {
+        Self::new(Method::POST, path)
+    }
+
+    fn put(path: &'a [&'a str]) -> Self {
+        Self::new(Method::PUT, path)
+    }
+
+    fn delete(path: &'a [&'a str]) -> Self {
+        Self::new(Method::DELETE, path)
+    }
+
+    fn query(self, query: &'a [(&'a str, &'a str)]) -> Self {
         Self { query, ..self }
     }
 
-    fn name(&self, method: &Method) -> String {
-        format!("{method} /{API_VERSION}/{}", self.path.join("/"))
+    fn body<B: ?Sized>(self, body: &'a B) -> Call<'a, B> {
+        Call {
+            method: self.method,
+            path: self.path,
+            query: self.query,
+            body: Some(body),
+            is_slow: self.is_slow,
+            wait: self.wait,
+        }
+    }
+}
+
+impl<B: ?Sized> Call<'_, B> {
+    /// Allows the time of [`Deadlines::slow_answer`].
+    fn slow(self) -> Self {
+        Self {
+            is_slow: true,
+            ..self
+        }
+    }
+
+    fn name(&self) -> String {
+        format!("{} /{API_VERSION}/{}", self.method, self.path.join("/"))
     }
 
     /// Builds the URL; its host is a placeholder, since the client connects to its socket.

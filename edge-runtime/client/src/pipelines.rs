@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use reqwest::Method;
 use tokio::io::AsyncWrite;
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::{PauseRequest, PipelineSpec, PipelineStatus};
@@ -12,12 +11,12 @@ use super::{Call, ClientError, RuntimeClient};
 impl RuntimeClient {
     /// Lists all pipelines (`GET /v1/pipelines`).
     pub async fn pipelines(&self) -> Result<Vec<PipelineStatus>, ClientError> {
-        self.get(Call::to(&["pipelines"])).await
+        self.json(Call::get(&["pipelines"])).await
     }
 
     /// Returns one pipeline (`GET /v1/pipelines/{id}`).
     pub async fn pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, ClientError> {
-        self.get(Call::to(&["pipelines", id.as_str()])).await
+        self.json(Call::get(&["pipelines", id.as_str()])).await
     }
 
     /// Creates a pipeline (`POST /v1/pipelines`); fails if its id is taken.
@@ -25,25 +24,14 @@ impl RuntimeClient {
         &self,
         spec: &PipelineSpec,
     ) -> Result<PipelineStatus, ClientError> {
-        self.json(
-            Method::POST,
-            Call::to(&["pipelines"]),
-            Some(spec),
-            self.deadlines.slow_answer,
-        )
-        .await
+        self.json(Call::post(&["pipelines"]).body(spec).slow())
+            .await
     }
 
     /// Creates a pipeline or replaces the one with its id (`PUT /v1/pipelines/{id}`).
     pub async fn put_pipeline(&self, spec: &PipelineSpec) -> Result<PipelineStatus, ClientError> {
         let path = ["pipelines", spec.id.as_str()];
-        self.json(
-            Method::PUT,
-            Call::to(&path),
-            Some(spec),
-            self.deadlines.slow_answer,
-        )
-        .await
+        self.json(Call::put(&path).body(spec).slow()).await
     }
 
     /// Pauses a pipeline, until a time or until it is resumed (`POST /v1/pipelines/{id}/pause`).
@@ -53,33 +41,29 @@ impl RuntimeClient {
         until: Option<Timestamp>,
     ) -> Result<PipelineStatus, ClientError> {
         let path = ["pipelines", id.as_str(), "pause"];
-        // Older runtimes accept no body.
-        let body = until.map(|until| PauseRequest { until: Some(until) });
-        let deadline = self.deadlines.slow_answer;
-        self.json(Method::POST, Call::to(&path), body.as_ref(), deadline)
-            .await
+        let call = Call::post(&path).slow();
+        match until {
+            Some(_) => self.json(call.body(&PauseRequest { until })).await,
+            // Older runtimes accept no body.
+            None => self.json(call).await,
+        }
     }
 
     /// Resumes a pipeline (`POST /v1/pipelines/{id}/resume`).
     pub async fn resume_pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, ClientError> {
-        self.act(&["pipelines", id.as_str(), "resume"]).await
+        self.json(Call::post(&["pipelines", id.as_str(), "resume"]).slow())
+            .await
     }
 
     /// Stops and deletes a pipeline (`DELETE /v1/pipelines/{id}`).
     pub async fn delete_pipeline(&self, id: &PipelineId) -> Result<(), ClientError> {
         let path = ["pipelines", id.as_str()];
-        self.done(
-            Method::DELETE,
-            Call::to(&path),
-            None::<&()>,
-            self.deadlines.slow_answer,
-        )
-        .await
+        self.done(Call::delete(&path).slow()).await
     }
 
     /// Returns the latest annotated frame as JPEG (`GET /v1/pipelines/{id}/frame.jpg`).
     pub async fn pipeline_frame(&self, id: &PipelineId) -> Result<Bytes, ClientError> {
-        self.bytes(Call::to(&["pipelines", id.as_str(), "frame.jpg"]))
+        self.bytes(Call::get(&["pipelines", id.as_str(), "frame.jpg"]))
             .await
     }
 
@@ -99,6 +83,6 @@ impl RuntimeClient {
         let part = part.map(|number| number.to_string());
         let query: Vec<(&str, &str)> = part.iter().map(|part| ("part", part.as_str())).collect();
         let path = ["pipelines", id.as_str(), "recording"];
-        self.download(Call::to(&path).with(&query), out).await
+        self.download(Call::get(&path).query(&query), out).await
     }
 }

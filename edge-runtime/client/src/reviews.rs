@@ -1,6 +1,5 @@
 //! Routes of reviews and assessments.
 
-use reqwest::Method;
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::{EventSeq, PipelineId};
 use watchkeeper_contract::review::{NewAssessment, PipelineAnswers, ReviewQueue};
@@ -12,14 +11,14 @@ impl RuntimeClient {
     pub async fn reviews(&self, limit: u32) -> Result<ReviewQueue, ClientError> {
         let limit = limit.to_string();
         let query = [("limit", limit.as_str())];
-        self.get(Call::to(&["reviews"]).with(&query)).await
+        self.json(Call::get(&["reviews"]).query(&query)).await
     }
 
     /// Returns the answers of people about events of a pipeline
     /// (`GET /v1/pipelines/{id}/answers`).
     pub async fn answers(&self, pipeline: &PipelineId) -> Result<PipelineAnswers, ClientError> {
         let path = ["pipelines", pipeline.as_str(), "answers"];
-        self.get(Call::to(&path)).await
+        self.json(Call::get(&path)).await
     }
 
     /// Like [`Self::assess`], for a caller that needs no record.
@@ -30,9 +29,7 @@ impl RuntimeClient {
     ) -> Result<(), ClientError> {
         let seq = seq.to_string();
         let path = ["events", &seq, "assessments"];
-        let deadline = self.deadlines.slow_answer;
-        self.done(Method::POST, Call::to(&path), Some(new), deadline)
-            .await
+        self.done(Call::post(&path).body(new).slow()).await
     }
 
     /// Adds an assessment of the event of record `seq` (`POST /v1/events/{seq}/assessments`), and
@@ -40,8 +37,6 @@ impl RuntimeClient {
     pub async fn assess(&self, seq: EventSeq, new: &NewAssessment) -> Result<Event, ClientError> {
         let seq = seq.to_string();
         let path = ["events", &seq, "assessments"];
-        let deadline = self.deadlines.slow_answer;
-        self.json(Method::POST, Call::to(&path), Some(new), deadline)
-            .await
+        self.json(Call::post(&path).body(new).slow()).await
     }
 }

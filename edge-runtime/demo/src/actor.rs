@@ -17,10 +17,10 @@ pub enum Kind {
     Car,
 }
 
-/// Middle of the zebra crossing.
-pub(super) const ZEBRA_X: f64 = 432.0;
-/// Position of the bench where people rest.
-pub(super) const BENCH_X: f64 = 168.0;
+/// Middle of the zebra crossing in the picture of the street.
+const ZEBRA_X: f64 = 432.0;
+/// Position of the bench where people rest, in that picture.
+const BENCH_X: f64 = 168.0;
 
 /// Moments per second at which figures are kept apart.
 pub(super) const TICKS: f64 = 5.0;

@@ -32,14 +32,6 @@ impl Shape {
         }
     }
 
-    pub(super) fn rect(x: f64, y: f64, width: f64, height: f64, color: Rgb) -> Self {
-        let (right, bottom) = (x + width, y + height);
-        Self::polygon(
-            vec![(x, y), (right, y), (right, bottom), (x, bottom)],
-            color,
-        )
-    }
-
     pub(super) fn ellipse(x: f64, y: f64, rx: f64, ry: f64, color: Rgb) -> Self {
         let corner = |i: i32| {
             let turn = f64::from(i) / 24.0;
@@ -193,10 +185,18 @@ fn cover(pixels: &mut [f32], left: f64, right: f64) {
 mod tests {
     use super::*;
 
+    fn rect(x: f64, y: f64, width: f64, height: f64, color: Rgb) -> Shape {
+        let (right, bottom) = (x + width, y + height);
+        Shape::polygon(
+            vec![(x, y), (right, y), (right, bottom), (x, bottom)],
+            color,
+        )
+    }
+
     #[test]
     fn edge_in_the_middle_of_a_pixel_covers_half_of_it() {
         let mut canvas = Canvas::new(640, 360);
-        canvas.fill(&Shape::rect(10.0, 10.0, 2.5, 1.0, [200, 200, 200]));
+        canvas.fill(&rect(10.0, 10.0, 2.5, 1.0, [200, 200, 200]));
         let row: Vec<u8> = (9..14).map(|x| canvas.data[(10 * 640 + x) * 3]).collect();
         assert_eq!(row, [0, 200, 200, 100, 0]);
         assert_eq!(canvas.data[(11 * 640 + 10) * 3], 0);
@@ -207,8 +207,8 @@ mod tests {
         let mut canvas = Canvas::new(160, 90);
         canvas.fill(&Shape::ellipse(0.0, 0.0, 2000.0, 2000.0, [9, 9, 9]));
         assert!(canvas.data.iter().all(|v| *v == 9));
-        canvas.fill(&Shape::rect(-500.0, -500.0, 10.0, 10.0, [1, 1, 1]));
-        canvas.fill(&Shape::rect(5000.0, 10.0, 10.0, 10.0, [1, 1, 1]));
+        canvas.fill(&rect(-500.0, -500.0, 10.0, 10.0, [1, 1, 1]));
+        canvas.fill(&rect(5000.0, 10.0, 10.0, 10.0, [1, 1, 1]));
         assert!(canvas.data.iter().all(|v| *v == 9));
     }
 

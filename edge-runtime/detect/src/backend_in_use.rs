@@ -1,4 +1,8 @@
 //! The back end that runs a network now, and the change to another one in progress.
+//!
+//! - Clones share one state, so a status shows a change without asking the network.
+//! - The lock is held for copies only.
+//! - Not here: the change itself ([`change`](crate::change)).
 
 use std::fmt;
 use std::sync::Arc;

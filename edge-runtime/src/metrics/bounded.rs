@@ -1,7 +1,6 @@
 //! Families of metrics with a bound on their series.
 //!
 //! - At most [`MAX_SERIES`] label sets are kept; more are counted together under `other`.
-//! - A removed label makes room for another one.
 
 use std::hash::Hash;
 use std::ops::Deref;
@@ -46,11 +45,5 @@ where
         }
         self.series.store(MAX_SERIES, Ordering::Relaxed);
         self.family.get_or_create(&other())
-    }
-
-    pub(super) fn remove(&self, label: &L) {
-        if self.family.remove(label) {
-            self.series.fetch_sub(1, Ordering::Relaxed);
-        }
     }
 }

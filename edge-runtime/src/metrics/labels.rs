@@ -4,7 +4,6 @@ use std::fmt;
 
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use watchkeeper_contract::event::Verdict;
-use watchkeeper_contract::source::SourceState;
 
 /// Value of labels in the series that counts what exceeds the bound of a family.
 pub(super) const OTHER: &str = "other";
@@ -18,12 +17,6 @@ pub(super) struct SourceLabels {
 pub(super) struct DropLabels {
     pub(super) source: String,
     pub(super) at: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct StateLabels {
-    pub(super) source: String,
-    pub(super) state: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -82,21 +75,6 @@ impl From<Verdict> for VerdictLabel {
 
 /// Final states of clips.
 pub(super) const CLIP_STATES: [&str; 2] = ["kept", "lost"];
-
-/// States of a source. Each has a gauge, which is 0 unless it is the current state.
-pub(super) const SOURCE_STATES: [&str; 6] =
-    ["connecting", "live", "lost", "ended", "failed", "idle"];
-
-pub(super) fn state_name(state: &SourceState) -> &'static str {
-    match state {
-        SourceState::Connecting { .. } => "connecting",
-        SourceState::Live { .. } => "live",
-        SourceState::Lost { .. } => "lost",
-        SourceState::Ended => "ended",
-        SourceState::Failed { .. } => "failed",
-        SourceState::Idle => "idle",
-    }
-}
 
 pub(super) fn of_source(source: &str) -> SourceLabels {
     SourceLabels {

@@ -1,17 +1,21 @@
 //! The text of the metrics.
 
+use serde_json::json;
 use watchkeeper_contract::event::Verdict;
-use watchkeeper_contract::source::SourceState;
+use watchkeeper_contract::pipeline::LookRate;
+use watchkeeper_contract::source::SourceStatus;
 
 use super::*;
-use crate::journal::Limits;
-use crate::journal::media::MediaLimits;
+use crate::journal::media::{MediaLimits, MediaStore};
+use crate::journal::{Journal, Limits};
 
 fn text(metrics: &Metrics) -> String {
     let dir = tempfile::tempdir().unwrap();
     let (journal, _) = Journal::open(dir.path(), Limits::default()).unwrap();
     let media = MediaStore::open(dir.path(), MediaLimits::default()).unwrap();
-    metrics.encode(&journal, &media)
+    let mut scrape = Scrape::default();
+    scrape.add_journal(&journal, &media);
+    metrics.encode(&scrape)
 }
 
 #[test]
@@ -20,8 +24,6 @@ fn updated_metrics_are_in_the_text() {
     let gate = SourceId::new("gate").unwrap();
     metrics.count_frames(&gate, 1);
     metrics.count_dropped(&gate, "slot", 3);
-    metrics.set_source_state(&gate, &SourceState::Ended);
-    metrics.set_source_decoder(&gate, true);
     metrics.observe_inference("yolox-nano", Duration::from_millis(20));
     metrics.count_event(&Decision {
         verdict: Verdict::Review,
@@ -36,9 +38,6 @@ fn updated_metrics_are_in_the_text() {
     for line in [
         "watchkeeper_frames_total{source=\"gate\"} 1",
         "watchkeeper_frames_dropped_total{source=\"gate\",at=\"slot\"} 3",
-        "watchkeeper_source_state{source=\"gate\",state=\"ended\"} 1",
-        "watchkeeper_source_state{source=\"gate\",state=\"live\"} 0",
-        "watchkeeper_source_hardware_decoder{source=\"gate\"} 1",
         "watchkeeper_inference_seconds_count{model=\"yolox-nano\"} 1",
         "watchkeeper_events_total{verdict=\"review\"} 1",
         "watchkeeper_event_confidence_bucket{le=\"0.7\"} 0",
@@ -56,24 +55,33 @@ fn updated_metrics_are_in_the_text() {
 }
 
 #[test]
-fn look_rates_are_those_of_the_present_pipelines() {
-    let metrics = Metrics::new();
-    let [gate, yard] = ["gate", "yard"].map(|name| PipelineId::new(name).unwrap());
-    let rate = |looked_fps| LookRate {
+fn states_of_sources_and_look_rates_are_read_at_the_scrape() {
+    let source: SourceStatus = serde_json::from_value(json!({
+        "spec": {"id": "gate", "uri": "rtsp://gate/live"},
+        "state": {"state": "ended"},
+        "since": {"unix_ms": 0, "quality": "synced"},
+        "decoder": {"element": "nvv4l2decoder", "hardware": true},
+        "counters": {"frames": 1, "dropped": 0, "connects": 1, "losses": 0, "fps": 0.0},
+    }))
+    .unwrap();
+    let rate = LookRate {
         wanted_fps: 10.0,
-        looked_fps,
+        looked_fps: 7.5,
         limited_by: None,
     };
-    metrics.set_looks([(&gate, rate(9.5)), (&yard, rate(5.0))].into_iter());
-    metrics.set_looks(std::iter::once((&gate, rate(7.5))));
-    let text = text(&metrics);
+    let mut scrape = Scrape::default();
+    scrape.add_sources(&[source]);
+    scrape.add_looks(std::iter::once((&PipelineId::new("watch").unwrap(), rate)));
+    let text = Metrics::new().encode(&scrape);
     for line in [
-        "watchkeeper_pipeline_looked_fps{pipeline=\"gate\"} 7.5",
-        "watchkeeper_pipeline_wanted_fps{pipeline=\"gate\"} 10.0",
+        "watchkeeper_source_state{source=\"gate\",state=\"ended\"} 1",
+        "watchkeeper_source_state{source=\"gate\",state=\"live\"} 0",
+        "watchkeeper_source_hardware_decoder{source=\"gate\"} 1",
+        "watchkeeper_pipeline_looked_fps{pipeline=\"watch\"} 7.5",
+        "watchkeeper_pipeline_wanted_fps{pipeline=\"watch\"} 10.0",
     ] {
         assert!(text.contains(line), "{line} is not in\n{text}");
     }
-    assert!(!text.contains("yard"), "{text}");
 }
 
 #[test]

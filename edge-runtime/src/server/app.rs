@@ -1,4 +1,9 @@
 //! State of the handlers: the runtime, and the permits that bound calls of it.
+//!
+//! - Every call of the runtime runs on the blocking pool and holds a permit until it ends, also
+//!   when its client went away.
+//! - An ordinary call is refused at once where no permit is free; a status or queued call waits.
+//! - Status calls have permits of their own, so that health is answered while others hang.
 
 use std::sync::Arc;
 

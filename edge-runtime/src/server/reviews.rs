@@ -1,4 +1,8 @@
 //! Reviews over HTTP: the events that wait for a person, and assessments of events.
+//!
+//! - A repeated assessment changes nothing: 200 with the event, and not 201.
+//! - Every refusal of the journal has a status and names the field.
+//! - Not here: which assessments are accepted ([`journal`](crate::journal)).
 
 use axum::Json;
 use axum::extract::{Query, State};

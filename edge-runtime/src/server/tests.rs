@@ -45,7 +45,7 @@ use crate::coverage::SigningKey;
 use crate::effects::{self as spool, Effects};
 use crate::journal::media::{MediaLimits, MediaStore};
 use crate::journal::{AssessError, Assessed, Journal, Limits, Stamp};
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Scrape};
 
 const NOW: Wall = Wall {
     unix_ms: 1_700_000_000_000,
@@ -303,7 +303,9 @@ impl Runtime for Little {
         )
     }
     fn metrics(&self) -> String {
-        self.metrics.encode(&self.journal, &self.media)
+        let mut scrape = Scrape::default();
+        scrape.add_journal(&self.journal, &self.media);
+        self.metrics.encode(&scrape)
     }
     fn journal(&self) -> &Journal {
         &self.journal

@@ -1,4 +1,8 @@
 //! The way from a file to an opened engine: found on disk, or built first.
+//!
+//! - TensorRT is asked about the device in a child process before its library is opened here.
+//! - An engine that can't be deserialised is removed and built again, at most once.
+//! - A build that failed for good is remembered and not tried again.
 
 use std::path::{Path, PathBuf};
 

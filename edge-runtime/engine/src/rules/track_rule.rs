@@ -108,15 +108,14 @@ impl TrackRule {
                 Ok(()) => followed.refused = None,
                 Err(why) => followed.refused = followed.refused.map(|_| why),
             }
-            observe_present(
-                &self.watch.kind,
+            let subject = followed.subject(stay, history);
+            let mut case = StayCase {
+                kind: &self.watch.kind,
                 context,
-                scene,
                 stay,
-                followed,
-                history,
-                accepted.is_ok(),
-            );
+                subject,
+            };
+            case.observe(scene, &mut followed.life, accepted.is_ok());
         }
     }
 
@@ -158,176 +157,140 @@ impl TrackRule {
         for stay in view.stays[self.watch.scope].visits.ended() {
             let followed = self.followed.remove(&stay.number);
             if let Some(followed) = followed.filter(|_| stay.counted_s.is_some()) {
-                let kind = &self.watch.kind;
-                end_stay(kind, context, scene, stay, followed, history, source_ended);
+                let subject = followed.subject(stay, history);
+                let mut case = StayCase {
+                    kind: &self.watch.kind,
+                    context,
+                    stay,
+                    subject,
+                };
+                case.end(scene, followed, source_ended);
             }
         }
     }
 }
 
-/// Returns whether the stay so far satisfies the condition.
-fn is_satisfied(kind: &TrackKind, stay: &Stay) -> bool {
-    stay.counted_s.is_some()
-        && match kind {
-            TrackKind::Appears | TrackKind::Enters { .. } => true,
-            TrackKind::Leaves { .. } => false,
-            TrackKind::Stays { for_s, .. } => stay.dwell_s() >= *for_s,
-        }
+/// A stay in the current frame, as a rule of this kind decides about it.
+struct StayCase<'a> {
+    kind: &'a TrackKind,
+    context: &'a mut RuleContext,
+    stay: &'a Stay,
+    subject: Subject<'a>,
 }
 
-/// Processes an object that is present in this frame.
-fn observe_present(
-    kind: &TrackKind,
-    context: &mut RuleContext,
-    scene: &mut Scene<'_>,
-    stay: &Stay,
-    followed: &mut Followed,
-    history: &History,
-    fits: bool,
-) {
-    let subject = followed.subject(stay, history);
-    if matches!(followed.life, Lifecycle::Candidate { .. }) && fits && is_satisfied(kind, stay) {
-        let settled = scene.clock - stay.enter_s >= SETTLE_S;
-        try_begin(
-            kind,
-            context,
-            scene,
-            (stay, subject),
-            &mut followed.life,
-            settled,
+impl StayCase<'_> {
+    /// Returns whether the stay so far satisfies the condition.
+    fn is_satisfied(&self) -> bool {
+        self.stay.counted_s.is_some()
+            && match self.kind {
+                TrackKind::Appears | TrackKind::Enters { .. } => true,
+                TrackKind::Leaves { .. } => false,
+                TrackKind::Stays { for_s, .. } => self.stay.dwell_s() >= *for_s,
+            }
+    }
+
+    /// Processes an object that is present in this frame. `fits`: the rule accepts it.
+    fn observe(&mut self, scene: &mut Scene<'_>, life: &mut Lifecycle, fits: bool) {
+        if matches!(life, Lifecycle::Candidate { .. }) && fits && self.is_satisfied() {
+            let settled = scene.clock - self.stay.enter_s >= SETTLE_S;
+            self.try_begin(scene, life, settled);
+        } else if let Some(mut open) = life.take_open() {
+            let now = (scene.at, scene.clock);
+            let look = || (self.subject.chain(), self.event(now, ReasonPart::Begin));
+            let emitter = &self.context.emitter;
+            emitter.review(scene, &mut open, look, |_| false);
+            *life = Lifecycle::Open(open);
+        }
+    }
+
+    /// Begins an event if it is admitted; ends it at once if it is momentary.
+    fn try_begin(&mut self, scene: &mut Scene<'_>, life: &mut Lifecycle, settled: bool) {
+        let event = self.event((scene.at, scene.clock), ReasonPart::Begin);
+        let (chain, end) = (self.subject.chain(), event.clone());
+        let (key, emitter) = (Some(self.subject.track), &mut self.context.emitter);
+        emitter.try_begin(scene, key, (&chain, settled), life, event);
+        let momentary = matches!(
+            self.kind,
+            TrackKind::Enters { .. } | TrackKind::Leaves { .. }
         );
-    } else if let Some(mut open) = followed.life.take_open() {
-        let (at, clock) = (scene.at, scene.clock);
-        let look = || {
-            (
-                subject.chain(),
-                describe(
-                    kind,
-                    context,
-                    (at, clock),
-                    (stay, subject),
-                    ReasonPart::Begin,
-                ),
-            )
+        if momentary && let Some(open) = life.take_open() {
+            emitter.end(scene, *open, end, &chain);
+        }
+    }
+
+    /// Processes the end of a stay: the object is gone, or the source ended (`source_ended`).
+    fn end(&mut self, scene: &mut Scene<'_>, followed: Followed, source_ended: bool) {
+        let Followed {
+            refused, mut life, ..
+        } = followed;
+        if followed.is_inactive {
+            let why = refused.unwrap_or(Suppressed::Inactive);
+            self.context.emitter.give_up(Some(why));
+        }
+        if matches!(life, Lifecycle::Candidate { .. }) {
+            // The end of the source does not count as leaving.
+            let leaves = matches!(self.kind, TrackKind::Leaves { .. }) && !source_ended;
+            if !(leaves || self.is_satisfied()) {
+                return;
+            }
+            if refused.is_some() {
+                self.context.emitter.give_up(refused);
+                return;
+            }
+            // Decides now what was postponed for more evidence.
+            self.try_begin(scene, &mut life, true);
+        }
+        let part = match source_ended {
+            true => ReasonPart::SourceEnded,
+            false => ReasonPart::End,
         };
-        context.emitter.review(scene, &mut open, look, |_| false);
-        followed.life = Lifecycle::Open(open);
+        let event = self.event((scene.at, scene.clock), part);
+        let emitter = &mut self.context.emitter;
+        match life {
+            Lifecycle::Open(open) => emitter.end(scene, *open, event, &self.subject.chain()),
+            Lifecycle::Candidate { held } => emitter.give_up(held),
+            Lifecycle::Over => {}
+        }
     }
-}
 
-/// Begins an event if it is admitted; ends it at once if it is momentary.
-fn try_begin(
-    kind: &TrackKind,
-    context: &mut RuleContext,
-    scene: &mut Scene<'_>,
-    (stay, subject): (&Stay, Subject<'_>),
-    life: &mut Lifecycle,
-    settled: bool,
-) {
-    let now = (scene.at, scene.clock);
-    let event = describe(kind, context, now, (stay, subject), ReasonPart::Begin);
-    let (chain, end) = (subject.chain(), event.clone());
-    let key = Some(subject.track);
-    context
-        .emitter
-        .try_begin(scene, key, (&chain, settled), life, event);
-    let momentary = matches!(kind, TrackKind::Enters { .. } | TrackKind::Leaves { .. });
-    if momentary && let Some(open) = life.take_open() {
-        context.emitter.end(scene, *open, end, &chain);
+    /// Returns the event of the stay at a moment, with its reason.
+    fn event(&self, (at, clock): (&Moment, f64), part: ReasonPart) -> RuleEvent {
+        let (who, dwell) = (self.subject.name(), self.stay.dwell_s());
+        let away = clock - self.stay.kept_s;
+        let (condition, zone) = match self.kind {
+            TrackKind::Appears => ("appears", None),
+            TrackKind::Enters { zone } => ("enters", Some(zone)),
+            TrackKind::Leaves { zone } => ("leaves", Some(zone)),
+            TrackKind::Stays { zone, .. } => ("stays", Some(zone)),
+        };
+        let reason = match (self.kind, part) {
+            (_, ReasonPart::SourceEnded) => {
+                format!("the source ended while {who} was there, after {dwell:.1} s")
+            }
+            (TrackKind::Appears, ReasonPart::Begin) if dwell < 0.05 => {
+                format!("{who} was seen for the first time")
+            }
+            (TrackKind::Appears, ReasonPart::Begin) => {
+                format!("{who} was seen for the first time and stayed for {dwell:.1} s")
+            }
+            (TrackKind::Appears, ReasonPart::End) => {
+                format!("{who} was last seen {dwell:.1} s after it appeared, {away:.1} s ago")
+            }
+            (TrackKind::Enters { zone }, _) => format!("{who} entered zone {zone}"),
+            (TrackKind::Leaves { zone }, _) => {
+                format!("{who} left zone {zone} after {dwell:.1} s, {away:.1} s ago")
+            }
+            (TrackKind::Stays { zone, for_s }, ReasonPart::Begin) => {
+                format!("{who} in zone {zone} for {dwell:.1} s (limit {for_s} s)")
+            }
+            (TrackKind::Stays { zone, for_s }, ReasonPart::End) => {
+                format!("{who} left zone {zone} after {dwell:.1} s (limit {for_s} s)")
+            }
+        };
+        let mut event = self.context.event(at, condition, reason);
+        self.subject.describe(&mut event, at);
+        event.zone = zone.cloned();
+        event.dwell_s = zone.map(|_| dwell);
+        event
     }
-}
-
-/// Processes the end of a stay: the object is gone, or the source ended (`source_ended`).
-fn end_stay(
-    kind: &TrackKind,
-    context: &mut RuleContext,
-    scene: &mut Scene<'_>,
-    stay: &Stay,
-    followed: Followed,
-    history: &History,
-    source_ended: bool,
-) {
-    let subject = followed.subject(stay, history);
-    let Followed {
-        refused,
-        is_inactive,
-        mut life,
-        ..
-    } = followed;
-    if is_inactive {
-        context
-            .emitter
-            .give_up(Some(refused.unwrap_or(Suppressed::Inactive)));
-    }
-    if matches!(life, Lifecycle::Candidate { .. }) {
-        // The end of the source does not count as leaving.
-        let leaves = matches!(kind, TrackKind::Leaves { .. }) && !source_ended;
-        if !(leaves || is_satisfied(kind, stay)) {
-            return;
-        }
-        if refused.is_some() {
-            context.emitter.give_up(refused);
-            return;
-        }
-        // Decides now what was postponed for more evidence.
-        try_begin(kind, context, scene, (stay, subject), &mut life, true);
-    }
-    let words = if source_ended {
-        ReasonPart::SourceEnded
-    } else {
-        ReasonPart::End
-    };
-    let now = (scene.at, scene.clock);
-    let event = describe(kind, context, now, (stay, subject), words);
-    match life {
-        Lifecycle::Open(open) => context.emitter.end(scene, *open, event, &subject.chain()),
-        Lifecycle::Candidate { held } => context.emitter.give_up(held),
-        Lifecycle::Over => {}
-    }
-}
-
-/// Returns the event of a stay with its reason.
-fn describe(
-    kind: &TrackKind,
-    context: &RuleContext,
-    (at, clock): (&Moment, f64),
-    (stay, subject): (&Stay, Subject<'_>),
-    words: ReasonPart,
-) -> RuleEvent {
-    let (who, dwell, away) = (subject.name(), stay.dwell_s(), clock - stay.kept_s);
-    let (condition, zone) = match kind {
-        TrackKind::Appears => ("appears", None),
-        TrackKind::Enters { zone } => ("enters", Some(zone)),
-        TrackKind::Leaves { zone } => ("leaves", Some(zone)),
-        TrackKind::Stays { zone, .. } => ("stays", Some(zone)),
-    };
-    let reason = match (kind, words) {
-        (_, ReasonPart::SourceEnded) => {
-            format!("the source ended while {who} was there, after {dwell:.1} s")
-        }
-        (TrackKind::Appears, ReasonPart::Begin) if dwell < 0.05 => {
-            format!("{who} was seen for the first time")
-        }
-        (TrackKind::Appears, ReasonPart::Begin) => {
-            format!("{who} was seen for the first time and stayed for {dwell:.1} s")
-        }
-        (TrackKind::Appears, ReasonPart::End) => {
-            format!("{who} was last seen {dwell:.1} s after it appeared, {away:.1} s ago")
-        }
-        (TrackKind::Enters { zone }, _) => format!("{who} entered zone {zone}"),
-        (TrackKind::Leaves { zone }, _) => {
-            format!("{who} left zone {zone} after {dwell:.1} s, {away:.1} s ago")
-        }
-        (TrackKind::Stays { zone, for_s }, ReasonPart::Begin) => {
-            format!("{who} in zone {zone} for {dwell:.1} s (limit {for_s} s)")
-        }
-        (TrackKind::Stays { zone, for_s }, ReasonPart::End) => {
-            format!("{who} left zone {zone} after {dwell:.1} s (limit {for_s} s)")
-        }
-    };
-    let mut event = context.event(at, condition, reason);
-    subject.describe(&mut event, at);
-    event.zone = zone.cloned();
-    event.dwell_s = zone.map(|_| dwell);
-    event
 }

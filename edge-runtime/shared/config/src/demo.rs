@@ -1,4 +1,8 @@
 //! Options of the demo scene, written as `demo:?name=value&…`.
+//!
+//! - Every option has a default; an unknown name or a value out of range is refused with what is
+//!   allowed.
+//! - Not here: the scene (the crate `demo`).
 
 /// Options of the demo scene.
 #[derive(Debug, Clone, PartialEq)]

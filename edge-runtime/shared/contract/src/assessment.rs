@@ -1,6 +1,7 @@
 //! Assessments: what a person, a second opinion or a chain says about an event of the journal.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::id::EventId;
 
@@ -10,8 +11,7 @@ pub const MAX_ASSESSMENT_TEXT: usize = 300;
 pub const MAX_ASSESSMENT_LABEL: usize = 64;
 
 /// What somebody says about an event. It is part of the record `assessed` of that event.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Assessment {
     pub by: Assessor,
     pub answer: AssessmentAnswer,
@@ -24,9 +24,8 @@ pub struct Assessment {
 }
 
 /// Answer of an assessment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum AssessmentAnswer {
     /// It happened as the event says.
     Approve,
@@ -39,9 +38,8 @@ pub enum AssessmentAnswer {
 }
 
 /// Who assessed an event.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Assessor {
     Person(Person),
     SecondOpinion(Box<OpinionDetails>),
@@ -50,8 +48,7 @@ pub enum Assessor {
 }
 
 /// Details of the result of a chain.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ChainDetails {
     pub result: ChainResult,
     /// Sources that were asked, in their order.
@@ -63,9 +60,8 @@ pub struct ChainDetails {
 }
 
 /// Final state of a chain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum ChainResult {
     /// The confidence of the answers reaches the gate `record` or `act`.
     Decided,
@@ -76,8 +72,7 @@ pub enum ChainResult {
 }
 
 /// A person who answered a review.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Person {
     /// Name as the client gave it; nobody verified it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -86,9 +81,8 @@ pub struct Person {
 }
 
 /// Way on which a person's answer arrived.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Via {
     CommandLine,
     Api,
@@ -99,8 +93,7 @@ pub enum Via {
 }
 
 /// Details of a second opinion.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct OpinionDetails {
     /// Model that answered, as its provider names it; absent without an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -120,6 +113,6 @@ pub struct OpinionDetails {
     pub took_s: Option<f64>,
     /// Event of the same scene that the model was asked about instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    #[schema(value_type = Option<String>)]
     pub shared_from: Option<EventId>,
 }

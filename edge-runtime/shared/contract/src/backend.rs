@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// Name of the back end of the motion detector, which is part of the program.
 pub const BUILT_IN: &str = "builtin";
 
 /// The back ends of this box.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct BackendReport {
     /// In the order in which `auto` tries them for a model that was not measured.
     pub backends: Vec<BackendInfo>,
@@ -18,8 +18,7 @@ pub struct BackendReport {
 }
 
 /// A program part or library that runs networks.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BackendInfo {
     /// Value of `runtime.inference.backend`, such as `ort`.
     pub name: String,
@@ -42,8 +41,7 @@ pub struct BackendInfo {
 }
 
 /// A model, and how fast the back ends of this box run it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MeasuredModel {
     /// Name or path with which it was opened.
     pub model: String,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::event::{Decision, RuleEvent};
 use crate::pipeline::{PipelineResults, PipelineSpec, PipelineWarning};
@@ -12,9 +13,8 @@ use crate::rule::Severity;
 pub const MAX_BACKTEST_HOURS: f64 = 24.0;
 
 /// A pipeline to be replayed on the detection history of its source; nothing of it is kept.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Backtest {
     /// Pipeline to replay. `record`, `show`, `paused` and `stop_after_s` have no effect;
     /// of `detect` only `periodic` has.
@@ -27,8 +27,7 @@ pub struct Backtest {
 }
 
 /// What a pipeline would have counted and reported.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct BacktestReport {
     /// Why nothing was replayed; the rest is empty then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -61,8 +60,7 @@ pub struct BacktestReport {
 }
 
 /// How often one rule would have reported something.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct RuleBacktest {
     /// Name of the rule.
     pub name: String,
@@ -77,8 +75,7 @@ pub struct RuleBacktest {
 }
 
 /// An event that would have been journaled.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct BacktestEvent {
     /// Time of its frame, in milliseconds since 1970.
     pub at_ms: i64,

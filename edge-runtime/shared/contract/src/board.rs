@@ -4,10 +4,10 @@
 //! - Units stand in the names of the members.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// Answer of `GET /v1/board`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct BoardReport {
     pub identity: BoardIdentity,
     /// Seconds since the sensors were read.
@@ -36,8 +36,7 @@ pub struct BoardReport {
 }
 
 /// What the board is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BoardIdentity {
     pub family: BoardFamily,
     /// Name of the board in the table of known boards, such as `Jetson Orin Nano 8GB`.
@@ -65,19 +64,18 @@ pub struct BoardIdentity {
 }
 
 /// Families of boards.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum BoardFamily {
     Jetson,
     RaspberryPi,
     /// Any other machine.
+    #[default]
     Generic,
 }
 
 /// A thermal zone.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct BoardTemperature {
     pub name: String,
     /// Temperature in degrees Celsius; absent while the sensor does not answer.
@@ -95,8 +93,7 @@ pub struct BoardTemperature {
 }
 
 /// What slows the board down; a member is absent where that can't be known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct BoardThrottling {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thermal: Option<bool>,
@@ -110,9 +107,17 @@ pub struct BoardThrottling {
     pub had_under_voltage: Option<bool>,
 }
 
+impl BoardThrottling {
+    /// Whether any cause is active; `None` where none of them can be known.
+    #[must_use]
+    pub fn is_active(&self) -> Option<bool> {
+        let causes = [self.thermal, self.over_current, self.under_voltage];
+        causes.into_iter().flatten().reduce(|a, b| a || b)
+    }
+}
+
 /// Electrical power and its mode.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct BoardPower {
     /// Power of the whole board in watts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -123,8 +128,7 @@ pub struct BoardPower {
 }
 
 /// A rail of a power monitor; without numbers while it does not answer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct BoardRail {
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -136,8 +140,7 @@ pub struct BoardRail {
 }
 
 /// Power mode of a Jetson.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BoardPowerMode {
     /// Number that `nvpmodel -m` takes.
     pub id: u32,
@@ -152,8 +155,7 @@ pub struct BoardPowerMode {
 }
 
 /// A fan of the board.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct BoardFan {
     pub name: String,
     /// Share of the full voltage.
@@ -164,8 +166,7 @@ pub struct BoardFan {
 }
 
 /// Work of the processors between the last two samples.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct BoardLoad {
     /// All cores together, `0.0..=100.0`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -189,8 +190,7 @@ pub struct BoardLoad {
 }
 
 /// Main memory of the machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BoardMemory {
     pub total_bytes: u64,
     /// Bytes that programs can still get without swapping.
@@ -198,8 +198,7 @@ pub struct BoardMemory {
 }
 
 /// An area that memory is swapped to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BoardSwap {
     pub name: String,
     pub total_bytes: u64,
@@ -208,9 +207,8 @@ pub struct BoardSwap {
 }
 
 /// What a swap area lies on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum BoardSwapKind {
     /// Main memory, compressed.
     Zram,
@@ -222,8 +220,7 @@ pub enum BoardSwapKind {
 }
 
 /// Share of the last ten seconds in which some task waited.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct BoardPressure {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_percent: Option<f64>,
@@ -234,8 +231,7 @@ pub struct BoardPressure {
 }
 
 /// A storage device.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct BoardDrive {
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -251,9 +247,8 @@ pub struct BoardDrive {
 }
 
 /// Kind of a storage device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum BoardDriveKind {
     SdCard,
     Emmc,
@@ -262,8 +257,7 @@ pub enum BoardDriveKind {
 }
 
 /// A hardware watchdog.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct BoardWatchdog {
     pub name: String,
     /// Whether it restarts a hung system.
@@ -274,8 +268,7 @@ pub struct BoardWatchdog {
 }
 
 /// A light of the board.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BoardLed {
     pub name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -283,8 +276,7 @@ pub struct BoardLed {
 }
 
 /// Something about the board that a person should change.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BoardFinding {
     pub level: FindingLevel,
     /// What was found, in one sentence.
@@ -294,9 +286,8 @@ pub struct BoardFinding {
 }
 
 /// How much a finding matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum FindingLevel {
     /// The box works, and could work better.
     Advice,
@@ -305,16 +296,14 @@ pub enum FindingLevel {
 }
 
 /// A reading that this board can't give.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BoardUnknown {
     pub what: String,
     pub why: String,
 }
 
 /// Readings at one moment, or of one minute: the highest temperature, and means of the others.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct BoardPoint {
     /// Seconds since the sample, or since the end of the minute.
     pub age_s: f64,
@@ -330,4 +319,19 @@ pub struct BoardPoint {
     /// Whether the board was slowed down at any time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled: Option<bool>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::BoardThrottling;
+
+    #[test]
+    fn throttling_is_unknown_only_without_any_answer() {
+        let mut throttling = BoardThrottling::default();
+        assert_eq!(throttling.is_active(), None);
+        throttling.thermal = Some(false);
+        assert_eq!(throttling.is_active(), Some(false));
+        throttling.under_voltage = Some(true);
+        assert_eq!(throttling.is_active(), Some(true));
+    }
 }

@@ -4,6 +4,7 @@
 //! - What is missing is listed with the reason.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::coverage::JournalHead;
 use crate::id::{EventId, EventSeq, PipelineId, SourceId};
@@ -13,8 +14,7 @@ use crate::time::Wall;
 pub const BUNDLE_FORMAT: u16 = 1;
 
 /// What a bundle holds, as signed by the box.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BundleManifest {
     /// [`BUNDLE_FORMAT`] of the writer.
     pub format: u16,
@@ -30,9 +30,8 @@ pub struct BundleManifest {
 }
 
 /// What a bundle is about.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum BundleSubject {
     /// The box made each file of the bundle from what it has stored.
     Event(EventSubject),
@@ -41,8 +40,7 @@ pub enum BundleSubject {
     Job(JobSubject),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EventSubject {
     pub id: EventId,
     /// Source of the event; absent for events about the box.
@@ -61,8 +59,7 @@ pub struct EventSubject {
     pub head: JournalHead,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct JobSubject {
     /// ID of the job, such as `20261128-141502-kxq`.
     pub id: String,
@@ -71,8 +68,7 @@ pub struct JobSubject {
 }
 
 /// The box that signed a bundle.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BundleSigner {
     /// Site and ID of the box by its configuration, such as `warehouse/gate`.
     pub name: String,
@@ -85,9 +81,8 @@ pub struct BundleSigner {
 }
 
 /// A file of a bundle.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct BundleFile {
     /// Name in the bundle.
     pub name: String,
@@ -100,9 +95,8 @@ pub struct BundleFile {
 }
 
 /// A part of the subject that is not in its bundle.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct MissingPart {
     /// Name that it would have in the bundle, or a few words.
     pub name: String,
@@ -111,9 +105,8 @@ pub struct MissingPart {
 }
 
 /// Request to sign the manifest of a job's bundle.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct JobBundle {
     /// ID of the job.
     pub id: String,
@@ -124,8 +117,7 @@ pub struct JobBundle {
 }
 
 /// Both texts of the box in a bundle.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SignedManifest {
     /// Content of `manifest.json`: a [`BundleManifest`] as canonical JSON.
     pub manifest: String,
@@ -134,8 +126,7 @@ pub struct SignedManifest {
 }
 
 /// The public key by which bundles and statements of the box are known.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BoxKey {
     /// Ed25519 public key, base64.
     pub key: String,

@@ -1,12 +1,12 @@
 //! The hash chain of the journal: checks of it, and what is missing from it.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::id::EventSeq;
 
 /// Records that are missing from the journal, and how its hash chain continues after them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ChainLoss {
     /// Why they are missing.
     pub cause: ChainLossCause,
@@ -21,9 +21,8 @@ pub struct ChainLoss {
 }
 
 /// Why records are missing from the journal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum ChainLossCause {
     /// The journal's files were damaged, and what could be read was kept.
     Damage,
@@ -33,8 +32,7 @@ pub enum ChainLossCause {
 }
 
 /// Consecutive numbers whose records are lost.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LostRange {
     pub first: EventSeq,
     pub last: EventSeq,
@@ -52,8 +50,7 @@ pub struct LostRange {
 ///
 /// A chain that holds shows that no record was changed, removed or inserted. Who can write the
 /// journal can make a new chain; a hash seen earlier, such as in an MQTT message, proves more.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ChainReport {
     /// Number from which on nothing is missing. Older records are checked too.
     pub first: EventSeq,
@@ -95,8 +92,7 @@ impl ChainReport {
 }
 
 /// Consecutive records, each of which follows from the one before it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ChainPart {
     pub first: EventSeq,
     pub last: EventSeq,
@@ -108,9 +104,8 @@ pub struct ChainPart {
 }
 
 /// What the first record of a part is proven by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum ChainStart {
     /// The record before it, or the beginning of the journal.
     Previous,
@@ -122,8 +117,7 @@ pub enum ChainStart {
 }
 
 /// Consecutive missing numbers of one cause.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ChainGap {
     pub first: EventSeq,
     pub last: EventSeq,
@@ -134,9 +128,8 @@ pub struct ChainGap {
 }
 
 /// Why numbers are missing from the journal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum GapCause {
     /// Retention deleted the records. With a loss record, some of them may be lost instead.
     Retention,
@@ -152,8 +145,7 @@ pub enum GapCause {
 }
 
 /// A record that does not follow from its predecessor: one of the two was changed or removed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ChainBreak {
     /// Number of the record.
     pub seq: EventSeq,

@@ -6,15 +6,15 @@
 //! - A known command (its operation and its id) is answered again and never executed again.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::assessment::AssessmentAnswer;
 use crate::id::{EventSeq, PipelineId, SourceId};
 use crate::pipeline::PipelineSpec;
 
 /// Operation that a command requests.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "op", rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Operation {
     /// Takes a picture of a source now; the answer carries its media id and checksum.
     Snapshot {
@@ -50,29 +50,27 @@ pub enum Operation {
 }
 
 /// A request as it arrives.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CommandRequest {
     /// Operation to carry out.
     #[serde(flatten)]
     pub operation: Operation,
     /// Instant (UTC, RFC 3339) after which the command is not started any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    #[schema(value_type = Option<String>)]
     pub expires_at: Option<jiff::Timestamp>,
 }
 
 /// Status of a command.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "status", rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum CommandStatus {
     /// Checked and stored; it is executed even if the box restarts now.
     Accepted,
     Executing,
     Successful {
         /// Answer of the operation.
-        #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+        #[schema(value_type = Object)]
         result: serde_json::Value,
     },
     /// Executed without success.
@@ -103,8 +101,7 @@ impl CommandStatus {
 }
 
 /// A status report as it leaves the box.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CommandReport {
     /// Id that the requester chose.
     pub id: String,

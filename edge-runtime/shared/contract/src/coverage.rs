@@ -3,6 +3,7 @@
 //! An absent event means "it did not happen" only where a span covers the time and the class.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::id::{EventSeq, PipelineId, SourceId};
 use crate::rule::{CrossDirection, Schedule};
@@ -13,8 +14,7 @@ use crate::time::Wall;
 pub const MAX_SPANS: usize = 5_000;
 
 /// Time during which a pipeline watched without interruption.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CoverageSpan {
     /// Arrival of the first frame.
     pub from: Wall,
@@ -28,8 +28,7 @@ pub struct CoverageSpan {
 }
 
 /// What a pipeline watched, and what it could tell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Watched {
     pub source: SourceId,
     pub pipeline: PipelineId,
@@ -42,8 +41,7 @@ pub struct Watched {
 }
 
 /// A detector of a pipeline, and the classes that its step let through.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WatchedDetector {
     pub model: String,
     /// Classes that it could tell; empty for one that knows no classes, such as `motion`.
@@ -51,8 +49,7 @@ pub struct WatchedDetector {
 }
 
 /// A rule of a pipeline.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WatchedRule {
     pub name: String,
     /// Kind of its condition, as in the events of the rule.
@@ -86,9 +83,8 @@ fn is_zero(number: &u64) -> bool {
 }
 
 /// Why a span ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "reason", rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum SpanEnd {
     /// It had not ended.
     Open,
@@ -120,8 +116,7 @@ pub enum SpanEnd {
 }
 
 /// What is known about a range of time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CoverageReport {
     /// Start of the range, milliseconds since 1970-01-01T00:00:00Z.
     pub from_ms: i64,
@@ -150,8 +145,7 @@ pub struct CoverageReport {
 }
 
 /// A record of the journal with its place in the hash chain.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct JournalHead {
     pub seq: EventSeq,
     /// Hash of the record, hex.
@@ -159,8 +153,7 @@ pub struct JournalHead {
 }
 
 /// A report signed by the box.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CoverageStatement {
     pub report: CoverageReport,
     /// Ed25519 public key of the box, base64.

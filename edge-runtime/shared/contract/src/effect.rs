@@ -11,11 +11,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
+use utoipa::ToSchema;
 
 /// Something to be done outside the workflow.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Effect {
     /// Sends an e-mail.
     Email(Email),
@@ -69,9 +69,8 @@ impl Effect {
 }
 
 /// Text that may be a secret: the text itself, or the name of a secret that the host keeps.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Sealed {
     /// The text itself.
     Text(String),
@@ -89,14 +88,13 @@ impl fmt::Debug for Sealed {
 }
 
 /// A file sent along with a message.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Attachment {
     /// Name of the file, or of the form field; in an archive, its path there.
     pub name: String,
     /// Contents of the file, in base64.
     #[serde(with = "as_base64")]
-    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    #[schema(value_type = String)]
     pub bytes: Vec<u8>,
 }
 
@@ -107,8 +105,7 @@ impl fmt::Debug for Attachment {
 }
 
 /// An e-mail, by SMTP over TLS.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Email {
     /// Host name of the server.
     pub server: String,
@@ -131,9 +128,8 @@ pub struct Email {
 }
 
 /// Text of an e-mail.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "format", rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum EmailBody {
     Plain {
         text: String,
@@ -147,8 +143,7 @@ pub enum EmailBody {
     },
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct HttpCall {
     /// Address without the query.
     pub url: String,
@@ -162,9 +157,8 @@ pub struct HttpCall {
 }
 
 /// Method of an HTTP request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "UPPERCASE")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum HttpMethod {
     Get,
     Post,
@@ -172,13 +166,12 @@ pub enum HttpMethod {
 }
 
 /// Body of an HTTP request.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "format", rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum HttpBody {
     Empty,
     Json {
-        #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+        #[schema(value_type = Object)]
         document: Json,
     },
     /// A form; one with files is sent as `multipart/form-data`.
@@ -191,8 +184,7 @@ pub enum HttpBody {
 }
 
 /// Text for a file. The host names it by prefix, time and extension.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FileWrite {
     /// Folder; the host decides which folders are allowed.
     pub directory: String,
@@ -208,8 +200,7 @@ pub struct FileWrite {
 
 /// Files packed into a `tar` archive compressed by `gzip`. It gets its name once all of it is on
 /// disk.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FileBundle {
     /// Folder; the host decides which folders are allowed.
     pub directory: String,
@@ -220,8 +211,7 @@ pub struct FileBundle {
 }
 
 /// Text for an object in a store that speaks S3.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct S3Write {
     /// Name of the bucket.
     pub bucket: String,
@@ -242,8 +232,7 @@ pub struct S3Write {
 }
 
 /// A message in a Slack channel.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SlackMessage {
     /// Token of the application that posts it.
     pub token: Sealed,
@@ -255,8 +244,7 @@ pub struct SlackMessage {
 }
 
 /// A text message by Twilio.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Sms {
     /// Id of the account.
     pub account: Sealed,
@@ -277,8 +265,7 @@ pub const MAX_MQTT_PAYLOAD: usize = 256 * 1024;
 pub const MAX_MQTT_TOPIC: usize = 1024;
 
 /// A message for an MQTT broker that the workflow names, over a session of its own.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct MqttMessage {
     /// Host name or address of the broker.
     pub host: String,
@@ -334,9 +321,8 @@ impl MqttMessage {
 }
 
 /// Quality of service of an MQTT message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum MqttQos {
     /// QoS 0: done when handed to the network.
     AtMostOnce,

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::assessment::Assessment;
 pub use crate::chain::{
@@ -30,8 +31,7 @@ pub const MAX_READING_CHARS: usize = 200;
 ///
 /// All records of an event have the same id: one `new`, any number of `update`, one `end`, one
 /// `clip` where `new` announces a clip, and one `assessed` for each assessment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Event {
     /// [`EVENT_SCHEMA`] of the writer.
     pub schema: u16,
@@ -76,9 +76,8 @@ pub struct Event {
 }
 
 /// Part of an event that a record holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Phase {
     /// The event began.
     New,
@@ -93,9 +92,8 @@ pub enum Phase {
 }
 
 /// What an event is about.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum EventBody {
     /// A rule of a pipeline fired.
     Rule(Box<RuleEvent>),
@@ -204,8 +202,7 @@ pub enum EventBody {
 }
 
 /// Details of an event that a rule made.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RuleEvent {
     /// Name of the rule.
     pub rule: String,
@@ -268,8 +265,7 @@ pub struct RuleEvent {
 }
 
 /// A code or text that the workflow read near the start of an event.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Reading {
     pub kind: ReadingKind,
     /// One line, at most 200 characters. It comes from the scene, so nobody vouches for it.
@@ -280,9 +276,8 @@ pub struct Reading {
 }
 
 /// Kind of a reading.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum ReadingKind {
     /// A barcode or two-dimensional code, such as QR.
     Code,
@@ -291,9 +286,8 @@ pub enum ReadingKind {
 }
 
 /// What to do about an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Verdict {
     /// Too weak: counted, not journaled.
     Discard,
@@ -308,8 +302,7 @@ pub enum Verdict {
 }
 
 /// A decision with its reason.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Decision {
     /// What to do.
     pub verdict: Verdict,
@@ -328,8 +321,7 @@ pub struct Decision {
 
 /// What a second opinion may change about an event. Kept in the event, because the rule may have
 /// changed when the opinion comes.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Asks {
     /// Confidence gates of the decision.
     pub gates: Gates,
@@ -341,8 +333,7 @@ pub struct Asks {
 }
 
 /// One observation that a confidence is computed from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Evidence {
     /// What was observed, such as `detector_score`, `track_age`, `box_stability`, `rule_margin`.
     pub source: String,
@@ -357,7 +348,7 @@ pub struct Evidence {
     pub failed: bool,
     /// What was read or answered, at most [`MAX_EVIDENCE_DATA`] bytes of JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
+    #[schema(value_type = Option<Object>)]
     pub data: Option<Value>,
     /// When the source answered or failed; absent for observations of the box.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -388,8 +379,7 @@ impl Evidence {
 }
 
 /// A picture that belongs to an event.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Media {
     /// Id under `/v1/media/{id}`.
     pub id: String,
@@ -403,9 +393,8 @@ pub struct Media {
 }
 
 /// What a kept picture shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum MediaKind {
     /// The frame as it came.
     Clean,
@@ -415,8 +404,7 @@ pub enum MediaKind {
 
 /// The clip of an event: the camera from some seconds before its begin until some seconds after.
 /// Events that follow each other closely may share one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Clip {
     /// Id under `/v1/media/{id}`; available once the clip is kept.
     pub id: String,
@@ -444,9 +432,8 @@ pub struct Clip {
 }
 
 /// State of a clip.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum ClipState {
     /// It is being recorded; a record `clip` of the same event says whether it was kept.
     Filming,

@@ -1,10 +1,10 @@
 //! Health of the runtime.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum HealthState {
     /// Everything configured runs.
     Up,
@@ -13,8 +13,7 @@ pub enum HealthState {
 }
 
 /// Processor time that the events of this run took outside the threads of their pipelines.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct EventTimes {
     /// Events of pipelines that were stored.
     pub events: u64,
@@ -27,8 +26,7 @@ pub struct EventTimes {
 }
 
 /// Answer of `GET /v1/health`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Health {
     pub state: HealthState,
     /// One sentence for each problem.

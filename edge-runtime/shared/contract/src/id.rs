@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// Longest name accepted for a source, pipeline, site or box.
 pub const MAX_NAME_LEN: usize = 40;
@@ -75,9 +76,9 @@ macro_rules! name_type {
     ($(#[$doc:meta])* $name:ident, $what:literal) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(ToSchema)]
         #[serde(try_from = "String", into = "String")]
-        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-        #[cfg_attr(feature = "openapi", schema(value_type = String, example = $what))]
+        #[schema(value_type = String, example = $what)]
         pub struct $name(Arc<str>);
 
         impl $name {
@@ -141,10 +142,9 @@ pub struct InvalidDisplayName(pub String);
 ///
 /// One line of any characters, compared without case. It is used only to understand requests; two
 /// things may have the same one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(try_from = "String", into = "String")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(value_type = String, example = "Loading dock"))]
+#[schema(value_type = String, example = "Loading dock")]
 pub struct DisplayName(String);
 
 impl DisplayName {
@@ -172,10 +172,11 @@ impl DisplayName {
 conversions!(DisplayName, InvalidDisplayName);
 
 /// Id of one event in all its records (`new`, `update`, `end`), unique across boots and boxes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
+)]
 #[serde(transparent)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[cfg_attr(feature = "openapi", schema(value_type = String, example = "01JABCDEFGHJKMNPQRSTVWXYZ0"))]
+#[schema(value_type = String, example = "01JABCDEFGHJKMNPQRSTVWXYZ0")]
 pub struct EventId(pub ulid::Ulid);
 
 impl EventId {
@@ -202,10 +203,20 @@ impl FromStr for EventId {
 ///
 /// Subscribers use it as their cursor: a gap proves a loss.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    ToSchema,
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct EventSeq(pub u64);
 
 impl fmt::Display for EventSeq {
@@ -222,9 +233,10 @@ impl FromStr for EventSeq {
 }
 
 /// Id that a tracker gives to one object over time; unique within one run of a pipeline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
+)]
 #[serde(transparent)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TrackId(pub i64);
 
 impl fmt::Display for TrackId {

@@ -1,13 +1,13 @@
 //! Models as the API shows them.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::backend::MeasuredModel;
 
 /// Whether a model's file is on this box.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum ModelState {
     /// Part of the program; no file needed.
     Builtin,
@@ -21,8 +21,7 @@ pub enum ModelState {
     Absent,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ModelInfo {
     /// Name in the zoo, or of its manifest.
     pub name: String,
@@ -59,8 +58,7 @@ pub struct ModelInfo {
 }
 
 /// The change of a model's back end, in the background.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct BackendChange {
     pub model: String,
     /// Back end that served when the change began.
@@ -71,9 +69,8 @@ pub struct BackendChange {
 }
 
 /// State of a [`BackendChange`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum BackendChangeState {
     /// The new back end is prepared.
     Building {
@@ -114,9 +111,8 @@ pub enum BackendChangeState {
 }
 
 /// How a change of a model's back end ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum BackendChangeResult {
     /// The new back end serves.
     Swapped,

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::id::{DisplayName, PipelineId, SourceId, TrackId};
 use crate::model::BackendChange;
@@ -15,9 +16,8 @@ use crate::rule::RuleSpec;
 use crate::time::Wall;
 
 /// Specification of a pipeline, as a user writes it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PipelineSpec {
     /// Name of the pipeline.
     pub id: PipelineId,
@@ -27,11 +27,11 @@ pub struct PipelineSpec {
     /// Source it watches.
     pub source: SourceId,
     /// Workflow definition in Roboflow's JSON.
-    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    #[schema(value_type = Object)]
     pub workflow: serde_json::Value,
     /// Values of the workflow's parameters.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    #[schema(value_type = Object)]
     pub parameters: BTreeMap<String, serde_json::Value>,
     /// Model used instead of the one named in every detection step: a name from the zoo, or
     /// `motion`.
@@ -96,9 +96,8 @@ impl PipelineSpec {
 }
 
 /// When the detector runs.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "mode", rename_all = "snake_case", deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum DetectMode {
     /// On every frame that is taken.
     #[default]
@@ -122,9 +121,8 @@ fn default_refresh_s() -> f64 {
 }
 
 /// Share of a pipeline where several want the same model, or the box is hot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Priority {
     /// Half the share of `normal`. Pauses while the box is hot and a lower rate does not suffice.
     Low,
@@ -142,8 +140,7 @@ impl Priority {
 }
 
 /// Frames that a pipeline wants to look at and does, over the last seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct LookRate {
     /// Frames a second that it would look at: those of its source, or `target_fps`.
     pub wanted_fps: f64,
@@ -155,9 +152,8 @@ pub struct LookRate {
 }
 
 /// Why a pipeline looks at fewer frames than it wants.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum RateLimit {
     /// The box is hot and sheds load.
     Heat,
@@ -166,9 +162,8 @@ pub enum RateLimit {
 }
 
 /// State of a pipeline.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum PipelineState {
     /// Loading its model or waiting for the first frame.
     Starting,
@@ -186,8 +181,7 @@ pub enum PipelineState {
 }
 
 /// Answer about one pipeline.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PipelineStatus {
     /// Specification that was deployed.
     pub spec: PipelineSpec,
@@ -196,7 +190,7 @@ pub struct PipelineStatus {
     pub since: Wall,
     /// When it resumes by itself, where it is paused until a given time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    #[schema(value_type = Option<String>, format = DateTime)]
     pub paused_until: Option<Timestamp>,
     /// Model and back end in use, such as `yolox-nano on rten`, once loaded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -225,21 +219,19 @@ pub struct PipelineStatus {
 }
 
 /// Request to pause a pipeline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PauseRequest {
     /// When it resumes by itself, in RFC 3339, such as `2026-03-29T08:00:00+02:00`. Absent: when a
     /// user resumes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
+    #[schema(value_type = Option<String>, format = DateTime)]
     pub until: Option<Timestamp>,
 }
 
 /// State of the window of a pipeline with `show`. The pipeline runs without it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum WindowState {
     /// It shows pictures.
     Open,
@@ -250,8 +242,7 @@ pub enum WindowState {
 }
 
 /// A part of a running pipeline that can't do what it was meant to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct PipelineWarning {
     pub kind: WarningKind,
     /// One sentence with the name and the remedy.
@@ -259,9 +250,8 @@ pub struct PipelineWarning {
 }
 
 /// Kind of a [`PipelineWarning`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum WarningKind {
     /// A line or zone lies outside the picture: it counts nothing. Part of the runtime's health.
     OutsidePicture,
@@ -286,8 +276,7 @@ pub enum WarningKind {
 }
 
 /// Counts and measurements of a pipeline.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct PipelineResults {
     /// Frames processed so far.
     pub frames: u64,
@@ -330,13 +319,12 @@ pub struct PipelineResults {
     #[serde(default)]
     pub processor_s: f64,
     /// Serialised outputs of the workflow for the last frame.
-    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    #[schema(value_type = Object)]
     pub outputs: serde_json::Value,
 }
 
 /// What a rule watched for and that made no event, by the reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct SuppressedCounts {
     /// During the cool-down of the rule.
     pub cooling_down: u64,
@@ -373,8 +361,7 @@ impl std::ops::Add for SuppressedCounts {
 }
 
 /// Counts of a line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct LineCount {
     /// Crossings counted as in.
     pub r#in: u64,
@@ -383,8 +370,7 @@ pub struct LineCount {
 }
 
 /// Visits of a zone. The latest 1000 are listed.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct ZoneVisits {
     /// Number of visits.
     pub count: u64,
@@ -396,8 +382,7 @@ pub struct ZoneVisits {
 
 /// One stay of one object in a zone, of half a second or more. `track` is its first one: the object
 /// may have continued under others.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Visit {
     pub track: TrackId,
     /// Source time at which it was first seen in the zone, in seconds.
@@ -407,8 +392,7 @@ pub struct Visit {
 }
 
 /// Failures of one step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StepError {
     /// Number of failures.
     pub count: u64,

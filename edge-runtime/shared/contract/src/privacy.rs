@@ -4,6 +4,7 @@
 //! - Only the configuration file sets a mask; the HTTP API reports it.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::id::SourceId;
 
@@ -20,9 +21,8 @@ pub const MAX_CLASSES: usize = 32;
 pub type Region = Vec<[f64; 2]>;
 
 /// What stands in the place of masked pixels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum MaskFill {
     /// Black; nothing of the pixels is left.
     #[default]
@@ -51,8 +51,7 @@ pub struct PrivacyMask {
 }
 
 /// Answer about the privacy mask of a source.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PrivacyStatus {
     /// Number of masked regions.
     pub regions: usize,

@@ -1,11 +1,15 @@
 //! One shape for every refusal, after RFC 9457 (problem details).
+//!
+//! - The code is stable, for programs; the sentence is for people and may change.
+//! - A refusal of a value names its field, the value and, where they are few, the allowed ones.
+//! - Similar names are found here, so that all refusals suggest alike.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// Why a request was refused or failed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error, ToSchema)]
 #[error("{detail}")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Problem {
     /// HTTP status code.
     pub status: u16,
@@ -90,9 +94,8 @@ fn similarities<'a>(
 }
 
 /// Kind of a problem.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum ProblemCode {
     /// The body or a parameter could not be read.
     InvalidRequest,

@@ -1,6 +1,7 @@
 //! Reviews: the queue of events that wait for a person, and requests to add an assessment.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::assessment::Assessment;
 use crate::event::{Decision, Event, Evidence};
@@ -12,8 +13,7 @@ pub const MAX_REVIEWS: usize = 1000;
 pub const MAX_RULE_ANSWERS: usize = 500;
 
 /// A rule too many of whose events of the last day need a person.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ReviewShare {
     pub pipeline: PipelineId,
     pub rule: String,
@@ -24,13 +24,12 @@ pub struct ReviewShare {
 }
 
 /// Request to add an assessment to the journal.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct NewAssessment {
     /// Id of the event, to be sure of it; refused if the record is of another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    #[schema(value_type = Option<String>)]
     pub event: Option<EventId>,
     pub assessment: Assessment,
     /// Whether it is refused if a person has given another answer about the event. The same answer
@@ -49,8 +48,7 @@ pub struct NewAssessment {
 }
 
 /// An event that waits for a person.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Review {
     /// First record of the event.
     pub event: Event,
@@ -63,8 +61,7 @@ pub struct Review {
 }
 
 /// Events that wait for a person, the most severe first, among equals the oldest.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ReviewQueue {
     /// All waiting events; the list may be shorter.
     pub waiting: u64,
@@ -75,8 +72,7 @@ pub struct ReviewQueue {
 }
 
 /// Answers of people about the events of a pipeline, and what follows from them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PipelineAnswers {
     pub pipeline: PipelineId,
     /// One entry for each rule with an answer, by name. Answers about events from before the
@@ -85,8 +81,7 @@ pub struct PipelineAnswers {
 }
 
 /// Answers of people about the events of one rule.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RuleAnswers {
     /// Name of the rule.
     pub rule: String,
@@ -99,11 +94,10 @@ pub struct RuleAnswers {
 }
 
 /// A person's answer about an event of a rule, with what was known of the event.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct RuleAnswer {
     /// Id of the event.
-    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    #[schema(value_type = String)]
     pub event: EventId,
     /// Whether it happened as the event says; false for `reject` and `correct`.
     pub is_true: bool,
@@ -121,8 +115,7 @@ pub struct RuleAnswer {
 /// Calibration of a rule by answers: its confidence is
 /// `logistic(slope * logit(raw_confidence) + offset)`. The verdict of a `critical` rule is at least
 /// that of its raw confidence.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Calibration {
     /// Answers that an event happened as it says.
     pub approved: u32,

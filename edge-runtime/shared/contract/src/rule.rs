@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::id::ChannelId;
 
@@ -16,9 +17,8 @@ pub const MAX_IGNORED_AREAS: usize = 16;
 pub const MAX_PER_HOUR: u32 = 3600;
 
 /// A condition on workflow outputs that makes events.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RuleSpec {
     /// Name of the rule, unique in its pipeline.
     pub name: String,
@@ -133,9 +133,8 @@ pub fn is_set_name(name: &str) -> bool {
 
 /// Chain of sources that decides about the events of a rule. The event is recorded at once with the
 /// verdict `escalate`; the agent asks the sources one after another and adds one assessment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct DecideSpec {
     /// Sources in the order in which they are asked: `box`, `code`, `text`, `model`, `person`, the
     /// name of a look-up (`[agent.lookups.NAME]` of the configuration), or `reference NAME,NAME`:
@@ -157,9 +156,8 @@ pub struct DecideSpec {
 }
 
 /// Gate at which a chain stops early.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum StopAt {
     Act,
     #[default]
@@ -185,9 +183,8 @@ impl StopAt {
 
 /// Extent of a clip around the start of its event, in source time. Both together are 1 to 120
 /// seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ClipSpec {
     /// Seconds before the event, 0 to 30. Default 5.
     pub before_s: f64,
@@ -199,9 +196,8 @@ pub struct ClipSpec {
 }
 
 /// What a clip is made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum ClipMaterial {
     /// Small pictures of the frames that the pipeline takes, encoded again.
     #[default]
@@ -244,9 +240,8 @@ impl Default for ClipSpec {
 }
 
 /// Condition that starts an event.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Condition {
     /// An object is seen for the first time. The event ends when it is gone.
     Appears {
@@ -302,9 +297,8 @@ pub enum Condition {
 }
 
 /// Direction of a crossing, as Roboflow's line counter defines it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum CrossDirection {
     /// From the right of the line to its left, looking from its start to its end: `count_in`.
     In,
@@ -315,9 +309,8 @@ pub enum CrossDirection {
 }
 
 /// Bound on a count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum CountBound {
     /// Strictly more than this.
     Over(u32),
@@ -326,9 +319,8 @@ pub enum CountBound {
 }
 
 /// Test of a workflow output.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum ValueTest {
     /// A boolean with this value.
     Is(bool),
@@ -339,9 +331,8 @@ pub enum ValueTest {
 }
 
 /// Inclusive band of scores.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Band {
     /// Lower end, `0.0..=1.0`.
     #[serde(default)]
@@ -367,9 +358,8 @@ fn one() -> f64 {
 ///
 /// A track that is already there when the hours begin has neither appeared nor entered: use `stays`
 /// or `count` for it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Schedule {
     /// Days on which a span begins; empty: every day.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -410,9 +400,8 @@ pub fn end_minute(text: &str) -> Option<u16> {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Weekday {
     Mon,
     Tue,
@@ -437,9 +426,10 @@ impl Weekday {
 }
 
 /// How much an event matters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Severity {
     /// Worth a record.
     #[default]
@@ -451,9 +441,8 @@ pub enum Severity {
 }
 
 /// What happens to an event whose confidence is below the last gate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum BelowGates {
     /// It is counted and discarded.
     #[default]
@@ -470,9 +459,8 @@ impl BelowGates {
 
 /// Confidence gates. The highest gate that a confidence reaches decides; below the last one the
 /// event is discarded.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Gates {
     /// Act without asking. Default 0.90.
     pub act: f64,

@@ -9,15 +9,15 @@ use std::collections::BTreeMap;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
+use utoipa::ToSchema;
 
 use crate::id::{DisplayName, SourceId};
 use crate::privacy::PrivacyStatus;
 use crate::time::Wall;
 
 /// Specification of a source, as a user writes it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SourceSpec {
     /// Name of the source.
     pub id: SourceId,
@@ -127,9 +127,8 @@ fn is_fixed(fixed_view: &bool) -> bool {
 }
 
 /// Pace of a source that is not live.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Pace {
     /// As fast as the pipeline takes frames; none are dropped. A pipeline added to a recording that
     /// is already playing joins it where it is.
@@ -140,9 +139,8 @@ pub enum Pace {
 }
 
 /// Transport for RTSP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum RtspTransport {
     /// Interleaved in the RTSP connection: no loss, the right choice on most sites.
     #[default]
@@ -152,9 +150,8 @@ pub enum RtspTransport {
 }
 
 /// Decoders that a source may use for H.264 and H.265.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum DecoderChoice {
     /// The best hardware decoder that is installed, otherwise the processor.
     #[default]
@@ -188,8 +185,7 @@ impl DecoderChoice {
 }
 
 /// What decodes the video of a source.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct DecoderStatus {
     /// GStreamer element, such as `nvv4l2decoder`.
     pub element: String,
@@ -201,9 +197,10 @@ pub struct DecoderStatus {
 }
 
 /// Why a source is not delivering.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema,
+)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum LossCause {
     /// The host refused the connection.
     Refused,
@@ -232,9 +229,8 @@ pub enum LossCause {
 }
 
 /// State of a source.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "state", rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum SourceState {
     /// Opening, without a failed attempt since frames last came; after a failed attempt it is
     /// `lost`.
@@ -269,9 +265,8 @@ pub enum SourceState {
 }
 
 /// Why frames that come do not show what they should.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Blindness {
     /// The same picture again and again.
     Frozen,
@@ -286,8 +281,7 @@ pub enum Blindness {
 }
 
 /// Counters of a source since the runtime started.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct SourceCounters {
     /// Frames that came out of the decoder.
     pub frames: u64,
@@ -305,8 +299,7 @@ pub struct SourceCounters {
 }
 
 /// Answer about one source.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SourceStatus {
     /// Its specification, credentials replaced by `***`.
     pub spec: SourceSpec,

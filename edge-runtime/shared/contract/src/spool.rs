@@ -10,6 +10,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::effect::Effect;
 use crate::id::PipelineId;
@@ -26,10 +27,20 @@ pub const MAX_FAILURES_SHOWN: usize = 16;
 
 /// Number of an effect: rising over restarts too, not without gaps.
 #[derive(
-    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Default,
+    Serialize,
+    Deserialize,
+    ToSchema,
 )]
 #[serde(transparent)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct EffectNumber(pub u64);
 
 impl fmt::Display for EffectNumber {
@@ -46,8 +57,7 @@ impl FromStr for EffectNumber {
 }
 
 /// An effect in the spool, without its contents.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WaitingEffect {
     pub number: EffectNumber,
     /// Idempotency key over all boxes, a ULID: the same id is the same effect sent again.
@@ -66,8 +76,7 @@ pub struct WaitingEffect {
 }
 
 /// An effect in the spool, with its contents.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SpooledEffect {
     pub number: EffectNumber,
     /// Idempotency key over all boxes, a ULID.
@@ -82,9 +91,8 @@ pub struct SpooledEffect {
 }
 
 /// Result of an effect.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum EffectOutcome {
     Done,
     /// It was given up.
@@ -95,8 +103,7 @@ pub enum EffectOutcome {
 }
 
 /// An effect that was given up.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FailedEffect {
     pub number: EffectNumber,
     /// When the step made it.
@@ -112,8 +119,7 @@ pub struct FailedEffect {
 }
 
 /// Counts of the effects of this box.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct EffectCounts {
     /// Effects that wait for the agent.
     pub waiting: u64,

@@ -3,11 +3,11 @@
 //! Logic runs on monotonic time; a [`Wall`] is for people and for records that leave the box.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// How far a wall-clock stamp can be trusted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum TimeQuality {
     /// The kernel reports that a time source disciplines the clock.
     Synced,
@@ -18,8 +18,7 @@ pub enum TimeQuality {
 }
 
 /// A wall-clock instant in UTC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Wall {
     /// Milliseconds since 1970-01-01T00:00:00Z.
     pub unix_ms: i64,

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::event::{Decision, RuleEvent};
 use crate::pipeline::{PipelineResults, PipelineSpec, PipelineWarning};
 use crate::rule::Severity;
 
 /// Answer of `workflow validate`.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct ValidateReport {
     /// True when the definition compiles.
     pub ok: bool,
@@ -28,8 +28,7 @@ pub struct ValidateReport {
 
 /// A property of a step that has no effect: one that its block doesn't have, or a zone without
 /// area.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WorkflowWarning {
     /// Name of the step.
     pub step: String,
@@ -42,8 +41,7 @@ pub struct WorkflowWarning {
 }
 
 /// One thing that is wrong with a definition.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct WorkflowError {
     /// Class of the error, such as `InvalidReferenceTargetError`.
     pub class: String,
@@ -97,8 +95,7 @@ impl fmt::Display for WorkflowError {
 }
 
 /// Batch dimensionality of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StepDims {
     /// Dimensionality at which the step is executed.
     pub exec_dim: u32,
@@ -107,17 +104,15 @@ pub struct StepDims {
 }
 
 /// Dimensionality and kinds of an output.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct OutputInfo {
     pub dim: u32,
     pub kind: OutputKinds,
 }
 
 /// Kinds of an output: it may be of any of them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum OutputKinds {
     /// Kinds of one value.
     One(Vec<String>),
@@ -126,19 +121,18 @@ pub enum OutputKinds {
 }
 
 /// A workflow to be run once on pictures.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WorkflowRun {
     /// The definition, in Roboflow's JSON.
-    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    #[schema(value_type = Object)]
     pub workflow: serde_json::Value,
     /// JPEG or PNG files in base64; several are one batch. Every image input gets them.
     #[serde(default)]
     pub images: Vec<String>,
     /// Values of the other inputs, by name.
     #[serde(default)]
-    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    #[schema(value_type = Object)]
     pub parameters: BTreeMap<String, serde_json::Value>,
     /// Model used instead of every detection model: a name in the zoo, or a file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -146,11 +140,10 @@ pub struct WorkflowRun {
 }
 
 /// Result of a run on pictures.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct WorkflowRunResult {
     /// One object a picture, as Roboflow's engine serialises it.
-    #[cfg_attr(feature = "openapi", schema(value_type = Vec<Object>))]
+    #[schema(value_type = Vec<Object>)]
     pub results: Vec<serde_json::Value>,
     /// Steps that failed; what depends on them is null in the results.
     pub failed: Vec<FailedStep>,
@@ -161,9 +154,8 @@ pub struct WorkflowRunResult {
 }
 
 /// A pipeline to be tried on some seconds of video; nothing of it is kept.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct DryRun {
     /// Pipeline to try. `record`, `show`, `paused` and `stop_after_s` have no effect.
     pub pipeline: PipelineSpec,
@@ -182,8 +174,7 @@ pub struct DryRun {
 }
 
 /// What a pipeline would have counted and reported.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 pub struct DryRunReport {
     /// Model and back end that were used, such as `yolox-nano on rten`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -213,8 +204,7 @@ pub struct DryRunReport {
 }
 
 /// An event that would have been journaled.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DryRunEvent {
     /// How much it would have mattered.
     pub severity: Severity,
@@ -225,8 +215,7 @@ pub struct DryRunEvent {
 }
 
 /// A step that failed in a run on pictures.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct FailedStep {
     pub step: String,
     /// The error in one sentence.
@@ -234,8 +223,7 @@ pub struct FailedStep {
 }
 
 /// One line of the block catalogue.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct BlockSummary {
     /// Canonical type, such as `roboflow_core/byte_tracker@v3`.
     pub r#type: String,
@@ -248,14 +236,13 @@ pub struct BlockSummary {
 }
 
 /// Everything about one block.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct BlockDetails {
     /// The catalogue line.
     #[serde(flatten)]
     pub summary: BlockSummary,
     /// JSON Schema of a step of this block.
-    #[cfg_attr(feature = "openapi", schema(value_type = Object))]
+    #[schema(value_type = Object)]
     pub schema: serde_json::Value,
     /// Kinds of each output, by name.
     pub outputs: BTreeMap<String, Vec<String>>,

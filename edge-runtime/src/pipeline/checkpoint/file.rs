@@ -1,4 +1,10 @@
 //! The file of a checkpoint: mark, checksum, MessagePack.
+//!
+//! - A file of another format, a damaged or an incomplete one is refused.
+//! - At most [`MAX_BYTES`].
+//! - Times of two processes are compared by the boot clock within one boot of the machine, across
+//!   boots by synchronised wall clocks only.
+//! - Not here: when a checkpoint is written, and what a restored one is used for.
 
 use std::time::Duration;
 

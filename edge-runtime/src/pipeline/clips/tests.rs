@@ -276,7 +276,11 @@ impl Bench {
 
     /// Kept clips, lost clips and dropped frames, as Prometheus reads them.
     fn counted(&self) -> [u64; 3] {
-        let text = self.clips.deps.metrics.encode(&self.journal, &self.media);
+        let text = self
+            .clips
+            .deps
+            .metrics
+            .encode(&crate::metrics::Scrape::default());
         let names = [
             "watchkeeper_clips_total{state=\"kept\"} ",
             "watchkeeper_clips_total{state=\"lost\"} ",

@@ -1,4 +1,9 @@
 //! Detections that show one object twice.
+//!
+//! - Only what is drawn leaves them out, the drawn count of a zone too; results of steps and events
+//!   have all detections.
+//! - Of twins the one with the better score is kept; the order of the others stays.
+//! - At most [`MAX_COMPARED`] detections are compared, since the work grows with their square.
 
 use crate::detections::{Detection, Detections};
 use crate::geometry::BBox;

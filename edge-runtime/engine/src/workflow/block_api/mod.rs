@@ -7,4 +7,5 @@ pub(crate) mod block;
 pub(crate) mod host;
 #[macro_use]
 pub(crate) mod manifest;
+pub(crate) mod prelude;
 pub(crate) mod stateful;

@@ -5,12 +5,8 @@ use std::sync::Arc;
 use super::classification_model::with_one;
 use super::depth_estimation::stretched;
 use super::object_detection_model::{LEARNING_TARGET, MODEL, NO_LEARNING};
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::host::{ClassScore, Task};
-use crate::workflow::block_api::manifest::{
-    Default as Or, IMAGES, Manifest, NUMBER, Output, Property, Role,
-};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::host::ClassScore;
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::json::detection_id;
 
 /// Maximum distance of a score from its threshold, in the model's deviations; beyond it a class

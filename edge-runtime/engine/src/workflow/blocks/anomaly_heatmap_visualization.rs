@@ -4,11 +4,8 @@ use std::sync::Arc;
 
 use watchkeeper_vision::draw::{Canvas, Color};
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Default as Or, Manifest, NUMBER, Property, Shape};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
-use crate::workflow::language::kinds::Kind;
-use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/anomaly_heatmap_visualization@v1",

@@ -4,9 +4,7 @@ use image::imageops;
 use watchkeeper_vision::geometry::Point;
 use watchkeeper_vision::imaging::{self, Plane, skew, warp};
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/auto_rotate_on_edges@v1",

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use watchkeeper_vision::draw::Canvas;
 use watchkeeper_vision::mask::Bitmap;
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Manifest, Property};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {

@@ -3,11 +3,8 @@
 use watchkeeper_vision::imaging::background::Background;
 use watchkeeper_vision::imaging::{self, Plane};
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Manifest, Output, Property};
-use crate::workflow::block_api::stateful::{Stateful, Unsaved, stateful_instance};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::PerVideo;
-use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::image::{ImageValue, lazy};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {

@@ -2,9 +2,8 @@
 
 use watchkeeper_vision::imaging::codes;
 
-use crate::workflow::block_api::manifest::{Manifest, Output};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::barcodes::{manifest, reading};
-use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[manifest(
     "roboflow_core/barcode_detector@v1",

@@ -6,8 +6,7 @@ use image::imageops;
 use watchkeeper_vision::draw::Canvas;
 use watchkeeper_vision::geometry::BBox;
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Manifest, Property};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {

@@ -8,9 +8,7 @@ use watchkeeper_vision::geometry::Point;
 use watchkeeper_vision::mask::{Bitmap, Mask};
 use watchkeeper_vision::outline::{around, min_area_rect};
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Manifest, Output, Property};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/bounding_rect@v1",

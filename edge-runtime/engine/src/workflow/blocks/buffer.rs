@@ -2,14 +2,8 @@
 
 use std::collections::VecDeque;
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    Default as Or, INTEGER, Manifest, Output, Property, Shape,
-};
-use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::stored_value::StoredValue;
-use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/buffer@v1",

@@ -6,16 +6,11 @@ use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::track::byte_track::{ByteTrack, ByteTrackConfig};
 
 use super::video_of;
-use crate::workflow::block_api::block::{Call, Instance, Setup};
-use crate::workflow::block_api::manifest::{
-    DETECTIONS, Default as Or, Manifest, NUMBER, Output, Property, Role,
-};
-use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::instances;
 use crate::workflow::blocks::common::instances::{Instances, Video};
 use crate::workflow::blocks::common::per_video::{BOXES, FRAME, METADATA, PerVideo};
 use crate::workflow::blocks::common::sort_family::BUFFER;
-use crate::workflow::language::kinds::Kind;
 
 const ACTIVATION: Property = Property::value(
     "track_activation_threshold",

@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use super::video_of;
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Shape};
-use crate::workflow::language::kinds::Kind;
-use crate::workflow::values::value::Value;
+use crate::workflow::block_api::prelude::*;
 
 const IMAGE: Property =
     Property::data("image", "a picture of the video", &[Kind::Image]).inputs_only();

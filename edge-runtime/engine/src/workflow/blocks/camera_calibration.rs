@@ -2,10 +2,7 @@
 
 use watchkeeper_vision::imaging::warp::Lens;
 
-use crate::workflow::block_api::arg::Arg;
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Manifest, NUMBER, Output, Property};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/camera-calibration@v1",

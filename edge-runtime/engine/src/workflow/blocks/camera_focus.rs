@@ -5,12 +5,8 @@ use watchkeeper_vision::geometry::{BBox, Point};
 use watchkeeper_vision::imaging::{self, Plane, focus};
 use watchkeeper_vision::numbers::average;
 
-use crate::workflow::block_api::arg::Arg;
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::image::{RgbPixels, lazy};
-use crate::workflow::values::value::Value;
 
 const IMAGE: Property = Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]);
 const UNDEREXPOSED_THRESHOLD_PERCENT: Property = Property::literal(

@@ -1,7 +1,6 @@
 //! Draws circles around detections.
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::Manifest;
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {

@@ -3,13 +3,8 @@
 use watchkeeper_vision::draw::{Canvas, Color, ColorBy, TextBox, palette};
 use watchkeeper_vision::geometry::{Anchor, BBox, Point};
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    BOX_ANCHORS, Default as Or, INTEGER, Manifest, NUMBER, Property, Shape,
-};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
-use crate::workflow::language::kinds::Kind;
-use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/classification_label_visualization@v1",

@@ -3,15 +3,10 @@
 use super::object_detection_model::{
     CONFIDENCE, CUSTOM_CONFIDENCE, LEARNING_TARGET, MODEL, NO_LEARNING,
 };
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::host::{ClassScore, Task};
-use crate::workflow::block_api::manifest::{
-    Default as Or, IMAGES, Manifest, Output, Property, Role, Shape,
-};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::host::ClassScore;
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::image::ImageValue;
 use crate::workflow::values::json::detection_id;
-use crate::workflow::values::value::Value;
 
 const fn mode(choices: &'static [&'static str], default: &'static str) -> Property {
     Property::value(

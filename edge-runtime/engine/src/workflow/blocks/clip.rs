@@ -1,12 +1,7 @@
 //! Computes comparable embeddings of pictures and texts.
 
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::host::Task;
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
-use crate::workflow::language::kinds::Kind;
-use crate::workflow::values::value::{Array, Value};
+use crate::workflow::block_api::prelude::*;
+use crate::workflow::values::value::Array;
 
 /// Models of the first family.
 pub(super) const CLIP: &[&str] = &[

@@ -4,11 +4,7 @@ use std::sync::Arc;
 
 use super::clip::{CLIP, version};
 use super::cosine_similarity::cosine;
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::host::Task;
-use crate::workflow::block_api::manifest::{IMAGES, Manifest, Output, Property, Role, Shape};
-use crate::workflow::language::kinds::Kind;
-use crate::workflow::values::value::Value;
+use crate::workflow::block_api::prelude::*;
 
 const TEXTS: &str = "the texts to compare with";
 const PARENT: Output = Output::new("parent_id", &[Kind::ParentId]);

@@ -3,12 +3,7 @@
 use std::time::Duration;
 
 use super::super::uql::{Budget, CONDITION, Env, StatementGroup};
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, POSITIVE, Property, Role, Shape,
-};
-use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
-use crate::workflow::values::value::Value;
+use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/continue_if@v1",

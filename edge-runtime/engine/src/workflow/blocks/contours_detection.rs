@@ -5,10 +5,7 @@ use watchkeeper_vision::geometry::Point;
 use watchkeeper_vision::imaging;
 use watchkeeper_vision::mask::Bitmap;
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Manifest, Output, Property};
-use crate::workflow::language::kinds::Kind;
-use crate::workflow::values::value::Value;
+use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/contours_detection@v1",

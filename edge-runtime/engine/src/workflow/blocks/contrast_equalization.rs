@@ -3,9 +3,7 @@
 use watchkeeper_vision::imaging::{self, contrast};
 use watchkeeper_vision::numbers::quantile;
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::image::RgbPixels;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {

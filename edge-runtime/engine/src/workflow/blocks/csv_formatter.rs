@@ -4,11 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::super::uql::{Chain, apply_named, named_operations};
-use crate::workflow::block_api::block::{Call, Instance, Setup};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Shape};
-use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
-use crate::workflow::language::kinds::Kind;
-use crate::workflow::values::value::Value;
+use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/csv_formatter@v1",

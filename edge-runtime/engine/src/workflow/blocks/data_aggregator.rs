@@ -8,14 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 
 use super::super::uql::{Chain, DATA_OPERATIONS, apply_named};
-use crate::workflow::block_api::block::{Call, Instance, Setup};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Grammar, Manifest, Output, Property, Shape, StepOutput,
-};
-use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::stored_value::StoredValue;
-use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/data_aggregator@v1",

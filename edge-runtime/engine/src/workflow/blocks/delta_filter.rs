@@ -1,10 +1,7 @@
 //! Runs steps when a value changes.
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Manifest, Property, Role, Shape};
-use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::PerVideo;
-use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::stored_value::StoredValue;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {

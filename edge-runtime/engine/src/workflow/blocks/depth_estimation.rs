@@ -3,14 +3,9 @@
 use std::sync::Arc;
 
 use super::anomaly_heatmap_visualization::{VIRIDIS, color_at};
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::host::Task;
-use crate::workflow::block_api::manifest::{
-    Default as Or, IMAGES, Manifest, Output, Property, Role, Shape,
-};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::image::{RgbPixels, lazy};
-use crate::workflow::values::value::{Array, Value};
+use crate::workflow::values::value::Array;
 
 const MODELS: &[&str] = &[
     "depth-anything-v2/small",

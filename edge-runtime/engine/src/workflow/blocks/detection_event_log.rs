@@ -6,14 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::video_of;
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    COUNT, Default as Or, Manifest, NUMBER, Output, POSITIVE, Property,
-};
-use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo, TRACKED};
-use crate::workflow::language::kinds::Kind;
-use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detection_event_log@v1",

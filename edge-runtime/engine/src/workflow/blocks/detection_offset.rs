@@ -5,10 +5,7 @@ use std::sync::Arc;
 use watchkeeper_vision::detections::{Detections, Origin, Place};
 use watchkeeper_vision::geometry::BBox;
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    COUNT, DETECTIONS, Default as Or, Manifest, Output, Property, Shape,
-};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::json::detection_id;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {

@@ -4,12 +4,7 @@ use std::sync::Arc;
 
 use watchkeeper_vision::detections::Detections;
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    DETECTIONS, Default as Or, Depth, INTEGER, Manifest, Output, Property, Shape,
-};
-use crate::workflow::language::kinds::Kind;
-use crate::workflow::values::value::Value;
+use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_classes_replacement@v1",

@@ -7,13 +7,8 @@ use watchkeeper_vision::detections::{Detection, Detections, Extra};
 use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::mask::{Bitmap, Mask};
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    COUNT, DETECTIONS, Default as Or, Manifest, Output, Property, Shape,
-};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::json::detection_id;
-use crate::workflow::values::value::Value;
 
 const MODES: Shape = Shape::Choice(&["average", "max", "min"]);
 

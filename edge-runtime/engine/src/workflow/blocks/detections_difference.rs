@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::geometry::BBox;
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_difference@v1",

@@ -1,11 +1,7 @@
 //! Keeps detections that satisfy statements.
 
 use super::super::uql::{Budget, Chain, Env, OPERATIONS, apply};
-use crate::workflow::block_api::block::{Block, Call, Instance, Setup};
-use crate::workflow::block_api::manifest::{
-    DETECTIONS, Default as Or, Manifest, Output, Property, Shape,
-};
-use crate::workflow::values::value::Value;
+use crate::workflow::block_api::prelude::*;
 
 const PROPERTIES: &[Property] = &[
     Property::data("predictions", "the detections to work on", DETECTIONS),

@@ -7,12 +7,7 @@ use watchkeeper_vision::geometry::{BBox, Point};
 use watchkeeper_vision::mask::{Bitmap, Mask};
 use watchkeeper_vision::numbers::mean;
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    DETECTIONS, Default as Or, Manifest, Output, Property, Shape,
-};
-use crate::workflow::language::kinds::Kind;
-use crate::workflow::values::value::Value;
+use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_list_rollup@v1",

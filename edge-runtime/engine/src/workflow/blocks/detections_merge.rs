@@ -4,11 +4,7 @@ use std::sync::Arc;
 
 use watchkeeper_vision::detections::{Detection, Detections, Extra};
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    DETECTIONS, Default as Or, Manifest, Output, Property, Shape,
-};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_merge@v1",

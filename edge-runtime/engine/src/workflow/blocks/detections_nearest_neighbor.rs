@@ -6,12 +6,7 @@ use serde_json::json;
 use watchkeeper_vision::detections::{Detection, Detections};
 use watchkeeper_vision::geometry::Point;
 
-use crate::workflow::block_api::arg::Arg;
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    DETECTIONS, Default as Or, Manifest, Output, Property, Shape,
-};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 
 /// Names of points of a detection.
 const POINTS: Shape = Shape::Choice(&[

@@ -4,13 +4,8 @@ use std::sync::Arc;
 
 use watchkeeper_vision::detections::{Detection, Detections, Place};
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    Default as Or, Depth, Manifest, Output, Property, Shape,
-};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::image::ImageValue;
-use crate::workflow::values::value::Value;
 
 const BOXES: &[Kind] = &[Kind::ObjectDetection, Kind::InstanceSegmentation];
 

@@ -1,7 +1,7 @@
 //! Changes detections by a chain of operations: select, sort, shift, rename.
 
 use super::detections_filter::FILTER;
-use crate::workflow::block_api::manifest::Manifest;
+use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_transformation@v1",

@@ -1,8 +1,6 @@
 //! Collapses a batch to a list: the way back from crops to their picture.
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Depth, Manifest, Output, Property};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/dimension_collapse@v1",

@@ -2,12 +2,7 @@
 
 use watchkeeper_vision::geometry::BBox;
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, POSITIVE, Property, Shape,
-};
-use crate::workflow::language::kinds::Kind;
-use crate::workflow::values::value::Value;
+use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/distance_measurement@v1",

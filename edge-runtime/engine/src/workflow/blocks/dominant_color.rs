@@ -2,11 +2,7 @@
 
 use watchkeeper_vision::imaging::dominant;
 
-use crate::workflow::block_api::arg::Arg;
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
-use crate::workflow::language::kinds::Kind;
-use crate::workflow::values::value::Value;
+use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/dominant_color@v1",

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{ANCHORS, Default as Or, Manifest, Property};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::blocks::common::ink::Ink;
 

@@ -5,15 +5,10 @@ use std::sync::Arc;
 use watchkeeper_vision::detections::Detection;
 use watchkeeper_vision::draw::Color;
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    COLOR, DETECTIONS, Default as Or, Depth, Manifest, Output, Property,
-};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing::color_of_value;
-use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::image::{ImageValue, Packed, RgbPixels};
 use crate::workflow::values::json::detection_id;
-use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/dynamic_crop@v1",

@@ -8,12 +8,7 @@ use watchkeeper_vision::geometry::Point;
 use watchkeeper_vision::mask::{Bitmap, Mask};
 use watchkeeper_vision::outline::{hull, perimeter, simplified};
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    Default as Or, INTEGER, Manifest, NUMBER, Output, Property,
-};
-use crate::workflow::language::kinds::Kind;
-use crate::workflow::values::value::Value;
+use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/dynamic_zone@v1",

@@ -1,21 +1,11 @@
 //! Sends e-mails.
 
-use std::collections::BTreeMap;
-
 use watchkeeper_contract::effect::{Attachment, Effect, Email, EmailBody};
 
-use super::super::uql::Chain;
-use crate::workflow::block_api::block::{Call, IdCounter, Instance, Setup};
-use crate::workflow::block_api::manifest::{
-    Default as Or, INTEGER, Manifest, Property, Role, Shape, TEXT_OR_TEXTS,
-};
-use crate::workflow::block_api::stateful::stateful_instance;
-use crate::workflow::blocks::common::sink;
-use crate::workflow::blocks::common::sink::{Rest, Sent, Sink, attachments, sealed, texts};
-use crate::workflow::blocks::common::template;
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
+use crate::workflow::blocks::common::sink::{self, attachments, sealed, texts};
+use crate::workflow::blocks::common::template::Template;
 use crate::workflow::values::codec;
-use crate::workflow::values::value::Value;
 
 const SUBJECT: Property = Property::literal("subject", "subject of the e-mail", Shape::Text);
 const SENDER_EMAIL: Property = Property::value(
@@ -117,7 +107,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
 ];
 
 struct Notify {
-    operations: BTreeMap<String, Chain>,
+    message: Template,
 }
 
 fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
@@ -128,25 +118,22 @@ fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
     {
         return Err("receiver_email needs at least one receiver".to_owned());
     }
-    Ok(stateful_instance(Notify {
-        operations: setup.parse("message_parameters_operations")?,
-    }))
+    let message = Template::of(setup, "message")?;
+    Ok(Box::new(Notify { message }))
 }
 
-impl Sink for Notify {
-    type State = Rest;
+impl Block for Notify {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
+        sink::send(call, "e-mail", |call| self.email(call))
+    }
+}
 
-    fn send(&self, rest: &mut Self::State, call: &mut Call<'_>) -> Result<Sent, String> {
-        if call.boolean(call.named("disable_sink"), false)? {
-            return Ok(Sent::Off);
-        }
-        if rest.applies(call.now, call.number(call.named("cooldown_seconds"), 5.0)?) {
-            return Ok(Sent::Resting);
-        }
+impl Notify {
+    fn email(&self, call: &Call<'_>) -> Result<Result<Effect, String>, String> {
         // The first version has no provider.
         let provider = call.arg(call.named("email_provider")).as_str();
         if provider.is_some_and(|provider| provider != "Custom SMTP") {
-            return Ok(Sent::Refused(
+            return Ok(Err(
                 "e-mails of the managed service need a Roboflow account; set email_provider to \"Custom SMTP\" with \
                  smtp_server, sender_email and sender_email_password"
                     .to_owned(),
@@ -154,24 +141,21 @@ impl Sink for Notify {
         }
         let mut own = ["sender_email", "smtp_server", "sender_email_password"].iter();
         if provider.is_some() && own.any(|name| call.arg(call.named(name)).is_null()) {
-            return Ok(Sent::Refused(
+            return Ok(Err(
                 "\"Custom SMTP\" needs smtp_server, sender_email and sender_email_password"
                     .to_owned(),
             ));
         }
-        let text = call.text(call.named("message"))?;
-        let parameters = call.arg(call.named("message_parameters"));
-        let body = if provider.is_some() {
-            html(text, parameters, &self.operations, call.ids)?
-        } else {
-            EmailBody::Plain {
-                text: template::fill(text, parameters, &self.operations, call.ids)?,
-            }
+        let body = match provider {
+            Some(_) => self.html(call)?,
+            None => EmailBody::Plain {
+                text: self.message.fill(call)?,
+            },
         };
         let port = call.integer(call.named("smtp_port"), 465)?;
         let receivers = |name| texts(call.arg(call.named(name)), name);
         let password = "sender_email_password";
-        let email = Email {
+        Ok(Ok(Effect::Email(Email {
             server: call.text(call.named("smtp_server"))?.to_owned(),
             port: u16::try_from(port)
                 .map_err(|_| format!("smtp_port is {port}; use 1 to 65535"))?,
@@ -183,26 +167,13 @@ impl Sink for Notify {
             subject: call.text(call.named("subject"))?.to_owned(),
             body,
             attachments: attachments(call.arg(call.named("attachments")))?,
-        };
-        rest.begin(call.now);
-        Ok(Sent::by(call, Effect::Email(email)))
+        })))
     }
-}
 
-/// The message as HTML: parameters are text, pictures are separate parts.
-fn html(
-    text: &str,
-    parameters: &Value,
-    operations: &BTreeMap<String, Chain>,
-    ids: &IdCounter,
-) -> Result<EmailBody, String> {
-    let mut images = Vec::new();
-    let filled = template::fill_with(
-        text,
-        parameters,
-        operations,
-        ids,
-        |name, value| match value {
+    /// The message as HTML: parameters are text, pictures are separate parts.
+    fn html(&self, call: &Call<'_>) -> Result<EmailBody, String> {
+        let mut images = Vec::new();
+        let filled = self.message.fill_with(call, |name, value| match value {
             Value::Image(image) => {
                 images.push(Attachment {
                     name: format!("image_{name}"),
@@ -213,12 +184,12 @@ fn html(
                 ))
             }
             other => Ok(escaped(&other.python_str())),
-        },
-    )?;
-    Ok(EmailBody::Html {
-        html: filled.replace('\n', "<br>\n"),
-        images,
-    })
+        })?;
+        Ok(EmailBody::Html {
+            html: filled.replace('\n', "<br>\n"),
+            images,
+        })
+    }
 }
 
 /// Escapes text for HTML.

@@ -1,13 +1,9 @@
 //! Computes embeddings of pictures with a classifier.
 
 use super::object_detection_model::MODEL;
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::host::{Layer, Task};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
-use crate::workflow::language::kinds::Kind;
-use crate::workflow::values::value::{Array, Value};
+use crate::workflow::block_api::host::Layer;
+use crate::workflow::block_api::prelude::*;
+use crate::workflow::values::value::Array;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/embedding_model@v1",

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::workflow::block_api::block::{Block, Call, Instance, Setup};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Shape, StepOutput, names};
-use crate::workflow::language::kinds::Kind;
-use crate::workflow::values::value::Value;
+use crate::workflow::block_api::manifest::names;
+use crate::workflow::block_api::prelude::*;
 
 const SECRETS: &str = "variables_storing_secrets";
 

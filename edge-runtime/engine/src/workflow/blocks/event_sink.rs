@@ -6,11 +6,7 @@
 use serde::Deserialize;
 use watchkeeper_contract::rule::RuleSpec;
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    DETECTIONS, Default as Or, Grammar, Manifest, Property, Role, Shape,
-};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "watchkeeper/event_sink@v1",

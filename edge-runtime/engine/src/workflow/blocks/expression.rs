@@ -5,10 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::super::uql::{Budget, Chain, DATA_OPERATIONS, Env, StatementGroup, apply, apply_named};
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Grammar, Manifest, Output, Property, Shape};
-use crate::workflow::language::kinds::Kind;
-use crate::workflow::values::value::Value;
+use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/expression@v1",

@@ -5,11 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::video_of;
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
-use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
-use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::stored_value::StoredValue;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {

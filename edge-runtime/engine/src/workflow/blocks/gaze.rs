@@ -4,11 +4,8 @@ use std::sync::Arc;
 
 use watchkeeper_vision::detections::{Detection, Detections};
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::host::{Gaze, Task};
-use crate::workflow::block_api::manifest::{IMAGES, Manifest, Output, Property, Role};
-use crate::workflow::language::kinds::Kind;
-use crate::workflow::values::value::Value;
+use crate::workflow::block_api::host::Gaze;
+use crate::workflow::block_api::prelude::*;
 
 /// The model of every step.
 const MODEL: &str = "gaze/L2CS";

@@ -6,12 +6,9 @@ use image::RgbImage;
 use image::imageops;
 use watchkeeper_vision::draw::Canvas;
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Manifest, Property, Shape};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
-use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::image::{ImageValue, RgbPixels, VideoMeta, lazy};
-use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/grid_visualization@v1",

@@ -6,8 +6,7 @@ use watchkeeper_vision::draw::{Canvas, Color};
 use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::mask::Bitmap;
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Default as Or, Manifest, Property};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
 
 const KERNEL_SIZE: Property = Property::integer("kernel_size", "width of the glow in pixels", 40);

@@ -7,12 +7,9 @@ use watchkeeper_vision::analytics::recent::Recent;
 use watchkeeper_vision::draw::{Canvas, Color};
 use watchkeeper_vision::geometry::{Anchor, BBox, Point};
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Default as Or, Manifest, Property, Shape};
-use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::blocks::common::per_video::PerVideo;
-use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/heatmap_visualization@v1",

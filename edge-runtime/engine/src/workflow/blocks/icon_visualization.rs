@@ -7,11 +7,8 @@ use image::imageops::{self, FilterType};
 use watchkeeper_vision::draw::Canvas;
 use watchkeeper_vision::geometry::{Anchor, Point};
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{ANCHORS, Default as Or, Manifest, Property, Shape};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
-use crate::workflow::language::kinds::Kind;
-use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/icon_visualization@v1",

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use image::imageops::{self, FilterType};
 use image::{Rgb, RgbImage};
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::image::{Packed, RgbPixels};
 
 /// Maximum side of a resulting picture in pixels.

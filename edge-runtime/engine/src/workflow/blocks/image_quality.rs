@@ -3,9 +3,7 @@
 use watchkeeper_vision::imaging;
 use watchkeeper_vision::imaging::quality::Quality;
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Manifest, Output, Property};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "watchkeeper/image_quality@v1",

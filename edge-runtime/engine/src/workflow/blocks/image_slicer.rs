@@ -2,13 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    Default as Or, Depth, Manifest, Output, Property, Shape,
-};
-use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
-use crate::workflow::language::kinds::Kind;
-use crate::workflow::values::value::Value;
+use crate::workflow::block_api::prelude::*;
 
 /// Maximum number of tiles per picture.
 const MAX_TILES: usize = 4096;

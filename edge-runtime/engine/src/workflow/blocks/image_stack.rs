@@ -6,14 +6,10 @@ use std::sync::Arc;
 use image::imageops;
 use watchkeeper_vision::imaging;
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
-use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::PerVideo;
-use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::codec;
 use crate::workflow::values::image::RgbPixels;
-use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/image_stack@v1",

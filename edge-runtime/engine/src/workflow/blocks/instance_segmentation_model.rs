@@ -8,14 +8,8 @@ use super::object_detection_model::{
     AGNOSTIC, CONFIDENCE, CUSTOM_CONFIDENCE, MODE, Model, NO_MODE, outputs_v1, outputs_v2,
     properties,
 };
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::host::Task;
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::json::RLE;
-use crate::workflow::values::value::Value;
 
 const DECODE: Property = Property::value(
     "mask_decode_mode",

@@ -2,11 +2,9 @@
 
 use serde_json::Value as Json;
 
-use crate::workflow::block_api::block::{Block, Call, Instance, Setup};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Shape, StepOutput, names};
+use crate::workflow::block_api::manifest::names;
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::llm_json;
-use crate::workflow::language::kinds::Kind;
-use crate::workflow::values::value::Value;
 
 const FIELDS: &str = "expected_fields";
 

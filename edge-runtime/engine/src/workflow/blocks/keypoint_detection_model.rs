@@ -3,11 +3,7 @@
 use super::object_detection_model::{
     AGNOSTIC, CONFIDENCE, CUSTOM_CONFIDENCE, Model, NO_MODE, outputs_v1, outputs_v2, properties,
 };
-use crate::workflow::block_api::host::Task;
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Output, Property, Role, Shape,
-};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 
 const POINTS: Property = Property::share("keypoint_confidence", "minimum score of a keypoint", 0.0);
 const MODE: Property = Property::value(

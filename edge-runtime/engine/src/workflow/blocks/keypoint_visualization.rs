@@ -5,11 +5,8 @@ use std::sync::Arc;
 use watchkeeper_vision::draw::{Canvas, TextBox};
 use watchkeeper_vision::geometry::Point;
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Default as Or, Manifest, Property, Shape};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
-use crate::workflow::language::kinds::Kind;
-use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/keypoint_visualization@v1",

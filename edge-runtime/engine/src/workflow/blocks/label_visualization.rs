@@ -4,14 +4,10 @@ use std::sync::Arc;
 
 use watchkeeper_vision::draw::LastSides;
 
-use crate::workflow::block_api::block::{Call, Instance};
-use crate::workflow::block_api::manifest::{
-    ANCHORS, COUNT, Default as Or, INTEGER, Manifest, NUMBER, Property, Shape,
-};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::blocks::common::ink::{Ink, LABEL_TEXTS, LabelText};
 use crate::workflow::blocks::common::per_video::PerVideo;
-use crate::workflow::language::kinds::Kind;
 
 /// A property that is accepted for compatibility without effect.
 const fn look(name: &'static str, shape: Shape, kinds: &[Kind], default: Or) -> Property {

@@ -7,14 +7,8 @@ use watchkeeper_vision::detections::{Detection, Detections};
 use watchkeeper_vision::geometry::{Anchor, Point};
 
 use super::{require_tracks, video_of};
-use crate::workflow::block_api::block::{Call, Instance, Setup};
-use crate::workflow::block_api::manifest::{
-    ANCHORS, Default as Or, Manifest, Output, Property, Role, Shape,
-};
-use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::{BOXES, FRAME, METADATA, PerVideo, TRACKED};
-use crate::workflow::language::kinds::Kind;
-use crate::workflow::values::value::Value;
 
 const LINE: Property = Property::value(
     "line_segment",

@@ -1,13 +1,8 @@
 //! Draws a line with its counts.
 
-use crate::workflow::block_api::arg::Arg;
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    Default as Or, INTEGER, Manifest, NUMBER, Property, SHARE, Shape,
-};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::blocks::common::ink::Ink;
-use crate::workflow::language::kinds::Kind;
 
 /// A property that is accepted for compatibility without effect.
 const fn look(name: &'static str, shape: Shape, kinds: &[Kind], default: Or) -> Property {

@@ -2,9 +2,7 @@
 
 use watchkeeper_contract::effect::{Effect, FileWrite};
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Manifest, Property, Role, Shape};
-use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::sink;
 use crate::workflow::blocks::common::sink::{Log, Sent};
 

@@ -5,9 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 use watchkeeper_vision::detections::Detections;
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Manifest, Output, Property};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/mask_area_measurement@v1",

@@ -8,9 +8,7 @@ use watchkeeper_vision::imaging::morphology::{self, Kernel};
 use watchkeeper_vision::imaging::{self, Plane, focus};
 use watchkeeper_vision::mask::{Bitmap, Mask};
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/mask_edge_snap@v1",

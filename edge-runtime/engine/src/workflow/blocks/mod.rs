@@ -12,10 +12,9 @@ use std::sync::Arc;
 
 use watchkeeper_vision::detections::Detections;
 
-use crate::workflow::block_api::manifest::Manifest;
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::language::types;
 use crate::workflow::values::image::VideoMeta;
-use crate::workflow::values::value::Value;
 
 pub(crate) mod common;
 

@@ -6,8 +6,7 @@ use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::draw::Canvas;
 use watchkeeper_vision::mask::Bitmap;
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{ANY_DETECTIONS, Default as Or, Manifest, Property};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {

@@ -4,9 +4,7 @@ use watchkeeper_vision::imaging::filter::MAX_KERNEL;
 use watchkeeper_vision::imaging::morphology::{self, Kernel};
 use watchkeeper_vision::imaging::{self, Plane};
 
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 
 const IMAGE: Property = Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]);
 const KERNEL_SIZE: Property = Property::integer("kernel_size", "size of the kernel in pixels", 5);

@@ -8,14 +8,9 @@ use watchkeeper_vision::mask::Bitmap;
 use watchkeeper_vision::outline::{around, perimeter, simplified};
 
 use super::background_subtraction::{look, of_video};
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    Default as Or, MAX_POINTS, Manifest, Output, Property, TEXT_OR_POINTS,
-};
-use crate::workflow::block_api::stateful::{Stateful, Unsaved, stateful_instance};
+use crate::workflow::block_api::manifest::MAX_POINTS;
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::PerVideo;
-use crate::workflow::language::kinds::Kind;
-use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/motion_detection@v1",

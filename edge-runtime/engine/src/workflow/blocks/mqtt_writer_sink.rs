@@ -2,14 +2,9 @@
 
 use watchkeeper_contract::effect::{Effect, MqttMessage, MqttQos};
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, POSITIVE, Property, Role, Shape,
-};
-use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::sink;
 use crate::workflow::blocks::common::sink::{Sent, sealed};
-use crate::workflow::language::kinds::Kind;
 
 /// Port on which brokers speak TLS.
 const TLS_PORT: u16 = 8883;

@@ -7,11 +7,8 @@ use watchkeeper_vision::imaging;
 use watchkeeper_vision::imaging::near_duplicate::{SIMILAR, Thumbnail, Views};
 
 use super::video_of;
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
-use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
-use crate::workflow::language::kinds::Kind;
 
 /// Maximum number of pictures remembered per video.
 const MAX_MEMORY: i64 = 32;

@@ -5,15 +5,9 @@ use std::sync::Arc;
 use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::tiles::Tiles;
 
-use crate::workflow::block_api::arg::Arg;
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::host::{ClassNames, DetectRequest, Task};
-use crate::workflow::block_api::manifest::{
-    Default as Or, IMAGES, Manifest, Output, Property, Role, Shape,
-};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::host::{ClassNames, DetectRequest};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::json::detection_id;
-use crate::workflow::values::value::Value;
 
 pub(super) const MODEL: Property = Property::value(
     "model_id",

@@ -4,12 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
 
-use crate::workflow::block_api::block::{Block, Call, Instance};
-use crate::workflow::block_api::host::{Task, Writing};
-use crate::workflow::block_api::manifest::{
-    Default as Or, IMAGES, Known, Manifest, Output, Property, Role, Shape,
-};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::host::Writing;
+use crate::workflow::block_api::prelude::*;
 
 const SIZES: &[&str] = &["none", "tiny", "small", "medium"];
 const LANGUAGES: &[&str] = &[

@@ -4,9 +4,7 @@ use watchkeeper_vision::detections::Detection;
 use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::set_order::Union;
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/overlap@v1",

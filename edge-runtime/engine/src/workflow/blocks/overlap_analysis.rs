@@ -3,11 +3,8 @@
 use watchkeeper_vision::detections::Detection;
 use watchkeeper_vision::geometry::{Point, intersection_area, polygon_area};
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Manifest, Output, Property};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::json::detection_id;
-use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/overlap_analysis@v1",

@@ -9,11 +9,7 @@ use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::geometry::Point;
 
 use super::{require_tracks, video_of};
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    ANCHORS, Default as Or, Manifest, Output, Property, Shape,
-};
-use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::{BOXES, FRAME, METADATA, PerVideo, TRACKED};
 
 const TRIGGERING_ANCHOR: Property = Property::value(

@@ -1,11 +1,6 @@
 //! Filters detections by a minimum score per class.
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    DETECTIONS, Default as Or, Manifest, NUMBER, Output, Property, Shape,
-};
-use crate::workflow::language::kinds::Kind;
-use crate::workflow::values::value::Value;
+use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/per_class_confidence_filter@v1",

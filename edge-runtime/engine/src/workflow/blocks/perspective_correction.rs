@@ -8,12 +8,7 @@ use watchkeeper_vision::imaging::warp::Perspective;
 use watchkeeper_vision::mask::{Bitmap, Mask};
 use watchkeeper_vision::outline::around;
 
-use crate::workflow::block_api::arg::Arg;
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
-use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
-use crate::workflow::language::kinds::Kind;
-use crate::workflow::values::value::Value;
+use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/perspective_correction@v1",

@@ -2,11 +2,8 @@
 
 use watchkeeper_vision::draw::Color;
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{COLOR, Manifest, Output, Property};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
-use crate::workflow::language::kinds::Kind;
-use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/pixel_color_count@v1",

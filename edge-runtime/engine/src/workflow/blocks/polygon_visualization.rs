@@ -1,7 +1,6 @@
 //! Draws the outlines of masks.
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::Manifest;
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
 
 const V1: Manifest = Manifest {

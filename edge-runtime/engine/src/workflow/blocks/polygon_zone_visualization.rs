@@ -2,10 +2,7 @@
 
 use watchkeeper_vision::draw::distinct;
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    ANY_DETECTIONS, Default as Or, Manifest, Property, Shape,
-};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::blocks::common::ink::Ink;
 

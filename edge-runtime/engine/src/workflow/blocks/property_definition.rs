@@ -1,9 +1,7 @@
 //! Computes a value from another one by a chain of operations.
 
 use super::super::uql::{Chain, OPERATIONS, apply_alone};
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/property_definition@v1",

@@ -3,10 +3,8 @@
 use watchkeeper_vision::draw::Color;
 use watchkeeper_vision::imaging::codes::{Spare, qr_code};
 
-use crate::workflow::block_api::block::{Block, Call, Setup};
-use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
-use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::image::{ImageValue, RgbPixels, VideoMeta, lazy};
 
 /// Levels of error correction, as named in the language.

@@ -2,8 +2,7 @@
 
 use watchkeeper_vision::draw::Canvas;
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{COUNT, Manifest, Property, Shape};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {

@@ -16,15 +16,9 @@ use watchkeeper_vision::frame::Picture;
 use watchkeeper_vision::shrink;
 
 use super::object_detection_model::MODEL;
-use crate::workflow::block_api::block::{Call, Instance, Setup};
-use crate::workflow::block_api::host::{ClassScore, RunWanted, Task};
-use crate::workflow::block_api::manifest::{
-    Default as Or, IMAGES, Manifest, NUMBER, Output, Property, Role, SHARE, Shape,
-};
-use crate::workflow::block_api::stateful::{Stateful, Unsaved, stateful_instance};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::host::{ClassScore, RunWanted};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::image::{ImageValue, RgbPixels};
-use crate::workflow::values::value::Value;
 
 /// Maximum actions per video; beyond it, those that ended first are evicted.
 const MAX_ACTIONS: usize = 5000;

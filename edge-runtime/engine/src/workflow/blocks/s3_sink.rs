@@ -3,13 +3,9 @@
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::effect::{Effect, S3Write};
 
-use crate::workflow::block_api::arg::Arg;
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Default as Or, Manifest, Property, Role, Shape};
-use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::sink;
 use crate::workflow::blocks::common::sink::{Log, Sent, sealed};
-use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/s3_sink@v1",

@@ -8,12 +8,7 @@ use watchkeeper_vision::mask::Mask;
 use watchkeeper_vision::outline::around;
 
 use super::clip::version;
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::host::Task;
-use crate::workflow::block_api::manifest::{
-    DETECTIONS, Default as Or, IMAGES, Manifest, Output, Property, Role, Shape,
-};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 
 const VERSIONS: &[&str] = &["hiera_large", "hiera_small", "hiera_tiny", "hiera_b_plus"];
 /// Maximum pixels of all masks of a picture, which are held together: one byte per pixel and mask.

@@ -3,10 +3,7 @@
 use std::sync::Arc;
 
 use super::object_detection_model::{CUSTOM_CONFIDENCE, MODE, MODEL};
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::host::Task;
-use crate::workflow::block_api::manifest::{IMAGES, Manifest, Output, Property, Role};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::json::{RLE, detection_id};
 
 const BASE: Manifest = Manifest {

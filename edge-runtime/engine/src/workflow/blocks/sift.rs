@@ -1,9 +1,7 @@
 //! Finds SIFT keypoints.
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Manifest, Output, Property};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::sift_points;
-use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/sift@v1",

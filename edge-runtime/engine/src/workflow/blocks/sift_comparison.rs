@@ -8,15 +8,11 @@ use watchkeeper_vision::geometry::Point;
 use watchkeeper_vision::imaging;
 use watchkeeper_vision::imaging::sift::good_matches;
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, NUMBER, Output, Property, Shape,
-};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::sift_points;
 use crate::workflow::blocks::common::sift_points::Found;
-use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::image::ImageValue;
-use crate::workflow::values::value::{Array, Value};
+use crate::workflow::values::value::Array;
 
 const ENOUGH: Property = Property::count("good_matches_threshold", "minimum number of matches", 50);
 const RATIO: (&str, &str) = (

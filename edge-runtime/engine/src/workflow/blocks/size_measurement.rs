@@ -4,10 +4,7 @@ use watchkeeper_vision::detections::Detection;
 use watchkeeper_vision::geometry::{Point, polygon_area};
 use watchkeeper_vision::outline::min_area_rect;
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Manifest, NUMBER, Output, Property, Shape};
-use crate::workflow::language::kinds::Kind;
-use crate::workflow::values::value::Value;
+use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/size_measurement@v1",

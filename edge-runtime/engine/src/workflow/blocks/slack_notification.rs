@@ -1,17 +1,10 @@
 //! Posts messages in Slack.
 
-use std::collections::BTreeMap;
-
 use watchkeeper_contract::effect::{Effect, SlackMessage};
 
-use super::super::uql::Chain;
-use crate::workflow::block_api::block::{Call, Instance, Setup};
-use crate::workflow::block_api::manifest::{Manifest, Property, Role, Shape};
-use crate::workflow::block_api::stateful::stateful_instance;
-use crate::workflow::blocks::common::sink;
-use crate::workflow::blocks::common::sink::{Sent, Session, Sink, attachments, sealed};
-use crate::workflow::blocks::common::template;
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
+use crate::workflow::blocks::common::sink::{self, attachments, sealed};
+use crate::workflow::blocks::common::template::Template;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/slack_notification@v1",
@@ -32,45 +25,27 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         sink::COOLDOWN_SESSION_KEY,
     ],
     outputs: sink::OUTPUTS,
-    build,
+    build: |setup| {
+        let message = Template::of(setup, "message")?;
+        Ok(Box::new(Notify { message }))
+    },
     ..Manifest::BASE
 }];
 
-fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
-    Ok(stateful_instance(Notify {
-        operations: setup.parse("message_parameters_operations")?,
-    }))
-}
-
 struct Notify {
-    operations: BTreeMap<String, Chain>,
+    message: Template,
 }
 
-impl Sink for Notify {
-    type State = ();
-
-    fn send(&self, _: &mut Self::State, call: &mut Call<'_>) -> Result<Sent, String> {
-        if call.boolean(arg!("disable_sink"), false)? {
-            return Ok(Sent::Off);
-        }
-        let session = Session::new(call.text(arg!("cooldown_session_key"))?, "slack");
-        if session.rests(call, call.number(arg!("cooldown_seconds"), 5.0)?) {
-            return Ok(Sent::Resting);
-        }
-        let text = template::fill(
-            call.text(arg!("message"))?,
-            call.arg(arg!("message_parameters")),
-            &self.operations,
-            call.ids,
-        )?;
-        let slack = SlackMessage {
-            token: sealed(call.arg(arg!("slack_token")), "slack_token")?,
-            channel: call.text(arg!("channel"))?.to_owned(),
-            text,
-            files: attachments(call.arg(arg!("attachments")))?,
-        };
-        session.begin(call);
-        Ok(Sent::by(call, Effect::Slack(slack)))
+impl Block for Notify {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
+        sink::send(call, "slack", |call| {
+            Ok(Ok(Effect::Slack(SlackMessage {
+                token: sealed(call.arg(arg!("slack_token")), "slack_token")?,
+                channel: call.text(arg!("channel"))?.to_owned(),
+                text: self.message.fill(call)?,
+                files: attachments(call.arg(arg!("attachments")))?,
+            })))
+        })
     }
 }
 

@@ -8,11 +8,8 @@ use watchkeeper_vision::detections::{Detection, Detections};
 use watchkeeper_vision::geometry::{BBox, Point};
 
 use super::{require_tracks, video_of};
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Default as Or, Manifest, NUMBER, Output, Property};
-use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::{BOXES, FRAME, PerVideo, TRACKED};
-use crate::workflow::language::kinds::Kind;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/stabilize_detections@v1",

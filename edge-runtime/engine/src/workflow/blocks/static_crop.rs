@@ -2,11 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::workflow::block_api::arg::Arg;
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{COUNT, Manifest, Output, Property, SHARE};
-use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 
 const IMAGES: Property =
     Property::data("images", "the pictures to cut from", &[Kind::Image]).alias(&["image"]);

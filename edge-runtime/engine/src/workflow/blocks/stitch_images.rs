@@ -8,11 +8,9 @@ use watchkeeper_vision::imaging::warp::Perspective;
 use watchkeeper_vision::imaging::{self, align, sift};
 use watchkeeper_vision::numbers::average;
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Default as Or, Manifest, NUMBER, Output, Property};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::sift_points;
 use crate::workflow::blocks::common::sift_points::Found;
-use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::image::{ImageValue, Pixels, VideoMeta, lazy};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {

@@ -6,9 +6,7 @@ use watchkeeper_vision::detections::{Detection, Detections};
 use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::numbers::mean;
 
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Shape};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 
 const PREDICTIONS: Property = Property::data(
     "predictions",

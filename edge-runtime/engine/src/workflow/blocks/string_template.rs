@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::uql::{Chain, DATA_OPERATIONS, apply_named};
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Default as Or, Manifest, Output, Property, Shape};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::python_format;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {

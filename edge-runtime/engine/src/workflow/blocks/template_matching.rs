@@ -4,9 +4,7 @@ use watchkeeper_vision::detections::{Detection, Detections};
 use watchkeeper_vision::geometry::BBox;
 use watchkeeper_vision::imaging::{self, Plane};
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Manifest, Output, Property};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/template_matching@v1",

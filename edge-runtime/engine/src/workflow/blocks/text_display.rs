@@ -1,15 +1,12 @@
 //! Draws text.
 
-use std::collections::BTreeMap;
-
 use watchkeeper_vision::draw::{Canvas, Color, TextBox};
 use watchkeeper_vision::geometry::Point;
 
-use super::super::uql::{Chain, named_operations};
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Default as Or, Manifest, Property, Shape};
+use super::super::uql::named_operations;
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
-use crate::workflow::blocks::common::template;
+use crate::workflow::blocks::common::template::Template;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/text_display@v1",
@@ -89,25 +86,19 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         drawing::COPY,
     ],
     build: |setup| {
-        Ok(Box::new(Draw {
-            operations: setup.parse("text_parameters_operations")?,
-        }))
+        let text = Template::of(setup, "text")?;
+        Ok(Box::new(Draw { text }))
     },
     ..drawing::BASE
 }];
 
 struct Draw {
-    operations: BTreeMap<String, Chain>,
+    text: Template,
 }
 
 impl Block for Draw {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let words = template::fill(
-            call.text(arg!("text"))?,
-            call.arg(arg!("text_parameters")),
-            &self.operations,
-            call.ids,
-        )?;
+        let words = self.text.fill(call)?;
         let background = call.arg(arg!("background_color"));
         let is_clear = background
             .as_str()

@@ -3,11 +3,7 @@
 use watchkeeper_vision::imaging::threshold::{self, Rule};
 use watchkeeper_vision::imaging::{self, Plane};
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    Default as Or, INTEGER, Manifest, Output, Property, Shape,
-};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/threshold@v1",

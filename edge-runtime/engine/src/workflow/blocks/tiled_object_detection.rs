@@ -6,11 +6,7 @@ use serde_json::Value as Json;
 use watchkeeper_vision::tiles::{InvalidTiles, Tiles};
 
 use super::object_detection_model::{AGNOSTIC, CONFIDENCE, Model, NO_MODE, outputs_v2, properties};
-use crate::workflow::block_api::host::Task;
-use crate::workflow::block_api::manifest::{
-    Default as Or, Grammar, Manifest, Output, Property, Role, Shape,
-};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 
 const TILES: Property = Property::literal(
     "tiles",

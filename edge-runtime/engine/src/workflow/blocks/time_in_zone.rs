@@ -6,11 +6,7 @@ use watchkeeper_vision::analytics::zone::TimeInZone;
 use watchkeeper_vision::geometry::Anchor;
 
 use super::{require_tracks, video_of};
-use crate::workflow::block_api::block::{Call, Instance, Setup};
-use crate::workflow::block_api::manifest::{
-    ANCHORS, Default as Or, Manifest, Output, Property, Role, Shape,
-};
-use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::{BOXES, FRAME, METADATA, PerVideo, TRACKED};
 
 const ZONE: Property = Property::value(

@@ -3,9 +3,7 @@
 use watchkeeper_vision::draw::Traces;
 
 use super::require_tracks;
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{ANCHORS, Default as Or, Manifest, Property};
-use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::blocks::common::ink::Ink;
 use crate::workflow::blocks::common::per_video::PerVideo;

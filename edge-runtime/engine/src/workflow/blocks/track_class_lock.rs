@@ -8,14 +8,8 @@ use watchkeeper_vision::detections::{Detection, Detections};
 use watchkeeper_vision::geometry::BBox;
 
 use super::{require_tracks, video_of};
-use crate::workflow::block_api::arg::Arg;
-use crate::workflow::block_api::block::{Call, Instance, Setup};
-use crate::workflow::block_api::manifest::{
-    ANY_DETECTIONS, Default as Or, Manifest, Output, Property, Shape,
-};
-use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
-use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/track_class_lock@v1",

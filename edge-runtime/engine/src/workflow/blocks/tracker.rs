@@ -5,16 +5,11 @@ use std::sync::Arc;
 use watchkeeper_vision::track::tracker::{Tracker, TrackerConfig};
 
 use super::video_of;
-use crate::workflow::block_api::block::{Call, Instance, Setup};
-use crate::workflow::block_api::manifest::{
-    DETECTIONS, Default as Or, INTEGER, Manifest, NUMBER, Output, Property, Role,
-};
-use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::instances;
 use crate::workflow::blocks::common::instances::{Instances, Video};
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
 use crate::workflow::blocks::common::sort_family::BUFFER;
-use crate::workflow::language::kinds::Kind;
 
 /// Frames per second in which the buffer for lost tracks is counted.
 const BUFFER_FPS: f64 = 30.0;

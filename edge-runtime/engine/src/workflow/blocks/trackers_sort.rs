@@ -2,8 +2,7 @@
 
 use watchkeeper_vision::track::sort::SortKind;
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::Manifest;
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::instances::CACHE_SIZE;
 use crate::workflow::blocks::common::per_video::FRAME;
 use crate::workflow::blocks::common::sort_family::{

@@ -3,8 +3,7 @@
 use watchkeeper_vision::draw::Color;
 use watchkeeper_vision::geometry::{Anchor, Point};
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{ANCHORS, Default as Or, Manifest, Property};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {

@@ -1,19 +1,10 @@
 //! Sends text messages through Twilio.
 
-use std::collections::BTreeMap;
-
 use watchkeeper_contract::effect::{Effect, Sms};
 
-use super::super::uql::Chain;
-use crate::workflow::block_api::block::{Call, Instance, Setup};
-use crate::workflow::block_api::manifest::{
-    Default as Or, Manifest, Property, Role, Shape, TEXT_OR_TEXTS,
-};
-use crate::workflow::block_api::stateful::stateful_instance;
-use crate::workflow::blocks::common::sink;
-use crate::workflow::blocks::common::sink::{Rest, Sent, Session, Sink, sealed, texts};
-use crate::workflow::blocks::common::template;
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
+use crate::workflow::blocks::common::sink::{self, sealed, texts};
+use crate::workflow::blocks::common::template::{self, Template};
 
 const TWILIO_ACCOUNT_SID: Property =
     Property::value("twilio_account_sid", "id of the account", Shape::Text)
@@ -39,7 +30,7 @@ const MEDIA_URL: Property =
 const TWILIO_ACCOUNT_SID_V2: Property = TWILIO_ACCOUNT_SID.or(Or::Null);
 const TWILIO_AUTH_TOKEN_V2: Property = TWILIO_AUTH_TOKEN.or(Or::Null);
 const SENDER_NUMBER_V2: Property = SENDER_NUMBER.or(Or::Null);
-const FIRST: &[Property] = &[
+const PROPERTIES: &[Property] = &[
     TWILIO_ACCOUNT_SID,
     TWILIO_AUTH_TOKEN,
     SENDER_NUMBER,
@@ -53,7 +44,7 @@ const FIRST: &[Property] = &[
     sink::COOLDOWN_SESSION_KEY,
     LENGTH_LIMIT,
 ];
-const SECOND: &[Property] = &[
+const PROPERTIES_V2: &[Property] = &[
     SMS_PROVIDER,
     RECEIVER_NUMBER,
     sink::MESSAGE,
@@ -73,9 +64,9 @@ pub(super) const BLOCKS: &[Manifest] = &[
         category: "sink",
         summary: "Sends a text message through Twilio, cut to a maximum length.",
         role: Role::Sink,
-        properties: FIRST,
+        properties: PROPERTIES,
         outputs: sink::OUTPUTS,
-        build: first,
+        build,
         ..Manifest::BASE
     },
     Manifest {
@@ -83,129 +74,63 @@ pub(super) const BLOCKS: &[Manifest] = &[
         category: "sink",
         summary: "Sends a text message through Twilio, with pictures by URL.",
         role: Role::Sink,
-        properties: SECOND,
+        properties: PROPERTIES_V2,
         outputs: sink::OUTPUTS,
-        build: second,
+        build,
         ..Manifest::BASE
     },
 ];
 
 /// Maximum characters of a message; one longer than 160 is sent in parts.
-const MAX_TEXT: usize = 1600;
+const MAX_TEXT: i64 = 1600;
 
-fn first(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
-    Ok(stateful_instance(First {
-        operations: setup.parse("message_parameters_operations")?,
-    }))
+fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
+    let message = Template::of(setup, "message")?;
+    Ok(Box::new(Notify { message }))
 }
 
-fn second(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
-    Ok(stateful_instance(Second {
-        operations: setup.parse("message_parameters_operations")?,
-    }))
+struct Notify {
+    message: Template,
 }
 
-struct First {
-    operations: BTreeMap<String, Chain>,
-}
-
-impl Sink for First {
-    type State = ();
-
-    fn send(&self, _: &mut Self::State, call: &mut Call<'_>) -> Result<Sent, String> {
-        if call.boolean(arg!(FIRST, "disable_sink"), false)? {
-            return Ok(Sent::Off);
-        }
-        let session = Session::new(call.text(arg!(FIRST, "cooldown_session_key"))?, "twilio");
-        if session.rests(call, call.number(arg!(FIRST, "cooldown_seconds"), 5.0)?) {
-            return Ok(Sent::Resting);
-        }
-        let most = usize::try_from(call.integer(arg!(FIRST, "length_limit"), 160)?).unwrap_or(0);
-        let text = template::fill(
-            call.text(arg!(FIRST, "message"))?,
-            call.arg(arg!(FIRST, "message_parameters")),
-            &self.operations,
-            call.ids,
-        )?;
-        let sms = Sms {
-            account: sealed(
-                call.arg(arg!(FIRST, "twilio_account_sid")),
-                "twilio_account_sid",
-            )?,
-            token: sealed(
-                call.arg(arg!(FIRST, "twilio_auth_token")),
-                "twilio_auth_token",
-            )?,
-            from: call.text(arg!(FIRST, "sender_number"))?.to_owned(),
-            to: call.text(arg!(FIRST, "receiver_number"))?.to_owned(),
-            text: template::cut(text, most),
-            media: Vec::new(),
-        };
-        session.begin(call);
-        Ok(Sent::by(call, Effect::Sms(sms)))
+impl Block for Notify {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
+        sink::send(call, "twilio", |call| self.sms(call))
     }
 }
 
-struct Second {
-    operations: BTreeMap<String, Chain>,
-}
-
-impl Sink for Second {
-    type State = Rest;
-
-    fn send(&self, rest: &mut Self::State, call: &mut Call<'_>) -> Result<Sent, String> {
-        if call.boolean(arg!(SECOND, "disable_sink"), false)? {
-            return Ok(Sent::Off);
-        }
-        if rest.applies(
-            call.now,
-            call.number(arg!(SECOND, "cooldown_seconds"), 5.0)?,
-        ) {
-            return Ok(Sent::Resting);
-        }
-        if call.text(arg!(SECOND, "sms_provider"))? != "Custom Twilio" {
-            return Ok(Sent::Refused(
+impl Notify {
+    fn sms(&self, call: &Call<'_>) -> Result<Result<Effect, String>, String> {
+        const ACCOUNT: [&str; 3] = ["twilio_account_sid", "twilio_auth_token", "sender_number"];
+        let arg = |name| call.arg(call.named(name));
+        // The first version has no provider.
+        let provider = arg("sms_provider").as_str();
+        if provider.is_some_and(|provider| provider != "Custom Twilio") {
+            return Ok(Err(
                 "messages of the managed service need a Roboflow account; set sms_provider to \"Custom Twilio\" with \
                  twilio_account_sid, twilio_auth_token and sender_number"
                     .to_owned(),
             ));
         }
-        let own = [
-            arg!(SECOND, "twilio_account_sid"),
-            arg!(SECOND, "twilio_auth_token"),
-            arg!(SECOND, "sender_number"),
-        ];
-        if own.iter().any(|arg| call.arg(*arg).is_null()) {
-            return Ok(Sent::Refused(
+        if provider.is_some() && ACCOUNT.iter().any(|name| arg(name).is_null()) {
+            return Ok(Err(
                 "\"Custom Twilio\" needs twilio_account_sid, twilio_auth_token and sender_number"
                     .to_owned(),
             ));
         }
-        let media = texts(call.arg(arg!(SECOND, "media_url")), "media_url").map_err(|why| {
+        let media = texts(arg("media_url"), "media_url").map_err(|why| {
             format!("{why}; Twilio fetches pictures from the web, so a picture of this machine needs a public URL")
-        });
-        let text = template::fill(
-            call.text(arg!(SECOND, "message"))?,
-            call.arg(arg!(SECOND, "message_parameters")),
-            &self.operations,
-            call.ids,
-        )?;
-        let sms = Sms {
-            account: sealed(
-                call.arg(arg!(SECOND, "twilio_account_sid")),
-                "twilio_account_sid",
-            )?,
-            token: sealed(
-                call.arg(arg!(SECOND, "twilio_auth_token")),
-                "twilio_auth_token",
-            )?,
-            from: call.text(arg!(SECOND, "sender_number"))?.to_owned(),
-            to: call.text(arg!(SECOND, "receiver_number"))?.to_owned(),
-            text: template::cut(text, MAX_TEXT),
-            media: media?,
-        };
-        rest.begin(call.now);
-        Ok(Sent::by(call, Effect::Sms(sms)))
+        })?;
+        let most = call.integer(call.named("length_limit"), MAX_TEXT)?;
+        let [account, token, from] = ACCOUNT;
+        Ok(Ok(Effect::Sms(Sms {
+            account: sealed(arg(account), account)?,
+            token: sealed(arg(token), token)?,
+            from: call.text(call.named(from))?.to_owned(),
+            to: call.text(call.named("receiver_number"))?.to_owned(),
+            text: template::cut(self.message.fill(call)?, usize::try_from(most).unwrap_or(0)),
+            media,
+        })))
     }
 }
 

@@ -9,9 +9,7 @@ use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::geometry::Point;
 
 use super::{require_tracks, video_of};
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{DETECTIONS, Manifest, Output, Property};
-use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
 
 /// Maximum number of tracks per video.

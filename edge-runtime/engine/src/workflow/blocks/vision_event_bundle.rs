@@ -7,16 +7,10 @@ use serde_json::{Map, Value as Json, json};
 use watchkeeper_contract::effect::{Attachment, Effect, FileBundle};
 use watchkeeper_vision::detections::{Detection, Detections};
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    DETECTIONS, Default as Or, INTEGER, Manifest, Output, Property, Role, Shape,
-};
-use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
-use crate::workflow::blocks::common::sink::{DISABLE_SINK, FIRE_AND_FORGET, Rest, Sent};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
+use crate::workflow::blocks::common::sink::{Cooldown, DISABLE_SINK, FIRE_AND_FORGET, Sent};
 use crate::workflow::values::codec;
 use crate::workflow::values::json::detection_id;
-use crate::workflow::values::value::Value;
 
 /// Maximum bytes of an event before compression, as the service accepts.
 const MAX_BYTES: usize = 25 << 20;
@@ -168,11 +162,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("bundle_path", &[Kind::Text]),
         Output::new("message", &[Kind::Text]),
     ],
-    build: |_| Ok(stateful_instance(Pack)),
+    build: |_| Ok(Box::new(run)),
     ..Manifest::BASE
 }];
-
-struct Pack;
 
 /// An event ready to be written.
 struct Event {
@@ -180,36 +172,33 @@ struct Event {
     bundle: FileBundle,
 }
 
-impl Stateful for Pack {
-    type State = Rest;
-
-    fn run(&self, rest: &mut Rest, call: &mut Call<'_>) -> Result<(), String> {
-        call.put(2, "");
-        call.put(3, "");
-        let sent = if call.boolean(arg!("disable_sink"), false)? {
-            Sent::Off
-        } else if rest.applies(call.now, call.number(arg!("cooldown_seconds"), 1.0)?) {
-            Sent::Resting
-        } else {
-            let event = event(call)?;
-            let path = format!(
-                "{}/{}",
-                event.bundle.directory.trim_end_matches('/'),
-                event.bundle.name
-            );
-            rest.begin(call.now);
-            let sent = Sent::by(call, Effect::Bundle(event.bundle));
-            if sent == Sent::HandedOver {
-                call.put(2, event.id);
-                call.put(3, path);
-            }
-            sent
-        };
-        call.put(0, matches!(sent, Sent::Refused(_)));
-        call.put(1, sent == Sent::Resting);
-        call.put(4, sent.message());
-        Ok(())
-    }
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let cooldown = Cooldown::of(call, "events");
+    call.put(2, "");
+    call.put(3, "");
+    let sent = if call.boolean(arg!("disable_sink"), false)? {
+        Sent::Off
+    } else if cooldown.is_active(call, call.number(arg!("cooldown_seconds"), 1.0)?) {
+        Sent::Resting
+    } else {
+        let event = event(call)?;
+        let path = format!(
+            "{}/{}",
+            event.bundle.directory.trim_end_matches('/'),
+            event.bundle.name
+        );
+        cooldown.begin(call);
+        let sent = Sent::by(call, Effect::Bundle(event.bundle));
+        if sent == Sent::HandedOver {
+            call.put(2, event.id);
+            call.put(3, path);
+        }
+        sent
+    };
+    call.put(0, matches!(sent, Sent::Refused(_)));
+    call.put(1, sent == Sent::Resting);
+    call.put(4, sent.message());
+    Ok(())
 }
 
 /// Text of an optional property.

@@ -2,13 +2,10 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{Manifest, Output, Property, Shape};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::llm_json;
 use crate::workflow::blocks::common::sink::texts;
-use crate::workflow::language::kinds::Kind;
 use crate::workflow::values::json::detection_id;
-use crate::workflow::values::value::Value;
 
 const CLASSES: Property = Property::value(
     "classes",

@@ -6,15 +6,10 @@ use std::sync::Arc;
 use watchkeeper_contract::effect::{Effect, HttpBody, HttpCall, HttpMethod, Sealed};
 
 use super::super::uql::{Chain, apply_alone, named_operations};
-use crate::workflow::block_api::arg::Arg;
-use crate::workflow::block_api::block::{Call, IdCounter};
-use crate::workflow::block_api::manifest::{Default as Or, Manifest, Property, Role, Shape};
-use crate::workflow::block_api::stateful::stateful_instance;
-use crate::workflow::blocks::common::sink;
-use crate::workflow::blocks::common::sink::{Rest, Sent, Sink, attachments, sealed};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::block::IdCounter;
+use crate::workflow::block_api::prelude::*;
+use crate::workflow::blocks::common::sink::{self, attachments, sealed};
 use crate::workflow::values::json::{Pictures, Writer};
-use crate::workflow::values::value::Value;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/webhook_sink@v1",
@@ -92,7 +87,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     outputs: sink::OUTPUTS,
     build: |setup| {
-        Ok(stateful_instance(Webhook {
+        Ok(Box::new(Webhook {
             json_operations: setup.parse("json_payload_operations")?,
             file_operations: setup.parse("multi_part_encoded_files_operations")?,
             form_operations: setup.parse("form_data_operations")?,
@@ -107,16 +102,16 @@ struct Webhook {
     form_operations: BTreeMap<String, Chain>,
 }
 
-impl Sink for Webhook {
-    type State = Rest;
+impl Block for Webhook {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
+        sink::send(call, "webhooks", |call| {
+            Ok(Ok(Effect::Http(self.request(call)?)))
+        })
+    }
+}
 
-    fn send(&self, rest: &mut Self::State, call: &mut Call<'_>) -> Result<Sent, String> {
-        if call.boolean(arg!("disable_sink"), false)? {
-            return Ok(Sent::Off);
-        }
-        if rest.applies(call.now, call.number(arg!("cooldown_seconds"), 5.0)?) {
-            return Ok(Sent::Resting);
-        }
+impl Webhook {
+    fn request(&self, call: &Call<'_>) -> Result<HttpCall, String> {
         let url = call.text(arg!("url"))?;
         if !(url.starts_with("http://") || url.starts_with("https://")) {
             return Err(format!(
@@ -136,20 +131,16 @@ impl Sink for Webhook {
             };
             Ok((name.to_string(), value))
         });
-        let http = HttpCall {
+        Ok(HttpCall {
             url: url.to_owned(),
             method,
             query: pairs(call.arg(arg!("query_parameters"))),
             headers: headers.collect::<Result<_, String>>()?,
             body: self.body(call)?,
             timeout_s: call.number(arg!("request_timeout"), 2.0)?,
-        };
-        rest.begin(call.now);
-        Ok(Sent::by(call, Effect::Http(http)))
+        })
     }
-}
 
-impl Webhook {
     /// Files and fields make a form; without any, the payload is sent as JSON.
     fn body(&self, call: &Call<'_>) -> Result<HttpBody, String> {
         let done = |arg: Arg, operations| changed(call.arg(arg), operations, call.ids);

@@ -2,11 +2,8 @@
 
 use super::clip::version;
 use super::object_detection_model::limit;
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::host::{DetectRequest, Task};
-use crate::workflow::block_api::manifest::{IMAGES, Manifest, Output, Property, Role, Shape};
-use crate::workflow::language::kinds::Kind;
-use crate::workflow::values::value::Value;
+use crate::workflow::block_api::host::DetectRequest;
+use crate::workflow::block_api::prelude::*;
 
 const VERSIONS: &[&str] = &["v2-s", "v2-m", "v2-l", "v2-x", "s", "m", "l", "x"];
 /// Maximum number of descriptions: each makes every picture more expensive.

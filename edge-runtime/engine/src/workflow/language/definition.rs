@@ -178,13 +178,11 @@ fn read_version(top: &Map<String, Json>, problems: &mut Problems) {
     };
     let Some(text) = version.as_str() else {
         problems.push(
-            Problem::new(
-                ErrorClass::WorkflowDefinitionError,
-                format!(
+            ErrorClass::WorkflowDefinitionError
+                .problem(format!(
                     "version is {version} and has to be a string such as \"{major}.{minor}.0\""
-                ),
-            )
-            .property("version"),
+                ))
+                .property("version"),
         );
         return;
     };
@@ -195,18 +193,18 @@ fn read_version(top: &Map<String, Json>, problems: &mut Problems) {
         // The peer also compiles definitions for engines before 1.0, which use the same grammar.
         Some(wanted) if !is_newer(&wanted) => {}
         Some(_) => problems.push(
-            Problem::new(
-                ErrorClass::NotSupportedExecutionEngineError,
-                format!("version {text} needs a newer engine than {major}.{minor}"),
-            )
-            .property("version"),
+            ErrorClass::NotSupportedExecutionEngineError
+                .problem(format!(
+                    "version {text} needs a newer engine than {major}.{minor}"
+                ))
+                .property("version"),
         ),
         None => problems.push(
-            Problem::new(
-                ErrorClass::WorkflowDefinitionError,
-                format!("version {text:?} is not valid; write \"{major}.{minor}.0\""),
-            )
-            .property("version"),
+            ErrorClass::WorkflowDefinitionError
+                .problem(format!(
+                    "version {text:?} is not valid; write \"{major}.{minor}.0\""
+                ))
+                .property("version"),
         ),
     }
 }
@@ -287,7 +285,7 @@ fn read_input(index: usize, item: &Json, problems: &mut Problems) -> Option<Inpu
                         let message = format!(
                             "dimensionality of {name} is {written}; it has to be a whole number from 1 to {MAX_DEPTH}"
                         );
-                        let problem = Problem::new(class, message).step("$inputs");
+                        let problem = class.problem(message).step("$inputs");
                         problems.push(problem.property(&*name));
                         return None;
                     }

@@ -3,6 +3,8 @@
 //! - Checks push and continue, so that one pass reports everything.
 //! - Problems are pushed in the order in which the peer would find them.
 
+use std::fmt;
+
 use watchkeeper_contract::problem::nearest;
 use watchkeeper_contract::workflow::WorkflowError;
 
@@ -39,34 +41,23 @@ pub enum ErrorClass {
 }
 
 impl ErrorClass {
-    /// Name used in messages and over the API.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::WorkflowSyntaxError => "WorkflowSyntaxError",
-            Self::DuplicatedNameError => "DuplicatedNameError",
-            Self::InvalidReferenceTargetError => "InvalidReferenceTargetError",
-            Self::ReferenceTypeError => "ReferenceTypeError",
-            Self::ExecutionGraphStructureError => "ExecutionGraphStructureError",
-            Self::StepInputDimensionalityError => "StepInputDimensionalityError",
-            Self::StepInputLineageError => "StepInputLineageError",
-            Self::ControlFlowDefinitionError => "ControlFlowDefinitionError",
-            Self::NotSupportedExecutionEngineError => "NotSupportedExecutionEngineError",
-            Self::WorkflowDefinitionError => "WorkflowDefinitionError",
-            Self::RuntimeInputError => "RuntimeInputError",
-            Self::DynamicBlockError => "DynamicBlockError",
-            Self::InnerWorkflowInvalidStepEntryError => "InnerWorkflowInvalidStepEntryError",
-            Self::InnerWorkflowNestingDepthError => "InnerWorkflowNestingDepthError",
-            Self::InnerWorkflowTotalCountError => "InnerWorkflowTotalCountError",
-            Self::InnerWorkflowParameterBindingsUnknownInputError => {
-                "InnerWorkflowParameterBindingsUnknownInputError"
-            }
-            Self::InnerWorkflowParameterBindingsMissingRequiredError => {
-                "InnerWorkflowParameterBindingsMissingRequiredError"
-            }
-            Self::WorkflowEnvironmentConfigurationError => "WorkflowEnvironmentConfigurationError",
-            Self::StepExecutionError => "StepExecutionError",
-        }
+    /// Makes a problem of this class.
+    pub(crate) fn problem(self, message: impl Into<String>) -> Problem {
+        Problem(Box::new(WorkflowError {
+            class: self.to_string(),
+            step: None,
+            property: None,
+            message: message.into(),
+            allowed: Vec::new(),
+            nearest: None,
+        }))
+    }
+}
+
+/// Writes the name over the API, which is that of the variant.
+impl fmt::Display for ErrorClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
     }
 }
 
@@ -75,19 +66,8 @@ impl ErrorClass {
 pub(crate) struct Problem(Box<WorkflowError>);
 
 impl Problem {
-    pub(crate) fn new(class: ErrorClass, message: impl Into<String>) -> Self {
-        Self(Box::new(WorkflowError {
-            class: class.name().to_owned(),
-            step: None,
-            property: None,
-            message: message.into(),
-            allowed: Vec::new(),
-            nearest: None,
-        }))
-    }
-
     pub(crate) fn syntax(message: impl Into<String>) -> Self {
-        Self::new(ErrorClass::WorkflowSyntaxError, message)
+        ErrorClass::WorkflowSyntaxError.problem(message)
     }
 
     pub(crate) fn step(mut self, step: impl Into<String>) -> Self {

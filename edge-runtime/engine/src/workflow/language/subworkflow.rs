@@ -45,7 +45,9 @@ fn holders(document: &Json) -> impl Iterator<Item = &Json> {
 }
 
 fn invalid(step: &str, message: String) -> Problem {
-    Problem::new(ErrorClass::InnerWorkflowInvalidStepEntryError, message).step(step)
+    ErrorClass::InnerWorkflowInvalidStepEntryError
+        .problem(message)
+        .step(step)
 }
 
 fn name_of(step: &Json) -> &str {
@@ -65,12 +67,9 @@ fn child_of(step: &Json) -> Result<&Json, Problem> {
     match step.get("workflow_definition") {
         Some(child @ Json::Object(_)) => Ok(child),
         None | Some(Json::Null) if step.get("workflow_id").is_some_and(|id| !id.is_null()) => {
-            Err(Problem::new(
-                ErrorClass::WorkflowEnvironmentConfigurationError,
-                format!(
+            Err(ErrorClass::WorkflowEnvironmentConfigurationError.problem(format!(
                     "step {name} names a workflow on Roboflow's platform, which is not supported; put its definition into workflow_definition"
-                ),
-            )
+                ))
             .step(name)
             .property("workflow_id"))
         }
@@ -88,20 +87,18 @@ fn measure(document: &Json, depth: usize, count: &mut usize) -> Result<(), Probl
         let name = name_of(step);
         *count += 1;
         if depth >= MAX_DEPTH {
-            return Err(Problem::new(
-                ErrorClass::InnerWorkflowNestingDepthError,
-                format!("step {name} is nested more than {MAX_DEPTH} workflows deep"),
-            )
-            .step(name));
+            return Err(ErrorClass::InnerWorkflowNestingDepthError
+                .problem(format!(
+                    "step {name} is nested more than {MAX_DEPTH} workflows deep"
+                ))
+                .step(name));
         }
         if *count > MAX_COUNT {
-            return Err(Problem::new(
-                ErrorClass::InnerWorkflowTotalCountError,
-                format!(
+            return Err(ErrorClass::InnerWorkflowTotalCountError
+                .problem(format!(
                     "step {name} exceeds the {MAX_COUNT} inner workflows allowed in a definition"
-                ),
-            )
-            .step(name));
+                ))
+                .step(name));
         }
         measure(child_of(step)?, depth + 1, count)?;
     }
@@ -253,13 +250,11 @@ fn bind(
     let known = || inputs.iter().map(|i| i.name.as_str());
     for name in bindings.keys() {
         if !known().any(|k| k == name) {
-            return Err(Problem::new(
-                ErrorClass::InnerWorkflowParameterBindingsUnknownInputError,
-                format!("the workflow of step {inner} has no input {name}"),
-            )
-            .allowed(name, known())
-            .step(inner)
-            .property("parameter_bindings"));
+            return Err(ErrorClass::InnerWorkflowParameterBindingsUnknownInputError
+                .problem(format!("the workflow of step {inner} has no input {name}"))
+                .allowed(name, known())
+                .step(inner)
+                .property("parameter_bindings"));
         }
     }
     let mut values = BTreeMap::new();
@@ -268,13 +263,10 @@ fn bind(
             (Some(bound), _) => bound.clone(),
             (None, InputType::Parameter { default }) if !default.is_null() => default.clone(),
             (None, _) => {
-                return Err(Problem::new(
-                    ErrorClass::InnerWorkflowParameterBindingsMissingRequiredError,
-                    format!(
+                return Err(ErrorClass::InnerWorkflowParameterBindingsMissingRequiredError.problem(format!(
                         "step {inner} gives no value for input {} of its workflow, which has no default; add it to parameter_bindings",
                         input.name
-                    ),
-                )
+                    ))
                 .step(inner)
                 .property("parameter_bindings"));
             }

@@ -93,12 +93,9 @@ fn check_steps(definition: &Definition, problems: &mut Problems) -> Vec<CheckedS
 fn no_block(step: &StepDef, own_blocks: &[String]) -> Problem {
     let (name, r#type) = (&step.name, &step.r#type);
     let problem = if own_blocks.contains(r#type) {
-        Problem::new(
-            ErrorClass::DynamicBlockError,
-            format!(
+        ErrorClass::DynamicBlockError.problem(format!(
                 "step {name} is a Python block, which is not supported; use property_definition, expression or the query language"
-            ),
-        )
+            ))
     } else if let Some(known) = types::find(r#type) {
         match types::elsewhere(known) {
             Some(elsewhere) => {
@@ -139,10 +136,9 @@ fn check_names(definition: &Definition, problems: &mut Problems) {
         let mut told = BTreeSet::new();
         for name in names {
             if !seen.insert(name) && told.insert(name) {
-                let problem = Problem::new(
-                    ErrorClass::DuplicatedNameError,
-                    format!("two {what} are called {name}; names must be unique"),
-                );
+                let problem = ErrorClass::DuplicatedNameError.problem(format!(
+                    "two {what} are called {name}; names must be unique"
+                ));
                 problems.push(match place {
                     Some(place) => problem.step(place).property(name),
                     None => problem.step(name),
@@ -189,7 +185,9 @@ impl<'a> Names<'a> {
     /// `star`: the selector is that of a workflow output, which may name all outputs of a step.
     fn kinds(&self, selector: &Selector, star: bool) -> Result<Option<KindSet>, Problem> {
         let missing = |message: String, found: &str, known: Vec<&str>| {
-            Problem::new(ErrorClass::InvalidReferenceTargetError, message).allowed(found, known)
+            ErrorClass::InvalidReferenceTargetError
+                .problem(message)
+                .allowed(found, known)
         };
         // In the peer's classes, a step that refers to a missing output is an error of the graph; a
         // workflow output is not.
@@ -199,7 +197,7 @@ impl<'a> Names<'a> {
             } else {
                 ErrorClass::ExecutionGraphStructureError
             };
-            Problem::new(class, message).allowed(found, known)
+            class.problem(message).allowed(found, known)
         };
         match selector {
             Selector::Input(name) => match self.inputs.get(name.as_str()) {
@@ -251,18 +249,16 @@ fn check_references(step: &CheckedStep, names: &Names<'_>, problems: &mut Proble
             }
             match names.kinds(selector, false) {
                 Ok(Some(kinds)) if !kinds.fits(property.kinds) => problems.push(
-                    Problem::new(
-                        ErrorClass::ReferenceTypeError,
-                        format!(
+                    ErrorClass::ReferenceTypeError
+                        .problem(format!(
                             "{selector} has kind {}, which {} of step {} does not accept",
                             kinds.names().join(" or "),
                             property.name,
                             step.name
-                        ),
-                    )
-                    .allowed("", property.kinds.names())
-                    .step(&*step.name)
-                    .property(property.name),
+                        ))
+                        .allowed("", property.kinds.names())
+                        .step(&*step.name)
+                        .property(property.name),
                 ),
                 Ok(_) => {}
                 Err(problem) => problems.push(problem.step(&*step.name).property(property.name)),
@@ -281,19 +277,16 @@ fn check_references(step: &CheckedStep, names: &Names<'_>, problems: &mut Proble
                 return;
             }
             let problem = if !names.steps.contains_key(target) {
-                Problem::new(
-                    ErrorClass::InvalidReferenceTargetError,
-                    format!("$steps.{target} refers to a step that does not exist"),
-                )
-                .allowed(target, names.steps.keys().copied())
+                ErrorClass::InvalidReferenceTargetError
+                    .problem(format!(
+                        "$steps.{target} refers to a step that does not exist"
+                    ))
+                    .allowed(target, names.steps.keys().copied())
             } else if !targets.insert(target) {
-                Problem::new(
-                    ErrorClass::ExecutionGraphStructureError,
-                    format!(
-                        "step {} names step {target} in more than one branch",
-                        step.name
-                    ),
-                )
+                ErrorClass::ExecutionGraphStructureError.problem(format!(
+                    "step {} names step {target} in more than one branch",
+                    step.name
+                ))
             } else {
                 continue;
             };
@@ -307,12 +300,9 @@ fn check_outputs(definition: &Definition, names: &Names<'_>, problems: &mut Prob
         if problems.is_full() {
             return;
         }
-        let problem = Problem::new(
-            ErrorClass::InvalidReferenceTargetError,
-            format!(
+        let problem = ErrorClass::InvalidReferenceTargetError.problem(format!(
                 "{written:?} does not select an output; write $steps.name.output, $steps.name.* or $inputs.name"
-            ),
-        );
+            ));
         problems.push(problem.step("$outputs").property(&**name));
     }
     for output in &definition.outputs {
@@ -354,14 +344,12 @@ fn sort(steps: Vec<CheckedStep>) -> Result<Vec<CheckedStep>, Problem> {
             .map(|(s, _)| s.name.as_str())
             .collect();
         let first = stuck.first().copied().unwrap_or_default().to_owned();
-        return Err(Problem::new(
-            ErrorClass::ExecutionGraphStructureError,
-            format!(
+        return Err(ErrorClass::ExecutionGraphStructureError
+            .problem(format!(
                 "steps {} depend on each other in a circle",
                 stuck.join(", ")
-            ),
-        )
-        .step(first));
+            ))
+            .step(first));
     }
     let mut steps: Vec<Option<CheckedStep>> = steps.into_iter().map(Some).collect();
     Ok(order

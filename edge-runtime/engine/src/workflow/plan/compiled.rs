@@ -145,7 +145,7 @@ pub(super) fn place(outputs: &[StepOutput], name: &str) -> Option<usize> {
 }
 
 fn bad_target(message: String) -> Problem {
-    Problem::new(ErrorClass::InvalidReferenceTargetError, message)
+    ErrorClass::InvalidReferenceTargetError.problem(message)
 }
 
 impl PlanStep {

@@ -178,14 +178,12 @@ fn batch_data(
         });
     }
     match data.iter().find(|(p, ..)| !manifest.takes_batch(p)) {
-        Some((property, ..)) => Err(Problem::new(
-            ErrorClass::ExecutionGraphStructureError,
-            format!(
+        Some((property, ..)) => Err(ErrorClass::ExecutionGraphStructureError
+            .problem(format!(
                 "{property} of step {} takes one value for all pictures, but gets one per picture",
                 step.name
-            ),
-        )
-        .property(*property)),
+            ))
+            .property(*property)),
         None => Ok(data),
     }
 }
@@ -197,13 +195,10 @@ fn check_common_lineage(
     longest: &Lineage,
 ) -> Result<(), Problem> {
     match data.iter().find(|(_, _, l)| !longest.starts_with(l)) {
-        Some((property, ..)) => Err(Problem::new(
-            ErrorClass::StepInputLineageError,
-            format!(
+        Some((property, ..)) => Err(ErrorClass::StepInputLineageError.problem(format!(
                 "{property} of step {} comes from another batch than its other inputs, so their elements can't be paired",
                 step.name
-            ),
-        )
+            ))
         .property(*property)),
         None => Ok(()),
     }
@@ -215,18 +210,16 @@ fn common_depth(step: &CheckedStep, data: &[BatchData]) -> Result<usize, Problem
     let depths: Vec<Option<usize>> = data.iter().map(base).collect();
     if let Some(odd) = depths.iter().position(|d| *d != depths[0]) {
         let (property, deeper, lineage) = &data[odd];
-        return Err(Problem::new(
-            ErrorClass::StepInputDimensionalityError,
-            format!(
+        return Err(ErrorClass::StepInputDimensionalityError
+            .problem(format!(
                 "{property} of step {} has depth {}, but {} is needed beside {} of depth {}",
                 step.name,
                 lineage.len(),
                 depths[0].unwrap_or(0) + usize::from(*deeper),
                 data[0].0,
                 data[0].2.len()
-            ),
-        )
-        .property(*property));
+            ))
+            .property(*property));
     }
     Ok(depths[0].unwrap_or(0))
 }
@@ -254,22 +247,16 @@ fn scalar(
         }
         // A single value counts as a batch of one.
         Depth::Shallower if !step.manifest.batch.is_empty() => Ok((exec.clone(), exec)),
-        Depth::Shallower => Err(Problem::new(
-            ErrorClass::StepInputDimensionalityError,
-            format!(
-                "step {} collapses a batch, but none of its inputs is a batch",
-                step.name
-            ),
-        )),
+        Depth::Shallower => Err(ErrorClass::StepInputDimensionalityError.problem(format!(
+            "step {} collapses a batch, but none of its inputs is a batch",
+            step.name
+        ))),
     }
 }
 
 fn conflict(step: &CheckedStep) -> Problem {
-    Problem::new(
-        ErrorClass::ControlFlowDefinitionError,
-        format!(
-            "step {} depends on a decision about other data than its own, so it could never run",
-            step.name
-        ),
-    )
+    ErrorClass::ControlFlowDefinitionError.problem(format!(
+        "step {} depends on a decision about other data than its own, so it could never run",
+        step.name
+    ))
 }

@@ -1,4 +1,9 @@
 //! Literal values of properties, read by the shape that a manifest declares.
+//!
+//! - Numbers and booleans may be text, as the peer reads them.
+//! - An error is a clause that follows the name of the property: "has to be …, not …".
+//! - Lists and points are bounded ([`check_size`]).
+//! - Not here: selectors ([`selector`](crate::workflow::language::selector)).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -12,7 +12,7 @@ use watchkeeper_contract::workflow::WorkflowError;
 
 use crate::workflow::block_api::manifest::Depth;
 use crate::workflow::language::definition::{Input, InputType, OutputDef};
-use crate::workflow::language::error::{ErrorClass, Problem};
+use crate::workflow::language::error::ErrorClass;
 use crate::workflow::language::selector::Selector;
 use crate::workflow::plan::check::Checked;
 use crate::workflow::plan::compiled::{
@@ -96,14 +96,12 @@ fn check_parameters(
         .keys()
         .filter(|name| !known.contains(&name.as_str()))
         .map(|name| {
-            Problem::new(
-                ErrorClass::RuntimeInputError,
-                format!("the workflow has no parameter {name}"),
-            )
-            .allowed(name, known.iter().copied())
-            .step("$inputs")
-            .property(name)
-            .done()
+            ErrorClass::RuntimeInputError
+                .problem(format!("the workflow has no parameter {name}"))
+                .allowed(name, known.iter().copied())
+                .step("$inputs")
+                .property(name)
+                .done()
         })
         .collect();
     if errors.is_empty() {

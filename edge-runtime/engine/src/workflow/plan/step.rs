@@ -173,7 +173,9 @@ fn invalid_property(
         "{} of step {} {}",
         property.name, step.name, mismatch.message
     );
-    Problem::new(mismatch.class, message)
+    mismatch
+        .class
+        .problem(message)
         .allowed(found, mismatch.allowed)
         .step(&*step.name)
         .property(property.name)

@@ -115,7 +115,8 @@ impl Execution {
 }
 
 fn input_error(name: &str, message: String) -> Problem {
-    Problem::new(ErrorClass::RuntimeInputError, message)
+    ErrorClass::RuntimeInputError
+        .problem(message)
         .step("$inputs")
         .property(name)
 }

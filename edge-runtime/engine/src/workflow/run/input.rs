@@ -14,7 +14,7 @@ use watchkeeper_contract::workflow::WorkflowError;
 
 use crate::workflow::block_api::manifest::{Property, Shape};
 use crate::workflow::language::definition::InputType;
-use crate::workflow::language::error::{ErrorClass, Problem};
+use crate::workflow::language::error::ErrorClass;
 use crate::workflow::language::kinds::KindSet;
 use crate::workflow::plan::compiled::{Compiled, PlanInput, PlanStep, Source};
 use crate::workflow::plan::step::takes;
@@ -61,13 +61,11 @@ impl Compiled {
                 }
             };
             let read = read.map_err(|why| {
-                Problem::new(
-                    ErrorClass::RuntimeInputError,
-                    format!("input {name}: {why}"),
-                )
-                .step("$inputs")
-                .property(name)
-                .done()
+                ErrorClass::RuntimeInputError
+                    .problem(format!("input {name}: {why}"))
+                    .step("$inputs")
+                    .property(name)
+                    .done()
             })?;
             inputs.insert(name.clone(), read);
         }
@@ -170,7 +168,7 @@ fn as_property(input: &PlanInput, step: &PlanStep, property: &Property) -> Strin
 }
 
 fn refused(step: &PlanStep, property: &Property, message: String) -> WorkflowError {
-    let problem = Problem::new(ErrorClass::RuntimeInputError, message);
+    let problem = ErrorClass::RuntimeInputError.problem(message);
     problem.step(&*step.name).property(property.name).done()
 }
 

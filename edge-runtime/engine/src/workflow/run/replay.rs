@@ -14,7 +14,7 @@ use watchkeeper_vision::geometry::BBox;
 use crate::workflow::block_api::host::{DetectRequest, Host};
 use crate::workflow::block_api::manifest::Role;
 use crate::workflow::language::definition::InputType;
-use crate::workflow::language::error::{ErrorClass, Problem};
+use crate::workflow::language::error::ErrorClass;
 use crate::workflow::language::kinds::Kind;
 use crate::workflow::plan::compiled::{Compiled, PlanInput, SlotId};
 use crate::workflow::run::execution::{Execution, RunReport};
@@ -206,7 +206,7 @@ impl<'a> Player<'a> {
         let fps = recording.fps;
         if !(fps.is_finite() && fps > 0.0) {
             let message = format!("fps of the recording is {fps}; use a number above 0");
-            return Err(Problem::new(ErrorClass::RuntimeInputError, message).done());
+            return Err(ErrorClass::RuntimeInputError.problem(message).done());
         }
         Ok(Self {
             compiled,
@@ -256,7 +256,7 @@ impl<'a> Player<'a> {
         let mut inputs = self.compiled.plan.inputs.iter().enumerate();
         if let Some((_, input)) = inputs.find(|(number, i)| is_missing(*number, &i.what)) {
             let message = format!("input {} is missing", input.name);
-            let problem = Problem::new(ErrorClass::RuntimeInputError, message);
+            let problem = ErrorClass::RuntimeInputError.problem(message);
             return Err(problem.step("$inputs").property(&*input.name).done());
         }
         let image = frame.image.clone();

@@ -1,4 +1,9 @@
 //! Checks the sections `[agent.lookups.NAME]`.
+//!
+//! - A section with an error is left out and named; the others are used.
+//! - A key of another kind of look-up is an error, because it would have no effect.
+//! - Secrets of headers are paths of files; an address holds no login.
+//! - Not here: whether a service answers or a table exists (the agent's evidence).
 
 use std::collections::BTreeMap;
 use std::time::Duration;

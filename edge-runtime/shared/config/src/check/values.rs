@@ -1,4 +1,9 @@
 //! Access to the values of the first stage: by path, with the declared defaults.
+//!
+//! - Values have their declared kind already ([`raw`](crate::raw)), so a wrong kind is no error
+//!   here.
+//! - A relative path of the file begins at the file's folder, one of a variable or flag where the
+//!   process runs.
 
 use std::path::{Component, PathBuf};
 use std::time::Duration;

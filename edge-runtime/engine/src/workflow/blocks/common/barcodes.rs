@@ -9,8 +9,7 @@ use watchkeeper_vision::detections::{Detection, Detections};
 use watchkeeper_vision::imaging;
 use watchkeeper_vision::imaging::codes::Code;
 
-use crate::workflow::block_api::block::{Block, Call, Instance, Setup};
-use crate::workflow::block_api::manifest::{IMAGES, Manifest, Output, Property};
+use crate::workflow::block_api::prelude::*;
 
 /// Member of a box's data that holds the code's text.
 const TEXT: &str = "data";

@@ -14,14 +14,8 @@ use watchkeeper_vision::draw::{Canvas, Color, ColorBy, Labels};
 use watchkeeper_vision::geometry::Point;
 use watchkeeper_vision::mask::Bitmap;
 
-use crate::workflow::block_api::arg::Arg;
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{
-    ANY_DETECTIONS, Default as Or, Manifest, Output, Property, Role, Shape,
-};
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::image::{Pixels, RgbPixels};
-use crate::workflow::values::value::Value;
 
 /// A picture with something drawn on it.
 pub(crate) struct Drawing {

@@ -8,7 +8,7 @@ use watchkeeper_vision::draw::{self, Canvas, Color, ColorBy, Labels, LastSides, 
 use watchkeeper_vision::geometry::{Anchor, Point};
 
 use super::drawing::Paint;
-use crate::workflow::block_api::manifest::Shape;
+use crate::workflow::block_api::prelude::*;
 
 /// Shapes that several blocks draw.
 #[derive(Debug)]

@@ -10,8 +10,7 @@ use serde_json::Value as Json;
 use watchkeeper_contract::id::TrackId;
 use watchkeeper_vision::detections::Detections;
 
-use crate::workflow::block_api::block::{Call, Setup};
-use crate::workflow::block_api::manifest::{Default as Or, INTEGER, Property};
+use crate::workflow::block_api::prelude::*;
 
 /// Default number of remembered tracks.
 const USUAL_SIZE: i64 = 16_384;

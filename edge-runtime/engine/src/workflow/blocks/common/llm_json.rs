@@ -8,8 +8,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde_json::Value as Json;
 
-use crate::workflow::block_api::manifest::Property;
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 
 /// First properties of every block that reads an LLM's answer.
 pub(crate) const IMAGE: Property = Property::data(

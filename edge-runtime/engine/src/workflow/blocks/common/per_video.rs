@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::workflow::block_api::manifest::Property;
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 
 /// The frame, with its position in its video.
 pub(crate) const FRAME: Property = Property::data("image", "the frame", &[Kind::Image]);

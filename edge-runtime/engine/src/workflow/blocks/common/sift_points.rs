@@ -7,8 +7,9 @@ use watchkeeper_vision::geometry::Point;
 use watchkeeper_vision::imaging::sift::{self, Descriptor, Keypoint, MAX_PIXELS};
 use watchkeeper_vision::imaging::{self, Plane};
 
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::image::ImageValue;
-use crate::workflow::values::value::{Array, Value};
+use crate::workflow::values::value::Array;
 
 /// Radius of a drawn keypoint and width of its line, in pixels.
 const RADIUS: f64 = 3.0;

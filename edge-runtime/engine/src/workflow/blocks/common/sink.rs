@@ -4,19 +4,13 @@
 //!   outputs report which.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::effect::{Attachment, Effect, Sealed};
 
-use crate::workflow::block_api::block::Call;
-use crate::workflow::block_api::manifest::{COUNT, Default as Or, Output, Property, Shape};
-use crate::workflow::block_api::stateful::Stateful;
-use crate::workflow::language::kinds::Kind;
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::uql::named_operations;
 use crate::workflow::values::codec;
-use crate::workflow::values::value::Value;
 
 /// Outputs of most sinks.
 pub(crate) const OUTPUTS: &[Output] = &[
@@ -99,71 +93,67 @@ pub(crate) const PLAIN_OUTPUTS: &[Output] = &[
     Output::new("message", &[Kind::Text]),
 ];
 
-/// A block that sends something and reports the result in [`OUTPUTS`].
-pub(crate) trait Sink: Send + Sync {
-    type State: Serialize + DeserializeOwned + Default + Send;
-
-    /// Sends one message.
-    ///
-    /// # Errors
-    /// If a property is invalid, so that there is nothing to send.
-    fn send(&self, state: &mut Self::State, call: &mut Call<'_>) -> Result<Sent, String>;
+/// Sends one message unless the step is switched off or its cool-down is active, and reports the
+/// result in [`OUTPUTS`]. `effect` makes the message, or says why the sink refuses it. Only a
+/// message starts the cool-down.
+///
+/// # Errors
+/// If a property is invalid, so that there is nothing to send.
+pub(crate) fn send(
+    call: &mut Call<'_>,
+    service: &str,
+    effect: impl FnOnce(&Call<'_>) -> Result<Result<Effect, String>, String>,
+) -> Result<(), String> {
+    let cooldown = Cooldown::of(call, service);
+    let sent = if call.boolean(call.named("disable_sink"), false)? {
+        Sent::Off
+    } else if cooldown.is_active(call, call.number(call.named("cooldown_seconds"), 5.0)?) {
+        Sent::Resting
+    } else {
+        match effect(call)? {
+            Ok(effect) => {
+                cooldown.begin(call);
+                Sent::by(call, effect)
+            }
+            Err(why) => Sent::Refused(why),
+        }
+    };
+    sent.put(call);
+    Ok(())
 }
 
-impl<T: Sink> Stateful for T {
-    type State = T::State;
-
-    fn run(&self, state: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let sent = self.send(state, call)?;
-        sent.put(call);
-        Ok(())
-    }
-}
-
-/// Time of a sink's last message.
-#[derive(Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Rest(Option<Duration>);
-
-impl Rest {
-    /// Returns whether the cool-down is active.
-    pub(crate) fn applies(&self, now: Duration, cooldown_s: f64) -> bool {
-        self.0
-            .is_some_and(|last| now.saturating_sub(last).as_secs_f64() < cooldown_s)
-    }
-
-    /// Starts the cool-down.
-    pub(crate) fn begin(&mut self, now: Duration) {
-        self.0 = Some(now);
-    }
-}
-
-/// A cool-down shared by several steps, by key.
+/// Time of the last message, in the state that steps share: by service and
+/// [`COOLDOWN_SESSION_KEY`], or of one step where its block has no such property.
 #[derive(Debug)]
-pub(crate) struct Session {
-    service: Arc<str>,
+pub(crate) struct Cooldown {
+    place: Arc<str>,
     key: Arc<str>,
 }
 
-impl Session {
-    /// Returns the session of a key with a service.
-    pub(crate) fn new(key: &str, service: &str) -> Self {
-        Self {
-            service: format!("cooldown of {service}").into(),
-            key: Arc::from(key),
+impl Cooldown {
+    /// Returns the cool-down of the step that is called.
+    pub(crate) fn of(call: &Call<'_>, service: &str) -> Self {
+        match call.arg(call.named("cooldown_session_key")).as_str() {
+            Some(key) => Self {
+                place: format!("cooldown of {service}").into(),
+                key: key.into(),
+            },
+            None => Self {
+                place: "cooldown of steps".into(),
+                key: call.step.into(),
+            },
         }
     }
 
-    /// Returns whether the cool-down is active.
-    pub(crate) fn rests(&self, call: &Call<'_>, cooldown_s: f64) -> bool {
-        let last = call.shared.get(&self.service, &self.key);
+    pub(crate) fn is_active(&self, call: &Call<'_>, cooldown_s: f64) -> bool {
+        let last = call.shared.get(&self.place, &self.key);
         last.and_then(Value::as_f64)
             .is_some_and(|last| call.now.as_secs_f64() - last < cooldown_s)
     }
 
-    /// Starts the cool-down.
     pub(crate) fn begin(&self, call: &mut Call<'_>) {
         let now = Value::Float(call.now.as_secs_f64());
-        call.shared.set(&self.service, &self.key, now);
+        call.shared.set(&self.place, &self.key, now);
     }
 }
 
@@ -342,20 +332,7 @@ impl Log {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
-    use std::time::Duration;
-
-    use super::{Log, Rest};
-
-    #[test]
-    fn sink_keeps_its_cool_down() {
-        let mut rest = Rest::default();
-        let at = Duration::from_secs_f64;
-        assert!(!rest.applies(at(0.0), 5.0));
-        rest.begin(at(1.0));
-        assert!(rest.applies(at(5.9), 5.0));
-        assert!(!rest.applies(at(6.0), 5.0));
-        assert!(!rest.applies(at(1.0), 0.0));
-    }
+    use super::Log;
 
     #[test]
     fn log_writes_the_table_head_once_per_file() {

@@ -8,16 +8,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use watchkeeper_vision::track::sort::{SortConfig, SortKind, SortTracker};
 
-use crate::workflow::block_api::block::{Call, Instance, Setup};
-use crate::workflow::block_api::manifest::{
-    ANY_DETECTIONS, Default as Or, Manifest, NUMBER, Output, Property, Role,
-};
-use crate::workflow::block_api::stateful::{Stateful, stateful_instance};
+use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::instances;
 use crate::workflow::blocks::common::instances::{Instances, Video};
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
 use crate::workflow::blocks::video_of;
-use crate::workflow::language::kinds::Kind;
 
 pub(crate) const BOXES: Property = Property::data("detections", "what to follow", ANY_DETECTIONS);
 /// Frames for which a lost track is kept.
