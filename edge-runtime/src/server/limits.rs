@@ -12,7 +12,7 @@ pub const MAX_FOLLOWERS: usize = 32;
 /// takes to answer.
 pub const MAX_CALLS: usize = 64;
 
-/// Max calls for health, board and metrics in progress; one more waits.
+/// Max calls for health and board in progress; one more waits.
 pub(super) const MAX_STATUS_CALLS: usize = 4;
 
 /// Max files that are sent at a time; one more is refused with status 429.
