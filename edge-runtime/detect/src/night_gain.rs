@@ -100,20 +100,19 @@ fn median_luma(picture: &Picture) -> Option<u8> {
     let (zero, span) = luma_range(picture.format, picture.color);
     let mut counts = [0_usize; 256];
     let mut lit = 0;
-    let columns: [usize; SAMPLES[0] as usize] =
-        std::array::from_fn(|column| middle(column as u32, SAMPLES[0], picture.width));
     for row in 0..SAMPLES[1] {
-        let y = middle(row, SAMPLES[1], picture.height);
-        let line = plane.data.get(y * plane.stride..)?;
-        for x in columns {
+        for column in 0..SAMPLES[0] {
+            let x = middle(column, SAMPLES[0], picture.width);
+            let y = middle(row, SAMPLES[1], picture.height);
             let luma = match picture.format {
                 PixelFormat::Rgb => {
-                    let pixel = line.get(x * 3..x * 3 + 3)?;
+                    let at = y * plane.stride + x * 3;
+                    let pixel = plane.data.get(at..at + 3)?;
                     let [r, g, b] = [pixel[0], pixel[1], pixel[2]].map(u32::from);
                     ((77 * r + 150 * g + 29 * b) >> 8) as u8
                 }
                 PixelFormat::I420 | PixelFormat::Nv12 => {
-                    let sample = *line.get(x)?;
+                    let sample = *plane.data.get(y * plane.stride + x)?;
                     let level = u32::from(sample.saturating_sub(zero)) * 255 / u32::from(span);
                     level.min(255) as u8
                 }
