@@ -3,8 +3,8 @@
 //!
 //! - `bench-parts decode CLIP` decodes to a sink that discards the pictures.
 //! - `bench-parts model MODEL BACKEND RUNS` runs one tensor through the network with the daemon's
-//!   back end and threads, without pre- or post-processing, and measures its loading. `trt` takes a state folder too, with
-//!   `lib/libwk_trt.so` in it; engines are kept there.
+//!   back end and threads, without pre- or post-processing, and measures its loading by itself.
+//!   `trt` takes a state folder too, with `lib/libwk_trt.so` in it; engines are kept there.
 //! - `bench-parts mask WIDTH HEIGHT RUNS` masks one region of a fifth of an I420 picture, black and
 //!   pixelated, and the same picture as a whole.
 //! - `bench-parts scale WIDTH HEIGHT RUNS` makes the tensor of YOLOX-nano from an I420 picture, and
