@@ -3,8 +3,8 @@
 //!
 //! - `bench-parts decode CLIP` decodes to a sink that discards the pictures.
 //! - `bench-parts model MODEL BACKEND RUNS` runs one tensor through the network with the daemon's
-//!   back end and threads, without pre- or post-processing. `trt` takes a state folder too, with
-//!   `lib/libwk_trt.so` in it; engines are kept there.
+//!   back end and threads, without pre- or post-processing, and measures its loading by itself.
+//!   `trt` takes a state folder too, with `lib/libwk_trt.so` in it; engines are kept there.
 //! - `bench-parts mask WIDTH HEIGHT RUNS` masks one region of a fifth of an I420 picture, black and
 //!   pixelated, and the same picture as a whole.
 //! - `bench-parts scale WIDTH HEIGHT RUNS` makes the tensor of YOLOX-nano from an I420 picture, and
@@ -134,6 +134,7 @@ fn network(
     runs: u32,
 ) -> anyhow::Result<Value> {
     let resolved = Zoo::builtin().resolve(model)?;
+    let loading = Clocks::start()?;
     let network = backend::load(
         choice,
         &resolved.path,
@@ -142,6 +143,7 @@ fn network(
         &OrtSettings::default(),
         trt,
     )?;
+    let loading = loading.report(&json!({}))?;
     let shape = input_shape(&resolved.manifest.input);
     let tensor = vec![114.0; shape.iter().product()];
     let mut numbers = 0;
@@ -160,6 +162,7 @@ fn network(
     }
     clocks.report(&json!({
         "frames": runs, "backend": network.backend(), "threads": network.threads(), "numbers_out": numbers,
+        "loading_s": loading["cpu_s"],
     }))
 }
 

@@ -6,6 +6,7 @@
 //! - The tensor and scaled planes are allocated once per picture size.
 //! - The tensor outside the picture always holds the manifest's padding.
 
+use rten_simd::{Isa, SimdOp};
 use watchkeeper_models::manifest::{ColourOrder, Fit, Input, Layout};
 use watchkeeper_vision::frame::{Picture, PixelFormat, Plane};
 
@@ -192,6 +193,7 @@ impl Normalise {
         }
     }
 
+    #[inline(always)]
     fn apply(&self, channels: [f32; 3]) -> [f32; 3] {
         std::array::from_fn(|c| channels[c] * self.gain[c] + self.offset[c])
     }
@@ -206,8 +208,7 @@ impl Normalise {
     }
 }
 
-/// One row of the picture in the tensor, by colour. Loops run over slices of one length, so that
-/// they vectorise.
+/// One row of the picture in the tensor, by colour.
 struct Row<'a> {
     norm: Normalise,
     red: &'a mut [f32],
@@ -216,46 +217,48 @@ struct Row<'a> {
 }
 
 impl Row<'_> {
-    #[inline]
-    fn set(&mut self, x: usize, rgb: [f32; 3]) {
-        [self.red[x], self.green[x], self.blue[x]] = self.norm.apply(rgb);
+    fn rgb(self, pixels: &[u8]) {
+        self.fill(pixels.as_chunks().0.iter().map(|rgb| rgb.map(f32::from)));
     }
 
-    fn rgb(&mut self, pixels: &[u8]) {
-        for (x, pixel) in (0..self.red.len()).zip(pixels.as_chunks::<3>().0) {
-            self.set(x, pixel.map(f32::from));
-        }
+    fn i420(self, matrix: &YuvToRgb, y: &[u8], u: &[u8], v: &[u8]) {
+        let samples = y.iter().zip(u).zip(v);
+        self.fill(samples.map(|((y, u), v)| matrix.apply(*y, *u, *v)));
     }
 
-    fn i420(&mut self, matrix: &YuvToRgb, y: &[u8], u: &[u8], v: &[u8]) {
-        let Self {
+    fn nv12(self, matrix: &YuvToRgb, y: &[u8], uv: &[u8]) {
+        let samples = y.iter().zip(uv.as_chunks().0);
+        self.fill(samples.map(|(y, [u, v])| matrix.apply(*y, *u, *v)));
+    }
+
+    fn fill(self, pixels: impl Iterator<Item = [f32; 3]>) {
+        Fill { row: self, pixels }.dispatch();
+    }
+}
+
+/// Fills a row with normalised pixels. Compiled for each instruction set.
+struct Fill<'a, P> {
+    row: Row<'a>,
+    pixels: P,
+}
+
+impl<P: Iterator<Item = [f32; 3]>> SimdOp for Fill<'_, P> {
+    type Output = ();
+
+    #[inline(always)]
+    fn eval<I: Isa>(self, _: I) {
+        let Row {
             norm,
             red,
             green,
             blue,
-        } = self;
-        let n = red.len();
-        let (green, blue) = (&mut green[..n], &mut blue[..n]);
-        let (y, u, v) = (&y[..n], &u[..n], &v[..n]);
-        for x in 0..n {
-            [red[x], green[x], blue[x]] = norm.apply(matrix.apply(y[x], u[x], v[x]));
-        }
-    }
-
-    fn nv12(&mut self, matrix: &YuvToRgb, y: &[u8], uv: &[u8]) {
-        let Self {
-            norm,
-            red,
-            green,
-            blue,
-        } = self;
-        let n = red.len();
-        let (green, blue) = (&mut green[..n], &mut blue[..n]);
-        let (y, uv) = (&y[..n], &uv.as_chunks::<2>().0[..n]);
-        for x in 0..n {
-            let [u, v] = uv[x];
-            [red[x], green[x], blue[x]] = norm.apply(matrix.apply(y[x], u, v));
-        }
+        } = self.row;
+        let colours = red.iter_mut().zip(green).zip(blue);
+        colours
+            .zip(self.pixels)
+            .for_each(|(((red, green), blue), pixel)| {
+                [*red, *green, *blue] = norm.apply(pixel);
+            });
     }
 }
 
@@ -265,7 +268,7 @@ fn write(
     input: &Input,
     place: &Letterbox,
     scratch: &mut Vec<f32>,
-    fill: impl Fn(usize, &mut Row<'_>),
+    fill: impl Fn(usize, Row<'_>),
 ) {
     let norm = Normalise::new(input).by_colour(input.colour);
     let (width, height) = (place.width as usize, place.height as usize);
@@ -283,13 +286,13 @@ fn write(
             for row in 0..height {
                 let from = (top + row) * stride + left;
                 let line = from..from + width;
-                let mut out = Row {
+                let out = Row {
                     norm,
                     red: &mut red[line.clone()],
                     green: &mut green[line.clone()],
                     blue: &mut blue[line],
                 };
-                fill(row, &mut out);
+                fill(row, out);
             }
         }
         Layout::Nhwc => {
@@ -297,13 +300,13 @@ fn write(
             for row in 0..height {
                 let (red, rest) = scratch.split_at_mut(width);
                 let (green, blue) = rest.split_at_mut(width);
-                let mut out = Row {
+                let out = Row {
                     norm,
                     red: &mut *red,
                     green: &mut *green,
                     blue: &mut *blue,
                 };
-                fill(row, &mut out);
+                fill(row, out);
                 let from = (top + row) * stride + left;
                 let line = &mut tensor[from * 3..(from + width) * 3];
                 for (x, pixel) in line.as_chunks_mut::<3>().0.iter_mut().enumerate() {

@@ -75,6 +75,7 @@ pub(super) async fn board(State(app): State<App>) -> Result<Json<BoardReport>, R
 #[utoipa::path(get, path = "/metrics", tag = "runtime",
     responses((status = 200, content_type = "application/openmetrics-text", body = String)))]
 pub(super) async fn metrics(State(app): State<App>) -> Result<Response, Refusal> {
-    let text = app.call_status(|r| r.metrics()).await?;
+    let text = app.call_when_free(|r| r.metrics(), &app.metrics_calls);
+    let text = text.await?;
     Ok(([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response())
 }

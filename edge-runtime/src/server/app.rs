@@ -24,6 +24,8 @@ pub(super) struct App {
     pub(super) runtime: Arc<dyn Runtime>,
     calls: Arc<Semaphore>,
     status_calls: Arc<Semaphore>,
+    /// One permit, for metrics.
+    pub(super) metrics_calls: Arc<Semaphore>,
     pub(super) followers: Arc<Semaphore>,
     pub(super) transfers: Arc<Semaphore>,
     /// One permit, for a run on still pictures, a dry run or a backtest.
@@ -48,6 +50,7 @@ impl App {
             runtime,
             calls: Arc::new(Semaphore::new(MAX_CALLS)),
             status_calls: Arc::new(Semaphore::new(MAX_STATUS_CALLS)),
+            metrics_calls: Arc::new(Semaphore::new(1)),
             run: Arc::new(Semaphore::new(1)),
             runs: Arc::new(Semaphore::new(MAX_RUNS)),
             followers: Arc::new(Semaphore::new(MAX_FOLLOWERS)),
@@ -102,9 +105,10 @@ impl App {
         }
     }
 
-    /// Runs `work` for health, board or metrics on the blocking pool, after waiting for a permit.
+    /// Runs `work` for health or board on the blocking pool, after waiting for a permit.
     ///
-    /// These calls have permits of their own: a busy runtime must not look dead.
+    /// These calls have permits of their own: a busy runtime must not look dead. Metrics have
+    /// another: they may wait for a disk.
     pub(super) async fn call_status<T, F>(&self, work: F) -> Result<T, Refusal>
     where
         T: Send + 'static,
@@ -124,7 +128,11 @@ impl App {
         self.call_when_free(work, &self.calls).await
     }
 
-    async fn call_when_free<T, F>(&self, work: F, permits: &Arc<Semaphore>) -> Result<T, Refusal>
+    pub(super) async fn call_when_free<T, F>(
+        &self,
+        work: F,
+        permits: &Arc<Semaphore>,
+    ) -> Result<T, Refusal>
     where
         T: Send + 'static,
         F: FnOnce(&dyn Runtime) -> T + Send + 'static,

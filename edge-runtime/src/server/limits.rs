@@ -14,7 +14,7 @@ pub const MAX_FOLLOWERS: usize = 32;
 /// takes to answer.
 pub const MAX_CALLS: usize = 64;
 
-/// Max calls for health, board and metrics in progress; one more waits.
+/// Max calls for health and board in progress; one more waits.
 pub(super) const MAX_STATUS_CALLS: usize = 4;
 
 /// Max runs on pictures, dry runs and backtests that run or wait; one more is refused with status

@@ -39,6 +39,7 @@ use watchkeeper_contract::source::{SourceCounters, SourceSpec, SourceState, Sour
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_contract::workflow::{DryRun, DryRunReport, WorkflowRun, WorkflowRunResult};
 
+use super::limits::MAX_STATUS_CALLS;
 use super::*;
 use crate::board::tests::reading;
 use crate::coverage::SigningKey;
@@ -63,6 +64,9 @@ struct Little {
     sources: Mutex<BTreeMap<SourceId, SourceStatus>>,
     pipelines: Mutex<BTreeMap<PipelineId, PipelineStatus>>,
     gate: Mutex<()>,
+    /// Locked while metrics are read.
+    disk: Mutex<()>,
+    has_read_metrics: AtomicBool,
     /// Whether a dry run of a minute has started.
     began: AtomicBool,
     /// Whether a client left before a dry run ended.
@@ -303,6 +307,8 @@ impl Runtime for Little {
         )
     }
     fn metrics(&self) -> String {
+        self.has_read_metrics.store(true, Ordering::Relaxed);
+        let _disk = self.disk.lock().unwrap();
         let mut scrape = Scrape::default();
         scrape.add_journal(&self.journal, &self.media);
         self.metrics.encode(&scrape)
@@ -372,11 +378,15 @@ impl Answer {
 
 impl Bench {
     async fn close_gate(&self) -> Gate {
+        self.close(|little| &little.gate).await
+    }
+
+    async fn close(&self, gate: fn(&Little) -> &Mutex<()>) -> Gate {
         let little = Arc::clone(&self.little);
         let (keep, kept) = std::sync::mpsc::channel::<()>();
         let (ready, is_ready) = oneshot::channel();
         let keeper = std::thread::spawn(move || {
-            let _closed = little.gate.lock().unwrap();
+            let _closed = gate(&little).lock().unwrap();
             ready.send(()).unwrap();
             assert!(kept.recv().is_err(), "never sent");
         });
@@ -410,6 +420,8 @@ impl Bench {
             sources: Mutex::default(),
             pipelines: Mutex::default(),
             gate: Mutex::default(),
+            disk: Mutex::default(),
+            has_read_metrics: AtomicBool::default(),
             began: AtomicBool::default(),
             left: AtomicBool::default(),
         });
@@ -1127,6 +1139,24 @@ async fn calls_beyond_the_limit_are_refused_after_clients_left_too() {
     }
     gate.open();
     while bench.get("/v1/sources").await.status != 200 {}
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn health_does_not_wait_for_metrics_that_wait_for_a_disk() {
+    let bench = Bench::start();
+    let disk = bench.close(|little| &little.disk).await;
+    let scrapes = 0..=2 * MAX_STATUS_CALLS;
+    let _waiting: Vec<_> = scrapes
+        .map(|_| bench.connect("GET", "/v1/metrics", "", b""))
+        .collect();
+    while !bench.little.has_read_metrics.load(Ordering::Relaxed) {
+        tokio::task::yield_now().await;
+    }
+    for _ in 0..100 {
+        assert_eq!(bench.get("/v1/health").await.status, 200);
+    }
+    disk.open();
+    assert_eq!(bench.get("/v1/metrics").await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -224,6 +224,29 @@ fn trial_measures_the_stages_of_a_deployed_watch() -> anyhow::Result<()> {
     Ok(())
 }
 
+#[test]
+fn trial_does_not_know_the_decoding_when_a_watch_starts_meanwhile() -> anyhow::Result<()> {
+    let bench = bench()?;
+    let _runtime = bench.runtime()?;
+    let wanted = json!({"pipeline": pipeline("draft", &json!({})), "seconds": 8.0});
+    let report = std::thread::scope(|scope| {
+        let trial = scope.spawn(|| bench.json("POST", "/v1/workflows/dry-run", Some(&wanted)));
+        wait_for("frames of the trial", || {
+            let frames = bench.get("/v1/sources/street").ok()?["counters"]["frames"].as_u64();
+            (frames > Some(10)).then_some(())
+        })?;
+        let watch = pipeline("watch", &json!({}));
+        bench.json("POST", "/v1/pipelines", Some(&watch))?;
+        trial.join().map_err(|_| Error::msg("the trial panicked"))?
+    })?;
+    ensure!(report["others_s"].is_null(), "{report:#}");
+    ensure!(
+        report["results"]["processor_s"].as_f64() > Some(0.0),
+        "{report:#}"
+    );
+    Ok(())
+}
+
 /// A watch on the motorway that counts at this height of its picture.
 fn motorway(y: u32) -> Value {
     let mut spec = pipeline("motorway", &json!({}));

@@ -137,11 +137,12 @@ impl Models {
         }
     }
 
-    /// Has opened models measured in the background, where the back end is `auto`.
+    /// Has opened models measured in the background, where the back end is `auto` or `ort`.
     #[must_use]
     pub fn measuring(mut self, program: impl AsRef<Path>) -> Self {
-        let is_auto = self.settings.backend() == BackendChoice::Auto;
-        let child = self.child.clone().filter(|_| is_auto);
+        let may_be_ort = [BackendChoice::Auto, BackendChoice::Ort];
+        let is_measured = may_be_ort.contains(&self.settings.backend());
+        let child = self.child.clone().filter(|_| is_measured);
         let settings = self.settings.clone();
         self.fastest = child.map(|child| Fastest::spawn(settings, child, program.as_ref()));
         self
@@ -185,8 +186,7 @@ impl Models {
         Ok(detector)
     }
 
-    /// Checksum of the file that ONNX Runtime opens for a model; only where back ends are chosen by
-    /// measurements.
+    /// Checksum of the file that ONNX Runtime opens for a model; only where models are measured.
     fn network_sum(&self, model: &str, zoo: &Zoo) -> Option<Sha256Sum> {
         self.fastest.as_ref().filter(|_| model != MOTION)?;
         let precision = self.settings.ort_settings().precision;
@@ -279,10 +279,11 @@ mod tests {
             b"a network".to_vec(),
             calibrated(Sha256Sum::of(b"a network")),
         ];
-        for (precision, measured) in [("fp32", &original), ("int8", &int8)] {
+        let rows = [("auto", "fp32", &original), ("ort", "int8", &int8)];
+        for (backend, precision, measured) in rows {
             std::fs::remove_file(file("m.int8.onnx")).ok();
             let settings = serde_json::json!({
-                "backend": "auto", "precision": precision, "threads": null,
+                "backend": backend, "precision": precision, "threads": null,
                 "models_dirs": [folder.path()], "ort_library": null, "library_folders": [],
                 "trt_library": null, "engine_dir": file("engines"), "state_dir": folder.path(),
             });

@@ -616,17 +616,32 @@ fn requested_duration_continues_over_replaced_source() {
 /// Counts the walker at a line for a moment beyond which it is in frame 15, and at one of
 /// Roboflow's, which it crosses in that frame.
 fn counting_walker() -> Run {
+    counting_walker_behind(None)
+}
+
+/// The lines of [`counting_walker`], which look only at frames before `until`.
+fn counting_walker_behind(until: Option<u64>) -> Run {
     let line = |name: &str, of: &str, y: f64| {
         json!({"type": of, "name": name, "image": "$inputs.image",
             "detections": "$steps.tracker.tracked_detections",
             "line_segment": [[0, y], [64, y]], "triggering_anchor": "BOTTOM_CENTER"})
     };
-    let steps = [
+    let mut steps = vec![
         looks_for("model", "$inputs.image"),
         tracker("tracker", "model"),
         line("ours", "watchkeeper/line_counter@v1", 28.0),
         line("theirs", "roboflow_core/line_counter@v2", 30.5),
     ];
+    steps.extend(until.map(|until| {
+        let number = json!({"type": "ExtractFrameMetadata", "property_name": "frame_number"});
+        let is_before = json!({"type": "BinaryStatement", "comparator": {"type": "(Number) <"},
+            "left_operand": {"type": "DynamicOperand", "operand_name": "image", "operations": [number]},
+            "right_operand": {"type": "StaticOperand", "value": until}});
+        json!({"type": "roboflow_core/continue_if@v1", "name": "gate",
+            "condition_statement": {"type": "StatementGroup", "statements": [is_before]},
+            "evaluation_parameters": {"image": "$inputs.image"},
+            "next_steps": ["$steps.ours", "$steps.theirs"]})
+    }));
     let rule = |line: &str| json!({"name": line, "when": {"kind": "crosses", "line": line}});
     let rules = json!({"rules": [rule("ours"), rule("theirs")]});
     let spec = spec(&steps, &[("ours", "count_out")], rules);
@@ -651,6 +666,16 @@ fn lines_count_at_the_end_of_the_source_what_they_left_undecided() {
     let ended: Vec<_> = ended.collect();
     assert_eq!(ended, [(Phase::New, "ours", 15), (Phase::End, "ours", 15)]);
     assert_eq!(counts(&run), [1, 1]);
+}
+
+#[test]
+fn line_behind_a_condition_counts_at_the_end_where_it_saw_the_last_frame() {
+    for (until, counted) in [(16, [1, 1]), (15, [0, 0])] {
+        let mut run = counting_walker_behind(Some(until));
+        show(&mut run, (1..=15).map(|n| live(n, n * 100)));
+        run.finish(&mut EventId::generate);
+        assert_eq!(counts(&run), counted, "until {until}");
+    }
 }
 
 #[test]

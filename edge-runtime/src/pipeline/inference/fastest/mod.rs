@@ -228,7 +228,7 @@ impl Shared {
             model,
             fastest = record.model.fastest,
             infer_ms = ?record.model.infer_ms,
-            "rten and ONNX Runtime measured; the faster is used from the next opening"
+            "rten and ONNX Runtime measured; applies from the next opening"
         );
         self.records.put(&wanted.key, &self.stamp(), record);
         self.asked.lock().remove(&wanted.key);
