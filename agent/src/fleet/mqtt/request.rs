@@ -26,6 +26,7 @@ pub fn parse_request(
     let Some(object) = value.as_object_mut() else {
         return Err("the request is not a JSON object".to_owned());
     };
+    check_names(operation, object)?;
     match object.get("op") {
         None => {
             object.insert("op".to_owned(), Value::from(operation.as_str()));
@@ -46,6 +47,19 @@ pub fn parse_request(
 /// The value as text, cut to 80 characters.
 fn shown(value: &Value) -> String {
     value.to_string().chars().take(80).collect()
+}
+
+/// Checks that the operation knows all members: a misspelt `expires_at` would be lost silently.
+fn check_names(operation: OperationName, request: &Map<String, Value>) -> Result<(), String> {
+    let known = || operation.members().iter().chain(&["expires_at", "op"]);
+    match request.keys().find(|name| !known().any(|k| k == name)) {
+        None => Ok(()),
+        Some(unknown) => Err(format!(
+            "unknown member {}; a request for {operation} has {}",
+            shown(&Value::from(unknown.as_str())),
+            known().copied().collect::<Vec<_>>().join(", ")
+        )),
+    }
 }
 
 /// Checks members for which the parser's error would not name the member.
@@ -88,6 +102,17 @@ mod tests {
     }
 
     #[test]
+    fn every_member_of_a_review_is_known() {
+        let payload = br#"{"op":"review","event":1,"answer":"correct","label":"cat","note":"n",
+            "by":"Ada","expires_at":"2026-01-31T12:00:00Z"}"#;
+        let request = parse_request(Ok(OperationName::Review), payload);
+        assert!(matches!(
+            request.expect("fine").operation,
+            Operation::Review { .. }
+        ));
+    }
+
+    #[test]
     fn every_refusal_names_its_reason() {
         let huge = vec![b' '; MAX_PAYLOAD + 1];
         for (operation, payload, expected) in [
@@ -114,6 +139,11 @@ mod tests {
                 Ok(OperationName::Deploy),
                 br#"{"pipeline":"door"}"#,
                 "pipeline = \"door\": must be an object",
+            ),
+            (
+                Ok(OperationName::Snapshot),
+                br#"{"source":"gate","expire_at":"2026-01-31T12:00:00Z"}"#,
+                "unknown member \"expire_at\"; a request for snapshot has source, expires_at, op",
             ),
             (Ok(OperationName::Stop), &huge, "at most"),
         ] {
