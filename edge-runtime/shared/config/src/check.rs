@@ -66,7 +66,8 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
     let privacy = privacy::masks(&values, &mut warnings);
     let sources = watching::sources(&values, &mut warnings, &mut skipped);
     let pipelines = watching::pipelines(&values, &sources, &mut warnings, &mut skipped);
-    let mqtt = agent::mqtt(&values, site.as_ref(), box_id.as_ref(), &mut errors);
+    let (site_id, id) = (site.as_ref(), box_id.as_ref());
+    let mqtt = agent::mqtt(&values, site_id, id, &mut errors, &mut warnings);
     let models = models(&values, request, &mut errors);
     let llm = agent::llm(&values, &mut errors);
     let sinks = outside::sinks(&values, &mut errors);
