@@ -10,11 +10,8 @@ use watchkeeper_contract::id::ChannelId;
 use watchkeeper_contract::rule::Severity;
 
 use crate::support::agent::AgentProcess;
-use crate::support::agent_api::get;
 use crate::support::agent_thread::EmbeddedAgent;
-use crate::support::broker::{
-    Memory, Mosquitto, Subscriber, WAIT_TIMEOUT, mosquitto_or_skip, publish,
-};
+use crate::support::broker::{Memory, Mosquitto, Subscriber, mosquitto_or_skip, publish};
 use crate::support::fake_runtime::{FakeRuntime, crossing, outage};
 use crate::support::hook::receiver;
 
@@ -48,30 +45,6 @@ impl Fixture {
         for _ in 0..n {
             self.runtime.append(crossing(Severity::Info));
         }
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn second_box_of_one_name_is_reported() {
-    let test = "second_box_of_one_name_is_reported";
-    let Some(fixture) = Fixture::build(test, Memory::Nothing) else {
-        return;
-    };
-    let folder = tempfile::tempdir().expect("dir");
-    let runtime = FakeRuntime::start(folder.path());
-    let _copy = AgentProcess::start(folder.path(), &runtime, fixture.broker.port);
-    let api = runtime.socket().with_file_name("agent.sock");
-    let until = tokio::time::Instant::now() + WAIT_TIMEOUT;
-    loop {
-        let health = get(&api, "/v1/health").await.unwrap_or_default();
-        if health["mqtt"]["why"]
-            .as_str()
-            .is_some_and(|why| why.contains("another agent"))
-        {
-            return;
-        }
-        assert!(tokio::time::Instant::now() < until, "{health:#}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 

@@ -22,7 +22,6 @@ use crate::run::{Agent, AgentError, Report};
 struct SeenState {
     s: String,
     session: u64,
-    boot_id: String,
 }
 
 impl Agent {
@@ -57,15 +56,6 @@ impl Agent {
 
     pub(super) fn lose_link(&mut self, reason: &str) -> Result<(), AgentError> {
         self.mqtt.link = None;
-        let rival = std::mem::take(&mut self.mqtt.has_rival).then(|| {
-            let identity = &self.mqtt.identity;
-            format!(
-                "another agent is connected as box {} of site {}, and the broker ends the session \
-                 of the other; give one of the boxes another box.id",
-                identity.box_id, identity.site
-            )
-        });
-        let reason = rival.as_deref().unwrap_or(reason);
         // Only the first of a row with one reason: an absent broker must not fill the log.
         if self.is_stopping || self.mqtt.lost_reason.as_deref() == Some(reason) {
             tracing::debug!(reason, "still no session with the broker");
@@ -149,7 +139,7 @@ impl Agent {
                 Ok(())
             }
             Token::Retained(ticket) => match self.mqtt.retained.acked(ticket) {
-                Some(_) => self.forget_cleared(),
+                Some(topic) => self.forget_cleared(&topic),
                 None => Ok(()),
             },
             Token::Reply => {
@@ -182,13 +172,9 @@ impl Agent {
         let Some(session) = self.mqtt.session_id() else {
             return;
         };
-        let Ok(seen) = serde_json::from_slice::<SeenState>(seen) else {
-            return;
-        };
-        let is_stale = seen.session < session || (seen.session == session && seen.s != "online");
-        if seen.boot_id != self.mqtt.identity.boot_id {
-            self.mqtt.see_other_run(seen.boot_id, seen.session);
-        }
+        let is_stale = serde_json::from_slice::<SeenState>(seen).is_ok_and(|seen| {
+            seen.session < session || (seen.session == session && seen.s != "online")
+        });
         if is_stale && !self.is_stopping {
             tracing::debug!("the broker showed an old state; publishing the present one again");
             self.mqtt.retained.repeat(&self.mqtt.topics.state());

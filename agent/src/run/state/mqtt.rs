@@ -39,10 +39,6 @@ pub(crate) struct Mqtt {
     pub(crate) link: Option<Link>,
     /// Reason of the last disconnect; absent while a session stands.
     pub(crate) lost_reason: Option<String>,
-    /// Run and session number of the last `state` that another run of an agent published.
-    pub(crate) other_run: Option<(String, u64)>,
-    /// Whether another agent publishes under the name of this box, seen in this session.
-    pub(crate) has_rival: bool,
     pub(crate) retained: Retained,
     /// Whether everything retained but the state is cleared at exit.
     pub(crate) clears_at_exit: bool,
@@ -67,8 +63,6 @@ impl Mqtt {
             session_start: now,
             link: None,
             lost_reason: None,
-            other_run: None,
-            has_rival: false,
             retained,
             clears_at_exit: false,
             is_stopped_acked: false,
@@ -100,14 +94,6 @@ impl Mqtt {
             Some(link) => link.next().await,
             None => std::future::pending().await,
         }
-    }
-
-    /// Takes a `state` of another run. A session number that rises shows that its agent lives: an
-    /// earlier run of this box has only one last state.
-    pub(crate) fn see_other_run(&mut self, boot_id: String, session: u64) {
-        let last = self.other_run.replace((boot_id, session));
-        let last = last.zip(self.other_run.as_ref());
-        self.has_rival |= last.is_some_and(|(last, now)| last.0 == now.0 && last.1 < now.1);
     }
 
     /// Opens the link of `session`, with a last will that names `next_seq`.
