@@ -73,7 +73,6 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
     let sinks = outside::sinks(&values, &mut errors);
     let channels = outside::channels(&values, &mut errors);
     outside::unknown_channels(&values, &mut warnings);
-    let agent_api = agent::api(&values, &mut errors);
     let config = Config {
         site: site.unwrap_or_else(|| name_of("site")),
         box_id: box_id.unwrap_or_else(|| name_of("box")),
@@ -96,7 +95,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         lookups: lookups::lookups(&values, &mut errors, &mut skipped),
         references: lookups::references(&values),
         memory: memory(&values, &models),
-        agent_api,
+        agent_api: agent::api(&values, &mut errors),
         archive: archive::archive(&values, &mut errors),
         permissions: agent::permissions(&values),
         models,
