@@ -135,19 +135,29 @@ pub(crate) fn describe_given(given: &Assessment) -> String {
     }
 }
 
+/// Describes an assessment with the person who made it, such as `approved by "Ada"`.
+pub fn describe_answer(given: &Assessment) -> String {
+    let said = describe_given(given);
+    match &given.by {
+        Assessor::Person(Person {
+            name: Some(name), ..
+        }) => format!("{said} by {name:?}"),
+        Assessor::Person(Person { name: None, .. }) => format!("{said} by a person"),
+        Assessor::SecondOpinion(_) | Assessor::Chain(_) => said,
+    }
+}
+
 /// Describes the record of an assessment, such as `approved by a person (act)`.
 pub fn describe_record(event: &Event) -> String {
     let Some(given) = event.assessment.as_deref() else {
         return String::new();
     };
-    let said = describe_given(given);
     let text = match &given.by {
-        Assessor::Person(Person {
-            name: Some(name), ..
-        }) => format!("{said} by {name:?}"),
-        Assessor::Person(Person { name: None, .. }) => format!("{said} by a person"),
+        Assessor::Person(_) => describe_answer(given),
         Assessor::SecondOpinion(details) => match (&details.model, &given.note) {
-            (Some(model), _) => format!("second opinion of {model:?}: {said}"),
+            (Some(model), _) => {
+                format!("second opinion of {model:?}: {}", describe_given(given))
+            }
             (None, Some(why)) => format!("no second opinion: {why:?}"),
             (None, None) => "no second opinion".to_owned(),
         },

@@ -17,7 +17,7 @@ use super::coverage;
 use super::event_export;
 use super::exit::Failure;
 use super::output::Output;
-use watchkeeper_assistant::reviews::{describe_record, verdict_name};
+use watchkeeper_assistant::reviews::{describe_answer, describe_record, verdict_name};
 use watchkeeper_assistant::session::progress::event_json as object;
 use watchkeeper_assistant::wording::local_time;
 use watchkeeper_assistant::wording::size;
@@ -245,7 +245,11 @@ fn camera(event: &Event, clock: Clock) -> &str {
 
 fn describe_decision(event: &Event) -> String {
     let verdict = verdict_name(event.decision.verdict);
-    format!("({verdict}, {:.0} %)", event.decision.confidence * 100.0)
+    let percent = event.decision.confidence * 100.0;
+    match event.assessment.as_deref().map(describe_answer) {
+        Some(answer) => format!("({verdict}, {percent:.0} %; {answer})"),
+        None => format!("({verdict}, {percent:.0} %)"),
+    }
 }
 
 /// Verifies the hash chain page by page, and prints its parts and gaps; a signed statement first.
@@ -418,6 +422,18 @@ mod tests {
             line,
             "     4.0 s   door: person 4 crossed door (in)  (record, 87 %)"
         );
+    }
+
+    #[test]
+    fn answer_of_a_person_follows_the_decision_of_the_box() {
+        let mut corrected = event("new", crossing());
+        let given = json!({
+            "by": {"kind": "person", "via": "chat"}, "answer": "correct", "label": "cat",
+        });
+        corrected.assessment = Some(serde_json::from_value(given).unwrap());
+        let line = line(&corrected, Clock::Source).unwrap();
+        let shown = "(record, 87 %; corrected to cat by a person)";
+        assert!(line.ends_with(shown), "{line}");
     }
 
     #[test]

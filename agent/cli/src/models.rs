@@ -62,7 +62,12 @@ pub(super) async fn run(
             }
             show_downloaded(&name, &pull(plans, out).await?, out);
         }
-        ModelAction::Bench(args) => return bench::run(&args, global, out),
+        ModelAction::Bench(args) => {
+            if args.name != MOTION {
+                zoo.resolve(&args.name).map_err(bad_input)?;
+            }
+            return bench::run(&args, global, out);
+        }
         ModelAction::Calibrate(args) => return calibrate::run(&args, global, out),
         ModelAction::Verify { names } => return verify(&zoo, names, out),
         ModelAction::Add {

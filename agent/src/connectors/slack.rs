@@ -2,8 +2,8 @@
 //! upload and `files.completeUploadExternal` (docs.slack.dev).
 //!
 //! Every response is JSON whose `ok` holds the outcome; its status is 200 in both cases, except 429
-//! for too many requests. Invariant: the call that makes the message visible comes last, so an
-//! attempt that was interrupted before it shows nothing twice.
+//! for too many requests. Invariant: an attempt whose message is visible is not repeated. So the
+//! call that shows it comes last; after a message to a channel's name, its files fail for good.
 
 use reqwest::RequestBuilder;
 use serde::Deserialize;
@@ -76,7 +76,13 @@ pub async fn post(
                 .channel
                 .ok_or_else(|| invalid_response("no channel id"))?;
             let body = json!({"files": files, "channel_id": channel});
-            slack.call("files.completeUploadExternal", &body).await?;
+            let completed = slack.call("files.completeUploadExternal", &body).await;
+            completed.map_err(|fault| {
+                Fault::permanent(format!(
+                    "the text was posted without its files: {fault}; by the channel's id instead \
+                     of its name, both are posted together"
+                ))
+            })?;
         }
         return Ok(());
     }

@@ -394,7 +394,8 @@ pub(crate) fn body(
 }
 
 /// Escapes the three control characters of Slack's `mrkdwn` ("Escaping text" in its documentation),
-/// so that a text contains no mention and no link.
+/// so that a text contains no mention and hides no address behind a name. Slack still makes a link
+/// of an address that is written out.
 fn escaped(text: &str) -> String {
     let text = text.replace('&', "&amp;");
     text.replace('<', "&lt;").replace('>', "&gt;")

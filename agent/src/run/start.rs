@@ -52,7 +52,7 @@ use crate::connectors::{self, Executor};
 use crate::evidence;
 use crate::evidence::lookup_service::LookupService;
 use crate::evidence::on_disk::StoredChain;
-use crate::fleet::command::{self, CommandBoard, CommandKey, Record, Refusals};
+use crate::fleet::command::{self, CommandBoard, CommandKey, Record};
 use crate::fleet::mqtt::broker::Broker;
 use crate::fleet::mqtt::session::Session;
 use crate::fleet::mqtt::{Retained, Topics};
@@ -89,7 +89,6 @@ pub enum StartError {
 struct Restored {
     outbox: outbox::Restored,
     commands: BTreeMap<CommandKey, Record>,
-    refusals: Refusals,
     sources: RetainedSources,
     opinions: Vec<(EventId, second_opinion::queue::Progress)>,
     assessments: PendingAssessments,
@@ -158,7 +157,7 @@ impl Agent {
         };
         log_absence(setup.broker.as_ref());
         let topics = Topics::new(&setup.site, &setup.box_id);
-        let retained = restore_retained(&topics, &restored.sources, &restored.refusals);
+        let retained = restore_retained(&topics, &restored.sources);
         let board = CommandBoard::new(wall, restored.commands);
         let ring = TelemetryRing::new(RING_CAPACITY, RING_SPACING);
         let api = setup.api.map(|api| api_setup(api, &shared));
@@ -173,7 +172,7 @@ impl Agent {
         Ok(Self {
             outbox,
             journal,
-            commands: Commands::new(board, restored.refusals, now),
+            commands: Commands::new(board, now),
             opinions: Opinions::new(queue, asker),
             assessments: Assessments::new(restored.assessments),
             heartbeat: setup
@@ -290,7 +289,6 @@ fn task_setup(
 fn restore(store: &dyn Store, folder: &Path, now: Wall) -> Result<Restored, StoreError> {
     let (outbox, damaged) = outbox::store::restore(store, folder, first_outbox_id(now))?;
     let commands = command::restore(store, folder)?;
-    let refusals = Refusals::restore(store, folder)?;
     let sources = RetainedSources::restore(store, folder)?;
     let opinions = second_opinion::on_disk::restore(store, folder)?;
     let assessments = PendingAssessments::restore(store, folder)?;
@@ -308,7 +306,6 @@ fn restore(store: &dyn Store, folder: &Path, now: Wall) -> Result<Restored, Stor
     Ok(Restored {
         outbox,
         commands,
-        refusals,
         sources,
         opinions,
         assessments,
@@ -378,14 +375,11 @@ fn review_links(setup: &Setup) -> Option<Arc<ReviewLinks>> {
     }
 }
 
-/// Builds what the broker must retain or clear before the runtime's first answer.
-fn restore_retained(topics: &Topics, sources: &RetainedSources, refusals: &Refusals) -> Retained {
+/// Builds what the broker must retain before the runtime's first answer.
+fn restore_retained(topics: &Topics, sources: &RetainedSources) -> Retained {
     let mut retained = Retained::default();
     for (source, payload) in sources.alarms() {
         retained.set(topics.outage_alarm(source), payload);
-    }
-    for topic in refusals.clearing() {
-        retained.set(topics.at(topic), Vec::new());
     }
     retained
 }

@@ -150,6 +150,23 @@ async fn rejected_status_is_cleared_with_its_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn finished_status_is_cleared_with_its_request() {
+    let Some(mut fixture) = Fixture::open("finished_status_is_cleared_with_its_request") else {
+        return;
+    };
+    let topic = "watchkeeper/v1/s/b/cmd/stop/1/req";
+    fixture.request("stop", "1", &json!({"pipeline": "door"}));
+    fixture.status("stop", "1", "successful");
+    publish(fixture.broker.port, topic, "", true);
+    let cleared = serde_json::Value::is_null;
+    fixture.subscriber.expect("/cmd/stop/1/st", cleared);
+    // The command is still known: it is answered and does not run again.
+    fixture.request("stop", "1", &json!({"pipeline": "door"}));
+    fixture.status("stop", "1", "successful");
+    assert_eq!(fixture.runtime.calls().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn killed_agent_resumes_its_command_and_reports_one_end() {
     let Some(mut fixture) = Fixture::open("killed_agent_resumes_its_command_and_reports_one_end")
     else {

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
 use tokio::sync::OwnedSemaphorePermit;
@@ -15,6 +15,7 @@ use watchkeeper_bundle::archive::is_name;
 use watchkeeper_bundle::{MANIFEST, MAX_FILES, SIGNATURE};
 use watchkeeper_contract::bundle::{BoxKey, BundleSubject, JobBundle, JobSubject, SignedManifest};
 use watchkeeper_contract::id::EventSeq;
+use watchkeeper_http::body::Query;
 use watchkeeper_http::body::{self, Named};
 use watchkeeper_http::{Refusal, pieces, refusal};
 
@@ -32,6 +33,7 @@ const MAX_WORDS: usize = 4096;
 /// How far the hash chain is linked.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub(super) struct BundleQuery {
     /// Link the records of the event to the newest one of the journal; default: to its own last
     /// one. The bundle then has all records in between.

@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use serde::Deserialize;
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::id::SourceId;
+use watchkeeper_http::body::Query;
 use watchkeeper_http::{Refusal, body};
 
 use super::app::App;
@@ -14,6 +15,7 @@ use super::app::App;
 /// A range of time, and a source.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub(super) struct CoverageQuery {
     /// Start, milliseconds since 1970-01-01T00:00:00Z; default 0.
     #[param(value_type = Option<u64>)]

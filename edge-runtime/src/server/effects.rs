@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -18,6 +18,7 @@ use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_contract::spool::{
     EffectNumber, EffectOutcome, MAX_EFFECTS_PAGE, MAX_EFFECTS_WAIT_S, SpooledEffect, WaitingEffect,
 };
+use watchkeeper_http::body::Query;
 use watchkeeper_http::body::{self, Named};
 use watchkeeper_http::{Refusal, closed};
 
@@ -28,6 +29,7 @@ use super::runtime::Runtime;
 /// Start, size and wait of a list request.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub(super) struct ListQuery {
     /// Number of the last effect that the client knows; default 0, the beginning.
     #[param(value_type = Option<u64>)]

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::sse;
@@ -17,6 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use watchkeeper_contract::event::{ChainReport, Event};
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::problem::ProblemCode;
+use watchkeeper_http::body::Query;
 use watchkeeper_http::{Refusal, body, closed, refusal};
 
 use super::app::App;
@@ -36,6 +37,7 @@ const LAST: HeaderName = HeaderName::from_static("watchkeeper-last-seq");
 /// Start and size of a page.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub(super) struct PageQuery {
     /// Number of the last event that the client has; default 0, the beginning.
     #[param(value_type = Option<u64>)]
@@ -63,6 +65,7 @@ impl PageQuery {
 /// Start of an event stream.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub(super) struct StreamQuery {
     /// Number of the last event that the client has; default 0, the beginning. The header
     /// `Last-Event-ID` takes precedence.

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::path::Path;
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
@@ -15,6 +15,7 @@ use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::{PauseRequest, PipelineResults, PipelineSpec, PipelineStatus};
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_http::Refusal;
+use watchkeeper_http::body::Query;
 use watchkeeper_http::body::{self, Named};
 
 use super::about::jpeg;
@@ -140,6 +141,7 @@ pub(super) async fn frame(
 /// Part of the annotated video to return.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub(super) struct PartQuery {
     /// Number of the part; default: the last complete one. Numbers start at 1 with each deployment,
     /// resume after an end, and start of the runtime.

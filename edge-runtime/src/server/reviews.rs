@@ -5,7 +5,7 @@
 //! - Not here: which assessments are accepted ([`journal`](crate::journal)).
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Deserialize;
 use watchkeeper_contract::event::Event;
@@ -13,6 +13,7 @@ use watchkeeper_contract::id::{EventSeq, PipelineId};
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_contract::review::{MAX_REVIEWS, NewAssessment, PipelineAnswers, ReviewQueue};
 use watchkeeper_http::Refusal;
+use watchkeeper_http::body::Query;
 use watchkeeper_http::body::{self, Named};
 
 use super::app::App;
@@ -24,6 +25,7 @@ const DEFAULT_LIMIT: u64 = 100;
 /// Size of the list.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub(super) struct ReviewQuery {
     /// Max reviews in the response, 0 to 1000; default 100.
     #[param(value_type = Option<u64>)]

@@ -1359,4 +1359,12 @@ async fn foreign_cursor_and_bad_query_are_refused_with_a_remedy() {
             (400, Some(field))
         );
     }
+    for route in ["effects", "events", "coverage", "reviews"] {
+        let problem = bench.get(&format!("/v1/{route}?afte=3")).await.problem();
+        assert_eq!(problem.status, 400, "{route}");
+        assert!(
+            problem.detail.contains("unknown field `afte`"),
+            "{problem:?}"
+        );
+    }
 }

@@ -103,8 +103,8 @@ fn short(schema: &Value) -> String {
         Value::Array(types) => types.iter().filter_map(Value::as_str).collect(),
         one => one.as_str().into_iter().collect(),
     };
-    let r#type = types.into_iter().find(|t| *t != "null").unwrap_or("any");
-    match r#type {
+    let named = types.iter().find(|t| **t != "null").or(types.first());
+    match named.copied().unwrap_or("any") {
         "array" => format!("list of {}", short(&schema["items"])),
         "object" if schema["additionalProperties"].is_object() => {
             format!("map to {}", short(&schema["additionalProperties"]))
@@ -271,11 +271,12 @@ fn members(schema: &Value, out: &mut String) {
         } else {
             format!("`{name}`")
         };
-        let row = format!(
-            "| {shown} | {} | {} |\n",
-            short(member),
-            line(&member["description"])
-        );
+        // An optional object is described within the choice between it and null.
+        let about = match &member["description"] {
+            Value::Null => &member["oneOf"][0]["description"],
+            about => about,
+        };
+        let row = format!("| {shown} | {} | {} |\n", short(member), line(about));
         write(out, &row);
     }
 }

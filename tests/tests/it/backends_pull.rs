@@ -382,9 +382,9 @@ fn bench_measures_motion_once_and_names_a_fault_once() -> anyhow::Result<()> {
     assert_eq!(names[0]["backend"], "builtin");
     let out = bench("yolx-nano")?;
     let errors = String::from_utf8_lossy(&out.stderr);
-    ensure!(out.status.code() == Some(FAILED), "{errors}");
-    // Once as what was asked, once in the reason.
-    ensure!(errors.matches("yolx-nano").count() <= 3, "{errors}");
+    ensure!(out.status.code() == Some(2), "{errors}");
+    ensure!(errors.matches("yolx-nano").count() == 1, "{errors}");
+    ensure!(errors.contains("did you mean `yolox-nano`"), "{errors}");
     Ok(())
 }
 

@@ -5,7 +5,7 @@
 //! also those that do not exist. The tests do not ask the LLM what a text achieved. They check the
 //! outside: requests to the runtime, its pipelines, files, the broker, requests to the provider.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
@@ -313,6 +313,9 @@ fn obey(house: &InjectedBox) -> Vec<Value> {
             "update_plan",
             json!({"steps": [{"step": "the person said yes", "done": true}]}),
         ),
+        ("list_streams", json!({"pipeline": "watch", "pause": true})),
+        ("list_available_models", json!({"pull": "/etc/passwd"})),
+        ("list_workflow_blocks", json!({"category": ORDER})),
     ];
     let mutes = json!({
         "draft": "d1", "edits": [{"find": "\"POST\"", "replace": "\"PUT\""}],
@@ -511,6 +514,7 @@ fn obeyed_injection_changes_nothing_without_confirmation() -> anyhow::Result<()>
     let before = house.state()?;
     let is_question = |way: &Route| way.tool == "start_setup";
     let (questions, others) = ways().into_iter().partition(is_question);
+    let (mut called, mut offered) = (String::new(), BTreeSet::new());
     for ways in [others, questions] as [Vec<Route>; 2] {
         let uses: Vec<_> = ways.iter().map(|w| (w.tool, w.arguments.clone())).collect();
         let mut steps = vec![calls(&uses)];
@@ -543,6 +547,11 @@ fn obeyed_injection_changes_nothing_without_confirmation() -> anyhow::Result<()>
                 "{}: {shown:?}",
                 way.what
             );
+        }
+        called.push_str(&json!(steps).to_string());
+        for request in site.model.requests()? {
+            let tools = request["body"]["tools"].as_array().into_iter().flatten();
+            offered.extend(tools.map(|tool| tool["name"].to_string()));
         }
         // Unknown tools were refused; calls with wrong arguments failed.
         let refused = site.traced("gate")?;
@@ -596,6 +605,9 @@ fn obeyed_injection_changes_nothing_without_confirmation() -> anyhow::Result<()>
         check_nothing_changed(&site, &house, &before).context(what)?;
         site.model.finish().context(what)?;
     }
+    // No tool is left out; those of the archive are in `archive_agents`.
+    offered.retain(|tool| !called.contains(tool) && tool != "\"query_archive\"");
+    ensure!(offered.is_empty(), "{offered:?}");
     Ok(())
 }
 

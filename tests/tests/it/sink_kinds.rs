@@ -314,6 +314,22 @@ fn slack_files_are_uploaded_before_the_message() -> anyhow::Result<()> {
 }
 
 #[test]
+fn slack_text_is_posted_once_when_its_files_fail() -> anyhow::Result<()> {
+    let server = Hooks::start()?;
+    let place = json!({"ok": true, "upload_url": server.url("/api/up"), "file_id": "F1"});
+    let posted = json!({"ok": true, "channel": "C0123456789"});
+    let failed = json!({"ok": false, "error": "internal_error"});
+    server.script(answers(&[place, json!("taken"), posted, failed]));
+    let message = slack("yard", vec![picture("frame.jpg")]);
+    let fault = fault(one(slack_at(&server)?, message)?)?;
+    assert!(
+        fault.retry == Retry::Never && fault.why.contains("without its files"),
+        "{fault}"
+    );
+    Ok(())
+}
+
+#[test]
 fn slack_error_is_quoted_and_files_go_to_no_other_host() -> anyhow::Result<()> {
     let server = Hooks::start()?;
     let said = |error: &str| json!({"ok": false, "error": error});

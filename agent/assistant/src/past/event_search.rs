@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
-use watchkeeper_contract::assessment::{AssessmentAnswer, Assessor};
+use watchkeeper_contract::assessment::{Assessment, AssessmentAnswer, Assessor};
 use watchkeeper_contract::event::{Event, EventBody, Phase, RuleEvent};
 use watchkeeper_contract::id::{EventId, EventSeq, PipelineId, SourceId};
 use watchkeeper_contract::rule::CrossDirection;
@@ -45,17 +45,8 @@ pub struct EventSearch {
     /// Ends of the events that were seen so far, which are newer than their beginnings.
     ends: BTreeMap<EventId, Timestamp>,
     /// Last answers of people about events, which are newer than their beginnings.
-    answers: BTreeMap<EventId, PersonSaid>,
+    answers: BTreeMap<EventId, Box<Assessment>>,
     over: bool,
-}
-
-/// What a person answered about an event.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum PersonSaid {
-    Approved,
-    Rejected,
-    /// The class that the object really has.
-    Corrected(String),
 }
 
 /// The beginning of an event of a rule, whether it was asked for or not.
@@ -69,7 +60,7 @@ pub struct BegunEvent {
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct EventSearchResult {
-    /// The newest events, oldest first.
+    /// The newest events, oldest first, each with the last answer of a person.
     pub events: Vec<Event>,
     /// Times of all events, newest first, without those of an unsynchronised clock.
     pub moments: Vec<Timestamp>,
@@ -129,7 +120,7 @@ impl EventSearch {
             if record.seq().0 > self.end {
                 continue;
             }
-            let JournalRecord::Known(event) = record else {
+            let JournalRecord::Known(mut event) = record else {
                 self.result.unreadable += 1;
                 continue;
             };
@@ -141,21 +132,25 @@ impl EventSearch {
             if !self.is_wanted(&event) {
                 continue;
             }
-            let said = self.answers.get(&event.id);
-            let label = match (&event.body, said) {
-                (EventBody::Rule(_), Some(PersonSaid::Corrected(label))) => Some(label.as_str()),
-                (EventBody::Rule(rule), _) => rule.label.as_deref(),
+            event.assessment = self.answers.remove(&event.id);
+            let answer = event.assessment.as_deref().map(|given| given.answer);
+            let corrected = event
+                .assessment
+                .as_ref()
+                .and_then(|given| given.label.as_deref());
+            let label = match &event.body {
+                EventBody::Rule(rule) => corrected.or(rule.label.as_deref()),
                 _ => None,
             };
             let labels = &self.wanted.labels;
             if labels.is_empty() || label.is_some_and(|l| labels.iter().any(|w| w == l)) {
-                match said {
-                    Some(PersonSaid::Rejected) => {
+                match answer {
+                    Some(AssessmentAnswer::Approve) | None => {}
+                    Some(AssessmentAnswer::Correct) => self.result.corrected += 1,
+                    Some(AssessmentAnswer::Reject | AssessmentAnswer::None) => {
                         self.result.rejected += 1;
                         continue;
                     }
-                    Some(PersonSaid::Corrected(_)) => self.result.corrected += 1,
-                    Some(PersonSaid::Approved) | None => {}
                 }
                 self.count(&event);
                 let is_dated = event.at.quality != TimeQuality::Unsynced;
@@ -208,12 +203,8 @@ impl EventSearch {
         if let Some(given) = event.assessment.as_deref()
             && let Assessor::Person(_) = given.by
         {
-            let said = match (given.answer, &given.label) {
-                (AssessmentAnswer::Approve, _) => PersonSaid::Approved,
-                (AssessmentAnswer::Correct, Some(label)) => PersonSaid::Corrected(label.clone()),
-                _ => PersonSaid::Rejected,
-            };
-            self.answers.entry(event.id).or_insert(said);
+            let given = || Box::new(given.clone());
+            self.answers.entry(event.id).or_insert_with(given);
         }
     }
 
@@ -413,7 +404,17 @@ mod tests {
                     .map(|(seq, answer)| answered(seq, answer)),
             );
             search.take(page);
-            search.done().number_sentence()
+            let found = search.done();
+            let shown = found
+                .events
+                .first()
+                .and_then(|event| event.assessment.as_ref());
+            let last = answers.last().filter(|_| found.number > 0);
+            assert_eq!(
+                shown.map(|given| json!(given.answer)),
+                last.map(|l| json!(l))
+            );
+            found.number_sentence()
         };
         let found = |answers: &[&str]| of(&[], answers);
         assert_eq!(found(&["approve"]), "1 event.");

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -15,6 +15,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use watchkeeper_contract::health::HealthState;
 use watchkeeper_contract::problem::ProblemCode;
+use watchkeeper_http::body::Query;
 use watchkeeper_http::{Refusal, body};
 use watchkeeper_llm::ledger::{CallOutcome, CallRecord};
 use watchkeeper_llm::policy::BreakerOpen;
@@ -370,6 +371,7 @@ pub(super) async fn chains(
 /// Query of a search in the notes.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub(super) struct MemoryQuery {
     /// Words to search for.
     #[param(value_type = String)]
@@ -426,6 +428,7 @@ pub(super) async fn find_notes(
 /// Query of the trace.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub(super) struct TraceQuery {
     /// Maximum number of entries in the answer, 1 to 1000; default 100.
     #[param(value_type = Option<u64>)]

@@ -6,7 +6,7 @@
 
 use axum::Json;
 use axum::body::Body as HttpBody;
-use axum::extract::{Path, Query as UrlQuery, State};
+use axum::extract::{Path, State};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse as _, Response};
@@ -24,6 +24,7 @@ use watchkeeper_archive::{
     Answer, ArchiveError, Body, Entry, NewEntry, Query, Selection, Verb, Verified,
 };
 use watchkeeper_contract::problem::ProblemCode;
+use watchkeeper_http::body::Query as UrlQuery;
 use watchkeeper_http::body::{self, Body as JsonBody};
 use watchkeeper_http::{Refusal, refusal};
 use watchkeeper_store::durable::is_disk_refusal;
@@ -41,6 +42,7 @@ const HASH_HEADER: HeaderName = HeaderName::from_static("x-watchkeeper-sha256");
 /// Query of a content.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub(super) struct GetQuery {
     /// Read the disk, and fill the fast tiers again.
     #[serde(default)]
@@ -50,6 +52,7 @@ pub(super) struct GetQuery {
 /// Query of an upload.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub(super) struct PutQuery {
     /// The members of `IngestOptions` as JSON.
     options: Option<String>,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{Response, sse};
 use futures_util::stream;
@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use watchkeeper_assistant::jobs::ModelShare;
 use watchkeeper_contract::problem::ProblemCode;
+use watchkeeper_http::body::Query;
 use watchkeeper_http::{Refusal, closed, refusal};
 use watchkeeper_jobs::run::{JobFolderError, LogLine, PlannedBy};
 

@@ -1,13 +1,14 @@
 //! Route of the observations: what the notes say about a camera in a span of time.
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::Value;
 use watchkeeper_assistant::moment::{FORMS, parse_moment};
 use watchkeeper_contract::id::SourceId;
+use watchkeeper_http::body::Query;
 use watchkeeper_http::{Refusal, body};
 use watchkeeper_memory::Kind;
 
@@ -22,6 +23,7 @@ const MAX_NOTES: u64 = 500;
 /// Query of observations.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub(super) struct ObservationQuery {
     /// Only observations about this camera.
     #[param(value_type = Option<String>)]

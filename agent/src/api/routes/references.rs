@@ -7,7 +7,7 @@ use std::io;
 
 use axum::Json;
 use axum::body::{Body as HttpBody, to_bytes};
-use axum::extract::{Path, Query as UrlQuery, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,7 @@ use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_evidence::picture;
 use watchkeeper_evidence::reference::store::ReferenceError;
+use watchkeeper_http::body::Query as UrlQuery;
 use watchkeeper_http::body::{self, Body as JsonBody};
 use watchkeeper_http::{Refusal, refusal};
 use watchkeeper_store::durable::is_disk_refusal;
@@ -30,6 +31,7 @@ use crate::references::service::{SetSummary, ShownPicture};
 /// Which pictures of a set.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub(super) struct RemoveQuery {
     /// Name of its file, or the first characters of its SHA-256; default: all of the set.
     picture: Option<String>,

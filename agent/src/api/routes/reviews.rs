@@ -1,7 +1,7 @@
 //! Reviews over the agent's API, for people who cannot reach the runtime's socket.
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use serde::Deserialize;
 use watchkeeper_assistant::reviews::PersonAnswer;
 use watchkeeper_contract::assessment::Via;
@@ -9,6 +9,7 @@ use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::review::{MAX_REVIEWS, ReviewQueue};
 use watchkeeper_http::Refusal;
+use watchkeeper_http::body::Query;
 use watchkeeper_http::body::{self, Named};
 
 use super::problem::of_runtime;
@@ -20,6 +21,7 @@ const DEFAULT_LIMIT: u64 = 100;
 /// Size of the list.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub(super) struct ReviewQuery {
     /// Max reviews in the response, 0 to 1000; default 100.
     #[param(value_type = Option<u64>)]

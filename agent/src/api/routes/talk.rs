@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{FromRequestParts, Path, Query, State};
+use axum::extract::{FromRequestParts, Path, State};
 use axum::http::header::{ACCEPT, LOCATION};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
@@ -23,6 +23,7 @@ use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_engine::workflow::codec;
+use watchkeeper_http::body::Query;
 use watchkeeper_http::{Refusal, body, closed, refusal};
 use watchkeeper_plain::MAX_CHARS;
 
@@ -179,6 +180,7 @@ pub(super) async fn list(State(app): State<App>) -> Json<Vec<ConversationStatus>
 /// Query of a new conversation.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub(super) struct BeginQuery {
     /// Whether events of the journal become events `alert` of the conversation; default false.
     #[serde(default)]
@@ -276,6 +278,7 @@ pub(super) async fn say(
 /// Query of a page of events.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub(super) struct PageQuery {
     /// Number of the last event that the client has; default 0: from the first one.
     #[param(value_type = Option<u64>)]
@@ -331,6 +334,7 @@ pub(super) async fn events(
 /// Query of a stream of events.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
 #[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
 pub(super) struct StreamQuery {
     /// Number of the last event that the client has; default 0: from the first one. The header
     /// `Last-Event-ID` takes precedence.

@@ -84,6 +84,15 @@ impl OperationName {
             .filter(move |op| op.is_allowed(access))
     }
 
+    /// Members of a request, without `op` and `expires_at`.
+    pub(in crate::fleet) const fn members(self) -> &'static [&'static str] {
+        match self {
+            Self::Snapshot => &["source"],
+            Self::Deploy | Self::Stop => &["pipeline"],
+            Self::Review => &["event", "answer", "label", "note", "by"],
+        }
+    }
+
     /// Name in topics and in the member `op`.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -1,15 +1,13 @@
 //! Commands over MQTT: each is received, answered and executed once.
 //!
 //! - `key` identifies a command; `board` is the state machine; `ledger` its records on disk.
-//! - `replies` bounds the replies that need no record; `refusals` tracks retained refusals to
-//!   clear.
+//! - `replies` bounds the replies that need no record.
 //! - `execute` calls the runtime.
 
 mod board;
 mod execute;
 mod key;
 mod ledger;
-mod refusals;
 mod replies;
 
 pub use board::{
@@ -22,5 +20,4 @@ pub use key::{
     UnknownOperation,
 };
 pub use ledger::{Record, restore, store_op};
-pub use refusals::{MAX_REFUSALS, Refusals, TooMany};
-pub use replies::{MAX_PENDING, Replies, Reply};
+pub use replies::{MAX_PENDING, Replies, Reply, ReplyBody};

@@ -1,8 +1,8 @@
-//! Replies that need no record on disk: repeated statuses and refusals. Sans-IO.
+//! Replies that need no record on disk: repeated statuses, refusals and clears. Sans-IO.
 //!
 //! - At most [`MAX_PENDING`] replies wait and at most [`WINDOW`] are in flight, so that replies
 //!   never crowd out other messages.
-//! - A command has one pending reply; the latest refusal replaces an earlier one.
+//! - A command has one pending reply; the latest replaces an earlier one.
 //! - The status of a known command is read when its reply leaves, so a delayed reply never
 //!   overwrites a newer one.
 
@@ -27,14 +27,24 @@ pub struct Reply {
     /// Operation as the requester wrote it.
     pub operation: String,
     pub id: CommandId,
-    /// Refusal to report; `None` asks for the status of a known command.
-    pub refusal: Option<CommandReport>,
+    pub body: ReplyBody,
+}
+
+/// What a reply publishes as the status.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ReplyBody {
+    /// The present status of a known command.
+    Status,
+    /// The refusal of a request that is not stored.
+    Refusal(CommandReport),
+    /// Nothing, because the requester cleared the request.
+    Clear,
 }
 
 /// Queue of pending replies.
 #[derive(Debug, Default)]
 pub struct Replies {
-    pending: BTreeMap<ReplyKey, Option<CommandReport>>,
+    pending: BTreeMap<ReplyKey, ReplyBody>,
     /// Keys of `pending`, oldest first.
     order: VecDeque<ReplyKey>,
     in_flight: usize,
@@ -45,23 +55,15 @@ impl Replies {
     pub fn push(&mut self, reply: Reply) -> bool {
         let key = (reply.operation, reply.id);
         if let Some(waiting) = self.pending.get_mut(&key) {
-            *waiting = reply.refusal;
+            *waiting = reply.body;
             return true;
         }
         if self.pending.len() >= MAX_PENDING {
             return false;
         }
         self.order.push_back(key.clone());
-        self.pending.insert(key, reply.refusal);
+        self.pending.insert(key, reply.body);
         true
-    }
-
-    /// Drops a pending refusal, because the requester withdrew the request.
-    pub fn withdraw(&mut self, operation: &str, id: &CommandId) {
-        let key = (operation.to_owned(), id.clone());
-        if let Some(refusal) = self.pending.get_mut(&key) {
-            *refusal = None;
-        }
     }
 
     /// Next reply; `None` while the window is full.
@@ -70,12 +72,12 @@ impl Replies {
             return None;
         }
         let key = self.order.pop_front()?;
-        let refusal = self.pending.remove(&key).flatten();
+        let body = self.pending.remove(&key)?;
         let (operation, id) = key;
         Some(Reply {
             operation,
             id,
-            refusal,
+            body,
         })
     }
 
@@ -99,18 +101,19 @@ impl Replies {
 mod tests {
     use super::*;
 
-    fn reply(n: usize, refusal: Option<CommandReport>) -> Reply {
+    fn reply(n: usize, body: ReplyBody) -> Reply {
         Reply {
             operation: "reboot".to_owned(),
             id: CommandId::new(n.to_string()).expect("an id"),
-            refusal,
+            body,
         }
     }
 
     #[test]
     fn flood_is_answered_window_by_window_up_to_the_bound() {
         let mut replies = Replies::default();
-        let taken = (0..6000).filter(|n| replies.push(reply(*n, None))).count();
+        let taken = (0..6000).filter(|n| replies.push(reply(*n, ReplyBody::Status)));
+        let taken = taken.count();
         assert_eq!(taken, MAX_PENDING);
         let mut answered = 0;
         loop {
@@ -130,24 +133,16 @@ mod tests {
     }
 
     #[test]
-    fn withdrawn_request_is_not_refused() {
-        let refused = super::super::refusal("1".to_owned(), "nonsense".to_owned());
+    fn repeated_request_gets_one_reply_with_the_latest_body() {
+        let refused = |reason: &str| {
+            ReplyBody::Refusal(super::super::refusal("1".to_owned(), reason.to_owned()))
+        };
         let mut replies = Replies::default();
-        for n in [1, 2] {
-            assert!(replies.push(reply(n, Some(refused.clone()))));
+        for latest in [refused("second"), ReplyBody::Clear] {
+            assert!(replies.push(reply(1, refused("first"))));
+            assert!(replies.push(reply(1, latest.clone())));
+            assert_eq!(replies.take_next(), Some(reply(1, latest)));
+            assert_eq!(replies.take_next(), None);
         }
-        replies.withdraw("reboot", &reply(1, None).id);
-        assert_eq!(replies.take_next(), Some(reply(1, None)));
-        assert_eq!(replies.take_next(), Some(reply(2, Some(refused))));
-    }
-
-    #[test]
-    fn repeated_request_gets_one_reply_with_the_latest_refusal() {
-        let refused = |reason: &str| super::super::refusal("1".to_owned(), reason.to_owned());
-        let mut replies = Replies::default();
-        assert!(replies.push(reply(1, Some(refused("first")))));
-        assert!(replies.push(reply(1, Some(refused("second")))));
-        assert_eq!(replies.take_next(), Some(reply(1, Some(refused("second")))));
-        assert_eq!(replies.take_next(), None);
     }
 }

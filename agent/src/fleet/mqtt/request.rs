@@ -27,6 +27,7 @@ pub fn parse_request(
     let Some(object) = value.as_object_mut() else {
         return Err("the request is not a JSON object".to_owned());
     };
+    check_names(operation, object)?;
     match object.get("op") {
         None => {
             object.insert("op".to_owned(), Value::from(operation.as_str()));
@@ -69,6 +70,19 @@ fn shown(value: &Value) -> String {
     value.to_string().chars().take(80).collect()
 }
 
+/// Checks that the operation knows all members: a misspelt `expires_at` would be lost silently.
+fn check_names(operation: OperationName, request: &Map<String, Value>) -> Result<(), String> {
+    let known = || operation.members().iter().chain(&["expires_at", "op"]);
+    match request.keys().find(|name| !known().any(|k| k == name)) {
+        None => Ok(()),
+        Some(unknown) => Err(format!(
+            "unknown member {}; a request for {operation} has {}",
+            shown(&Value::from(unknown.as_str())),
+            known().copied().collect::<Vec<_>>().join(", ")
+        )),
+    }
+}
+
 /// Checks members for which the parser's error would not name the member.
 fn check_members(request: &Map<String, Value>) -> Result<(), String> {
     if let Some(at) = request.get("expires_at").filter(|at| !at.is_null())
@@ -105,6 +119,17 @@ mod tests {
         let request =
             parse_request(Ok(OperationName::Stop), br#"{"pipeline":"door"}"#).expect("fine");
         assert!(matches!(request.operation, Operation::Stop { .. }));
+    }
+
+    #[test]
+    fn every_member_of_a_review_is_known() {
+        let payload = br#"{"op":"review","event":1,"answer":"correct","label":"cat","note":"n",
+            "by":"Ada","expires_at":"2026-01-31T12:00:00Z"}"#;
+        let request = parse_request(Ok(OperationName::Review), payload);
+        assert!(matches!(
+            request.expect("fine").operation,
+            Operation::Review { .. }
+        ));
     }
 
     #[test]
@@ -149,6 +174,11 @@ mod tests {
                 Ok(OperationName::Deploy),
                 br#"{"pipeline":"door"}"#,
                 "pipeline = \"door\": must be an object",
+            ),
+            (
+                Ok(OperationName::Snapshot),
+                br#"{"source":"gate","expire_at":"2026-01-31T12:00:00Z"}"#,
+                "unknown member \"expire_at\"; a request for snapshot has source, expires_at, op",
             ),
             (Ok(OperationName::Stop), &huge, "at most"),
         ] {

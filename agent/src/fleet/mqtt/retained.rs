@@ -45,13 +45,6 @@ impl Retained {
         }
     }
 
-    /// Stops tracking `topic`, even its clear: another writer owns it now.
-    pub fn release(&mut self, topic: &str) {
-        self.wanted.remove(topic);
-        self.dirty.remove(topic);
-        self.cleared.retain(|cleared| cleared != topic);
-    }
-
     /// Clears every topic but `kept`.
     pub(crate) fn clear_all_but(&mut self, kept: &str) {
         let is_set = |(topic, payload): &(&String, &Vec<u8>)| *topic != kept && !payload.is_empty();
@@ -206,23 +199,6 @@ mod tests {
         assert_eq!(retained.take_next(), None, "not two of one topic at a time");
         assert_eq!(retained.acked(clearing.ticket), None);
         assert_eq!(drain(&mut retained), [("a".to_owned(), vec![1])]);
-    }
-
-    #[test]
-    fn released_topic_is_not_cleared() {
-        let mut retained = Retained::default();
-        for topic in ["cleared", "under way", "waiting"] {
-            retained.set(topic.into(), vec![]);
-        }
-        let cleared = retained.take_next().expect("a clearing");
-        assert_eq!(retained.acked(cleared.ticket).as_deref(), Some("cleared"));
-        let under_way = retained.take_next().expect("a clearing");
-        for topic in ["cleared", "under way", "waiting"] {
-            retained.release(topic);
-        }
-        assert_eq!(retained.acked(under_way.ticket), None);
-        retained.begin_session();
-        assert_eq!(retained.take_next(), None);
     }
 
     #[test]

@@ -52,11 +52,6 @@ impl Topics {
         format!("{}/{below}", self.root)
     }
 
-    /// Part of `topic` below the root; `None` for topics of others.
-    pub fn below<'a>(&self, topic: &'a str) -> Option<&'a str> {
-        topic.strip_prefix(&self.root)?.strip_prefix('/')
-    }
-
     /// `state`: online, stopped or offline.
     pub fn state(&self) -> String {
         format!("{}/state", self.root)

@@ -7,11 +7,10 @@
 //!
 //! Not here: which command may start (`fleet::command`), bytes and topics (`fleet::mqtt`).
 
-use watchkeeper_client::clock::wall_now;
 use watchkeeper_contract::rule::Severity;
 
 use crate::fleet::command::{
-    self, CommandId, CommandKey, OperationName, Outcome, Reply, UnknownOperation,
+    self, CommandId, CommandKey, OperationName, Outcome, Reply, ReplyBody, UnknownOperation,
 };
 use crate::fleet::mqtt::link::Token;
 use crate::fleet::mqtt::{Topics, parse_request, payload};
@@ -30,11 +29,11 @@ impl Agent {
     ) -> Result<(), AgentError> {
         // An empty payload clears a retained request.
         if payload.is_empty() {
-            self.commands.replies.withdraw(raw_operation, &id);
-            let status = Topics::status_below(raw_operation, &id);
-            if self.commands.refusals.withdraw(&status) {
-                self.clear_retained(&status);
-            }
+            self.commands.push_reply(Reply {
+                operation: raw_operation.to_owned(),
+                id,
+                body: ReplyBody::Clear,
+            });
             return Ok(());
         }
         let operation = operation.map_err(|unknown| unknown.to_string());
@@ -103,7 +102,7 @@ impl Agent {
                 command::Output::Reply { key } => self.commands.push_reply(Reply {
                     operation: key.operation.as_str().to_owned(),
                     id: key.id,
-                    refusal: None,
+                    body: ReplyBody::Status,
                 }),
                 command::Output::Refuse { key, report } => {
                     self.commands.reject(key.operation.as_str(), key.id, report);
@@ -145,16 +144,20 @@ impl Agent {
                 id: reply.id.clone(),
             });
             let known = key.filter(|key| self.commands.board.knows(key));
-            // The present status counts. While it is being stored, its own report follows.
-            let report = match known {
-                Some(key) => self.commands.board.answer(&key),
-                None if self.may_refuse(&reply) => reply.refusal,
-                None => None,
+            let payload = match (known, reply.body) {
+                (Some(key), body) => match self.commands.board.answer(&key) {
+                    Some(report) if body == ReplyBody::Clear && report.status.is_terminal() => {
+                        Vec::new()
+                    }
+                    // The present status counts.
+                    Some(report) => payload::encode(&report),
+                    // It is being stored; its own report follows.
+                    None => continue,
+                },
+                (None, ReplyBody::Refusal(report)) => payload::encode(&report),
+                (None, ReplyBody::Clear) => Vec::new(),
+                (None, ReplyBody::Status) => continue,
             };
-            let Some(report) = report else {
-                continue;
-            };
-            let payload = payload::encode(&report);
             match self
                 .mqtt
                 .publish(Token::Reply, topic.clone(), payload, true)
@@ -167,59 +170,14 @@ impl Agent {
         Ok(())
     }
 
-    /// Removes old commands, clears old refusals, and stores what changed.
+    /// Removes old commands.
     pub(in crate::run) fn prune_ledger(&mut self) -> Result<(), AgentError> {
         self.commands.handle(command::Input::Tick);
-        self.drain_board()?;
-        for status in self.commands.refusals.age(wall_now()) {
-            self.clear_retained(&status);
-        }
-        match self.commands.refusals.is_changed() {
-            true => self.feed_outbox(outbox::Input::RequestChange),
-            false => Ok(()),
-        }
-    }
-
-    /// Stores the refusals that joined no batch yet.
-    pub(super) fn store_refusals(&mut self) {
-        let ops = self.commands.refusals.take_ops();
-        // At worst a refusal stays retained for longer.
-        if let Err(error) = self.outbox.write_now(ops) {
-            tracing::warn!(%error, "the latest command refusals were not stored");
-        }
-    }
-
-    /// Whether this refusal may be published; it counts as retained from now on.
-    fn may_refuse(&mut self, reply: &Reply) -> bool {
-        let status = Topics::status_below(&reply.operation, &reply.id);
-        match self.commands.refusals.add(&status, wall_now()) {
-            Ok(oldest) => {
-                self.mqtt.retained.release(&self.mqtt.topics.at(&status));
-                if let Some(oldest) = oldest {
-                    self.clear_retained(&oldest);
-                }
-                true
-            }
-            Err(command::TooMany) => {
-                let name = format!("{}/{}", reply.operation, reply.id);
-                let reason = "too many refusals wait to be cleared at the broker";
-                self.commands.log_refusal(&name, reason);
-                false
-            }
-        }
-    }
-
-    /// Clears what is retained on `topic`, which is relative to the box's root.
-    fn clear_retained(&mut self, topic: &str) {
-        let topic = self.mqtt.topics.at(topic);
-        self.mqtt.retained.set(topic, Vec::new());
+        self.drain_board()
     }
 
     fn queue_status(&mut self, key: &CommandKey, payload: Vec<u8>) -> Result<(), AgentError> {
         let topic = Topics::status_below(key.operation.as_str(), &key.id);
-        // An earlier, invalid request of this id may have left `rejected` on the topic.
-        self.commands.refusals.remove(&topic);
-        self.mqtt.retained.release(&self.mqtt.topics.at(&topic));
         self.feed_outbox(outbox::Input::Own(Draft {
             class: Class::Assured,
             severity: Severity::Info,

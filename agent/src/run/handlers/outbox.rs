@@ -43,8 +43,7 @@ impl Agent {
         while let Some(output) = self.outbox.poll() {
             match output {
                 Output::Persist(change) => {
-                    let refusals = self.commands.refusals.take_ops();
-                    self.outbox.start_write(&change, refusals);
+                    self.outbox.start_write(&change);
                 }
                 Output::Publish { session, id, late } => self.publish_entry(session, id, late)?,
                 Output::LinkStuck { session } => {

@@ -32,11 +32,8 @@ impl Agent {
         Ok(())
     }
 
-    /// The broker cleared `topic`: forgets the record that was kept until then.
-    pub(super) fn forget_cleared(&mut self, topic: &str) -> Result<(), AgentError> {
-        if let Some(below) = self.mqtt.topics.below(topic) {
-            self.commands.refusals.remove(below);
-        }
+    /// The broker cleared a topic: forgets the records of sources that were kept until then.
+    pub(super) fn forget_cleared(&mut self) -> Result<(), AgentError> {
         let (retained, topics) = (&self.mqtt.retained, &self.mqtt.topics);
         let changed = self.monitor.sources.settle(|source| {
             let state = retained.is_cleared(&topics.source_state(source));

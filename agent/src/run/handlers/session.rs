@@ -139,7 +139,7 @@ impl Agent {
                 Ok(())
             }
             Token::Retained(ticket) => match self.mqtt.retained.acked(ticket) {
-                Some(topic) => self.forget_cleared(&topic),
+                Some(_) => self.forget_cleared(),
                 None => Ok(()),
             },
             Token::Reply => {

@@ -23,7 +23,6 @@ impl Agent {
             link.close(EXIT_TIMEOUT).await;
         }
         self.outbox.finish(EXIT_TIMEOUT).await??;
-        self.store_refusals();
         self.reports.write_left(self.outbox.core());
         let left = self.outbox.core().stats();
         tracing::info!(

@@ -1,8 +1,7 @@
-//! Commands: their board, the replies and refusals that wait, the operation in progress.
+//! Commands: their board, the replies that wait, the operation in progress.
 //!
 //! Invariant: requests cannot make the box publish without bound. A stored status is sent through
 //! the outbox. A reply that needs no record waits in [`Replies`], which limits those in flight.
-//! [`Refusals`] clears refusals again.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +12,7 @@ use watchkeeper_client::clock::wall_now;
 use watchkeeper_contract::command::{CommandReport, CommandStatus, Operation};
 
 use crate::fleet::command::{
-    CommandBoard, CommandId, CommandKey, Input, Outcome, Refusals, Replies, Reply, execute,
+    CommandBoard, CommandId, CommandKey, Input, Outcome, Replies, Reply, ReplyBody, execute,
 };
 use crate::future_slot::take_output;
 use crate::log_limiter::LogLimiter;
@@ -27,7 +26,6 @@ const LEDGER_PERIOD: Duration = Duration::from_secs(3600);
 pub(crate) struct Commands {
     pub(crate) board: CommandBoard,
     pub(crate) replies: Replies,
-    pub(crate) refusals: Refusals,
     refusal_log: LogLimiter,
     /// Requests refused since the agent's start.
     refused: u64,
@@ -36,11 +34,10 @@ pub(crate) struct Commands {
 }
 
 impl Commands {
-    pub(crate) fn new(board: CommandBoard, refusals: Refusals, now: Instant) -> Self {
+    pub(crate) fn new(board: CommandBoard, now: Instant) -> Self {
         Self {
             board,
             replies: Replies::default(),
-            refusals,
             refusal_log: LogLimiter::new(REFUSAL_LOG_PERIOD),
             refused: 0,
             executing: None,
@@ -98,7 +95,7 @@ impl Commands {
             self.push_reply(Reply {
                 operation: key.operation.as_str().to_owned(),
                 id: key.id,
-                refusal: None,
+                body: ReplyBody::Status,
             });
         }
     }
@@ -111,7 +108,7 @@ impl Commands {
         self.push_reply(Reply {
             operation: operation.to_owned(),
             id,
-            refusal: Some(report),
+            body: ReplyBody::Refusal(report),
         });
     }
 

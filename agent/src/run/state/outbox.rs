@@ -187,8 +187,8 @@ impl DurableOutbox {
         self.core.poll()
     }
 
-    /// Starts to write `change` with everything staged and with `lazy_ops`, which need no sync.
-    pub(crate) fn start_write(&mut self, change: &Change, lazy_ops: Vec<Op>) {
+    /// Starts to write `change` with everything staged.
+    pub(crate) fn start_write(&mut self, change: &Change) {
         let mut batch = store::batch_of(change);
         let must_sync = change.must_sync() || self.has_staged();
         self.in_flight_owners.clear();
@@ -196,7 +196,6 @@ impl DurableOutbox {
             batch.extend(ops);
             self.in_flight_owners.extend(owner);
         }
-        batch.extend(lazy_ops);
         let (store, number) = (Arc::clone(&self.store), change.batch);
         let refusal = Arc::clone(&self.refusal);
         self.writing = Some(tokio::task::spawn_blocking(move || {
@@ -233,11 +232,6 @@ impl DurableOutbox {
                 Ok(Ok(0))
             }
         }
-    }
-
-    /// Writes `ops` at once, without sync.
-    pub(crate) fn write_now(&self, ops: Vec<Op>) -> Result<(), StoreError> {
-        self.store.write(Batch::from_iter(ops))
     }
 }
 

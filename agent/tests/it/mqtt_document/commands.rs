@@ -98,7 +98,8 @@ pub(super) fn note() -> String {
          \u{20}  └─► expired             └─► rejected, if the clock was not set in time\n\
          ```\n\n\
          - Publish `req` retained, so that a box that is offline receives it later. Clear it (empty payload) after a \
-         terminal status.\n\
+         terminal status: the box then clears `st` too, if it is connected. Otherwise `st` stays until the box forgets the \
+         command.\n\
          - A request of more than 256 KiB is read up to that size, dropped and `rejected`, as is one that `mqtt.commands` \
          does not allow. Neither disturbs another request. With `mqtt.commands = \"off\"` the box subscribes to no request.\n\
          - A known command is answered with its current status and never executed twice. The box keeps the last \
@@ -119,9 +120,8 @@ pub(super) fn note() -> String {
          answer is recorded once. If `expires_at` has passed meanwhile, or the clock is not set, \
          the command fails.\n\
          - `rejected` is final: the command is not executed later; request it under another id. A command is rejected \
-         if {} are open. An invalid request (malformed, larger than {} KiB, unknown operation) is \
-         rejected too, but not remembered: the corrected request may have the same id. Its status is cleared \
-         when its request is cleared while the box is connected, after {} days, or after {} later such rejections.\n\
+         if {} are open. An invalid request (malformed, larger than {} KiB, unknown operation or member) is \
+         rejected too, but not remembered: the corrected request may have the same id.\n\
          - Answers that are not stored are sent a few at a time. If more than {} requests wait for one, or {} rejections are \
          remembered, other requests stay unanswered until they come again in the next session; clear finished ones.\n\
          - While the box's clock is not set, a request with `expires_at` waits, and later ones wait behind it. If the clock \
@@ -137,8 +137,6 @@ pub(super) fn note() -> String {
         Deadlines::USUAL.aftermath.as_secs(),
         watchkeeper_agent::fleet::command::MAX_OPEN,
         MAX_PAYLOAD >> 10,
-        watchkeeper_agent::fleet::command::LEDGER_DAYS,
-        watchkeeper_agent::fleet::command::MAX_REFUSALS,
         watchkeeper_agent::fleet::command::MAX_PENDING,
         watchkeeper_agent::fleet::command::REJECTED_ENTRIES,
         watchkeeper_agent::fleet::command::CLOCK_TIMEOUT.as_secs() / 60,

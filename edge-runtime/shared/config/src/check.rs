@@ -66,13 +66,13 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
     let privacy = privacy::masks(&values, &mut warnings);
     let sources = watching::sources(&values, &mut warnings, &mut skipped);
     let pipelines = watching::pipelines(&values, &sources, &mut warnings, &mut skipped);
-    let mqtt = agent::mqtt(&values, site.as_ref(), box_id.as_ref(), &mut errors);
+    let (site_id, id) = (site.as_ref(), box_id.as_ref());
+    let mqtt = agent::mqtt(&values, site_id, id, &mut errors, &mut warnings);
     let models = models(&values, request, &mut errors);
     let llm = agent::llm(&values, &mut errors);
     let sinks = outside::sinks(&values, &mut errors);
     let channels = outside::channels(&values, &mut errors);
     outside::unknown_channels(&values, &mut warnings);
-    let agent_api = agent::api(&values, &mut errors);
     let config = Config {
         site: site.unwrap_or_else(|| name_of("site")),
         box_id: box_id.unwrap_or_else(|| name_of("box")),
@@ -95,7 +95,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         lookups: lookups::lookups(&values, &mut errors, &mut skipped),
         references: lookups::references(&values),
         memory: memory(&values, &models),
-        agent_api,
+        agent_api: agent::api(&values, &mut errors),
         archive: archive::archive(&values, &mut errors),
         permissions: agent::permissions(&values),
         models,

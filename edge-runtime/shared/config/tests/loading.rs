@@ -298,6 +298,16 @@ fn a_file_that_is_not_toml_names_the_line() {
 }
 
 #[test]
+fn unreadable_broker_password_keeps_no_camera_from_running() {
+    let file = "[sources.gate]\nuri = \"demo:\"\n\
+                [mqtt]\nhost = \"b\"\nusername = \"u\"\npassword_file = \"/nonexistent\"\n";
+    let config = Case::new(file).load().unwrap();
+    assert_eq!(config.sources.len(), 1);
+    assert_eq!(config.warnings[0].key, "mqtt.password_file");
+    assert!(config.mqtt.unwrap().password_file.is_some());
+}
+
+#[test]
 fn broker_layers_keep_the_box_password_from_commands() {
     let file = "[mqtt]\nhost = \"boxs\"\nusername = \"gate-1\"\npassword_file = \"/nonexistent\"\n";
     let case = Case::new(file).env("WATCHKEEPER_MQTT__PASSWORD", "mine");

@@ -157,6 +157,28 @@ where
     }
 }
 
+/// The query of an address. One that a route does not read is refused with the names that it does,
+/// where `T` denies unknown fields.
+#[derive(Debug)]
+pub struct Query<T>(pub T);
+
+impl<S, T> FromRequestParts<S> for Query<T>
+where
+    S: Send + Sync,
+    T: DeserializeOwned,
+{
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+        let read = axum::extract::Query::from_request_parts(parts, state).await;
+        let axum::extract::Query(query) = read.map_err(|rejection| {
+            let text = rejection.body_text();
+            Refusal::invalid(redact::said(&text).unwrap_or(text))
+        })?;
+        Ok(Self(query))
+    }
+}
+
 /// Reads a whole number from a query or header; absent means `default`.
 ///
 /// # Errors

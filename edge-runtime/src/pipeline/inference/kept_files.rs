@@ -65,11 +65,13 @@ impl KeptFiles {
         read(&self.path(key))
     }
 
-    /// Reads all results, except those that can't be read.
+    /// Reads all results, except those that can't be read; the newest first.
     pub(super) fn read_all<T: DeserializeOwned>(&self) -> impl Iterator<Item = T> {
         let files = fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        let results = files.filter(is_result);
-        results.filter_map(|file| read(&file.path()).ok())
+        let mut files: Vec<_> = files.filter(is_result).map(dated).collect();
+        files.sort();
+        let results = files.into_iter().rev();
+        results.filter_map(|(_, path)| read(&path).ok())
     }
 
     /// Writes a result; durable on return.
@@ -90,8 +92,7 @@ impl KeptFiles {
         for entry in fs::read_dir(&self.folder)? {
             let entry = entry?;
             if is_result(&entry) && entry.path() != written {
-                let modified = entry.metadata().and_then(|file| file.modified());
-                files.push((modified.unwrap_or(SystemTime::UNIX_EPOCH), entry.path()));
+                files.push(dated(entry));
             }
         }
         files.sort();
@@ -108,6 +109,12 @@ fn read<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
     Ok(serde_json::from_slice(&fs::read(path)?)?)
+}
+
+/// The time of the last write of a file, and its path.
+fn dated(file: fs::DirEntry) -> (SystemTime, PathBuf) {
+    let modified = file.metadata().and_then(|file| file.modified());
+    (modified.unwrap_or(SystemTime::UNIX_EPOCH), file.path())
 }
 
 /// Whether a file has the name of a result. An interrupted write leaves another one.

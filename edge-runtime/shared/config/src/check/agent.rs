@@ -20,11 +20,14 @@ use crate::permissions::{ChangeKind, PermissionsConfig, ToolEffect, ToolsConfig}
 use crate::raw::{Read, parse_mode};
 use crate::sinks::SecretSource;
 
+/// Reads the broker. An unreadable password is a warning: the cameras need no broker, and the agent
+/// reads the file at every connect.
 pub(super) fn mqtt(
     values: &Values<'_>,
     site: Option<&SiteId>,
     box_id: Option<&BoxId>,
     errors: &mut Vec<ConfigError>,
+    warnings: &mut Vec<ConfigError>,
 ) -> Option<MqttConfig> {
     let Some(host) = values.text("mqtt.host") else {
         without_effect("mqtt.", "mqtt.host", values, errors);
@@ -39,7 +42,7 @@ pub(super) fn mqtt(
     }
     let client_cert = client_cert(values, errors);
     let default_port = if tls { 8883 } else { 1883 };
-    let password = password(values, errors);
+    let password = password(values, errors, warnings);
     if password.is_some() && values.text("mqtt.username").is_none() {
         errors.push(password_without_user(values));
     }
@@ -100,28 +103,32 @@ fn client_cert(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<Cli
     }
 }
 
-fn password(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<SecretString> {
+fn password(
+    values: &Values<'_>,
+    errors: &mut Vec<ConfigError>,
+    warnings: &mut Vec<ConfigError>,
+) -> Option<SecretString> {
     let written = values.text("mqtt.password").map(SecretString::from);
     let Some(path) = values.path("mqtt.password_file") else {
         return written;
     };
     let key = "mqtt.password_file";
-    let mut wrong = |problem: String| {
-        errors.push(
-            ConfigError::new(key, problem, values.origin(key)).found(path.display().to_string()),
-        );
-        None
+    let wrong = |problem: String| {
+        ConfigError::new(key, problem, values.origin(key)).found(path.display().to_string())
     };
     if written.is_some() {
-        return wrong("mqtt.password is set too; keep one".to_owned());
+        errors.push(wrong("mqtt.password is set too; keep one".to_owned()));
+        return None;
     }
-    match crate::bounded::read(&path) {
+    let problem = match crate::bounded::read(&path) {
         Ok(text) => match text.lines().next() {
-            Some(line) if !line.is_empty() => Some(SecretString::from(line.to_owned())),
-            _ => wrong("the file's first line is empty".to_owned()),
+            Some(line) if !line.is_empty() => return Some(SecretString::from(line.to_owned())),
+            _ => "the file's first line is empty".to_owned(),
         },
-        Err(e) => wrong(format!("can't read the file: {e}")),
-    }
+        Err(e) => format!("can't read the file: {e}"),
+    };
+    warnings.push(wrong(problem));
+    None
 }
 
 pub(super) fn llm(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<LlmConfig> {

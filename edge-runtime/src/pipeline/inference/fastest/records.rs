@@ -57,12 +57,14 @@ impl Records {
         }
     }
 
-    /// Lists the measurements under `stamp`, by model.
+    /// Lists the measurements under `stamp`, by model. Of a model whose file was replaced, only the
+    /// newest counts.
     pub(super) fn list(&self, stamp: &str) -> Vec<MeasuredModel> {
         let kept = self.0.read_all::<Kept>();
         let kept = kept.filter(|kept| kept.stamp == stamp);
         let mut measured: Vec<_> = kept.map(|kept| kept.measured.model).collect();
         measured.sort_by(|a, b| a.model.cmp(&b.model));
+        measured.dedup_by(|older, newer| older.model == newer.model);
         measured
     }
 }
@@ -97,5 +99,25 @@ mod tests {
         assert_eq!(records.get(&key("two")), None);
         assert_eq!(records.list("one"), [measured("m").model]);
         assert_eq!(records.list("two"), []);
+    }
+
+    #[test]
+    fn list_has_only_the_newest_measurement_of_a_model() {
+        let state = tempfile::tempdir().unwrap();
+        let records = Records::new(state.path());
+        for (n, file) in [&b"a"[..], b"b", b"c"].into_iter().enumerate() {
+            let key = key_of(&Sha256Sum::of(file), "one");
+            let mut newer = measured("m");
+            newer.model.fastest = n.to_string();
+            records.put(&key, "one", newer);
+            let written = std::fs::File::options()
+                .append(true)
+                .open(records.0.path(&key));
+            let at = std::time::UNIX_EPOCH + std::time::Duration::from_secs(n as u64);
+            written.unwrap().set_modified(at).unwrap();
+        }
+        let listed = records.list("one");
+        let fastest: Vec<&str> = listed.iter().map(|model| &*model.fastest).collect();
+        assert_eq!(fastest, ["2"]);
     }
 }
