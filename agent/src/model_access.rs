@@ -11,7 +11,8 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use watchkeeper_assistant::llm::LazyLlmClient;
 use watchkeeper_assistant::trace::Trace;
-use watchkeeper_llm::client::{LlmError, Progress};
+use watchkeeper_llm::attempt_error::AttemptError;
+use watchkeeper_llm::client::LlmError;
 use watchkeeper_llm::conversation::Picture;
 use watchkeeper_llm::picture::prepare;
 use watchkeeper_llm::{CallOptions, Client, Conversation, Job, Reply};
@@ -59,12 +60,8 @@ impl ModelAccess {
         mut details: Value,
     ) -> Result<Reply, LlmError> {
         let mut retries = Vec::new();
-        let mut on_progress = |progress: Progress<'_>| {
-            if let Progress::Retry { error, .. } = progress {
-                retries.push(error.in_full());
-            }
-        };
-        let reply = job.ask(conversation, options, &mut on_progress).await;
+        let mut on_retry = |error: &AttemptError, _| retries.push(error.in_full());
+        let reply = job.ask(conversation, options, &mut on_retry).await;
         details["provider"] = json!(job.model().provider);
         details["model"] = json!(job.model().id);
         for sentence in retries {

@@ -163,7 +163,7 @@ impl ModelPlanner<'_> {
             ..CallOptions::new(MAX_OUTPUT)
         };
         let before = job.spent().1;
-        let reply = job.ask(conversation, &options, &mut |_| {}).await;
+        let reply = job.ask(conversation, &options, &mut |_, _| {}).await;
         let cost = Money(job.spent().1.0.saturating_sub(before.0)).dollars();
         let (what, details) = match &reply {
             Ok(reply) => {

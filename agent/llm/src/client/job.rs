@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use super::error::LlmError;
 use super::program::Program;
-use super::progress::{Progress, Shown};
 use super::shared::Shared;
 use super::transport::{Attempt, Spent};
 use crate::attempt_error::{AttemptError, AttemptErrorKind};
@@ -40,6 +39,9 @@ pub struct JobSpec {
     /// Time for all of its calls.
     pub time: Duration,
 }
+
+/// Receiver of the error of a failed attempt, and of the pause before the next one.
+type OnRetry<'r> = &'r mut (dyn FnMut(&AttemptError, Duration) + Send);
 
 /// An encoded request.
 enum Call<'p> {
@@ -115,7 +117,7 @@ impl Job {
         self.model.context.min(allowed).saturating_sub(output)
     }
 
-    /// Asks the model for the next turn of `conversation`, with retries; `shown` gets the progress.
+    /// Asks the model for the next turn of `conversation`, with retries.
     ///
     /// # Errors
     /// When there is no usable answer. The conversation is unchanged, so it can be sent again.
@@ -123,7 +125,7 @@ impl Job {
         &mut self,
         conversation: &Conversation,
         options: &CallOptions,
-        shown: Shown<'_>,
+        on_retry: OnRetry<'_>,
     ) -> Result<Reply, LlmError> {
         let mut options = options.clone();
         options.max_output = options.max_output.min(self.model.max_output);
@@ -138,11 +140,11 @@ impl Job {
                 let error = AttemptError::new(AttemptErrorKind::ContextFull, "");
                 return Err(LlmError::Failed { error, attempts: 0 });
             }
-            let error = match self.attempt(conversation, &options, prompt, shown).await? {
+            let error = match self.attempt(conversation, &options, prompt).await? {
                 Ok(reply) => return Ok(reply),
                 Err(error) => error,
             };
-            self.prepare_retry(&mut retry, &error, &mut options, shown)
+            self.prepare_retry(&mut retry, &error, &mut options, on_retry)
                 .await?;
             last = Some(error);
         }
@@ -154,7 +156,6 @@ impl Job {
         conversation: &Conversation,
         options: &CallOptions,
         prompt: u64,
-        shown: Shown<'_>,
     ) -> Result<Result<Reply, AttemptError>, LlmError> {
         let shared = self.shared.clone();
         let call = self.encode(conversation, options)?;
@@ -177,9 +178,7 @@ impl Job {
         let attempt = match call {
             Call::Http(call) => {
                 let (transport, wall) = (&shared.transport, shared.clock.wall());
-                transport
-                    .attempt(call, options, remaining, wall, shown)
-                    .await
+                transport.attempt(call, options, remaining, wall).await
             }
             Call::Program(program, call) => program.attempt(call, &self.model, remaining).await,
         };
@@ -223,7 +222,7 @@ impl Job {
         retry: &mut Retry,
         error: &AttemptError,
         options: &mut CallOptions,
-        shown: Shown<'_>,
+        on_retry: OnRetry<'_>,
     ) -> Result<(), LlmError> {
         let clock = &self.shared.clock;
         let next = retry.record_failure(clock.now(), error, clock.random());
@@ -244,11 +243,10 @@ impl Job {
                     return Err(failed());
                 }
                 options.max_output = larger;
-                let pause = Duration::ZERO;
-                shown(Progress::Retry { error, pause });
+                on_retry(error, Duration::ZERO);
             }
             RetryDecision::After(pause) => {
-                shown(Progress::Retry { error, pause });
+                on_retry(error, pause);
                 clock.sleep(pause).await;
             }
         }

@@ -8,7 +8,6 @@ mod clock;
 mod error;
 mod job;
 mod program;
-mod progress;
 mod settings;
 mod shared;
 mod transport;
@@ -20,7 +19,6 @@ use parking_lot::Mutex;
 pub use clock::{Clock, SystemClock};
 pub use error::{LlmError, SetupError};
 pub use job::{Job, JobSpec};
-pub use progress::Progress;
 pub use settings::{Parts, Settings};
 pub use transport::root_cause;
 
