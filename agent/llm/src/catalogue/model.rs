@@ -7,6 +7,7 @@ use serde::Deserialize;
 use url::Url;
 
 use super::Prices;
+use super::check::read_base_url;
 use crate::protocol::Protocol;
 
 /// Capability of a model or its server.
@@ -72,11 +73,14 @@ impl Tier {
 }
 
 /// Server of models.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Provider {
-    /// Name in the model file.
+    /// Name in the model file, where it is the key.
+    #[serde(skip)]
     pub name: String,
     pub protocol: Protocol,
+    #[serde(deserialize_with = "read_base_url")]
     pub base_url: Url,
     /// Program that is run in place of a request; `protocol` and `base_url` are then its own.
     pub program: Option<PathBuf>,
@@ -98,12 +102,13 @@ impl Provider {
     }
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Model {
-    /// The provider's id.
-    pub id: String,
     /// Name of its provider.
     pub provider: String,
+    /// The provider's id.
+    pub id: String,
     /// Maximum tokens of prompt and output together.
     pub context: u64,
     /// Maximum tokens of output.
@@ -113,12 +118,15 @@ pub struct Model {
     /// How the server scales pictures; absent: it takes none.
     pub image_tier: Option<ImageTier>,
     /// Maximum pictures of one request.
+    #[serde(default)]
     pub max_images: u32,
     /// Minimum tokens of a cached prefix; absent: no cache breakpoints.
     pub cache_min: Option<u64>,
     /// What a request says about thinking.
     pub thinking: ThinkingStyle,
+    #[serde(rename = "price")]
     pub prices: Prices,
+    #[serde(default)]
     pub(super) capabilities: BTreeSet<Capability>,
 }
 
