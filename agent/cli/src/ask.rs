@@ -1,4 +1,9 @@
 //! `watchkeeper ask`: one request with its answer or proposal, and the confirmation of a proposal.
+//!
+//! - A proposal is printed and kept for `--confirm`; with a flag a complete one is confirmed at
+//!   once.
+//! - A box that has changed since the proposal is left as it is, and the new proposal is kept.
+//! - Not here: what a request means (`assistant`).
 
 use serde_json::json;
 use watchkeeper_config::Config;

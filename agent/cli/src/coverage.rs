@@ -1,4 +1,9 @@
 //! The command `watchkeeper coverage`, and the check of a signed statement.
+//!
+//! - The text that was signed is checked as it is in the file: a field that this version does not
+//!   know is signed too.
+//! - A statement is sound if a known key signed it and the journal has the record that it names.
+//! - Not here: what the coverage says about a question (`assistant`, `past`).
 
 use std::path::Path;
 

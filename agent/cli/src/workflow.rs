@@ -1,4 +1,8 @@
-//! Commands about workflows and blocks; they use the engine itself and need no running runtime.
+//! Commands about workflows and blocks.
+//!
+//! - They use the engine itself and need no running runtime.
+//! - `workflow run` alone starts `watchkeeper-runtime`, since it loads networks.
+//! - A definition that can't be parsed has a report like an invalid one.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;

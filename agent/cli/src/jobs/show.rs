@@ -1,4 +1,8 @@
 //! Jobs, plans and tools as tables and text.
+//!
+//! - Jobs of the user and of the agent are shown alike, from one status.
+//! - The plan of a language model is shown with all its values before it is run.
+//! - Not here: what runs or changes a job (`commands`, `of_agent`).
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;

@@ -1,4 +1,8 @@
-//! Checks the flags of `run`: reads files, checks names, chooses the model. Starts nothing.
+//! Checks the flags of `run`: reads files, checks names, chooses the model.
+//!
+//! - Nothing is started before all flags are checked; a wrong one is wrong input (exit code 2).
+//! - The engine checks a workflow here, as the runtime does later.
+//! - Not here: the workflow that `--watch` and its like describe (`plan`).
 
 use std::path::{Path, PathBuf};
 

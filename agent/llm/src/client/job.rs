@@ -1,4 +1,10 @@
 //! One job: a few calls for one purpose, with one model and one deadline.
+//!
+//! Owns the order of an attempt: breaker, reservation in the ledger, request, settlement.
+//! - An attempt is reserved at its highest cost before it is sent, and settled at what it cost. A
+//!   cost that is not known is counted high.
+//! - Only a larger output and a pause follow a failure; both end with the deadline.
+//! - Not here: whether an error is worth a retry (`policy`), and prices (`catalogue`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
