@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::args::{BlueprintAction, BlueprintArgs, Global};
 use super::configuration;
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 use super::output::{Output, fitted};
 use super::state_folder::state_folder;
 use watchkeeper_assistant::blueprint::store::{BlueprintEntry, BlueprintOrigin};
@@ -203,7 +203,7 @@ fn edit(
     editor: &OsStr,
 ) -> Result<Blueprint, Failure> {
     let before = store.get(name.as_str())?.text;
-    let failed = |e: std::io::Error| Failure::new(Exit::Failed, format!("can't edit {name}: {e}"));
+    let failed = |e: std::io::Error| Failure::failed(format!("can't edit {name}: {e}"));
     let file = tempfile::Builder::new()
         .prefix(&format!("{name}-"))
         .suffix(".md")
@@ -219,10 +219,9 @@ fn edit(
         .status();
     let ended = ended.map_err(failed)?;
     if !ended.success() {
-        return Err(Failure::new(
-            Exit::Failed,
-            format!("nothing was changed: the editor ended with {ended}"),
-        ));
+        return Err(Failure::failed(format!(
+            "nothing was changed: the editor ended with {ended}"
+        )));
     }
     let after = read(file.path())?;
     store.update(name, &after).map_err(|error| {

@@ -21,7 +21,7 @@ use watchkeeper_contract::id::{EventSeq, SourceId};
 use watchkeeper_plain::answer::EventsWanted;
 
 use super::args::CoverageArgs;
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 use super::output::Output;
 use super::remote::write_file;
 
@@ -39,10 +39,7 @@ pub(super) async fn run(
         source: args.camera.clone(),
     };
     if range.to_ms.is_some_and(|to| Some(to) <= range.from_ms) {
-        return Err(Failure::new(
-            Exit::BadInput,
-            "--until must be after --since",
-        ));
+        return Err(Failure::input("--until must be after --since"));
     }
     if let Some(path) = &args.statement {
         return save_statement(path, &range, client, out).await;
@@ -79,7 +76,7 @@ async fn check_camera(
     }
     let known: Vec<&str> = known.iter().map(SourceId::as_str).collect();
     let sentence = format!("there is no camera {:?}", camera.as_str());
-    Err(Failure::new(Exit::BadInput, sentence).with([format!("cameras: {}", known.join(", "))]))
+    Err(Failure::input(sentence).with([format!("cameras: {}", known.join(", "))]))
 }
 
 fn object(report: &CoverageReport, knowledge: &Knowledge, zone: &TimeZone) -> Value {
@@ -133,7 +130,7 @@ pub(super) async fn verify(
         }
     };
     check_signature(&statement, &signed, &own)
-        .map_err(|why| Failure::new(Exit::Failed, format!("{}: {why}", path.display())))?;
+        .map_err(|why| Failure::failed(format!("{}: {why}", path.display())))?;
     let Some(head) = &statement.report.head else {
         return Ok(Verified {
             statement,
@@ -151,7 +148,7 @@ pub(super) async fn verify(
             path.display(),
             head.seq
         );
-        return Err(Failure::new(Exit::Failed, sentence));
+        return Err(Failure::failed(sentence));
     }
     let is_in_journal = Some(hash.is_some());
     Ok(Verified {
@@ -199,7 +196,7 @@ impl Verified {
 
 /// Reads a statement, and the text that was signed.
 fn read(path: &Path) -> Result<(CoverageStatement, String), Failure> {
-    let bad = |why: String| Failure::new(Exit::BadInput, format!("{}: {why}", path.display()));
+    let bad = |why: String| Failure::input(format!("{}: {why}", path.display()));
     let size = std::fs::metadata(path)
         .map_err(|e| bad(e.to_string()))?
         .len();

@@ -42,7 +42,7 @@ impl<'a> Fetcher<'a> {
             .connect_timeout(IDLE_TIMEOUT)
             .user_agent(concat!("watchkeeper/", env!("CARGO_PKG_VERSION")))
             .build()
-            .map_err(|e| Failure::new(Exit::Failed, e.to_string()))?;
+            .map_err(|e| Failure::failed(e.to_string()))?;
         Ok(Self {
             client,
             out,
@@ -85,7 +85,7 @@ impl<'a> Fetcher<'a> {
                         "can't download {}: {why}; run the command again to resume, or {}",
                         plan.url, self.offline
                     );
-                    return Err(Failure::new(Exit::Failed, sentence));
+                    return Err(Failure::failed(sentence));
                 }
             }
         }
@@ -133,7 +133,7 @@ pub(super) fn refused(error: &DownloadError) -> Failure {
         }
         _ => error.to_string(),
     };
-    Failure::new(Exit::Failed, sentence)
+    Failure::failed(sentence)
 }
 
 /// Copies a file of this machine in the place of a download.
@@ -213,7 +213,7 @@ async fn transfer(
         };
         if e.is_redirect() || e.is_builder() {
             let sentence = format!("can't download {url}: {why}");
-            Interrupted::Permanent(Failure::new(Exit::Failed, sentence))
+            Interrupted::Permanent(Failure::failed(sentence))
         } else {
             Interrupted::Temporary(why)
         }
@@ -233,7 +233,7 @@ async fn transfer(
         Err(why) if is_temporary(response.status()) => return Err(Interrupted::Temporary(why)),
         Err(why) => {
             let sentence = format!("{url} answered {why}");
-            return Err(Interrupted::Permanent(Failure::new(Exit::Failed, sentence)));
+            return Err(Interrupted::Permanent(Failure::failed(sentence)));
         }
     };
     let is_complete = start == Start::Nothing;

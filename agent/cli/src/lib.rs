@@ -145,7 +145,7 @@ fn offline(command: OfflineCommand, global: &Global, out: &Output) -> Result<(),
             let checked = watchkeeper_assistant::notes::check_model(&folder);
             checked.map_err(|why| {
                 print_refusal(&why);
-                Failure::new(Exit::Failed, why)
+                Failure::failed(why)
             })
         }
         OfflineCommand::Workflow { action } => match action {

@@ -54,7 +54,7 @@ pub(super) fn check(file: &Path, out: &Output) -> Result<(), Failure> {
     }
     let sentence = format!("{} does not compile", file.display());
     let lines = report.errors.iter().map(ToString::to_string);
-    Err(Failure::new(Exit::BadInput, sentence).with(lines))
+    Err(Failure::input(sentence).with(lines))
 }
 
 /// `watchkeeper workflow run`: starts `watchkeeper-runtime`, which loads networks and prints the
@@ -92,13 +92,10 @@ pub(super) fn run(
         Some(0) => Ok(()),
         Some(1) => {
             out.set_has_result();
-            Err(Failure::new(Exit::Failed, "a step failed"))
+            Err(Failure::failed("a step failed"))
         }
         Some(2) => Err(Failure::input(format!("{}: not run", file.display()))),
-        _ => Err(Failure::new(
-            Exit::Failed,
-            format!("{PROGRAM} ended with {status}"),
-        )),
+        _ => Err(Failure::failed(format!("{PROGRAM} ended with {status}"))),
     }
 }
 
@@ -134,7 +131,7 @@ pub(super) fn replay(
             replay.failures.len(),
             failure.message
         );
-        return Err(Failure::new(Exit::Failed, sentence));
+        return Err(Failure::failed(sentence));
     }
     Ok(())
 }

@@ -30,7 +30,7 @@ use watchkeeper_store::chain::Hash;
 
 use super::agent_client::AgentClient;
 use super::args::{ArchiveAction, ArchiveQueryArgs, Like};
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 use super::output::Output;
 use status::number;
 
@@ -217,9 +217,8 @@ async fn query_by_words(
         .collect();
     out.note(format!("read as: {}", read.join(", ")));
     // The words, read as conditions, with the bounds that they have no words for.
-    let unread = |error: serde_json::Error| {
-        Failure::new(Exit::Failed, format!("the answer can't be read: {error}"))
-    };
+    let unread =
+        |error: serde_json::Error| Failure::failed(format!("the answer can't be read: {error}"));
     let query: Query = serde_json::from_value(found["query"].clone()).map_err(unread)?;
     let matches: Matches = match args.after.is_some() || args.limit != DEFAULT_LIMIT {
         true => {
@@ -402,12 +401,7 @@ fn header(answer: &reqwest::Response, name: &str) -> String {
 
 /// Writes a content beside its file and renames it once it is whole. Returns its bytes.
 async fn save(output: &Path, mut answer: reqwest::Response, hash: &str) -> Result<u64, Failure> {
-    let failed = |why: String| {
-        Failure::new(
-            Exit::Failed,
-            format!("can't write {}: {why}", output.display()),
-        )
-    };
+    let failed = |why: String| Failure::failed(format!("can't write {}: {why}", output.display()));
     let folder = match output.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),

@@ -22,7 +22,7 @@ use watchkeeper_store::chain::Hash;
 use watchkeeper_store::durable::sync_folder;
 
 use super::args::EventExportArgs;
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 use super::output::Output;
 use page::Section;
 
@@ -42,12 +42,8 @@ pub(super) async fn run(
         );
         return Err(Failure::input(sentence));
     }
-    let unwritten = |error: io::Error| {
-        Failure::new(
-            Exit::Failed,
-            format!("can't write {}: {error}", output.display()),
-        )
-    };
+    let unwritten =
+        |error: io::Error| Failure::failed(format!("can't write {}: {error}", output.display()));
     out.busy("reading the journal");
     let events = select::records(args, client).await?;
     let above = match output.parent() {
@@ -160,12 +156,8 @@ async fn export_one(
         folder,
     };
     let path = above.join(&section.folder);
-    let unwritten = |error: io::Error| {
-        Failure::new(
-            Exit::Failed,
-            format!("can't write {}: {error}", path.display()),
-        )
-    };
+    let unwritten =
+        |error: io::Error| Failure::failed(format!("can't write {}: {error}", path.display()));
     fs::create_dir(&path).map_err(unwritten)?;
     download(records, &path, &mut section, client).await?;
     let text = json!({"records": records, "missing": section.missing});
@@ -245,12 +237,8 @@ async fn fetch(
     sha256: &str,
     path: &Path,
 ) -> Result<Option<String>, Failure> {
-    let unwritten = |error: io::Error| {
-        Failure::new(
-            Exit::Failed,
-            format!("can't write {}: {error}", path.display()),
-        )
-    };
+    let unwritten =
+        |error: io::Error| Failure::failed(format!("can't write {}: {error}", path.display()));
     let file = File::create_new(path).map_err(unwritten)?;
     let mut out = tokio::fs::File::from_std(file);
     let copied = client.copy_media(id, &mut out).await;

@@ -71,7 +71,7 @@ async fn export(
     };
     let unwritten = |error: std::io::Error| {
         let sentence = format!("can't write {}: {error}", output.display());
-        Failure::new(Exit::Failed, sentence)
+        Failure::failed(sentence)
     };
     let new = tempfile::Builder::new()
         .prefix(".export")
@@ -92,7 +92,7 @@ async fn export(
             let mut answer = agent.send(request).await?;
             let broken = |_: reqwest::Error| {
                 let sentence = "the agent broke off its answer; try again";
-                Failure::new(Exit::Failed, sentence)
+                Failure::failed(sentence)
             };
             while let Some(piece) = answer.chunk().await.map_err(broken)? {
                 new.as_file_mut().write_all(&piece).map_err(unwritten)?;
@@ -102,7 +102,7 @@ async fn export(
     let mut written = BufReader::new(new.reopen().map_err(unwritten)?);
     let verified = verify(&mut written, None).map_err(|fault| {
         let sentence = format!("the bundle is not sound, try again: {fault}");
-        Failure::new(Exit::Failed, sentence)
+        Failure::failed(sentence)
     })?;
     new.as_file().sync_all().map_err(unwritten)?;
     new.persist_noclobber(output)
@@ -137,7 +137,7 @@ async fn write_job(id: &str, client: &RuntimeClient, out: &mut File) -> Result<(
     let job = jobs_of_user()?.open(id).map_err(not_opened)?;
     if job.is_running()? {
         let sentence = format!("job {} is running; wait for it or cancel it", job.info().id);
-        return Err(Failure::new(Exit::Failed, sentence));
+        return Err(Failure::failed(sentence));
     }
     let contents = bundle::collect(&job)?;
     let signed = client.sign_job(&bundle::describe(&job, &contents)).await?;
@@ -145,7 +145,7 @@ async fn write_job(id: &str, client: &RuntimeClient, out: &mut File) -> Result<(
     let written = contents.sign(signed).write(&mut out);
     written
         .and_then(|()| out.flush())
-        .map_err(|error| Failure::new(Exit::Failed, format!("can't write the bundle: {error}")))
+        .map_err(|error| Failure::failed(format!("can't write the bundle: {error}")))
 }
 
 /// An unknown ID may be that of a job of the agent.
@@ -192,7 +192,7 @@ fn check(args: &EvidenceVerifyArgs, out: &Output) -> Result<(), Failure> {
     out.busy("verifying the bundle");
     let verified: Verified = verify(&mut BufReader::new(file), key.as_ref()).map_err(|fault| {
         let sentence = format!("{name}: NOT SOUND: {fault}");
-        let failure = Failure::new(Exit::Failed, sentence);
+        let failure = Failure::failed(sentence);
         match fault {
             BundleFault::Io(_) | BundleFault::Newer(_) => Failure::input(failure.sentence),
             BundleFault::Form(_) | BundleFault::Changed(_) => failure,

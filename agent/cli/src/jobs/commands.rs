@@ -17,7 +17,7 @@ use watchkeeper_jobs::template_store::TemplateStore;
 use watchkeeper_jobs::{Toolbox, counted};
 
 use super::super::args::JobRunArgs;
-use super::super::exit::{Exit, Failure};
+use super::super::exit::Failure;
 use super::super::state_folder::state_folder;
 
 /// The `channel` of jobs of the command itself in the trace.
@@ -133,7 +133,7 @@ fn set_inputs(plan: &mut Plan, inputs: Vec<(String, String)>) -> Result<(), Fail
 }
 
 pub(super) fn no_current_folder(error: std::io::Error) -> Failure {
-    Failure::new(Exit::Failed, format!("the current folder: {error}"))
+    Failure::failed(format!("the current folder: {error}"))
 }
 
 pub(super) fn read_plan(file: &Path) -> Result<Plan, Failure> {

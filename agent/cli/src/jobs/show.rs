@@ -13,7 +13,7 @@ use watchkeeper_jobs::plan::{CheckedPlan, Plan};
 use watchkeeper_jobs::run::{Ended, JobFolder, Jobs, LogLine, LogRecord, Planned, PlannedBy};
 use watchkeeper_jobs::{Toolbox, counted};
 
-use super::super::exit::{Exit, Failure};
+use super::super::exit::Failure;
 use super::super::output::{Output, fitted};
 
 /// Longest origin in the table of jobs, in characters.
@@ -21,7 +21,7 @@ const MAX_ORIGIN: usize = 60;
 
 /// Formats a plan as it is written in files.
 pub(super) fn yaml(plan: &Plan) -> Result<String, Failure> {
-    let failed = |error| Failure::new(Exit::Failed, format!("the plan can't be printed: {error}"));
+    let failed = |error| Failure::failed(format!("the plan can't be printed: {error}"));
     serde_saphyr::to_string(plan).map_err(failed)
 }
 

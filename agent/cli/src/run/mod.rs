@@ -169,7 +169,7 @@ async fn watch(
 
 /// Unwraps an id that this file spells out; an invalid one fails every run.
 fn valid_id<T, E: std::fmt::Display>(parsed: Result<T, E>) -> Result<T, Failure> {
-    parsed.map_err(|e| Failure::new(Exit::Failed, e.to_string()))
+    parsed.map_err(|e| Failure::failed(e.to_string()))
 }
 
 /// Waits for the annotated video and copies it out of the state folder.
@@ -218,12 +218,8 @@ async fn fetch_parts(
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let cannot = |e: std::io::Error| {
-        Failure::new(
-            Exit::Failed,
-            format!("can't write {}: {e}", video.display()),
-        )
-    };
+    let cannot =
+        |e: std::io::Error| Failure::failed(format!("can't write {}: {e}", video.display()));
     let mut parts = Vec::new();
     loop {
         let number = parts.len() + 1;
