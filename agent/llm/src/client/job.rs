@@ -14,7 +14,7 @@ use super::program::Program;
 use super::shared::Shared;
 use super::transport::{Attempt, Spent};
 use crate::attempt_error::{AttemptError, AttemptErrorKind};
-use crate::budget::{CallClass, Economy};
+use crate::budget::CallClass;
 use crate::call_options::CallOptions;
 use crate::catalogue::{Model, ThinkingStyle, Tier};
 use crate::conversation::Conversation;
@@ -62,7 +62,6 @@ pub struct Job {
     spec: JobSpec,
     model: Model,
     detail: Detail,
-    economy: Economy,
     deadline: Instant,
     usage: Usage,
     cost: Money,
@@ -74,7 +73,6 @@ impl Job {
         spec: JobSpec,
         model: Model,
         detail: Detail,
-        economy: Economy,
         now: Instant,
     ) -> Self {
         let time = spec.time.min(MAX_JOB);
@@ -83,7 +81,6 @@ impl Job {
             spec,
             model,
             detail,
-            economy,
             deadline: now + time,
             usage: Usage::default(),
             cost: Money::ZERO,
@@ -98,11 +95,6 @@ impl Job {
     /// Returns the detail of the pictures that it should send.
     pub fn detail(&self) -> Detail {
         self.detail
-    }
-
-    /// Returns whether the job got less than it asked for, to save money.
-    pub fn economy(&self) -> Economy {
-        self.economy
     }
 
     /// Returns what it has consumed and cost so far.

@@ -159,11 +159,10 @@ impl Client {
 fn start(shared: &Arc<Shared>, mut spec: JobSpec, model: Option<Model>) -> Job {
     spec.time = spec.time.saturating_mul(shared.timeout_factor);
     let now = shared.clock.now();
-    let economy = shared.ledger.economy(now, shared.clock.wall());
-    let (tier, detail) = match economy {
+    let (tier, detail) = match shared.ledger.economy(now, shared.clock.wall()) {
         Economy::Full => (spec.tier, spec.detail),
         Economy::Reduced => (spec.tier.below(), spec.detail.below()),
     };
     let model = model.unwrap_or_else(|| shared.model(tier).clone());
-    Job::new(shared.clone(), spec, model, detail, economy, now)
+    Job::new(shared.clone(), spec, model, detail, now)
 }
