@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use watchkeeper_assistant::past::{self, Knowledge};
 use watchkeeper_assistant::wording::{counted, local_time};
 use watchkeeper_client::{CoverageRange, JournalRecord, RuntimeClient};
+use watchkeeper_config::bounded;
 use watchkeeper_contract::canonical::canonical;
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::id::{EventSeq, SourceId};
@@ -24,6 +25,7 @@ use super::args::CoverageArgs;
 use super::exit::Failure;
 use super::output::Output;
 use super::remote::write_file;
+use super::user_file::unread;
 
 /// Longest statement that is read, in bytes.
 const MAX_STATEMENT_BYTES: u64 = 64 << 20;
@@ -196,21 +198,17 @@ impl Verified {
 
 /// Reads a statement, and the text that was signed.
 fn read(path: &Path) -> Result<(CoverageStatement, String), Failure> {
-    let bad = |why: String| Failure::input(format!("{}: {why}", path.display()));
-    let size = std::fs::metadata(path)
-        .map_err(|e| bad(e.to_string()))?
-        .len();
-    if size > MAX_STATEMENT_BYTES {
-        return Err(bad(format!("{size} bytes are no statement of coverage")));
-    }
-    let text = std::fs::read(path).map_err(|e| bad(e.to_string()))?;
-    let value: Value =
-        serde_json::from_slice(&text).map_err(|e| bad(format!("no statement of coverage: {e}")))?;
+    let bad = |why: serde_json::Error| {
+        Failure::input(format!(
+            "{}: no statement of coverage: {why}",
+            path.display()
+        ))
+    };
+    let text = bounded::read_up_to(path, MAX_STATEMENT_BYTES).map_err(unread(path))?;
+    let value: Value = serde_json::from_slice(&text).map_err(bad)?;
     // As it is in the file: a field that this version does not know is signed too.
     let signed = value.get("report").map(canonical).unwrap_or_default();
-    let statement =
-        serde_json::from_value(value).map_err(|e| bad(format!("no statement of coverage: {e}")))?;
-    Ok((statement, signed))
+    Ok((serde_json::from_value(value).map_err(bad)?, signed))
 }
 
 /// Checks that `key` signed the text of the statement.

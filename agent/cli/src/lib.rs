@@ -57,6 +57,7 @@ mod source_path;
 mod state_folder;
 mod trace;
 mod tune;
+mod user_file;
 mod user_llm;
 mod watch;
 mod workflow;

@@ -9,7 +9,6 @@ mod describe;
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write as _};
-use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -27,9 +26,10 @@ use watchkeeper_store::durable::sync_folder;
 
 use super::agent_client::AgentClient;
 use super::args::{EvidenceAction, EvidenceExportArgs, EvidenceVerifyArgs};
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 use super::jobs::jobs_of_user;
 use super::output::Output;
+use super::user_file::{exists, folder_of, unwritten};
 
 /// Length of an Ed25519 public key in bytes.
 const KEY_BYTES: usize = 32;
@@ -63,16 +63,10 @@ async fn export(
 ) -> Result<(), Failure> {
     let output = &args.output;
     if output.symlink_metadata().is_ok() {
-        return Err(exists(output));
+        return Err(exists(output, "file"));
     }
-    let folder = match output.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let unwritten = |error: std::io::Error| {
-        let sentence = format!("can't write {}: {error}", output.display());
-        Failure::failed(sentence)
-    };
+    let folder = folder_of(output);
+    let unwritten = unwritten::<std::io::Error>(output);
     let new = tempfile::Builder::new()
         .prefix(".export")
         .tempfile_in(folder);
@@ -90,10 +84,8 @@ async fn export(
             let id = utf8_percent_encode(&args.what, NON_ALPHANUMERIC);
             let request = agent.request(Method::GET, &format!("jobs/{id}/bundle"));
             let mut answer = agent.send(request).await?;
-            let broken = |_: reqwest::Error| {
-                let sentence = "the agent broke off its answer; try again";
-                Failure::failed(sentence)
-            };
+            let broken =
+                |_: reqwest::Error| Failure::failed("the agent broke off its answer; try again");
             while let Some(piece) = answer.chunk().await.map_err(broken)? {
                 new.as_file_mut().write_all(&piece).map_err(unwritten)?;
             }
@@ -107,7 +99,7 @@ async fn export(
     new.as_file().sync_all().map_err(unwritten)?;
     new.persist_noclobber(output)
         .map_err(|error| match error.error.kind() {
-            std::io::ErrorKind::AlreadyExists => exists(output),
+            std::io::ErrorKind::AlreadyExists => exists(output, "file"),
             _ => unwritten(error.error),
         })?;
     sync_folder(folder).map_err(unwritten)?;
@@ -115,14 +107,6 @@ async fn export(
         describe::exported(&verified, output)
     });
     Ok(())
-}
-
-fn exists(output: &Path) -> Failure {
-    let sentence = format!(
-        "{} exists; choose a new file with --output",
-        output.display()
-    );
-    Failure::input(sentence)
 }
 
 /// What a bundle is to be about.
@@ -241,6 +225,7 @@ fn parse_key(text: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::Exit;
 
     fn args(key: Option<&str>, fingerprint: Option<&str>) -> EvidenceVerifyArgs {
         EvidenceVerifyArgs {

@@ -28,10 +28,10 @@ use crate::configuration::{
 };
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
+use crate::runtime_program::PROGRAM as RUNTIME;
 use crate::state_folder::state_folder;
+use crate::user_file::unwritten;
 use watchkeeper_client::RuntimeClient;
-
-const RUNTIME: &str = "watchkeeper-runtime";
 
 /// Name of the runtime's socket in the state folder of the run.
 const SOCKET: &str = "runtime.sock";
@@ -387,8 +387,7 @@ fn write_config(
     let path = dir.join("watchkeeper.toml");
     let text = toml::to_string(&file)
         .map_err(|e| Failure::failed(format!("can't write the configuration of the run: {e}")))?;
-    std::fs::write(&path, text)
-        .map_err(|e| Failure::failed(format!("can't write {}: {e}", path.display())))?;
+    std::fs::write(&path, text).map_err(unwritten(&path))?;
     Ok(path)
 }
 
