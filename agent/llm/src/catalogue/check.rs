@@ -1,9 +1,5 @@
 //! Checks a model file. Each error is the field and one phrase.
 
-use serde::de::Error as _;
-use serde::{Deserialize as _, Deserializer};
-use url::Url;
-
 use super::{Model, Provider};
 
 /// A field, and what is wrong with it.
@@ -31,30 +27,4 @@ pub(super) fn check_model(model: &Model) -> Result<(), FieldError> {
         return Err(("max_images", why));
     }
     Ok(())
-}
-
-pub(super) fn read_base_url<'de, D: Deserializer<'de>>(from: D) -> Result<Url, D::Error> {
-    base_url(&String::deserialize(from)?).map_err(D::Error::custom)
-}
-
-/// Parses the address of a provider. A path in it is kept before the protocol's own.
-///
-/// # Errors
-/// One phrase, without the address: it may hold a credential.
-pub fn base_url(text: &str) -> Result<Url, String> {
-    let url =
-        Url::parse(text).map_err(|e| format!("is not an address ({e}); write https://HOST"))?;
-    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-        return Err("must begin with https:// or http:// and name a host".to_owned());
-    }
-    if !url.username().is_empty()
-        || url.password().is_some()
-        || url.query().is_some()
-        || url.fragment().is_some()
-    {
-        return Err(
-            "must hold no credential, no `?` and no `#`; the key has a place of its own".to_owned(),
-        );
-    }
-    Ok(url)
 }

@@ -12,8 +12,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-pub use check::base_url;
-pub use model::{Capability, ImageTier, Model, Provider, ThinkingStyle, Tier};
+pub use model::{Capability, ImageTier, Model, Provider, ThinkingStyle, Tier, base_url};
 pub use price::{Prices, Rate};
 
 use check::{check_model, check_provider};

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use url::Url;
 
 use super::Prices;
-use super::check::read_base_url;
 use crate::protocol::Protocol;
 
 /// Capability of a model or its server.
@@ -134,4 +134,30 @@ impl Model {
     pub fn can(&self, capability: Capability) -> bool {
         self.capabilities.contains(&capability)
     }
+}
+
+fn read_base_url<'de, D: Deserializer<'de>>(from: D) -> Result<Url, D::Error> {
+    base_url(&String::deserialize(from)?).map_err(D::Error::custom)
+}
+
+/// Parses the address of a provider. A path in it is kept before the protocol's own.
+///
+/// # Errors
+/// One phrase, without the address: it may hold a credential.
+pub fn base_url(text: &str) -> Result<Url, String> {
+    let url =
+        Url::parse(text).map_err(|e| format!("is not an address ({e}); write https://HOST"))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Err("must begin with https:// or http:// and name a host".to_owned());
+    }
+    if !url.username().is_empty()
+        || url.password().is_some()
+        || url.query().is_some()
+        || url.fragment().is_some()
+    {
+        return Err(
+            "must hold no credential, no `?` and no `#`; the key has a place of its own".to_owned(),
+        );
+    }
+    Ok(url)
 }
