@@ -1,17 +1,16 @@
 //! The agent's language model: its client, and single questions with their costs in the trace.
 //!
 //! - Blocking work runs on blocking threads, and every error is one sentence.
-//! - A question is audited as `model`, or as `model_away` where there is no reply.
 //! - `watchkeeper_llm` checks the budget before each attempt.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::{Value, json};
-use watchkeeper_assistant::llm::LazyLlmClient;
+use serde_json::Value;
+use watchkeeper_assistant::llm::{LazyLlmClient, ask_traced};
 use watchkeeper_assistant::trace::Trace;
-use watchkeeper_llm::client::{LlmError, Progress};
+use watchkeeper_llm::client::LlmError;
 use watchkeeper_llm::conversation::Picture;
 use watchkeeper_llm::picture::prepare;
 use watchkeeper_llm::{CallOptions, Client, Conversation, Job, Reply};
@@ -47,7 +46,7 @@ impl ModelAccess {
         blocking(move || access.open()).await
     }
 
-    /// Asks the model of `job` and traces each attempt, with `details` about the question.
+    /// Asks the model of `job`, as [`ask_traced`].
     ///
     /// # Errors
     /// As [`Job::ask`].
@@ -56,37 +55,9 @@ impl ModelAccess {
         job: &mut Job,
         conversation: &Conversation,
         options: &CallOptions,
-        mut details: Value,
+        details: Value,
     ) -> Result<Reply, LlmError> {
-        let mut retries = Vec::new();
-        let mut on_progress = |progress: Progress<'_>| {
-            if let Progress::Retry { error, .. } = progress {
-                retries.push(error.in_full());
-            }
-        };
-        let reply = job.ask(conversation, options, &mut on_progress).await;
-        details["provider"] = json!(job.model().provider);
-        details["model"] = json!(job.model().id);
-        for sentence in retries {
-            let mut attempt = details.clone();
-            attempt["sentence"] = sentence.into();
-            self.note("model_again", attempt).await;
-        }
-        let (usage, cost) = job.spent();
-        details["usd"] = json!(cost.dollars());
-        details["tokens"] = json!(usage.total());
-        let what = match &reply {
-            Ok(reply) => {
-                details["stop"] = json!(reply.stop);
-                "model"
-            }
-            Err(error) => {
-                details["sentence"] = json!(error.in_full());
-                "model_away"
-            }
-        };
-        self.note(what, details).await;
-        reply
+        ask_traced(Some(&self.trace), job, conversation, options, details).await
     }
 
     /// Writes to the trace and waits for the write; a failure is logged.

@@ -60,6 +60,11 @@ impl Error {
         }
     }
 
+    /// A failure of class [`ErrorKind::Failed`].
+    pub fn failed(sentence: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Failed, sentence)
+    }
+
     /// A failure of class [`ErrorKind::BadInput`].
     pub fn input(sentence: impl Into<String>) -> Self {
         Self::new(ErrorKind::BadInput, sentence)
@@ -97,7 +102,7 @@ impl From<BlueprintStoreError> for Error {
     fn from(error: BlueprintStoreError) -> Self {
         match error {
             BlueprintStoreError::Io { .. } | BlueprintStoreError::Foreign { .. } => {
-                Self::new(ErrorKind::Failed, error.to_string())
+                Self::failed(error.to_string())
             }
             BlueprintStoreError::Invalid(flaws) => {
                 let lines = flaws.iter().map(ToString::to_string);
@@ -126,7 +131,7 @@ impl From<JobFolderError> for Error {
 
 impl From<RunError> for Error {
     fn from(error: RunError) -> Self {
-        Self::new(ErrorKind::Failed, error.to_string())
+        Self::failed(error.to_string())
     }
 }
 

@@ -1,23 +1,70 @@
-//! Opens the configured LLM client on first use: its key, its limits, its ledger.
+//! The configured LLM client: opens it on first use, with its key, its limits and its ledger, and
+//! asks it with a trace.
 //!
+//! - A question is audited as `model`, or as `model_away` where there is no reply; a failed attempt
+//!   before it as `model_again`.
 //! - Nothing is opened before the first use, so an error in `[llm]` stops nothing else.
 //! - Every error is one sentence without the key.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde_json::{Value, json};
 use watchkeeper_config::{LlmConfig, bounded};
+use watchkeeper_llm::attempt_error::AttemptError;
 use watchkeeper_llm::budget::Limits;
 use watchkeeper_llm::catalogue::Catalogue;
-use watchkeeper_llm::client::{SetupError, SystemClock};
+use watchkeeper_llm::client::{LlmError, SetupError, SystemClock};
 use watchkeeper_llm::key::{CREDENTIALS_VARIABLE, KeySource};
 use watchkeeper_llm::ledger::Ledger;
 use watchkeeper_llm::money::Money;
-use watchkeeper_llm::{Client, Job, JobSpec, Key, Parts, Settings};
+use watchkeeper_llm::{
+    CallOptions, Client, Conversation, Job, JobSpec, Key, Parts, Reply, Settings,
+};
 use watchkeeper_store::{Store, StoreError};
 
 use crate::blueprint::Blueprint;
+use crate::trace::{Trace, note_in_background};
 use watchkeeper_client::clock::wall_now;
+
+/// Asks the model of `job` and traces each attempt, with `details` about the question.
+///
+/// # Errors
+/// As [`Job::ask`].
+pub async fn ask_traced(
+    trace: Option<&Trace>,
+    job: &mut Job,
+    conversation: &Conversation,
+    options: &CallOptions,
+    mut details: Value,
+) -> Result<Reply, LlmError> {
+    let before = job.spent();
+    let mut retries = Vec::new();
+    let mut on_retry = |error: &AttemptError, _| retries.push(error.in_full());
+    let reply = job.ask(conversation, options, &mut on_retry).await;
+    details["provider"] = json!(job.model().provider);
+    details["model"] = json!(job.model().id);
+    for sentence in retries {
+        let mut attempt = details.clone();
+        attempt["sentence"] = sentence.into();
+        note_in_background(trace, "model_again", attempt).await;
+    }
+    let (usage, cost) = job.spent();
+    details["usd"] = json!(Money(cost.0.saturating_sub(before.1.0)).dollars());
+    details["tokens"] = json!(usage.total().saturating_sub(before.0.total()));
+    let what = match &reply {
+        Ok(reply) => {
+            details["stop"] = json!(reply.stop);
+            "model"
+        }
+        Err(error) => {
+            details["sentence"] = json!(error.in_full());
+            "model_away"
+        }
+    };
+    note_in_background(trace, what, details).await;
+    reply
+}
 
 /// The LLM client of a `[llm]` section, opened on first use.
 #[derive(Debug)]

@@ -56,12 +56,12 @@ impl AgentClient {
                 "the agent is not running: {} is not there",
                 socket.display()
             );
-            return Err(Failure::new(Exit::Failed, sentence));
+            return Err(Failure::failed(sentence));
         }
         let http = builder(socket).read_timeout(IDLE_TIMEOUT).build();
         Ok(Self {
             socket: socket.to_owned(),
-            http: http.map_err(|error| Failure::new(Exit::Failed, one_line(&error)))?,
+            http: http.map_err(|error| Failure::failed(one_line(&error)))?,
         })
     }
 
@@ -94,7 +94,7 @@ impl AgentClient {
 
     /// The failure of a request or of its answer.
     pub(super) fn failed(&self, error: reqwest::Error) -> Failure {
-        Failure::new(Exit::Failed, unreached(&self.socket, error))
+        Failure::failed(unreached(&self.socket, error))
     }
 
     /// Sends a request and reads the JSON of its answer.
@@ -106,10 +106,7 @@ impl AgentClient {
         let read = answer.json().await;
         read.map_err(|error| {
             let why = one_line(&error.without_url());
-            Failure::new(
-                Exit::Failed,
-                format!("the agent's answer can't be read: {why}"),
-            )
+            Failure::failed(format!("the agent's answer can't be read: {why}"))
         })
     }
 

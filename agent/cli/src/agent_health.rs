@@ -7,13 +7,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use watchkeeper_agent::jobs::{JobsHealth, ScheduleStatus};
 use watchkeeper_agent::program::NAME as AGENT;
 use watchkeeper_agent::status::{MqttStatus, OutboxStatus};
 use watchkeeper_assistant::heartbeat_switch::HeartbeatStatus;
+use watchkeeper_assistant::wording::format_local;
 use watchkeeper_client::how_to_start;
 use watchkeeper_config::Config;
 
@@ -52,11 +52,7 @@ struct Shown {
 
 /// One line: its last job and its next time.
 fn schedule_line(schedule: &ScheduleStatus) -> String {
-    let time = |at: Timestamp| {
-        at.to_zoned(TimeZone::system())
-            .strftime("%F %R %:z")
-            .to_string()
-    };
+    let time = |at: Timestamp| format_local(at.as_millisecond(), "%F %R %:z");
     let last = match (schedule.last, &schedule.job, &schedule.state) {
         (Some(at), Some(job), Some(state)) => format!("last {}, {state} (job {job})", time(at)),
         (Some(at), ..) => format!("last {}", time(at)),

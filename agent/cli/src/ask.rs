@@ -1,11 +1,16 @@
 //! `watchkeeper ask`: one request with its answer or proposal, and the confirmation of a proposal.
+//!
+//! - A proposal is printed and kept for `--confirm`; with a flag a complete one is confirmed at
+//!   once.
+//! - A box that has changed since the proposal is left as it is, and the new proposal is kept.
+//! - Not here: what a request means (`assistant`).
 
 use serde_json::json;
 use watchkeeper_config::Config;
 use watchkeeper_contract::id::PipelineId;
 
 use super::args::AskArgs;
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 use super::jobs;
 use super::output::Output;
 use super::state_folder::state_folder;
@@ -56,12 +61,7 @@ fn is_plain(args: &AskArgs) -> bool {
 async fn organise(text: String, config: &Config, out: &Output) -> Result<(), Failure> {
     let (config, out) = (config.clone(), out.clone());
     let job = tokio::task::spawn_blocking(move || jobs::answer(&text, &config, &out)).await;
-    job.unwrap_or_else(|error| {
-        Err(Failure::new(
-            Exit::Failed,
-            format!("the job broke off: {error}"),
-        ))
-    })
+    job.unwrap_or_else(|error| Err(Failure::failed(format!("the job broke off: {error}"))))
 }
 
 /// Proposes to narrow the rules of a pipeline; with `apply` the proposal is confirmed at once.
@@ -174,12 +174,9 @@ impl<'o> Ask<'o> {
             Reply::Remember(kind, words) => Ok(self.session.save_note(kind, &words)?),
             Reply::Proposal(offer) | Reply::ChangedProposal(offer) => {
                 let id = self.keep(&offer, here)?;
-                Err(Failure::new(
-                    Exit::Failed,
-                    format!(
-                        "nothing was changed: the box has changed since the proposal. To apply the new one: watchkeeper ask --confirm {id}"
-                    ),
-                ))
+                Err(Failure::failed(format!(
+                    "nothing was changed: the box has changed since the proposal. To apply the new one: watchkeeper ask --confirm {id}"
+                )))
             }
             Reply::Invalid(offer, why) => {
                 self.session.show_proposal(&offer, None, "");
@@ -211,10 +208,7 @@ impl<'o> Ask<'o> {
     /// Prints a proposal and saves it for `--confirm`; returns its id.
     fn keep(&self, offer: &CheckedProposal, here: &SystemSnapshot) -> Result<String, Failure> {
         let Some(shown) = self.session.conversation.shown() else {
-            return Err(Failure::new(
-                Exit::Failed,
-                "the proposal is gone; ask again",
-            ));
+            return Err(Failure::failed("the proposal is gone; ask again"));
         };
         let socket = self.session.socket();
         let id = self

@@ -9,7 +9,7 @@ use watchkeeper_config::AuditConfig;
 
 use super::args::{AuditAction, AuditArgs, Global};
 use super::configuration;
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 use super::output::Output;
 use super::state_folder::state_folder;
 use super::trace;
@@ -85,7 +85,7 @@ fn verify_all(logs: impl Iterator<Item = AuditLog>, out: &Output) -> Result<(), 
 
 fn damaged(damage: &Damage) -> Failure {
     let sentence = format!("{}:{}: {}", damage.file.display(), damage.line, damage.why);
-    Failure::new(Exit::Failed, sentence)
+    Failure::failed(sentence)
 }
 
 fn describe(log: &AuditLog, report: &AuditReport) -> String {
@@ -105,10 +105,7 @@ fn describe(log: &AuditLog, report: &AuditReport) -> String {
 
 fn unreadable(log: &AuditLog, error: &std::io::Error) -> Failure {
     let folder = log.folder().display();
-    Failure::new(
-        Exit::Failed,
-        format!("cannot read the audit log in {folder}: {error}"),
-    )
+    Failure::failed(format!("cannot read the audit log in {folder}: {error}"))
 }
 
 #[cfg(test)]
@@ -118,6 +115,7 @@ mod tests {
     use serde_json::Map;
 
     use super::*;
+    use crate::exit::Exit;
 
     #[test]
     fn verification_fails_for_a_changed_record() {

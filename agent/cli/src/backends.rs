@@ -17,7 +17,7 @@ use watchkeeper_models::{Checked, Downloaded, PREFERRED, PullPlan};
 
 use super::args::{BackendAction, BackendPullArgs, Global};
 use super::download::{self, Fetcher};
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 use super::output::Output;
 use super::run::find;
 use super::runtime_program::{self, PROGRAM};
@@ -41,7 +41,8 @@ pub(super) async fn run(
 /// Lists the back ends that a start of the runtime would find.
 ///
 /// # Errors
-/// [`Exit::NoRuntime`] without the program, [`Exit::Failed`] with its sentence.
+/// [`Exit::NoRuntime`](crate::exit::Exit) without the program, [`Exit::Failed`](crate::exit::Exit)
+/// with its sentence.
 pub(super) fn found_by_program(global: &Global) -> Result<Vec<BackendInfo>, Failure> {
     let mut command = runtime_program::command(global)?;
     runtime_program::answer(command.arg("backends"), TIMEOUT)
@@ -206,7 +207,7 @@ fn try_library(library: &Downloaded, global: &Global, out: &Output) -> Result<()
     };
     if let Some(why) = &ort.why_not {
         let sentence = format!("{shown} is in place, but {PROGRAM} can't use it: {why}");
-        return Err(Failure::new(Exit::Failed, sentence));
+        return Err(Failure::failed(sentence));
     }
     match &ort.library {
         Some(used) if *used != shown.to_string() => out.note(format!(

@@ -1,8 +1,7 @@
 //! `watchkeeper blueprints`: manages the blueprints of LLM jobs. Needs no daemon.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{IsTerminal as _, Read as _};
+use std::io::IsTerminal as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -10,9 +9,10 @@ use serde_json::{Value, json};
 
 use super::args::{BlueprintAction, BlueprintArgs, Global};
 use super::configuration;
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 use super::output::{Output, fitted};
 use super::state_folder::state_folder;
+use super::user_file::read_text;
 use watchkeeper_assistant::blueprint::store::{BlueprintEntry, BlueprintOrigin};
 use watchkeeper_assistant::blueprint::{Blueprint, BlueprintName, BlueprintStore, MAX_BYTES};
 use watchkeeper_assistant::llm::refused_model;
@@ -37,15 +37,15 @@ pub(super) fn run(args: BlueprintArgs, global: &Global, out: &Output) -> Result<
         BlueprintAction::List => list(&store, llm, out),
         BlueprintAction::Show { name } => show(&store, &name, out),
         BlueprintAction::Create { name, from } => {
-            let made = store.create(&name, &read(&from)?)?;
+            let made = store.create(&name, &read_text(&from, MAX_BYTES)?)?;
             report_change(&made, "created", llm, out);
             Ok(())
         }
         BlueprintAction::Update { name, from } => {
             let made = match from {
-                Some(from) => store.update(&name, &read(&from)?)?,
+                Some(from) => store.update(&name, &read_text(&from, MAX_BYTES)?)?,
                 None if !std::io::stdin().is_terminal() => {
-                    store.update(&name, &read(Path::new("-"))?)?
+                    store.update(&name, &read_text(Path::new("-"), MAX_BYTES)?)?
                 }
                 None => edit(&store, &name, &editor()?)?,
             };
@@ -173,19 +173,6 @@ fn report_change(made: &Blueprint, what: &str, llm: Option<&LlmConfig>, out: &Ou
     }
 }
 
-/// Reads a file, or standard input for `-`, up to one byte more than a blueprint may have.
-fn read(from: &Path) -> Result<String, Failure> {
-    let failed = |why: String| Failure::input(format!("can't read {}: {why}", from.display()));
-    let mut text = String::new();
-    let limit = MAX_BYTES as u64 + 1;
-    let read = match from == Path::new("-") {
-        true => std::io::stdin().take(limit).read_to_string(&mut text),
-        false => File::open(from).and_then(|file| file.take(limit).read_to_string(&mut text)),
-    };
-    read.map_err(|e| failed(e.to_string()))?;
-    Ok(text)
-}
-
 /// Returns the user's editor command.
 fn editor() -> Result<OsString, Failure> {
     let editor = ["VISUAL", "EDITOR"].iter().find_map(std::env::var_os);
@@ -203,7 +190,7 @@ fn edit(
     editor: &OsStr,
 ) -> Result<Blueprint, Failure> {
     let before = store.get(name.as_str())?.text;
-    let failed = |e: std::io::Error| Failure::new(Exit::Failed, format!("can't edit {name}: {e}"));
+    let failed = |e: std::io::Error| Failure::failed(format!("can't edit {name}: {e}"));
     let file = tempfile::Builder::new()
         .prefix(&format!("{name}-"))
         .suffix(".md")
@@ -219,12 +206,11 @@ fn edit(
         .status();
     let ended = ended.map_err(failed)?;
     if !ended.success() {
-        return Err(Failure::new(
-            Exit::Failed,
-            format!("nothing was changed: the editor ended with {ended}"),
-        ));
+        return Err(Failure::failed(format!(
+            "nothing was changed: the editor ended with {ended}"
+        )));
     }
-    let after = read(file.path())?;
+    let after = read_text(file.path(), MAX_BYTES)?;
     store.update(name, &after).map_err(|error| {
         let failure = Failure::from(error);
         match file.keep() {

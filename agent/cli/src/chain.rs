@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use watchkeeper_contract::event::{ChainGap, ChainPart, ChainReport, ChainStart, GapCause};
 use watchkeeper_contract::id::EventSeq;
 
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 
 /// The joined report of all pages that were verified.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ impl ChainSummary {
                 "event {}: hash mismatch; this event or the one before it was changed or removed",
                 broken.seq
             );
-            return Some(Failure::new(Exit::Failed, sentence).with([
+            return Some(Failure::failed(sentence).with([
                 format!("expected hash {}", broken.expected),
                 format!("found hash    {}", broken.found),
             ]));
@@ -105,7 +105,7 @@ impl ChainSummary {
             "{} missing; nothing explains it",
             events(gap.first, gap.last)
         );
-        Some(Failure::new(Exit::Failed, sentence))
+        Some(Failure::failed(sentence))
     }
 
     fn sections(&self) -> Vec<Section<'_>> {
@@ -210,6 +210,7 @@ fn describe_thinned(run: Thinned) -> String {
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
     use super::*;
+    use crate::exit::Exit;
 
     fn part(first: u64, last: u64, start: ChainStart) -> ChainPart {
         ChainPart {

@@ -17,7 +17,7 @@ use watchkeeper_jobs::counted;
 
 use super::args::{ConfigAction, Global};
 use super::deployed;
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 use super::output::Output;
 
 /// Site of a run's topics and client id, which keeps them apart from those of the box.
@@ -116,7 +116,7 @@ fn request(global: &Global, file: Option<&Path>) -> LoadRequest {
 
 fn invalid(errors: &[ConfigError]) -> Failure {
     let sentence = format!("the configuration has {}:", counted(errors.len(), "error"));
-    Failure::new(Exit::BadInput, sentence).with(errors.iter().map(ToString::to_string))
+    Failure::input(sentence).with(errors.iter().map(ToString::to_string))
 }
 
 pub(super) fn run(action: ConfigAction, global: &Global, out: &Output) -> Result<(), Failure> {
@@ -187,7 +187,7 @@ fn check(request: &LoadRequest, out: &Output) -> Result<(), Failure> {
         Some(_) => {
             let sentence = "warning: the box starts, but these parts do not work:";
             let lines = warnings.iter().map(ToString::to_string);
-            Err(Failure::new(Exit::BadInput, sentence).with(lines))
+            Err(Failure::input(sentence).with(lines))
         }
     }
 }

@@ -1,4 +1,9 @@
 //! The command `watchkeeper coverage`, and the check of a signed statement.
+//!
+//! - The text that was signed is checked as it is in the file: a field that this version does not
+//!   know is signed too.
+//! - A statement is sound if a known key signed it and the journal has the record that it names.
+//! - Not here: what the coverage says about a question (`assistant`, `past`).
 
 use std::path::Path;
 
@@ -10,15 +15,17 @@ use serde_json::{Value, json};
 use watchkeeper_assistant::past::{self, Knowledge};
 use watchkeeper_assistant::wording::{counted, local_time};
 use watchkeeper_client::{CoverageRange, JournalRecord, RuntimeClient};
+use watchkeeper_config::bounded;
 use watchkeeper_contract::canonical::canonical;
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::id::{EventSeq, SourceId};
 use watchkeeper_plain::answer::EventsWanted;
 
 use super::args::CoverageArgs;
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 use super::output::Output;
 use super::remote::write_file;
+use super::user_file::unread;
 
 /// Longest statement that is read, in bytes.
 const MAX_STATEMENT_BYTES: u64 = 64 << 20;
@@ -34,10 +41,7 @@ pub(super) async fn run(
         source: args.camera.clone(),
     };
     if range.to_ms.is_some_and(|to| Some(to) <= range.from_ms) {
-        return Err(Failure::new(
-            Exit::BadInput,
-            "--until must be after --since",
-        ));
+        return Err(Failure::input("--until must be after --since"));
     }
     if let Some(path) = &args.statement {
         return save_statement(path, &range, client, out).await;
@@ -74,7 +78,7 @@ async fn check_camera(
     }
     let known: Vec<&str> = known.iter().map(SourceId::as_str).collect();
     let sentence = format!("there is no camera {:?}", camera.as_str());
-    Err(Failure::new(Exit::BadInput, sentence).with([format!("cameras: {}", known.join(", "))]))
+    Err(Failure::input(sentence).with([format!("cameras: {}", known.join(", "))]))
 }
 
 fn object(report: &CoverageReport, knowledge: &Knowledge, zone: &TimeZone) -> Value {
@@ -128,7 +132,7 @@ pub(super) async fn verify(
         }
     };
     check_signature(&statement, &signed, &own)
-        .map_err(|why| Failure::new(Exit::Failed, format!("{}: {why}", path.display())))?;
+        .map_err(|why| Failure::failed(format!("{}: {why}", path.display())))?;
     let Some(head) = &statement.report.head else {
         return Ok(Verified {
             statement,
@@ -146,7 +150,7 @@ pub(super) async fn verify(
             path.display(),
             head.seq
         );
-        return Err(Failure::new(Exit::Failed, sentence));
+        return Err(Failure::failed(sentence));
     }
     let is_in_journal = Some(hash.is_some());
     Ok(Verified {
@@ -194,21 +198,17 @@ impl Verified {
 
 /// Reads a statement, and the text that was signed.
 fn read(path: &Path) -> Result<(CoverageStatement, String), Failure> {
-    let bad = |why: String| Failure::new(Exit::BadInput, format!("{}: {why}", path.display()));
-    let size = std::fs::metadata(path)
-        .map_err(|e| bad(e.to_string()))?
-        .len();
-    if size > MAX_STATEMENT_BYTES {
-        return Err(bad(format!("{size} bytes are no statement of coverage")));
-    }
-    let text = std::fs::read(path).map_err(|e| bad(e.to_string()))?;
-    let value: Value =
-        serde_json::from_slice(&text).map_err(|e| bad(format!("no statement of coverage: {e}")))?;
+    let bad = |why: serde_json::Error| {
+        Failure::input(format!(
+            "{}: no statement of coverage: {why}",
+            path.display()
+        ))
+    };
+    let text = bounded::read_up_to(path, MAX_STATEMENT_BYTES).map_err(unread(path))?;
+    let value: Value = serde_json::from_slice(&text).map_err(bad)?;
     // As it is in the file: a field that this version does not know is signed too.
     let signed = value.get("report").map(canonical).unwrap_or_default();
-    let statement =
-        serde_json::from_value(value).map_err(|e| bad(format!("no statement of coverage: {e}")))?;
-    Ok((statement, signed))
+    Ok((serde_json::from_value(value).map_err(bad)?, signed))
 }
 
 /// Checks that `key` signed the text of the statement.

@@ -26,7 +26,7 @@ use watchkeeper_models::model_check::THIS_PROGRAM;
 
 use super::agent_health::AgentHealth;
 use super::event_loop;
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 use super::output::Output;
 
 /// Runs all checks. `errors` are the findings of `config check`; where they are, `config` has
@@ -85,10 +85,10 @@ fn report(findings: &[Finding], out: &Output) -> Result<(), Failure> {
         .count()
     {
         0 => Ok(()),
-        count => Err(Failure::new(
-            Exit::Failed,
-            format!("{} found", counted(count, "problem")),
-        )),
+        count => Err(Failure::failed(format!(
+            "{} found",
+            counted(count, "problem")
+        ))),
     }
 }
 
@@ -219,6 +219,7 @@ fn commands(mqtt: &MqttConfig) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::Exit;
 
     #[test]
     fn only_problems_fail_the_command() {

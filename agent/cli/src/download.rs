@@ -15,8 +15,9 @@ use watchkeeper_models::{
     Checked, Download, DownloadError, Downloaded, PullPlan, Start, place_all,
 };
 
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 use super::output::Output;
+use super::user_file::unread;
 
 /// Timeout of the connection and of each read.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -34,7 +35,7 @@ pub(super) struct Fetcher<'a> {
 
 impl<'a> Fetcher<'a> {
     /// # Errors
-    /// [`Exit::Failed`] if no client can be made.
+    /// [`Exit::Failed`](crate::exit::Exit) if no client can be made.
     pub(super) fn new(out: &'a Output, offline: &'a str) -> Result<Self, Failure> {
         watchkeeper_client::tls::install_provider();
         let client = reqwest::Client::builder()
@@ -42,7 +43,7 @@ impl<'a> Fetcher<'a> {
             .connect_timeout(IDLE_TIMEOUT)
             .user_agent(concat!("watchkeeper/", env!("CARGO_PKG_VERSION")))
             .build()
-            .map_err(|e| Failure::new(Exit::Failed, e.to_string()))?;
+            .map_err(|e| Failure::failed(e.to_string()))?;
         Ok(Self {
             client,
             out,
@@ -53,7 +54,7 @@ impl<'a> Fetcher<'a> {
     /// Downloads one file, resuming after interruptions.
     ///
     /// # Errors
-    /// [`Exit::Failed`], one sentence.
+    /// [`Exit::Failed`](crate::exit::Exit), one sentence.
     pub(super) async fn fetch(&self, plan: PullPlan) -> Result<Checked, Failure> {
         let failed = |e: DownloadError| refused(&e);
         let mut attempt = 1;
@@ -85,7 +86,7 @@ impl<'a> Fetcher<'a> {
                         "can't download {}: {why}; run the command again to resume, or {}",
                         plan.url, self.offline
                     );
-                    return Err(Failure::new(Exit::Failed, sentence));
+                    return Err(Failure::failed(sentence));
                 }
             }
         }
@@ -96,7 +97,7 @@ impl<'a> Fetcher<'a> {
 /// verified. Returns all files in the order of `plans`; the last one is renamed last.
 ///
 /// # Errors
-/// Those of `fetch`, and [`Exit::Failed`] where a file can't be put in place.
+/// Those of `fetch`, and [`Exit::Failed`](crate::exit::Exit) where a file can't be put in place.
 pub(super) async fn install(
     plans: Vec<PullPlan>,
     fetch: impl AsyncFnOnce(Vec<PullPlan>) -> Result<Vec<Checked>, Failure>,
@@ -133,15 +134,15 @@ pub(super) fn refused(error: &DownloadError) -> Failure {
         }
         _ => error.to_string(),
     };
-    Failure::new(Exit::Failed, sentence)
+    Failure::failed(sentence)
 }
 
 /// Copies a file of this machine in the place of a download.
 ///
 /// # Errors
-/// [`Exit::Failed`]: it can't be read, or is another file.
+/// [`Exit::Failed`](crate::exit::Exit): it can't be read, or is another file.
 pub(super) fn copy(plan: PullPlan, file: &Path) -> Result<Checked, Failure> {
-    let unread = |e: io::Error| Failure::input(format!("can't read {}: {e}", file.display()));
+    let unread = unread::<io::Error>(file);
     let mut opened = File::open(file).map_err(unread)?;
     let length = opened.metadata().map_err(unread)?.len();
     let mut download = Download::open(plan).map_err(|e| refused(&e))?;
@@ -165,7 +166,7 @@ pub(super) fn copy(plan: PullPlan, file: &Path) -> Result<Checked, Failure> {
 /// Has packages fetched from another registry than their descriptions name.
 ///
 /// # Errors
-/// [`Exit::BadInput`] for what is no address.
+/// [`Exit::BadInput`](crate::exit::Exit) for what is no address.
 pub(super) fn ask_registry(registry: &str, plans: &mut [PullPlan]) -> Result<(), Failure> {
     reqwest::Url::parse(registry)
         .map_err(|e| Failure::input(format!("--registry {registry}: {e}; name an address")))?;
@@ -213,7 +214,7 @@ async fn transfer(
         };
         if e.is_redirect() || e.is_builder() {
             let sentence = format!("can't download {url}: {why}");
-            Interrupted::Permanent(Failure::new(Exit::Failed, sentence))
+            Interrupted::Permanent(Failure::failed(sentence))
         } else {
             Interrupted::Temporary(why)
         }
@@ -233,7 +234,7 @@ async fn transfer(
         Err(why) if is_temporary(response.status()) => return Err(Interrupted::Temporary(why)),
         Err(why) => {
             let sentence = format!("{url} answered {why}");
-            return Err(Interrupted::Permanent(Failure::new(Exit::Failed, sentence)));
+            return Err(Interrupted::Permanent(Failure::failed(sentence)));
         }
     };
     let is_complete = start == Start::Nothing;

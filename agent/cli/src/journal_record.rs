@@ -4,7 +4,7 @@ use watchkeeper_client::{JournalRecord, RuntimeClient};
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventSeq;
 
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 
 pub(super) async fn record(client: &RuntimeClient, event: EventSeq) -> Result<Event, Failure> {
     let page = client.events(EventSeq(event.0.saturating_sub(1)), 1).await;
@@ -20,6 +20,6 @@ pub(super) async fn record(client: &RuntimeClient, event: EventSeq) -> Result<Ev
     });
     found.ok_or_else(|| {
         let sentence = format!("there is no event {event}; `watchkeeper events` lists them");
-        Failure::new(Exit::Failed, sentence)
+        Failure::failed(sentence)
     })
 }

@@ -57,6 +57,7 @@ mod source_path;
 mod state_folder;
 mod trace;
 mod tune;
+mod user_file;
 mod user_llm;
 mod watch;
 mod workflow;
@@ -145,7 +146,7 @@ fn offline(command: OfflineCommand, global: &Global, out: &Output) -> Result<(),
             let checked = watchkeeper_assistant::notes::check_model(&folder);
             checked.map_err(|why| {
                 print_refusal(&why);
-                Failure::new(Exit::Failed, why)
+                Failure::failed(why)
             })
         }
         OfflineCommand::Workflow { action } => match action {

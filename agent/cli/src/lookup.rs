@@ -20,7 +20,7 @@ use super::agent_client::AgentClient;
 use super::args::Global;
 use super::configuration;
 use super::event_loop;
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 use super::output::Output;
 
 /// The look-ups behind the agent's socket, for a session.
@@ -65,9 +65,7 @@ pub(super) fn run(name: &str, value: &str, global: &Global, out: &Output) -> Res
         SourceAnswer::Answered { .. } => Ok(()),
         SourceAnswer::NoAnswer { .. }
         | SourceAnswer::Suspect { .. }
-        | SourceAnswer::Failed { .. } => {
-            Err(Failure::new(Exit::Failed, "the look-up has no answer"))
-        }
+        | SourceAnswer::Failed { .. } => Err(Failure::failed("the look-up has no answer")),
     }
 }
 
@@ -98,7 +96,7 @@ fn needs_model(config: &Config) -> Result<(), Failure> {
         Some(_) => return Ok(()),
     };
     let sentence = format!("the picture passes the checks, but {missing}");
-    Err(Failure::new(Exit::Failed, sentence))
+    Err(Failure::failed(sentence))
 }
 
 fn check_picture(

@@ -64,7 +64,7 @@ fn list(notes: &Notes, wanted: MemoryListArgs, out: &Output) -> Result<(), Failu
         limit: wanted.limit,
         ..Query::new("")
     };
-    let mut memory = notes.open().map_err(failed)?;
+    let mut memory = notes.open().map_err(Failure::failed)?;
     let found = memory.list(&query).map_err(memory_failure)?;
     memory
         .problems()
@@ -78,14 +78,14 @@ fn search(notes: &Notes, words: &str, out: &Output) -> Result<(), Failure> {
         now: Some(Timestamp::now()),
         ..Query::new(words)
     };
-    let mut memory = notes.open().map_err(failed)?;
+    let mut memory = notes.open().map_err(Failure::failed)?;
     let found = memory.search(query).map_err(memory_failure)?;
     print(&found, out);
     Ok(())
 }
 
 fn forget(notes: &Notes, file: &Path, line: usize, out: &Output) -> Result<(), Failure> {
-    let mut memory = notes.open().map_err(failed)?;
+    let mut memory = notes.open().map_err(Failure::failed)?;
     let note = memory.note_at(file, line).map_err(memory_failure)?;
     memory.forget(file, line, &note).map_err(memory_failure)?;
     let done = json!({"forgotten": note, "file": file, "line": line});
@@ -124,10 +124,6 @@ fn print(found: &[Found], out: &Output) {
 fn one_line(words: &str) -> String {
     let words: Vec<&str> = words.split_whitespace().collect();
     fitted(words.join(" "), MAX_SHOWN)
-}
-
-fn failed(why: String) -> Failure {
-    Failure::new(Exit::Failed, why)
 }
 
 fn memory_failure(error: MemoryError) -> Failure {

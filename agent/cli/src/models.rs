@@ -20,7 +20,7 @@ use watchkeeper_models::{Checked, Downloaded, MOTION, Manifest, PullPlan, Trust,
 
 use super::args::{Global, ModelAction, PullArgs};
 use super::download::{self, Fetcher};
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 use super::output::Output;
 use super::run::find;
 use super::runtime_program::{self, PROGRAM};
@@ -212,7 +212,7 @@ fn verify(zoo: &Zoo, names: Vec<String>, out: &Output) -> Result<(), Failure> {
         0 => Ok(()),
         count => {
             let sentence = format!("{} failed verification", counted(count, "model"));
-            Err(Failure::new(Exit::Failed, sentence).with(errors))
+            Err(Failure::failed(sentence).with(errors))
         }
     }
 }

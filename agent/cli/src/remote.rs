@@ -24,7 +24,7 @@ use super::args::{
 use super::backend_changes;
 use super::doctor;
 use super::dry_run;
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 use super::local_cameras;
 use super::look_rates;
 use super::output::Output;
@@ -33,6 +33,7 @@ use super::privacy;
 use super::reasons::{print_reasons, without_reason};
 use super::runtime_absence;
 use super::source_path::absolute;
+use super::user_file::unwritten;
 use watchkeeper_assistant::wording::{changed_pipeline, duration, local_time, pipeline_state};
 use watchkeeper_client::RuntimeClient;
 
@@ -312,8 +313,7 @@ pub(super) async fn media(
 }
 
 pub(super) fn write_file(path: &std::path::Path, bytes: &[u8]) -> Result<(), Failure> {
-    std::fs::write(path, bytes)
-        .map_err(|e| Failure::new(Exit::Failed, format!("can't write {}: {e}", path.display())))
+    std::fs::write(path, bytes).map_err(unwritten(path))
 }
 
 /// Writes a file that the user did not name, and replaces none.
@@ -326,7 +326,7 @@ fn write_new_file(path: &std::path::Path, bytes: &[u8]) -> Result<(), Failure> {
             std::io::ErrorKind::AlreadyExists => Failure::input(format!(
                 "{shown} exists already; use -o {shown} to replace it, or -o with another file"
             )),
-            _ => Failure::new(Exit::Failed, format!("can't write {shown}: {error}")),
+            _ => unwritten(path)(error),
         }
     })
 }

@@ -13,7 +13,7 @@ use watchkeeper_contract::id::EventSeq;
 
 use super::args::{AnswerArgs, ReviewAction, ReviewArgs};
 use super::ask;
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 use super::journal_record::record;
 use super::output::Output;
 use super::remote::write_file;
@@ -96,5 +96,5 @@ async fn list(limit: u32, client: &RuntimeClient, out: &Output) -> Result<(), Fa
 async fn picture(client: &RuntimeClient, event: EventSeq) -> Result<Media, Failure> {
     let record = record(client, event).await?;
     let drawn = best_picture(&record).cloned();
-    drawn.ok_or_else(|| Failure::new(Exit::Failed, format!("event {event} has no picture")))
+    drawn.ok_or_else(|| Failure::failed(format!("event {event} has no picture")))
 }

@@ -64,19 +64,18 @@ pub(super) fn answer<T: DeserializeOwned>(
     timeout: Duration,
 ) -> Result<T, Failure> {
     pass_settings(command);
-    let failed = |why: String| Failure::new(Exit::Failed, why);
     let ran = model_check::run_for_answer(command, timeout, &|| false).map_err(|error| {
         let remedy = model_check::start_remedy(&error);
-        failed(format!("can't start {PROGRAM}: {error}; {remedy}"))
+        Failure::failed(format!("can't start {PROGRAM}: {error}; {remedy}"))
     })?;
     match ran {
         (Outcome::Loaded, answer) => serde_json::from_str(&answer).map_err(|e| {
-            failed(format!(
+            Failure::failed(format!(
                 "{PROGRAM} printed no answer ({e}); install all programs in the same version"
             ))
         }),
-        (Outcome::Refused(why), _) => Err(failed(why)),
-        (Outcome::Ended(ending), _) => Err(failed(ending.to_string())),
-        (Outcome::Interrupted(why), _) => Err(failed(why.to_string())),
+        (Outcome::Refused(why), _) => Err(Failure::failed(why)),
+        (Outcome::Ended(ending), _) => Err(Failure::failed(ending.to_string())),
+        (Outcome::Interrupted(why), _) => Err(Failure::failed(why.to_string())),
     }
 }

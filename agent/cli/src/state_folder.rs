@@ -5,12 +5,12 @@
 
 use std::path::PathBuf;
 
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 
 /// Returns the path of the folder; the first writer creates it.
 ///
 /// # Errors
-/// [`Exit::Failed`] if neither variable is set.
+/// [`Exit::Failed`](crate::exit::Exit) if neither variable is set.
 pub(super) fn state_folder() -> Result<PathBuf, Failure> {
     let folder = |name| {
         let path = std::env::var_os(name).map(PathBuf::from);
@@ -19,6 +19,6 @@ pub(super) fn state_folder() -> Result<PathBuf, Failure> {
     let state = folder("XDG_STATE_HOME").or_else(|| Some(folder("HOME")?.join(".local/state")));
     state.map(|state| state.join("watchkeeper")).ok_or_else(|| {
         let sentence = "no folder for your state: set HOME or XDG_STATE_HOME to an absolute path";
-        Failure::new(Exit::Failed, sentence)
+        Failure::failed(sentence)
     })
 }

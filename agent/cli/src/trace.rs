@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::args::{Global, TraceArgs};
 use super::configuration;
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 use super::output::{Output, fitted};
 use super::state_folder::state_folder;
 use watchkeeper_assistant::trace::TRACE_FOLDER;
@@ -19,7 +19,7 @@ pub(super) fn run(args: TraceArgs, global: &Global, out: &Output) -> Result<(), 
     let entries = Trace::new(&folder, "trace").latest(args.limit);
     let mut entries = entries.map_err(|e| {
         let sentence = format!("can't read the trace in {}: {e}", folder.display());
-        Failure::new(Exit::Failed, sentence)
+        Failure::failed(sentence)
     })?;
     // A broken configuration does not hide the user's own trace.
     if let Ok(config) = configuration::read_without_broker(global) {

@@ -55,7 +55,7 @@ fn read_report(ended: &std::process::Output) -> Result<CameraTrialReport, Failur
     match ended.status.code() {
         Some(0) => serde_json::from_slice(&ended.stdout).map_err(|e| {
             let sentence = format!("{PROGRAM} printed no report ({e}); is it of another version?");
-            Failure::new(Exit::Failed, sentence)
+            Failure::failed(sentence)
         }),
         Some(2) => {
             let last = errors.lines().rfind(|line| !line.trim().is_empty());
@@ -63,7 +63,7 @@ fn read_report(ended: &std::process::Output) -> Result<CameraTrialReport, Failur
         }
         _ => {
             let sentence = format!("{PROGRAM} ended with {}", ended.status);
-            Err(Failure::new(Exit::Failed, sentence).with(errors.lines().map(str::to_owned)))
+            Err(Failure::failed(sentence).with(errors.lines().map(str::to_owned)))
         }
     }
 }

@@ -8,7 +8,7 @@ use watchkeeper_plain::templates::{FillError, Template};
 
 use super::args::{AskArgs, FLAGS, WatchArgs};
 use super::ask;
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 use super::output::Output;
 
 pub(super) async fn run(
@@ -65,7 +65,7 @@ fn sentence(args: &WatchArgs) -> Result<String, Failure> {
 }
 
 fn plain() -> Result<Plain, Failure> {
-    Plain::new().map_err(|error| Failure::new(Exit::Failed, error.to_string()))
+    Plain::new().map_err(|error| Failure::failed(error.to_string()))
 }
 
 fn flag(parameter: &str) -> &str {

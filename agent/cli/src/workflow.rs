@@ -1,7 +1,10 @@
-//! Commands about workflows and blocks; they use the engine itself and need no running runtime.
+//! Commands about workflows and blocks.
+//!
+//! - They use the engine itself and need no running runtime.
+//! - `workflow run` alone starts `watchkeeper-runtime`, since it loads networks.
+//! - A definition that can't be parsed has a report like an invalid one.
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +19,7 @@ use super::args::Global;
 use super::exit::{Exit, Failure};
 use super::output::Output;
 use super::runtime_program::{self, PROGRAM};
+use super::user_file::unread;
 
 /// Maximum bytes of a recording of detections: hours of a busy street.
 const MAX_RECORDING_BYTES: u64 = 256 << 20;
@@ -30,7 +34,7 @@ pub(super) fn check(file: &Path, out: &Output) -> Result<(), Failure> {
         Err(e) if matches!(e.kind(), ErrorKind::InvalidData | ErrorKind::FileTooLarge) => {
             syntax_error(e.to_string())
         }
-        Err(e) => return Err(unread(file, &e)),
+        Err(e) => return Err(unread(file)(e)),
     };
     out.object(&report);
     if report.ok {
@@ -50,7 +54,7 @@ pub(super) fn check(file: &Path, out: &Output) -> Result<(), Failure> {
     }
     let sentence = format!("{} does not compile", file.display());
     let lines = report.errors.iter().map(ToString::to_string);
-    Err(Failure::new(Exit::BadInput, sentence).with(lines))
+    Err(Failure::input(sentence).with(lines))
 }
 
 /// `watchkeeper workflow run`: starts `watchkeeper-runtime`, which loads networks and prints the
@@ -64,8 +68,7 @@ pub(super) fn run(
     out: &Output,
 ) -> Result<(), Failure> {
     for path in images.iter().map(PathBuf::as_path).chain([file]) {
-        std::fs::File::open(path)
-            .map_err(|e| Failure::input(format!("can't read {}: {e}", path.display())))?;
+        std::fs::File::open(path).map_err(unread(path))?;
     }
     let mut command = runtime_program::command(global)?;
     command.arg("workflow-run").arg(file);
@@ -88,13 +91,10 @@ pub(super) fn run(
         Some(0) => Ok(()),
         Some(1) => {
             out.set_has_result();
-            Err(Failure::new(Exit::Failed, "a step failed"))
+            Err(Failure::failed("a step failed"))
         }
         Some(2) => Err(Failure::input(format!("{}: not run", file.display()))),
-        _ => Err(Failure::new(
-            Exit::Failed,
-            format!("{PROGRAM} ended with {status}"),
-        )),
+        _ => Err(Failure::failed(format!("{PROGRAM} ended with {status}"))),
     }
 }
 
@@ -106,13 +106,12 @@ pub(super) fn replay(
     outputs: bool,
     out: &Output,
 ) -> Result<(), Failure> {
-    let text = bounded::read(file).map_err(|e| unread(file, &e))?;
-    let definition: serde_json::Value =
-        serde_json::from_str(&text).map_err(|e| unread(file, &e))?;
+    let text = bounded::read(file).map_err(unread(file))?;
+    let definition: serde_json::Value = serde_json::from_str(&text).map_err(unread(file))?;
     let recording = bounded::read_up_to(detections, MAX_RECORDING_BYTES);
-    let recording = recording.map_err(|e| unread(detections, &e))?;
+    let recording = recording.map_err(unread(detections))?;
     let recording =
-        Recording::read(bounded::without_mark(&recording)).map_err(|e| unread(detections, &e))?;
+        Recording::read(bounded::without_mark(&recording)).map_err(unread(detections))?;
     let sentence = || format!("{} does not compile", file.display());
     let compiled = compile(&definition, &BTreeMap::new()).map_err(|errors| {
         Failure::input(sentence()).with(errors.iter().map(ToString::to_string))
@@ -130,13 +129,9 @@ pub(super) fn replay(
             replay.failures.len(),
             failure.message
         );
-        return Err(Failure::new(Exit::Failed, sentence));
+        return Err(Failure::failed(sentence));
     }
     Ok(())
-}
-
-fn unread(file: &Path, why: &dyn Display) -> Failure {
-    Failure::input(format!("can't read {}: {why}", file.display()))
 }
 
 /// Reports a file that can't be parsed, with the engine's class for it.

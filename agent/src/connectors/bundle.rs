@@ -23,11 +23,6 @@ use super::file::{check_free_space, open_folder, path_fault};
 /// before recordings and media do, which stop at 512 MiB and have a retention.
 const MIN_FREE_BYTES: u64 = 1 << 30;
 
-/// Block size of a `tar` archive in bytes: a header takes one, contents are padded to whole ones.
-const BLOCK: usize = 512;
-/// Longest path of a member in bytes: the name field of a single `ustar` header.
-const MAX_PATH_BYTES: usize = 100;
-
 /// One bundle to write.
 #[derive(Debug)]
 pub struct Job {
@@ -73,52 +68,35 @@ impl Job {
     }
 
     fn packed(&self) -> Result<Vec<u8>, String> {
-        let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+        let packed = GzEncoder::new(Vec::new(), Compression::fast());
+        let mut archive = tar::Builder::new(packed);
         let failed = |error: io::Error| format!("the archive can't be compressed: {error}");
         for member in &self.bundle.members {
             let header = header(&member.name, member.bytes.len() as u64, self.at_s)?;
-            let padding = member.bytes.len().next_multiple_of(BLOCK) - member.bytes.len();
-            packed
-                .write_all(&header)
-                .and_then(|()| packed.write_all(&member.bytes))
-                .and_then(|()| packed.write_all(&[0; BLOCK][..padding]))
-                .map_err(failed)?;
+            archive.append(&header, &*member.bytes).map_err(failed)?;
         }
-        packed.write_all(&[0; 2 * BLOCK]).map_err(failed)?;
+        let packed = archive.into_inner().map_err(failed)?;
         packed.finish().map_err(failed)
     }
 }
 
 /// `ustar` header of one member.
-fn header(path: &str, bytes: u64, at_s: u64) -> Result<[u8; BLOCK], String> {
+fn header(path: &str, bytes: u64, at_s: u64) -> Result<tar::Header, String> {
     let is_inside =
         !path.starts_with('/') && path.split('/').all(|part| !matches!(part, "" | "." | ".."));
-    if !is_inside || path.len() > MAX_PATH_BYTES || path.contains('\0') {
+    let mut header = tar::Header::new_ustar();
+    if !is_inside || header.set_path(path).is_err() {
         return Err(format!(
-            "path {path:?} is invalid in an archive: use a relative path of 1 to \
-             {MAX_PATH_BYTES} bytes without `..`"
+            "path {path:?} is invalid in an archive: use a short relative path without `..`"
         ));
     }
-    let mut header = [0; BLOCK];
-    let mut put = |at: usize, text: &[u8]| {
-        if let Some(place) = header.get_mut(at..at + text.len()) {
-            place.copy_from_slice(text);
-        }
-    };
-    put(0, path.as_bytes());
-    // Mode, owner, group, size, time; the checksum as blanks; type: regular file.
-    put(100, b"0000640\0");
-    put(108, b"0000000\0");
-    put(116, b"0000000\0");
-    put(124, format!("{bytes:011o}\0").as_bytes());
-    put(136, format!("{at_s:011o}\0").as_bytes());
-    put(148, b"        ");
-    put(156, b"0");
-    put(257, b"ustar\x0000");
-    let sum: u32 = header.iter().copied().map(u32::from).sum();
-    if let Some(place) = header.get_mut(148..156) {
-        place.copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
-    }
+    header.set_entry_type(tar::EntryType::Regular);
+    header.set_mode(0o640);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_size(bytes);
+    header.set_mtime(at_s);
+    header.set_cksum();
     Ok(header)
 }
 

@@ -16,7 +16,7 @@ use watchkeeper_contract::time::{TimeQuality, Wall};
 use crate::fleet::mqtt::payload::event_draft;
 use crate::second_opinion::Case;
 use crate::second_opinion::weigh::Weighed;
-use watchkeeper_assistant::wording::{cut, single_line, size};
+use watchkeeper_assistant::wording::{self, cut, single_line, size};
 
 /// Number of a notice without journal record; it does not hold back the position.
 pub(crate) const NO_SEQ: EventSeq = EventSeq(u64::MAX);
@@ -350,12 +350,7 @@ pub(super) fn waits_for_answer(event: &Event) -> bool {
 
 /// Local time of an event; `None` if the clock was never set.
 fn local_time(at: Wall) -> Option<String> {
-    if at.quality == TimeQuality::Unsynced {
-        return None;
-    }
-    let at = jiff::Timestamp::from_millisecond(at.unix_ms).ok()?;
-    let local = at.to_zoned(jiff::tz::TimeZone::system());
-    Some(local.strftime("%F %T").to_string())
+    (at.quality != TimeQuality::Unsynced).then(|| wording::local_time(at.unix_ms))
 }
 
 /// Request body of `notifications`, with the attached file and its field name.

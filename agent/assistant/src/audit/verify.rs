@@ -1,4 +1,9 @@
 //! Verifies the audit log: numbers, hashes, and where it begins.
+//!
+//! - Each record follows its predecessor by number and hash; the first damage is reported.
+//! - A log that does not begin with record 1 is whole only if a retention record says so.
+//! - Damage is a result, not an error.
+//! - Records that are cut off at the end show only by a hash that was noted earlier.
 
 use std::io;
 use std::path::PathBuf;

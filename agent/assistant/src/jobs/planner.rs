@@ -19,7 +19,7 @@ use watchkeeper_llm::{CallOptions, Client, Conversation, Job, JobSpec, Reply};
 use super::prompt::{self, PROPOSE};
 use super::proposal::{PlanTask, check_proposal};
 use crate::blueprint::{Blueprint, Job as BlueprintJob};
-use crate::llm::start_job;
+use crate::llm::{ask_traced, start_job};
 use crate::permissions::Entrypoint;
 use crate::session::setup_runner::call_class;
 use crate::trace::{self, Trace, without_secrets};
@@ -162,23 +162,8 @@ impl ModelPlanner<'_> {
             parallel: false,
             ..CallOptions::new(MAX_OUTPUT)
         };
-        let before = job.spent().1;
-        let reply = job.ask(conversation, &options, &mut |_| {}).await;
-        let cost = Money(job.spent().1.0.saturating_sub(before.0)).dollars();
-        let (what, details) = match &reply {
-            Ok(reply) => {
-                let details = json!({"provider": job.model().provider, "model": reply.model,
-                    "stop": reply.stop, "usd": cost, "tokens": reply.usage.total(),
-                    "blueprint": self.blueprint.name});
-                ("model", details)
-            }
-            Err(error) => {
-                let details = json!({"sentence": error.in_full(), "usd": cost});
-                ("model_away", details)
-            }
-        };
-        trace::note_in_background(self.trace, what, details).await;
-        Ok(reply?)
+        let details = json!({"blueprint": self.blueprint.name});
+        Ok(ask_traced(self.trace, job, conversation, &options, details).await?)
     }
 
     fn trace_proposal(&self, call: &ToolCall, faults: Option<&Vec<String>>) {

@@ -1,4 +1,9 @@
 //! An answer about the past, in words.
+//!
+//! - It says which cameras watched, for what, and what is unknown, so that "none" is never read as
+//!   "nothing happened".
+//! - Unknown times and classes are named up to a bound, the longest first.
+//! - Not here: what is known (`knowledge`).
 
 use std::collections::{BTreeMap, BTreeSet};
 

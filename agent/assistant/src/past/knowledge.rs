@@ -1,4 +1,8 @@
 //! What could have been known about a question, camera by camera.
+//!
+//! - A time counts as known only where each event that was asked for would have been recorded.
+//! - Every gap has a reason: the first that holds, else how the span before it ended.
+//! - Not here: the question (`question`), and words for the result (`describe`, `answer`).
 
 use std::collections::BTreeSet;
 

@@ -8,7 +8,6 @@
 
 mod schedule;
 
-use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec, Priority};
 use watchkeeper_contract::rule::{
@@ -20,7 +19,7 @@ use watchkeeper_engine::workflow::{INPUT, Overlay, compile, flattened, is_sink};
 use self::schedule::describe_schedule;
 use super::llm_proposal::ProposedChange;
 use crate::redact;
-use crate::wording::{cut, printable};
+use crate::wording::{cut, format_local, printable};
 
 /// Most characters of a setting. Steps that send data are never shortened.
 const MAX_VALUE_CHARS: usize = 160;
@@ -45,9 +44,7 @@ pub fn describe_change(change: &ProposedChange) -> Vec<String> {
         ProposedChange::Pause { pipeline, until } => match until {
             Some(until) => format!(
                 "{pipeline} is paused until {}",
-                until
-                    .to_zoned(TimeZone::system())
-                    .strftime("%Y-%m-%d %H:%M %:z")
+                format_local(until.as_millisecond(), "%F %R %:z")
             ),
             None => format!("{pipeline} is paused until a user resumes it"),
         },

@@ -14,7 +14,7 @@ use watchkeeper_plain::Change;
 use super::progress::ProgressEvent;
 use super::user_session::Session;
 use crate::active::save_current;
-use crate::failure::{Error, ErrorKind};
+use crate::failure::Error;
 use crate::lesson::mistake::RULES;
 use crate::lesson::{ErrorClass, Lesson, Mistake, store};
 use crate::notes::Notes;
@@ -104,7 +104,7 @@ impl Session {
                  {error}; free space there, or correct the permissions of the folder",
                 trace.folder().display()
             );
-            Error::new(ErrorKind::Failed, sentence)
+            Error::failed(sentence)
         })
     }
 

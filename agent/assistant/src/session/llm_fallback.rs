@@ -19,7 +19,7 @@ use super::sub_agents::SubAgents;
 use super::user_session::Session;
 use crate::blueprint::store::BlueprintEntry;
 use crate::blueprint::{BlueprintStore, Job};
-use crate::failure::{Error, ErrorKind};
+use crate::failure::Error;
 use crate::proposal::auto_approval::Author;
 use crate::proposal::conversation::{Reply, SessionState};
 use crate::proposal::llm_proposal::words;
@@ -49,7 +49,7 @@ impl Session {
     /// The state folder of this session.
     pub(super) fn home(&self) -> Result<&Path, Error> {
         let home = self.deps.state_dir.as_deref();
-        home.map_err(|why| Error::new(ErrorKind::Failed, why.clone()))
+        home.map_err(|why| Error::failed(why.clone()))
     }
 
     /// Opens the LLM client.
@@ -57,7 +57,7 @@ impl Session {
         let open = self.deps.open_llm.as_ref().ok_or_else(|| {
             Error::input("no LLM is configured; add a section [llm] to the configuration")
         })?;
-        open().map_err(|why| Error::new(ErrorKind::Failed, why))
+        open().map_err(Error::failed)
     }
 
     /// Asks an LLM about a text that the rules did not understand: for a rewording that the rules
@@ -195,7 +195,7 @@ impl Session {
             Some(name) => self.route_by_name(name)?,
             None => {
                 let routed = router::route_to_setup(&self.list_blueprints()?, ChosenBy::Person);
-                routed.map_err(|why| Error::new(ErrorKind::Failed, why))?
+                routed.map_err(Error::failed)?
             }
         };
         let here = self.fetch_snapshot().await?;
@@ -203,7 +203,7 @@ impl Session {
         let client = self.llm_client()?;
         let attached = std::mem::take(&mut self.attached);
         let reply = self.run_setup(&client, text, attached, routed, &here).await;
-        let reply = reply.map_err(|why| Error::new(ErrorKind::Failed, why))?;
+        let reply = reply.map_err(Error::failed)?;
         self.is_llm_reply = true;
         (self.question_author, self.proposal_author) = (Author::Model, Author::Model);
         self.trace_reply(&reply);

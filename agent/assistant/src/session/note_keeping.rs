@@ -8,7 +8,7 @@ use watchkeeper_memory::{Found, MemoryError, Query};
 
 use super::progress::ProgressEvent;
 use super::user_session::Session;
-use crate::failure::{Error, ErrorKind};
+use crate::failure::Error;
 use crate::lesson::recall;
 use crate::notes::Notes;
 use crate::proposal::conversation::Reply;
@@ -27,8 +27,7 @@ impl Session {
     }
 
     pub(super) fn save_entry(&self, entry: Entry) -> Result<String, Error> {
-        let failed = |why: String| Error::new(ErrorKind::Failed, why);
-        let mut memory = self.notes().and_then(Notes::open).map_err(failed)?;
+        let mut memory = self.notes().and_then(Notes::open).map_err(Error::failed)?;
         let note = memory.remember(wall_now(), entry).map_err(memory_error)?;
         Ok(memory.folder().join(note.file).display().to_string())
     }
@@ -42,8 +41,7 @@ impl Session {
             now: Some(Timestamp::now()),
             ..Query::new(words)
         };
-        let failed = |why: String| Error::new(ErrorKind::Failed, why);
-        let mut memory = self.notes().and_then(Notes::open).map_err(failed)?;
+        let mut memory = self.notes().and_then(Notes::open).map_err(Error::failed)?;
         memory.search(query).map_err(memory_error)
     }
 
@@ -85,5 +83,5 @@ impl Session {
 }
 
 fn memory_error(error: MemoryError) -> Error {
-    Error::new(ErrorKind::Failed, error.to_string())
+    Error::failed(error.to_string())
 }

@@ -20,7 +20,7 @@ use super::secrets::hide_secrets;
 use super::short_command::CommandResult;
 use super::user_session::Session;
 use crate::archive_access::{ArchiveAccess as _, RetrievedContent};
-use crate::failure::{Error, ErrorKind};
+use crate::failure::Error;
 use crate::operations::operation::Operation;
 use crate::operations::proposed_action::{ProposedAction, ProposedActions, describe_all};
 use crate::operations::recorded_archive::RecordedArchive;
@@ -158,15 +158,14 @@ impl Session {
         else {
             return Ok(());
         };
-        let failed = |why| Error::new(ErrorKind::Failed, why);
         let pattern = match selection {
             Selection::Entry(name) => {
                 let stat = Verb::Stat { name: name.clone() };
-                archive.run(stat).await.map_err(failed)?;
+                archive.run(stat).await.map_err(Error::failed)?;
                 name.as_str()
             }
             Selection::Collection(name) => {
-                let listed = archive.run(Verb::List).await.map_err(failed)?;
+                let listed = archive.run(Verb::List).await.map_err(Error::failed)?;
                 if listed["collections"][name].is_null() {
                     return Err(Error::input(unknown_collection(name)));
                 }
@@ -182,7 +181,10 @@ impl Session {
             limit: Some(1),
             ..Query::default()
         });
-        let found = archive.run(Verb::Query { query }).await.map_err(failed)?;
+        let found = archive
+            .run(Verb::Query { query })
+            .await
+            .map_err(Error::failed)?;
         match found["entries"][0]["name"].as_str() {
             None => Ok(()),
             Some(name) => Err(Error::input(format!(
@@ -306,7 +308,7 @@ impl Session {
             }
         };
         out.report(ProgressEvent::Idle);
-        let note = outcome.map_err(|why| Error::new(ErrorKind::Failed, why))?;
+        let note = outcome.map_err(Error::failed)?;
         self.with_trajectory(|steps| {
             if let Some(step) = steps.last() {
                 out.report(ProgressEvent::Operation(step));

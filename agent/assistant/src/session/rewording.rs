@@ -62,7 +62,9 @@ pub async fn reword(
         detail: Detail::Low,
         time: REWORD_TIMEOUT,
     });
-    let reply = job.ask(&talk, &reword::call_options(), &mut |_| {}).await?;
+    let reply = job
+        .ask(&talk, &reword::call_options(), &mut |_, _| {})
+        .await?;
     let reworded = reword::parse_reply(&reply.text())?;
     Ok(RewordResult {
         reworded,

@@ -15,7 +15,7 @@ use watchkeeper_plain::answer::{Look, Looked};
 
 use super::progress::ProgressEvent;
 use super::user_session::Session;
-use crate::failure::{Error, ErrorKind};
+use crate::failure::Error;
 use crate::proposal::agent_command::AgentCommand;
 use crate::proposal::chat_command::{self, ChatCommand};
 use crate::proposal::conversation::Reply;
@@ -177,7 +177,7 @@ impl Session {
             ));
         };
         let status = heartbeat.set(paused).await;
-        let status = status.map_err(|why| Error::new(ErrorKind::Failed, why))?;
+        let status = status.map_err(Error::failed)?;
         let out = &self.deps.out;
         out.report(ProgressEvent::Text(&status.sentence()));
         Ok(())
@@ -236,7 +236,7 @@ impl Session {
         };
         let mut entries = latest(home).map_err(|error| {
             let sentence = format!("cannot read the trace in {}: {error}", home.display());
-            Error::new(ErrorKind::Failed, sentence)
+            Error::failed(sentence)
         })?;
         if let Some(other) = &self.deps.other_trace {
             match latest(other) {

@@ -24,7 +24,7 @@ use super::progress::{ProgressEvent, ProgressSink};
 use super::secrets::hide_secrets;
 use super::trial_runner::TrialRunner;
 use crate::archive_access::ArchiveAccess;
-use crate::failure::{Error, ErrorKind};
+use crate::failure::Error;
 use crate::heartbeat_switch::HeartbeatControl;
 use crate::lookup_access::LookupAccess;
 use crate::notes::Notes;
@@ -154,7 +154,7 @@ impl Session {
     /// # Errors
     /// Never with the lexicon of this build.
     pub fn new(deps: SessionDeps) -> Result<Self, Error> {
-        let plain = Plain::new().map_err(|e| Error::new(ErrorKind::Failed, e.to_string()))?;
+        let plain = Plain::new().map_err(|e| Error::failed(e.to_string()))?;
         let home = deps.state_dir.as_ref().ok();
         let trajectory = SharedTrajectory::default();
         Ok(Self {
@@ -254,7 +254,7 @@ impl Session {
             // The rules would answer another request. Drop the pictures: kept, they would keep
             // every later text from the rules.
             let sentence = "the LLM did not look at the attached pictures, and they are removed; attach them again when the LLM answers, or ask without them";
-            return Err(Error::new(ErrorKind::Failed, sentence));
+            return Err(Error::failed(sentence));
         };
         self.is_llm_reply = true;
         Ok(reply)

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use watchkeeper_llm::attempt_error::{AttemptError, AttemptErrorKind};
 use watchkeeper_llm::call_options::ToolChoice;
-use watchkeeper_llm::client::{LlmError, Progress};
+use watchkeeper_llm::client::LlmError;
 use watchkeeper_llm::conversation::{AssistantPart, ToolCall, ToolResult, UserPart};
 use watchkeeper_llm::money::Money;
 use watchkeeper_llm::{CallOptions, Job, Reply};
@@ -203,11 +203,9 @@ impl TurnDriver<'_> {
     ) -> Result<Reply, LlmError> {
         let mut retries = Vec::new();
         let reply = job
-            .ask(log.turn.conversation(), options, &mut |progress| {
-                if let Progress::Retry { error, pause } = progress {
-                    on_progress(TurnProgress::Retrying(error, pause));
-                    retries.push(error.in_full());
-                }
+            .ask(log.turn.conversation(), options, &mut |error, pause| {
+                on_progress(TurnProgress::Retrying(error, pause));
+                retries.push(error.in_full());
             })
             .await;
         for sentence in retries {

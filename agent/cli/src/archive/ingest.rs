@@ -14,8 +14,9 @@ use watchkeeper_archive::{ArchiveError, ContentHash, Source};
 
 use super::super::agent_client::AgentClient;
 use super::super::args::ArchiveIngestArgs;
-use super::super::exit::{Exit, Failure};
+use super::super::exit::Failure;
 use super::super::output::Output;
+use super::super::user_file::unread;
 
 /// Files of one folder.
 const MAX_FILES: usize = 10_000;
@@ -92,7 +93,7 @@ pub(super) async fn from_source(
     };
     let done = ingest(&wanted.source, source, &target).await?;
     match (done.entries.is_empty(), done.skipped.as_slice()) {
-        (true, skipped @ [_, ..]) => Err(Failure::new(Exit::Failed, skipped.join("; "))),
+        (true, skipped @ [_, ..]) => Err(Failure::failed(skipped.join("; "))),
         _ => Ok(done.entries),
     }
 }
@@ -178,12 +179,7 @@ async fn upload_file(
     let usual = name_of_path(below, hash.get(..8).unwrap_or_default());
     let name = EntryName::new(to.collection, to.name.unwrap_or(&usual));
     let name = name.map_err(|error| Failure::input(error.to_string()))?;
-    let unread = |error: std::io::Error| {
-        Failure::new(
-            Exit::BadInput,
-            format!("can't read {}: {error}", path.display()),
-        )
-    };
+    let unread = unread::<std::io::Error>(path);
     let file = tokio::fs::File::open(path).await.map_err(unread)?;
     if !file.metadata().await.map_err(unread)?.is_file() {
         return Err(Failure::input(format!(
@@ -247,12 +243,7 @@ struct Files {
 
 /// Finds the files below a folder, in order, without hidden ones.
 fn find_files(root: &Path, folder: &Path, found: &mut Files) -> Result<(), Failure> {
-    let unread = |error: std::io::Error| {
-        Failure::new(
-            Exit::BadInput,
-            format!("can't read {}: {error}", folder.display()),
-        )
-    };
+    let unread = unread::<std::io::Error>(folder);
     let mut here = Vec::new();
     for entry in fs::read_dir(folder).map_err(unread)? {
         let entry = entry.map_err(unread)?;

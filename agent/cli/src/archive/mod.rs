@@ -30,8 +30,9 @@ use watchkeeper_store::chain::Hash;
 
 use super::agent_client::AgentClient;
 use super::args::{ArchiveAction, ArchiveQueryArgs, Like};
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 use super::output::Output;
+use super::user_file::{folder_of, unread, unwritten};
 use status::number;
 
 /// Largest picture to compare with, in bytes.
@@ -217,9 +218,8 @@ async fn query_by_words(
         .collect();
     out.note(format!("read as: {}", read.join(", ")));
     // The words, read as conditions, with the bounds that they have no words for.
-    let unread = |error: serde_json::Error| {
-        Failure::new(Exit::Failed, format!("the answer can't be read: {error}"))
-    };
+    let unread =
+        |error: serde_json::Error| Failure::failed(format!("the answer can't be read: {error}"));
     let query: Query = serde_json::from_value(found["query"].clone()).map_err(unread)?;
     let matches: Matches = match args.after.is_some() || args.limit != DEFAULT_LIMIT {
         true => {
@@ -255,10 +255,7 @@ async fn note_waiting(client: &AgentClient, out: &Output) -> Result<(), Failure>
 /// Reads a picture to compare with, in base64.
 fn encoded(file: &Path) -> Result<String, Failure> {
     let read = bounded::read_up_to(file, MAX_LIKE_FILE);
-    let read = read.map_err(|error| {
-        Failure::input(format!("--like: can't read {}: {error}", file.display()))
-    })?;
-    Ok(BASE64.encode(read))
+    Ok(BASE64.encode(read.map_err(unread(file))?))
 }
 
 async fn list(
@@ -402,36 +399,25 @@ fn header(answer: &reqwest::Response, name: &str) -> String {
 
 /// Writes a content beside its file and renames it once it is whole. Returns its bytes.
 async fn save(output: &Path, mut answer: reqwest::Response, hash: &str) -> Result<u64, Failure> {
-    let failed = |why: String| {
-        Failure::new(
-            Exit::Failed,
-            format!("can't write {}: {why}", output.display()),
-        )
-    };
-    let folder = match output.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let temporary = tempfile::NamedTempFile::new_in(folder).map_err(|e| failed(e.to_string()))?;
+    let temporary =
+        tempfile::NamedTempFile::new_in(folder_of(output)).map_err(unwritten(output))?;
     let mut file: &File = temporary.as_file();
     let (mut hasher, mut bytes) = (Sha256::new(), 0);
     while let Some(chunk) = answer
         .chunk()
         .await
-        .map_err(|_| failed("the agent broke off its answer; try again".to_owned()))?
+        .map_err(|_| unwritten(output)("the agent broke off its answer; try again"))?
     {
-        file.write_all(&chunk).map_err(|e| failed(e.to_string()))?;
+        file.write_all(&chunk).map_err(unwritten(output))?;
         hasher.update(&chunk);
         bytes += chunk.len() as u64;
     }
     if Hash(hasher.finalize().into()).to_string() != hash {
-        return Err(failed(
-            "the content did not come whole; try again".to_owned(),
+        return Err(unwritten(output)(
+            "the content did not come whole; try again",
         ));
     }
-    temporary
-        .persist(output)
-        .map_err(|e| failed(e.to_string()))?;
+    temporary.persist(output).map_err(unwritten(output))?;
     Ok(bytes)
 }
 

@@ -5,7 +5,7 @@ use watchkeeper_archive::{EntryName, Verified};
 use watchkeeper_assistant::wording::counted;
 
 use super::super::agent_client::AgentClient;
-use super::super::exit::{Exit, Failure};
+use super::super::exit::Failure;
 use super::super::output::Output;
 
 /// Damaged entries that are named.
@@ -76,7 +76,7 @@ fn failure_of(found: &Verified) -> Option<Failure> {
     }
     let mut lines = lines.into_iter();
     let sentence = lines.next()?;
-    Some(Failure::new(Exit::Failed, sentence).with(lines))
+    Some(Failure::failed(sentence).with(lines))
 }
 
 pub(super) async fn stats(client: &AgentClient, out: &Output) -> Result<(), Failure> {

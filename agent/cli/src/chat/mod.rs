@@ -17,7 +17,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use watchkeeper_config::Config;
 
 use super::args::ChatArgs;
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 use super::jobs;
 use super::output::Output;
 use super::state_folder::state_folder;
@@ -224,7 +224,7 @@ impl Chat<'_> {
         };
         let ended = ended.unwrap_or_else(|error| {
             let sentence = format!("the job broke off: {error}");
-            Err(Failure::new(Exit::Failed, sentence))
+            Err(Failure::failed(sentence))
         });
         if let Err(failure) = &ended {
             self.out.failure(failure);

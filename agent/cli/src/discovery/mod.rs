@@ -12,13 +12,13 @@ use std::time::Duration;
 use self::message::FoundCamera;
 pub use self::message::read_answer;
 use super::args::FindArgs;
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 use super::output::Output;
 
 /// Searches and prints the cameras.
 ///
 /// # Errors
-/// [`Exit::Failed`] when no network interface could be asked.
+/// [`Exit::Failed`](crate::exit::Exit) when no network interface could be asked.
 pub(super) fn run(args: &FindArgs, out: &Output) -> Result<(), Failure> {
     let to = match args.at {
         Some(host) => SocketAddr::new(host, args.port),
@@ -27,8 +27,8 @@ pub(super) fn run(args: &FindArgs, out: &Output) -> Result<(), Failure> {
     out.busy(format!("waiting {} s for answers", args.seconds));
     let searched = probe::search(to, Duration::from_secs_f64(args.seconds));
     out.end_live_line();
-    let failed = |what: String| Failure::new(Exit::Failed, what);
-    let found = searched.map_err(|e| failed(format!("can't list the network interfaces: {e}")))?;
+    let found =
+        searched.map_err(|e| Failure::failed(format!("can't list the network interfaces: {e}")))?;
     if found.asked == 0 {
         let why = found
             .problems
@@ -38,7 +38,7 @@ pub(super) fn run(args: &FindArgs, out: &Output) -> Result<(), Failure> {
             Some(host) => host.to_string(),
             None => "the network".to_owned(),
         };
-        return Err(failed(format!("can't ask {whom}: {why}")));
+        return Err(Failure::failed(format!("can't ask {whom}: {why}")));
     }
     for problem in &found.problems {
         out.note(problem);

@@ -13,8 +13,7 @@ use watchkeeper_models::Zoo;
 
 use super::finding::Finding;
 use crate::run::find;
-
-pub(super) const RUNTIME: &str = "watchkeeper-runtime";
+use crate::runtime_program::PROGRAM as RUNTIME;
 
 pub(super) fn installed() -> Vec<Finding> {
     let this = std::env::current_exe().unwrap_or_else(|_| "/usr/bin/watchkeeper".into());

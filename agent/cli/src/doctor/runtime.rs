@@ -7,10 +7,10 @@ use watchkeeper_config::Config;
 use watchkeeper_contract::pipeline::{PipelineStatus, RateLimit};
 
 use super::finding::Finding;
-use super::programs::RUNTIME;
 use crate::event_loop;
 use crate::look_rates;
 use crate::privacy;
+use crate::runtime_program::PROGRAM as RUNTIME;
 
 /// One finding for each reason in the runtime's health, each look rate and each privacy mask; none
 /// where no runtime answers, which is the finding of its socket.

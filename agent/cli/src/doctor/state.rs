@@ -8,7 +8,7 @@ use watchkeeper_board::storage;
 use watchkeeper_client::how_to_start;
 
 use super::finding::Finding;
-use super::programs::RUNTIME;
+use crate::runtime_program::PROGRAM as RUNTIME;
 
 /// Free bytes below which journal and media are at risk.
 const MIN_FREE_BYTES: u64 = 1 << 30;

@@ -22,8 +22,9 @@ use watchkeeper_store::chain::Hash;
 use watchkeeper_store::durable::sync_folder;
 
 use super::args::EventExportArgs;
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 use super::output::Output;
+use super::user_file::{exists, folder_of, unwritten};
 use page::Section;
 
 /// File with the records of an event.
@@ -36,24 +37,12 @@ pub(super) async fn run(
 ) -> Result<(), Failure> {
     let output = &args.output;
     if output.symlink_metadata().is_ok() {
-        let sentence = format!(
-            "{} exists; choose a new folder with --output",
-            output.display()
-        );
-        return Err(Failure::input(sentence));
+        return Err(exists(output, "folder"));
     }
-    let unwritten = |error: io::Error| {
-        Failure::new(
-            Exit::Failed,
-            format!("can't write {}: {error}", output.display()),
-        )
-    };
+    let unwritten = unwritten::<io::Error>(output);
     out.busy("reading the journal");
     let events = select::records(args, client).await?;
-    let above = match output.parent() {
-        Some(above) if !above.as_os_str().is_empty() => above,
-        _ => Path::new("."),
-    };
+    let above = folder_of(output);
     let new = tempfile::Builder::new().prefix(".export").tempdir_in(above);
     let new = new.map_err(unwritten)?;
     let mut taken = HashSet::from([PAGE.to_owned()]);
@@ -160,12 +149,7 @@ async fn export_one(
         folder,
     };
     let path = above.join(&section.folder);
-    let unwritten = |error: io::Error| {
-        Failure::new(
-            Exit::Failed,
-            format!("can't write {}: {error}", path.display()),
-        )
-    };
+    let unwritten = unwritten::<io::Error>(&path);
     fs::create_dir(&path).map_err(unwritten)?;
     download(records, &path, &mut section, client).await?;
     let text = json!({"records": records, "missing": section.missing});
@@ -245,12 +229,7 @@ async fn fetch(
     sha256: &str,
     path: &Path,
 ) -> Result<Option<String>, Failure> {
-    let unwritten = |error: io::Error| {
-        Failure::new(
-            Exit::Failed,
-            format!("can't write {}: {error}", path.display()),
-        )
-    };
+    let unwritten = unwritten::<io::Error>(path);
     let file = File::create_new(path).map_err(unwritten)?;
     let mut out = tokio::fs::File::from_std(file);
     let copied = client.copy_media(id, &mut out).await;

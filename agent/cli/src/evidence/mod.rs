@@ -9,7 +9,6 @@ mod describe;
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write as _};
-use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -27,9 +26,10 @@ use watchkeeper_store::durable::sync_folder;
 
 use super::agent_client::AgentClient;
 use super::args::{EvidenceAction, EvidenceExportArgs, EvidenceVerifyArgs};
-use super::exit::{Exit, Failure};
+use super::exit::Failure;
 use super::jobs::jobs_of_user;
 use super::output::Output;
+use super::user_file::{exists, folder_of, unwritten};
 
 /// Length of an Ed25519 public key in bytes.
 const KEY_BYTES: usize = 32;
@@ -63,16 +63,10 @@ async fn export(
 ) -> Result<(), Failure> {
     let output = &args.output;
     if output.symlink_metadata().is_ok() {
-        return Err(exists(output));
+        return Err(exists(output, "file"));
     }
-    let folder = match output.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let unwritten = |error: std::io::Error| {
-        let sentence = format!("can't write {}: {error}", output.display());
-        Failure::new(Exit::Failed, sentence)
-    };
+    let folder = folder_of(output);
+    let unwritten = unwritten::<std::io::Error>(output);
     let new = tempfile::Builder::new()
         .prefix(".export")
         .tempfile_in(folder);
@@ -90,10 +84,8 @@ async fn export(
             let id = utf8_percent_encode(&args.what, NON_ALPHANUMERIC);
             let request = agent.request(Method::GET, &format!("jobs/{id}/bundle"));
             let mut answer = agent.send(request).await?;
-            let broken = |_: reqwest::Error| {
-                let sentence = "the agent broke off its answer; try again";
-                Failure::new(Exit::Failed, sentence)
-            };
+            let broken =
+                |_: reqwest::Error| Failure::failed("the agent broke off its answer; try again");
             while let Some(piece) = answer.chunk().await.map_err(broken)? {
                 new.as_file_mut().write_all(&piece).map_err(unwritten)?;
             }
@@ -102,12 +94,12 @@ async fn export(
     let mut written = BufReader::new(new.reopen().map_err(unwritten)?);
     let verified = verify(&mut written, None).map_err(|fault| {
         let sentence = format!("the bundle is not sound, try again: {fault}");
-        Failure::new(Exit::Failed, sentence)
+        Failure::failed(sentence)
     })?;
     new.as_file().sync_all().map_err(unwritten)?;
     new.persist_noclobber(output)
         .map_err(|error| match error.error.kind() {
-            std::io::ErrorKind::AlreadyExists => exists(output),
+            std::io::ErrorKind::AlreadyExists => exists(output, "file"),
             _ => unwritten(error.error),
         })?;
     sync_folder(folder).map_err(unwritten)?;
@@ -115,14 +107,6 @@ async fn export(
         describe::exported(&verified, output)
     });
     Ok(())
-}
-
-fn exists(output: &Path) -> Failure {
-    let sentence = format!(
-        "{} exists; choose a new file with --output",
-        output.display()
-    );
-    Failure::input(sentence)
 }
 
 /// What a bundle is to be about.
@@ -137,7 +121,7 @@ async fn write_job(id: &str, client: &RuntimeClient, out: &mut File) -> Result<(
     let job = jobs_of_user()?.open(id).map_err(not_opened)?;
     if job.is_running()? {
         let sentence = format!("job {} is running; wait for it or cancel it", job.info().id);
-        return Err(Failure::new(Exit::Failed, sentence));
+        return Err(Failure::failed(sentence));
     }
     let contents = bundle::collect(&job)?;
     let signed = client.sign_job(&bundle::describe(&job, &contents)).await?;
@@ -145,7 +129,7 @@ async fn write_job(id: &str, client: &RuntimeClient, out: &mut File) -> Result<(
     let written = contents.sign(signed).write(&mut out);
     written
         .and_then(|()| out.flush())
-        .map_err(|error| Failure::new(Exit::Failed, format!("can't write the bundle: {error}")))
+        .map_err(|error| Failure::failed(format!("can't write the bundle: {error}")))
 }
 
 /// An unknown ID may be that of a job of the agent.
@@ -192,7 +176,7 @@ fn check(args: &EvidenceVerifyArgs, out: &Output) -> Result<(), Failure> {
     out.busy("verifying the bundle");
     let verified: Verified = verify(&mut BufReader::new(file), key.as_ref()).map_err(|fault| {
         let sentence = format!("{name}: NOT SOUND: {fault}");
-        let failure = Failure::new(Exit::Failed, sentence);
+        let failure = Failure::failed(sentence);
         match fault {
             BundleFault::Io(_) | BundleFault::Newer(_) => Failure::input(failure.sentence),
             BundleFault::Form(_) | BundleFault::Changed(_) => failure,
@@ -241,6 +225,7 @@ fn parse_key(text: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::Exit;
 
     fn args(key: Option<&str>, fingerprint: Option<&str>) -> EvidenceVerifyArgs {
         EvidenceVerifyArgs {

@@ -1,7 +1,5 @@
 //! Tools, jobs and templates of a user, and what all commands do with a plan.
 
-use std::fs;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -17,8 +15,9 @@ use watchkeeper_jobs::template_store::TemplateStore;
 use watchkeeper_jobs::{Toolbox, counted};
 
 use super::super::args::JobRunArgs;
-use super::super::exit::{Exit, Failure};
+use super::super::exit::Failure;
 use super::super::state_folder::state_folder;
+use super::super::user_file;
 
 /// The `channel` of jobs of the command itself in the trace.
 pub(super) const CHANNEL: &str = "job";
@@ -93,7 +92,7 @@ impl JobCommands {
     /// Reads a plan and replaces its inputs. All faults are reported together.
     pub(super) fn plan_of_file(&self, args: JobRunArgs) -> Result<Plan, Failure> {
         let name = args.file.display().to_string();
-        let (mut plan, form) = read_parts(&read_file(&args.file)?);
+        let (mut plan, form) = read_parts(&user_file::read_text(&args.file, MAX_PLAN_BYTES)?);
         if let Some(plan) = &mut plan {
             set_inputs(plan, args.inputs)?;
         }
@@ -133,28 +132,13 @@ fn set_inputs(plan: &mut Plan, inputs: Vec<(String, String)>) -> Result<(), Fail
 }
 
 pub(super) fn no_current_folder(error: std::io::Error) -> Failure {
-    Failure::new(Exit::Failed, format!("the current folder: {error}"))
+    Failure::failed(format!("the current folder: {error}"))
 }
 
 pub(super) fn read_plan(file: &Path) -> Result<Plan, Failure> {
     let name = file.display().to_string();
-    read_text(&read_file(file)?).map_err(|faults| invalid(&name, &faults))
-}
-
-/// Reads a file of at most the size of a plan, or standard input for `-`.
-pub(super) fn read_file(file: &Path) -> Result<String, Failure> {
-    let unreadable = |error| Failure::input(format!("{} can't be read: {error}", file.display()));
-    // One byte more than allowed shows that the file is too large.
-    let limit = MAX_PLAN_BYTES as u64 + 1;
-    let mut text = String::new();
-    let read = if file == Path::new("-") {
-        std::io::stdin().take(limit).read_to_string(&mut text)
-    } else {
-        let file = fs::File::open(file).map_err(unreadable)?;
-        file.take(limit).read_to_string(&mut text)
-    };
-    read.map_err(unreadable)?;
-    Ok(text)
+    read_text(&user_file::read_text(file, MAX_PLAN_BYTES)?)
+        .map_err(|faults| invalid(&name, &faults))
 }
 
 pub(super) fn invalid(name: &str, faults: &[Fault]) -> Failure {

@@ -61,7 +61,7 @@ impl JobCommands {
             // Nothing of a job that is not recorded may stay.
             self.jobs.delete_with_outputs(job).ok();
             let sentence = format!("the audit log can't be written: {error}; free disk space");
-            return Err(Failure::new(Exit::Failed, sentence));
+            return Err(Failure::failed(sentence));
         }
         // The new job counts, but is the last to go.
         let removed = self.prune()?;
@@ -103,7 +103,7 @@ impl JobCommands {
                     format!("job {id} was cancelled; `watchkeeper job resume {id}` goes on")
                 }
             };
-            return Err(Failure::new(Exit::Failed, sentence));
+            return Err(Failure::failed(sentence));
         }
     }
 
@@ -144,8 +144,7 @@ fn watch_for_interrupt(on_interrupt: impl FnOnce() + Send + 'static) -> Result<(
             _ = terminate.recv() => {}
         }
     }
-    let failed =
-        |error: std::io::Error| Failure::new(Exit::Failed, format!("can't start: {error}"));
+    let failed = |error: std::io::Error| Failure::failed(format!("can't start: {error}"));
     let runtime = event_loop::new()?;
     let signals = runtime.block_on(async {
         let interrupt = signal(SignalKind::interrupt())?;

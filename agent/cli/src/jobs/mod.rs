@@ -24,16 +24,17 @@ use watchkeeper_assistant::jobs::PlannedRequest;
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_config::Config;
 use watchkeeper_jobs::counted;
-use watchkeeper_jobs::plan::{CheckedPlan, check, read, read_parts, schema};
+use watchkeeper_jobs::plan::{CheckedPlan, MAX_PLAN_BYTES, check, read, read_parts, schema};
 use watchkeeper_jobs::run::{JobFolder, JobFolderError, JobState, trajectory};
 
 use super::args::{Global, JobAction, JobArgs, JobPlanArgs, JobRunArgs};
 use super::configuration;
 use super::exit::Failure;
 use super::output::Output;
+use super::user_file;
 pub(super) use commands::jobs_of_user;
 pub(crate) use commands::tool_setup;
-use commands::{CHANNEL, JobCommands, invalid, read_file, read_plan};
+use commands::{CHANNEL, JobCommands, invalid, read_plan};
 use of_agent::AgentJobs;
 
 pub(super) fn run(args: JobArgs, global: &Global, out: &Output) -> Result<(), Failure> {
@@ -179,7 +180,7 @@ impl JobCommands {
 
     fn validate(&self, file: &Path, out: &Output) -> Result<(), Failure> {
         let name = file.display().to_string();
-        let (plan, form) = read_parts(&read_file(file)?);
+        let (plan, form) = read_parts(&user_file::read_text(file, MAX_PLAN_BYTES)?);
         self.assess(plan.as_ref(), form).show(&name, out)
     }
 

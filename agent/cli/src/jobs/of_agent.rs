@@ -147,8 +147,8 @@ impl AgentJobs {
     ) -> Result<(), Failure> {
         let plan = commands.anchored(plan)?;
         let output = output.output.map(std::path::absolute).transpose();
-        let output = output
-            .map_err(|error| Failure::new(Exit::Failed, format!("the current folder: {error}")))?;
+        let output =
+            output.map_err(|error| Failure::failed(format!("the current folder: {error}")))?;
         let body = json!({"plan": plan, "origin": origin, "output": output});
         let accepted: Value = self.request(Method::POST, "jobs", Some(body))?;
         for repair in accepted["repairs"].as_array().into_iter().flatten() {
@@ -219,7 +219,7 @@ impl AgentJobs {
     fn silent(&self, id: &str) -> Failure {
         let (socket, seconds) = (self.client.socket.display(), self.silence.as_secs());
         let sentence = format!("{socket}: the agent sent nothing about job {id} for {seconds} s");
-        Failure::new(Exit::Failed, sentence)
+        Failure::failed(sentence)
     }
 
     fn job(&self, id: &str) -> Result<JobDetails, Failure> {
@@ -266,7 +266,7 @@ fn ended(id: &str, job: &JobStatus, log: &[LogLine], out: &Output) -> Result<(),
                 Some(Ended::Cancelled) => format!("job {id} was cancelled; {resume} goes on"),
                 _ => format!("job {id} failed; {resume} tries the rest again"),
             };
-            Err(Failure::new(Exit::Failed, sentence))
+            Err(Failure::failed(sentence))
         }
     }
 }

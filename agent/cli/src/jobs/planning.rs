@@ -10,7 +10,7 @@ use watchkeeper_jobs::plan::CheckedPlan;
 use watchkeeper_jobs::run::JobFolder;
 
 use super::super::event_loop;
-use super::super::exit::{Exit, Failure};
+use super::super::exit::Failure;
 use super::super::output::Output;
 use super::super::user_llm;
 use super::commands::JobCommands;
@@ -42,7 +42,7 @@ impl JobCommands {
         let (planner, now) = (self.planner(), Zoned::now());
         let report = |event: PlanningEvent<'_>| show(event, out);
         let planned = block_on(planner.plan(text, &now, uses_cache, &accept_all, &report));
-        let planned = planned.map_err(|error| Failure::new(Exit::Failed, error))?;
+        let planned = planned.map_err(Failure::failed)?;
         planned.map_err(|error| Failure::input(error.sentence).with(error.hint))
     }
 

@@ -1,15 +1,18 @@
 //! Jobs, plans and tools as tables and text.
+//!
+//! - Jobs of the user and of the agent are shown alike, from one status.
+//! - The plan of a language model is shown with all its values before it is run.
+//! - Not here: what runs or changes a job (`commands`, `of_agent`).
 
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use serde_json::{Map, Value, json};
 use watchkeeper_agent::jobs::JobStatus;
 use watchkeeper_assistant::jobs::PlannedRequest;
+use watchkeeper_assistant::wording::format_local;
 use watchkeeper_jobs::plan::{CheckedPlan, Plan};
 use watchkeeper_jobs::run::{Ended, JobFolder, Jobs, LogLine, LogRecord, Planned, PlannedBy};
 use watchkeeper_jobs::{Toolbox, counted};
 
-use super::super::exit::{Exit, Failure};
+use super::super::exit::Failure;
 use super::super::output::{Output, fitted};
 
 /// Longest origin in the table of jobs, in characters.
@@ -17,7 +20,7 @@ const MAX_ORIGIN: usize = 60;
 
 /// Formats a plan as it is written in files.
 pub(super) fn yaml(plan: &Plan) -> Result<String, Failure> {
-    let failed = |error| Failure::new(Exit::Failed, format!("the plan can't be printed: {error}"));
+    let failed = |error| Failure::failed(format!("the plan can't be printed: {error}"));
     serde_saphyr::to_string(plan).map_err(failed)
 }
 
@@ -51,13 +54,7 @@ fn status_of(job: &JobFolder) -> Result<JobStatus, Failure> {
 
 /// Local date and time with the offset of the zone.
 fn zoned_time(unix_ms: i64) -> String {
-    match Timestamp::from_millisecond(unix_ms) {
-        Ok(at) => at
-            .to_zoned(TimeZone::system())
-            .strftime("%F %T %:z")
-            .to_string(),
-        Err(_) => format!("{unix_ms} ms"),
-    }
+    format_local(unix_ms, "%F %T %:z")
 }
 
 pub(super) fn list(jobs: &Jobs, out: &Output) -> Result<(), Failure> {

@@ -11,7 +11,7 @@ use watchkeeper_models::MOTION;
 
 use crate::args::{BenchArgs, Global};
 use crate::backends::{self, found_by_program, no_network};
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use crate::output::{self, Output};
 use crate::runtime_program;
 
@@ -21,7 +21,7 @@ const LOADING: Duration = Duration::from_secs(150);
 /// Measures a model and prints the figures.
 ///
 /// # Errors
-/// [`Exit::Failed`]: no back end runs it; with one sentence for each.
+/// [`Exit::Failed`](crate::exit::Exit): no back end runs it; with one sentence for each.
 pub(super) fn run(args: &BenchArgs, global: &Global, out: &Output) -> Result<(), Failure> {
     if let Some(backend) = backends::named(global)
         && args.name == MOTION
@@ -69,7 +69,7 @@ pub(super) fn run(args: &BenchArgs, global: &Global, out: &Output) -> Result<(),
     out.end_live_line();
     let Some(report) = whole else {
         let sentence = format!("{} could not be measured", args.name);
-        return Err(Failure::new(Exit::Failed, sentence).with(refused));
+        return Err(Failure::failed(sentence).with(refused));
     };
     for why in refused {
         out.note(why);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use watchkeeper_contract::backend::ModelCalibration;
 
 use crate::args::{CalibrateArgs, Global};
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use crate::output::Output;
 use crate::runtime_program;
 
@@ -17,7 +17,7 @@ const TIMEOUT: Duration = Duration::from_secs(90 * 60);
 /// Calibrates a model and prints the figures.
 ///
 /// # Errors
-/// [`Exit::Failed`]: nothing could be calibrated, or the result was not kept.
+/// [`Exit::Failed`](crate::exit::Exit): nothing could be calibrated, or the result was not kept.
 pub(super) fn run(args: &CalibrateArgs, global: &Global, out: &Output) -> Result<(), Failure> {
     // Found from where the user stands; a name of the zoo is no path.
     let absolute = |text: &str| match Path::new(text).exists() {
@@ -38,7 +38,7 @@ pub(super) fn run(args: &CalibrateArgs, global: &Global, out: &Output) -> Result
         None => Ok(()),
         Some(why) => {
             let sentence = format!("the int8 network of {} is not kept: {why}", report.model);
-            Err(Failure::new(Exit::Failed, sentence))
+            Err(Failure::failed(sentence))
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::absolute;
 use super::*;
+use crate::exit::Exit;
 
 #[test]
 fn deployed_pipeline_prints_its_warnings() {

@@ -104,7 +104,7 @@ pub(super) async fn follow(
 }
 
 fn listen(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Failure> {
-    signal(kind).map_err(|e| Failure::new(Exit::Failed, format!("can't listen for signals: {e}")))
+    signal(kind).map_err(|e| Failure::failed(format!("can't listen for signals: {e}")))
 }
 
 /// Returns the failure of a source that is still unreachable at the end and gave no frame.

@@ -41,6 +41,7 @@ use super::args::{Global, RunArgs};
 use super::configuration::{read_for_run, read_without_broker};
 use super::exit::{Exit, Failure};
 use super::output::Output;
+use super::user_file::{folder_of, unwritten};
 use watchkeeper_client::ClientError;
 
 /// Timeout of the video files' completion. The runtime itself fails after 30 s, with the reason.
@@ -169,7 +170,7 @@ async fn watch(
 
 /// Unwraps an id that this file spells out; an invalid one fails every run.
 fn valid_id<T, E: std::fmt::Display>(parsed: Result<T, E>) -> Result<T, Failure> {
-    parsed.map_err(|e| Failure::new(Exit::Failed, e.to_string()))
+    parsed.map_err(|e| Failure::failed(e.to_string()))
 }
 
 /// Waits for the annotated video and copies it out of the state folder.
@@ -214,16 +215,7 @@ async fn fetch_parts(
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    let folder = match video.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    let cannot = |e: std::io::Error| {
-        Failure::new(
-            Exit::Failed,
-            format!("can't write {}: {e}", video.display()),
-        )
-    };
+    let (folder, cannot) = (folder_of(video), unwritten::<std::io::Error>(video));
     let mut parts = Vec::new();
     loop {
         let number = parts.len() + 1;

@@ -6,7 +6,7 @@ use watchkeeper_config::{Config, PrivacyMasks};
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::privacy::{MAX_REGIONS, MaskFill, PrivacyMask, Region};
 
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 
 /// Id of the source of a run.
 pub(super) const SOURCE: &str = "source";
@@ -33,7 +33,7 @@ pub(super) fn mask(
         return Err(Failure::input(sentence));
     }
     Ok(Some(PrivacyMask {
-        source: SourceId::new(SOURCE).map_err(|e| Failure::new(Exit::Failed, e.to_string()))?,
+        source: SourceId::new(SOURCE).map_err(|e| Failure::failed(e.to_string()))?,
         uri: uri.to_owned(),
         regions: all,
         fill: configured

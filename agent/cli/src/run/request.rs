@@ -1,4 +1,8 @@
-//! Checks the flags of `run`: reads files, checks names, chooses the model. Starts nothing.
+//! Checks the flags of `run`: reads files, checks names, chooses the model.
+//!
+//! - Nothing is started before all flags are checked; a wrong one is wrong input (exit code 2).
+//! - The engine checks a workflow here, as the runtime does later.
+//! - Not here: the workflow that `--watch` and its like describe (`plan`).
 
 use std::path::{Path, PathBuf};
 
@@ -16,6 +20,7 @@ use super::plan::{self, Watch};
 use crate::args::RunArgs;
 use crate::backends::no_network;
 use crate::exit::Failure;
+use crate::user_file::folder_of;
 
 /// Value of `--watch` for every class of a model.
 const ALL: &str = "all";
@@ -49,7 +54,7 @@ impl RunRequest {
     /// Refuses the back end `named` where no network would run on it.
     ///
     /// # Errors
-    /// [`Exit::BadInput`](crate::exit::Exit::BadInput).
+    /// [`Exit::BadInput`](crate::exit::Exit).
     pub(super) fn check_backend(&self, named: Option<&str>) -> Result<(), Failure> {
         let model = self.model.as_deref();
         let model = model.or_else(|| plan::named_model(&self.workflow));
@@ -63,7 +68,7 @@ impl RunRequest {
 /// Checks the flags.
 ///
 /// # Errors
-/// [`Exit::BadInput`](crate::exit::Exit::BadInput).
+/// [`Exit::BadInput`](crate::exit::Exit).
 pub(super) fn check(
     args: &RunArgs,
     zoo: &Zoo,
@@ -344,10 +349,7 @@ fn rules(texts: &[String]) -> Result<Vec<RuleSpec>, Failure> {
 }
 
 fn check_video(path: &Path) -> Result<(), Failure> {
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let parent = folder_of(path);
     if path.is_dir() {
         return Err(Failure::input(format!(
             "--video {}: this is a folder; name a file",

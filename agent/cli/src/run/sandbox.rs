@@ -28,10 +28,10 @@ use crate::configuration::{
 };
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
+use crate::runtime_program::PROGRAM as RUNTIME;
 use crate::state_folder::state_folder;
+use crate::user_file::unwritten;
 use watchkeeper_client::RuntimeClient;
-
-const RUNTIME: &str = "watchkeeper-runtime";
 
 /// Name of the runtime's socket in the state folder of the run.
 const SOCKET: &str = "runtime.sock";
@@ -264,9 +264,8 @@ fn state_folders(temp: &Path) -> Vec<(PathBuf, bool)> {
 }
 
 fn state_dir(keep: Option<&Path>) -> Result<StateDir, Failure> {
-    let failed = |what: String, e: std::io::Error| {
-        Failure::new(Exit::Failed, format!("can't create {what}: {e}"))
-    };
+    let failed =
+        |what: String, e: std::io::Error| Failure::failed(format!("can't create {what}: {e}"));
     match keep {
         Some(path) => {
             if path.exists() && !path.is_dir() {
@@ -306,14 +305,11 @@ fn check_space(state: &StateDir) -> Result<(), Failure> {
     }
     let needed = Options::default().min_free_bytes;
     match storage::space(path) {
-        Ok(space) if space.free < needed => Err(Failure::new(
-            Exit::Failed,
-            format!(
-                "the disk of {shown} is full ({} MiB free, {} needed); free some space, or name another folder with --keep-state",
-                space.free >> 20,
-                needed >> 20
-            ),
-        )),
+        Ok(space) if space.free < needed => Err(Failure::failed(format!(
+            "the disk of {shown} is full ({} MiB free, {} needed); free some space, or name another folder with --keep-state",
+            space.free >> 20,
+            needed >> 20
+        ))),
         // An unknown free space is no reason to refuse.
         Ok(_) | Err(_) => Ok(()),
     }
@@ -338,7 +334,7 @@ fn link_folders(state: &Path, config: &Config) -> Result<(), Failure> {
         });
         linked.map_err(|e| {
             let shown = link.display();
-            Failure::new(Exit::Failed, format!("can't create the link {shown}: {e}"))
+            Failure::failed(format!("can't create the link {shown}: {e}"))
         })?;
     }
     Ok(())
@@ -389,14 +385,9 @@ fn write_config(
         file["sinks"] = sinks;
     }
     let path = dir.join("watchkeeper.toml");
-    let text = toml::to_string(&file).map_err(|e| {
-        Failure::new(
-            Exit::Failed,
-            format!("can't write the configuration of the run: {e}"),
-        )
-    })?;
-    std::fs::write(&path, text)
-        .map_err(|e| Failure::new(Exit::Failed, format!("can't write {}: {e}", path.display())))?;
+    let text = toml::to_string(&file)
+        .map_err(|e| Failure::failed(format!("can't write the configuration of the run: {e}")))?;
+    std::fs::write(&path, text).map_err(unwritten(&path))?;
     Ok(path)
 }
 

@@ -7,15 +7,15 @@
 mod check;
 mod model;
 mod price;
-mod raw;
 
 use std::collections::BTreeMap;
 
-pub use check::base_url;
-pub use model::{Capability, ImageTier, Model, Provider, ThinkingStyle, Tier};
+use serde::Deserialize;
+
+pub use model::{Capability, ImageTier, Model, Provider, ThinkingStyle, Tier, base_url};
 pub use price::{Prices, Rate};
 
-use check::{checked_model, checked_provider};
+use check::{check_model, check_provider};
 
 /// The built-in model file.
 const BUILT_IN: &str = include_str!("models.toml");
@@ -46,6 +46,20 @@ pub struct UnknownEntry {
     pub name: String,
     /// The known names.
     pub known: String,
+}
+
+/// A model file.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    format: u32,
+    /// Day of the figures, for readers of the file.
+    #[serde(default, rename = "as_of")]
+    _as_of: Option<String>,
+    #[serde(default)]
+    providers: BTreeMap<String, Provider>,
+    #[serde(default)]
+    models: Vec<Model>,
 }
 
 /// Providers and models, by name.
@@ -82,7 +96,7 @@ impl Catalogue {
         };
         let read = toml::Deserializer::parse(text)
             .map_err(|e| wrong(line_of(text, e.span()), e.message().to_owned()))?;
-        let read: raw::File = serde_path_to_error::deserialize(read)
+        let read: File = serde_path_to_error::deserialize(read)
             .map_err(|e| wrong(e.path().to_string(), e.inner().message().to_owned()))?;
         if read.format != FORMAT {
             return Err(wrong(
@@ -91,14 +105,15 @@ impl Catalogue {
             ));
         }
         let mut next = self.clone();
-        for (name, provider) in read.providers {
-            let provider = checked_provider(&name, provider)
-                .map_err(|(field, why)| wrong(format!("providers.{name}.{field}"), why))?;
+        for (name, mut provider) in read.providers {
+            check_provider(&provider)
+                .map_err(|(field, why)| wrong(format!("providers.{name}.{field}"), why.into()))?;
+            provider.name.clone_from(&name);
             next.providers.insert(name, provider);
         }
         for (at, model) in read.models.into_iter().enumerate() {
-            let model = checked_model(model)
-                .map_err(|(field, why)| wrong(format!("models[{at}].{field}"), why))?;
+            check_model(&model)
+                .map_err(|(field, why)| wrong(format!("models[{at}].{field}"), why.into()))?;
             if !next.providers.contains_key(&model.provider) {
                 let why = format!("{:?} is not a provider of the file", model.provider);
                 return Err(wrong(format!("models[{at}].provider"), why));
@@ -244,7 +259,7 @@ mod tests {
             (
                 "price = [{ input = 7",
                 "price = [{ input = -7",
-                "models[0].price: -7 must be 0 to 10000",
+                "models[0].price[0]: -7 must be 0 to 10000",
             ),
             ("input = 7", "input = 0.0001", "in steps of 0.001"),
             (

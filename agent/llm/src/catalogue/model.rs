@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use url::Url;
 
 use super::Prices;
@@ -72,11 +73,14 @@ impl Tier {
 }
 
 /// Server of models.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Provider {
-    /// Name in the model file.
+    /// Name in the model file, where it is the key.
+    #[serde(skip)]
     pub name: String,
     pub protocol: Protocol,
+    #[serde(deserialize_with = "read_base_url")]
     pub base_url: Url,
     /// Program that is run in place of a request; `protocol` and `base_url` are then its own.
     pub program: Option<PathBuf>,
@@ -98,12 +102,13 @@ impl Provider {
     }
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Model {
-    /// The provider's id.
-    pub id: String,
     /// Name of its provider.
     pub provider: String,
+    /// The provider's id.
+    pub id: String,
     /// Maximum tokens of prompt and output together.
     pub context: u64,
     /// Maximum tokens of output.
@@ -113,12 +118,15 @@ pub struct Model {
     /// How the server scales pictures; absent: it takes none.
     pub image_tier: Option<ImageTier>,
     /// Maximum pictures of one request.
+    #[serde(default)]
     pub max_images: u32,
     /// Minimum tokens of a cached prefix; absent: no cache breakpoints.
     pub cache_min: Option<u64>,
     /// What a request says about thinking.
     pub thinking: ThinkingStyle,
+    #[serde(rename = "price")]
     pub prices: Prices,
+    #[serde(default)]
     pub(super) capabilities: BTreeSet<Capability>,
 }
 
@@ -126,4 +134,30 @@ impl Model {
     pub fn can(&self, capability: Capability) -> bool {
         self.capabilities.contains(&capability)
     }
+}
+
+fn read_base_url<'de, D: Deserializer<'de>>(from: D) -> Result<Url, D::Error> {
+    base_url(&String::deserialize(from)?).map_err(D::Error::custom)
+}
+
+/// Parses the address of a provider. A path in it is kept before the protocol's own.
+///
+/// # Errors
+/// One phrase, without the address: it may hold a credential.
+pub fn base_url(text: &str) -> Result<Url, String> {
+    let url =
+        Url::parse(text).map_err(|e| format!("is not an address ({e}); write https://HOST"))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Err("must begin with https:// or http:// and name a host".to_owned());
+    }
+    if !url.username().is_empty()
+        || url.password().is_some()
+        || url.query().is_some()
+        || url.fragment().is_some()
+    {
+        return Err(
+            "must hold no credential, no `?` and no `#`; the key has a place of its own".to_owned(),
+        );
+    }
+    Ok(url)
 }

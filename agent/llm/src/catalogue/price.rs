@@ -1,11 +1,14 @@
 //! Prices of tokens, in whole nanodollars, so that costs are exact.
 
+use serde::Deserialize;
+
 use crate::money::Money;
 use crate::usage::Usage;
 
 /// Prices of a token for prompts up to a size (a nanodollar a token is a thousandth of a dollar a
 /// million).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Written")]
 pub struct Rate {
     /// Maximum tokens of the prompt; absent: any.
     pub prompt_to: Option<u64>,
@@ -20,15 +23,55 @@ pub struct Rate {
 }
 
 /// Rates of a model by rising size of the prompt; the last is for any size.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Vec<Rate>")]
 pub struct Prices(Vec<Rate>);
 
-impl Prices {
-    /// Takes rates by rising `prompt_to`; the last has none.
-    ///
-    /// # Errors
-    /// One phrase.
-    pub(super) fn new(rates: Vec<Rate>) -> Result<Self, &'static str> {
+/// A rate as it is written, in dollars a million tokens.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    prompt_to: Option<u64>,
+    input: f64,
+    output: f64,
+    cache_read: Option<f64>,
+    cache_write: Option<f64>,
+    cache_write_long: Option<f64>,
+}
+
+impl TryFrom<Written> for Rate {
+    type Error = String;
+    fn try_from(written: Written) -> Result<Self, String> {
+        let input = nano(written.input)?;
+        // Without prices for its cache a provider charges the price of input.
+        let or_input = |price: Option<f64>| price.map_or(Ok(input), nano);
+        Ok(Self {
+            prompt_to: written.prompt_to,
+            input,
+            output: nano(written.output)?,
+            cache_read: or_input(written.cache_read)?,
+            cache_write: or_input(written.cache_write)?,
+            cache_write_long: or_input(written.cache_write_long)?,
+        })
+    }
+}
+
+/// Converts dollars a million tokens to nanodollars a token.
+fn nano(dollars: f64) -> Result<Money, String> {
+    let nano = dollars * 1000.0;
+    let is_whole = (nano - nano.round()).abs() < 1e-6;
+    if !(0.0..=1e7).contains(&nano) || !is_whole {
+        return Err(format!(
+            "{dollars} must be 0 to 10000 dollars a million tokens, in steps of 0.001"
+        ));
+    }
+    Ok(Money(nano.round() as u64))
+}
+
+/// Takes rates by rising `prompt_to`; the last has none.
+impl TryFrom<Vec<Rate>> for Prices {
+    type Error = &'static str;
+    fn try_from(rates: Vec<Rate>) -> Result<Self, &'static str> {
         let Some((last, before)) = rates.split_last() else {
             return Err("holds no rate; give at least one");
         };
@@ -38,7 +81,9 @@ impl Prices {
         }
         Ok(Self(rates))
     }
+}
 
+impl Prices {
     fn rate(&self, prompt: u64) -> Option<&Rate> {
         let mut rates = self.0.iter();
         rates.find(|rate| rate.prompt_to.is_none_or(|to| prompt <= to))

@@ -1,15 +1,20 @@
 //! One job: a few calls for one purpose, with one model and one deadline.
+//!
+//! Owns the order of an attempt: breaker, reservation in the ledger, request, settlement.
+//! - An attempt is reserved at its highest cost before it is sent, and settled at what it cost. A
+//!   cost that is not known is counted high.
+//! - Only a larger output and a pause follow a failure; both end with the deadline.
+//! - Not here: whether an error is worth a retry (`policy`), and prices (`catalogue`).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::error::LlmError;
 use super::program::Program;
-use super::progress::{Progress, Shown};
 use super::shared::Shared;
 use super::transport::{Attempt, Spent};
 use crate::attempt_error::{AttemptError, AttemptErrorKind};
-use crate::budget::{CallClass, Economy};
+use crate::budget::CallClass;
 use crate::call_options::CallOptions;
 use crate::catalogue::{Model, ThinkingStyle, Tier};
 use crate::conversation::Conversation;
@@ -41,6 +46,9 @@ pub struct JobSpec {
     pub time: Duration,
 }
 
+/// Receiver of the error of a failed attempt, and of the pause before the next one.
+type OnRetry<'r> = &'r mut (dyn FnMut(&AttemptError, Duration) + Send);
+
 /// An encoded request.
 enum Call<'p> {
     Http(HttpCall),
@@ -54,7 +62,6 @@ pub struct Job {
     spec: JobSpec,
     model: Model,
     detail: Detail,
-    economy: Economy,
     deadline: Instant,
     usage: Usage,
     cost: Money,
@@ -66,7 +73,6 @@ impl Job {
         spec: JobSpec,
         model: Model,
         detail: Detail,
-        economy: Economy,
         now: Instant,
     ) -> Self {
         let time = spec.time.min(MAX_JOB);
@@ -75,7 +81,6 @@ impl Job {
             spec,
             model,
             detail,
-            economy,
             deadline: now + time,
             usage: Usage::default(),
             cost: Money::ZERO,
@@ -90,11 +95,6 @@ impl Job {
     /// Returns the detail of the pictures that it should send.
     pub fn detail(&self) -> Detail {
         self.detail
-    }
-
-    /// Returns whether the job got less than it asked for, to save money.
-    pub fn economy(&self) -> Economy {
-        self.economy
     }
 
     /// Returns what it has consumed and cost so far.
@@ -115,7 +115,7 @@ impl Job {
         self.model.context.min(allowed).saturating_sub(output)
     }
 
-    /// Asks the model for the next turn of `conversation`, with retries; `shown` gets the progress.
+    /// Asks the model for the next turn of `conversation`, with retries.
     ///
     /// # Errors
     /// When there is no usable answer. The conversation is unchanged, so it can be sent again.
@@ -123,7 +123,7 @@ impl Job {
         &mut self,
         conversation: &Conversation,
         options: &CallOptions,
-        shown: Shown<'_>,
+        on_retry: OnRetry<'_>,
     ) -> Result<Reply, LlmError> {
         let mut options = options.clone();
         options.max_output = options.max_output.min(self.model.max_output);
@@ -138,11 +138,11 @@ impl Job {
                 let error = AttemptError::new(AttemptErrorKind::ContextFull, "");
                 return Err(LlmError::Failed { error, attempts: 0 });
             }
-            let error = match self.attempt(conversation, &options, prompt, shown).await? {
+            let error = match self.attempt(conversation, &options, prompt).await? {
                 Ok(reply) => return Ok(reply),
                 Err(error) => error,
             };
-            self.prepare_retry(&mut retry, &error, &mut options, shown)
+            self.prepare_retry(&mut retry, &error, &mut options, on_retry)
                 .await?;
             last = Some(error);
         }
@@ -154,7 +154,6 @@ impl Job {
         conversation: &Conversation,
         options: &CallOptions,
         prompt: u64,
-        shown: Shown<'_>,
     ) -> Result<Result<Reply, AttemptError>, LlmError> {
         let shared = self.shared.clone();
         let call = self.encode(conversation, options)?;
@@ -177,9 +176,7 @@ impl Job {
         let attempt = match call {
             Call::Http(call) => {
                 let (transport, wall) = (&shared.transport, shared.clock.wall());
-                transport
-                    .attempt(call, options, remaining, wall, shown)
-                    .await
+                transport.attempt(call, options, remaining, wall).await
             }
             Call::Program(program, call) => program.attempt(call, &self.model, remaining).await,
         };
@@ -223,7 +220,7 @@ impl Job {
         retry: &mut Retry,
         error: &AttemptError,
         options: &mut CallOptions,
-        shown: Shown<'_>,
+        on_retry: OnRetry<'_>,
     ) -> Result<(), LlmError> {
         let clock = &self.shared.clock;
         let next = retry.record_failure(clock.now(), error, clock.random());
@@ -244,11 +241,10 @@ impl Job {
                     return Err(failed());
                 }
                 options.max_output = larger;
-                let pause = Duration::ZERO;
-                shown(Progress::Retry { error, pause });
+                on_retry(error, Duration::ZERO);
             }
             RetryDecision::After(pause) => {
-                shown(Progress::Retry { error, pause });
+                on_retry(error, pause);
                 clock.sleep(pause).await;
             }
         }

@@ -8,7 +8,6 @@ mod clock;
 mod error;
 mod job;
 mod program;
-mod progress;
 mod settings;
 mod shared;
 mod transport;
@@ -20,7 +19,6 @@ use parking_lot::Mutex;
 pub use clock::{Clock, SystemClock};
 pub use error::{LlmError, SetupError};
 pub use job::{Job, JobSpec};
-pub use progress::Progress;
 pub use settings::{Parts, Settings};
 pub use transport::root_cause;
 
@@ -161,11 +159,10 @@ impl Client {
 fn start(shared: &Arc<Shared>, mut spec: JobSpec, model: Option<Model>) -> Job {
     spec.time = spec.time.saturating_mul(shared.timeout_factor);
     let now = shared.clock.now();
-    let economy = shared.ledger.economy(now, shared.clock.wall());
-    let (tier, detail) = match economy {
+    let (tier, detail) = match shared.ledger.economy(now, shared.clock.wall()) {
         Economy::Full => (spec.tier, spec.detail),
         Economy::Reduced => (spec.tier.below(), spec.detail.below()),
     };
     let model = model.unwrap_or_else(|| shared.model(tier).clone());
-    Job::new(shared.clone(), spec, model, detail, economy, now)
+    Job::new(shared.clone(), spec, model, detail, now)
 }

@@ -14,7 +14,6 @@ use watchkeeper_contract::host::is_this_machine;
 use watchkeeper_contract::time::Wall;
 
 use super::error::SetupError;
-use super::progress::{Progress, Shown};
 use crate::attempt_error::{AttemptError, AttemptErrorKind};
 use crate::call_options::CallOptions;
 use crate::catalogue::Provider;
@@ -79,12 +78,6 @@ impl Attempt {
     }
 }
 
-/// Deadline of an attempt, and the receiver of its progress.
-struct Context<'c> {
-    deadline: Instant,
-    shown: Shown<'c>,
-}
-
 impl Transport {
     pub(super) fn new(
         provider: &Provider,
@@ -119,26 +112,16 @@ impl Transport {
         options: &CallOptions,
         remaining: Duration,
         wall: Wall,
-        shown: Shown<'_>,
     ) -> Attempt {
-        let context = Context {
-            deadline: Instant::now() + remaining,
-            shown,
-        };
-        let mut attempt = self.send(call, options.stream, wall, context).await;
+        let deadline = Instant::now() + remaining;
+        let mut attempt = self.send(call, options.stream, wall, deadline).await;
         if let (Err(error), Some(key)) = (&mut attempt.result, &self.key) {
             error.message = key.scrub(&error.message);
         }
         attempt
     }
 
-    async fn send(
-        &self,
-        call: HttpCall,
-        stream: bool,
-        wall: Wall,
-        context: Context<'_>,
-    ) -> Attempt {
+    async fn send(&self, call: HttpCall, stream: bool, wall: Wall, deadline: Instant) -> Attempt {
         // If nothing comes back: the provider stops a streamed answer that is not read, but not a
         // whole one.
         let lost = if stream {
@@ -156,9 +139,9 @@ impl Transport {
         };
         // A whole answer is sent when it is complete: only the deadline bounds that.
         let until = if stream {
-            self.next_timeout(&context)
+            self.next_timeout(deadline)
         } else {
-            context.deadline
+            deadline
         };
         let response = match timeout_at(until, self.http.execute(request)).await {
             Ok(Ok(response)) => response,
@@ -185,7 +168,7 @@ impl Transport {
         }
         let is_stream = header("content-type").is_some_and(|t| t.starts_with("text/event-stream"));
         let mut attempt = match (stream, is_stream) {
-            (true, true) => self.read_stream(response, context).await,
+            (true, true) => self.read_stream(response, deadline).await,
             (true, false) => {
                 let said = header("content-type").unwrap_or("no type");
                 let error = AttemptError::new(
@@ -194,7 +177,7 @@ impl Transport {
                 );
                 Attempt::failed(error, Spent::Unknown)
             }
-            (false, _) => self.read_whole(response, context).await,
+            (false, _) => self.read_whole(response, deadline).await,
         };
         if let Err(error) = &mut attempt.result {
             error.request_id = error.request_id.take().or(head.request_id);
@@ -216,15 +199,15 @@ impl Transport {
         request.body(call.body).build().map_err(|e| root_cause(&e))
     }
 
-    fn next_timeout(&self, context: &Context<'_>) -> Instant {
-        context.deadline.min(Instant::now() + self.idle_timeout)
+    fn next_timeout(&self, deadline: Instant) -> Instant {
+        deadline.min(Instant::now() + self.idle_timeout)
     }
 
-    async fn read_stream(&self, mut response: Response, context: Context<'_>) -> Attempt {
+    async fn read_stream(&self, mut response: Response, deadline: Instant) -> Attempt {
         let mut decoder = Decoder::new(self.protocol);
         let mut bytes = 0;
         let error = loop {
-            let chunk = match timeout_at(self.next_timeout(&context), response.chunk()).await {
+            let chunk = match timeout_at(self.next_timeout(deadline), response.chunk()).await {
                 Ok(Ok(Some(chunk))) => chunk,
                 Ok(Ok(None)) => {
                     let usage = decoder.usage();
@@ -245,23 +228,18 @@ impl Transport {
                 Err(_) => break AttemptError::new(AttemptErrorKind::Silent, ""),
             };
             bytes += chunk.len();
-            match decoder.feed(&chunk) {
-                Ok(pieces) => {
-                    for piece in &pieces {
-                        (context.shown)(Progress::Piece(piece));
-                    }
-                }
-                Err(error) => break error,
+            if let Err(error) = decoder.feed(&chunk) {
+                break error;
             }
         };
         let usage = decoder.usage();
         Attempt::failed(error, Spent::Partly { usage, bytes })
     }
 
-    async fn read_whole(&self, mut response: Response, context: Context<'_>) -> Attempt {
+    async fn read_whole(&self, mut response: Response, deadline: Instant) -> Attempt {
         let mut body = Vec::new();
         loop {
-            match timeout_at(self.next_timeout(&context), response.chunk()).await {
+            match timeout_at(self.next_timeout(deadline), response.chunk()).await {
                 Ok(Ok(Some(chunk))) => {
                     if body.len() + chunk.len() > MAX_BODY {
                         let error =

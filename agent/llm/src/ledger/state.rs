@@ -1,4 +1,9 @@
 //! State of the ledger: pure, without a store and without a clock.
+//!
+//! Owns the sums of calls by day, month, job and class, and what is kept of single calls.
+//! - A reserved call counts in full until it is settled, in the day and month of its reservation.
+//! - Every list is bounded; the oldest records go first.
+//! - Not here: the limits themselves (`budget`), and how a change is written (`on_disk`).
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -2,7 +2,6 @@
 //!
 //! - Only [`Decoder::finish`] gives an answer, and only of a stream that reached its own end.
 
-use super::piece::StreamPiece;
 use super::{claude, gemini, openai};
 use crate::attempt_error::{AttemptError, AttemptErrorKind};
 use crate::protocol::Protocol;
@@ -42,12 +41,12 @@ impl Decoder {
         }
     }
 
-    /// Takes bytes of the answer; returns the pieces to show.
+    /// Takes bytes of the answer.
     ///
     /// # Errors
     /// When the provider reports a failure, or an event does not follow the protocol. Afterwards
     /// only [`Decoder::usage`] is meaningful.
-    pub fn feed(&mut self, bytes: &[u8]) -> Result<Vec<StreamPiece>, AttemptError> {
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<(), AttemptError> {
         self.received = self.received.saturating_add(bytes.len());
         if self.received > MAX_ANSWER {
             return Err(AttemptError::new(
@@ -57,18 +56,15 @@ impl Decoder {
         }
         let mut events = Vec::new();
         let fed = self.sse.feed(bytes, &mut events);
-        let mut pieces = Vec::new();
         for SseEvent { name, data } in events {
-            let piece = match &mut self.stream {
+            match &mut self.stream {
                 ProtocolStream::Claude(stream) => stream.take_event(&name, &data),
                 ProtocolStream::Openai(stream) => stream.take_event(&name, &data),
                 ProtocolStream::Gemini(stream) => stream.take_event(&data),
             }?;
-            pieces.extend(piece);
         }
         // After the events before it: the result must not depend on how the bytes were split.
-        fed.map_err(|e| AttemptError::new(AttemptErrorKind::Malformed, e.to_string()))?;
-        Ok(pieces)
+        fed.map_err(|e| AttemptError::new(AttemptErrorKind::Malformed, e.to_string()))
     }
 
     /// Returns the usage that the stream has reported so far.

@@ -12,15 +12,13 @@ mod decode;
 mod gemini;
 mod head;
 mod openai;
-mod piece;
 mod refusal;
 
 pub use call::{EncodeError, HttpCall};
 pub use decode::Decoder;
 pub use head::ResponseHead;
-pub use piece::StreamPiece;
 
-use crate::attempt_error::AttemptError;
+use crate::attempt_error::{AttemptError, AttemptErrorKind};
 use crate::call_options::CallOptions;
 use crate::catalogue::{Model, Provider};
 use crate::conversation::{Conversation, Picture, Turn, UserPart};
@@ -84,6 +82,11 @@ impl Protocol {
         error.request_id = head.request_id.clone().or(error.request_id);
         error
     }
+}
+
+/// Returns the error for an event, answer or part that does not follow the protocol.
+fn malformed(what: &str, error: &serde_json::Error) -> AttemptError {
+    AttemptError::new(AttemptErrorKind::Malformed, format!("{what}: {error}"))
 }
 
 /// Refuses a conversation that waits for something else than the model.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use watchkeeper_llm::budget::{Economy, Limits, Refusal};
+use watchkeeper_llm::budget::{Limits, Refusal};
 use watchkeeper_llm::catalogue::Tier;
 use watchkeeper_llm::money::Money;
 use watchkeeper_llm::picture::Detail;
@@ -119,10 +119,7 @@ async fn job_above_the_soft_limit_gets_a_smaller_model() {
     };
     let bench = Bench::with(limits, [Step::text("yes")], |_| {}).await;
     let mut job = bench.job(Tier::Medium);
-    assert_eq!(
-        (job.economy(), job.detail()),
-        (Economy::Reduced, Detail::Low)
-    );
+    assert_eq!(job.detail(), Detail::Low);
     ask(&mut job, &verdict_talk(), &ASK).await.expect("answer");
     assert_eq!(
         bench.server.requests()[0].json()["model"],

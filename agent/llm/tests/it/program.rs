@@ -109,7 +109,7 @@ async fn ask(client: &Client, talk: &Conversation, time: Duration) -> Result<Rep
         detail: Detail::Low,
         time,
     });
-    job.ask(talk, &CallOptions::new(500), &mut |_| {}).await
+    job.ask(talk, &CallOptions::new(500), &mut |_, _| {}).await
 }
 
 const TIME: Duration = Duration::from_secs(60);

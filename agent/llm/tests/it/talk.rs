@@ -4,10 +4,8 @@
 use serde_json::json;
 use watchkeeper_llm::CallOptions;
 use watchkeeper_llm::catalogue::{ImageTier, Tier};
-use watchkeeper_llm::client::Progress;
 use watchkeeper_llm::conversation::UserPart;
 use watchkeeper_llm::picture::{Detail, prepare};
-use watchkeeper_llm::wire::StreamPiece;
 use watchkeeper_llm::{Conversation, StopReason};
 use watchkeeper_scripted_model::Step;
 
@@ -81,24 +79,6 @@ async fn streamed_and_whole_answers_give_one_conversation() {
     for (a, b) in streamed.turns().iter().zip(whole.turns()) {
         assert_eq!(a, b);
     }
-}
-
-#[tokio::test]
-async fn pieces_are_shown_as_they_arrive() {
-    let bench = Bench::new([script().remove(0)]).await;
-    let (mut thought, mut said, mut called) = (String::new(), String::new(), Vec::new());
-    let mut job = bench.job(Tier::Medium);
-    let talk = setup_talk();
-    let mut shown = |progress: Progress<'_>| match progress {
-        Progress::Piece(StreamPiece::Thinking(text)) => thought.push_str(text),
-        Progress::Piece(StreamPiece::Text(text)) => said.push_str(text),
-        Progress::Piece(StreamPiece::Call { name }) => called.push(name.clone()),
-        Progress::Retry { .. } => panic!("nothing failed"),
-    };
-    job.ask(&talk, &ASK, &mut shown).await.expect("answer");
-    assert_eq!(thought, "Two docks – 两个. I look at both.");
-    assert_eq!(said, "Ich schaue nach: 📷");
-    assert_eq!(called, ["get_snapshot", "get_snapshot"]);
 }
 
 #[tokio::test]

@@ -10,11 +10,9 @@ use serde_json::{Value, json};
 use watchkeeper_llm::attempt_error::AttemptErrorKind;
 use watchkeeper_llm::call_options::ToolChoice;
 use watchkeeper_llm::catalogue::{Catalogue, Tier};
-use watchkeeper_llm::client::Progress;
 use watchkeeper_llm::conversation::{AssistantPart, ToolCall, Turn};
 use watchkeeper_llm::raw_json::RawJson;
 use watchkeeper_llm::usage::Usage;
-use watchkeeper_llm::wire::StreamPiece;
 use watchkeeper_llm::{CallOptions, Conversation, LlmError, Reply, StopReason};
 use watchkeeper_scripted_model::{Fault, Step};
 
@@ -85,27 +83,6 @@ async fn tool_loop_with_pictures_is_one_conversation_in_every_form() {
         }
         let whole = said(&play(wire, &ASK.clone().whole(), None).await);
         assert_eq!(whole, streamed, "{}", wire.name());
-    }
-}
-
-#[tokio::test]
-async fn pieces_are_shown_as_they_arrive() {
-    for wire in Wire::ALL {
-        let bench = Bench::on(wire, [script().remove(0)]).await;
-        let (mut thought, mut said, mut called) = (String::new(), String::new(), Vec::new());
-        let mut shown = |progress: Progress<'_>| match progress {
-            Progress::Piece(StreamPiece::Thinking(text)) => thought.push_str(text),
-            Progress::Piece(StreamPiece::Text(text)) => said.push_str(text),
-            Progress::Piece(StreamPiece::Call { name }) => called.push(name.clone()),
-            Progress::Retry { .. } => panic!("nothing failed"),
-        };
-        let talk = setup_talk();
-        let mut job = bench.job(Tier::Medium);
-        job.ask(&talk, &ASK, &mut shown).await.expect("answer");
-        assert_eq!(thought, "Two docks – 两个. I look at both.");
-        assert_eq!(said, "Ich schaue nach: 📷");
-        assert_eq!(called, ["get_snapshot", "get_snapshot"]);
-        bench.check();
     }
 }
 

@@ -5,7 +5,7 @@
 //! - The end of the conversation does not end the job.
 
 use serde_json::json;
-use watchkeeper_assistant::failure::{Error, ErrorKind};
+use watchkeeper_assistant::failure::Error;
 use watchkeeper_assistant::jobs::PlanningEvent;
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_assistant::session::progress::{ProgressEvent, ProgressSink as _};
@@ -100,7 +100,7 @@ async fn follow(
         let is_active = jobs.is_active(id);
         let (showing, shown_id) = (jobs.clone(), id.to_owned());
         let shown = blocking(move || showing.show(&shown_id, entrypoint)).await?;
-        let (status, log) = shown.map_err(|e| Error::new(ErrorKind::Failed, e.to_string()))?;
+        let (status, log) = shown.map_err(|e| Error::failed(e.to_string()))?;
         log.iter()
             .skip(sent)
             .for_each(|line| report(line, id, feed));
@@ -145,7 +145,7 @@ fn ended(job: &str, state: &str, output: &str, feed: &Feed) -> Result<(), Error>
             _ => "failed",
         };
         let sentence = format!("job {job} {what}; GET /v1/jobs/{job} says why");
-        return Err(Error::new(ErrorKind::Failed, sentence));
+        return Err(Error::failed(sentence));
     }
     let text = format!("Job {job} is done; its files are in {output}.");
     feed.push(json!({"type": "said", "text": text}));
@@ -156,5 +156,5 @@ async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Error> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.map_err(|error| Error::new(ErrorKind::Failed, format!("a file access failed: {error}")))
+    done.map_err(|error| Error::failed(format!("a file access failed: {error}")))
 }

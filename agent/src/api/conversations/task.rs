@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-use watchkeeper_assistant::failure::{Error, ErrorKind};
+use watchkeeper_assistant::failure::Error;
 use watchkeeper_assistant::proposal::chat_command::ChatCommand;
 use watchkeeper_assistant::proposal::pending::{PendingProposal, Requester};
 use watchkeeper_assistant::session::progress::{ProgressEvent, ProgressSink};
@@ -166,13 +166,10 @@ async fn run_message(
 }
 
 fn given_up(why: &str) -> Error {
-    Error::new(
-        ErrorKind::Failed,
-        format!(
-            "{why}; the request was cancelled and nothing was changed. Send it again within an \
+    Error::failed(format!(
+        "{why}; the request was cancelled and nothing was changed. Send it again within an \
              hour to continue where a language model stopped"
-        ),
-    )
+    ))
 }
 
 fn waits(session: &Session) -> Awaiting {

@@ -1,4 +1,7 @@
-//! Tries a draft on video: its counts and its events.
+//! Tries a draft on video, or replays it on the detection history: its counts and its events.
+//!
+//! - The tried pipeline is never deployed.
+//! - A rule that could make no event in the trial, too slow or quiet now, is named with the result.
 
 use futures_util::FutureExt as _;
 use jiff::Zoned;

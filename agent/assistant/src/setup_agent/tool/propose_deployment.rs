@@ -1,4 +1,9 @@
 //! Proposes to deploy a draft.
+//!
+//! - Only a draft that was previewed on the camera is proposed, or the workflow that runs there.
+//! - What the arguments leave open stays as it is in the pipeline that is replaced.
+//! - A user must be able to read every step before the confirmation, so their number is bounded.
+//! - Not here: the deployment, which a user confirms (`proposal`).
 
 use std::collections::BTreeMap;
 

@@ -59,14 +59,6 @@ struct Delta<'d> {
     citation: Option<Box<RawValue>>,
 }
 
-/// Text that a delta added, to be shown.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Added {
-    Text(String),
-    Thinking(String),
-    Nothing,
-}
-
 impl OpenBlock {
     /// Starts from the object of `content_block_start`.
     pub(super) fn new(start: &str) -> Result<Self, serde_json::Error> {
@@ -81,34 +73,21 @@ impl OpenBlock {
     }
 
     /// Adds the `delta` of `content_block_delta`. Unknown kinds add nothing.
-    pub(super) fn add(&mut self, delta: &str) -> Result<Added, serde_json::Error> {
+    pub(super) fn add(&mut self, delta: &str) -> Result<(), serde_json::Error> {
         let delta: Delta<'_> = serde_json::from_str(delta)?;
-        Ok(match delta.r#type {
-            "text_delta" => {
-                let text = delta.text.unwrap_or_default();
-                self.text.get_or_insert_default().push_str(&text);
-                Added::Text(text)
-            }
-            "thinking_delta" => {
-                let text = delta.thinking.unwrap_or_default();
-                self.thinking.get_or_insert_default().push_str(&text);
-                Added::Thinking(text)
-            }
-            "signature_delta" => {
-                self.signature = delta.signature;
-                Added::Nothing
-            }
-            "input_json_delta" => {
-                let part = delta.partial_json.unwrap_or_default();
-                self.input.get_or_insert_default().push_str(&part);
-                Added::Nothing
-            }
-            "citations_delta" => {
-                self.citations.extend(delta.citation);
-                Added::Nothing
-            }
-            _ => Added::Nothing,
-        })
+        let append = |to: &mut Option<String>, part: Option<String>| {
+            to.get_or_insert_default()
+                .push_str(&part.unwrap_or_default());
+        };
+        match delta.r#type {
+            "text_delta" => append(&mut self.text, delta.text),
+            "thinking_delta" => append(&mut self.thinking, delta.thinking),
+            "signature_delta" => self.signature = delta.signature,
+            "input_json_delta" => append(&mut self.input, delta.partial_json),
+            "citations_delta" => self.citations.extend(delta.citation),
+            _ => {}
+        }
+        Ok(())
     }
 
     /// Returns the complete block.

@@ -10,7 +10,7 @@ use crate::protocol::Protocol;
 use crate::raw_json::RawJson;
 use crate::reply::{Reply, StopReason};
 use crate::usage::Usage;
-use crate::wire::piece::malformed;
+use crate::wire::malformed;
 
 /// Stop reason, as in a message and in `message_delta`.
 #[derive(Debug, Default, Deserialize)]

@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::block::{Added, OpenBlock};
+use super::block::OpenBlock;
 use super::error_body;
 use super::read::{StopBody, UsageBody, turn};
 use crate::attempt_error::{AttemptError, AttemptErrorKind};
 use crate::raw_json::RawJson;
 use crate::reply::{Reply, StopReason};
 use crate::usage::Usage;
-use crate::wire::piece::{StreamPiece, malformed};
+use crate::wire::malformed;
 
 /// Maximum blocks of one answer.
 const MAX_BLOCKS: u32 = 1_000;
@@ -72,18 +72,12 @@ struct MessageDelta {
     usage: UsageBody,
 }
 
-#[derive(Deserialize)]
-struct Named {
-    r#type: String,
-    name: Option<String>,
-}
-
 impl Stream {
     pub(in crate::wire) fn take_event(
         &mut self,
         name: &str,
         data: &str,
-    ) -> Result<Option<StreamPiece>, AttemptError> {
+    ) -> Result<(), AttemptError> {
         let wrong = |e: serde_json::Error| malformed(name, &e);
         match name {
             "message_start" => {
@@ -102,20 +96,12 @@ impl Stream {
                 }
                 let block = OpenBlock::new(start.content_block.get()).map_err(wrong)?;
                 self.open.insert(start.index, block);
-                let named: Named =
-                    serde_json::from_str(start.content_block.get()).map_err(wrong)?;
-                let call = named.name.filter(|_| named.r#type == "tool_use");
-                return Ok(call.map(|name| StreamPiece::Call { name }));
             }
             "content_block_delta" => {
                 let delta: BlockDelta<'_> = serde_json::from_str(data).map_err(wrong)?;
                 let block = self.open.get_mut(&delta.index);
                 let block = block.ok_or_else(|| no_block(delta.index))?;
-                return Ok(match block.add(delta.delta.get()).map_err(wrong)? {
-                    Added::Text(text) => Some(StreamPiece::Text(text)),
-                    Added::Thinking(text) => Some(StreamPiece::Thinking(text)),
-                    Added::Nothing => None,
-                });
+                block.add(delta.delta.get()).map_err(wrong)?;
             }
             "content_block_stop" => {
                 let BlockStop { index } = serde_json::from_str(data).map_err(wrong)?;
@@ -133,7 +119,7 @@ impl Stream {
             // `ping` and future events.
             _ => {}
         }
-        Ok(None)
+        Ok(())
     }
 
     pub(in crate::wire) fn usage(&self) -> Usage {

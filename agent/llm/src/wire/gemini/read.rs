@@ -14,7 +14,7 @@ use crate::protocol::Protocol;
 use crate::raw_json::RawJson;
 use crate::reply::{Reply, StopReason};
 use crate::usage::Usage;
-use crate::wire::piece::{StreamPiece, malformed};
+use crate::wire::malformed;
 use crate::wire::refusal::ProviderError as _;
 
 /// Maximum parts of one answer.
@@ -99,15 +99,12 @@ pub(in crate::wire) fn decode(body: &[u8]) -> Result<Reply, AttemptError> {
 }
 
 impl Stream {
-    pub(in crate::wire) fn take_event(
-        &mut self,
-        data: &str,
-    ) -> Result<Option<StreamPiece>, AttemptError> {
+    pub(in crate::wire) fn take_event(&mut self, data: &str) -> Result<(), AttemptError> {
         let response = serde_json::from_str(data).map_err(|e| malformed("a chunk", &e))?;
         self.take(response)
     }
 
-    fn take(&mut self, response: Response) -> Result<Option<StreamPiece>, AttemptError> {
+    fn take(&mut self, response: Response) -> Result<(), AttemptError> {
         if let Some(error) = response.error {
             return Err(error.to_attempt_error(AttemptErrorKind::Server));
         }
@@ -123,10 +120,8 @@ impl Stream {
         if let Some(reason) = response.prompt_feedback.and_then(|f| f.block_reason) {
             self.finish = Some((reason, "the prompt was blocked".to_owned()));
         }
-        let mut shown = None;
         if let Some(candidate) = response.candidates.into_iter().next() {
             for part in candidate.content.into_iter().flat_map(|c| c.parts) {
-                shown = show(part.get())?.or(shown);
                 self.items.push(RawJson::raw(&part));
             }
             if let Some(reason) = candidate.finish_reason {
@@ -139,7 +134,7 @@ impl Stream {
                 "over 100000 parts",
             ));
         }
-        Ok(shown)
+        Ok(())
     }
 
     pub(in crate::wire) fn usage(&self) -> Usage {
@@ -260,14 +255,4 @@ fn legal(id: &str) -> String {
         .chars()
         .filter(|c| c.is_ascii_alphanumeric() || "-_".contains(*c));
     chars.take(40).collect()
-}
-
-fn show(part: &str) -> Result<Option<StreamPiece>, AttemptError> {
-    let part: Part<'_> = serde_json::from_str(part).map_err(|e| malformed("a part", &e))?;
-    Ok(match (part.function_call, part.text) {
-        (Some(call), _) => Some(StreamPiece::Call { name: call.name }),
-        (None, Some(text)) if part.thought => Some(StreamPiece::Thinking(text)),
-        (None, Some(text)) => Some(StreamPiece::Text(text)),
-        (None, None) => None,
-    })
 }

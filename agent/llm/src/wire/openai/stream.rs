@@ -1,7 +1,7 @@
 //! Decodes a streamed answer.
 //!
 //! - The last event (`response.completed`, `.incomplete` or `.failed`) holds the whole answer; the
-//!   events before it are only shown. Without a last event there is no answer.
+//!   deltas before it are skipped. Without a last event there is no answer.
 //! - Items are collected for servers whose last event omits them.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use super::read::Response;
 use crate::attempt_error::{AttemptError, AttemptErrorKind};
 use crate::reply::Reply;
 use crate::usage::Usage;
-use crate::wire::piece::{StreamPiece, malformed};
+use crate::wire::malformed;
 use crate::wire::refusal::ProviderError as _;
 
 /// Maximum items of one answer.
@@ -32,20 +32,9 @@ struct Kind {
 }
 
 #[derive(Deserialize)]
-struct Delta {
-    delta: String,
-}
-
-#[derive(Deserialize)]
 struct ItemEvent {
     output_index: u32,
     item: Box<RawValue>,
-}
-
-#[derive(Deserialize)]
-struct Added {
-    r#type: String,
-    name: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -59,27 +48,13 @@ impl Stream {
         &mut self,
         name: &str,
         data: &str,
-    ) -> Result<Option<StreamPiece>, AttemptError> {
+    ) -> Result<(), AttemptError> {
         if data == "[DONE]" {
-            return Ok(None);
+            return Ok(());
         }
         let wrong = |e: serde_json::Error| malformed(name, &e);
         let Kind { r#type } = serde_json::from_str(data).map_err(wrong)?;
         match r#type.as_str() {
-            "response.output_text.delta" => {
-                let Delta { delta } = serde_json::from_str(data).map_err(wrong)?;
-                return Ok(Some(StreamPiece::Text(delta)));
-            }
-            "response.reasoning_summary_text.delta" => {
-                let Delta { delta } = serde_json::from_str(data).map_err(wrong)?;
-                return Ok(Some(StreamPiece::Thinking(delta)));
-            }
-            "response.output_item.added" => {
-                let ItemEvent { item, .. } = serde_json::from_str(data).map_err(wrong)?;
-                let added: Added = serde_json::from_str(item.get()).map_err(wrong)?;
-                let call = added.name.filter(|_| added.r#type == "function_call");
-                return Ok(call.map(|name| StreamPiece::Call { name }));
-            }
             "response.output_item.done" => {
                 let ItemEvent { output_index, item } = serde_json::from_str(data).map_err(wrong)?;
                 if output_index >= MAX_ITEMS {
@@ -100,7 +75,7 @@ impl Stream {
             }
             _ => {}
         }
-        Ok(None)
+        Ok(())
     }
 
     pub(in crate::wire) fn usage(&self) -> Usage {

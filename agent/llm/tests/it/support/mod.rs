@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_llm::budget::{CallClass, Limits};
 use watchkeeper_llm::catalogue::{Catalogue, Tier};
-use watchkeeper_llm::client::{Clock, Progress};
+use watchkeeper_llm::client::Clock;
 use watchkeeper_llm::conversation::{ToolResult, UserPart};
 use watchkeeper_llm::ledger::{CallOutcome, Ledger};
 use watchkeeper_llm::picture::Detail;
@@ -299,11 +299,11 @@ pub(crate) fn results(talk: &Conversation, parts: &[UserPart]) -> Vec<ToolResult
         .collect()
 }
 
-/// Asks and ignores the progress.
+/// Asks and ignores the retries.
 pub(crate) async fn ask(
     job: &mut Job,
     talk: &Conversation,
     ask: &CallOptions,
 ) -> Result<Reply, LlmError> {
-    job.ask(talk, ask, &mut |_: Progress<'_>| {}).await
+    job.ask(talk, ask, &mut |_, _| {}).await
 }
