@@ -25,7 +25,7 @@ mod eviction;
 mod exif;
 mod index;
 pub mod memcached;
-pub mod memory_tier;
+mod memory_tier;
 pub mod name;
 mod object_queue;
 mod on_disk;
