@@ -293,7 +293,6 @@ impl Durable {
         }
         let synced = self.store.sync();
         drop(index);
-        // Without a loss nothing waits for the part that a query compares.
         if !lost.is_empty()
             && let Some(vectors) = &mut *self.vectors()
         {

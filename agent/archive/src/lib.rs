@@ -24,6 +24,7 @@ pub mod error;
 mod eviction;
 mod exif;
 mod index;
+mod lexicon;
 pub mod memcached;
 mod memory_tier;
 pub mod name;
