@@ -10,6 +10,7 @@
 //!   and count what matches.
 //! - It prints medians of processor time, which a busy machine does not change much. A query keeps
 //!   one core busy.
+//! - At last it changes embeddings, alone and beside queries by likeness: how long a change waits.
 #![allow(clippy::print_stdout, reason = "a command's output")]
 
 use std::error::Error;
@@ -33,6 +34,8 @@ const CAMERAS: [&str; 8] = [
 ];
 const CLASSES: [&str; 5] = ["car", "truck", "person", "bicycle", "dog"];
 const TIMES: usize = 10;
+/// Embeddings that are changed, alone and beside queries.
+const CHANGES: usize = 200;
 const PAGE: usize = 1_000;
 /// Event of the first entry.
 const EVENT: &str = "01J00000000000000000000000";
@@ -96,7 +99,46 @@ async fn main() -> Done<()> {
             line(peer)
         );
     }
+    let alone = changes(&archive, numbers).await?;
+    let like = questions(&everything)?
+        .into_iter()
+        .find(|q| q.query.like.is_some());
+    let like = like.ok_or("no query by likeness")?;
+    let queries = async {
+        loop {
+            if let Err(error) = like.ask(&archive).await {
+                return error;
+            }
+        }
+    };
+    let beside = tokio::select! {
+        waits = changes(&archive, numbers) => waits?,
+        error = queries => return Err(error),
+    };
+    let longest = |waits: &[Duration]| line(waits.iter().max().copied().into_iter().collect());
+    println!("| {CHANGES} changes of an embedding, ms | median | longest |");
+    println!("|---|---|---|");
+    println!("| alone | {} | {} |", line(alone.clone()), longest(&alone));
+    println!(
+        "| beside queries | {} | {} |",
+        line(beside.clone()),
+        longest(&beside)
+    );
     Ok(())
+}
+
+/// Replaces embeddings; returns the time that each change took.
+async fn changes(archive: &Archive, numbers: usize) -> Done<Vec<Duration>> {
+    let mut waits = Vec::new();
+    for n in 1..=CHANGES {
+        let vector = (0..numbers).map(|at| (at % (n + 1)) as f32).collect();
+        let made = EmbeddingOutcome::Vector(vector);
+        let made = (hash(n), "bench".to_owned(), "digest".to_owned(), made);
+        let began = Instant::now();
+        archive.settle_embedding(n as u64 + 1, Some(made)).await?;
+        waits.push(began.elapsed());
+    }
+    Ok(waits)
 }
 
 impl Question {

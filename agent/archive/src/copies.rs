@@ -1,21 +1,24 @@
 //! The fast tiers together: memory, then memcached where there is one.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
 use crate::ContentHash;
 use crate::entry::Entry;
-use crate::memory_tier::MemoryTier;
+use crate::memory_tier::Gdsf;
 use crate::stats::{TierCounts, TierStats, count};
 use crate::tier::{Tier, TierError};
+
+/// Name of the tier of one process.
+const MEMORY: &str = "memory";
 
 /// Copies of contents in fast tiers.
 #[derive(Debug)]
 pub(crate) struct Copies {
-    memory: MemoryTier,
+    memory: Mutex<Gdsf>,
     shared: Option<Arc<dyn Tier>>,
     memory_counts: TierCounts,
     shared_counts: TierCounts,
@@ -33,39 +36,42 @@ pub(crate) struct RemovedCopies {
 impl Copies {
     pub(crate) fn new(memory_bytes: u64, shared: Option<Arc<dyn Tier>>) -> Self {
         Self {
-            memory: MemoryTier::new(memory_bytes),
+            memory: Mutex::new(Gdsf::new(memory_bytes)),
             shared,
             memory_counts: TierCounts::default(),
             shared_counts: TierCounts::default(),
         }
     }
 
-    pub(crate) fn memory(&self) -> &MemoryTier {
-        &self.memory
+    pub(crate) fn memory(&self) -> MutexGuard<'_, Gdsf> {
+        // No method of it panics between two changes that belong together.
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the content of an entry and the tier that had it.
     pub(crate) async fn get(&self, entry: &Entry) -> Option<(&'static str, Bytes)> {
-        let memory = get_checked(&self.memory, &self.memory_counts, &entry.sha256, true).await;
-        // A fast tier that fails is one without the content.
-        if let Some(content) = memory.ok().flatten() {
-            return Some((self.memory.name(), content));
+        let counts = &self.memory_counts;
+        let memory = self.memory().get(&entry.sha256);
+        count(memory.as_ref().map_or(&counts.misses, |_| &counts.hits));
+        if let Some(content) = memory {
+            return Some((MEMORY, content));
         }
         let shared = self.shared.as_deref()?;
         if entry.bytes > shared.max_bytes() {
             return None;
         }
         let begun = Instant::now();
-        let content = get_checked(shared, &self.shared_counts, &entry.sha256, false).await;
+        let content = get_checked(shared, &self.shared_counts, &entry.sha256).await;
+        // A fast tier that fails is one without the content.
         let content = content.ok().flatten()?;
-        self.put_in_memory(&entry.sha256, content.clone(), begun.elapsed())
-            .await;
+        let cost = begun.elapsed();
+        self.memory().put(entry.sha256, content.clone(), cost);
         Some((shared.name(), content))
     }
 
     /// Gives a content to all tiers that take one of its size.
     pub(crate) async fn put(&self, hash: &ContentHash, content: Bytes, cost: Duration) {
-        self.put_in_memory(hash, content.clone(), cost).await;
+        self.memory().put(*hash, content.clone(), cost);
         if let Some(shared) = &self.shared
             && content.len() as u64 <= shared.max_bytes()
             && shared.put(hash, content, cost).await.is_err()
@@ -74,19 +80,16 @@ impl Copies {
         }
     }
 
-    async fn put_in_memory(&self, hash: &ContentHash, content: Bytes, cost: Duration) {
-        if content.len() as u64 <= self.memory.max_bytes() {
-            // Memory never fails.
-            self.memory.put(hash, content, cost).await.ok();
-        }
-    }
-
     /// Removes contents from all tiers. A tier that fails as a whole is asked once, a server that
     /// does not answer is left out until the end of its back-off.
     pub(crate) async fn remove(&self, contents: &[ContentHash]) -> RemovedCopies {
-        let memory: Option<&dyn Tier> = Some(&self.memory);
         let mut all = RemovedCopies::default();
-        for tier in memory.into_iter().chain(self.shared.as_deref()) {
+        let removed = {
+            let mut memory = self.memory();
+            contents.iter().filter(|hash| memory.remove(hash)).count()
+        };
+        all.removed.insert(MEMORY.to_owned(), removed as u64);
+        if let Some(tier) = &self.shared {
             let mut removed = 0;
             for hash in contents {
                 match tier.remove(hash).await {
@@ -109,24 +112,23 @@ impl Copies {
     }
 
     pub(crate) fn stats(&self) -> Vec<TierStats> {
-        let memory = self.memory_counts.stats(self.memory.name(), Vec::new());
+        let memory = self.memory_counts.stats(MEMORY, Vec::new());
         let shared = self.shared.as_deref();
         let shared = shared.map(|tier| self.shared_counts.stats(tier.name(), tier.endpoints()));
         [memory].into_iter().chain(shared).collect()
     }
 }
 
-/// Asks a tier for a content and checks it; `None` if the tier has none. Memory is trusted. A copy
-/// that is not what was stored is an error and stays: the fill of a fast tier replaces it, and in
-/// the object tier the answer of a proxy may only look like it.
+/// Asks a tier for a content and checks it; `None` if the tier has none. A copy that is not what
+/// was stored is an error and stays: the fill of a fast tier replaces it, and in the object tier
+/// the answer of a proxy may only look like it.
 pub(crate) async fn get_checked(
     tier: &dyn Tier,
     counts: &TierCounts,
     hash: &ContentHash,
-    is_trusted: bool,
 ) -> Result<Option<Bytes>, TierError> {
     match tier.get(hash).await {
-        Ok(Some(content)) if is_trusted || ContentHash::of(&content) == *hash => {
+        Ok(Some(content)) if ContentHash::of(&content) == *hash => {
             count(&counts.hits);
             Ok(Some(content))
         }

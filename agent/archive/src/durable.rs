@@ -12,7 +12,7 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -48,7 +48,7 @@ pub struct Durable {
     writer: Mutex<()>,
     index: Mutex<Index>,
     /// Loaded by the first query by likeness.
-    vectors: Mutex<Option<Vectors>>,
+    vectors: RwLock<Option<Vectors>>,
 }
 
 /// What a change removed.
@@ -101,7 +101,7 @@ impl Durable {
             has_objects,
             writer: Mutex::new(()),
             index: Mutex::new(index),
-            vectors: Mutex::default(),
+            vectors: RwLock::default(),
         };
         Ok((durable, report))
     }
@@ -111,8 +111,12 @@ impl Durable {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn vectors(&self) -> MutexGuard<'_, Option<Vectors>> {
-        self.vectors.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn vectors(&self) -> RwLockWriteGuard<'_, Option<Vectors>> {
+        self.vectors.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn vectors_read(&self) -> RwLockReadGuard<'_, Option<Vectors>> {
+        self.vectors.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn write_lock(&self) -> MutexGuard<'_, ()> {
@@ -289,7 +293,6 @@ impl Durable {
         }
         let synced = self.store.sync();
         drop(index);
-        // Without a loss nothing waits for a query, which holds the lock while it compares.
         if !lost.is_empty()
             && let Some(vectors) = &mut *self.vectors()
         {

@@ -27,6 +27,8 @@ use crate::vectors::{Packed, Record, Vectors, compare_records, read, unpack};
 
 /// Records that are read at a time.
 const PAGE: usize = 1_000;
+/// Entries that are compared while changes of embeddings wait.
+const ROWS: usize = 4_096;
 /// Longest kept reason of a refusal, in characters.
 const MAX_WHY: usize = 300;
 
@@ -75,18 +77,19 @@ impl QueryVector {
     ) -> Result<Vec<(f64, Row)>, ArchiveError> {
         if let Some(digest) = &self.digest {
             let own = Packed::of(&self.vector);
-            let mut vectors = durable.vectors();
-            let known = match vectors.take() {
-                Some(known) if known.digest() == digest => known,
-                _ => {
-                    let mut all = Vectors::load(durable.store(), digest)?;
-                    let contents: Vec<_> = durable.index().contents_by_time().collect();
-                    all.arrange(&contents);
-                    all
+            durable.load_vectors(digest)?;
+            let (mut found, mut unknown) = (Vec::with_capacity(rows.len()), Vec::new());
+            let mut rows = rows.into_iter().peekable();
+            while rows.peek().is_some() {
+                let some = rows.by_ref().take(ROWS);
+                // Released after each part: a change waits for one part and not for all.
+                match durable.vectors_read().as_ref() {
+                    Some(known) if known.digest() == digest => {
+                        known.compare(some, &own, &mut found, &mut unknown);
+                    }
+                    _ => unknown.extend(some),
                 }
-            };
-            let (mut found, unknown) = vectors.insert(known).compare(rows, &own);
-            drop(vectors);
+            }
             let by_pages = durable.are_most(unknown.len());
             found.extend(compare_records(
                 durable.store(),
@@ -135,6 +138,22 @@ impl QueryVector {
 }
 
 impl Durable {
+    /// Reads the embeddings of a model into memory, unless they are there. Changes wait for it.
+    fn load_vectors(&self, digest: &str) -> Result<(), ArchiveError> {
+        let is_loaded = |all: &Option<Vectors>| all.as_ref().is_some_and(|a| a.digest() == digest);
+        if is_loaded(&self.vectors_read()) {
+            return Ok(());
+        }
+        let mut vectors = self.vectors();
+        if !is_loaded(&vectors) {
+            let mut all = Vectors::load(self.store(), digest)?;
+            let contents: Vec<_> = self.index().contents_by_time().collect();
+            all.arrange(&contents);
+            *vectors = Some(all);
+        }
+        Ok(())
+    }
+
     pub(crate) fn record(&self, hash: &ContentHash) -> Result<Option<Record>, ArchiveError> {
         let stored = self.store().get(EMBEDDINGS, &hash.0)?;
         // One of another version counts as absent.
@@ -191,10 +210,10 @@ impl Durable {
         if !self.index().has_picture(hash) {
             return Ok(());
         }
-        let mut vectors = self.vectors();
         // Without a sync: what a crash takes is computed again.
         self.store()
             .write(Batch::new().put(EMBEDDINGS, &hash.0, &record))?;
+        let mut vectors = self.vectors();
         vectors.iter_mut().for_each(|all| all.put(*hash, &record));
         Ok(())
     }

@@ -6,22 +6,18 @@
 //!   would evict is still taken: the next eviction decides.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, ready};
 
 use crate::ContentHash;
-use crate::tier::{EndpointHealth, Removal, Tier, TierError};
 
 /// Bits of a number that is not negative: they have the order of the numbers.
 type Priority = u64;
 
 /// Contents by the worth of keeping them. Sans-IO.
 #[derive(Debug)]
-pub struct Gdsf {
+pub(crate) struct Gdsf {
     max_bytes: u64,
     bytes: u64,
     age: f64,
@@ -42,7 +38,7 @@ struct Item {
 }
 
 impl Gdsf {
-    pub fn new(max_bytes: u64) -> Self {
+    pub(crate) fn new(max_bytes: u64) -> Self {
         Self {
             max_bytes,
             bytes: 0,
@@ -55,7 +51,7 @@ impl Gdsf {
     }
 
     /// Returns a content and counts the use.
-    pub fn get(&mut self, hash: &ContentHash) -> Option<Bytes> {
+    pub(crate) fn get(&mut self, hash: &ContentHash) -> Option<Bytes> {
         self.stamp += 1;
         let (age, stamp) = (self.age, self.stamp);
         let item = self.items.get_mut(hash)?;
@@ -66,11 +62,11 @@ impl Gdsf {
         Some(item.content.clone())
     }
 
-    /// Takes a content unless it is larger than the whole tier.
-    pub fn put(&mut self, hash: ContentHash, content: Bytes, cost: Duration) {
+    /// Takes a content of at most a quarter of the tier, so that it can't evict all others.
+    pub(crate) fn put(&mut self, hash: ContentHash, content: Bytes, cost: Duration) {
         let bytes = content.len() as u64;
         let known = self.take(&hash);
-        if bytes > self.max_bytes {
+        if bytes > self.max_bytes / 4 {
             return;
         }
         while self.bytes + bytes > self.max_bytes {
@@ -97,7 +93,7 @@ impl Gdsf {
     }
 
     /// Removes a content. Returns whether it was there.
-    pub fn remove(&mut self, hash: &ContentHash) -> bool {
+    pub(crate) fn remove(&mut self, hash: &ContentHash) -> bool {
         self.take(hash).is_some()
     }
 
@@ -108,15 +104,19 @@ impl Gdsf {
         Some(item)
     }
 
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn max_bytes(&self) -> u64 {
+        self.max_bytes
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    pub fn contents(&self) -> usize {
+    pub(crate) fn contents(&self) -> usize {
         self.items.len()
     }
 
-    pub fn evictions(&self) -> u64 {
+    pub(crate) fn evictions(&self) -> u64 {
         self.evictions
     }
 }
@@ -125,70 +125,6 @@ fn priority(age: f64, item: &Item) -> Priority {
     // An empty content counts as one byte.
     let bytes = (item.content.len().max(1)) as f64;
     (age + item.uses * item.cost / bytes).to_bits()
-}
-
-/// The fast tier of one process.
-#[derive(Debug)]
-pub struct MemoryTier {
-    max_bytes: u64,
-    contents: Mutex<Gdsf>,
-}
-
-impl MemoryTier {
-    pub fn new(max_bytes: u64) -> Self {
-        Self {
-            max_bytes,
-            contents: Mutex::new(Gdsf::new(max_bytes)),
-        }
-    }
-
-    /// Bytes that all contents may have.
-    pub fn total_bytes(&self) -> u64 {
-        self.max_bytes
-    }
-
-    /// Reads sums of its contents.
-    pub fn contents(&self) -> MutexGuard<'_, Gdsf> {
-        // No method panics between two changes that belong together.
-        self.contents.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Tier for MemoryTier {
-    fn name(&self) -> &'static str {
-        "memory"
-    }
-
-    fn max_bytes(&self) -> u64 {
-        // One content takes at most a quarter, so that it can't evict all others.
-        self.max_bytes / 4
-    }
-
-    fn get<'a>(&'a self, hash: &'a ContentHash) -> BoxFuture<'a, Result<Option<Bytes>, TierError>> {
-        ready(Ok(self.contents().get(hash))).boxed()
-    }
-
-    fn put<'a>(
-        &'a self,
-        hash: &'a ContentHash,
-        content: Bytes,
-        cost: Duration,
-    ) -> BoxFuture<'a, Result<(), TierError>> {
-        self.contents().put(*hash, content, cost);
-        ready(Ok(())).boxed()
-    }
-
-    fn remove<'a>(&'a self, hash: &'a ContentHash) -> BoxFuture<'a, Result<Removal, TierError>> {
-        let removal = Removal {
-            was_there: self.contents().remove(hash),
-            unreachable: Vec::new(),
-        };
-        ready(Ok(removal)).boxed()
-    }
-
-    fn endpoints(&self) -> Vec<EndpointHealth> {
-        Vec::new()
-    }
 }
 
 #[cfg(test)]
@@ -275,7 +211,7 @@ mod tests {
 
     #[test]
     fn content_that_was_popular_once_is_evicted_in_the_end() {
-        let mut tier = Gdsf::new(10);
+        let mut tier = Gdsf::new(20);
         tier.put(hash(1), content(5), Duration::from_micros(50));
         for _ in 0..20 {
             assert!(tier.get(&hash(1)).is_some());

@@ -87,7 +87,7 @@ impl ObjectQueue {
 
     /// Returns a content, checked; `None` if the tier has none.
     pub(crate) async fn get(&self, hash: &ContentHash) -> Result<Option<Bytes>, TierError> {
-        get_checked(&*self.tier, &self.counts, hash, false).await
+        get_checked(&*self.tier, &self.counts, hash).await
     }
 
     pub(crate) fn stats(&self) -> TierStats {
@@ -277,14 +277,64 @@ fn finish_task(durable: &Durable, hash: ContentHash, task: ObjectTask) -> Result
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
+    use std::sync::Mutex;
+
+    use futures_util::FutureExt as _;
+    use futures_util::future::{BoxFuture, ready};
     use jiff::Timestamp;
     use watchkeeper_store::{FaultyStore, MemoryStore};
 
     use super::*;
     use crate::entry::NewEntry;
     use crate::eviction::Limits;
-    use crate::memory_tier::MemoryTier;
     use crate::name::EntryName;
+    use crate::tier::{EndpointHealth, Removal};
+
+    /// An object tier in memory.
+    #[derive(Debug, Default)]
+    struct Bucket(Mutex<HashMap<ContentHash, Bytes>>);
+
+    impl Tier for Bucket {
+        fn name(&self) -> &'static str {
+            "bucket"
+        }
+
+        fn max_bytes(&self) -> u64 {
+            1 << 20
+        }
+
+        fn get<'a>(
+            &'a self,
+            hash: &'a ContentHash,
+        ) -> BoxFuture<'a, Result<Option<Bytes>, TierError>> {
+            ready(Ok(self.0.lock().unwrap().get(hash).cloned())).boxed()
+        }
+
+        fn put<'a>(
+            &'a self,
+            hash: &'a ContentHash,
+            content: Bytes,
+            _cost: Duration,
+        ) -> BoxFuture<'a, Result<(), TierError>> {
+            self.0.lock().unwrap().insert(*hash, content);
+            ready(Ok(())).boxed()
+        }
+
+        fn remove<'a>(
+            &'a self,
+            hash: &'a ContentHash,
+        ) -> BoxFuture<'a, Result<Removal, TierError>> {
+            let removal = Removal {
+                was_there: self.0.lock().unwrap().remove(hash).is_some(),
+                unreachable: Vec::new(),
+            };
+            ready(Ok(removal)).boxed()
+        }
+
+        fn endpoints(&self) -> Vec<EndpointHealth> {
+            Vec::new()
+        }
+    }
 
     #[tokio::test]
     async fn copy_is_deleted_only_once_the_entry_is_gone_for_good() {
@@ -294,8 +344,7 @@ mod tests {
             let opened = Durable::over(folder.path(), store, true, Limits::default(), true);
             Arc::new(opened.unwrap().0)
         };
-        let objects = Arc::new(MemoryTier::new(1 << 20));
-        let queue = ObjectQueue::new(Arc::clone(&objects) as _);
+        let queue = ObjectQueue::new(Arc::new(Bucket::default()));
         let store = Arc::default();
         let name: EntryName = "yard/a.jpg".parse().unwrap();
         let durable = open(&store);

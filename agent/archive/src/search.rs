@@ -411,6 +411,20 @@ mod tests {
         assert_eq!(names(&durable, json!({"pattern": "yard/new.jpg"})).len(), 1);
     }
 
+    #[test]
+    fn queries_by_likeness_do_not_wait_for_each_other() {
+        let (_folder, durable) = yard();
+        let near = || QueryVector {
+            digest: Some("d".to_owned()),
+            vector: vec![1.0, 0.0],
+        };
+        // The first one loads the embeddings.
+        let ask = || query(&durable, &Query::default(), Some(near()), at(0)).unwrap();
+        assert_eq!(ask().matched, 0);
+        let _comparing = durable.vectors_read();
+        assert_eq!(ask().matched, 0);
+    }
+
     /// Whether text, content or embedding of an entry is in memory, or its embedding in the store.
     fn is_held(durable: &Durable, text: &str, hash: &ContentHash) -> [bool; 3] {
         let hex = hash.to_string();

@@ -216,9 +216,14 @@ impl Vectors {
         }
     }
 
-    /// Compares contents in memory; also returns the rows whose records may have an embedding.
-    pub(crate) fn compare(&self, rows: Vec<Row>, own: &Packed) -> (Vec<(f64, Row)>, Vec<Row>) {
-        let (mut found, mut unknown) = (Vec::with_capacity(rows.len()), Vec::new());
+    /// Compares contents in memory; `unknown` gets the rows whose records may have an embedding.
+    pub(crate) fn compare(
+        &self,
+        rows: impl Iterator<Item = Row>,
+        own: &Packed,
+        found: &mut Vec<(f64, Row)>,
+        unknown: &mut Vec<Row>,
+    ) {
         let mut last = 0_usize;
         for row in rows {
             // Mostly that of a neighbour: finding the hash takes as long as comparing the numbers.
@@ -238,7 +243,6 @@ impl Vectors {
                 None => unknown.push(row),
             }
         }
-        (found, unknown)
     }
 
     fn likeness(&self, place: usize, own: &Packed) -> Option<f64> {
@@ -408,7 +412,8 @@ mod tests {
             };
             let expected = sorted(compare_records(&store, "d", rows(12), &own, true).unwrap());
             for by_pages in [false, true] {
-                let (mut found, unknown) = changed.compare(rows(12), &own);
+                let (mut found, mut unknown) = (Vec::new(), Vec::new());
+                changed.compare(rows(12).into_iter(), &own, &mut found, &mut unknown);
                 found.extend(compare_records(&store, "d", unknown, &own, by_pages).unwrap());
                 prop_assert_eq!(sorted(found), expected.clone());
             }

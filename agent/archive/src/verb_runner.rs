@@ -30,11 +30,15 @@ impl Archive {
         };
         let (totals, collections, objects_waiting, too_large) = self.blocking(read).await?;
         let limits = self.durable().limits();
-        let memory = self.copies().memory();
-        let max_cached_bytes = memory.total_bytes();
-        let (cached_contents, cached_bytes, cache_evictions) = {
-            let memory = memory.contents();
-            (memory.contents() as u64, memory.bytes(), memory.evictions())
+        let (max_cached_bytes, cached_contents, cached_bytes, cache_evictions) = {
+            let memory = self.copies().memory();
+            let contents = memory.contents() as u64;
+            (
+                memory.max_bytes(),
+                contents,
+                memory.bytes(),
+                memory.evictions(),
+            )
         };
         let mut tiers = self.copies().stats();
         tiers.push(self.durable_counts().stats("durable", Vec::new()));

@@ -20,7 +20,8 @@ use jiff::{Timestamp, ToSpan as _, Zoned};
 use crate::entry::Retention;
 use crate::error::ArchiveError;
 use crate::index::Index;
-use crate::query::{Order, Query};
+use crate::lexicon::{changes_answer, kind, order, singulars};
+use crate::query::{MAX_LIMIT, Order, Query};
 use crate::slot::Facts;
 
 /// Longest request, in characters.
@@ -207,6 +208,7 @@ fn contradicts(before: &Query, after: &Query) -> bool {
         || differs(before.text.as_ref(), &after.text)
         || differs(before.like.as_ref(), &after.like)
         || differs(before.content_type.as_ref(), &after.content_type)
+        || differs(before.limit.as_ref(), &after.limit)
         || (had_span && (before.since != after.since || before.until != after.until))
 }
 
@@ -284,6 +286,10 @@ impl Reader<'_> {
             self.query.content_type = Some(kind.to_owned());
             return 1;
         }
+        let number = self.take_number();
+        if number > 0 {
+            return number;
+        }
         let name = match self.take_named() {
             0 => self.take_name(),
             count => count,
@@ -296,11 +302,25 @@ impl Reader<'_> {
             "everything" => {}
             "protected" => self.query.retention = Some(Retention::Protected),
             "unprotected" => self.query.retention = Some(Retention::Normal),
-            "newest" | "latest" | "recent" => return self.take_order(Order::Newest),
-            "oldest" | "first" | "earliest" => return self.take_order(Order::Oldest),
-            _ => return 0,
+            word => return order(word).map_or(0, |order| self.take_order(order)),
         }
         1
+    }
+
+    /// Reads `the last 5 photos` or `newest 5`: so many entries of an order.
+    fn take_number(&mut self) -> usize {
+        let limit = self.word(1).parse().ok();
+        let limit = limit.filter(|limit| (1..=MAX_LIMIT).contains(limit));
+        let is_counted = kind(self.word(2)).is_some() || ["entries", ""].contains(&self.word(2));
+        let order = match self.word(0) {
+            "last" => Some(Order::Newest),
+            word => order(word),
+        };
+        if limit.is_none() || order.is_none() || !is_counted {
+            return 0;
+        }
+        (self.query.limit, self.order) = (limit, order);
+        2
     }
 
     /// Takes the word of an order, and "first" behind it.
@@ -457,45 +477,6 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a word is a year, a month, a date that begins with a year, or a "not" or the like.
-fn changes_answer(word: &str) -> bool {
-    let year = word
-        .get(..4)
-        .filter(|year| year.bytes().all(|b| b.is_ascii_digit()));
-    let is_year = year.is_some_and(|year| year.starts_with("19") || year.starts_with("20"));
-    let ends = word
-        .get(4..)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '/', '.']));
-    let is_month = |format| strtime::parse(format, word).is_ok();
-    let is_other = match word {
-        "after" | "before" | "but" | "except" | "excluding" | "neither" | "never" | "no"
-        | "nor" | "not" | "or" | "until" | "without" => true,
-        _ => word.ends_with("n't") || word.ends_with("n’t"),
-    };
-    is_other || (is_year && ends) || is_month("%B") || is_month("%b")
-}
-
-/// Begin of the MIME types that a word names.
-fn kind(word: &str) -> Option<&'static str> {
-    match word {
-        "picture" | "pictures" | "photo" | "photos" | "image" | "images" => Some("image/"),
-        "clip" | "clips" | "video" | "videos" => Some("video/"),
-        _ => None,
-    }
-}
-
-/// The word itself, and the singulars that it may be the plural of.
-fn singulars(word: &str) -> Vec<String> {
-    let mut forms = vec![word.to_owned()];
-    match word {
-        "people" | "persons" => forms.push("person".to_owned()),
-        "buses" => forms.push("bus".to_owned()),
-        _ => {}
-    }
-    forms.extend(word.strip_suffix('s').map(str::to_owned));
-    forms
-}
-
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
@@ -561,6 +542,29 @@ mod tests {
             read("protected deliveries").query.pattern.as_deref(),
             Some("Deliveries")
         );
+    }
+
+    #[test]
+    fn number_beside_an_order_bounds_the_answer() {
+        let read = |text: &str| super::read(text, &known(), &now());
+        for (text, limit, order) in [
+            ("the last 5 photos", 5, Order::Newest),
+            ("newest 3", 3, Order::Newest),
+            ("the oldest 20 clips at the gate", 20, Order::Oldest),
+        ] {
+            let found = read(text).unwrap();
+            assert_eq!(found.not_understood, [""; 0], "{text}");
+            assert_eq!(
+                (found.query.limit, found.query.order),
+                (Some(limit), order),
+                "{text}"
+            );
+            assert_eq!(found.query.since, None, "{text}");
+        }
+        assert_eq!(read("cars in the last 5 days").unwrap().query.limit, None);
+        for text in ["the last 5 moons", "newest 0", "the last 5000 photos"] {
+            assert!(read(text).is_err(), "{text}");
+        }
     }
 
     #[test]

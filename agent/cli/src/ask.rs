@@ -122,7 +122,7 @@ impl<'o> Ask<'o> {
             if args.at.is_none() && self.session.handle_operation(text).await?.is_some() {
                 return Ok(());
             }
-            self.session.handle_text(text).await?
+            self.session.handle_request(text).await?
         };
         let Reply::Proposal(offer) = reply else {
             return self.finish(reply, &here).await;

@@ -22,12 +22,21 @@ pub(super) async fn run(
     let client = AgentClient::new(&config.agent_api.socket)?;
     match action {
         ReferenceAction::Add { name, files, event } => {
+            let known: Vec<Value> = client.get(&path(&name)).await.unwrap_or_default();
+            let report = |picture: &Value| {
+                let is_known = known.iter().any(|one| one["sha256"] == picture["sha256"]);
+                let file = picture["file"].as_str().unwrap_or_default();
+                out.both(picture, || match is_known {
+                    true => format!("{name} has {file} already"),
+                    false => format!("added {file} to {name}"),
+                });
+            };
             for file in &files {
-                report(&name, &add_file(&client, &name, file).await?, out);
+                report(&add_file(&client, &name, file).await?);
             }
             for seq in event {
                 let added: Value = client.post(&path(&name), &json!({ "event": seq })).await?;
-                report(&name, &added, out);
+                report(&added);
             }
             out.note(format!(
                 "their embeddings are being computed; `watchkeeper reference show {name}` shows \
@@ -85,15 +94,6 @@ async fn add_file(client: &AgentClient, set: &str, file: &Path) -> Result<Value,
     let name = utf8_percent_encode(&name, NON_ALPHANUMERIC);
     let request = client.request(Method::PUT, &format!("{}/{name}", path(set)));
     client.json(request.body(content)).await
-}
-
-fn report(set: &str, picture: &Value, out: &Output) {
-    out.both(picture, || {
-        format!(
-            "added {} to {set}",
-            picture["file"].as_str().unwrap_or_default()
-        )
-    });
 }
 
 fn set_line(set: &Value) -> String {

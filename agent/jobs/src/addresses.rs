@@ -10,6 +10,9 @@ use crate::plan::{Call, Fault, Plan};
 use crate::run::{JobFolderError, Jobs};
 use crate::tool::{Kind, Toolbox};
 
+/// Jobs that a fault names.
+const MAX_JOBS: usize = 3;
+
 /// Returns a fault for each `job://` address whose job, step or key does not exist. An address
 /// whose job can't be read is left to the run.
 pub fn check_addresses(plan: &Plan, jobs: &Jobs) -> Vec<Fault> {
@@ -25,8 +28,10 @@ pub fn check_addresses(plan: &Plan, jobs: &Jobs) -> Vec<Fault> {
 fn check_address(at: &str, address: &Address, jobs: &Jobs) -> Option<Fault> {
     let kind = match jobs.open_exact(&address.job) {
         Err(JobFolderError::Unknown(_)) => {
+            // The latest: a list of all helps nobody.
             let all = jobs.ids().ok()?;
-            unknown("job", &address.job, all.iter().rev().map(String::as_str))
+            let latest = all.iter().rev().take(MAX_JOBS).map(String::as_str);
+            unknown("job", &address.job, latest)
         }
         Err(_) => return None,
         Ok(job) => match job.result(&address.step) {

@@ -6,6 +6,7 @@
 //!
 //! Not here: where templates are kept ([`crate::template_store`]), language models.
 
+mod arrangement;
 mod job_request;
 mod not_understood;
 mod pattern;
@@ -74,7 +75,7 @@ pub fn plan_refined<'r>(
     let mut refinements = refinements.into_iter().peekable();
     while let Some((words, at)) = refinements.next() {
         let is_last = refinements.peek().is_none();
-        if is_last && request.by.is_some() && request.best.is_some() {
+        if is_last && !request.by.is_empty() && request.best.is_some() {
             request.is_best_of_all = !refine::keeps_of_each(old);
         }
         Refinement::read(words, next_second(at), names)?.apply(&mut request);
@@ -195,8 +196,9 @@ fn clean(chain: &mut Chain, request: &Request) {
         }
     }
     let orders = [request.order, request.best.map(|(_, by)| by)];
+    let groupings = request.by.iter().copied();
     let by_score = |by: &str| by == "quality" || by == "sharpness";
-    if orders.into_iter().flatten().any(by_score) {
+    if orders.into_iter().flatten().chain(groupings).any(by_score) {
         chain.measure();
     }
 }
@@ -204,15 +206,16 @@ fn clean(chain: &mut Chain, request: &Request) {
 /// The steps that group pictures and keep the best: of all before they are grouped, of each group
 /// behind that.
 fn group_and_choose(chain: &mut Chain, request: &Request) {
-    let is_of_all = request.by.is_some() && request.is_best_of_all;
+    let is_of_all = !request.by.is_empty() && request.is_best_of_all;
     if is_of_all {
         best(chain, request);
         chain.pictures_of("best");
     }
-    if let Some(by) = request.by {
-        let params = json!({"pictures": chain.pictures, "by": by});
-        chain.add("group", "group", params, "what belongs together");
-        chain.groups = Some("${group.groups}".to_owned());
+    chain.groups = None;
+    for (name, by) in ["group", "subgroup", "part"].into_iter().zip(&request.by) {
+        let params = json!({"pictures": chain.collection(), "by": by});
+        chain.add(name, "group", params, "what belongs together");
+        chain.groups = Some(format!("${{{name}.groups}}"));
     }
     if !is_of_all {
         best(chain, request);
@@ -224,12 +227,13 @@ fn best(chain: &mut Chain, request: &Request) {
         return;
     };
     let params = json!({"from": chain.collection(), "count": count, "by": order});
-    let reason = match request.by {
-        None => "the best ones".to_owned(),
-        Some(by) if request.is_best_of_all => {
+    let by = request.by.join(" and ");
+    let reason = match () {
+        () if by.is_empty() => "the best ones".to_owned(),
+        () if request.is_best_of_all => {
             format!("the best of all; for as many of each {by}, say \"of each\"")
         }
-        Some(by) => format!("the best of each {by}; for as many of all, say \"in total\""),
+        () => format!("the best of each {by}; for as many of all, say \"in total\""),
     };
     chain.add("best", "select_best", params, &reason);
     chain.groups = Some("${best.groups}".to_owned());
@@ -277,10 +281,16 @@ fn source(chain: &mut Chain, request: &Request) {
                     params[name] = json!(value);
                 }
             }
-            let kept = "the pictures that events have kept";
+            let of = what
+                .as_ref()
+                .map(|what| format!(" of the class or rule {what}"));
+            let kept = format!(
+                "the pictures that events{} have kept",
+                of.unwrap_or_default()
+            );
             let reason = match &request.camera {
                 Some(camera) => format!("{kept}; {camera} is the ID of a camera of the box"),
-                None => kept.to_owned(),
+                None => kept,
             };
             chain.add("events", EVENT_PICTURES, params, &reason);
             chain.pictures_of("events");
@@ -475,6 +485,44 @@ mod tests {
                 "remove all the near duplicates of ./a",
                 "list_pictures folder=\"./a\" → find_duplicates → album",
             ),
+            (
+                "sort the photos in ./a by camera model",
+                "list_pictures folder=\"./a\" → group by=\"camera\" → album",
+            ),
+            (
+                "sort ./a by year and month, the 2 best of each",
+                "list_pictures folder=\"./a\" → measure_quality → group by=\"month\" \
+                 → select_best by=\"quality\" count=2 → album",
+            ),
+            (
+                "group my photos in ./a by place and then by month, newest first",
+                "list_pictures folder=\"./a\" → group by=\"place\" → group by=\"month\" \
+                 → rank by=\"newest\" → album",
+            ),
+            (
+                "put the blurred ones in a separate folder, from ./a",
+                "list_pictures folder=\"./a\" → measure_quality → group by=\"sharpness\" → album",
+            ),
+            (
+                "the photos in ./a by day, the blurry photos apart",
+                "list_pictures folder=\"./a\" → measure_quality → group by=\"day\" \
+                 → group by=\"sharpness\" → album",
+            ),
+            (
+                "keep only the photos of ./a from 2022 and 2023, sorted by sharpness",
+                "list_pictures folder=\"./a\" → filter since=\"2022-01-01T00:00:00\" \
+                 until=\"2024-01-01T00:00:00\" → measure_quality → rank by=\"sharpness\" → album",
+            ),
+            (
+                "the photos in ./a taken with the Canon EOS R5 in March 2023",
+                "list_pictures folder=\"./a\" → filter camera=\"Canon EOS R5\" \
+                 since=\"2023-03-01T00:00:00\" until=\"2023-04-01T00:00:00\" → album",
+            ),
+            (
+                "only 2 of each day in ./a",
+                "list_pictures folder=\"./a\" → measure_quality → group by=\"day\" \
+                 → select_best by=\"quality\" count=2 → album",
+            ),
         ] {
             assert_eq!(steps(text), expected, "{text}");
         }
@@ -602,6 +650,17 @@ mod tests {
                 "photos of the loadin dock",
                 "(did you mean the camera löading dock?)",
             ),
+            ("the clips of today", "watchkeeper archive query"),
+            ("delete the blurred ones of ./a", "\"blurred\""),
+            (
+                "keep the blurred ones of ./a, each day in a separate folder",
+                "\"blurred\", \"separate\"",
+            ),
+            ("photos in ./a taken with a flash", "\"flash\""),
+            ("photos in ./a taken with Anna", "\"Anna\""),
+            ("group the photos in ./a by time", "\"time\""),
+            ("organise ./a by day and mood", "\"mood\""),
+            ("photos of the gate taken with the Canon", "\"Canon\""),
             ("a picture of the gate every hour", "\"every\", \"hour\""),
             ("a picture of the gate each hour", "\"each\", \"hour\""),
             ("a picture of the gate per hour", "\"per\", \"hour\""),

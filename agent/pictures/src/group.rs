@@ -1,4 +1,4 @@
-//! Groups of pictures by time, place, camera, class, zone or folder.
+//! Groups of pictures by time, place, camera, class, zone, folder or sharpness.
 //!
 //! - Every picture is in exactly one group; those without the needed value are in one of their own,
 //!   the last.
@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::picture::Picture;
 use crate::place::{Place, distance_m};
+use crate::scores::SHARP;
 
 /// Pictures that belong together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,6 +46,8 @@ pub enum By {
     Class,
     Zone,
     Folder,
+    /// Whether the sharpness is [`SHARP`] at least.
+    Sharpness,
 }
 
 /// Groups pictures; local times without an instant are those of `zone`.
@@ -126,6 +129,7 @@ const fn describe(by: By) -> &'static str {
         By::Class => "class",
         By::Zone => "zone",
         By::Folder => "folder",
+        By::Sharpness => "sharpness",
     }
 }
 
@@ -143,6 +147,10 @@ fn name(picture: &Picture, by: By, root: &Path) -> Option<String> {
         By::Camera => picture.camera.clone(),
         By::Class => picture.class.clone(),
         By::Zone => picture.zone.clone(),
+        By::Sharpness => picture.scores.map(|scores| {
+            let is_sharp = scores.sharpness >= SHARP;
+            if is_sharp { "sharp" } else { "blurred" }.to_owned()
+        }),
         By::Folder => {
             let folder = Path::new(&picture.file).parent()?;
             let below = folder.strip_prefix(root).ok()?;
@@ -327,6 +335,25 @@ mod tests {
         assert_eq!(names(&groups), [("a/07", 1), ("b/07", 1)]);
         let groups = group(vec![picture("/p/a/x", None)], By::Folder, &TimeZone::UTC);
         assert_eq!(names(&groups), [("a", 1)]);
+    }
+
+    #[test]
+    fn blurred_pictures_are_apart_from_sharp_and_unmeasured_ones() {
+        let scored = |file: &str, sharpness: f64| {
+            let mut picture = picture(file, None);
+            picture.scores = Some(crate::Scores {
+                sharpness,
+                exposure: 1.0,
+                contrast: 1.0,
+                noise: 1.0,
+                overall: 1.0,
+            });
+            picture
+        };
+        let pictures = vec![scored("a", SHARP), scored("b", 0.1), picture("c", None)];
+        let groups = group(pictures, By::Sharpness, &TimeZone::UTC);
+        let expected = [("blurred", 1), ("sharp", 1), ("no sharpness", 1)];
+        assert_eq!(names(&groups), expected);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! One GET for an ingest: bounded in time, without redirects, only to public addresses.
 //!
 //! - An address of a private range is refused ([`is_private`]): the one that is connected.
-//! - A host of `agent.archive.ingest_hosts` may have any address.
+//! - A host of `agent.archive.ingest_hosts` may have any address; without a port in that list, at
+//!   the ports 80 and 443.
 //! - The address is never logged: a path or a query may hold a token.
 
 use std::net::{IpAddr, SocketAddr};
@@ -106,7 +107,10 @@ fn check_literal(url: &Url) -> Result<(), ArchiveError> {
 }
 
 fn not_public(host: &str) -> String {
-    format!("{host} is not a public address; to allow it, add it to agent.archive.ingest_hosts")
+    format!(
+        "{host} is not a public address; to allow it, add \"{host}\" to \
+         agent.archive.ingest_hosts, or \"{host}:PORT\" if the port is not 80 or 443"
+    )
 }
 
 /// Resolves names to public addresses only.

@@ -1,5 +1,6 @@
 //! The tool `event_pictures`: pictures that events of the runtime have kept.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -25,6 +26,8 @@ use super::network_tools::RuntimeAccess;
 
 /// Most pictures that one step brings.
 const MAX_PICTURES: usize = 10_000;
+/// Classes of other events that a summary names.
+const MAX_OTHERS: usize = 12;
 /// Parameter with the end of the range.
 const UNTIL: &str = "until";
 
@@ -178,6 +181,7 @@ impl Tool for EventPictures {
             lost,
             unreadable,
             is_cut,
+            others,
         } = download;
         for picture in &mut pictures {
             let name = picture.name().to_owned();
@@ -192,6 +196,17 @@ impl Tool for EventPictures {
         }
         if is_cut {
             write!(summary, "; more match, the limit is {}", filter.limit).ok();
+        }
+        if let Some(what) = params
+            .what
+            .filter(|_| pictures.is_empty() && !others.is_empty())
+        {
+            let others = Vec::from_iter(others).join(", ");
+            write!(
+                summary,
+                "; none is of the class or rule {what:?}, but of {others}"
+            )
+            .ok();
         }
         let values = Map::from_iter([
             ("count".to_owned(), json!(pictures.len())),
@@ -232,6 +247,8 @@ struct Download {
     unreadable: usize,
     /// Whether the limit left some out.
     is_cut: bool,
+    /// Classes of events that differ in those only, at most [`MAX_OTHERS`].
+    others: BTreeSet<String>,
 }
 
 impl<'a> EventFilter<'a> {
@@ -259,6 +276,7 @@ impl<'a> EventFilter<'a> {
             lost: 0,
             unreadable: 0,
             is_cut: false,
+            others: BTreeSet::new(),
         };
         let mut after = self.start(client, pages).await;
         loop {
@@ -275,20 +293,28 @@ impl<'a> EventFilter<'a> {
                     continue;
                 };
                 // The journal is in the order of arrival, not of the wall clock.
-                if let Some((media, rule)) = self.wants(&event) {
-                    if found.pictures.len() >= self.limit {
-                        self.check_cut()?;
-                        found.is_cut = true;
-                        return Ok(found);
+                let Some((media, rule)) = self.picture_in_scope(&event) else {
+                    continue;
+                };
+                if !self.is_of_class(rule) {
+                    if found.others.len() < MAX_OTHERS {
+                        let class = rule.label.as_ref().unwrap_or(&rule.rule);
+                        found.others.insert(class.clone());
                     }
-                    let kept = fetch(client, target.part(), &event, media, rule).await?;
-                    match kept {
-                        Kept::Picture(picture) => found.pictures.push(*picture),
-                        Kept::Lost => found.lost += 1,
-                        Kept::Unreadable => found.unreadable += 1,
-                    }
-                    context.count();
+                    continue;
                 }
+                if found.pictures.len() >= self.limit {
+                    self.check_cut()?;
+                    found.is_cut = true;
+                    return Ok(found);
+                }
+                let kept = fetch(client, target.part(), &event, media, rule).await?;
+                match kept {
+                    Kept::Picture(picture) => found.pictures.push(*picture),
+                    Kept::Lost => found.lost += 1,
+                    Kept::Unreadable => found.unreadable += 1,
+                }
+                context.count();
             }
         }
     }
@@ -324,21 +350,14 @@ impl<'a> EventFilter<'a> {
         EventSeq(0)
     }
 
-    /// The picture to bring of a record, if it is wanted.
-    fn wants<'e>(&self, event: &'e Event) -> Option<(&'e Media, &'e RuleEvent)> {
+    /// The picture of a record, if that fulfils all conditions but the class.
+    fn picture_in_scope<'e>(&self, event: &'e Event) -> Option<(&'e Media, &'e RuleEvent)> {
         let EventBody::Rule(rule) = &event.body else {
             return None;
         };
-        let same = |wanted: &Option<String>, found: Option<&str>| {
-            let Some(wanted) = wanted else { return true };
-            found.is_some_and(|found| found.eq_ignore_ascii_case(wanted))
-        };
         let zone = rule.zone.as_deref().or(rule.line.as_deref());
-        let what = same(&self.params.what, rule.label.as_deref())
-            || same(&self.params.what, Some(&rule.rule));
         let is_wanted = event.phase == Phase::New
             && (self.since_ms..self.until_ms).contains(&event.at.unix_ms)
-            && what
             && same(
                 &self.params.camera,
                 event.source.as_ref().map(|id| id.as_str()),
@@ -348,6 +367,17 @@ impl<'a> EventFilter<'a> {
         let media = event.media.iter().max_by_key(clean_first);
         media.filter(|_| is_wanted).map(|media| (media, &**rule))
     }
+
+    fn is_of_class(&self, rule: &RuleEvent) -> bool {
+        let what = &self.params.what;
+        same(what, rule.label.as_deref()) || same(what, Some(&rule.rule))
+    }
+}
+
+/// Whether a condition on a text is absent or fulfilled.
+fn same(wanted: &Option<String>, found: Option<&str>) -> bool {
+    let Some(wanted) = wanted else { return true };
+    found.is_some_and(|found| found.eq_ignore_ascii_case(wanted))
 }
 
 fn locked(pages: &Mutex<Pages>) -> MutexGuard<'_, Pages> {

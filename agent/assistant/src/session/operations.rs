@@ -27,7 +27,8 @@ use crate::operations::recorded_archive::RecordedArchive;
 use crate::operations::trajectory::{SessionTrajectory, StepOutcome};
 use crate::operations::{grammar, manual};
 use crate::permissions::Entrypoint;
-use crate::proposal::conversation::{SessionState, ShownProposal, yes_or_no};
+use crate::proposal::conversation::{Reply, SessionState, ShownProposal, yes_or_no};
+use crate::proposal::snapshot::SystemSnapshot;
 use crate::wording::{counted, printable};
 
 /// Folder of jobs below the state folder.
@@ -132,8 +133,20 @@ impl Session {
         self.run_operation(&operation).await
     }
 
+    /// Handles a text that is no operation; `list NAME` without such a collection is refused.
+    ///
+    /// # Errors
+    /// If the text fails, or the archive has no collection NAME.
+    pub async fn handle_request(&mut self, text: &str) -> Result<(Reply, SystemSnapshot), Error> {
+        let replied = self.handle_text(text).await?;
+        if let Reply::Unknown(_) = &replied.0 {
+            self.refuse_unknown_list(text).await?;
+        }
+        Ok(replied)
+    }
+
     /// Refuses `list NAME` where the archive answers and has no such collection.
-    pub(super) async fn refuse_unknown_list(&self, text: &str) -> Result<(), Error> {
+    async fn refuse_unknown_list(&self, text: &str) -> Result<(), Error> {
         let (Some(Ok(read)), Some(archive)) = (grammar::parse(text), &self.deps.archive) else {
             return Ok(());
         };

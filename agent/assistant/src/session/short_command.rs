@@ -53,13 +53,7 @@ impl Session {
         match chat_command::parse(text) {
             None => match self.handle_operation(text).await? {
                 Some(result) => Ok(result),
-                None => {
-                    let replied = self.handle_text(text).await?;
-                    if let Reply::Unknown(_) = &replied.0 {
-                        self.refuse_unknown_list(text).await?;
-                    }
-                    Ok(CommandResult::from_reply(replied))
-                }
+                None => Ok(CommandResult::from_reply(self.handle_request(text).await?)),
             },
             Some(command) => self.run_command(command).await,
         }

@@ -213,9 +213,14 @@ async fn query_by_words(
     }
     let conditions = found["query"].as_object().into_iter().flatten();
     let conditions = conditions.filter(|(key, _)| *key != "order");
-    let read: Vec<String> = conditions
+    let mut read: Vec<String> = conditions
         .map(|(key, value)| format!("{key} {value}"))
         .collect();
+    // By likeness the most alike come first.
+    if found["query"]["like"].is_null() {
+        let order = found["query"]["order"].as_str().unwrap_or_default();
+        read.push(format!("{order} first"));
+    }
     out.note(format!("read as: {}", read.join(", ")));
     // The words, read as conditions, with the bounds that they have no words for.
     let unread =
@@ -431,8 +436,8 @@ async fn destroy(
         && !all
     {
         let sentence = format!(
-            "{name} is a collection; name an entry such as {name}/NAME, or add --all to destroy \
-             all of its entries for good"
+            "{name:?} without a slash is a whole collection; name one entry as {name}/NAME, or add \
+             --all to destroy all entries of it for good"
         );
         return Err(Failure::input(sentence));
     }

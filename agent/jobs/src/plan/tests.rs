@@ -111,8 +111,8 @@ steps:
         "steps.c.params.pictures: \"${list}\" is not a reference such as ${step.key}, \
          ${inputs.key} or job://id/step/key",
         "steps.d.params.by: no input \"by\"",
-        "steps.d.params.pictures: \"${e.file}\" is not pictures of another step, such as \
-         ${list.pictures}; it is a file name without folders",
+        "steps.d.params.pictures: \"${e.file}\" is not pictures or groups of another \
+         step; it is a file name without folders",
         "steps.e.params.from: no result \"sums\"; there are count, groups, pictures",
         "steps.e.params.name: \"../x\" is not a file name without folders",
         "steps.Bad.name: \"Bad\" is not a name of 1 to 64 of a-z, 0-9, '-' and '_' that begins \

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::words::{GROUPINGS, ORDERS, is_folder};
+use super::words::{GROUPINGS, ORDERS, VIDEOS, is_folder};
 use crate::cameras::{CameraNames, KnownNames};
 
 /// Why a request has no plan.
@@ -60,6 +60,14 @@ impl fmt::Display for NotUnderstood {
                 write!(f, "not understood: {}", quoted.join(", "))?;
                 if let Some(hint) = hint {
                     write!(f, " ({hint})")?;
+                }
+                if words
+                    .iter()
+                    .any(|word| VIDEOS.contains(&&*word.to_lowercase()))
+                {
+                    f.write_str(
+                        " (jobs work on pictures; `watchkeeper archive query` finds clips)",
+                    )?;
                 }
                 if words.iter().any(|word| is_folder(word)) {
                     f.write_str(" (a request reads one folder; --output names the one to write)")?;

@@ -5,9 +5,10 @@
 
 use jiff::civil::DateTime;
 use serde_json::{Value, json};
+use watchkeeper_pictures::scores::SHARP;
 
 use super::not_understood::NotUnderstood;
-use super::request::{BEGINNING, BLURRED, DUPLICATES, FEW, Request, SHARP, Source, Words};
+use super::request::{BEGINNING, BLURRED, DUPLICATES, FEW, Request, Source, Words};
 use super::words::{Choice, Range, is_single, number};
 use crate::cameras::KnownNames;
 use crate::plan::reference::{INPUTS, Text, parse};
@@ -33,8 +34,8 @@ pub struct Refinement {
     is_number_first: bool,
     /// Order in which the pictures are shown.
     shown: Option<&'static str>,
-    /// `Some(None)`: without groups.
-    by: Option<Option<&'static str>>,
+    /// Empty: without groups.
+    by: Option<Vec<&'static str>>,
     name: Option<String>,
     without_duplicates: Option<bool>,
     /// `Some(None)`: blurred pictures too.
@@ -78,11 +79,12 @@ impl Refinement {
         ];
         let is_ungrouped = ungrouped.iter().any(|phrase| words.take(phrase));
         let grouping = (!is_ungrouped).then(|| words.grouping(true)).flatten();
+        let place = grouping.as_ref().map(|(place, _)| *place);
+        refinement.is_number_first = choice.is_some_and(|choice| choice.counts_before(place));
         refinement.by = match is_ungrouped {
-            true => Some(None),
-            false => grouping.map(|(_, by)| Some(by)),
+            true => Some(Vec::new()),
+            false => grouping.map(|(_, by)| by),
         };
-        refinement.is_number_first = choice.is_some_and(|choice| choice.counts_before(grouping));
         refinement.camera = words.camera(&names.cameras);
         let mut left = words.left();
         left.retain(|word| {
@@ -102,9 +104,9 @@ impl Refinement {
     /// Changes a request that the rules have read.
     pub(super) fn apply(self, request: &mut Request) {
         // A number of each group stays one, also with another grouping.
-        let is_new = request.by.is_none() || request.best.is_none();
+        let is_new = request.by.is_empty() || request.best.is_none();
         if self.count.is_some() && is_new {
-            let is_first = self.by.is_some() || request.by.is_none();
+            let is_first = self.by.is_some() || request.by.is_empty();
             request.is_best_of_all = self.is_number_first && is_first;
         }
         if self.count.is_some() || self.order.is_some() {
@@ -157,9 +159,9 @@ impl Refinement {
         if let Some(order) = rest.shown.take() {
             changes.push(("rank", "by", json!(order)));
         }
-        if let Some(Some(by)) = rest.by {
-            rest.by = None;
+        if let Some([by]) = rest.by.as_deref() {
             changes.push(("group", "by", json!(by)));
+            rest.by = None;
         }
         if let Some(Some(sharpness)) = rest.min_sharpness {
             rest.min_sharpness = None;

@@ -4,20 +4,16 @@
 //! meaning here; else the request is refused.
 
 use jiff::civil::{DateTime, datetime};
+use watchkeeper_pictures::scores::SHARP;
 
 use super::not_understood::NotUnderstood;
 use super::words::{
-    Choice, EACH, GROUPINGS, ORDERS, Range, is_filler, is_folder, is_path, is_picture_noun,
-    is_plural, is_single, number, singular, tokens,
+    EACH, Range, is_filler, is_folder, is_path, is_picture_noun, is_plural, singular, tokens,
 };
 use crate::cameras::{CameraNames, KnownNames, MAX_NAME_WORDS};
 
 /// Pictures that "the best" means where no number is given.
 pub(super) const FEW: u64 = 10;
-
-/// Least sharpness of a picture that is not blurred. In the test data the sharp ones of a scene
-/// have at least 0.56, the blurred ones at most 0.19.
-pub(super) const SHARP: f64 = 0.35;
 
 /// Words for pictures of a burst, and for blurred ones.
 pub(super) const DUPLICATES: [&str; 3] = ["duplicates", "copies", "bursts"];
@@ -44,7 +40,8 @@ pub(super) struct Request {
     pub(super) camera: Option<String>,
     /// Class of an object to be looked for, and whether each picture shows one, or none does.
     pub(super) shows: Option<(String, bool)>,
-    pub(super) by: Option<&'static str>,
+    /// Groupings; a further one divides the groups of the one before.
+    pub(super) by: Vec<&'static str>,
     /// Number of pictures to keep, and by what order.
     pub(super) best: Option<(u64, &'static str)>,
     /// Whether that is the number of all pictures, and not of each group.
@@ -87,6 +84,7 @@ impl Request {
         let is_each = words.has_each();
         let without_duplicates = words.without(&DUPLICATES);
         let are_sharp = words.without(&BLURRED) || words.take(&["sharp"]);
+        let is_blurred_apart = words.blurred_apart();
         let sheet = words.sheet();
         let album = words.take(&["album"]);
         let order = words.shown_order();
@@ -94,18 +92,21 @@ impl Request {
         let choice = words.choice();
         let best = choice.map(|choice| (choice.count.unwrap_or(FEW), choice.order));
         let grouping = words.grouping(folder.is_some() || range != Range::default());
-        let by = grouping.map(|(_, by)| by);
-        let is_number_first = choice.is_some_and(|choice| choice.counts_before(grouping));
+        let place = grouping.as_ref().map(|(place, _)| *place);
+        let is_number_first = choice.is_some_and(|choice| choice.counts_before(place));
+        let mut by = grouping.map(|(_, by)| by).unwrap_or_default();
+        by.extend(is_blurred_apart.then_some("sharpness"));
         let is_in_total =
             choice.is_some_and(|choice| choice.count.is_some()) && words.take(&["in", "total"]);
         let camera = words.camera(&names.cameras);
+        let camera = camera.or_else(|| folder.as_ref().and_then(|_| words.taken_with()));
         // The step that drops duplicates keeps the best of each burst. Beside groups the number
         // belongs to those.
-        let of_burst = best == Some((1, "quality")) && by.is_none() && words.of_burst();
+        let of_burst = best == Some((1, "quality")) && by.is_empty() && words.of_burst();
         words.take(&["put", "them"]);
         let (mut shows, no_class) = words.shown_object(&names.classes);
         // "The best of each" means nothing where there are no groups.
-        let each = words.find(&["each"]).filter(|_| by.is_none());
+        let each = words.find(&["each"]).filter(|_| by.is_empty());
         let mut left: Vec<String> = each.map(|_| "each".to_owned()).into_iter().collect();
         left.extend(words.left());
         let is_bounded = names_pictures && (camera.is_some() || range.until.is_some());
@@ -138,7 +139,7 @@ impl Request {
     /// Returns whether it can only be a request for files: "show me the latest event" is a
     /// question.
     pub(super) fn organises(&self) -> bool {
-        self.by.is_some() || self.keeps()
+        !self.by.is_empty() || self.keeps()
     }
 
     /// Returns whether it says which pictures are kept, or what is made of them.
@@ -174,7 +175,7 @@ fn source(
 }
 
 /// The words of a request that no rule has used so far; a used one is `None`.
-pub(super) struct Words(Vec<Option<String>>);
+pub(super) struct Words(pub(super) Vec<Option<String>>);
 
 impl Words {
     pub(super) fn new(text: &str) -> Self {
@@ -366,119 +367,32 @@ impl Words {
         EACH.iter().any(|each| self.find(&[each]).is_some())
     }
 
-    fn of_burst(&mut self) -> bool {
-        EACH.iter().any(|each| self.take(&[each, "burst"]))
+    /// `taken with the Canon EOS R5`: the words behind it that have a capital or a digit. Without
+    /// an article or a digit it may be a person.
+    fn taken_with(&mut self) -> Option<String> {
+        let verbs = ["taken", "made", "shot"];
+        let place = verbs.iter().find_map(|verb| self.find(&[verb, "with"]))?;
+        let articles = ["the", "a", "an", "my"];
+        let has_article = articles.iter().any(|word| self.stands(place + 2, &[word]));
+        let begin = place + 2 + usize::from(has_article);
+        let has_digit = |word: &str| word.contains(|c: char| c.is_ascii_digit());
+        let is_name = |word: &str| word.contains(char::is_uppercase) || has_digit(word);
+        let words = (begin..self.len()).map_while(|at| self.get(at));
+        let words = words.take_while(|word| !is_folder(word) && is_name(word));
+        let words: Vec<&str> = words.collect();
+        let name = words.join(" ");
+        if words.is_empty() || !has_article && !has_digit(&name) {
+            return None;
+        }
+        let end = begin + words.len();
+        let end = end + usize::from(self.stands(end, &["camera"]));
+        self.use_up(place, end - place);
+        Some(name)
     }
 
     /// `contact sheet` or `on a contact sheet`.
     pub(super) fn sheet(&mut self) -> bool {
         self.take(&["on", "a", "contact", "sheet"]) || self.take(&["contact", "sheet"])
-    }
-
-    /// `by day`, `of each day` or `per day`. Of pictures without a folder or a time, `every day`
-    /// and `per hour` say how often, and are no grouping. Returns its place too.
-    pub(super) fn grouping(&mut self, are_pictures_bounded: bool) -> Option<(usize, &'static str)> {
-        let mut found: Option<(usize, &str)> = None;
-        for place in 0..self.0.len() {
-            let begins = ["by", "each", "per", "every"];
-            let begins = begins.iter().find(|begin| self.stands(place, &[begin]));
-            let is_of = place > 0 && self.get(place - 1).is_some_and(|word| word == "of");
-            let is_hour = self.stands(place + 1, &["hour"]);
-            let is_rate = |begin: &str| begin == "every" || begin != "by" && is_hour;
-            let is_often = |begin: &&str| is_rate(begin) && !is_of && !are_pictures_bounded;
-            if begins.is_none_or(is_often) {
-                continue;
-            }
-            let noun = self.get(place + 1).map(str::to_lowercase);
-            let known = GROUPINGS
-                .iter()
-                .find(|(name, _)| noun.as_deref() == Some(*name));
-            // "By day, the best of each day" names one grouping.
-            if let Some((_, by)) = known
-                && found.is_none_or(|(_, former)| former == *by)
-            {
-                self.use_up(place, 2);
-                found = found.or(Some((place, *by)));
-            }
-        }
-        found
-    }
-
-    /// Reads `the last 20 pictures` as the newest 20. Before another noun it is a time. Beside
-    /// another choice it stays, and is refused.
-    fn read_last_as_newest(&mut self) {
-        if ORDERS.iter().any(|(word, _)| self.find(&[word]).is_some()) {
-            return;
-        }
-        for place in 0..self.len() {
-            let has_number = self.get(place + 1).and_then(number).is_some();
-            let noun = self.get(place + 1 + usize::from(has_number));
-            let is_newest = self.stands(place, &["last"]) && noun.is_some_and(is_picture_noun);
-            if is_newest && let Some(word) = self.0.get_mut(place) {
-                *word = Some("newest".to_owned());
-            }
-        }
-    }
-
-    /// `newest first`: the order in which pictures are shown.
-    pub(super) fn shown_order(&mut self) -> Option<&'static str> {
-        let known = ORDERS.iter().filter(|(word, _)| *word != "first");
-        let (word, order) = known
-            .into_iter()
-            .find(|(word, _)| self.find(&[word, "first"]).is_some())?;
-        self.take(&[word, "first"]);
-        Some(order)
-    }
-
-    /// `the three best`, `best 3`, `the sharpest picture`, `the newest` or `keep one of each`.
-    pub(super) fn choice(&mut self) -> Option<Choice> {
-        let order = ORDERS.iter().find_map(|(word, order)| {
-            let place = self.find(&[word])?;
-            Some((place, *order))
-        });
-        let Some((place, order)) = order else {
-            return self.kept_number();
-        };
-        let before = place.checked_sub(1);
-        let number_before = before.and_then(|at| self.get(at)).and_then(number);
-        let number_after = self.get(place + 1).and_then(number);
-        let of_each = self.stands(place + 1, &["of", "each"]);
-        let is_one = of_each || self.get(place + 1).is_some_and(is_single);
-        self.use_up(place, 1);
-        if self.stands(place + 1, &["one"]) {
-            self.use_up(place + 1, 1);
-        }
-        let count = match (before, number_before, number_after) {
-            (Some(before), Some(number), _) => {
-                self.use_up(before, 1);
-                Some(number)
-            }
-            (_, None, Some(number)) if !is_one => {
-                self.use_up(place + 1, 1);
-                Some(number)
-            }
-            _ if is_one => Some(1),
-            _ => None,
-        };
-        Some(Choice {
-            place,
-            count,
-            order,
-        })
-    }
-
-    /// `keep one picture of each day`: a number after a verb of choice.
-    fn kept_number(&mut self) -> Option<Choice> {
-        let verbs = ["keep", "pick", "choose", "select"];
-        for place in 0..self.0.len() {
-            let skipped = usize::from(self.stands(place + 1, &["only"]));
-            let count = self.get(place + 1 + skipped).and_then(number);
-            if let Some(count) = count.filter(|_| verbs.iter().any(|v| self.stands(place, &[v]))) {
-                self.use_up(place + 1 + skipped, 1);
-                return Some(Choice::of_number(place, count));
-            }
-        }
-        None
     }
 
     /// Words that nothing has used, without those that mean nothing: "me" does in "of me".

@@ -98,6 +98,12 @@ impl Words {
                 continue;
             };
             let is = |phrases: &[&str]| stands(self, place, phrases);
+            let is_during = is(&["on", "of", "in", "from", "during"]);
+            // "From 2022 and 2023": one after the other.
+            let next =
+                (is_during && stands(self, behind, &["and"])).then(|| self.period(behind + 1));
+            let next = next.flatten().filter(|next| next.begin == end);
+            let (end, behind) = next.map_or((end, behind), |next| (next.end, next.behind));
             let ends = behind + 1 == self.len() || stands(self, behind + 1, &PARTS);
             let is_onwards =
                 stands(self, behind, &["onwards"]) || ends && stands(self, behind, &["on"]);
@@ -112,7 +118,7 @@ impl Words {
                 () if is(&["after"]) => (Some(end), None),
                 () if is(&["before"]) => (None, Some(begin)),
                 () if is(&["until", "to"]) => (None, Some(end)),
-                () if is(&["on", "of", "in", "from", "during"]) => (Some(begin), Some(end)),
+                () if is_during => (Some(begin), Some(end)),
                 () => continue,
             };
             let is_second = |new: Option<DateTime>, old: Option<DateTime>| new.and(old).is_some();
@@ -237,7 +243,12 @@ mod tests {
             ("June 2016", "- - June 2016"),
             ("from 1 June 2016 on by day", "2016-06-01 - by day"),
             ("in march 2023 by day", "2023-03-01 2023-04-01 by day"),
-            ("in 2023 and 2024", "2023-01-01 2024-01-01 2024"),
+            ("in 2023 and 2024", "2023-01-01 2025-01-01 "),
+            (
+                "from 2022 and 2023 by month",
+                "2022-01-01 2024-01-01 by month",
+            ),
+            ("in 2022 and 2024", "2022-01-01 2023-01-01 2024"),
             ("last year", "2025-01-01 2026-01-01 "),
             ("from 2026-03-01", "2026-03-01 2026-03-02 "),
             ("from 2026-03-01 until 2026-03-05", "2026-03-01 2026-03-06 "),

@@ -30,18 +30,17 @@ impl Choice {
     }
 
     /// Returns whether a number of several pictures comes before the grouping, if there is one.
-    pub(super) fn counts_before(self, grouping: Option<(usize, &str)>) -> bool {
-        self.count.is_some_and(|count| count > 1)
-            && grouping.is_none_or(|(place, _)| self.place < place)
+    pub(super) fn counts_before(self, grouping: Option<usize>) -> bool {
+        self.count.is_some_and(|count| count > 1) && grouping.is_none_or(|place| self.place < place)
     }
 }
 
 /// Words without a meaning of their own here.
-const FILLERS: [&str; 42] = [
+const FILLERS: [&str; 44] = [
     "a", "all", "are", "give", "an", "and", "as", "at", "choose", "copy", "each", "find", "for",
     "from", "get", "group", "i", "in", "into", "keep", "make", "me", "my", "of", "only",
     "organise", "organize", "pick", "please", "select", "show", "sort", "the", "them", "then",
-    "to", "want", "with", "arrange", "grouped", "sorted", "taken",
+    "to", "want", "with", "arrange", "grouped", "sorted", "taken", "rank", "ranked",
 ];
 
 /// Words for what every request is about: first [`PICTURE_NOUNS`] that mean pictures only.
@@ -75,6 +74,19 @@ pub(super) const GROUPINGS: [(&str, &str); 19] = [
     ("area", "zone"),
     ("gate", "zone"),
     ("folder", "folder"),
+];
+
+/// Groupings by time, each within the one before.
+pub(super) const OF_TIME: [&str; 4] = ["year", "month", "day", "hour"];
+
+/// Verbs that ask for an order and not for groups, with "by" and one of [`SORTINGS`].
+pub(super) const SORTING_VERBS: [&str; 4] = ["sort", "sorted", "rank", "ranked"];
+/// Words after "by" that name an order, and the tool's own word.
+pub(super) const SORTINGS: [(&str, &str); 4] = [
+    ("sharpness", "sharpness"),
+    ("quality", "quality"),
+    ("name", "name"),
+    ("time", "oldest"),
 ];
 
 /// Words for the first of an order, and the tool's own word.
@@ -177,12 +189,16 @@ pub(super) fn is_picture_noun(word: &str) -> bool {
     nouns.any(|noun| word.eq_ignore_ascii_case(noun))
 }
 
+/// Videos, which no tool of jobs reads.
+pub(super) const VIDEOS: [&str; 6] = ["clip", "clips", "video", "videos", "films", "recordings"];
+
 /// Returns whether a word is the plural of a class or rule, or the class of the motion detector:
-/// "delete" and "stop" are not.
+/// "delete", "stop" and "clips" are not.
 pub(super) fn is_plural(word: &str) -> bool {
     let word = word.to_lowercase();
     let is_regular = word.ends_with('s') && !word.ends_with("ss") && word.len() > 3;
-    ["people", "motion"].contains(&word.as_str()) || is_regular && !is_path(&word)
+    let is_other = is_path(&word) || VIDEOS.contains(&word.as_str());
+    ["people", "motion"].contains(&word.as_str()) || is_regular && !is_other
 }
 
 /// Makes a plural a singular: cars, deliveries, buses, horses.

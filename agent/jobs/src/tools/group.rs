@@ -1,12 +1,12 @@
-//! `group`: pictures by time, place, camera, class, zone or folder.
+//! `group`: pictures by time, place, camera, class, zone, folder or sharpness.
 
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use watchkeeper_pictures::Picture;
+use watchkeeper_pictures::Group;
 use watchkeeper_pictures::group::{By, group};
 
-use super::common::{COUNT, GROUPS, OF_PICTURES, PICTURES, groups_done};
+use super::common::{COUNT, Collection, GROUPS, OF_PICTURES, PICTURES, groups_done};
 use crate::counted;
 use crate::tool::{Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, read};
 
@@ -19,7 +19,7 @@ pub(super) struct GroupPictures;
 
 #[derive(Debug, Deserialize)]
 struct Params {
-    pictures: Vec<Picture>,
+    pictures: Collection,
     by: String,
     gap_minutes: Option<f64>,
     place_metres: Option<f64>,
@@ -29,14 +29,27 @@ impl Tool for GroupPictures {
     fn spec(&self) -> &'static ToolSpec {
         &ToolSpec {
             name: "group",
-            about: "Groups pictures by what they have in common.",
+            about: "Groups pictures by what they have in common, or divides groups.",
             params: &[
-                OF_PICTURES,
+                Param {
+                    kind: Kind::Collection,
+                    about: "Pictures, or groups of pictures.",
+                    ..OF_PICTURES
+                },
                 Param {
                     name: "by",
                     kind: Kind::Choice(&[
-                        "year", "month", "day", "hour", "gap", "place", "camera", "class", "zone",
+                        "year",
+                        "month",
+                        "day",
+                        "hour",
+                        "gap",
+                        "place",
+                        "camera",
+                        "class",
+                        "zone",
                         "folder",
+                        "sharpness",
                     ]),
                     required: true,
                     about: "What the pictures of a group have in common; gap: no long time between two.",
@@ -58,6 +71,10 @@ impl Tool for GroupPictures {
         }
     }
 
+    fn needs_scores(&self, params: &Map<String, Value>) -> bool {
+        params.get("by").is_some_and(|by| by == "sharpness")
+    }
+
     fn run(&self, params: Map<String, Value>, _: &Context<'_>) -> Result<ToolOutput, ToolError> {
         let params: Params = read(params)?;
         let by = match params.by.as_str() {
@@ -74,11 +91,27 @@ impl Tool for GroupPictures {
             "class" => By::Class,
             "zone" => By::Zone,
             "folder" => By::Folder,
+            "sharpness" => By::Sharpness,
             // The choice was checked.
             _ => By::Day,
         };
-        let number = counted(params.pictures.len(), "picture");
-        let groups = group(params.pictures, by, &TimeZone::system());
+        let zone = TimeZone::system();
+        let groups: Vec<Group> = match params.pictures {
+            Collection::Pictures(pictures) => group(pictures, by, &zone),
+            Collection::Groups(groups) => {
+                let divided = groups.into_iter().flat_map(|outer| {
+                    let inner = group(outer.pictures, by, &zone);
+                    inner.into_iter().map(move |part| Group {
+                        name: format!("{}, {}", outer.name, part.name),
+                        why: format!("{}; {}", outer.why, part.why),
+                        ..part
+                    })
+                });
+                divided.collect()
+            }
+        };
+        let number: usize = groups.iter().map(|group| group.pictures.len()).sum();
+        let number = counted(number, "picture");
         let made = counted(groups.len(), "group");
         let summary = format!("{number} in {made} by {}", params.by);
         Ok(groups_done(&groups, summary))

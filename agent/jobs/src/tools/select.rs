@@ -58,6 +58,27 @@ fn require_scores(order: Order, pictures: &[Picture]) -> Result<(), ToolError> {
     Ok(())
 }
 
+/// Counts pictures without a time at the end of a summary; empty if there is none.
+fn without_time<'p>(pictures: impl IntoIterator<Item = &'p Picture>, effect: &str) -> String {
+    let unknown = pictures
+        .into_iter()
+        .filter(|picture| picture.taken.is_none());
+    match unknown.count() {
+        0 => String::new(),
+        number => format!("; without a time, {effect}: {number}"),
+    }
+}
+
+/// Counts pictures without a time in groups that are ordered by it.
+fn last_by_time(groups: &[Group], order: Order) -> String {
+    match order {
+        Order::Newest | Order::Oldest => {
+            without_time(groups.iter().flat_map(|group| &group.pictures), "last")
+        }
+        _ => String::new(),
+    }
+}
+
 const BY: Param = Param {
     name: "by",
     kind: ORDERS,
@@ -107,12 +128,14 @@ impl Tool for Rank {
         if matches!(order, Order::Newest | Order::Oldest) {
             rank_groups(&mut groups, order);
         }
+        let untimed = last_by_time(&groups, order);
         let first = groups.iter().find_map(|group| group.pictures.first());
         let first = first.map(|first| format!("; first {}", first.name()));
         let by = by.unwrap_or_else(|| "quality".to_owned());
         let first = first.unwrap_or_default();
         let number: usize = groups.iter().map(|group| group.pictures.len()).sum();
-        let summary = format!("{} ranked by {by}{first}", counted(number, "picture"));
+        let number = counted(number, "picture");
+        let summary = format!("{number} ranked by {by}{first}{untimed}");
         Ok(groups_done(&groups, summary))
     }
 }
@@ -173,6 +196,7 @@ impl Tool for SelectBest {
         let zone = TimeZone::system();
         let mut groups = from.into_groups("best");
         let all: usize = groups.iter().map(|group| group.pictures.len()).sum();
+        let untimed = last_by_time(&groups, order);
         for group in &mut groups {
             require_scores(order, &group.pictures)?;
             rank(&mut group.pictures, order, &zone);
@@ -186,7 +210,8 @@ impl Tool for SelectBest {
                 counted(number, "group")
             ),
         };
-        let summary = format!("{kept} of {} kept{of_groups}", counted(all, "picture"));
+        let all = counted(all, "picture");
+        let summary = format!("{kept} of {all} kept{of_groups}{untimed}");
         Ok(groups_done(&groups, summary))
     }
 }
@@ -260,6 +285,10 @@ impl Tool for Filter {
             wanted.is_none_or(|wanted| score.is_some_and(|score| score >= wanted))
         };
         let number = params.pictures.len();
+        let untimed = match since.or(until) {
+            Some(_) => without_time(&params.pictures, "left out"),
+            None => String::new(),
+        };
         let mut kept = params.pictures;
         kept.retain(|picture| {
             least(params.min_quality, Trait::Overall, picture)
@@ -271,7 +300,7 @@ impl Tool for Filter {
                 && until.is_none_or(|until| picture.taken.is_some_and(|taken| taken < until))
         });
         let number = counted(number, "picture");
-        let summary = format!("{} of {number} met the conditions", kept.len());
+        let summary = format!("{} of {number} met the conditions{untimed}", kept.len());
         Ok(pictures_done(&kept, summary))
     }
 }
@@ -302,6 +331,26 @@ mod tests {
             (None, None, true),
         ] {
             assert_eq!(has_words(wanted, name), is_found, "{wanted:?} {name:?}");
+        }
+    }
+
+    #[test]
+    fn pictures_without_a_time_are_counted_where_the_order_is_one_of_time() {
+        let group = |taken: [Option<&str>; 2]| {
+            let pictures =
+                taken.map(|taken| json!({"file": "a", "width": 4, "height": 3, "taken": taken}));
+            let group = json!({"name": "g", "why": "", "pictures": pictures});
+            serde_json::from_value::<Group>(group).unwrap()
+        };
+        let timed = Some("2026-03-01T10:00:00");
+        let groups = [group([timed, None]), group([None, timed])];
+        let note = last_by_time(&groups, Order::Newest);
+        assert_eq!(note, "; without a time, last: 2");
+        for (groups, order) in [
+            (&groups[..], Order::Name),
+            (&[group([timed; 2])], Order::Oldest),
+        ] {
+            assert_eq!(last_by_time(groups, order), "");
         }
     }
 

@@ -40,7 +40,7 @@ pub struct ToolSetup {
 }
 
 /// What the runtime listed last, for plans.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Listed<T> {
     /// Absent where the runtime was unreachable.
     found: Option<T>,
@@ -48,16 +48,6 @@ struct Listed<T> {
     at: Option<Instant>,
     /// Whether a thread asks for it; there is at most one.
     is_asked: bool,
-}
-
-impl<T> Default for Listed<T> {
-    fn default() -> Self {
-        Self {
-            found: None,
-            at: None,
-            is_asked: false,
-        }
-    }
 }
 
 /// The runtime as the tools use it.

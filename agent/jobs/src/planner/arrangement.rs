@@ -1,0 +1,179 @@
+//! How a request arranges pictures: groups, order, and which are kept.
+
+use super::request::{BLURRED, Words};
+use super::words::{
+    Choice, EACH, GROUPINGS, OF_TIME, ORDERS, SORTING_VERBS, SORTINGS, is_filler, is_picture_noun,
+    is_single, number,
+};
+
+/// What makes a group of the blurred ones, behind them.
+const APART: [&[&str]; 5] = [
+    &["apart"],
+    &["aside"],
+    &["separately"],
+    &["separate"],
+    &["their", "own"],
+];
+
+/// The place of a grouping in a request, and what is grouped by.
+pub(super) type Grouping = (usize, Vec<&'static str>);
+
+impl Words {
+    /// `the blurred ones apart` or `put the blurred photos in a separate folder`.
+    pub(super) fn blurred_apart(&mut self) -> bool {
+        let Some(place) = BLURRED.iter().find_map(|word| self.find(&[word])) else {
+            return false;
+        };
+        let behind = (place + 1..self.len()).find(|at| {
+            !self
+                .get(*at)
+                .is_some_and(|w| is_filler(w) && !EACH.contains(&w))
+        });
+        let behind = behind.unwrap_or(self.len());
+        let phrase = APART.into_iter().find(|phrase| self.stands(behind, phrase));
+        let Some(phrase) = phrase else {
+            return false;
+        };
+        self.use_up(place, behind + phrase.len() - place);
+        self.take(&["put"]);
+        true
+    }
+
+    pub(super) fn of_burst(&mut self) -> bool {
+        EACH.iter().any(|each| self.take(&[each, "burst"]))
+    }
+
+    /// `by day`, `by place and month`, `of each day` or `per day`. Of pictures without a folder or
+    /// a time, `every day` and `per hour` say how often, and are none. Returns its place too.
+    pub(super) fn grouping(&mut self, are_pictures_bounded: bool) -> Option<Grouping> {
+        let mut found: Option<Grouping> = None;
+        for place in 0..self.0.len() {
+            let begins = ["by", "each", "per", "every"];
+            let begins = begins.iter().find(|begin| self.stands(place, &[begin]));
+            let is_of = place > 0 && self.get(place - 1).is_some_and(|word| word == "of");
+            let is_hour = self.stands(place + 1, &["hour"]);
+            let is_rate = |begin: &str| begin == "every" || begin != "by" && is_hour;
+            let is_often = |begin: &&str| is_rate(begin) && !is_of && !are_pictures_bounded;
+            if begins.is_none_or(is_often) {
+                continue;
+            }
+            let Some((first, mut behind)) = self.grouping_noun(place + 1) else {
+                continue;
+            };
+            let mut by = vec![first];
+            let joins = |at: &usize| self.stands(*at, &["and"]) || self.stands(*at, &["then"]);
+            let joint = (behind..self.len()).take_while(joins).count();
+            let by_again = usize::from(self.stands(behind + joint, &["by"]));
+            let second = self.grouping_noun(behind + joint + by_again);
+            if let Some((second, end)) = second.filter(|(second, _)| joint > 0 && *second != first)
+            {
+                // A month is within its year.
+                let of_time = [first, second].map(|by| OF_TIME.iter().position(|one| *one == by));
+                match of_time {
+                    [Some(one), Some(other)] if one < other => by = vec![second],
+                    [Some(_), Some(_)] => {}
+                    _ => by.push(second),
+                }
+                behind = end;
+            }
+            // "By day, the best of each day" names one grouping.
+            if found.as_ref().is_none_or(|(_, former)| *former == by) {
+                self.use_up(place, behind - place);
+                found = found.or(Some((place, by)));
+            }
+        }
+        found
+    }
+
+    /// The noun of a grouping at a place, and the place behind it.
+    fn grouping_noun(&self, place: usize) -> Option<(&'static str, usize)> {
+        let noun = self.get(place)?.to_lowercase();
+        let (_, by) = GROUPINGS.iter().find(|(name, _)| noun == *name)?;
+        let is_model = *by == "camera" && self.stands(place + 1, &["model"]);
+        Some((by, place + 1 + usize::from(is_model)))
+    }
+
+    /// Reads `the last 20 pictures` as the newest 20. Before another noun it is a time. Beside
+    /// another choice it stays, and is refused.
+    pub(super) fn read_last_as_newest(&mut self) {
+        if ORDERS.iter().any(|(word, _)| self.find(&[word]).is_some()) {
+            return;
+        }
+        for place in 0..self.len() {
+            let has_number = self.get(place + 1).and_then(number).is_some();
+            let noun = self.get(place + 1 + usize::from(has_number));
+            let is_newest = self.stands(place, &["last"]) && noun.is_some_and(is_picture_noun);
+            if is_newest && let Some(word) = self.0.get_mut(place) {
+                *word = Some("newest".to_owned());
+            }
+        }
+    }
+
+    /// `newest first` or `sorted by sharpness`: the order in which pictures are shown.
+    pub(super) fn shown_order(&mut self) -> Option<&'static str> {
+        let is_sorted = SORTING_VERBS
+            .iter()
+            .any(|verb| self.find(&[verb]).is_some());
+        let mut sortings = SORTINGS.iter().filter(|_| is_sorted);
+        if let Some((_, order)) = sortings.find(|(noun, _)| self.take(&["by", noun])) {
+            return Some(order);
+        }
+        let known = ORDERS.iter().filter(|(word, _)| *word != "first");
+        let (word, order) = known
+            .into_iter()
+            .find(|(word, _)| self.find(&[word, "first"]).is_some())?;
+        self.take(&[word, "first"]);
+        Some(order)
+    }
+
+    /// `the three best`, `best 3`, `the sharpest picture`, `the newest` or `keep one of each`.
+    pub(super) fn choice(&mut self) -> Option<Choice> {
+        let order = ORDERS.iter().find_map(|(word, order)| {
+            let place = self.find(&[word])?;
+            Some((place, *order))
+        });
+        let Some((place, order)) = order else {
+            return self.kept_number();
+        };
+        let before = place.checked_sub(1);
+        let number_before = before.and_then(|at| self.get(at)).and_then(number);
+        let number_after = self.get(place + 1).and_then(number);
+        let of_each = self.stands(place + 1, &["of", "each"]);
+        let is_one = of_each || self.get(place + 1).is_some_and(is_single);
+        self.use_up(place, 1);
+        if self.stands(place + 1, &["one"]) {
+            self.use_up(place + 1, 1);
+        }
+        let count = match (before, number_before, number_after) {
+            (Some(before), Some(number), _) => {
+                self.use_up(before, 1);
+                Some(number)
+            }
+            (_, None, Some(number)) if !is_one => {
+                self.use_up(place + 1, 1);
+                Some(number)
+            }
+            _ if is_one => Some(1),
+            _ => None,
+        };
+        Some(Choice {
+            place,
+            count,
+            order,
+        })
+    }
+
+    /// `keep one picture of each day`: a number after a verb of choice.
+    fn kept_number(&mut self) -> Option<Choice> {
+        let verbs = ["keep", "pick", "choose", "select", "only"];
+        for place in 0..self.0.len() {
+            let skipped = usize::from(self.stands(place + 1, &["only"]));
+            let count = self.get(place + 1 + skipped).and_then(number);
+            if let Some(count) = count.filter(|_| verbs.iter().any(|v| self.stands(place, &[v]))) {
+                self.use_up(place + 1 + skipped, 1);
+                return Some(Choice::of_number(place, count));
+            }
+        }
+        None
+    }
+}
