@@ -8,7 +8,7 @@
 //!    │ tokens, misspelt words corrected                             token, spelling
 //!    ▼
 //! Reader: the words, and the slot of each that a phrase has used    reader
-//!    │ sentences and clauses, each by what it asks for              pieces, asks, keeping
+//!    │ sentences and clauses, each by what it asks for              pieces, asks
 //!    ▼
 //! Request ─ watch ──► Parts: camera, place, classes, verbs          request, names, place
 //!    │                  │     and Settings: times, hours, channels  settings, hours
@@ -43,7 +43,6 @@ mod edit;
 mod english;
 mod hours;
 mod intent;
-mod keeping;
 mod kinds;
 mod lexicon;
 mod look;
