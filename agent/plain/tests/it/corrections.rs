@@ -1,8 +1,6 @@
 //! What is said to a proposal that waits.
 
-use watchkeeper_contract::rule::{
-    ClipSpec, Condition, CountBound, RuleSpec, Severity,
-};
+use watchkeeper_contract::rule::{ClipSpec, Condition, CountBound, RuleSpec, Severity};
 use watchkeeper_plain::answer::{Answer, Change};
 use watchkeeper_plain::{Plain, Scene};
 
