@@ -102,25 +102,24 @@ fn refuse_for_a_part(r: &Reader<'_>, wanted: &Wanted) -> Result<(), Need> {
 /// to be there are the same: a watch that runs does not look for what there is to be none of.
 fn classes(wanted: &Wanted, target: &Deployed, scene: &Scene) -> Result<Option<Objects>, Need> {
     let id = &target.spec.id;
-    let model = model_of(target, scene).filter(|_| !wanted.mentions.is_empty());
-    // `everything` is no class to change to.
-    let is_all = |m: &Mention| m.labels.is_empty();
-    let Some(mut model) = model
-        .cloned()
-        .filter(|_| !wanted.mentions.iter().any(is_all))
-    else {
+    let (said, out): (Vec<&Mention>, Vec<&Mention>) =
+        (wanted.mentions.iter()).partition(|m| m.stand == Stand::Wanted);
+    // `everything` is no class to change to, `everything but cars` is some.
+    let names_all = said.iter().any(|m| m.labels.is_empty());
+    let is_change = !out.is_empty() || !said.is_empty() && !names_all;
+    let Some(mut model) = model_of(target, scene).cloned().filter(|_| is_change) else {
         return Ok(None);
     };
     let now = watch::named_classes(&target.spec.workflow);
-    let (said, out): (Vec<&Mention>, Vec<&Mention>) =
-        (wanted.mentions.iter()).partition(|m| m.stand == Stand::Wanted);
-    if let Some(unknown) = said.iter().find(|m| pick(&model, m).is_empty()) {
+    let is_unknown = |m: &&&Mention| !m.labels.is_empty() && pick(&model, m).is_empty();
+    if let Some(unknown) = said.iter().find(is_unknown) {
         let said = quoted(&unknown.said);
         let text =
             format!("The model of {id} does not know {said}. Which classes shall it watch for?");
         return Err(Need::new(Missing::Class, text));
     }
     let mut all: Vec<String> = match said.is_empty() || wanted.keeps_classes() {
+        _ if names_all => model.labels.clone(),
         true => now.clone().unwrap_or_else(|| model.labels.clone()),
         false => Vec::new(),
     };

@@ -1,7 +1,7 @@
 //! Understands common requests in plain English without a model, and proposes what to do.
 //!
-//! Owns the vocabulary (`lexicon.toml`, `phrases.toml`, `question_words.toml`), the [`Proposal`] made
-//! of a request, and the [`templates`] of the commonest watches.
+//! Owns the vocabulary (`lexicon.toml`, `phrases.toml`, `question_words.toml`), the [`Proposal`]
+//! made of a request, and the [`templates`] of the commonest watches.
 //!
 //! ```text
 //! "tell me when a person is at the gate for 2 minutes"              modules

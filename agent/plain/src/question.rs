@@ -41,6 +41,7 @@ impl Slots {
             "at|in|during? what|which hour|hours|time was|were|is|are? it? the? busiest",
             "at|in|during? what|which|the? busiest|peak hour|hours|time|times?",
             "per|each|every hour",
+            "by the? hour",
             "hourly",
         ]);
         let many = r.take(&["how many", "how often", "number of"]).is_some();
@@ -100,12 +101,8 @@ pub(crate) fn read_place(
     let Some(place) = named.first() else {
         return Ok(None);
     };
-    if let Some(other) = named.get(1) {
-        return Err(format!(
-            "Ask about one place at a time: {} or {}.",
-            quoted(place),
-            quoted(other)
-        ));
+    if named.len() > 1 {
+        return Err("Ask about one place at a time.".to_owned());
     }
     let has_it = |camera: &&&Camera| names::place_on(camera, place).is_some();
     let drawn: Vec<&SourceId> = cameras.iter().filter(has_it).map(|c| &c.id).collect();
