@@ -3,7 +3,8 @@
 //! A phrase is a pattern of elements that follow each other: a word, alternatives (`at|over`), or a
 //! hole for a value. An element before `?` is optional. Holes: `<n>` number, `<d>` duration in
 //! seconds, `<u>` a duration in which `a minute` may be just `minute`, `<t>` time of day in
-//! minutes, `<h>` one of these or a bare hour, `<p>` proportion, `<w>` a day of the week (0: Monday).
+//! minutes, `<h>` one of these or a bare hour, `<p>` proportion, `<w>` a day of the week
+//! (0: Monday).
 //!
 //! - One phrase uses a word; what no phrase used was not understood.
 //! - A used word has the [`Slot`] of its phrase.
