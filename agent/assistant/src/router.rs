@@ -164,7 +164,7 @@ pub fn is_answerable_by_model(question: &Question) -> bool {
         | Missing::Place
         | Missing::Line => true,
         Missing::Pipeline => question.choices.is_empty(),
-        Missing::Direction | Missing::Duration | Missing::Picture => false,
+        Missing::Duration | Missing::Picture => false,
     }
 }
 

@@ -92,7 +92,6 @@ fn hint(question: &Question) -> Option<&'static str> {
         | Missing::KnownClass
         | Missing::Place
         | Missing::Line
-        | Missing::Direction
         | Missing::Duration
         | Missing::Pipeline => {
             Some("repeat the whole request with the answer, or use `watchkeeper chat`")

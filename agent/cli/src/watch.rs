@@ -56,9 +56,6 @@ fn sentence(args: &WatchArgs) -> Result<String, Failure> {
             FillError::Value(name, value) => {
                 FillError::Value(flag(name).to_owned(), value.clone()).to_string()
             }
-            FillError::Duration(name, value) => {
-                FillError::Duration(flag(name).to_owned(), value.clone()).to_string()
-            }
         };
         Failure::input(text).with(Some(usage(template)))
     })

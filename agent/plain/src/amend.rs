@@ -7,10 +7,11 @@
 use crate::asks::{Asks, skip_polite};
 use crate::closed;
 use crate::edit::Wanted;
-use crate::names::{self, Cameras, Stand};
+use crate::lexicon::{Stand, Way};
+use crate::names::{self, Cameras};
 use crate::need::Need;
 use crate::pieces::{self, Request};
-use crate::place::{self, Said, Way};
+use crate::place::{self, Said};
 use crate::reader::{Reader, Slot};
 use crate::request::{Parts, the_place};
 use crate::scene::Camera;
@@ -32,12 +33,12 @@ pub(crate) fn is_correction(text: &Reader<'_>) -> bool {
         match request.asks {
             Asks::Nothing => true,
             Asks::Not | Asks::Change => {
-                let names_one = !names::pipelines(&mut r.clone()).is_empty();
                 // `make it the gate camera` is about the proposal, `change the gate` may not be.
                 let start = skip_polite(r, 0);
                 let about_it = r.begins(start, &["make|set|change|switch it|that|this"]);
-                let may_run = names::mentions_camera(r) && !about_it;
-                !names_one && !r.says(&[OF_A_PIPELINE]) && !may_run
+                names::pipelines(&mut r.clone(), false).is_empty()
+                    && !r.says(&[OF_A_PIPELINE])
+                    && (about_it || !names::mentions_camera(r))
             }
             Asks::Watch => {
                 let tells = r.says(&[BESIDES]) || channels(&mut r.clone()).1;
@@ -49,23 +50,53 @@ pub(crate) fn is_correction(text: &Reader<'_>) -> bool {
     !requests.is_empty() && requests.iter().all(corrects)
 }
 
-/// Applies a correction to the requests for what was proposed.
+/// Applies a correction to the requests for what was proposed, to each of them where there are
+/// several.
 pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Need> {
     // `no, for cars` turns down what was proposed; `no more than five` says what is wanted.
     const GOES_ON: &str =
         "no|nope|nah ,|.|-|–|make|for|only|just|i|it|that|use|set|change|on|in|at|with|sorry|the";
-    if watches.is_empty() {
-        return Err(not_read(r));
-    }
     if r.begins(0, &[GOES_ON]) {
         r.mark(0..1);
     }
-    of_watches(r, watches)?;
-    r.take_all(&r.lexicon.phrases.correction);
-    match closed::unread_words(r, SMALL).is_empty() {
-        true => Ok(()),
-        false => Err(not_read(r)),
+    r.slot = Slot::Camera;
+    let cameras = names::cameras(r);
+    let of = |parts: &Parts| match cameras {
+        Cameras::None => parts.cameras.known(r.scene),
+        _ => cameras.known(r.scene),
+    };
+    let mut on: Vec<&Camera> = watches.iter().flat_map(of).collect();
+    on.dedup();
+    let named = names::known_place(r, &on).map(|(_, place)| the_place(place));
+    let turn = ["the? other|opposite way|direction round|around?", "reverse"];
+    let turns = r.take(&turn).is_some();
+    let ways = place::ways(r);
+    let wanted = Wanted::read(r, false)?;
+    r.slot = Slot::Place;
+    let place = match named {
+        Some(place) => Some(place),
+        None => place::place(r)?,
+    };
+    let is_of_it = |slot: &Slot| !matches!(slot, Slot::Free | Slot::Other);
+    let one = cameras == Cameras::None || watches.len() == 1;
+    if watches.is_empty() || !one || !r.used.iter().any(is_of_it) {
+        return Err(not_read(r));
     }
+    r.take_all(&r.lexicon.phrases.correction);
+    if !closed::unread_words(r, SMALL).is_empty() {
+        return Err(not_read(r));
+    }
+    for parts in watches {
+        if cameras != Cameras::None {
+            parts.cameras = cameras.clone();
+        }
+        set_where(parts, place.as_ref(), &ways, turns).ok_or_else(|| not_read(r))?;
+        if let Some(seconds) = wanted.settings.hold_s {
+            how_long(parts, seconds).ok_or_else(|| not_read(r))?;
+        }
+        set_what(parts, &wanted)?;
+    }
+    Ok(())
 }
 
 fn not_read(r: &Reader<'_>) -> Need {
@@ -77,98 +108,46 @@ fn not_read(r: &Reader<'_>) -> Need {
     )
 }
 
-/// What a correction sets.
-struct Correction {
-    wanted: Wanted,
-    cameras: Cameras,
-    place: Option<Said>,
-    ways: Vec<Way>,
-    /// Whether the other direction is wanted.
-    turns: bool,
+/// Sets classes and settings.
+fn set_what(parts: &mut Parts, wanted: &Wanted) -> Result<(), Need> {
+    let mut said = wanted.mentions.clone();
+    if parts.is_none() {
+        // Of the others, too, there are to be none.
+        for mention in said.iter_mut().filter(|m| m.stand == Stand::Wanted) {
+            mention.stand = Stand::None;
+        }
+    }
+    match wanted.keeps_classes() {
+        true => parts.mentions.extend(said),
+        false => parts.mentions = said,
+    }
+    let mut settings = wanted.settings.clone();
+    if wanted.adds && !settings.notify.is_empty() {
+        settings.notify.splice(0..0, parts.settings.notify.clone());
+    }
+    parts.settings.merge(&settings)
 }
 
-impl Correction {
-    fn apply(&self, parts: &mut Parts, r: &mut Reader<'_>) -> Result<(), Need> {
-        if self.cameras != Cameras::None {
-            parts.cameras = self.cameras.clone();
+/// Sets place and direction; nothing where a line would take the place of a zone, or there is no
+/// direction to turn.
+fn set_where(parts: &mut Parts, place: Option<&Said>, ways: &[Way], turns: bool) -> Option<()> {
+    if let Some(place) = place {
+        let crosses = parts.acts.crosses || parts.is_line();
+        if place.is_line() != crosses && parts.told {
+            return None;
         }
-        let mut said = self.wanted.mentions.clone();
-        if parts.is_none() {
-            // Of the others, too, there are to be none.
-            for mention in said.iter_mut().filter(|m| m.stand == Stand::Wanted) {
-                mention.stand = Stand::None;
-            }
-        }
-        self.wanted.set_classes(&mut parts.mentions, said);
-        if let Some(place) = &self.place {
-            let crosses = parts.acts.crosses || parts.is_line();
-            if place.is_line() != crosses && parts.told {
-                return Err(not_read(r));
-            }
-            parts.place = Some(place.clone());
-        }
-        if !self.ways.is_empty() {
-            parts.ways.clone_from(&self.ways);
-        }
-        if self.turns {
-            let [way] = parts.ways.as_mut_slice() else {
-                return Err(not_read(r));
-            };
-            *way = way.turned().ok_or_else(|| not_read(r))?;
-        }
-        if let Some(seconds) = self.wanted.settings.hold_s {
-            how_long(parts, seconds).ok_or_else(|| not_read(r))?;
-        }
-        let mut settings = self.wanted.settings.clone();
-        if self.wanted.adds && !settings.notify.is_empty() {
-            settings.notify.splice(0..0, parts.settings.notify.clone());
-        }
-        parts.settings.merge(&settings)
+        parts.place = Some(place.clone());
     }
-}
-
-/// A correction of what is to be watched. Where several are proposed it is about each of them.
-fn of_watches(r: &mut Reader<'_>, watches: &mut [Parts]) -> Result<(), Need> {
-    r.slot = Slot::Camera;
-    let cameras = names::cameras(r);
-    if let Cameras::Unknown(written) = &cameras {
-        return Err(names::no_such_camera(written, r.scene));
+    if !ways.is_empty() {
+        parts.ways = ways.to_vec();
     }
-    if cameras != Cameras::None && watches.len() > 1 {
-        return Err(not_read(r));
+    if turns {
+        let [way] = parts.ways.as_mut_slice() else {
+            return None;
+        };
+        *way = way.turned()?;
     }
-    let of = |parts: &Parts| match cameras {
-        Cameras::None => parts.cameras.known(r.scene),
-        _ => cameras.known(r.scene),
-    };
-    let mut on: Vec<&Camera> = watches.iter().flat_map(of).collect();
-    on.dedup();
-    let named = names::known_place(r, &on).map(|(_, place)| the_place(place));
-    let turns = r
-        .take(&["the? other|opposite way|direction round|around?", "reverse"])
-        .is_some();
-    let ways = place::ways(r);
-    let wanted = Wanted::read(r, false)?;
-    r.slot = Slot::Place;
-    let place = match named {
-        Some(place) => Some(place),
-        None => place::place(r)?,
-    };
-    let correction = Correction {
-        wanted,
-        cameras,
-        place,
-        ways,
-        turns,
-    };
-    let is_of_it = |slot: &Slot| !matches!(slot, Slot::Free | Slot::Other);
-    if !r.used.iter().any(is_of_it) {
-        return Err(not_read(r));
-    }
-    for parts in watches {
-        correction.apply(parts, r)?;
-    }
-    Ok(())
+    Some(())
 }
 
 /// Another time: that for which it has to be so, else the time of quiet where one was said. Who
@@ -179,12 +158,8 @@ fn how_long(parts: &mut Parts, seconds: f64) -> Option<()> {
     }
     let is_number = parts.bound.is_some() || parts.is_empty() || parts.acts.occupied;
     let holds = parts.acts.stays || is_number || parts.settings.hold_s.is_some();
-    match parts
-        .settings
-        .cooldown_s
-        .as_mut()
-        .filter(|said| **said > 0.0)
-    {
+    let cooldown_s = parts.settings.cooldown_s.as_mut();
+    match cooldown_s.filter(|said| **said > 0.0) {
         Some(cooldown_s) if !holds => *cooldown_s = seconds,
         _ if parts.acts.leaves && !holds => return None,
         _ => parts.settings.hold_s = Some(seconds),

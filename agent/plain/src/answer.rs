@@ -146,8 +146,6 @@ pub enum Missing {
     Place,
     /// Where the line is.
     Line,
-    /// Which way counts.
-    Direction,
     Duration,
     Pipeline,
     /// The size of the camera's picture, which only the camera can tell.
@@ -165,11 +163,7 @@ impl Question {
             Missing::Camera => "on camera ",
             Missing::Place => "in ",
             Missing::Duration => "for ",
-            Missing::Pipeline
-            | Missing::Class
-            | Missing::KnownClass
-            | Missing::Line
-            | Missing::Direction => "",
+            Missing::Pipeline | Missing::Class | Missing::KnownClass | Missing::Line => "",
             Missing::Picture | Missing::Meaning => return reply.to_owned(),
         };
         let reply = reply.trim();

@@ -14,7 +14,7 @@ use crate::reader::{Reader, Slot, one_of};
 use crate::scene::quoted;
 use crate::token::Kind;
 
-const WHERE: &str = "at|in|on|from|inside|into|onto|within|to|of|for|during|by|through|over|across|via|with|near|around|after|until";
+const WHERE: &str = "at|in|on|from|inside|into|onto|within|to|of|for|during|by|through|over|across|via|with|after|until";
 const SENTENCE_END: &str = ".|!|?|;|\n";
 const MARKS: &str = ".|,|;|:|!|?|\n|-|–|—|(|)|\"|'|“|”|„";
 
@@ -174,62 +174,39 @@ pub(crate) fn refuse(r: &Reader<'_>) -> Result<(), Need> {
         return Ok(());
     }
     let words: Vec<String> = left.iter().map(|at| r.written(at.clone())).collect();
-    if let Some(text) = reported(r, &left) {
-        return Err(Need::not_read(text, words));
-    }
     let known = |i: usize| names::class_begins(r, i) || names::camera_at(r, i);
     let is_known = left.iter().any(|at| at.clone().any(known));
-    let is_time = left.iter().cloned().flatten().any(|i| is_time(r.word(i)));
+    let mut all = left.iter().cloned().flatten();
+    let is_time = all.any(|i| is_time(r.word(i)));
+    let mut all = left.iter().cloned().flatten();
+    let is_camera = all.any(|i| one_of("camera|cam", r.word(i)));
     let unknown = left.iter().find_map(|at| unknown_class(r, at));
-    if let Some(class) = unknown.filter(|_| !is_known && !is_time) {
-        return Err(names::no_such_class(
-            &class,
-            vec![class.clone()],
-            words,
-            r.scene,
-            r.lexicon,
-        ));
+    if let Some(class) = unknown.filter(|_| !is_known && !is_time && !is_camera) {
+        let labels = vec![class.clone()];
+        return Err(names::no_such_class(&class, labels, words, r.scene));
     }
     let quotes: Vec<String> = words.iter().map(|w| quoted(w)).collect();
-    let text = format!(
-        "I do not understand {} here, and without it the request would be another one, so I offer nothing. {}",
-        quotes.join(", "),
-        match (is_known, is_time) {
-            (_, true) =>
-                "A watch has days of the week and hours, and no dates: say for example \"on \
-                 fridays between 20:00 and 23:00\".",
-            (true, false) => "Say a sentence for each class and each camera.",
-            (false, false) => "Say it in other words, or one thing in a sentence.",
+    let remedy = match (is_known, is_time) {
+        (_, true) => {
+            "A watch has days of the week and hours, and no dates: say for example \"on fridays between 20:00 and 23:00\"."
         }
+        (true, false) => "Say a sentence for each class and each camera.",
+        (false, false) if is_camera => {
+            &format!("The cameras are: {}.", names::listed(&r.scene.cameras))
+        }
+        (false, false) => "Say it in other words, or one thing in a sentence.",
+    };
+    let text = format!(
+        "I do not understand {} here, and without it the request would be another one, so I offer nothing. {remedy}",
+        quotes.join(", ")
     );
     Err(Need::not_read(text, words))
-}
-
-/// What tells of a state of the box or of a camera, where what is left over says one:
-/// `the gate camera goes dark`.
-fn reported<'r>(r: &Reader<'r>, left: &[Range<usize>]) -> Option<&'r str> {
-    let whole = r.over(&r.tokens);
-    // Some model knows a camera as a class.
-    let is_thing = |i: usize| r.slot_of(i) == Slot::Class && !one_of("camera|cam", r.any_word(i));
-    if (0..r.tokens.len()).any(is_thing) {
-        return None;
-    }
-    let is_left = |words: &str| {
-        left.iter()
-            .cloned()
-            .flatten()
-            .any(|i| one_of(words, r.word(i)))
-    };
-    let mut hints = r.lexicon.questions.hints.iter();
-    let hint = hints.find(|hint| is_left(&hint.words) && whole.says(&[&hint.beside]))?;
-    Some(&hint.text)
 }
 
 /// Whether a word and those that describe it stand where only an object does, and no place:
 /// `a safe`, `when the safe`, `about the safe`.
 pub(crate) fn is_object(r: &Reader<'_>, start: usize) -> bool {
-    let article = one_of("the|my|our|this|a|an", r.before(start));
-    let before = r.before(start - usize::from(article));
+    let before = r.before(r.before_articles(start));
     one_of("a|an", r.before(start)) || one_of("when|if|whenever|about", before)
 }
 
@@ -277,14 +254,20 @@ fn unknown_class(r: &Reader<'_>, at: &Range<usize>) -> Option<String> {
 /// Words that no phrase has read of an order about what runs. `small`: words that say nothing
 /// there.
 pub(crate) fn unread_words(r: &Reader<'_>, small: &str) -> Vec<String> {
+    left_over(r, |word| {
+        r.lexicon.is_function(word) || one_of(OF_ORDERS, word) || one_of(small, word)
+    })
+}
+
+/// Words that no phrase has read of a question.
+pub(crate) fn content_words(r: &Reader<'_>) -> Vec<String> {
+    left_over(r, |word| r.lexicon.is_asked(word))
+}
+
+fn left_over(r: &Reader<'_>, is_small: impl Fn(&str) -> bool) -> Vec<String> {
     let is_read = |at: usize| {
         let word = r.word(at);
-        let is_mark = r.tokens.get(at).is_some_and(|t| t.kind == Kind::Mark);
-        word.is_empty()
-            || (is_mark && one_of(MARKS, word))
-            || r.lexicon.is_function(word)
-            || one_of(OF_ORDERS, word)
-            || one_of(small, word)
+        word.is_empty() || one_of(MARKS, word) || is_small(word)
     };
     let left = r.groups(|at| !is_read(at));
     left.into_iter().map(|at| r.written(at)).collect()

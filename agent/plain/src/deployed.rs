@@ -18,22 +18,19 @@ pub(crate) const OTHERS: [&str; 2] = [
 ];
 
 /// The pipelines that a sentence names: by their ids, their names, or the class that only one
-/// watches for. Their camera adds nothing: `the gate alarm of the gate camera`. Another one stays
-/// unread, because no change moves a watch.
+/// watches for. Their camera adds nothing: `the gate alarm of the gate camera`.
 pub(crate) fn named(r: &mut Reader<'_>) -> Vec<PipelineId> {
-    let mut named = names::pipelines(r);
+    let mut named = names::pipelines(r, false);
     if named.is_empty() {
         named.extend(names::pipeline_of_class(r));
     }
     let mut with = r.clone();
     if let Cameras::These(on) = names::cameras(&mut with)
         && let [camera] = on.as_slice()
-        && !named.is_empty()
-        && named.iter().all(|id| {
-            r.scene
-                .pipeline(id)
-                .is_some_and(|p| p.spec.source == *camera)
-        })
+        && let Some(id) = named.first()
+        && r.scene
+            .pipeline(id)
+            .is_some_and(|p| p.spec.source == *camera)
     {
         *r = with;
     }

@@ -9,13 +9,13 @@ use watchkeeper_engine::templates::watch;
 use crate::answer::Missing;
 use crate::closed;
 use crate::deployed::{self, OTHERS, which};
-use crate::intent::{Intent, Objects};
-use crate::lexicon::VerbKind;
-use crate::names::{self, Cameras, Mention, Stand, WATCHES};
+use crate::intent::Objects;
+use crate::lexicon::{Stand, VerbKind};
+use crate::names::{self, Cameras, Mention, WATCHES};
 use crate::need::Need;
-use crate::propose::{Edit, replace};
+use crate::propose::{Offer, replace};
 use crate::reader::{Reader, Slot, one_of};
-use crate::request::{are_only_these, chosen, one_list};
+use crate::request::{are_only_these, one_list, pick};
 use crate::scene::{Deployed, Model, Scene, quoted};
 use crate::settings::Settings;
 use crate::token::Token;
@@ -43,10 +43,8 @@ impl Wanted {
         let mentions = one_list(r, false, false);
         // Whom a watch tells is no class: `should notify staff`.
         let is_told = |m: &&Mention| {
-            let article = |i: &usize| one_of("the|our|my|all", r.any_word(*i));
-            let before = (0..m.at.start).rev().find(|i| !article(i));
-            m.labels.as_slice() == ["person"]
-                && before.is_some_and(|i| one_of(TELLS, r.any_word(i)))
+            let before = r.before(r.before_articles(m.at.start));
+            m.labels.as_slice() == ["person"] && one_of(TELLS, before)
         };
         let wrong = mentions.iter().find(|m| m.is_nobody() || is_told(m));
         if let Some(at) = wrong.map(|m| m.at.clone()) {
@@ -72,14 +70,10 @@ impl Wanted {
         Ok(wanted)
     }
 
-    /// Sets the classes: those that are named, or the present ones with those that are added or
-    /// left out.
-    pub(crate) fn set_classes(&self, now: &mut Vec<Mention>, said: Vec<Mention>) {
-        let all_left_out = said.iter().all(|m| m.stand == Stand::Excluded);
-        match self.adds || all_left_out {
-            true => now.extend(said),
-            false => *now = said,
-        }
+    /// Whether the classes that there are stay: those that are named are added or left out.
+    pub(crate) fn keeps_classes(&self) -> bool {
+        let mut named = self.mentions.iter();
+        self.adds || named.all(|m| m.stand == Stand::Excluded)
     }
 }
 
@@ -89,18 +83,12 @@ fn refuse_for_a_part(r: &Reader<'_>, wanted: &Wanted) -> Result<(), Need> {
     let numbers =
         settings.hold_s.is_some() || settings.confidence.is_some() || settings.cooldown_s.is_some();
     let of_one = wanted.mentions.iter().any(|m| {
-        let article = |i: &usize| one_of("the|a|an|any|all", r.any_word(*i));
-        let before = (0..m.at.start).rev().find(|i| !article(i));
-        before.is_some_and(|i| {
-            one_of("for|of", r.any_word(i)) && !one_of("look|watch|only|just", r.before(i))
-        })
+        let at = r.before_articles(m.at.start);
+        one_of("for|of", r.before(at))
+            && !one_of("look|watch|only|just", r.before(at.saturating_sub(1)))
     });
-    let is_left_out = |m: &Mention| m.stand != Stand::Wanted;
-    let said_when = r.find(&["only|just|hours|schedule|active"]).is_some();
-    let of_hours = !settings.awake.is_empty()
-        && (wanted.mentions.iter().any(is_left_out)
-            || (wanted.adds && !wanted.mentions.is_empty())
-            || (settings.sets_more_than_hours() && !said_when));
+    let of_hours = settings.awake.is_some()
+        && (!wanted.mentions.is_empty() || settings.sets_more_than_hours());
     if !(of_hours || numbers && of_one) {
         return Ok(());
     }
@@ -110,78 +98,80 @@ fn refuse_for_a_part(r: &Reader<'_>, wanted: &Wanted) -> Result<(), Need> {
     ))
 }
 
-/// Returns the classes of a watch after a change; absent: they stay.
+/// Returns the classes of a watch after a change; absent: they stay. Who is left out and who is not
+/// to be there are the same: a watch that runs does not look for what there is to be none of.
 fn classes(wanted: &Wanted, target: &Deployed, scene: &Scene) -> Result<Option<Objects>, Need> {
     let id = &target.spec.id;
-    let mut said = wanted.mentions.clone();
-    for mention in said.iter_mut().filter(|m| m.stand != Stand::Wanted) {
-        // A watch that runs does not look for what there is to be none of.
-        mention.stand = Stand::Excluded;
-    }
-    let Some(mut model) = model_of(target, scene)
-        .cloned()
-        .filter(|_| !said.is_empty())
-    else {
+    let (said, out): (Vec<&Mention>, Vec<&Mention>) =
+        (wanted.mentions.iter()).partition(|m| m.stand == Stand::Wanted);
+    // `everything` is no class to change to, `everything but cars` is some.
+    let names_all = said.iter().any(|m| m.labels.is_empty());
+    let is_change = !out.is_empty() || !said.is_empty() && !names_all;
+    let Some(mut model) = model_of(target, scene).cloned().filter(|_| is_change) else {
         return Ok(None);
     };
-    let knows =
-        |m: &Mention| m.labels.is_empty() || m.labels.iter().any(|l| model.labels.contains(l));
-    if let Some(unknown) = said.iter().find(|m| m.stand == Stand::Wanted && !knows(m)) {
+    let now = watch::named_classes(&target.spec.workflow);
+    let is_unknown = |m: &&&Mention| !m.labels.is_empty() && pick(&model, m).is_empty();
+    if let Some(unknown) = said.iter().find(is_unknown) {
         let said = quoted(&unknown.said);
         let text =
             format!("The model of {id} does not know {said}. Which classes shall it watch for?");
         return Err(Need::new(Missing::Class, text));
     }
-    let now = watch::named_classes(&target.spec.workflow).map(|now| {
-        model.labels.extend(now.clone());
-        now.into_iter().map(|label| vec![label]).collect()
-    });
-    let present = |labels: Vec<String>| Mention {
-        at: 0..0,
-        said: labels.join(" or "),
-        labels,
-        narrower: None,
-        stand: Stand::Wanted,
+    let mut all: Vec<String> = match said.is_empty() || wanted.keeps_classes() {
+        _ if names_all => model.labels.clone(),
+        true => now.clone().unwrap_or_else(|| model.labels.clone()),
+        false => Vec::new(),
     };
-    // Without classes of its own it watches for whatever its model knows.
-    let now: Vec<Vec<String>> = now.unwrap_or_else(|| vec![Vec::new()]);
-    let mut mentions = now.into_iter().map(present).collect();
-    wanted.set_classes(&mut mentions, said);
-    let (left_out, named): (Vec<&Mention>, Vec<&Mention>) =
-        mentions.iter().partition(|m| m.stand == Stand::Excluded);
-    let mut objects = chosen(&model, &named, &left_out, String::new())?;
-    if !objects.said.starts_with("anything") {
-        objects.said = objects.labels.join(" or ");
+    for label in said.iter().flat_map(|m| pick(&model, m)) {
+        if !all.contains(&label) {
+            all.push(label);
+        }
     }
-    Ok((!objects.labels.is_empty()).then_some(objects))
+    // A class that the model at hand does not know may be left out too.
+    model.labels.extend(now.iter().flatten().cloned());
+    let left_out: Vec<String> = out.iter().flat_map(|m| pick(&model, m)).collect();
+    all.retain(|label| !left_out.contains(label));
+    if all.is_empty() {
+        let text = "Nothing is left to watch for. What shall be watched for?";
+        return Err(Need::new(Missing::Class, text));
+    }
+    let said = match (now, left_out.is_empty()) {
+        (None, false) => format!("anything but {}", left_out.join(" or ")),
+        _ => all.join(" or "),
+    };
+    Ok(Some(Objects {
+        labels: all,
+        said,
+        only: false,
+    }))
 }
 
 /// Understands a request to change a pipeline.
-pub(crate) fn change(r: &mut Reader<'_>) -> Result<Intent, Need> {
+pub(crate) fn change(r: &mut Reader<'_>) -> Result<Offer, Need> {
+    let more = direction(r);
     let verbs: Vec<&str> = r.lexicon.verbs(&[VerbKind::Change]).collect();
     r.take(&verbs);
-    let more = direction(r);
-    r.take_all(&[OTHERS[0], OTHERS[1]]);
+    r.take_all(&OTHERS);
     let target = target(r)?;
     drop_used(r);
     r.take_all(&["duration|delay|dwell time?", "time"]);
-    let mut wanted = Wanted::read(r, true)?;
+    let wanted = Wanted::read(r, true)?;
     let mut rules = target.spec.rules.iter().flatten();
-    if let Some(now) = rules.find_map(|rule| rule.schedule.as_ref()) {
-        let mut awake = wanted.settings.awake.iter_mut();
-        awake.try_for_each(|awake| awake.narrow(&now.days))?;
+    if let Some(now) = rules.find_map(|rule| rule.schedule.as_ref())
+        && let Some(awake) = &wanted.settings.awake
+    {
+        awake.check_days(&now.days)?;
     }
     if wanted.settings.quiet {
         return Err(Need::meaning(
             "A change takes no channel away. Ask for a new watch with \"no notifications\", or pause this one.",
         ));
     }
-    let assumed = wanted
-        .settings
-        .awake
-        .iter()
-        .flat_map(|awake| awake.assumed.clone());
-    r.notes.assumed.extend(assumed);
+    let awake = wanted.settings.awake.iter();
+    r.notes
+        .assumed
+        .extend(awake.flat_map(|awake| awake.assumed.clone()));
     r.take_all(&["too|less|more? nervous|sensitive|noisy|jumpy|twitchy|touchy"]);
     // A change adds a channel and takes none away.
     let limits = match wanted.settings.notify.is_empty() {
@@ -207,12 +197,8 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<Intent, Need> {
             ),
         ));
     }
-    let edit = Edit {
-        objects,
-        settings: wanted.settings,
-        more,
-    };
-    replace(target.spec.clone(), &edit, &mut r.notes)
+    let spec = target.spec.clone();
+    replace(spec, objects.as_ref(), &wanted.settings, more, &mut r.notes)
 }
 
 /// Takes the verbs that say that a setting is to be more or less than it is.
@@ -241,18 +227,15 @@ fn drop_used(r: &mut Reader<'_>) {
 fn target<'s>(r: &mut Reader<'s>) -> Result<&'s Deployed, Need> {
     let scene = r.scene;
     let named = deployed::named(r);
-    let on = match named.is_empty() {
-        true => names::cameras(r),
-        false => Cameras::None,
-    };
-    let (several, meant): (usize, Vec<&Deployed>) = match on {
-        _ if !named.is_empty() => {
-            let named: Vec<_> = named.iter().filter_map(|id| scene.pipeline(id)).collect();
-            (named.len(), named)
+    let (several, meant): (usize, Vec<&Deployed>) = match named.is_empty() {
+        false => {
+            let meant = named.iter().filter_map(|id| scene.pipeline(id));
+            (named.len(), meant.collect())
         }
-        Cameras::These(on) => (on.len(), on.iter().flat_map(|on| scene.on(on)).collect()),
-        Cameras::Unknown(_) => (0, Vec::new()),
-        Cameras::All | Cameras::None => (0, scene.pipelines.iter().collect()),
+        true => match names::cameras(r) {
+            Cameras::These(on) => (on.len(), on.iter().flat_map(|on| scene.on(on)).collect()),
+            Cameras::All | Cameras::None => (0, scene.pipelines.iter().collect()),
+        },
     };
     match meant.as_slice() {
         _ if several > 1 => Err(Need::not_read(

@@ -37,7 +37,7 @@ pub(crate) struct Awake {
     days: Option<Vec<usize>>,
     /// From when to when in minutes since midnight; equal: all day. `None`: nothing was said.
     hours: Option<(f64, f64)>,
-    /// Whether the days are all but some: `not on mondays`.
+    /// Whether they are all but some: `not on mondays`.
     leaves_out: bool,
     /// What is taken for granted of it, one sentence each.
     pub(crate) assumed: Vec<String>,
@@ -68,205 +68,102 @@ impl Awake {
         )
     }
 
-    /// Leaves out of the days that there are what was left out: `not on mondays` of a watch of
-    /// weekdays adds no weekend. Refuses to leave none.
-    pub(crate) fn narrow(&mut self, now: &[Weekday]) -> Result<(), Need> {
-        if let Some(days) = self
-            .days
-            .as_mut()
-            .filter(|_| self.leaves_out && !now.is_empty())
-        {
-            days.retain(|day| Weekday::ALL.get(*day).is_some_and(|day| now.contains(day)));
-            if days.is_empty() {
-                return Err(Need::meaning("No day would be left. Say the new days."));
-            }
+    /// Sets what `new` says: hours alone keep the days, and days alone the hours.
+    pub(crate) fn merge(&mut self, new: &Self) -> Result<(), Need> {
+        new.check_days(&self.weekdays().unwrap_or_default())?;
+        if new.hours.is_some() {
+            self.hours = new.hours;
+            self.assumed.clone_from(&new.assumed);
         }
+        self.days = new.days.clone().or(self.days.take());
         Ok(())
     }
 
-    /// Sets what `new` says: hours alone keep the days, and days alone the hours. Refuses days
-    /// alone where several spans have different hours.
-    pub(crate) fn merge(now: &mut Vec<Self>, new: &[Self]) -> Result<(), Need> {
-        match (now.as_mut_slice(), new) {
-            (_, []) => {}
-            (now @ [_, ..], [new]) if new.days.is_none() => {
-                for now in now {
-                    now.hours = new.hours;
-                    now.assumed.clone_from(&new.assumed);
-                }
-            }
-            ([first, rest @ ..], [new]) if new.hours.is_none() => {
-                if rest.iter().any(|span| span.hours != first.hours) {
-                    return Err(Need::meaning(
-                        "The hours of the proposal differ from day to day. Say the new days together with their hours.",
-                    ));
-                }
-                let mut new = new.clone();
-                new.narrow(&first.weekdays().unwrap_or_default())?;
-                first.days = new.days;
-                now.truncate(1);
-            }
-            _ => *now = new.to_vec(),
+    /// Refuses `not on mondays` of a watch of some days `now`, which would add the others.
+    pub(crate) fn check_days(&self, now: &[Weekday]) -> Result<(), Need> {
+        match self.leaves_out && !now.is_empty() {
+            true => Err(Need::meaning(
+                "It has days of its own. Say all days that stay.",
+            )),
+            false => Ok(()),
         }
-        Ok(())
     }
 
-    /// Turns what is left out of `kept` into what stays, where that is one span.
-    fn without(&self, mut kept: Self) -> Option<Self> {
-        match (&self.days, self.hours, kept.hours) {
-            // At some hours never: at the others, on the days that were said.
-            (None, Some((from, to)), None) if from != to => kept.hours = Some((to, from)),
-            // On some days never: on the others, at the hours that were said.
-            (Some(out), None, _) if !out.is_empty() => {
-                let of = kept.days.take().filter(|days| !days.is_empty());
-                kept.leaves_out = of.is_none();
-                let mut days = of.unwrap_or_else(|| (0..7).collect());
-                days.retain(|day| !out.contains(day));
-                kept.days = Some(days).filter(|days| !days.is_empty());
-                kept.days.as_ref()?;
-            }
-            _ => return None,
-        }
-        kept.assumed.extend(self.assumed.iter().cloned());
-        Some(kept)
-    }
-}
-
-/// Describes hours; `None`: nothing was said of them.
-pub(crate) fn describe(awake: &[Awake]) -> Option<String> {
-    let one = |awake: &Awake| {
-        let days = awake.weekdays().map(|days| match days.as_slice() {
+    /// Describes days and hours.
+    pub(crate) fn describe(&self) -> String {
+        let days = self.weekdays().map(|days| match days.as_slice() {
             [] => "every day".to_owned(),
-            days => days
-                .iter()
-                .map(|day| format!("{day:?}"))
-                .collect::<Vec<_>>()
-                .join(", "),
+            days => {
+                let names: Vec<String> = days.iter().map(|day| format!("{day:?}")).collect();
+                format!("only {}", names.join(", "))
+            }
         });
-        let hours = awake.hours.map(|(from, to)| (clock(from), clock(to)));
+        let hours = self.hours.map(|(from, to)| (clock(from), clock(to)));
         let hours = hours.map(|(from, to)| match (from == to, from == "00:00") {
             (true, true) => "all day".to_owned(),
             (true, false) => format!("all day from {from}"),
+            (false, _) if days.is_none() => format!("only from {from} to {to}"),
             (false, _) => format!("from {from} to {to}"),
         });
         let parts: Vec<String> = days.into_iter().chain(hours).collect();
         parts.join(" ")
-    };
-    let spans: Vec<String> = awake.iter().map(one).collect();
-    let is_every_day = |awake: &Awake| awake.weekdays().is_some_and(|days| days.is_empty());
-    let limits = awake.iter().any(|awake| awake.schedule(None).is_some());
-    (!spans.is_empty()).then(|| match limits && !awake.iter().all(is_every_day) {
-        true => format!("only {}", spans.join(" and ")),
-        false => spans.join(" and "),
-    })
-}
-
-/// Reads the days and hours that a request names; empty where it names none.
-///
-/// Where no one span says what stays of hours that are left out, the words are unused: who asks
-/// must not take them for understood.
-pub(crate) fn awake(r: &mut Reader<'_>) -> Vec<Awake> {
-    let Some((left_out, words, view)) = (0..r.tokens.len()).find_map(|at| left_out(r, at)) else {
-        return said(r);
-    };
-    let mut rest = r.clone();
-    rest.mark(words.clone());
-    let kept = match said(&mut rest).as_slice() {
-        [] => Some(Awake::default()),
-        [one] => Some(one.clone()),
-        _ => None,
-    };
-    let Some(turned) = kept.and_then(|kept| left_out.without(kept)) else {
-        return Vec::new();
-    };
-    for at in 0..r.tokens.len() {
-        let of = if words.contains(&at) { &view } else { &rest };
-        if of.word(at).is_empty() {
-            r.mark(at..at + 1);
-        }
     }
-    vec![turned]
 }
 
-/// The hours that are left out by words that begin here, all words of their clause, and which of
-/// them say so.
-fn left_out<'s>(r: &Reader<'s>, at: usize) -> Option<(Awake, Range<usize>, Reader<'s>)> {
-    let begin = r.lexicon.phrases.hours_left_out.iter();
-    let begin = { begin }.find_map(|out| r.fits(out, at))?.at.end;
-    let ends = |i: &usize| {
-        one_of(",|.|;|:|!|?|when|if|tell|alert|warn", r.any_word(*i)) && !r.begins(*i, &[", <w>"])
-    };
-    let end = (begin..r.tokens.len()).find(ends);
-    let end = end.unwrap_or(r.tokens.len());
-    let mut view = r.clone();
-    view.mark(0..begin);
-    view.mark(end..r.tokens.len());
-    let spans = said(&mut view);
-    let small = |i: &usize| one_of("for|on|at|in|during|the|every|by|any", r.word(*i));
-    let first = (begin..end).find(|i| !small(i))?;
-    // `but on weekends` keeps them, `all days but monday` does not.
-    let is_bare = begin == at + 1 && r.word(at) == "but";
-    let keeps = is_bare && (first > begin || spans.iter().any(|span| span.hours.is_some()));
-    let one = match spans.as_slice() {
-        [] => return None,
-        [one] => one.clone(),
-        // No one span is left when these are.
-        _ => Awake::default(),
-    };
-    (!keeps && view.word(first).is_empty()).then_some((one, at..end, view))
-}
-
-/// The hours that stand in a text, as if none were left out.
-fn said(r: &mut Reader<'_>) -> Vec<Awake> {
-    const WORKING: &str = "Working hours are taken as Monday to Friday, 08:00 to 18:00.";
-    let span = |days: &[usize], hours: (f64, f64)| Awake {
-        days: Some(days.to_vec()),
-        hours: Some(hours),
-        leaves_out: false,
-        assumed: vec![WORKING.to_owned()],
-    };
-    if r.take(&r.lexicon.phrases.outside_hours).is_some() {
-        return vec![
-            span(&[0, 1, 2, 3, 4], (1080.0, 480.0)),
-            span(&[5, 6], (480.0, 480.0)),
-        ];
-    }
+/// Reads the days and hours that a request names; nothing where it names none.
+pub(crate) fn awake(r: &mut Reader<'_>) -> Option<Awake> {
     let working =
         "during|in|within? the? our? office|business|working|opening|work hours ,|(|:|of?";
-    let is_working = r.take(&[working]).is_some();
+    let is_working = r.find(&[working]).filter(|found| {
+        !one_of(
+            "outside|of|after|before|until|till|since|not",
+            r.before(found.at.start),
+        )
+    });
+    is_working.iter().for_each(|found| r.mark(found.at.clone()));
+    let is_working = is_working.is_some();
     let before = r.notes.assumed.len();
-    let days = days(r);
-    let mut hours = hours(r, days.is_some(), is_working);
+    let (mut days, leaves_out, left_out) = days(r);
+    let read = r.used.clone();
+    let mut hours = hours(r, days.is_some());
     // `at night, weekends all day` is no one span.
     if hours.is_none() && r.take_all(&r.lexicon.phrases.all_day) {
         hours = Some((0.0, 0.0));
     }
-    let assumed = r.notes.assumed.split_off(before);
-    match (days, hours) {
-        (_, None) if is_working => vec![span(&[0, 1, 2, 3, 4], (480.0, 1080.0))],
-        (None, None) => Vec::new(),
-        (days, hours) => vec![Awake {
-            days,
-            hours,
-            leaves_out: false,
-            assumed,
-        }],
+    // `except on sundays between 8 and 10` leaves out hours of one day, which no rule does.
+    let is_new = |at: usize| read.get(at) != r.used.get(at);
+    if !left_out.is_empty() && (left_out.end..r.tokens.len()).any(is_new) {
+        r.set(left_out, Slot::Free);
     }
+    if hours.is_none() && is_working {
+        r.assume("Working hours are taken as Monday to Friday, 08:00 to 18:00.");
+        (days, hours) = (Some((0..5).collect()), Some((480.0, 1080.0)));
+    }
+    let assumed = r.notes.assumed.split_off(before);
+    (days.is_some() || hours.is_some()).then_some(Awake {
+        days,
+        hours,
+        leaves_out,
+        assumed,
+    })
 }
 
-/// Reads days of the week; empty: every day.
-fn days(r: &mut Reader<'_>) -> Option<Vec<usize>> {
+/// Reads days of the week; empty: every day. Returns too whether they are all but some, and the
+/// words of those that are left out.
+fn days(r: &mut Reader<'_>) -> (Option<Vec<usize>>, bool, Range<usize>) {
     // Days with a beginning or an end of their own, and one day, stay unread: `until friday`.
     const ONE: &str = "until|till|til|by|through|after|before|since|this|next|last";
-    let mut days: Option<Vec<usize>> = None;
     let p = &r.lexicon.phrases;
-    for (words, range) in [
-        (&p.workdays, 0..5),
-        (&p.weekend, 5..7),
-        (&p.every_day, 0..0),
-    ] {
-        if r.take_all(words) {
-            days.get_or_insert_default().extend(range);
+    let (mut said, mut out): (Option<Vec<usize>>, Vec<usize>) = (None, Vec::new());
+    let mut last = 0..0;
+    for days in &p.named_days {
+        while let Some(found) = r.find(&days.words) {
+            match take_left_out(r, &found) {
+                true => out.extend(&days.is),
+                false => said.get_or_insert_default().extend(&days.is),
+            }
+            r.mark(found.at.clone());
+            last = found.at;
         }
     }
     while let Some(found) = r.find(&p.days) {
@@ -274,56 +171,66 @@ fn days(r: &mut Reader<'_>) -> Option<Vec<usize>> {
         if is_open || one_of(ONE, r.before(found.at.start)) {
             break;
         }
-        let days = days.get_or_insert_default();
+        let days = match take_left_out(r, &found) {
+            true => &mut out,
+            false => said.get_or_insert_default(),
+        };
         let mut next = Some(found);
         // What stands in a list with it.
         while let Some(found) = next {
             let first = usize::from(whole(found.value(0)));
-            let last = found
-                .held
-                .last()
-                .map_or(first, |last| usize::from(whole(*last)));
-            days.extend((first..=first + (last + 7 - first) % 7).map(|day| day % 7));
+            let end = found.held.last();
+            let end = end.map_or(first, |end| usize::from(whole(*end)));
+            days.extend((first..=first + (end + 7 - first) % 7).map(|day| day % 7));
             r.mark(found.at.clone());
-            next = p
-                .more_days
-                .iter()
-                .find_map(|next| r.fits(next, found.at.end));
+            last = found.at.clone();
+            let mut more = p.more_days.iter();
+            next = more.find_map(|next| r.fits(next, found.at.end));
         }
     }
-    days
+    if out.is_empty() {
+        return (said, false, 0..0);
+    }
+    let of = said.filter(|days| !days.is_empty());
+    let leaves_out = of.is_none();
+    let mut days = of.unwrap_or_else(|| (0..7).collect());
+    days.retain(|day| !out.contains(day));
+    if days.is_empty() {
+        r.set(last.clone(), Slot::Free);
+    }
+    (Some(days), leaves_out, last)
 }
 
-/// A part of the day: its name, and from when to when it is.
-type Part = (&'static str, f64, f64);
-const NIGHT: Part = ("Night", 1320.0, 360.0);
-const DAY: Part = ("Day", 360.0, 1320.0);
-pub(crate) const MORNING: Part = ("Morning", 360.0, 720.0);
-pub(crate) const AFTERNOON: Part = ("Afternoon", 720.0, 1080.0);
-pub(crate) const EVENING: Part = ("Evening", 1080.0, 1440.0);
-/// Parts of the day, by the phrases for them.
-fn parts_of_day<'s>(r: &Reader<'s>) -> [(&'s [String], Part); 5] {
-    let p = &r.lexicon.phrases;
-    [
-        (&p.night, NIGHT),
-        (&p.day, DAY),
-        (&p.morning, MORNING),
-        (&p.afternoon, AFTERNOON),
-        (&p.evening, EVENING),
-    ]
+/// Takes the words before a day that leave it out: `not on mondays`, `every day but sundays`.
+fn take_left_out(r: &mut Reader<'_>, day: &Found) -> bool {
+    let ends = |from: usize| {
+        let mut words = r.lexicon.phrases.hours_left_out.iter();
+        words.find_map(|out| r.fits(out, from).filter(|f| f.at.end == day.at.start))
+    };
+    let found = (day.at.start.saturating_sub(3)..day.at.start).find_map(ends);
+    // `but on weekends` keeps them.
+    let keeps = |found: &Found| {
+        r.any_word(found.at.start) == "but"
+            && found.at.len() == 1
+            && one_of("on|every|during|at", r.any_word(day.at.start))
+    };
+    let found = found.filter(|found| !keeps(found));
+    found.iter().for_each(|found| r.mark(found.at.clone()));
+    found.is_some()
 }
 
-/// Reads from when to when of a day. `has_days`: days were said. `is_working`: office hours were.
-fn hours(r: &mut Reader<'_>, has_days: bool, is_working: bool) -> Option<(f64, f64)> {
-    if let Some((from, to)) = span(r, has_days, is_working) {
+/// Reads from when to when of a day. `has_days`: days were said.
+fn hours(r: &mut Reader<'_>, has_days: bool) -> Option<(f64, f64)> {
+    if let Some((from, to)) = span(r, has_days) {
         // `at night from 22:00 to 6:00` says it twice.
-        for (words, (_, begin, end)) in parts_of_day(r) {
+        for part in &r.lexicon.phrases.parts_of_day {
+            let (_, begin, end) = &part.is;
             let is_inside = match begin < end {
-                true => (begin..end).contains(&from),
-                false => from >= begin || from < end,
+                true => (begin..end).contains(&&from),
+                false => from >= *begin || from < *end,
             };
             if is_inside || (from > to && begin > end) {
-                r.take_all(words);
+                r.take_all(&part.words);
             }
         }
         return Some((from, to));
@@ -346,42 +253,32 @@ fn hours(r: &mut Reader<'_>, has_days: bool, is_working: bool) -> Option<(f64, f
         }
         (None, None) => {}
     }
-    parts_of_day(r)
-        .into_iter()
-        .find_map(|(words, (name, from, to))| {
-            r.take(words)?;
-            r.assume(format!(
-                "{name} is taken as {} to {}.",
-                clock(from),
-                clock(to)
-            ));
-            Some((from, to))
-        })
+    let mut parts = r.lexicon.phrases.parts_of_day.iter();
+    parts.find_map(|part| {
+        r.take(&part.words)?;
+        let (name, from, to) = &part.is;
+        let (begin, end) = (clock(*from), clock(*to));
+        r.assume(format!("{name} is taken as {begin} to {end}."));
+        Some((*from, *to))
+    })
 }
 
 /// Reads a span of which both ends were said. Two bare numbers are hours only where they can't be a
 /// number of things or a place.
-fn span(r: &mut Reader<'_>, has_days: bool, is_working: bool) -> Option<(f64, f64)> {
+fn span(r: &mut Reader<'_>, has_days: bool) -> Option<(f64, f64)> {
     const MARKS: &str = "am|pm|noon|midday|midnight|o'clock|uhr|until|till|morning|afternoon|evening|night|half|quarter|past";
     let accepted = |at: usize| {
         let mut found = r.lexicon.phrases.hours_span.iter();
-        let mut found = { found }.find_map(|span| r.fits(span, at))?;
+        let found = { found }.find_map(|span| r.fits(span, at))?;
         let (before, next) = (r.before(at), r.any_word(found.at.end));
         let says = |words: &str| found.at.clone().any(|i| one_of(words, r.any_word(i)));
         let is_led = one_of("from|between", r.any_word(at));
         let is_marked = found.at.clone().any(|i| is_clock(r, i)) || says(MARKS);
-        let is_enclosed = before == "(" && next == ")";
         let is_hours = is_marked
-            || is_enclosed
             || has_days && says("-|–")
-            || is_working && at > 0 && r.slot_of(at - 1) == Slot::Time
-            || (is_led || says("-|–")) && says("hours|h")
             || is_led
                 && !one_of("is|are", before)
                 && one_of("|.|,|;|!|?|on|at|every|if|when|but|except", next);
-        if is_enclosed {
-            found.at = at - 1..found.at.end + 1;
-        }
         is_hours.then_some(found)
     };
     let found = (0..r.tokens.len()).find_map(accepted)?;

@@ -1,31 +1,12 @@
-//! The intent of a request, as a type that cannot be half understood.
+//! A new watch as it was understood: the type between what was read and what is proposed.
 //!
-//! Invariant: an [`Intent`] that would change something is made only where a verb asks for it.
+//! Invariant: it cannot be half understood.
 
-use jiff::Zoned;
-use watchkeeper_contract::id::{PipelineId, SourceId};
-use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::Condition;
 
 use crate::place::Said;
 use crate::settings::Settings;
-
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Intent {
-    /// New pipelines, one each.
-    Watch(Vec<WatchFor>),
-    /// A pipeline as it is to be instead, and a sentence about the change.
-    Change(Box<PipelineSpec>, String),
-    /// Pipelines end and are gone.
-    Stop(Vec<PipelineId>),
-    Pause {
-        pipelines: Vec<PipelineId>,
-        /// When they go on by themselves; absent: when a person says so.
-        until: Option<Zoned>,
-    },
-    /// Paused pipelines go on.
-    Resume(Vec<PipelineId>),
-}
 
 /// One watch on one camera.
 #[derive(Debug, Clone, PartialEq)]

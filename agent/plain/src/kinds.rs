@@ -10,7 +10,7 @@ use watchkeeper_engine::templates::watch;
 
 use crate::english;
 use crate::lexicon::folded;
-use crate::question_words::{Deed, EventKind, Happened, patterns};
+use crate::question_words::{EventKind, Happened, patterns};
 use crate::reader::{Reader, one_of};
 use crate::scene::{Deployed, Scene, quoted};
 
@@ -21,7 +21,7 @@ pub(crate) const TWO_QUESTIONS: &str = "Those are two questions. Please ask them
 pub(crate) fn asked(r: &mut Reader<'_>, number: bool) -> Result<Vec<Happened>, String> {
     let mut found: Vec<Happened> = Vec::new();
     for happened in &r.lexicon.questions.happened {
-        let is_left = |at: &usize| happened.name == Deed::Leaving && is_verb_left(r, *at);
+        let is_left = |at: &usize| happened.name == "leaving" && is_verb_left(r, *at);
         let left = (0..r.tokens.len()).find(is_left);
         left.into_iter().for_each(|at| r.mark(at..at + 1));
         if r.take_all(&patterns(&happened.words)) || left.is_some() {
@@ -29,10 +29,10 @@ pub(crate) fn asked(r: &mut Reader<'_>, number: bool) -> Result<Vec<Happened>, S
         }
     }
     if found.len() > 1 || !number {
-        found.retain(|happened| happened.name != Deed::Seeing);
+        found.retain(|happened| happened.name != "seeing");
     }
     let mut is_one = true;
-    if found.iter().any(|happened| happened.name == Deed::Crossing) {
+    if found.iter().any(|happened| happened.name == "crossing") {
         for happened in &r.lexicon.questions.happened {
             if r.take_all(&[&happened.way]) && !found.contains(happened) {
                 found.push(happened.clone());
@@ -40,7 +40,7 @@ pub(crate) fn asked(r: &mut Reader<'_>, number: bool) -> Result<Vec<Happened>, S
         }
         // A way narrows it to the crossings of one direction.
         if found.len() > 1 {
-            found.retain(|happened| happened.name != Deed::Crossing);
+            found.retain(|happened| happened.name != "crossing");
             let counts = found.iter_mut().map(|happened| &mut happened.counts);
             counts.for_each(|counts| counts.retain(|kind| kind.condition == "crosses"));
         }

@@ -65,38 +65,56 @@ pub(crate) struct Spelling {
     pub(crate) other: BTreeSet<String>,
 }
 
+/// How a class stands in the text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Stand {
+    /// It is watched for.
+    Wanted,
+    /// It is left out: `except cats`.
+    Excluded,
+    /// There are to be none: `no cars`.
+    None,
+    /// It is missing on something: `without a helmet`.
+    Missing,
+}
+
+/// A direction of movement.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Way {
+    /// Along this vector of the picture, y downwards.
+    Along([f64; 2]),
+    Any,
+}
+
+/// Patterns, and what all of them mean.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Phrase<T> {
+    pub(crate) is: T,
+    pub(crate) words: Vec<String>,
+}
+
 /// Patterns of phrases, as [`Reader::find`](crate::reader::Reader::find) takes them. A comment in
 /// the file says what a list means.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Phrases {
     pub(crate) all_of_them: Vec<String>,
-    pub(crate) left_out_before: Vec<String>,
-    pub(crate) missing_before: Vec<String>,
+    pub(crate) left_out: Vec<Phrase<Stand>>,
     pub(crate) left_out_behind: Vec<String>,
+    pub(crate) ways: Vec<Phrase<Way>>,
+    pub(crate) named_days: Vec<Phrase<Vec<usize>>>,
+    pub(crate) parts_of_day: Vec<Phrase<(String, f64, f64)>>,
+    pub(crate) bounds: Vec<Phrase<(i64, bool)>>,
     pub(crate) vertical_line: Vec<String>,
     pub(crate) horizontal_line: Vec<String>,
     pub(crate) whole_picture: Vec<String>,
-    pub(crate) either_way: Vec<String>,
-    pub(crate) rightwards: Vec<String>,
-    pub(crate) leftwards: Vec<String>,
-    pub(crate) downwards: Vec<String>,
-    pub(crate) upwards: Vec<String>,
-    pub(crate) inwards: Vec<String>,
-    pub(crate) outwards: Vec<String>,
     pub(crate) hours_left_out: Vec<String>,
-    pub(crate) outside_hours: Vec<String>,
     pub(crate) all_day: Vec<String>,
-    pub(crate) workdays: Vec<String>,
-    pub(crate) weekend: Vec<String>,
-    pub(crate) every_day: Vec<String>,
     pub(crate) days: Vec<String>,
     pub(crate) more_days: Vec<String>,
-    pub(crate) night: Vec<String>,
-    pub(crate) day: Vec<String>,
-    pub(crate) morning: Vec<String>,
-    pub(crate) afternoon: Vec<String>,
-    pub(crate) evening: Vec<String>,
     pub(crate) hours_span: Vec<String>,
     pub(crate) each_one: Vec<String>,
     pub(crate) cooldown: Vec<String>,
@@ -114,12 +132,7 @@ pub(crate) struct Phrases {
     pub(crate) crosses: Vec<String>,
     pub(crate) parks: Vec<String>,
     pub(crate) courtesies: Vec<String>,
-    pub(crate) at_most: Vec<String>,
-    pub(crate) fewer_than: Vec<String>,
-    pub(crate) at_least: Vec<String>,
-    pub(crate) more_than: Vec<String>,
     pub(crate) correction: Vec<String>,
-    pub(crate) note: Vec<String>,
     pub(crate) clip_from_to: Vec<String>,
     pub(crate) clip_from: Vec<String>,
     pub(crate) clip_of: Vec<String>,
@@ -250,11 +263,6 @@ impl Lexicon {
         lists.flatten().map(String::as_str)
     }
 
-    /// Every word for a class, for suggestions.
-    pub(crate) fn class_words(&self) -> impl Iterator<Item = &str> {
-        self.classes.keys().map(String::as_str)
-    }
-
     pub(crate) fn is_anything(&self, word: &str) -> bool {
         self.anything.contains(word)
     }
@@ -321,8 +329,8 @@ mod tests {
 
     #[test]
     fn a_word_is_in_lower_case_and_at_most_four_tokens_long() {
-        for word in Lexicon::builtin().unwrap().class_words() {
-            assert!(word == word.to_lowercase() && tokens(word).len() <= LONGEST);
+        for word in Lexicon::builtin().unwrap().classes.keys() {
+            assert!(*word == word.to_lowercase() && tokens(word).len() <= LONGEST);
         }
         let typo = BUILTIN.replace("[words]", "[wrods]");
         assert!(Lexicon::read(&typo).is_err());

@@ -1,14 +1,14 @@
 //! Understands common requests in plain English without a model, and proposes what to do.
 //!
-//! Owns the vocabulary (`lexicon.toml`, `phrases.toml`, `question_words.toml`), the typed `intent`,
-//! the [`Proposal`] made of it, and the [`templates`] of the commonest watches.
+//! Owns the vocabulary (`lexicon.toml`, `phrases.toml`, `question_words.toml`), the [`Proposal`]
+//! made of a request, and the [`templates`] of the commonest watches.
 //!
 //! ```text
 //! "tell me when a person is at the gate for 2 minutes"              modules
 //!    │ tokens, misspelt words corrected                             token, spelling
 //!    ▼
 //! Reader: the words, and the slot of each that a phrase has used    reader
-//!    │ sentences and clauses, each by what it asks for              pieces, asks, keeping
+//!    │ sentences and clauses, each by what it asks for              pieces, asks
 //!    ▼
 //! Request ─ watch ──► Parts: camera, place, classes, verbs          request, names, place
 //!    │                  │     and Settings: times, hours, channels  settings, hours
@@ -43,7 +43,6 @@ mod edit;
 mod english;
 mod hours;
 mod intent;
-mod keeping;
 mod kinds;
 mod lexicon;
 mod look;

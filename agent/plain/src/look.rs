@@ -6,19 +6,19 @@
 
 use std::collections::BTreeSet;
 
-use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::CrossDirection;
 
 use crate::answer::Look;
 use crate::asks::STATES;
+use crate::closed::content_words;
 use crate::deployed;
-use crate::hours;
 use crate::kinds;
+use crate::lexicon::Stand;
 use crate::moments;
-use crate::names::{self, Mention, Stand, WATCHES};
+use crate::names::{self, Mention, WATCHES};
 use crate::question::{Slots, is_past, read_place};
 use crate::question_words::{KindWords, QuestionKind, patterns};
-use crate::reader::{Reader, content_words, one_of};
+use crate::reader::{Reader, one_of};
 use crate::scene::{Scene, quoted};
 use crate::span;
 
@@ -32,35 +32,25 @@ const RUNS: [&str; 2] = [
 
 /// What a question is about, and the text that goes with it; nothing where it isn't understood.
 pub(crate) fn look(r: &mut Reader<'_>) -> Result<(Look, String), String> {
-    let slots = Slots::read(r)?;
+    let slots = Slots::read(r);
     let mut kinds = r.lexicon.questions.kinds.iter();
     let Some(words) = kinds.find(|words| fits(words, &slots, r)) else {
         return Err(String::new());
     };
     let camera = slots.cameras.first().cloned();
     Ok(match words.is {
-        QuestionKind::Refused => {
-            let camera = camera.as_ref().map_or("CAMERA", SourceId::as_str);
-            return Err(words.text.replace("CAMERA", camera));
-        }
+        QuestionKind::Refused | QuestionKind::History => return Err(words.text.clone()),
         _ if slots.cameras.len() > 1 => {
             return Err("Ask about one camera at a time, or about all cameras.".to_owned());
         }
-        QuestionKind::History => return Err(words.text.clone()),
         QuestionKind::Events => return events(r, slots, words),
         QuestionKind::Status => return status(r, &slots, words),
         QuestionKind::Pipelines => {
             refuse_unread(r, words)?;
             let camera = match slots.wanted.pipelines.as_slice() {
                 [] => camera,
-                [one] => {
-                    let source = r.scene.pipeline(one).map(|p| &p.spec.source);
-                    if camera.is_some() && camera.as_ref() != source {
-                        return Err(format!("The watch {one} is not on that camera."));
-                    }
-                    source.cloned()
-                }
-                _ => return Err("Ask about one watch at a time, or about all.".to_owned()),
+                [one] if camera.is_none() => r.scene.pipeline(one).map(|p| p.spec.source.clone()),
+                _ => return Err("Ask about one watch or one camera, or about all.".to_owned()),
             };
             let text = deployed::listed(r.scene, camera.as_ref());
             (Look::Pipelines(camera), text)
@@ -85,9 +75,6 @@ fn fits(words: &KindWords, slots: &Slots, r: &Reader<'_>) -> bool {
     let says = r.says(&patterns(&words.asked));
     let is_past =
         is_past(r) || slots.wanted.most.is_some() || slots.wanted.pictures || slots.wanted.by_hour;
-    // Some model knows a camera as a class: `list cameras` is about those of the box.
-    let is_thing = |m: &Mention| !one_of("camera|cameras", &m.said.to_lowercase());
-    let is_class = || names::find_classes(r).iter().any(is_thing);
     let names_watch = !slots.wanted.pipelines.is_empty();
     let is_alone = || !slots.many && r.says(&patterns(&words.asked_alone));
     match words.is {
@@ -102,27 +89,28 @@ fn fits(words: &KindWords, slots: &Slots, r: &Reader<'_>) -> bool {
         QuestionKind::History => (says || names_watch) && is_of_the_past(r, slots),
         QuestionKind::Events => slots.range.is_some() || is_past && !r.says(&RUNS),
         QuestionKind::Pipelines => says || names_watch,
-        QuestionKind::Status => says || is_alone() || is_class() || !slots.cameras.is_empty(),
+        QuestionKind::Status => {
+            says || is_alone() || names::mentions_class(r) || !slots.cameras.is_empty()
+        }
         QuestionKind::Cameras => says || slots.all,
     }
 }
 
-/// Whether a question about watches is about what was done to them, or how they were.
+/// Whether a question about watches is about what was done to them, or how they were:
+/// `was the gate watch on`, and not `how many alarms on monday`.
 fn is_of_the_past(r: &Reader<'_>, slots: &Slots) -> bool {
     const DONE: &str = "stop|pause|resume|delete|remove|change|start|turned|switched";
     let is_past = slots.range.is_some() || is_past(r) || r.says(&["who|why", "how often"]);
-    // `was the gate watch on`, and not `on the gate camera`
+    let is_of_day = |at: usize| r.over(&r.tokens).begins(at, &["<w>"]);
     let is_on = |at: usize| {
         let is_watch = r.word(at - 1).is_empty() || one_of(WATCHES, r.before(at));
-        // `how many alarms on monday`
-        let is_of_day = r.over(&r.tokens).begins(at + 1, &["<w>"]);
-        let is_last = one_of("|?|.|!", r.word(at + 1));
-        is_watch && one_of("on|off", r.word(at)) && is_last && !is_of_day
+        let is_last = one_of("|?|.|!", r.word(at + 1)) && !is_of_day(at + 1);
+        is_watch && one_of("on|off", r.word(at)) && is_last
     };
     // `how many alarms started after 10 pm`: alarms are events too.
     let are_events = slots.wanted.pipelines.is_empty() && r.says(&["alarms started"]);
-    let is_done = !are_events && r.says(&[STATES]) || r.says(&[DONE]) && !names::mentions_class(r);
-    is_past && (is_done || (1..r.tokens.len()).any(is_on))
+    let is_done = !are_events && r.says(&[STATES, DONE]) || (1..r.tokens.len()).any(is_on);
+    is_past && is_done && !names::mentions_class(r)
 }
 
 /// A question for what happened.
@@ -257,20 +245,12 @@ fn refuse_unread(r: &mut Reader<'_>, words: &KindWords) -> Result<(), String> {
     if rest.is_empty() {
         return Ok(());
     }
-    let is_class_named = names::mentions_class(&r.over(&r.tokens));
-    let hints = r.lexicon.questions.hints.iter();
-    let mut hints =
-        hints.filter(|hint| hint.beside.is_empty() && (!hint.without_class || !is_class_named));
-    let is_time = |i: usize| hours::is_time(r.word(i)) || r.number(i).is_some();
-    let is_time = (0..r.tokens.len()).any(is_time);
-    let hint = hints.find(|hint| r.says(&[&hint.words]) || hint.time && is_time);
-    let hint = hint.map_or(HINT, |hint| &hint.text);
     let rest: Vec<String> = rest.iter().map(|words| quoted(words)).collect();
-    Err(format!("I did not understand {}. {hint}", rest.join(", ")))
+    Err(format!(
+        "I did not understand {}. I can show the cameras, what is watched, how many are counted and what happened; a time is for example \"yesterday between 14:00 and 15:00\". Ask \"help\" for more.",
+        rest.join(", ")
+    ))
 }
-
-const HINT: &str = "I can show the cameras, what is watched, how many are counted and what \
-    happened; ask \"help\" for more.";
 
 fn classes(scene: &Scene) -> String {
     let models: Vec<String> = scene

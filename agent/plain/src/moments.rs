@@ -6,7 +6,7 @@
 use jiff::civil::{Date, Weekday};
 use jiff::{Timestamp, ToSpan as _, Zoned};
 
-use crate::hours::{AFTERNOON, EVENING, MORNING, ends, whole};
+use crate::hours::{ends, whole};
 use crate::names;
 use crate::reader::{Found, Reader, Slot, one_of};
 
@@ -122,10 +122,6 @@ pub(crate) fn past(r: &mut Reader<'_>) -> Option<Range> {
     if night.is_some() {
         return night;
     }
-    if let Some(found) = r.take(&["from <w> on|onward|onwards"]) {
-        let day = next_day(today.tomorrow().ok()?, found.value(0), true)?;
-        return Some((stamp(at(now, day, 0.0)), None));
-    }
     // `mondays` are several, and `by monday` is a span that ends.
     let is_one = |found: &Found| {
         let is_end =
@@ -149,8 +145,20 @@ pub(crate) fn past(r: &mut Reader<'_>) -> Option<Range> {
     if day.is_some_and(|day| day >= monday) {
         r.take(&["this week"]);
     }
-    if let Some((from, to)) = past_hours(r, day.is_some(), false) {
+    if let Some((from, to)) = past_hours(r) {
         let from = from.unwrap_or(0.0);
+        // `since 3 pm`, asked at noon, is since yesterday.
+        let is_today = r
+            .tokens
+            .iter()
+            .any(|t| one_of("today|tonight|this", &t.text));
+        let date = match at(now, date, from)? > *now && day.is_none() && !is_today {
+            true => {
+                r.assume("That time of today is still to come: yesterday's is taken.");
+                today.yesterday().ok()?
+            }
+            false => date,
+        };
         // `between 22:00 and 6:00` ends on the next day.
         let to = to.map(|to| if to <= from { to + 1440.0 } else { to });
         let from = stamp(at(now, date, from));
@@ -180,7 +188,7 @@ fn day_of(r: &Reader<'_>, found: &Found) -> Option<Date> {
     }
 }
 
-/// Reads the night that is over, or some hours of it.
+/// Reads the night that is over, or a span of its hours.
 fn past_night(r: &mut Reader<'_>) -> Option<Range> {
     let now = &r.scene.now;
     let yesterday = now.date().yesterday().ok()?;
@@ -191,30 +199,15 @@ fn past_night(r: &mut Reader<'_>) -> Option<Range> {
         "overnight",
         "during|in the night",
     ])?;
-    let (mut from, mut to) = past_hours(r, false, true).unwrap_or_default();
-    if from.is_none() || to.is_none() {
-        // `after 10` and `before 11` of a night are in the evening.
-        from = from.map(|from| {
-            from + if (420.0..=720.0).contains(&from) {
-                720.0
-            } else {
-                0.0
-            }
-        });
-        to = to.map(|to| {
-            to + if (601.0..=720.0).contains(&to) {
-                720.0
-            } else {
-                0.0
-            }
-        });
+    let (from, to) = span_of_hours(r, true).unwrap_or_else(|| {
         r.assume("The night is taken as 22:00 to 06:00.");
-    }
+        (1320.0, 360.0)
+    });
     let on = |minutes: f64| match minutes < 720.0 {
         true => stamp(at(now, now.date(), minutes)),
         false => stamp(at(now, yesterday, minutes)),
     };
-    Some((on(from.unwrap_or(1320.0)), on(to.unwrap_or(360.0))))
+    Some((on(from), on(to)))
 }
 
 /// The current day until now, for a question that names no time.
@@ -266,31 +259,23 @@ fn stamp(moment: Option<Zoned>) -> Option<Timestamp> {
     moment.map(|moment| moment.timestamp())
 }
 
-/// Reads hours of one day, or of a night, in minutes since midnight; an end may be open.
-fn past_hours(
-    r: &mut Reader<'_>,
-    has_day: bool,
-    is_night: bool,
-) -> Option<(Option<f64>, Option<f64>)> {
-    if let Some(found) = take_hours(
+/// Reads a span of hours of one day, or of a night, in minutes since midnight.
+fn span_of_hours(r: &mut Reader<'_>, is_night: bool) -> Option<(f64, f64)> {
+    let found = take_hours(
         r,
         &[
             "between <h> and|- <h>",
             "from <h> to|until|till|- <h>",
-            "<t> to|- <t>",
             "<h> to|-|– <t>",
         ],
-    ) {
-        let (begin, end) = ends(r, &found, is_night);
-        let later = r
-            .take(&["this|in|yesterday? the? afternoon|evening"])
-            .is_some();
-        r.take(&["this|in|yesterday? the? morning"]);
-        let at = |minutes: f64| match later && minutes < 720.0 {
-            true => minutes + 720.0,
-            false => minutes,
-        };
-        return Some((Some(at(begin)), Some(at(end))));
+    )?;
+    Some(ends(r, &found, is_night))
+}
+
+/// Reads hours of one day in minutes since midnight; an end may be open.
+fn past_hours(r: &mut Reader<'_>) -> Option<(Option<f64>, Option<f64>)> {
+    if let Some((from, to)) = span_of_hours(r, false) {
+        return Some((Some(from), Some(to)));
     }
     if let Some(found) = take_hours(r, &["since|after|from at? <h>"]) {
         return Some((Some(found.value(0)), None));
@@ -298,21 +283,14 @@ fn past_hours(
     if let Some(found) = take_hours(r, &["before|until at? <h>"]) {
         return Some((None, Some(found.value(0))));
     }
-    let parts = [
-        (
-            if has_day {
-                "morning"
-            } else {
-                "this|in|the morning"
-            },
-            MORNING,
-        ),
-        ("this|in? the? afternoon", AFTERNOON),
-        ("this|in? the? evening", EVENING),
-        ("tonight", EVENING),
+    const PARTS: [(&str, f64, f64); 4] = [
+        ("this|in? the? morning", 360.0, 720.0),
+        ("this|in? the? afternoon", 720.0, 1080.0),
+        ("this|in? the? evening", 1080.0, 1440.0),
+        ("tonight", 1080.0, 1440.0),
     ];
-    let mut parts = parts.into_iter();
-    parts.find_map(|(said, (_, from, to))| r.take(&[said]).map(|_| (Some(from), Some(to))))
+    let mut parts = PARTS.into_iter();
+    parts.find_map(|(said, from, to)| r.take(&[said]).map(|_| (Some(from), Some(to))))
 }
 
 /// Reads hours; a bare number before what is counted is no hour: `between 2 and 3 people`.
@@ -320,11 +298,8 @@ fn take_hours(r: &mut Reader<'_>, patterns: &[&str]) -> Option<Found> {
     const EVENTS: &str = "events|event|alerts|alarms|warnings|incidents|times|cameras|watches";
     let found = r.find(patterns)?;
     let end = found.at.end;
-    let is_counted = |at: usize| names::class_begins(r, at) || one_of(EVENTS, r.any_word(at));
-    // `2 and 3 red cars`, and not `2 and 3 were people there`
-    let is_adjective = !r.lexicon.is_everyday(r.any_word(end));
-    let is_number = is_counted(end) || is_adjective && is_counted(end + 1);
-    if is_number && r.number(end - 1).is_some() {
+    let is_counted = names::class_begins(r, end) || one_of(EVENTS, r.any_word(end));
+    if is_counted && r.number(end - 1).is_some() {
         return None;
     }
     r.mark(found.at.clone());

@@ -10,11 +10,10 @@ use std::ops::Range;
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_engine::templates::watch;
 
-use crate::answer::Missing;
-use crate::lexicon::{LONGEST, Lexicon, folded, singulars};
+use crate::lexicon::{LONGEST, Lexicon, Stand, folded, singulars};
 use crate::need::Need;
 use crate::reader::{Reader, one_of};
-use crate::scene::{Camera, Place, Scene, nearest, quoted};
+use crate::scene::{Camera, Place, Scene, quoted};
 use crate::token::{Kind, number_word};
 
 impl Reader<'_> {
@@ -48,8 +47,6 @@ pub(crate) enum Cameras {
     None,
     These(Vec<SourceId>),
     All,
-    /// A camera that isn't there, as it was written.
-    Unknown(String),
 }
 
 impl Cameras {
@@ -79,7 +76,7 @@ fn everyday(name: &str, lexicon: &Lexicon) -> bool {
             || w.parse::<f64>().is_ok()
     };
     name.chars().count() < 2
-        || (one && (common(name) || lexicon.class(name).is_some()))
+        || (one && common(name))
         || words.iter().all(|w| common(w))
         || words.into_iter().any(has_verb)
 }
@@ -102,7 +99,8 @@ fn camera_names(reader: &Reader<'_>, at: usize) -> Option<(Range<usize>, SourceI
             let of_place = reader.lexicon.is_place(next)
                 && !one_of("area|zone|region|side|corner|counter", next)
                 && !name.contains(' ');
-            if (everyday(&name, reader.lexicon) || of_place) && !named {
+            let is_class = mention_at(reader, at).is_some_and(|class| class.at.end == end);
+            if (everyday(&name, reader.lexicon) || of_place || is_class) && !named {
                 continue;
             }
             if best.as_ref().is_none_or(|(longest, _)| end > longest.end) {
@@ -119,20 +117,6 @@ pub(crate) fn camera_at(reader: &Reader<'_>, at: usize) -> bool {
     [at, skip]
         .iter()
         .any(|i| camera_names(reader, *i).is_some())
-}
-
-/// The question that a camera which isn't there leads to, with the one that may be meant.
-pub(crate) fn no_such_camera(written: &str, scene: &Scene) -> Need {
-    let near = nearest_camera(written, scene);
-    let hint = near
-        .map(|c| format!(" Did you mean {c}?"))
-        .unwrap_or_default();
-    let text = format!(
-        "There is no camera {}.{hint} The cameras are: {}.",
-        quoted(written),
-        listed(&scene.cameras)
-    );
-    Need::new(Missing::Camera, text).with(scene.cameras.iter().map(|c| c.id.to_string()).collect())
 }
 
 /// The cameras that are named, in the order in which they are, and where.
@@ -161,17 +145,9 @@ pub(crate) fn cameras(reader: &mut Reader<'_>) -> Cameras {
     if take_all_cameras(reader) {
         return Cameras::All;
     }
-    let found = take_named_cameras(reader);
-    if !found.is_empty() {
-        return Cameras::These(found);
-    }
-    match unknown_camera(reader) {
-        Some((name, all)) => {
-            let written = reader.written(name);
-            reader.mark(all);
-            Cameras::Unknown(written)
-        }
-        None => Cameras::None,
+    match take_named_cameras(reader) {
+        found if found.is_empty() => Cameras::None,
+        found => Cameras::These(found),
     }
 }
 
@@ -228,46 +204,6 @@ fn take_named_cameras(reader: &mut Reader<'_>) -> Vec<SourceId> {
     found
 }
 
-/// Finds a name beside the word `camera` that no camera has: the name, and the name with the word.
-fn unknown_camera(reader: &Reader<'_>) -> Option<(Range<usize>, Range<usize>)> {
-    let foreign = |i: usize| {
-        let token = reader.tokens.get(i).filter(|_| !reader.word(i).is_empty());
-        token.is_some_and(|t| {
-            (t.is_word() || t.text.parse::<f64>().is_ok()) && !reader.lexicon.is_everyday(&t.text)
-        })
-    };
-    (0..reader.tokens.len()).find_map(|i| {
-        if !one_of("camera|cam", reader.word(i)) {
-            return None;
-        }
-        if let Some(before) = i.checked_sub(1).filter(|b| foreign(*b)) {
-            let first = (0..before)
-                .rev()
-                .take_while(|b| foreign(*b))
-                .last()
-                .unwrap_or(before);
-            // The verb is no part of the name.
-            let part = reader.part(first..before);
-            let is_verb = part.lexicon.all_verbs().any(|verb| part.says(&[verb]));
-            let first = if is_verb { before } else { first };
-            return Some((first..i, first..i + 1));
-        }
-        foreign(i + 1).then_some((i + 1..i + 2, i..i + 2))
-    })
-}
-
-/// The known camera that is most like what was written.
-pub(crate) fn nearest_camera(written: &str, scene: &Scene) -> Option<SourceId> {
-    let names = |c: &Camera| [c.id.as_str().to_owned(), c.name.clone()];
-    let known: Vec<String> = scene.cameras.iter().flat_map(names).collect();
-    let name = nearest(&written.to_lowercase(), known.iter().map(String::as_str))?;
-    let camera = scene
-        .cameras
-        .iter()
-        .find(|c| c.id.as_str() == name || c.name == name)?;
-    Some(camera.id.clone())
-}
-
 /// The named place that a request is about, the longest name first. One with the name of a class is
 /// meant only behind a word for where: `on the bench`.
 pub(crate) fn known_place<'s>(
@@ -305,12 +241,18 @@ pub(crate) fn place_on<'s>(camera: &'s Camera, name: &str) -> Option<&'s Place> 
     camera.places.iter().find(|p| folded(&p.name) == name)
 }
 
-/// The pipelines that a request names by id or by name.
-pub(crate) fn pipelines(reader: &mut Reader<'_>) -> Vec<PipelineId> {
+/// The pipelines that a request names by id or by name. `nouns`: only those with a word for a watch
+/// beside, or by a name of several words.
+pub(crate) fn pipelines(reader: &mut Reader<'_>, nouns: bool) -> Vec<PipelineId> {
     let mut found = Vec::new();
     for deployed in &reader.scene.pipelines {
         for name in [deployed.spec.id.as_str(), &deployed.name].map(folded) {
-            let at = (0..reader.tokens.len()).find_map(|i| Some(i..reader.name_at(&name, i)?));
+            let at = (0..reader.tokens.len()).find_map(|at| {
+                let end = reader.name_at(&name, at)?;
+                let noun = nouns && one_of(WATCHES, reader.word(end));
+                let is_it = noun || !nouns || name.contains(' ');
+                (is_it || one_of(WATCHES, reader.before(at))).then_some(at..end + usize::from(noun))
+            });
             if let Some(at) = at.filter(|_| name.chars().count() > 1) {
                 reader.mark(at);
                 if !found.contains(&deployed.spec.id) {
@@ -333,44 +275,18 @@ pub(crate) fn pipeline_of_class(reader: &mut Reader<'_>) -> Option<PipelineId> {
         let classes = watch::named_classes(&deployed.spec.workflow).unwrap_or_default();
         classes.iter().any(|class| mention.labels.contains(class))
     });
-    let watching: Vec<_> = watching.collect();
-    // Of several, the one that is called so: `the child watch` is `yard-child-enters`.
-    let said = mention.said.to_lowercase();
-    let is_called = |id: &PipelineId| {
-        id.as_str()
-            .split('-')
-            .any(|part| singulars(&said).any(|s| s == part))
-    };
-    let mut called = watching
-        .iter()
-        .filter(|deployed| is_called(&deployed.spec.id));
-    let only = match (watching.as_slice(), called.next(), called.next()) {
-        ([only], ..) => only,
-        (_, Some(only), None) if reader.lexicon.is_narrower(&folded(&said)) => only,
-        _ => return None,
+    let [only] = watching.collect::<Vec<_>>()[..] else {
+        return None;
     };
     reader.mark(at..mention.at.end);
     Some(only.spec.id.clone())
-}
-
-/// How a class stands in the text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stand {
-    /// It is watched for.
-    Wanted,
-    /// It is left out: `except cats`.
-    Excluded,
-    /// There are to be none: `no cars`.
-    None,
-    /// It is missing on something: `without a helmet`.
-    Missing,
 }
 
 /// A class in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mention {
     pub(crate) at: Range<usize>,
-    /// As it was written.
+    /// Its words, in lower case.
     pub(crate) said: String,
     /// Names that a model may have for it; empty: whatever is seen.
     pub(crate) labels: Vec<String>,
@@ -382,10 +298,7 @@ pub(crate) struct Mention {
 impl Mention {
     /// Whether it says by itself that there is none: `nobody`, `nothing`.
     pub(crate) fn is_nobody(&self) -> bool {
-        matches!(
-            self.said.to_lowercase().as_str(),
-            "nobody" | "no one" | "noone" | "no-one" | NOTHING
-        )
+        one_of("nobody|no one|noone|no-one|nothing", &self.said)
     }
 
     /// Whether there is to be none of it.
@@ -395,7 +308,7 @@ impl Mention {
 
     /// Whether it means all of them together: `everybody`.
     pub(crate) fn is_all(&self) -> bool {
-        one_of("everybody|everyone|everything", &self.said.to_lowercase())
+        one_of("everybody|everyone|everything", &self.said)
     }
 }
 
@@ -453,7 +366,7 @@ fn mention_at(reader: &Reader<'_>, at: usize) -> Option<Mention> {
         }
         return Some(Mention {
             at: at..at + len,
-            said: without_s(&reader.written(at..at + len)),
+            said: words.join(" "),
             labels: if anything { Vec::new() } else { own },
             narrower: (is_narrower && !anything).then(|| reader.written(written)),
             stand: stand(reader, at..at + len).0,
@@ -476,14 +389,6 @@ pub(crate) fn substitutions(mentions: &[Mention]) -> impl Iterator<Item = String
     })
 }
 
-/// `anyone's in the yard`: what is said of somebody is about anyone.
-fn without_s(written: &str) -> String {
-    let ends = ["'s", "’s"]
-        .iter()
-        .find_map(|end| written.strip_suffix(end));
-    ends.unwrap_or(written).to_owned()
-}
-
 /// What stands between that and the class.
 const ARTICLES: &str = "a|an|any|the|for|his|their";
 
@@ -498,15 +403,9 @@ fn stand(reader: &Reader<'_>, class: Range<usize>) -> (Stand, Range<usize>) {
     if class.len() == 1 && first == NOTHING {
         return (Stand::None, 0..0);
     }
-    let left_out = phrases
-        .left_out_before
-        .iter()
-        .map(|p| (p.as_str(), Stand::Excluded));
-    let missing = phrases
-        .missing_before
-        .iter()
-        .map(|p| (p.as_str(), Stand::Missing));
-    let before = left_out.chain([("no", Stand::None)]).chain(missing);
+    let left_out = phrases.left_out.iter();
+    let left_out = left_out.flat_map(|of| of.words.iter().map(|p| (p.as_str(), of.is)));
+    let before = left_out.chain([("no", Stand::None)]);
     let found = { before }.find_map(|(words, stand)| {
         let pattern = format!("{words} {ARTICLES}? {ARTICLES}?");
         let mut begins = class.start.saturating_sub(7)..class.start;
@@ -590,41 +489,14 @@ pub(crate) fn no_such_class(
     labels: Vec<String>,
     words: Vec<String>,
     scene: &Scene,
-    lexicon: &Lexicon,
 ) -> Need {
     let models: Vec<&str> = scene.models.iter().map(|m| m.name.as_str()).collect();
-    let near = nearest_class(&said.to_lowercase(), scene, lexicon);
-    let hint = near
-        .map(|n| format!(" Did you mean \"{n}\"?"))
-        .unwrap_or_default();
     let text = format!(
-        "{} can't be watched for: no model here ({}) knows it.{hint} Ask \"what objects can you detect\" for what can.",
+        "{} can't be watched for: no model here ({}) knows it. Ask \"what objects can you detect\" for what can.",
         quoted(said),
         models.join(", "),
     );
     Need::unseen(text, words, labels)
-}
-
-/// The class word that is most like what was written: a label, or a word for one that a model here
-/// knows.
-fn nearest_class(written: &str, scene: &Scene, lexicon: &Lexicon) -> Option<String> {
-    let labels: Vec<&str> = scene
-        .models
-        .iter()
-        .flat_map(|m| &m.labels)
-        .map(String::as_str)
-        .collect();
-    let known = |word: &&str| {
-        let class = lexicon.class(word).unwrap_or_default();
-        class.iter().any(|l| labels.contains(&l.as_str()))
-    };
-    let words = lexicon.class_words().filter(known);
-    // A name that the word only begins with is another word: a forklift is no slip of a fork.
-    let slips = labels.iter().copied().chain(words).filter(|name| {
-        let rest = written.strip_prefix(&name.to_lowercase());
-        rest.is_none_or(|rest| rest.chars().count() < 3)
-    });
-    nearest(written, slips).map(str::to_owned)
 }
 
 /// The cameras as a sentence shows them.

@@ -2,6 +2,7 @@
 //!
 //! Invariant: a shape that comes out lies in the picture and encloses something, or has a length.
 
+use crate::lexicon::Way;
 use crate::need::Need;
 use crate::reader::{Reader, one_of};
 use crate::scene::{Shape, quoted};
@@ -35,12 +36,11 @@ impl Said {
 pub(crate) const REMEDY: &str = "Say it as a part of the picture (\"the left half\", \"the top right corner\", \"the whole picture\") or as \
     \"rectangle 10%,20% to 50%,80%\".";
 
-/// For a place that was said and can't be.
-pub(crate) fn wrong(text: &str) -> Need {
-    let (first, rest) = text.split_at(text.chars().next().map_or(0, char::len_utf8));
-    let first = first.to_uppercase();
+/// For a shape that was said and can't be drawn.
+fn wrong(written: &str) -> Need {
     Need::meaning(format!(
-        "{first}{rest}. Please say all of it again. {REMEDY}"
+        "{} is no shape in the picture. A line or a rectangle has four numbers (x1,y1 to x2,y2), a polygon an x and a y for each of at least three corners, all of them between 0 % and 100 % or all shares of 1. Please say all of it again. {REMEDY}",
+        quoted(written)
     ))
 }
 
@@ -64,8 +64,8 @@ pub(crate) fn place(r: &mut Reader<'_>) -> Result<Option<Said>, Need> {
     }
     match coordinates(r)? {
         Some(said) => Ok(Some(said)),
-        None if r.says(&["vertical|horizontal line"]) => Err(wrong(
-            "where the line is was not said, such as \"vertical line at 50%\"",
+        None if r.says(&["vertical|horizontal line"]) => Err(Need::meaning(
+            "Where the line is was not said, such as \"vertical line at 50%\". Please say all of it again.",
         )),
         None => Ok(part(r)),
     }
@@ -136,50 +136,29 @@ fn coordinates(r: &mut Reader<'_>) -> Result<Option<Said>, Need> {
     let Some((begin, found)) = drawn else {
         return Ok(None);
     };
-    let wrong = |why: String| Err(wrong(&why));
     let word = r.word(begin).to_owned();
     let end = found.end + usize::from(one_of(")|]", r.any_word(found.end)));
     let written = r.written(begin..end);
     r.mark(begin..end);
-    if found.negative {
-        return wrong(format!(
-            "\"{written}\" has a minus before a number, and nothing lies before the edge of the picture"
-        ));
-    }
-    if found.percent && found.share {
-        return wrong(format!(
-            "\"{written}\" has per cent beside shares of 1; give all numbers in one of the two"
-        ));
-    }
     let count = found.numbers.len();
     let fits = match word.as_str() {
         "line" | "rectangle" | "rect" | "box" => count == 4,
         "polygon" => count >= 6 && count.is_multiple_of(2),
         _ => count >= 4 && count.is_multiple_of(2),
     };
-    if !fits {
-        return wrong(format!(
-            "\"{written}\" has {count} numbers; a rectangle or a line needs four (x1,y1 to x2,y2), a polygon an x and a y for each of at least \
-             three corners"
-        ));
-    }
     let points = found.points();
-    if points.iter().flatten().any(|c| *c > 1.0) {
-        return wrong(format!(
-            "\"{written}\" reaches out of the picture, which ends at 100 %"
-        ));
-    }
+    let is_inside = points.iter().flatten().all(|c| *c <= 1.0);
     let shape = match (word.as_str(), points.as_slice()) {
         ("line", [a, b]) => Shape::Line(*a, *b),
         (_, [a, b]) => rectangle(*a, *b),
         _ => Shape::Zone(points),
     };
-    if !has_extent(&shape) {
-        return wrong(format!(
-            "\"{written}\" has no extent; give points that differ and do not lie on one line"
-        ));
+    // Per cent beside shares of 1.
+    let is_mixed = found.percent && found.share;
+    match fits && is_inside && !found.negative && !is_mixed && has_extent(&shape) {
+        true => Ok(Some(unnamed(shape, format!("the {written}")))),
+        false => Err(wrong(&written)),
     }
-    Ok(Some(unnamed(shape, format!("the {written}"))))
 }
 
 fn has_extent(shape: &Shape) -> bool {
@@ -194,17 +173,6 @@ fn has_extent(shape: &Shape) -> bool {
 }
 
 fn line(r: &mut Reader<'_>) -> Result<Option<Said>, Need> {
-    const MIDDLE: &str = "past|over|across|through the? middle|centre|center of? the? picture|image|frame|view|screen|scene|street|road?";
-    // What passes the middle crosses a line there, which lies across its way.
-    let said = |words: [&str; 2]| words.iter().all(|w| r.tokens.iter().any(|t| t.text == *w));
-    let way = match (
-        said(["left", "right"]),
-        said(["top", "bottom"]) || said(["up", "down"]),
-    ) {
-        (true, _) => Some("vertical"),
-        (false, true) => Some("horizontal"),
-        (false, false) => None,
-    };
     let p = &r.lexicon.phrases;
     let lines = [
         ("vertical", &p.vertical_line),
@@ -212,7 +180,6 @@ fn line(r: &mut Reader<'_>) -> Result<Option<Said>, Need> {
     ];
     let found = lines.into_iter();
     let found = { found }.find_map(|(way, patterns)| Some((way, r.take(patterns)?)));
-    let found = found.or_else(|| Some((way?, r.take(&[MIDDLE])?)));
     let Some((way, found)) = found else {
         return Ok(None);
     };
@@ -223,10 +190,7 @@ fn line(r: &mut Reader<'_>) -> Result<Option<Said>, Need> {
 /// A line across the whole picture.
 fn line_at(way: &str, at: f64) -> Result<Said, Need> {
     if !(0.0..1.0).contains(&at) || at == 0.0 {
-        return Err(wrong(&format!(
-            "a line at {:.0} % lies at the edge of the picture or outside of it",
-            at * 100.0
-        )));
+        return Err(wrong(&format!("a line at {:.0} %", at * 100.0)));
     }
     let shape = match way {
         "vertical" => Shape::Line([at, 0.0], [at, 1.0]),
@@ -270,10 +234,7 @@ const STRIPS: [(&str, &str, f64); 4] = [
 
 /// Takes a part of the picture, such as `the left half`.
 fn part(r: &mut Reader<'_>) -> Option<Said> {
-    let found = (0..r.tokens.len()).find_map(|at| {
-        let found = corner(r, at).or_else(|| side(r, at));
-        found.or_else(|| middle_part(r, at))
-    });
+    let found = (0..r.tokens.len()).find_map(|at| corner(r, at).or_else(|| side(r, at)));
     found.or_else(|| {
         r.take(&r.lexicon.phrases.whole_picture)?;
         Some(unnamed(
@@ -338,40 +299,11 @@ fn side(r: &mut Reader<'_>, at: usize) -> Option<Said> {
     None
 }
 
-/// Takes `middle third` or `middle of the picture`.
-fn middle_part(r: &mut Reader<'_>, at: usize) -> Option<Said> {
-    if take_part(r, "middle|centre|center|central third", at) {
-        let shape = rectangle([1.0 / 3.0, 0.0], [2.0 / 3.0, 1.0]);
-        return Some(unnamed(shape, "the middle third of the picture"));
-    }
-    const MIDDLE: &str = "middle|centre|center of the? picture|image|frame|view|screen|scene";
-    let found = r.fits(MIDDLE, at)?;
-    r.mark(found.at);
-    r.assume("The middle is taken as half of its width and height.");
-    Some(unnamed(
-        rectangle([0.25, 0.25], [0.75, 0.75]),
-        "the middle of the picture",
-    ))
-}
-
-/// A direction of movement that was said.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Way {
-    /// Along this vector of the picture, y downwards.
-    Along([f64; 2]),
-    /// In or out, as the line counter has it.
-    In,
-    Out,
-    Any,
-}
-
 impl Way {
     /// The opposite way; none where it is any.
     pub(crate) fn turned(self) -> Option<Self> {
         match self {
             Self::Along([x, y]) => Some(Self::Along([-x, -y])),
-            Self::In => Some(Self::Out),
-            Self::Out => Some(Self::In),
             Self::Any => None,
         }
     }
@@ -379,19 +311,9 @@ impl Way {
 
 /// The directions that a request names, each once.
 pub(crate) fn ways(r: &mut Reader<'_>) -> Vec<Way> {
-    let p = &r.lexicon.phrases;
-    let ways = [
-        (&p.either_way, Way::Any),
-        (&p.rightwards, Way::Along([1.0, 0.0])),
-        (&p.leftwards, Way::Along([-1.0, 0.0])),
-        (&p.downwards, Way::Along([0.0, 1.0])),
-        (&p.upwards, Way::Along([0.0, -1.0])),
-        (&p.inwards, Way::In),
-        (&p.outwards, Way::Out),
-    ];
     let mut said: Vec<Way> = Vec::new();
-    for (patterns, way) in ways {
-        for pattern in patterns {
+    for ways in &r.lexicon.phrases.ways {
+        for pattern in &ways.words {
             // `at 40 % from the left` is where a line is.
             let found = (0..r.tokens.len()).find_map(|at| {
                 let before = r.before(at);
@@ -402,8 +324,8 @@ pub(crate) fn ways(r: &mut Reader<'_>) -> Vec<Way> {
             });
             if let Some(found) = found {
                 r.mark(found.at);
-                if !said.contains(&way) {
-                    said.push(way);
+                if !said.contains(&ways.is) {
+                    said.push(ways.is);
                 }
             }
         }
@@ -447,7 +369,6 @@ mod tests {
             ("upper third", [0.0, 0.0, 1.0, 0.333]),
             ("in the top right corner", [0.5, 0.0, 1.0, 0.5]),
             ("lower left quarter", [0.0, 0.5, 0.5, 1.0]),
-            ("the middle third", [0.333, 0.0, 0.667, 1.0]),
             ("in the whole picture", [0.0, 0.0, 1.0, 1.0]),
             ("rectangle from 10%,10% to 30%,50%", [0.1, 0.1, 0.3, 0.5]),
             ("box 10%,20%,50%,60%", [0.1, 0.2, 0.5, 0.6]),
@@ -466,16 +387,16 @@ mod tests {
 
     #[test]
     fn coordinates_that_make_no_shape_are_refused_with_the_remedy() {
-        for (text, part) in [
-            ("rectangle 1,2,3", "has 3 numbers"),
-            ("polygon 0,0 10,10 20,20 5", "has 7 numbers"),
-            ("rectangle 0,0 to 2000,100", "100 %"),
-            ("box 10%,20%,150%,60%", "100 %"),
-            ("line 5%,5% to 5%,5%", "no extent"),
-            ("polygon 0,0 0.1,0.1 0.2,0.2", "no extent"),
+        for text in [
+            "rectangle 1,2,3",
+            "polygon 0,0 10,10 20,20 5",
+            "rectangle 0,0 to 2000,100",
+            "box 10%,20%,150%,60%",
+            "line 5%,5% to 5%,5%",
+            "polygon 0,0 0.1,0.1 0.2,0.2",
         ] {
             match said(text) {
-                Err(need) => assert!(need.text.contains(part), "{text}: {}", need.text),
+                Err(need) => assert!(need.text.contains("is no shape"), "{}", need.text),
                 other => panic!("{text}: {other:?}"),
             }
         }

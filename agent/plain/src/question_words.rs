@@ -13,7 +13,6 @@ use crate::DataError;
 pub(crate) struct QuestionWords {
     /// In the order in which they are tried.
     pub(crate) kinds: Vec<KindWords>,
-    pub(crate) hints: Vec<Hint>,
     pub(crate) happened: Vec<Happened>,
 }
 
@@ -58,25 +57,6 @@ pub(crate) enum QuestionKind {
     Cameras,
 }
 
-/// What helps who said words that no question or request has.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Hint {
-    /// Words that it helps with.
-    #[serde(default)]
-    pub(crate) words: String,
-    /// Words of which a request has one too; empty: it helps with questions.
-    #[serde(default)]
-    pub(crate) beside: String,
-    /// Whether it helps with any word of a time, or a number.
-    #[serde(default)]
-    pub(crate) time: bool,
-    /// Whether it helps only where no class is named.
-    #[serde(default)]
-    pub(crate) without_class: bool,
-    pub(crate) text: String,
-}
-
 /// Patterns as a reader takes them.
 pub(crate) fn patterns(of: &[String]) -> Vec<&str> {
     of.iter().map(String::as_str).collect()
@@ -95,24 +75,12 @@ pub(crate) struct EventKind {
     pub(crate) happened: String,
 }
 
-/// What somebody did, by the words of a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Deed {
-    Crossing,
-    In,
-    Out,
-    Entering,
-    Leaving,
-    Staying,
-    Seeing,
-}
-
 /// What a question says to have happened.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Happened {
-    pub(crate) name: Deed,
+    /// What somebody did.
+    pub(crate) name: String,
     pub(crate) words: Vec<String>,
     /// Words beside a crossing that say which way it went.
     #[serde(default)]

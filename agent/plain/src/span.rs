@@ -2,39 +2,19 @@
 //!
 //! Invariant: a question about what happened is never answered for a time still to come.
 
-use jiff::{Timestamp, ToSpan, Zoned};
+use jiff::{Timestamp, Zoned};
 
 use crate::moments::Range;
 use crate::reader::Reader;
 
-/// The span, a day earlier where it would begin later than now: `since 3 pm`, asked at noon, is
-/// since yesterday.
-pub(crate) fn move_to_past(r: &mut Reader<'_>, range: Range) -> Range {
-    let now = &r.scene.now;
-    let (Some(from), to) = range else {
-        return range;
-    };
-    if from <= now.timestamp() {
-        if from < now.timestamp() && to.is_some_and(|to| to > now.timestamp()) {
-            r.assume("A part of that time is still to come.");
-        }
-        return range;
-    }
-    let today = ["today", "tonight", "this"];
-    if r.tokens.iter().any(|t| today.contains(&t.text.as_str())) {
+/// Notes a span of which a part is still to come.
+pub(crate) fn note_future(r: &mut Reader<'_>, (from, to): Range) {
+    let now = r.scene.now.timestamp();
+    if from.is_some_and(|from| from > now) {
         r.assume("That time is still to come.");
-        return range;
+    } else if to.is_some_and(|to| to > now) && from.is_some_and(|from| from < now) {
+        r.assume("A part of that time is still to come.");
     }
-    let Some(before) = a_day_before(from, now) else {
-        return range;
-    };
-    r.assume("That time of today is still to come: yesterday's is taken.");
-    (Some(before), to.and_then(|to| a_day_before(to, now)))
-}
-
-fn a_day_before(at: Timestamp, now: &Zoned) -> Option<Timestamp> {
-    let at = at.to_zoned(now.time_zone().clone());
-    at.checked_sub(1.day()).ok().map(|z| z.timestamp())
 }
 
 /// The span as a sentence.

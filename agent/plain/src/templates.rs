@@ -9,9 +9,6 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::DataError;
-use crate::lexicon::Lexicon;
-use crate::reader::Reader;
-use crate::scene::Scene;
 use crate::token::{one_of, tokens};
 
 const BUILTIN: &str = include_str!("templates.toml");
@@ -66,16 +63,6 @@ pub enum FillError {
         without . ! ? ; : or |"
     )]
     Value(String, String),
-    /// A value is no duration.
-    #[error("{0} is {1:?}; give a duration, such as \"90 seconds\"")]
-    Duration(String, String),
-}
-
-fn is_duration(value: &str) -> bool {
-    let (scene, lexicon) = (Scene::default(), Lexicon::default());
-    let reader = Reader::new(tokens(value), &scene, &lexicon);
-    let found = reader.fits("<d>", 0);
-    found.is_some_and(|found| found.at.end == reader.tokens.len())
 }
 
 /// The templates that the program carries.
@@ -113,8 +100,7 @@ impl Template {
     /// The request that it makes of these values.
     ///
     /// # Errors
-    /// The parameter that it does not have or that has no value, or a value that is more than one
-    /// or no duration where one is needed.
+    /// The parameter that it does not have or that has no value, or a value that is more than one.
     pub fn fill(&self, values: &BTreeMap<String, String>) -> Result<String, FillError> {
         let cut = |text: &str| text.chars().take(80).collect();
         for (name, value) in values {
@@ -124,9 +110,6 @@ impl Template {
             let ends = |token: crate::token::Token| one_of(".|!|?|;|:|\n", &token.text);
             if value.chars().count() > MAX_VALUE || tokens(value).into_iter().any(ends) {
                 return Err(FillError::Value(name.clone(), cut(value)));
-            }
-            if one_of("time|quiet", name) && !is_duration(value) {
-                return Err(FillError::Duration(name.clone(), cut(value)));
             }
         }
         if let Some(missing) = self.needs.iter().find(|name| !values.contains_key(*name)) {
@@ -183,20 +166,6 @@ mod tests {
                 "{error}"
             );
         }
-    }
-
-    #[test]
-    fn a_time_is_a_duration() {
-        for value in ["3", "90", "soon", "2 minutes or so"] {
-            let error = fill(
-                "parking",
-                &[("camera", "a"), ("place", "b"), ("time", value)],
-            );
-            let duration = FillError::Duration("time".to_owned(), value.to_owned());
-            assert_eq!(error, Err(duration));
-        }
-        let error = fill("arrival", &[("camera", "a"), ("quiet", "5")]).unwrap_err();
-        assert!(matches!(error, FillError::Duration(..)), "{error}");
     }
 
     #[test]

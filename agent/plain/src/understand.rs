@@ -10,22 +10,22 @@ use crate::DataError;
 use crate::amend;
 use crate::answer::{Answer, Look, Looked, Missing, Question, Unknown};
 use crate::asks::Asks;
+use crate::closed::content_words;
 use crate::control;
 use crate::edit;
-use crate::intent::{Intent, WatchFor};
-use crate::keeping;
+use crate::intent::WatchFor;
 use crate::lexicon::Lexicon;
 use crate::look;
 use crate::need::{Need, Notes};
 use crate::pieces::{self, Request, ends_sentence};
-use crate::propose::propose;
+use crate::propose::{Offer, deploy, pause, propose};
 use crate::question_words::QuestionKind;
-use crate::reader::{Reader, content_words};
+use crate::reader::Reader;
 use crate::request::{self, Parts};
 use crate::scene::{Deployed, Scene, quoted};
 use crate::spelling;
 use crate::templates::{self, Template};
-use crate::token::{self, MAX_CHARS, tokens};
+use crate::token::{MAX_CHARS, tokens};
 
 /// A text that is too long to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -104,15 +104,6 @@ impl Plain {
                 .any(asks)
     }
 
-    /// Whether a text that begins like a note holds an order, such as
-    /// `remember that I like dogs, and stop all watches`.
-    ///
-    /// It must not be kept as a note then: [`understand`](Self::understand) answers the order.
-    #[must_use]
-    pub fn holds_an_order(&self, text: &str, scene: &Scene) -> bool {
-        is_short(text) && keeping::holds_an_order(&self.put_right(text, scene))
-    }
-
     /// Returns a reader of a text with misspelt words corrected, and the notes about them.
     fn put_right<'s>(&'s self, text: &str, scene: &'s Scene) -> Reader<'s> {
         let mut tokens = tokens(text);
@@ -124,11 +115,8 @@ impl Plain {
 
     /// Reads a request in plain words.
     fn read(&self, text: &str, corrections: &[String], whole: &Reader<'_>) -> Answer {
-        if let Some(note) = keeping::before_an_order(whole) {
-            return self.unknown(vec![note], keeping::ONE_AT_A_TIME.to_owned());
-        }
         let mut notes = whole.notes.clone();
-        let requests = pieces::requests(&keeping::without_reminder(whole));
+        let requests = pieces::requests(&pieces::without_reminder(whole));
         let Some(first) = requests.first() else {
             return self.unknown(Vec::new(), String::new());
         };
@@ -141,13 +129,10 @@ impl Plain {
             (_, Some(_)) if requests.iter().any(|r| r.asks != Asks::Look) => Err(Need::meaning(
                 "That is a question and a request. Please say them one at a time.",
             )),
-            (_, Some(looks)) => {
-                notes.assumed.extend(unanswered(&requests));
-                return self.look(looks, notes);
-            }
+            (_, Some(looks)) => return self.look(looks, notes, requests.len() == 1),
             _ => self
                 .acts(&requests, corrections, whole.scene, &mut notes)
-                .and_then(|intents| propose(intents, whole.scene, notes)),
+                .and_then(|offers| propose(offers, notes)),
         };
         match answer {
             Ok(proposal) => Answer::Propose(Box::new(proposal)),
@@ -169,25 +154,25 @@ impl Plain {
     }
 
     /// Returns what requests that act mean after the corrections, in their order. All watches are
-    /// one intent.
+    /// one offer.
     fn acts(
         &self,
         requests: &[Request<'_>],
         corrections: &[String],
         scene: &Scene,
         notes: &mut Notes,
-    ) -> Result<Vec<Intent>, Need> {
+    ) -> Result<Vec<Offer>, Need> {
         refuse_order_beside_watch(requests)?;
-        let (mut intents, mut watches, mut at) = (Vec::new(), Vec::new(), None);
+        let (mut offers, mut watches, mut at) = (Vec::new(), Vec::new(), None);
         for request in requests {
             let mut r = request.r.clone();
             match request.asks {
                 Asks::Watch => {
-                    at.get_or_insert(intents.len());
+                    at.get_or_insert(offers.len());
                     watches.push(Parts::read(&mut r)?);
                 }
-                Asks::Change => intents.push(edit::change(&mut r)?),
-                asks => intents.push(control::control(&mut r, asks, at.is_some())?),
+                Asks::Change => offers.push(edit::change(&mut r)?),
+                asks => offers.push(control::control(&mut r, asks, at.is_some())?),
             }
             notes.extend(r.notes);
         }
@@ -200,19 +185,22 @@ impl Plain {
         if let Some(at) = at {
             let mut new = Vec::new();
             for parts in watches {
-                new.extend(parts.watches(scene, &self.lexicon, notes)?);
+                new.extend(parts.watches(scene, notes)?);
             }
             let replaced = pause_replaced(&new, scene, notes);
-            intents.insert(at, Intent::Watch(new));
-            intents.extend(replaced);
+            offers.insert(at, deploy(&new, scene)?);
+            offers.extend(replaced);
         }
-        Ok(intents)
+        Ok(offers)
     }
 
-    fn look(&self, request: &Request<'_>, notes: Notes) -> Answer {
+    fn look(&self, request: &Request<'_>, notes: Notes, is_alone: bool) -> Answer {
         let mut r = request.r.clone();
         r.notes = notes;
         match look::look(&mut r) {
+            Ok(_) if !is_alone => {
+                self.unknown(Vec::new(), "Please ask one question at a time.".to_owned())
+            }
             Ok((look, text)) => {
                 let text = match look {
                     Look::Templates => templates::listed(&self.templates),
@@ -253,7 +241,7 @@ fn is_short(text: &str) -> bool {
 }
 
 /// Pauses what the new watches take the place of.
-fn pause_replaced(watches: &[WatchFor], scene: &Scene, notes: &mut Notes) -> Option<Intent> {
+fn pause_replaced(watches: &[WatchFor], scene: &Scene, notes: &mut Notes) -> Option<Offer> {
     let pipelines = replaced(watches, scene);
     if pipelines.is_empty() {
         return None;
@@ -263,8 +251,7 @@ fn pause_replaced(watches: &[WatchFor], scene: &Scene, notes: &mut Notes) -> Opt
         "You said \"only\", so the new watch takes the place of {}, which is paused; say \"delete\" to remove it for good.",
         names.join(" and ")
     ));
-    let until = None;
-    Some(Intent::Pause { pipelines, until })
+    Some(pause(pipelines, None, scene))
 }
 
 /// The watches that tell of other classes on the camera of one that is to tell of these only.
@@ -302,30 +289,15 @@ fn refuse_order_beside_watch(requests: &[Request<'_>]) -> Result<(), Need> {
         return Ok(());
     };
     let written = does.written(0..does.tokens.len());
-    Err(Need::not_read(
-        format!(
-            "I read a watch and an order in one sentence ({}), so I offer nothing. Say the order as a sentence of its own, with the name of the watch. If what is watched for stops there, say \"stays\".",
-            quoted(&written)
-        ),
-        vec![written],
-    ))
+    let text = format!(
+        "I read a watch and an order in one sentence ({}), so I offer nothing. Say the order as a sentence of its own, with the name of the watch. If what is watched for stops there, say \"stays\".",
+        quoted(&written)
+    );
+    Err(Need::not_read(text, vec![written]))
 }
 
 fn not_wanted() -> Need {
     Need::meaning(
         "I understood that something is not wanted. Say what to watch for, or what to stop or to change, such as \"change the gate watch to only cars\".",
     )
-}
-
-/// What is said of questions that stand behind the one that is answered.
-fn unanswered(questions: &[Request<'_>]) -> Option<String> {
-    let rest = questions.get(1..).filter(|rest| !rest.is_empty())?;
-    let words = rest.iter().map(|Request { r, .. }| {
-        let end = r.tokens.iter().rposition(|t| t.kind != token::Kind::Mark);
-        quoted(&r.written(0..end.map_or(0, |end| end + 1)))
-    });
-    Some(format!(
-        "One question is answered at a time: ask {} by itself.",
-        words.collect::<Vec<_>>().join(" and ")
-    ))
 }

@@ -6,16 +6,17 @@ use watchkeeper_contract::rule::{Condition, RuleSpec};
 use watchkeeper_engine::templates::shape::{NamedLine, NamedZone};
 use watchkeeper_engine::templates::watch::{self, NamedCount, Watch};
 
-use super::sentence::sentence;
+use super::{Offer, sentence::sentence};
 use crate::answer::{Change, Missing};
 use crate::intent::WatchFor;
 use crate::need::Need;
 use crate::place::Said;
+use crate::reader::one_of;
 use crate::request::slug;
 use crate::scene::{Scene, Shape};
 
-/// Returns a change for each watch, and the sentences about them.
-pub(super) fn deploy(watches: &[WatchFor], scene: &Scene) -> Result<(Vec<Change>, String), Need> {
+/// Makes a new pipeline of each watch.
+pub(crate) fn deploy(watches: &[WatchFor], scene: &Scene) -> Result<Offer, Need> {
     let ids = scene.pipelines.iter().map(|p| p.spec.id.to_string());
     let mut taken: Vec<String> = ids.collect();
     let (mut changes, mut texts) = (Vec::new(), Vec::new());
@@ -33,30 +34,24 @@ pub(super) fn deploy(watches: &[WatchFor], scene: &Scene) -> Result<(Vec<Change>
         changes.push(Change::Deploy(Box::new(spec(watch, id, scene)?)));
         texts.push(sentence(watch));
     }
-    Ok((changes, texts.join(" ")))
+    let text = texts.join(" ");
+    Ok(Offer { changes, text })
 }
 
 fn pipeline_name(watch: &WatchFor) -> String {
     let what = watch.conditions.first().map_or("count", kind);
     let camera: String = watch.camera.as_str().chars().take(16).collect();
-    let objects = whole_words(&slug(&watch.objects.said), 12);
+    let mut words = watch.objects.said.split(' ');
+    let first: Vec<&str> = words
+        .by_ref()
+        .take_while(|w| !one_of("or|but", w))
+        .collect();
+    let objects: String = slug(&first.join(" ")).chars().take(12).collect();
     let objects = if objects.is_empty() { "all" } else { &objects };
     format!("{camera}-{objects}-{what}")
         .chars()
         .take(36)
         .collect()
-}
-
-/// The first words of a slug, in at most `max` letters: "person" of "person-or-bicycle".
-fn whole_words(slug: &str, max: usize) -> String {
-    if slug.len() <= max {
-        return slug.trim_end_matches('-').to_owned();
-    }
-    let cut: String = slug.chars().take(max + 1).collect();
-    let words = cut.rsplit_once('-').map(|(words, _)| words);
-    let words = words.or(cut.get(..max)).unwrap_or_default();
-    let words = words.trim_end_matches("-or").trim_end_matches("-and");
-    words.trim_end_matches('-').to_owned()
 }
 
 fn spec(watch: &WatchFor, id: PipelineId, scene: &Scene) -> Result<PipelineSpec, Need> {
@@ -121,44 +116,27 @@ fn shapes(place: &Said, watch: &WatchFor, scene: &Scene) -> Result<Shapes, Need>
 
 /// Names the count of a watch's objects.
 fn count(watch: &WatchFor, zones: &[NamedZone]) -> NamedCount {
-    let name = slug(&watch.objects.said);
-    let name = if name.is_empty() {
-        "objects".to_owned()
-    } else {
-        name
-    };
-    let clashes = watch
-        .place
-        .as_ref()
-        .map(Said::step)
-        .is_some_and(|step| step == name || step == format!("count-{name}"));
+    let slug = slug(&watch.objects.said);
+    let name = if slug.is_empty() { "objects" } else { &slug };
+    let step = watch.place.as_ref().map(Said::step).unwrap_or_default();
+    let taken = ["tracked", "annotated", step.trim_start_matches("count-")];
     NamedCount {
-        name: if clashes || matches!(name.as_str(), "tracked" | "annotated") {
-            format!("{name}-now")
-        } else {
-            name
+        name: match taken.contains(&name) {
+            true => format!("{name}-now"),
+            false => name.to_owned(),
         },
         zone: zones.first().map(|z| z.name.clone()),
     }
 }
 
-/// Returns a rule for each condition and each span of hours.
+/// Returns a rule for each condition.
 fn rules(watch: &WatchFor) -> Vec<RuleSpec> {
-    let awake = watch.settings.awake.as_slice();
-    let mut rules = Vec::new();
-    for when in &watch.conditions {
-        let kind = kind(when);
-        for nth in 0..awake.len().max(1) {
-            let name = match nth {
-                0 => kind.to_owned(),
-                nth => format!("{kind}-{}", nth + 1),
-            };
-            let mut rule = RuleSpec::new(name, when.clone());
-            watch.settings.set_on(&mut rule, awake.get(nth));
-            rules.push(rule);
-        }
-    }
-    rules
+    let rule = |when: &Condition| {
+        let mut rule = RuleSpec::new(kind(when).to_owned(), when.clone());
+        watch.settings.set_on(&mut rule);
+        rule
+    };
+    watch.conditions.iter().map(rule).collect()
 }
 
 /// Returns the name of a rule with this condition.

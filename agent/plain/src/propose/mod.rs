@@ -1,6 +1,7 @@
-//! An intent → a proposal: pipelines with workflow and rules, and plain sentences about them.
+//! What a request means → a proposal: pipelines with workflow and rules, and sentences about them.
 //!
-//! Invariant: what is proposed compiles, and its sentences name everything that it holds.
+//! - What is proposed compiles, and its sentences name everything that it holds.
+//! - A change is made only where a verb asks for it.
 
 mod deploy;
 mod replace;
@@ -8,84 +9,79 @@ mod sentence;
 
 use std::collections::BTreeSet;
 
+use jiff::Zoned;
 use watchkeeper_contract::id::PipelineId;
 
 use crate::answer::{Change, Proposal};
-use crate::intent::Intent;
 use crate::need::{Need, Notes};
 use crate::scene::Scene;
-use deploy::deploy;
-pub(crate) use replace::{Edit, replace};
+pub(crate) use deploy::deploy;
+pub(crate) use replace::replace;
 
-/// Makes a proposal of intents that act.
-pub(crate) fn propose(intents: Vec<Intent>, scene: &Scene, notes: Notes) -> Result<Proposal, Need> {
-    let mut assumed = notes.assumed;
-    let (mut changes, mut understood) = (Vec::new(), Vec::new());
-    for intent in &intents {
-        let (more, text) = changes_of(intent, scene)?;
-        changes.extend(more);
-        understood.push(text);
+/// Changes that one request asks for, in order, and the sentence about them.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Offer {
+    pub(crate) changes: Vec<Change>,
+    pub(crate) text: String,
+}
+
+impl Offer {
+    /// Does the same to each of some pipelines.
+    pub(crate) fn of(
+        verb: &str,
+        ids: Vec<PipelineId>,
+        scene: &Scene,
+        change: impl Fn(PipelineId) -> Change,
+    ) -> Self {
+        let one = |id: &PipelineId| match scene.pipeline(id) {
+            Some(p) => format!("{id} on {}", p.spec.source),
+            None => id.to_string(),
+        };
+        let all: Vec<String> = ids.iter().map(one).collect();
+        let noun = match ids.len() {
+            1 => "pipeline",
+            _ => "pipelines",
+        };
+        Self {
+            text: format!("{verb} {} {noun}: {}.", ids.len(), all.join("; ")),
+            changes: ids.into_iter().map(change).collect(),
+        }
     }
+}
+
+/// Pauses pipelines, until a moment or until a person resumes them.
+pub(crate) fn pause(ids: Vec<PipelineId>, until: Option<Zoned>, scene: &Scene) -> Offer {
+    let end = match &until {
+        Some(until) => format!(" Until {}.", until.strftime("%Y-%m-%d %H:%M %:z")),
+        None => " Until somebody resumes it.".to_owned(),
+    };
+    let mut offer = Offer::of("Pause", ids, scene, |pipeline| Change::Pause {
+        pipeline,
+        until: until.clone(),
+    });
+    offer.text.push_str(&end);
+    offer
+}
+
+/// Makes one proposal of several offers. Refuses two changes of one pipeline.
+pub(crate) fn propose(offers: Vec<Offer>, notes: Notes) -> Result<Proposal, Need> {
+    let texts: Vec<&str> = offers.iter().map(|offer| offer.text.as_str()).collect();
+    let understood = texts.join(" ");
+    let changes: Vec<Change> = offers.into_iter().flat_map(|offer| offer.changes).collect();
     let mut touched = BTreeSet::new();
-    if let Some(twice) = changes
-        .iter()
-        .map(Change::pipeline)
-        .find(|id| !touched.insert(*id))
-    {
+    let mut ids = changes.iter().map(Change::pipeline);
+    if let Some(twice) = ids.find(|id| !touched.insert(*id)) {
         return Err(Need::meaning(format!(
             "That is more than one change of {twice}. Please say them one at a time."
         )));
     }
     let mut told = BTreeSet::new();
+    let mut assumed = notes.assumed;
     assumed.retain(|sentence| told.insert(sentence.clone()));
     Ok(Proposal {
         changes,
-        understood: understood.join(" "),
+        understood,
         assumed,
         not_possible: notes.not_possible,
     })
-}
-
-/// Returns the changes of an intent, in order, and the sentence about them.
-fn changes_of(intent: &Intent, scene: &Scene) -> Result<(Vec<Change>, String), Need> {
-    Ok(match intent {
-        Intent::Watch(watches) => deploy(watches, scene)?,
-        Intent::Change(spec, text) => (vec![Change::Replace(spec.clone())], text.clone()),
-        Intent::Stop(ids) => (
-            ids.iter().cloned().map(Change::Stop).collect(),
-            control("Stop", ids, scene),
-        ),
-        Intent::Resume(ids) => (
-            ids.iter().cloned().map(Change::Resume).collect(),
-            control("Resume", ids, scene),
-        ),
-        Intent::Pause { pipelines, until } => {
-            let pause = |pipeline: &PipelineId| Change::Pause {
-                pipeline: pipeline.clone(),
-                until: until.clone(),
-            };
-            let mut text = control("Pause", pipelines, scene);
-            match until {
-                Some(until) => {
-                    text.push_str(&format!(" Until {}.", until.strftime("%Y-%m-%d %H:%M %:z")))
-                }
-                None => text.push_str(" Until somebody resumes it."),
-            }
-            (pipelines.iter().map(pause).collect(), text)
-        }
-    })
-}
-
-fn control(verb: &str, ids: &[PipelineId], scene: &Scene) -> String {
-    let one = |id: &PipelineId| match scene.pipelines.iter().find(|p| p.spec.id == *id) {
-        Some(p) => format!("{id} on {}", p.spec.source),
-        None => id.to_string(),
-    };
-    let all: Vec<String> = ids.iter().map(one).collect();
-    let noun = if ids.len() == 1 {
-        "pipeline"
-    } else {
-        "pipelines"
-    };
-    format!("{verb} {} {noun}: {}.", ids.len(), all.join("; "))
 }

@@ -20,8 +20,6 @@ pub(crate) struct Acts {
     pub(crate) people: bool,
     /// Only what drives does that.
     pub(crate) parks: bool,
-    /// Something moves or does not.
-    pub(crate) stirs: bool,
 }
 
 impl Acts {
@@ -54,7 +52,8 @@ pub(super) fn acts(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: 
 
 fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> Acts {
     let p = &r.lexicon.phrases;
-    let (crosses, both_ways) = take_crossings(r);
+    let both_ways = r.take_all(&p.both_ways);
+    let crosses = r.take_all(&p.crosses);
     let leaves = r.take_all(&p.leaves);
     let enters = r.take_all(&p.enters);
     let people = r
@@ -67,7 +66,6 @@ fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> A
     if held {
         r.take_all(&["has|have|it's|he's|she's been"]);
     }
-    let stirs = r.find(&["moves|move|moving"]).is_some();
     if moves || crosses {
         r.take_all(&["go|goes|going|drive|drives|driving|walk|walks|walking|ride|rides|riding|pass|passes|passing|move|moves|moving"]);
     }
@@ -77,13 +75,12 @@ fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> A
         "see|sees|seen|spotted|spot|present|visible|detected|seeing|happens",
     ]);
     // What stays does not move, and no rule tells for how long something moves.
-    if !(stays || held) || mentions.iter().any(Mention::is_none) {
+    if !(stays || held || mentions.iter().any(Mention::is_none)) {
         r.take_all(&["moves|move|moving"]);
     }
     Acts {
         appears,
         both_ways,
-        stirs,
         people,
         parks,
         crosses: crosses || both_ways,
@@ -95,30 +92,21 @@ fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> A
     }
 }
 
-/// Where `exit` and `entry` are nouns of place: `the exit`, `our emergency exit`.
+/// Where `exit`, `entry` and `crossing` are nouns of place: `our emergency exit`, `zebra crossing`.
 fn ways_out(r: &Reader<'_>) -> Vec<usize> {
     const ARTICLES: &str = "the|an|our|my";
     let is_noun = |i: &usize| {
         // `the cars exit` is a verb.
         let describes = i.checked_sub(1).filter(|d| !r.word(*d).is_empty());
-        one_of("exit|entry", r.word(*i))
-            && (one_of(ARTICLES, r.before(*i))
-                || describes.is_some_and(|d| one_of(ARTICLES, r.before(d))))
+        let is_led = one_of(ARTICLES, r.before(*i))
+            || describes.is_some_and(|d| one_of(ARTICLES, r.before(d)));
+        match r.word(*i) {
+            "exit" | "entry" => is_led,
+            "crossing" => one_of(CROSSINGS, r.before(*i)),
+            _ => false,
+        }
     };
     (0..r.tokens.len()).filter(is_noun).collect()
-}
-
-/// Takes the words for a crossing, and whether it goes both ways.
-fn take_crossings(r: &mut Reader<'_>) -> (bool, bool) {
-    // A zebra crossing is a place.
-    let places: Vec<usize> = (1..r.tokens.len())
-        .filter(|i| r.word(*i) == "crossing" && one_of(CROSSINGS, r.before(*i)))
-        .collect();
-    r.hiding(&places, |r| {
-        let both_ways = r.take_all(&r.lexicon.phrases.both_ways);
-        let crosses = r.take_all(&r.lexicon.phrases.crosses);
-        (crosses, both_ways)
-    })
 }
 
 /// Takes words for the state of a place. Beside a class it says something else, unless it is said

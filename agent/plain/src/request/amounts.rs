@@ -8,29 +8,16 @@ use watchkeeper_contract::rule::CountBound;
 use crate::names;
 use crate::reader::{Reader, Slot, one_of};
 
-/// What compares a number, what is added to it, and whether it is the least.
-fn bounds<'s>(r: &Reader<'s>) -> Vec<(&'s str, i64, bool)> {
-    let p = &r.lexicon.phrases;
-    let all = [
-        (&p.at_most, 1, false),
-        (&p.fewer_than, 0, false),
-        (&p.at_least, -1, true),
-        (&p.more_than, 0, true),
-    ];
-    let all = all.into_iter().flat_map(|(patterns, shift, over)| {
-        let patterns = patterns.iter().map(String::as_str);
-        patterns.map(move |pattern| (pattern, shift, over))
-    });
-    all.chain([(BARE, -1, true)]).collect()
-}
-
+/// A number that nothing compares is the least.
 const BARE: &str = "<n>";
 
 /// How many of them there have to be. `None`: nothing was said about that, or nothing that a rule
 /// can tell, whose words stay unread.
 pub(super) fn bound(r: &mut Reader<'_>) -> Option<CountBound> {
     const GOES_ON: &str = "are|is|at|in|on|there|stand|wait|.|,";
-    for (pattern, shift, over) in bounds(r) {
+    let bounds = r.lexicon.phrases.bounds.iter();
+    let bounds = bounds.flat_map(|of| of.words.iter().map(|pattern| (pattern.as_str(), of.is)));
+    for (pattern, (shift, over)) in bounds.chain([(BARE, (-1, true))]) {
         let is_bare = pattern == BARE;
         let found = (0..r.tokens.len()).find_map(|at| {
             let found = r.fits(pattern, at)?;

@@ -27,7 +27,6 @@ pub(super) fn cameras_of<'s>(
     }
     match &parts.cameras {
         Cameras::These(_) | Cameras::All => return Ok(parts.cameras.known(scene)),
-        Cameras::Unknown(written) => return Err(names::no_such_camera(written, scene)),
         Cameras::None => {}
     }
     // A place with a name is on one camera, which is meant then.

@@ -8,9 +8,10 @@ use watchkeeper_engine::templates::watch::TRACKED;
 use super::parts::Parts;
 use super::spot::{direction_of, which_line, whole_picture};
 use crate::answer::Missing;
-use crate::names::{Mention, Stand};
+use crate::lexicon::{Stand, Way};
+use crate::names::Mention;
 use crate::need::{Need, Notes};
-use crate::place::{Said, Way};
+use crate::place::Said;
 use crate::scene::{Camera, Shape};
 use crate::settings::seconds;
 
@@ -22,6 +23,9 @@ const TOO_FEW_S: f64 = 3.0;
 const NO_SUM: &str = "I can tell each one that comes, goes or crosses, and when more or fewer than a number are there at once; I do not add up how many came. Say for example \"when there are more than 3 people\".";
 const ONE_CONDITION: &str = "That is more than one condition, and a watch has one. Say a sentence for each, such as \"Tell me when no car is at the gate. Tell me when more than 2 cars are at the gate.\"";
 const NONE_MOVES: &str = "I tell those who come, go or cross as they do, and not that none did. I can tell when nobody is there for a time: say for example \"when nobody is in the hall for 10 minutes\".";
+const WHICH_IS_IN: &str =
+    "Which way over the line is in or out? Say it as it is seen, such as \"from left to right\".";
+const IN_A_MOMENT: &str = "Who crosses a line or leaves does so in a moment. Say it without the time, or say for how long somebody stays or nobody is there, such as \"when nobody is in the hall for 10 minutes\".";
 const NOT_ALONE: &str = "I can tell when none of something is there, and not when there is none but something else. Say it without the exception, such as \"when nobody is in the hall\".";
 
 impl Parts {
@@ -68,30 +72,22 @@ impl Parts {
                 NONE_MOVES,
             ),
             (alone, NOT_ALONE),
+            (
+                self.told && (crosses || acts.leaves) && self.settings.hold_s.is_some(),
+                IN_A_MOMENT,
+            ),
+            (
+                crosses && self.ways.is_empty() && acts.enters != acts.leaves && !acts.both_ways,
+                WHICH_IS_IN,
+            ),
         ];
         if let Some((_, why)) = refused.into_iter().find(|(is_so, _)| *is_so) {
             return Err(Need::meaning(why));
         }
-        if let Some((interval_s, _)) = self.interval.filter(|_| self.told) {
-            return Err(Need::meaning(format!(
-                "I tell of events, and send no number every {}. Say only that it is counted, such as \"count cars at the gate\": the number stands in the pipeline's results at any time.",
-                seconds(interval_s)
-            )));
-        }
-        let moment = self.told && (crosses || acts.leaves);
-        if let Some(held_s) = self.settings.hold_s.filter(|_| moment) {
-            return Err(Need::meaning(format!(
-                "Who {} does so in a moment, and not for {}. Say it without the time, or say for how long somebody stays (\"when a person is in the hall for {1}\") or nobody is there \
-                 (\"when nobody is in the hall for {1}\").",
-                if crosses { "crosses a line" } else { "leaves" },
-                seconds(held_s)
-            )));
-        }
-        let is_rate = self.interval.is_some_and(|(_, is_rate)| is_rate);
-        if self.counted && !self.told && !crosses && (is_rate || comes_or_goes) {
+        if self.counted && !self.told && !crosses && comes_or_goes {
             return Err(which_line(
-                "Who comes and goes, and how many there are in a time, is counted where they cross \
-                 a line, as `watchkeeper watch traffic-count` does. Where is it?",
+                "Who comes and goes is counted where they cross a line, as \
+                 `watchkeeper watch traffic-count` does. Where is it?",
                 cameras,
             ));
         }
@@ -115,14 +111,6 @@ impl Parts {
             (false, false) => None,
         };
         self.bound = self.bound.or(said);
-        if self.crosses() && self.ways.is_empty() {
-            self.ways.extend(match (acts.enters, acts.leaves) {
-                _ if acts.both_ways => Some(Way::Any),
-                (true, false) => Some(Way::In),
-                (false, true) => Some(Way::Out),
-                _ => None,
-            });
-        }
         if self.bound.is_some() && acts.parks {
             notes.not_possible.push(
                 "A number does not tell whether they are parked or drive: all that are there count."
@@ -177,7 +165,7 @@ impl Parts {
             let question = "Where is the line that they cross?";
             return Err(which_line(question, &[camera]));
         };
-        let direction = direction_of(&self.ways, (*a, *b), notes)?;
+        let direction = direction_of(&self.ways, (*a, *b))?;
         let way = match direction {
             _ if self.told => return Ok(vec![Condition::Crosses { line, direction }]),
             CrossDirection::Any => return Ok(Vec::new()),

@@ -23,19 +23,18 @@ mod verbs;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::Severity;
 
-pub(crate) use objects::{are_only_these, chosen, one_list};
+pub(crate) use objects::{are_only_these, one_list, pick};
 pub(crate) use parts::Parts;
 pub(crate) use spot::{ALONG, inwards, slug, the_place};
 
 use crate::asks::{STATES, named_watch};
 use crate::closed;
 use crate::intent::WatchFor;
-use crate::lexicon::Lexicon;
-use crate::names::{self, Cameras, WATCHES};
+use crate::names::{self, Cameras};
 use crate::need::{Need, Notes};
 use crate::place::{self, Said};
-use crate::reader::{Reader, Slot, one_of};
-use crate::scene::{Camera, Model, Scene, quoted};
+use crate::reader::{Reader, Slot};
+use crate::scene::{Camera, Scene, quoted};
 use crate::settings::seconds;
 use acts::{Acts, acts};
 use amounts::bound;
@@ -95,14 +94,11 @@ impl Parts {
         let known = self.cameras.known(r.scene);
         r.slot = Slot::Place;
         self.place = names::known_place(r, &known).map(|(_, place)| the_place(place));
-        if near_used(r) {
-            r.assume("Near a place is taken as in it.");
-        }
         r.slot = Slot::Way;
         self.ways = place::ways(r);
         r.slot = Slot::Time;
-        if self.counted {
-            self.interval = interval(r);
+        if !self.told {
+            take_interval(r);
         }
         let hold_at = self.settings.read_times(r)?;
         r.slot = Slot::Place;
@@ -141,18 +137,14 @@ impl Parts {
     pub(crate) fn watches(
         mut self,
         scene: &Scene,
-        lexicon: &Lexicon,
         notes: &mut Notes,
     ) -> Result<Vec<WatchFor>, Need> {
         self.refuse_contradictions(&self.cameras.known(scene))?;
-        let (model, objects) = objects(&self, scene, lexicon, notes)?;
-        if self.is_none() && self.acts.stirs {
-            note_stillness(&model, scene, notes);
-        }
+        let (model, objects) = objects(&self, scene, notes)?;
         let cameras = cameras_of(&self, scene, None, notes)?;
         if let Some(written) = self.unknown_place.take() {
             match &mut self.place {
-                None => return Err(where_is(&written, &cameras, &self.acts, scene)),
+                None => return Err(where_is(&written, &cameras, &self.acts)),
                 // It was asked for and answered.
                 Some(place) => place.call(written),
             }
@@ -174,9 +166,10 @@ impl Parts {
                     seconds(DEFAULT_COOLDOWN_S)
                 ));
             }
-            for awake in &settings.awake {
-                notes.assumed.extend(awake.assumed.iter().cloned());
-            }
+            let awake = settings.awake.iter();
+            notes
+                .assumed
+                .extend(awake.flat_map(|awake| awake.assumed.clone()));
             watches.push(WatchFor {
                 camera: camera.id.clone(),
                 model: model.clone(),
@@ -215,12 +208,11 @@ impl Parts {
 
 /// Refuses `tell me when the gate watch stops`, which no camera sees.
 fn refuse_state_of_a_watch(r: &Reader<'_>) -> Result<(), Need> {
-    let state = format!("{WATCHES} is|has|gets|goes? stops|fails|ends|dies|off|{STATES}");
-    let says = |watch: &usize| r.says(&["when|if|whenever"]) && r.begins(*watch, &[&state]);
-    match named_watch(r).filter(says) {
+    let state = format!("is|has|gets|goes? stops|fails|ends|dies|off|{STATES}");
+    match named_watch(r).filter(|watch| r.begins(watch.end, &[&state])) {
         Some(watch) => Err(Need::not_read(
             "A watch tells what a camera sees, and not how another watch is: `watchkeeper status` shows that.",
-            vec![r.written(watch - 1..watch + 2)],
+            vec![r.written(watch.start..watch.end + 1)],
         )),
         None => Ok(()),
     }
@@ -246,38 +238,16 @@ pub(crate) fn settle_cameras(requests: &mut [Parts], scene: &Scene) {
     }
 }
 
-/// Takes how often a number is to be sent, where it is one of times and not of days, and whether it
-/// is one per time.
-fn interval(r: &mut Reader<'_>) -> Option<(f64, bool)> {
-    let found = r.find(&["every|each|per <u>"])?;
-    let often_s = found.value(0);
-    (often_s < 86_400.0).then(|| {
+/// Takes how often a number is to be sent, such as `every minute`, where it is only counted.
+fn take_interval(r: &mut Reader<'_>) {
+    if let Some(found) = r
+        .find(&["every|each <u>"])
+        .filter(|f| f.value(0) < 86_400.0)
+    {
         r.mark(found.at.clone());
         r.notes.not_possible.push(format!(
             "Nothing is sent every {}: the number stands in the pipeline's results at any time.",
-            seconds(often_s)
-        ));
-        (often_s, r.any_word(found.at.start) == "per")
-    })
-}
-
-/// Notes that a model of classes does not tell whether something moves.
-fn note_stillness(model: &str, scene: &Scene, notes: &mut Notes) {
-    let sees_things = |m: &Model| m.name == model && !m.labels.is_empty();
-    if scene.models.iter().any(sees_things) {
-        notes.assumed.push(format!(
-            "The model {model} sees what is there, and not whether it moves: what stands still is \
-             there too."
+            seconds(found.value(0))
         ));
     }
-}
-
-/// Marks `near` and its like where they stand before a place or camera, and says whether there was
-/// one.
-fn near_used(r: &mut Reader<'_>) -> bool {
-    r.mark_where(|r, i| {
-        let next = i + 1 + usize::from(one_of("the|my|our|to", r.word(i + 1)));
-        one_of("near|beside|around|by", r.word(i))
-            && matches!(r.slot_of(next), Slot::Camera | Slot::Place)
-    })
 }

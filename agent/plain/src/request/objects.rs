@@ -5,13 +5,12 @@
 
 use std::collections::BTreeSet;
 
-use super::acts::Acts;
 use super::parts::Parts;
 use crate::answer::Missing;
 use crate::english;
 use crate::intent::Objects;
-use crate::lexicon::{Lexicon, folded};
-use crate::names::{self, Mention, Stand};
+use crate::lexicon::{Stand, folded};
+use crate::names::{self, Mention};
 use crate::need::{Need, Notes};
 use crate::reader::{Reader, Slot, one_of};
 use crate::scene::{Model, Scene};
@@ -78,14 +77,18 @@ pub(crate) fn one_list(r: &mut Reader<'_>, numbered: bool, waits: bool) -> Vec<M
 pub(super) fn objects(
     parts: &Parts,
     scene: &Scene,
-    lexicon: &Lexicon,
     notes: &mut Notes,
 ) -> Result<(String, Objects), Need> {
     let Some(first) = scene.models.first() else {
         return Err(no_model());
     };
-    let mentions = who_parks(parts.mentions.clone(), &parts.acts, lexicon);
-    notes.assumed.extend(names::substitutions(&mentions));
+    let mentions = &parts.mentions;
+    let is_person = |m: &Mention| m.stand == Stand::Wanted && m.labels.as_slice() == ["person"];
+    if parts.acts.parks && mentions.iter().any(is_person) {
+        let question = "What parks is a vehicle. Say which, such as \"a car\" or \"vehicles\".";
+        return Err(Need::meaning(question));
+    }
+    notes.assumed.extend(names::substitutions(mentions));
     let (excluded, wanted): (Vec<&Mention>, Vec<&Mention>) =
         mentions.iter().partition(|m| m.stand == Stand::Excluded);
     if wanted.is_empty() && excluded.is_empty() {
@@ -98,9 +101,9 @@ pub(super) fn objects(
     let is_anything = excluded.is_empty() && wanted.iter().any(|m| m.labels.is_empty());
     let said = match is_anything {
         true => "anything".to_owned(),
-        false => dedup(wanted.iter().map(|m| m.said.to_lowercase()).collect()).join(" or "),
+        false => dedup(wanted.iter().map(|m| m.said.clone()).collect()).join(" or "),
     };
-    let model = model_for(&mentions, scene, lexicon)?;
+    let model = model_for(mentions, scene)?;
     let mut objects = chosen(model, &wanted, &excluded, said)?;
     objects.only = parts.only;
     Ok((model.name.clone(), objects))
@@ -123,7 +126,7 @@ pub(crate) fn are_only_these(r: &Reader<'_>, mentions: &[Mention]) -> bool {
 }
 
 /// Returns the labels of a model that are wanted, without those that are left out.
-pub(crate) fn chosen(
+fn chosen(
     model: &Model,
     wanted: &[&Mention],
     excluded: &[&Mention],
@@ -211,17 +214,13 @@ fn unnamed(parts: &Parts, scene: &Scene, notes: &mut Notes) -> Result<(String, O
 }
 
 /// The labels of a model that are meant.
-fn pick(model: &Model, mention: &Mention) -> Vec<String> {
+pub(crate) fn pick(model: &Model, mention: &Mention) -> Vec<String> {
     let has = |label: &&String| mention.labels.iter().any(|l| folded(l) == folded(label));
     model.labels.iter().filter(has).cloned().collect()
 }
 
 /// The first model that knows all that is named.
-fn model_for<'s>(
-    mentions: &[Mention],
-    scene: &'s Scene,
-    lexicon: &Lexicon,
-) -> Result<&'s Model, Need> {
+fn model_for<'s>(mentions: &[Mention], scene: &'s Scene) -> Result<&'s Model, Need> {
     let knows = |model: &&Model| {
         let mut named = mentions.iter().filter(|m| !m.labels.is_empty());
         named.all(|m| !pick(model, m).is_empty())
@@ -238,7 +237,6 @@ fn model_for<'s>(
             mention.labels.clone(),
             vec![mention.said.clone()],
             scene,
-            lexicon,
         ),
         None => Need::new(
             Missing::Class,
@@ -315,23 +313,4 @@ pub(super) fn equipment(
     r.slot = Slot::Act;
     r.take_all(&REQUIRED);
     turned
-}
-
-/// Who parks is a vehicle: `somebody parks in the bay`. Where one is named it is that one.
-fn who_parks(mut mentions: Vec<Mention>, acts: &Acts, lexicon: &Lexicon) -> Vec<Mention> {
-    let vehicles = lexicon.class("vehicle").unwrap_or_default();
-    if !acts.parks {
-        return mentions;
-    }
-    let drives = |m: &Mention| m.labels.iter().any(|l| vehicles.contains(l));
-    let is_person = |m: &Mention| m.stand == Stand::Wanted && m.labels.as_slice() == ["person"];
-    if mentions.iter().any(drives) {
-        mentions.retain(|m| !is_person(m));
-    } else {
-        for mention in mentions.iter_mut().filter(|m| is_person(m)) {
-            mention.labels = vehicles.to_vec();
-            mention.said = "vehicle".to_owned();
-        }
-    }
-    mentions
 }

@@ -5,8 +5,9 @@
 use watchkeeper_contract::rule::CountBound;
 
 use super::acts::Acts;
+use crate::lexicon::Way;
 use crate::names::{Cameras, Mention};
-use crate::place::{Said, Way};
+use crate::place::Said;
 use crate::settings::Settings;
 
 /// What the phrases of a request say. What is absent or empty was not said.
@@ -21,9 +22,6 @@ pub(crate) struct Parts {
     /// A place that nobody has drawn, as it was written.
     pub(super) unknown_place: Option<String>,
     pub(crate) ways: Vec<Way>,
-    /// How often a number is to be sent in seconds, and whether it is one per time, such as cars
-    /// per hour.
-    pub(super) interval: Option<(f64, bool)>,
     pub(crate) mentions: Vec<Mention>,
     /// Whether the classes are said to be the only ones.
     pub(super) only: bool,

@@ -9,11 +9,11 @@ use watchkeeper_engine::templates::shape::{RESERVED, RESERVED_PREFIX};
 use super::acts::Acts;
 use crate::answer::Missing;
 use crate::closed;
-use crate::names;
-use crate::need::{Need, Notes};
-use crate::place::{REMEDY, Said, Way};
+use crate::lexicon::Way;
+use crate::need::Need;
+use crate::place::{REMEDY, Said};
 use crate::reader::{Reader, Slot, one_of};
-use crate::scene::{Camera, Place, Scene, Shape, nearest, quoted};
+use crate::scene::{Camera, Place, Shape, nearest, quoted};
 
 const LINE_REMEDY: &str = "Say it as \"vertical line at 50%\", \"horizontal line at 40%\" or \"line from 10%,50% to 90%,50%\".";
 
@@ -81,23 +81,16 @@ pub(super) fn unknown_place(r: &mut Reader<'_>, nobody: bool) -> Option<String> 
 
 /// Whether a state is said of what stands here: `canteen is empty`.
 fn has_state(r: &Reader<'_>, at: usize) -> bool {
-    let next = at + 1 + usize::from(one_of("is|becomes|gets|was", r.word(at + 1)));
+    let next = at + 1 + usize::from(one_of("is|becomes|gets|was", r.any_word(at + 1)));
     let state = "empty|free|vacant|occupied|unoccupied|unattended|unmanned|deserted|busy|full|blocked|obstructed";
     one_of(state, r.any_word(next)) && r.slot_of(next) == Slot::Act
-        || one_of("is|becomes|gets", r.any_word(at + 1))
-            && r.slot_of(at + 1) == Slot::Act
-            && one_of(state, r.any_word(at + 2))
 }
 
 /// The question where that place is.
-pub(super) fn where_is(written: &str, cameras: &[&Camera], acts: &Acts, scene: &Scene) -> Need {
+pub(super) fn where_is(written: &str, cameras: &[&Camera], acts: &Acts) -> Need {
     let places = || cameras.iter().flat_map(|c| &c.places);
-    let near = nearest(&written.to_lowercase(), places().map(|p| p.name.as_str())).map(quoted);
-    let camera = names::nearest_camera(written, scene).map(|c| format!("the camera {c}"));
-    let hint = near
-        .or(camera)
-        .map(|n| format!(" Did you mean {n}?"))
-        .unwrap_or_default();
+    let near = nearest(&written.to_lowercase(), places().map(|p| p.name.as_str()));
+    let hint = near.map_or_else(String::new, |n| format!(" Did you mean {}?", quoted(n)));
     if acts.crosses {
         return which_line(&format!("Where is {}?{hint}", quoted(written)), cameras);
     }
@@ -142,38 +135,27 @@ pub(crate) fn inwards([x, y]: [f64; 2], (a, b): ([f64; 2], [f64; 2])) -> f64 {
 fn can_cross(way: &Way, line: ([f64; 2], [f64; 2])) -> bool {
     match way {
         Way::Along(way) => inwards(*way, line).abs() >= 1e-9,
-        Way::In | Way::Out | Way::Any => true,
+        Way::Any => true,
     }
 }
 
-/// The direction of a crossing, of which a line knows in and out. Of several ways one that runs
-/// along the line is told and does not count: the answer to the question which way is one that
-/// crosses it.
+/// The direction of a crossing, of which a line knows in and out. Refuses a way that runs along the
+/// line.
 pub(super) fn direction_of(
     ways: &[Way],
     line: ([f64; 2], [f64; 2]),
-    notes: &mut Notes,
 ) -> Result<CrossDirection, Need> {
-    let (crossing, along): (Vec<Way>, Vec<Way>) = ways.iter().partition(|w| can_cross(w, line));
-    if crossing.is_empty() && !along.is_empty() {
-        return Err(which_way(line));
+    if !ways.iter().all(|way| can_cross(way, line)) {
+        let over = ALONG
+            .iter()
+            .filter(|(_, way)| can_cross(&Way::Along(*way), line));
+        let over: Vec<&str> = over.map(|(said, _)| *said).collect();
+        return Err(Need::meaning(format!(
+            "That direction runs along the line, so nothing crosses it that way. Say it with one that crosses it: {} or in either direction.",
+            over.join(", ")
+        )));
     }
-    let mut found: Vec<CrossDirection> = crossing.iter().map(|way| direction(*way, line)).collect();
-    for (way, side) in [
-        (Way::In, "In is to the left hand"),
-        (Way::Out, "Out is to the right hand"),
-    ] {
-        if crossing.contains(&way) {
-            let text = format!("{side}, looking from the line's start to its end.");
-            notes.assumed.push(text);
-        }
-    }
-    for way in along {
-        let said = ALONG.iter().find(|(_, along)| way == Way::Along(*along));
-        notes.assumed.extend(said.map(|(said, _)| {
-            format!("Nothing crosses that line {said}, so the other way that was said counts.")
-        }));
-    }
+    let mut found: Vec<CrossDirection> = ways.iter().map(|way| direction(*way, line)).collect();
     found.dedup();
     Ok(match found.as_slice() {
         [one] => *one,
@@ -184,26 +166,9 @@ pub(super) fn direction_of(
 fn direction(way: Way, line: ([f64; 2], [f64; 2])) -> CrossDirection {
     match way {
         Way::Any => CrossDirection::Any,
-        Way::In => CrossDirection::In,
-        Way::Out => CrossDirection::Out,
         Way::Along(way) if inwards(way, line) > 0.0 => CrossDirection::In,
         Way::Along(_) => CrossDirection::Out,
     }
-}
-
-/// The question which way counts, with those that cross the line.
-fn which_way(line: ([f64; 2], [f64; 2])) -> Need {
-    const EITHER: &str = "in either direction";
-    let ways = ALONG
-        .iter()
-        .filter(|(_, way)| can_cross(&Way::Along(*way), line));
-    let mut ways: Vec<String> = ways.map(|(said, _)| (*said).to_owned()).collect();
-    let text = format!(
-        "That direction runs along the line, so nothing crosses it that way. Which way shall count: {} or {EITHER}?",
-        ways.join(", ")
-    );
-    ways.push(EITHER.to_owned());
-    Need::new(Missing::Direction, text).with(ways)
 }
 
 pub(super) fn whole_picture() -> Said {

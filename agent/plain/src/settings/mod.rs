@@ -33,8 +33,8 @@ pub(crate) struct Settings {
     pub(crate) cooldown_s: Option<f64>,
     /// Ends after this many seconds.
     pub(crate) stop_after_s: Option<f64>,
-    /// When it is awake; empty: always. Each span makes a rule of its own.
-    pub(crate) awake: Vec<Awake>,
+    /// When it is awake; absent: always.
+    pub(crate) awake: Option<Awake>,
     /// Channels by which people are told.
     pub(crate) notify: Vec<ChannelId>,
     /// The clip that each event keeps.
@@ -145,7 +145,10 @@ impl Settings {
         self.clip = new.clip.or(self.clip);
         self.severity = new.severity.or(self.severity);
         self.second_opinion |= new.second_opinion;
-        Awake::merge(&mut self.awake, &new.awake)?;
+        if let Some(new) = &new.awake {
+            let now = self.awake.get_or_insert_default();
+            now.merge(new)?;
+        }
         if !new.notify.is_empty() {
             self.notify.clone_from(&new.notify);
         }
@@ -176,7 +179,7 @@ impl Settings {
         let parts = [
             self.confidence.map(|c| format!("from a confidence of {c}")),
             self.hold_s.map(|s| format!("for {}", seconds(s))),
-            hours::describe(&self.awake),
+            self.awake.as_ref().map(Awake::describe),
             self.cooldown_s.map(quiet),
             self.clip.map(clip),
             (!told.is_empty()).then(|| format!("notifies {told}")),
@@ -188,9 +191,8 @@ impl Settings {
         parts.into_iter().flatten().collect()
     }
 
-    /// Sets a rule, which has one span of hours. A channel is added to those that it has; days or
-    /// hours that were not said stay.
-    pub(crate) fn set_on(&self, rule: &mut RuleSpec, awake: Option<&Awake>) {
+    /// Sets a rule. A channel is added to those that it has; days or hours that were not said stay.
+    pub(crate) fn set_on(&self, rule: &mut RuleSpec) {
         for channel in &self.notify {
             if !rule.notify.contains(channel) {
                 rule.notify.push(channel.clone());
@@ -206,7 +208,7 @@ impl Settings {
         // What is critical is never lowered.
         rule.second_opinion_may_lower |= self.second_opinion;
         rule.second_opinion_may_lower &= rule.severity != Severity::Critical;
-        if let Some(awake) = awake {
+        if let Some(awake) = &self.awake {
             rule.schedule = awake.schedule(rule.schedule.take());
         }
     }

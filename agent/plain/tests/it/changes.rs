@@ -282,22 +282,6 @@ fn days_alone_keep_the_hours_of_a_watch_and_hours_alone_its_days() {
 }
 
 #[test]
-fn a_change_of_hours_makes_no_copies_of_a_rule_with_two_spans() {
-    let mut scene = site();
-    let spec = deployed("alert me about people at the gate outside office hours");
-    add(&mut scene, "gate-people", spec);
-    for text in [
-        "the gate watch should only tell me at night",
-        "set the gate watch to weekends only",
-    ] {
-        let asked = question_in(text, &scene);
-        assert!(asked.text.contains("more than one span"), "{}", asked.text);
-    }
-    let kept = proposal_in("change the gate watch to confidence 0.7", &scene);
-    assert_eq!(specs(&kept).remove(0).rules.unwrap().len(), 2);
-}
-
-#[test]
 fn the_length_of_a_clip_changes_no_duration() {
     for text in [
         "keep a clip for the hall watch of 10 seconds",

