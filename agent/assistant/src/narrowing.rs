@@ -174,13 +174,19 @@ fn candidates(rule: &RuleSpec, older: &[&RuleAnswer]) -> Vec<Narrowing> {
     found
 }
 
-/// The highest score, in hundredths, below which at most `allowed` approved events are.
+/// The score, in hundredths, halfway between the lowest approved event but `allowed`, and the
+/// highest rejected one below it.
 fn lowest_score(answers: &[&RuleAnswer], allowed: usize) -> Option<f64> {
-    let approved = answers.iter().filter(|answer| answer.is_true);
-    let mut scores: Vec<f64> = approved.filter_map(|answer| answer.score).collect();
-    scores.sort_by(f64::total_cmp);
-    let first_kept = scores.get(allowed)?;
-    Some((first_kept * 100.0).floor() / 100.0)
+    let scores = |is_true| {
+        let of = answers.iter().filter(move |a| a.is_true == is_true);
+        of.filter_map(|answer| answer.score)
+    };
+    let mut approved: Vec<f64> = scores(true).collect();
+    approved.sort_by(f64::total_cmp);
+    let first_kept = *approved.get(allowed)?;
+    let below = scores(false).filter(|score| *score < first_kept);
+    let last_removed = below.max_by(f64::total_cmp)?;
+    Some((f64::midpoint(last_removed, first_kept) * 100.0).floor() / 100.0)
 }
 
 /// Approved events that a narrowing may remove of these.

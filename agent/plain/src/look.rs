@@ -75,6 +75,9 @@ fn fits(words: &KindWords, slots: &Slots, r: &Reader<'_>) -> bool {
     let says = r.says(&patterns(&words.asked));
     let is_past =
         is_past(r) || slots.wanted.most.is_some() || slots.wanted.pictures || slots.wanted.by_hour;
+    // Some model knows a camera as a class: `list cameras` is about those of the box.
+    let is_thing = |m: &Mention| !one_of("camera|cameras", &m.said.to_lowercase());
+    let is_class = || names::find_classes(r).iter().any(is_thing);
     let names_watch = !slots.wanted.pipelines.is_empty();
     let is_alone = || !slots.many && r.says(&patterns(&words.asked_alone));
     match words.is {
@@ -89,9 +92,7 @@ fn fits(words: &KindWords, slots: &Slots, r: &Reader<'_>) -> bool {
         QuestionKind::History => (says || names_watch) && is_of_the_past(r, slots),
         QuestionKind::Events => slots.range.is_some() || is_past && !r.says(&RUNS),
         QuestionKind::Pipelines => says || names_watch,
-        QuestionKind::Status => {
-            says || is_alone() || names::mentions_class(r) || !slots.cameras.is_empty()
-        }
+        QuestionKind::Status => says || is_alone() || is_class() || !slots.cameras.is_empty(),
         QuestionKind::Cameras => says || slots.all,
     }
 }

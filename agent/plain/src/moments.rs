@@ -275,7 +275,10 @@ fn span_of_hours(r: &mut Reader<'_>, is_night: bool) -> Option<(f64, f64)> {
 /// Reads hours of one day in minutes since midnight; an end may be open.
 fn past_hours(r: &mut Reader<'_>) -> Option<(Option<f64>, Option<f64>)> {
     if let Some((from, to)) = span_of_hours(r, false) {
-        return Some((Some(from), Some(to)));
+        let is_later = r.take(&["this|in the? afternoon|evening"]).is_some();
+        r.take(&["this|in the? morning"]);
+        let at = |minutes| minutes + if is_later && minutes < 720.0 { 720.0 } else { 0.0 };
+        return Some((Some(at(from)), Some(at(to))));
     }
     if let Some(found) = take_hours(r, &["since|after|from at? <h>"]) {
         return Some((Some(found.value(0)), None));

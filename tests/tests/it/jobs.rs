@@ -253,7 +253,7 @@ fn pictures_of_events_are_brought_with_camera_class_and_zone() -> anyhow::Result
     // A class that no event has is no empty answer without a reason.
     let objects = run(&bench, &["plan", "an album of today's unicorns", "--run"])?;
     let shown = serde_json::to_string(&objects)?;
-    let reason = r#"none is of the class or rule \\\"unicorn\\\", but of "#;
+    let reason = r#"none is of the class or rule \"unicorn\", but of "#;
     ensure!(shown.contains(reason), "{shown}");
     let asked = person::ask(
         &bench,

@@ -66,11 +66,11 @@ fn lowest_score_rises_where_rejected_events_score_less() {
     };
     let answers: Vec<RuleAnswer> = (0..60).map(scored).collect();
     let found = narrow(&rule(), &answers).unwrap();
-    assert_eq!((found.min_score, found.ignore.len()), (Some(0.87), 0));
+    assert_eq!((found.min_score, found.ignore.len()), (Some(0.73), 0));
     let mut narrowed = rule();
     found.apply(&mut narrowed);
     let band = Band {
-        min: 0.87,
+        min: 0.73,
         max: 1.0,
     };
     assert_eq!(narrowed.confidence, Some(band));

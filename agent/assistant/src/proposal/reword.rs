@@ -318,6 +318,9 @@ mod tests {
     /// The box with the watches that the examples name.
     fn watched(plain: &Plain, paused: bool) -> SystemSnapshot {
         let mut here = situation();
+        let mut yard = here.sources[0].clone();
+        yard.spec.id = watchkeeper_contract::id::SourceId::new("yard").unwrap();
+        here.sources.push(yard);
         for (id, request) in [
             (
                 "gate-people",

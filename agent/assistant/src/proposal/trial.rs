@@ -222,6 +222,32 @@ impl TrialStats {
         of_rule.or_else(|| self.remark_on_silence())
     }
 
+    /// Whether a zone never was as empty as a rule expects: somebody may just have passed.
+    pub fn contradicts(&self, spec: &PipelineSpec) -> bool {
+        let mut rules = spec.rules.iter().flatten();
+        let never_fell = |rule: &RuleSpec| match &rule.when {
+            Condition::Count {
+                detections,
+                bound: CountBound::Under(bound),
+                ..
+            } => {
+                let zone = self.zone(detections);
+                let is_above = zone.is_some_and(|(_, seen)| seen.present >= *bound);
+                is_above && rule.schedule.is_none() && !self.may_have_fired(rule)
+            }
+            _ => false,
+        };
+        self.inconclusive_reason().is_none() && rules.any(never_fell)
+    }
+
+    /// Whether the rule made an event, as far as is known: unlisted events may be of any rule.
+    fn may_have_fired(&self, rule: &RuleSpec) -> bool {
+        self.events
+            .get(&rule.name)
+            .is_some_and(|events| *events > 0)
+            || self.more_events > 0
+    }
+
     /// Returns why the result allows no remark: a zone also looks empty if its detector failed.
     fn inconclusive_reason(&self) -> Option<String> {
         if let Some((step, failed)) = self.failures.first_key_value() {
@@ -242,8 +268,7 @@ impl TrialStats {
 
     fn remark_on_rule(&self, rule: &RuleSpec) -> Option<String> {
         let events = self.events.get(&rule.name).copied().unwrap_or_default();
-        // Events that were not listed may be of any rule.
-        let may_have_fired = events > 0 || self.more_events > 0;
+        let may_have_fired = self.may_have_fired(rule);
         if let Condition::Count {
             detections,
             bound,

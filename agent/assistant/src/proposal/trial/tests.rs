@@ -30,10 +30,13 @@ fn glance(present: u32, events: u64) -> TrialStats {
     }
 }
 
-fn word(seen: &TrialStats, rule: RuleSpec) -> Option<String> {
+fn spec(rule: RuleSpec) -> PipelineSpec {
     let spec = json!({"id": "bay", "source": "park", "workflow": {}, "rules": [rule]});
-    let spec: PipelineSpec = serde_json::from_value(spec).unwrap();
-    seen.remark(&spec)
+    serde_json::from_value(spec).unwrap()
+}
+
+fn word(seen: &TrialStats, rule: RuleSpec) -> Option<String> {
+    seen.remark(&spec(rule))
 }
 
 #[test]
@@ -100,6 +103,12 @@ fn never_empty_zone_contradicts_the_request() {
     );
     // A person came back after the event.
     assert_eq!(word(&glance(2, 1), free()), None);
+    assert!(glance(2, 0).contradicts(&spec(free())));
+    assert!(
+        !glance(2, 1).contradicts(&spec(free())),
+        "it was empty for a while"
+    );
+    assert!(!glance(0, 0).contradicts(&spec(free())));
 }
 
 #[test]
