@@ -237,6 +237,11 @@ pub struct AttemptError {
 }
 
 impl AttemptError {
+    /// Returns the error for an event, answer or part that does not follow the protocol.
+    pub(crate) fn malformed(what: &str, error: &serde_json::Error) -> Self {
+        Self::new(AttemptErrorKind::Malformed, format!("{what}: {error}"))
+    }
+
     pub fn new(kind: AttemptErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,

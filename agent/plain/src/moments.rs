@@ -277,7 +277,14 @@ fn past_hours(r: &mut Reader<'_>) -> Option<(Option<f64>, Option<f64>)> {
     if let Some((from, to)) = span_of_hours(r, false) {
         let is_later = r.take(&["this|in the? afternoon|evening"]).is_some();
         r.take(&["this|in the? morning"]);
-        let at = |minutes| minutes + if is_later && minutes < 720.0 { 720.0 } else { 0.0 };
+        let at = |minutes| {
+            minutes
+                + if is_later && minutes < 720.0 {
+                    720.0
+                } else {
+                    0.0
+                }
+        };
         return Some((Some(at(from)), Some(at(to))));
     }
     if let Some(found) = take_hours(r, &["since|after|from at? <h>"]) {

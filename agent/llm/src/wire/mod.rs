@@ -18,7 +18,7 @@ pub use call::{EncodeError, HttpCall};
 pub use decode::Decoder;
 pub use head::ResponseHead;
 
-use crate::attempt_error::{AttemptError, AttemptErrorKind};
+use crate::attempt_error::AttemptError;
 use crate::call_options::CallOptions;
 use crate::catalogue::{Model, Provider};
 use crate::conversation::{Conversation, Picture, Turn, UserPart};
@@ -82,11 +82,6 @@ impl Protocol {
         error.request_id = head.request_id.clone().or(error.request_id);
         error
     }
-}
-
-/// Returns the error for an event, answer or part that does not follow the protocol.
-fn malformed(what: &str, error: &serde_json::Error) -> AttemptError {
-    AttemptError::new(AttemptErrorKind::Malformed, format!("{what}: {error}"))
 }
 
 /// Refuses a conversation that waits for something else than the model.

@@ -10,7 +10,6 @@ use crate::protocol::Protocol;
 use crate::raw_json::RawJson;
 use crate::reply::{Reply, StopReason};
 use crate::usage::Usage;
-use crate::wire::malformed;
 
 /// Stop reason, as in a message and in `message_delta`.
 #[derive(Debug, Default, Deserialize)]
@@ -102,7 +101,8 @@ struct Message {
 }
 
 pub(in crate::wire) fn decode(body: &[u8]) -> Result<Reply, AttemptError> {
-    let message: Message = serde_json::from_slice(body).map_err(|e| malformed("the answer", &e))?;
+    let message: Message =
+        serde_json::from_slice(body).map_err(|e| AttemptError::malformed("the answer", &e))?;
     let mut usage = Usage::default();
     message.usage.update(&mut usage);
     let stop = StopBody {

@@ -16,7 +16,6 @@ use crate::attempt_error::{AttemptError, AttemptErrorKind};
 use crate::raw_json::RawJson;
 use crate::reply::{Reply, StopReason};
 use crate::usage::Usage;
-use crate::wire::malformed;
 
 /// Maximum blocks of one answer.
 const MAX_BLOCKS: u32 = 1_000;
@@ -78,7 +77,7 @@ impl Stream {
         name: &str,
         data: &str,
     ) -> Result<(), AttemptError> {
-        let wrong = |e: serde_json::Error| malformed(name, &e);
+        let wrong = |e: serde_json::Error| AttemptError::malformed(name, &e);
         match name {
             "message_start" => {
                 let MessageStart { message } = serde_json::from_str(data).map_err(wrong)?;

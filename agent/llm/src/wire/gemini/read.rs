@@ -14,7 +14,6 @@ use crate::protocol::Protocol;
 use crate::raw_json::RawJson;
 use crate::reply::{Reply, StopReason};
 use crate::usage::Usage;
-use crate::wire::malformed;
 use crate::wire::refusal::ProviderError as _;
 
 /// Maximum parts of one answer.
@@ -93,14 +92,16 @@ pub(in crate::wire) struct Stream {
 /// Decodes an answer that came as one body.
 pub(in crate::wire) fn decode(body: &[u8]) -> Result<Reply, AttemptError> {
     let mut stream = Stream::default();
-    let response = serde_json::from_slice(body).map_err(|e| malformed("the answer", &e))?;
+    let response =
+        serde_json::from_slice(body).map_err(|e| AttemptError::malformed("the answer", &e))?;
     stream.take(response)?;
     stream.finish()
 }
 
 impl Stream {
     pub(in crate::wire) fn take_event(&mut self, data: &str) -> Result<(), AttemptError> {
-        let response = serde_json::from_str(data).map_err(|e| malformed("a chunk", &e))?;
+        let response =
+            serde_json::from_str(data).map_err(|e| AttemptError::malformed("a chunk", &e))?;
         self.take(response)
     }
 
@@ -187,7 +188,9 @@ fn to_parts(answer: &str, items: &[RawJson]) -> Result<Vec<AssistantPart>, Attem
     let mut parts = Vec::new();
     let mut text: Option<(bool, String)> = None;
     for item in items {
-        let part: Part<'_> = item.parse().map_err(|e| malformed("a part", &e))?;
+        let part: Part<'_> = item
+            .parse()
+            .map_err(|e| AttemptError::malformed("a part", &e))?;
         // Chunks of one text become one part; an empty one only carries a signature.
         if let Some(piece) = part.text.filter(|piece| !piece.is_empty()) {
             match &mut text {

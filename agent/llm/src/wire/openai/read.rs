@@ -10,7 +10,6 @@ use crate::protocol::Protocol;
 use crate::raw_json::RawJson;
 use crate::reply::{Reply, StopReason};
 use crate::usage::Usage;
-use crate::wire::malformed;
 use crate::wire::refusal::ProviderError as _;
 
 /// The object `response`.
@@ -90,7 +89,7 @@ enum Content {
 
 pub(in crate::wire) fn decode(body: &[u8]) -> Result<Reply, AttemptError> {
     let response: Response =
-        serde_json::from_slice(body).map_err(|e| malformed("the answer", &e))?;
+        serde_json::from_slice(body).map_err(|e| AttemptError::malformed("the answer", &e))?;
     response.reply()
 }
 
@@ -169,7 +168,9 @@ fn read(
     parts: &mut Vec<AssistantPart>,
     refusal: &mut Option<String>,
 ) -> Result<(), AttemptError> {
-    let item: Item = item.parse().map_err(|e| malformed("an item", &e))?;
+    let item: Item = item
+        .parse()
+        .map_err(|e| AttemptError::malformed("an item", &e))?;
     match item {
         Item::Message { content } => {
             for content in content {

@@ -14,7 +14,6 @@ use super::read::Response;
 use crate::attempt_error::{AttemptError, AttemptErrorKind};
 use crate::reply::Reply;
 use crate::usage::Usage;
-use crate::wire::malformed;
 use crate::wire::refusal::ProviderError as _;
 
 /// Maximum items of one answer.
@@ -52,7 +51,7 @@ impl Stream {
         if data == "[DONE]" {
             return Ok(());
         }
-        let wrong = |e: serde_json::Error| malformed(name, &e);
+        let wrong = |e: serde_json::Error| AttemptError::malformed(name, &e);
         let Kind { r#type } = serde_json::from_str(data).map_err(wrong)?;
         match r#type.as_str() {
             "response.output_item.done" => {
