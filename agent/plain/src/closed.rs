@@ -176,10 +176,10 @@ pub(crate) fn refuse(r: &Reader<'_>) -> Result<(), Need> {
     let words: Vec<String> = left.iter().map(|at| r.written(at.clone())).collect();
     let known = |i: usize| names::class_begins(r, i) || names::camera_at(r, i);
     let is_known = left.iter().any(|at| at.clone().any(known));
-    let mut all = left.iter().cloned().flatten();
-    let is_time = all.any(|i| is_time(r.word(i)));
-    let mut all = left.iter().cloned().flatten();
-    let is_camera = all.any(|i| one_of("camera|cam", r.word(i)));
+    let all = || left.iter().cloned().flatten();
+    let is_time = all().any(|i| is_time(r.word(i)));
+    let is_camera =
+        all().any(|i| one_of("camera|cam", r.word(i))) && !all().any(|i| names::camera_at(r, i));
     let unknown = left.iter().find_map(|at| unknown_class(r, at));
     if let Some(class) = unknown.filter(|_| !is_known && !is_time && !is_camera) {
         let labels = vec![class.clone()];
@@ -190,10 +190,10 @@ pub(crate) fn refuse(r: &Reader<'_>) -> Result<(), Need> {
         (_, true) => {
             "A watch has days of the week and hours, and no dates: say for example \"on fridays between 20:00 and 23:00\"."
         }
-        (true, false) => "Say a sentence for each class and each camera.",
-        (false, false) if is_camera => {
+        (_, false) if is_camera => {
             &format!("The cameras are: {}.", names::listed(&r.scene.cameras))
         }
+        (true, false) => "Say a sentence for each class and each camera.",
         (false, false) => "Say it in other words, or one thing in a sentence.",
     };
     let text = format!(

@@ -42,10 +42,8 @@ pub(crate) fn control(r: &mut Reader<'_>, asks: Asks, behind: bool) -> Result<Of
     r.take_all(&OTHERS);
     let verb = Verb::take(r, asks);
     let spared = spared(r);
-    let named = match spared.is_empty() {
-        true => deployed::named(r),
-        false => Vec::new(),
-    };
+    let named = spared.is_empty().then(|| deployed::named(r));
+    let named = named.unwrap_or_default();
     let until = match asks {
         Asks::Stop | Asks::Pause if !verb.deletes => {
             r.take_all(&["for now", "for the moment"]);

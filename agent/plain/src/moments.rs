@@ -145,24 +145,8 @@ pub(crate) fn past(r: &mut Reader<'_>) -> Option<Range> {
     if day.is_some_and(|day| day >= monday) {
         r.take(&["this week"]);
     }
-    if let Some((from, to)) = past_hours(r) {
-        let from = from.unwrap_or(0.0);
-        // `since 3 pm`, asked at noon, is since yesterday.
-        let is_today = r
-            .tokens
-            .iter()
-            .any(|t| one_of("today|tonight|this", &t.text));
-        let date = match at(now, date, from)? > *now && day.is_none() && !is_today {
-            true => {
-                r.assume("That time of today is still to come: yesterday's is taken.");
-                today.yesterday().ok()?
-            }
-            false => date,
-        };
-        // `between 22:00 and 6:00` ends on the next day.
-        let to = to.map(|to| if to <= from { to + 1440.0 } else { to });
-        let from = stamp(at(now, date, from));
-        return Some((from, to.and_then(|to| stamp(at(now, date, to)))));
+    if let Some(hours) = past_hours(r) {
+        return span_on(r, hours, day);
     }
     if day.is_none() && r.take(&["this week"]).is_some() {
         return Some((stamp(at(now, monday, 0.0)), None));
@@ -172,6 +156,29 @@ pub(crate) fn past(r: &mut Reader<'_>) -> Option<Range> {
         true => Some((stamp(at(now, date, 0.0)), None)),
         false => of_days(date, date.tomorrow().ok()?),
     }
+}
+
+/// The span of these minutes on a day, or on the last day on which they have begun.
+fn span_on(
+    r: &mut Reader<'_>,
+    (from, to): (Option<f64>, Option<f64>),
+    day: Option<Date>,
+) -> Option<Range> {
+    let now = &r.scene.now;
+    let today = now.date();
+    let from = from.unwrap_or(0.0);
+    let mut date = day.unwrap_or(today);
+    let is_today = |word: &str| one_of("today|tonight|this", word);
+    let is_today = r.tokens.iter().any(|token| is_today(&token.text));
+    // `since 3 pm`, asked at noon, is since yesterday.
+    if day.is_none() && !is_today && at(now, date, from)? > *now {
+        r.assume("That time of today is still to come: yesterday's is taken.");
+        date = today.yesterday().ok()?;
+    }
+    // `between 22:00 and 6:00` ends on the next day.
+    let to = to.map(|to| if to <= from { to + 1440.0 } else { to });
+    let from = stamp(at(now, date, from));
+    Some((from, to.and_then(|to| stamp(at(now, date, to)))))
 }
 
 /// The day of the past that a phrase ends with: a weekday, today or yesterday.
