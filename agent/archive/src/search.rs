@@ -193,7 +193,9 @@ fn answer(
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
     use std::cmp::Reverse;
-    use std::sync::Arc;
+    use std::sync::{Arc, mpsc};
+    use std::thread;
+    use std::time::Duration;
 
     use jiff::SignedDuration;
     use proptest::prelude::*;
@@ -414,15 +416,25 @@ mod tests {
     #[test]
     fn queries_by_likeness_do_not_wait_for_each_other() {
         let (_folder, durable) = yard();
+        let made = EmbeddingOutcome::Vector(vec![1.0, 0.5]);
+        let hash = ContentHash::of(b"yard/a.jpg");
+        durable.put_outcome(&hash, ("m", "d"), &made).unwrap();
         let near = || QueryVector {
             digest: Some("d".to_owned()),
             vector: vec![1.0, 0.0],
         };
         // The first one loads the embeddings.
         let ask = || query(&durable, &Query::default(), Some(near()), at(0)).unwrap();
-        assert_eq!(ask().matched, 0);
-        let _comparing = durable.vectors_read();
-        assert_eq!(ask().matched, 0);
+        assert_eq!(ask().matched, 1);
+        let comparing = durable.vectors_read();
+        let (sender, answers) = mpsc::channel();
+        thread::scope(|scope| {
+            scope.spawn(|| sender.send(ask().matched));
+            let answered = answers.recv_timeout(Duration::from_secs(20));
+            // Otherwise a query that waits would keep the test from its end.
+            drop(comparing);
+            assert_eq!(answered, Ok(1));
+        });
     }
 
     /// Whether text, content or embedding of an entry is in memory, or its embedding in the store.
