@@ -29,14 +29,12 @@ use self::labels::{
     BackendChangeLabels, CLIP_STATES, ClipLabels, DropLabels, ModelLabels, OTHER, SourceLabels,
     StageLabels, StepLabels, VerdictLabels, of_source,
 };
+use self::scrape::PREFIX;
 pub use self::scrape::Scrape;
 use crate::load::Level;
 
 /// MIME type of the text of [`Metrics::encode`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-/// Prefix of every name.
-const PREFIX: &str = "watchkeeper";
 
 /// Upper bounds in seconds: from a pre-processing step to a large model on a small board.
 const BUCKETS: [f64; 12] = [

@@ -207,8 +207,16 @@ fn past_night(r: &mut Reader<'_>) -> Option<Range> {
         "during|in the night",
     ])?;
     let (from, to) = span_of_hours(r, true).unwrap_or_else(|| {
+        // `after 10` and `before 11` of a night are in the evening.
+        let hour = |found: Found, evening: f64| match found.value(0) {
+            hour if (evening..=720.0).contains(&hour) => hour + 720.0,
+            hour => hour,
+        };
+        let from = take_hours(r, &["since|after|from at? <h>"]);
+        let to = take_hours(r, &["before|until at? <h>"]);
         r.assume("The night is taken as 22:00 to 06:00.");
-        (1320.0, 360.0)
+        let from = from.map_or(1320.0, |found| hour(found, 420.0));
+        (from, to.map_or(360.0, |found| hour(found, 601.0)))
     });
     let on = |minutes: f64| match minutes < 720.0 {
         true => stamp(at(now, now.date(), minutes)),

@@ -19,11 +19,12 @@ use watchkeeper_contract::pipeline::LookRate;
 use watchkeeper_contract::source::{SourceState, SourceStatus};
 use watchkeeper_contract::spool::EffectCounts;
 
-use super::PREFIX;
 use crate::capture;
 use crate::journal::Journal;
 use crate::journal::media::MediaStore;
 
+/// Prefix of every name.
+pub(super) const PREFIX: &str = "watchkeeper";
 /// States of a source. Each has a gauge, which is 0 unless it is the current state.
 const SOURCE_STATES: [&str; 6] = ["connecting", "live", "lost", "ended", "failed", "idle"];
 

@@ -318,9 +318,11 @@ mod tests {
     /// The box with the watches that the examples name.
     fn watched(plain: &Plain, paused: bool) -> SystemSnapshot {
         let mut here = situation();
-        let mut yard = here.sources[0].clone();
-        yard.spec.id = watchkeeper_contract::id::SourceId::new("yard").unwrap();
-        here.sources.push(yard);
+        for id in ["yard", "road", "hall"] {
+            let mut camera = here.sources[0].clone();
+            camera.spec.id = watchkeeper_contract::id::SourceId::new(id).unwrap();
+            here.sources.push(camera);
+        }
         for (id, request) in [
             (
                 "gate-people",
