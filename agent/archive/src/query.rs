@@ -20,7 +20,7 @@ use crate::slot::{Details, Place, Slot, label_text};
 /// Most entries of one answer.
 pub const MAX_LIMIT: usize = 1_000;
 /// Entries of an answer when the query has no limit.
-pub const DEFAULT_LIMIT: usize = 100;
+const DEFAULT_LIMIT: usize = 100;
 /// Most bytes of the records of one answer; its first entry comes in any case.
 pub const MAX_ANSWER_BYTES: u64 = 4 << 20;
 /// Longest pattern, in characters.

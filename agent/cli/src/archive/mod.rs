@@ -21,7 +21,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use watchkeeper_archive::entry::{Content, Entry, Retention};
-use watchkeeper_archive::query::{DEFAULT_LIMIT, Matches, Order};
+use watchkeeper_archive::query::{Matches, Order};
 use watchkeeper_archive::{EntryName, Query, Selection, Verb};
 use watchkeeper_assistant::archive_access::{ArchiveAccess, MAX_CONTENT, RetrievedContent};
 use watchkeeper_assistant::wording::counted;
@@ -222,26 +222,27 @@ async fn query_by_words(
         read.push(format!("{order} first"));
     }
     out.note(format!("read as: {}", read.join(", ")));
-    // The words, read as conditions, with the bounds that they have no words for.
     let unread =
         |error: serde_json::Error| Failure::failed(format!("the answer can't be read: {error}"));
     let query: Query = serde_json::from_value(found["query"].clone()).map_err(unread)?;
-    let matches: Matches = match args.after.is_some() || args.limit != DEFAULT_LIMIT {
-        true => {
-            let query = Query {
-                after: args.after,
-                limit: Some(args.limit),
-                ..query.clone()
-            };
-            client.post("archive/query", &query).await?
-        }
-        false => serde_json::from_value(found).map_err(unread)?,
+    let matches: Matches = match continued(&query, args.after, args.limit) {
+        Some(query) => client.post("archive/query", &query).await?,
+        None => serde_json::from_value(found).map_err(unread)?,
     };
     print(&matches, out);
     if query.like.is_some() {
         note_waiting(client, out).await?;
     }
     Ok(())
+}
+
+/// Words, read as conditions, with the options of the command, which override their number.
+fn continued(query: &Query, after: Option<EntryName>, limit: Option<usize>) -> Option<Query> {
+    (after.is_some() || limit.is_some()).then(|| Query {
+        after,
+        limit: limit.or(query.limit),
+        ..query.clone()
+    })
 }
 
 /// Says how many pictures an answer by likeness leaves out, because they still wait.
@@ -483,4 +484,28 @@ async fn change(
         gone => out.note(format!("{gone} references were dropped: {why} their media")),
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn number_of_the_words_stays_without_an_option_that_overrides_it() {
+        let words = Query {
+            limit: Some(5),
+            ..Query::default()
+        };
+        let after: Option<EntryName> = "yard/a.jpg".parse().ok();
+        let limit = |query: &Query, limit| continued(query, after.clone(), limit)?.limit;
+        assert_eq!(limit(&words, None), Some(5));
+        assert_eq!(limit(&words, Some(100)), Some(100));
+        assert_eq!(limit(&Query::default(), None), None);
+        let page = continued(&words, after.clone(), None);
+        assert_eq!(page.and_then(|query| query.after), after);
+        // The answer to the words alone serves.
+        assert!(continued(&words, None, None).is_none());
+        let longer = continued(&words, None, Some(100));
+        assert_eq!(longer.and_then(|query| query.limit), Some(100));
+    }
 }

@@ -161,9 +161,9 @@ pub(crate) struct ArchiveQueryArgs {
     /// Continue behind this entry, in the order of the answer.
     #[arg(long, value_name = "NAME")]
     pub after: Option<EntryName>,
-    /// Maximum number of entries to print, 1 to 1000.
-    #[arg(long, default_value_t = 100, value_name = "COUNT")]
-    pub limit: usize,
+    /// Maximum number of entries to print, 1 to 1000 [default: that of the words, else 100].
+    #[arg(long, value_name = "COUNT")]
+    pub limit: Option<usize>,
 }
 
 /// What entries are compared with.
@@ -221,7 +221,7 @@ impl ArchiveQueryArgs {
                 Some(ArchiveOrder::Name) => Order::Name,
             },
             after: self.after,
-            limit: Some(self.limit),
+            limit: self.limit,
             ..Query::default()
         }
     }
