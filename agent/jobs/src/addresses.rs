@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::plan::check::unknown;
+use crate::plan::check::{unknown, unknown_among};
 use crate::plan::reference::{Address, INPUTS, Text, parse};
 use crate::plan::{Call, Fault, Plan};
 use crate::run::{JobFolderError, Jobs};
@@ -28,10 +28,9 @@ pub fn check_addresses(plan: &Plan, jobs: &Jobs) -> Vec<Fault> {
 fn check_address(at: &str, address: &Address, jobs: &Jobs) -> Option<Fault> {
     let kind = match jobs.open_exact(&address.job) {
         Err(JobFolderError::Unknown(_)) => {
-            // The latest: a list of all helps nobody.
             let all = jobs.ids().ok()?;
-            let latest = all.iter().rev().take(MAX_JOBS).map(String::as_str);
-            unknown("job", &address.job, latest)
+            let latest_first: Vec<&str> = all.iter().rev().map(String::as_str).collect();
+            unknown_among("job", &address.job, &latest_first, MAX_JOBS)
         }
         Err(_) => return None,
         Ok(job) => match job.result(&address.step) {

@@ -358,6 +358,9 @@ impl<'a> Checker<'a> {
     }
 }
 
+/// Names that a fault lists at most: long lists help nobody.
+const MAX_KNOWN: usize = 20;
+
 pub(crate) fn unknown<'n>(
     what: &'static str,
     name: &str,
@@ -367,11 +370,25 @@ pub(crate) fn unknown<'n>(
     known.sort_unstable();
     // Two steps of one name have an error of their own.
     known.dedup();
+    unknown_among(what, name, &known, MAX_KNOWN)
+}
+
+/// As [`unknown`]; the fault names the first `max` of `known`.
+pub(crate) fn unknown_among(
+    what: &'static str,
+    name: &str,
+    known: &[&str],
+    max: usize,
+) -> FaultKind {
     FaultKind::Unknown {
         what,
         name: name.to_owned(),
         nearest: nearest(name, known.iter().copied()).map(str::to_owned),
-        // Long lists help nobody.
-        known: known.iter().take(20).map(|&name| name.to_owned()).collect(),
+        known: known
+            .iter()
+            .take(max)
+            .map(|&name| name.to_owned())
+            .collect(),
+        others: known.len().saturating_sub(max),
     }
 }

@@ -28,12 +28,14 @@ pub enum FaultKind {
         found: String,
         wanted: String,
     },
-    /// A name that is not among the known ones; the nearest one, if it is near.
+    /// A name that is not among the known ones; the nearest one, if it is near; some of the known
+    /// ones, and how many there are besides.
     Unknown {
         what: &'static str,
         name: String,
         nearest: Option<String>,
         known: Vec<String>,
+        others: usize,
     },
     NoSteps,
     TooManySteps(usize),
@@ -95,12 +97,16 @@ impl fmt::Display for Fault {
                 name,
                 nearest,
                 known,
+                others,
             } => {
                 write!(f, "no {what} {name:?}")?;
-                match nearest {
-                    Some(nearest) => write!(f, "; did you mean {nearest}?"),
-                    None if known.is_empty() => Ok(()),
-                    None => write!(f, "; there are {}", known.join(", ")),
+                match (nearest, others) {
+                    (Some(nearest), _) => write!(f, "; did you mean {nearest}?"),
+                    (None, _) if known.is_empty() => Ok(()),
+                    (None, 0) => write!(f, "; there are {}", known.join(", ")),
+                    (None, others) => {
+                        write!(f, "; there are {} and {others} more", known.join(", "))
+                    }
                 }
             }
             FaultKind::NoSteps => f.write_str("a plan needs at least one step"),

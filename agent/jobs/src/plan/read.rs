@@ -97,6 +97,7 @@ impl Reader {
                 name: name.clone(),
                 nearest: nearest(name, fields.iter().copied()).map(str::to_owned),
                 known: fields.iter().map(|&field| field.to_owned()).collect(),
+                others: 0,
             };
             self.0.push(Fault::new(at, kind));
         }

@@ -5,6 +5,7 @@
 use proptest::prelude::*;
 use serde_json::json;
 
+use super::check::unknown_among;
 use super::*;
 use crate::tools::picture_tools;
 
@@ -432,4 +433,18 @@ proptest! {
             prop_assert!(repair(plan, &picture_tools()).is_err());
         }
     }
+}
+
+#[test]
+fn near_name_is_found_among_those_that_a_fault_does_not_list() {
+    let known = ["20261129-dock", "20261128-gate", "20261127-roof"];
+    let fault = |name| Fault::new("a", unknown_among("job", name, &known, 1)).to_string();
+    assert_eq!(
+        fault("20261127-rooof"),
+        "a: no job \"20261127-rooof\"; did you mean 20261127-roof?"
+    );
+    assert_eq!(
+        fault("x"),
+        "a: no job \"x\"; there are 20261129-dock and 2 more"
+    );
 }

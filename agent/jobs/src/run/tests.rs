@@ -233,6 +233,25 @@ fn result_of_an_earlier_job_is_used_by_its_address() {
 }
 
 #[test]
+fn address_of_an_unknown_job_is_answered_with_the_latest_ids() {
+    let bench = Bench::new();
+    let mut ids: Vec<JobId> = (0..5)
+        .map(|_| bench.create(chain()).info().id.clone())
+        .collect();
+    ids.sort_unstable();
+    let fault = |job: &str| {
+        let text = format!("job://{job}/a/text");
+        let plan = json!({"name": "x", "steps": [
+            {"name": "d", "tool": "note", "params": {"text": text}}]});
+        let faults = crate::check_addresses(&read(&plan).unwrap(), &bench.jobs());
+        faults[0].to_string()
+    };
+    let latest = format!("there are {}, {}, {} and 2 more", ids[4], ids[3], ids[2]);
+    let unknown = fault("nothing-like-it");
+    assert!(unknown.ends_with(&latest), "{unknown}");
+}
+
+#[test]
 fn transient_failure_is_tried_again_and_a_permanent_one_is_not() {
     let bench = Bench::new();
     bench.fail("a", &[transient(), transient()]);
