@@ -87,7 +87,8 @@ fn header(path: &str, bytes: u64, at_s: u64) -> Result<tar::Header, String> {
     let mut header = tar::Header::new_ustar();
     if !is_inside || header.set_path(path).is_err() {
         return Err(format!(
-            "path {path:?} is invalid in an archive: use a short relative path without `..`"
+            "path {path:?} is invalid in an archive: use a relative path without `..`, of at most \
+             100 bytes or split at a `/` into at most 155 and 100 bytes"
         ));
     }
     header.set_entry_type(tar::EntryType::Regular);
@@ -161,7 +162,12 @@ mod tests {
     #[test]
     fn escaping_path_and_symlinked_folder_are_refused() {
         let dir = tempfile::tempdir().unwrap();
-        for path in ["../x", "/x", "a//b", "", "a/../b", &"x".repeat(101)] {
+        let name = |bytes| "x".repeat(bytes);
+        let [longest, long] = [155, 156].map(|bytes| format!("{}/{}", name(bytes), name(100)));
+        for path in [&name(100), &longest] {
+            header(path, 0, 0).unwrap();
+        }
+        for path in ["../x", "/x", "a//b", "", "a/../b", &name(101), &long] {
             let fault = job(dir.path(), &[(path, b"")]).write().unwrap_err();
             assert_eq!(fault.retry, Retry::Never, "{path}: {fault}");
         }
