@@ -2,17 +2,22 @@
 //! upload and `files.completeUploadExternal` (docs.slack.dev).
 //!
 //! Every response is JSON whose `ok` holds the outcome; its status is 200 in both cases, except 429
-//! for too many requests. Invariant: an attempt whose message is visible is not repeated. So the
-//! call that shows it comes last; after a message to a channel's name, its files fail for good.
+//! for too many requests. A visible message is not repeated, so the call that shows it comes last.
+//! After a message to a channel's name only the call that shares its files is repeated, up to
+//! [`SHARE_RETRIES`] times; then they fail for good. Two cases repeat a visible message: its
+//! response is lost or can't be read, or the agent ends before the effect is recorded as done.
+
+use std::time::Duration;
 
 use reqwest::RequestBuilder;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use url::Url;
+use watchkeeper_client::backoff::Backoff;
 use watchkeeper_contract::effect::{Attachment, SlackMessage};
 
 use super::context::ConnectorContext;
-use super::fault::Fault;
+use super::fault::{Fault, Retry};
 use super::http::{
     API_TIMEOUT, check_encrypted, check_status, connection_fault, form, host_of, read_start,
 };
@@ -28,6 +33,11 @@ const TRANSIENT: [&str; 7] = [
     "request_timeout",
     "team_added_to_org",
 ];
+
+/// Further calls that share the files of a posted text, and the pauses before them.
+const SHARE_RETRIES: u32 = 3;
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 #[derive(Deserialize)]
 struct Answer {
@@ -72,12 +82,11 @@ pub async fn post(
         let posted = slack.call("chat.postMessage", &body).await?;
         if !files.is_empty() {
             // Sharing a file needs the channel's id, which this response contains.
-            let channel = posted
-                .channel
-                .ok_or_else(|| invalid_response("no channel id"))?;
-            let body = json!({"files": files, "channel_id": channel});
-            let completed = slack.call("files.completeUploadExternal", &body).await;
-            completed.map_err(|fault| {
+            let shared = match posted.channel {
+                None => Err(invalid_response("no channel id")),
+                Some(channel) => slack.share(&files, &channel).await,
+            };
+            shared.map_err(|fault| {
                 Fault::permanent(format!(
                     "the text was posted without its files: {fault}; by the channel's id instead \
                      of its name, both are posted together"
@@ -126,6 +135,25 @@ impl Slack<'_> {
         let response = response.map_err(|error| connection_fault(&url, &error))?;
         check_status(&host_of(&url), response.status(), None)?;
         Ok(json!({"id": file_id, "title": file.name}))
+    }
+
+    /// Shares uploaded files, again after a transient fault.
+    async fn share(&self, files: &[Value], channel: &str) -> Result<(), Fault> {
+        let body = json!({"files": files, "channel_id": channel});
+        let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE, fastrand::u64(..));
+        let mut left = SHARE_RETRIES;
+        loop {
+            let pause = match self.call("files.completeUploadExternal", &body).await {
+                Ok(_) => return Ok(()),
+                Err(fault) => match fault.retry {
+                    Retry::After(pause) if left > 0 => pause,
+                    _ => return Err(fault),
+                },
+            };
+            left -= 1;
+            let pause = pause.unwrap_or_else(|| backoff.next_delay());
+            tokio::time::sleep(pause.min(LONGEST_PAUSE)).await;
+        }
     }
 
     async fn call(&self, method: &str, body: &Value) -> Result<Answer, Fault> {

@@ -315,17 +315,45 @@ fn slack_files_are_uploaded_before_the_message() -> anyhow::Result<()> {
 
 #[test]
 fn slack_text_is_posted_once_when_its_files_fail() -> anyhow::Result<()> {
-    let server = Hooks::start()?;
-    let place = json!({"ok": true, "upload_url": server.url("/api/up"), "file_id": "F1"});
     let posted = json!({"ok": true, "channel": "C0123456789"});
-    let failed = json!({"ok": false, "error": "internal_error"});
-    server.script(answers(&[place, json!("taken"), posted, failed]));
-    let message = slack("yard", vec![picture("frame.jpg")]);
-    let fault = fault(one(slack_at(&server)?, message)?)?;
-    assert!(
-        fault.retry == Retry::Never && fault.why.contains("without its files"),
-        "{fault}"
-    );
+    let nowhere = json!({"ok": true});
+    let later = json!({"ok": false, "error": "internal_error"});
+    let never = json!({"ok": false, "error": "not_in_channel"});
+    // What follows the upload, and how many calls share the file.
+    for (answered, shares, is_done) in [
+        (vec![&posted, &later, &posted], 2, true),
+        (vec![&posted, &later, &never], 2, false),
+        (vec![&posted, &later, &later, &later, &later], 4, false),
+        (vec![&nowhere], 0, false),
+    ] {
+        let server = Hooks::start()?;
+        let place = json!({"ok": true, "upload_url": server.url("/api/up"), "file_id": "F1"});
+        let uploaded = [place, json!("taken")];
+        let answered: Vec<_> = uploaded
+            .into_iter()
+            .chain(answered.into_iter().cloned())
+            .collect();
+        server.script(answers(&answered));
+        let message = slack("yard", vec![picture("frame.jpg")]);
+        let outcome = one(slack_at(&server)?, message)?;
+        assert_eq!(outcome.is_ok(), is_done, "{outcome:?}");
+        if !is_done {
+            let fault = fault(outcome)?;
+            assert!(
+                fault.retry == Retry::Never && fault.why.contains("without its files"),
+                "{fault}"
+            );
+        }
+        let targets: Vec<_> = server.requests().into_iter().map(|r| r.target).collect();
+        let calls = |end: &str| {
+            targets
+                .iter()
+                .filter(|target| target.ends_with(end))
+                .count()
+        };
+        assert_eq!(calls("chat.postMessage"), 1, "{targets:?}");
+        assert_eq!(calls("files.completeUploadExternal"), shares, "{targets:?}");
+    }
     Ok(())
 }
 
