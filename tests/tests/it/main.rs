@@ -74,6 +74,7 @@ mod rules_document;
 mod run_command;
 mod scenarios;
 mod second_opinion;
+mod secrets;
 mod setting_up;
 mod short_commands;
 mod sink_kinds;
