@@ -57,8 +57,14 @@ pub(super) async fn run(
     };
     let class = answer.label.clone();
     let request = answer.into_request(Via::CommandLine);
-    for event in events {
-        let record = client.assess(event, &request).await?;
+    let mut later = events.iter();
+    while let Some(event) = later.next() {
+        let record = client.assess(*event, &request).await.map_err(|error| {
+            let later = later
+                .clone()
+                .map(|event| format!("event {event} has no answer either"));
+            Failure::from(error).with(later)
+        })?;
         out.both(&event_json(&record), || {
             format!("event {event}: {}", describe_record(&record))
         });

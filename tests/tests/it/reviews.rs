@@ -124,6 +124,15 @@ fn whole_course_of_an_escalated_event_is_in_the_journal() -> anyhow::Result<()> 
         again["seq"],
         all.last().map_or(Value::Null, |r| r["seq"].clone())
     );
+    let some = reviews(&bench, &["approve", &seq, "999999", "999998"])?;
+    assert!(!some.status.success());
+    let answered = String::from_utf8(some.stdout)?;
+    assert!(answered.contains(&format!("event {seq}: ")), "{answered}");
+    let left = String::from_utf8(some.stderr)?;
+    assert!(
+        left.contains("999999") && left.contains("event 999998 has no answer either"),
+        "{left}"
+    );
     let verified = command(&bench)?.args(["events", "verify"]).output()?;
     assert!(verified.status.success());
     model.finish()
