@@ -174,8 +174,8 @@ fn candidates(rule: &RuleSpec, older: &[&RuleAnswer]) -> Vec<Narrowing> {
     found
 }
 
-/// The score, in hundredths, halfway between the lowest approved event but `allowed`, and the
-/// highest rejected one below it.
+/// The bound on the score, in hundredths: halfway between the lowest approved score, after
+/// `allowed` of them are left out, and the highest rejected score below it.
 fn lowest_score(answers: &[&RuleAnswer], allowed: usize) -> Option<f64> {
     let scores = |is_true| {
         let of = answers.iter().filter(move |a| a.is_true == is_true);

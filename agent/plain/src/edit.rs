@@ -201,10 +201,13 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<Offer, Need> {
     replace(spec, objects.as_ref(), &wanted.settings, more, &mut r.notes)
 }
 
-/// Takes the verbs that say that a setting is to be more or less than it is.
+/// Takes the words that say that a setting is to be more or less than it is.
 fn direction(r: &mut Reader<'_>) -> Option<bool> {
-    let more = r.take_all(&["raise|increase|lengthen|extend|prolong"]);
-    let less = r.take_all(&["lower|decrease|reduce|shorten|cut"]);
+    const NERVOUS: &str = "nervous|sensitive|noisy|jumpy|twitchy|touchy";
+    let calmer = format!("too|less {NERVOUS}");
+    let more = r.take_all(&["raise|increase|lengthen|extend|prolong", &calmer]);
+    let nervous = format!("more {NERVOUS}");
+    let less = r.take_all(&["lower|decrease|reduce|shorten|cut", &nervous]);
     (more != less).then_some(more)
 }
 

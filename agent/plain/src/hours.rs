@@ -155,9 +155,14 @@ fn days(r: &mut Reader<'_>) -> (Option<Vec<usize>>, bool, Range<usize>) {
     const ONE: &str = "until|till|til|by|through|after|before|since|this|next|last";
     let p = &r.lexicon.phrases;
     let (mut said, mut out): (Option<Vec<usize>>, Vec<usize>) = (None, Vec::new());
-    let mut last = 0..0;
+    let (mut last, mut joined) = (0..0, Vec::new());
+    let join = |r: &Reader<'_>, found: &Found| {
+        let is_joined = one_of("and|or|&|,", r.before(found.at.start));
+        is_joined.then(|| found.at.clone())
+    };
     for days in &p.named_days {
         while let Some(found) = r.find(&days.words) {
+            joined.extend(join(r, &found));
             match take_left_out(r, &found) {
                 true => out.extend(&days.is),
                 false => said.get_or_insert_default().extend(&days.is),
@@ -171,6 +176,7 @@ fn days(r: &mut Reader<'_>) -> (Option<Vec<usize>>, bool, Range<usize>) {
         if is_open || one_of(ONE, r.before(found.at.start)) {
             break;
         }
+        joined.extend(join(r, &found));
         let days = match take_left_out(r, &found) {
             true => &mut out,
             false => said.get_or_insert_default(),
@@ -193,6 +199,10 @@ fn days(r: &mut Reader<'_>) -> (Option<Vec<usize>>, bool, Range<usize>) {
     }
     let of = said.filter(|days| !days.is_empty());
     let leaves_out = of.is_none();
+    // `not on weekends and mondays`: the second may be left out too.
+    if !leaves_out {
+        joined.into_iter().for_each(|at| r.set(at, Slot::Free));
+    }
     let mut days = of.unwrap_or_else(|| (0..7).collect());
     days.retain(|day| !out.contains(day));
     if days.is_empty() {

@@ -13,7 +13,7 @@ use watchkeeper_engine::templates::watch;
 use crate::lexicon::{LONGEST, Lexicon, Stand, folded, singulars};
 use crate::need::Need;
 use crate::reader::{Reader, one_of};
-use crate::scene::{Camera, Place, Scene, quoted};
+use crate::scene::{Camera, Deployed, Place, Scene, quoted};
 use crate::token::{Kind, number_word};
 
 impl Reader<'_> {
@@ -241,27 +241,39 @@ pub(crate) fn place_on<'s>(camera: &'s Camera, name: &str) -> Option<&'s Place> 
     camera.places.iter().find(|p| folded(&p.name) == name)
 }
 
-/// The pipelines that a request names by id or by name. `nouns`: only those with a word for a watch
-/// beside, or by a name of several words.
+/// The pipelines that a request names by id or by name, the longest name first. `nouns`: only those
+/// with a word for a watch beside, or by a name of several words that no camera and place has.
 pub(crate) fn pipelines(reader: &mut Reader<'_>, nouns: bool) -> Vec<PipelineId> {
+    let scene = reader.scene;
+    let both = |deployed: &Deployed| [deployed.spec.id.as_str(), &deployed.name].map(folded);
+    let names = scene.pipelines.iter().flat_map(|deployed| {
+        let of_it = both(deployed).into_iter();
+        of_it.map(|name| (name, &deployed.spec.id))
+    });
+    let mut names: Vec<(String, &PipelineId)> = names.collect();
+    names.retain(|(name, _)| name.chars().count() > 1);
+    names.sort_by_key(|(name, _)| std::cmp::Reverse(name.chars().count()));
     let mut found = Vec::new();
-    for deployed in &reader.scene.pipelines {
-        for name in [deployed.spec.id.as_str(), &deployed.name].map(folded) {
-            let at = (0..reader.tokens.len()).find_map(|at| {
-                let end = reader.name_at(&name, at)?;
-                let noun = nouns && one_of(WATCHES, reader.word(end));
-                let is_it = noun || !nouns || name.contains(' ');
-                (is_it || one_of(WATCHES, reader.before(at))).then_some(at..end + usize::from(noun))
-            });
-            if let Some(at) = at.filter(|_| name.chars().count() > 1) {
-                reader.mark(at);
-                if !found.contains(&deployed.spec.id) {
-                    found.push(deployed.spec.id.clone());
-                }
-            }
+    for (name, id) in names {
+        let is_other = scene.cameras.iter().any(|camera| {
+            let places = camera.places.iter().map(|place| &place.name);
+            let mut others = places.chain([&camera.name]).map(|other| folded(other));
+            folded(camera.id.as_str()) == name || others.any(|other| other == name)
+        });
+        let is_clear = !nouns || name.contains(' ') && !is_other;
+        let at = (0..reader.tokens.len()).find_map(|at| {
+            let end = reader.name_at(&name, at)?;
+            let noun = nouns && one_of(WATCHES, reader.word(end));
+            let is_it = noun || is_clear || one_of(WATCHES, reader.before(at));
+            is_it.then_some(at..end + usize::from(noun))
+        });
+        if let Some(at) = at {
+            reader.mark(at);
+            found.push(id);
         }
     }
-    found
+    let ids = scene.pipelines.iter().map(|deployed| &deployed.spec.id);
+    ids.filter(|id| found.contains(id)).cloned().collect()
 }
 
 /// The only pipeline that watches for the class before a word for a pipeline: `the car watch`.
