@@ -36,7 +36,8 @@ pub(crate) fn is_correction(text: &Reader<'_>) -> bool {
                 // `make it the gate camera` is about the proposal, `change the gate` may not be.
                 let start = skip_polite(r, 0);
                 let about_it = r.begins(start, &["make|set|change|switch it|that|this"]);
-                names::pipelines(&mut r.clone(), false).is_empty()
+                // A place may be called as a watch is.
+                names::pipelines(&mut r.clone(), about_it).is_empty()
                     && !r.says(&[OF_A_PIPELINE])
                     && (about_it || !names::mentions_camera(r))
             }

@@ -170,10 +170,10 @@ impl Verb {
         targets.retain(|id| !self.ends_pause || is_paused(id));
         match targets.is_empty() {
             true if self.ends_pause => Err(Need::meaning("Nothing is paused there.")),
-            true => Err(Need::meaning(format!(
-                "Nothing runs, so there is nothing to {}.",
-                self.written
-            ))),
+            true => Err(Need::meaning(match scene.pipelines.is_empty() {
+                true => format!("Nothing runs, so there is nothing to {}.", self.written),
+                false => format!("There is nothing else to {}.", self.written),
+            })),
             false => Ok(()),
         }
     }

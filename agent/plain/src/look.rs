@@ -170,6 +170,10 @@ fn status(r: &mut Reader<'_>, slots: &Slots, words: &KindWords) -> Result<(Look,
     if !is_named && !slots.many {
         r.take_all(&patterns(&words.asked_alone));
     }
+    // `is the camera ok` counts no cameras.
+    if !slots.many && r.says(&patterns(&words.asked)) {
+        r.take_all(&["camera|cameras"]);
+    }
     let (labels, mut told) = labels(r, words)?;
     let unknown = kinds::unknown_now(r.scene, camera.as_ref(), place.as_deref(), &labels)?;
     told.insert(0, unknown);

@@ -165,6 +165,18 @@ fn another_place_leaves_the_camera_that_followed_from_the_place() {
 }
 
 #[test]
+fn a_place_is_corrected_where_a_watch_has_its_name() {
+    let mut scene = with_pipelines(&["yard"]);
+    scene.pipelines[0].name = "left parking bay".to_owned();
+    let text = "Tell me when a person is in the left half on camera yard";
+    let answer = corrected(text, &["make it the left parking bay"], &scene);
+    let Answer::Propose(proposal) = answer else {
+        panic!("{answer:#?}");
+    };
+    assert!(matches!(proposal.changes[0], Change::Deploy(_)));
+}
+
+#[test]
 fn another_camera_takes_the_place_of_the_camera() {
     let text = "Tell me when a person is seen on camera gate";
     let on = specs(&proposed(text, &["no, on the yard camera"]))

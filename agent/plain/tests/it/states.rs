@@ -359,3 +359,77 @@ fn an_owner_makes_no_class_narrower_in_the_name_of_a_watch() {
         assert!(!matches!(answer, Answer::Propose(_)), "{text}: {answer:#?}");
     }
 }
+
+/// The box with a second watch of the gate, whose name begins with that of the first.
+fn box_with_long_names() -> Scene {
+    let mut scene = with_pipelines(&["gate"]);
+    let mut cars = scene.pipelines[0].clone();
+    cars.spec.id = "gate-cars".parse().unwrap();
+    cars.name = "gate cars".to_owned();
+    scene.pipelines[0].name = "gate".to_owned();
+    scene.pipelines.push(cars);
+    scene
+}
+
+#[test]
+fn the_longest_name_of_a_watch_is_meant() {
+    let text = "set the gate cars watch to a confidence of 60%";
+    let proposal = proposal_in(text, &box_with_long_names());
+    let changed: Vec<&str> = (proposal.changes.iter())
+        .map(|change| change.pipeline().as_str())
+        .collect();
+    assert_eq!(changed, ["gate-cars"]);
+}
+
+#[test]
+fn what_is_joined_to_a_day_that_is_left_out_is_no_day_that_stays() {
+    for text in [
+        "the gate alarm should not run on weekends and mondays",
+        "the gate alarm should not run on mondays and weekends",
+    ] {
+        refusal(text, &box_with_watches());
+    }
+}
+
+#[test]
+fn a_calmer_watch_has_no_lower_confidence() {
+    for text in [
+        "make the gate alarm less sensitive, confidence 1%",
+        "make the gate alarm more sensitive, confidence 99%",
+    ] {
+        let answer = ask(text, &box_with_watches());
+        assert!(!matches!(answer, Answer::Propose(_)), "{text}: {answer:#?}");
+    }
+}
+
+#[test]
+fn all_but_the_only_watch_is_nothing_else() {
+    let said = format!(
+        "{:?}",
+        ask(
+            "delete all watches except the gate one",
+            &with_pipelines(&["gate"])
+        )
+    );
+    assert!(said.contains("nothing else to delete"), "{said}");
+}
+
+#[test]
+fn a_camera_that_is_asked_about_is_not_counted() {
+    let answer = ask("is the gate camera ok", &box_with_watches());
+    let Answer::Look(looked) = answer else {
+        panic!("{answer:#?}");
+    };
+    assert!(matches!(looked.look, Look::Status(_)), "{looked:?}");
+}
+
+#[test]
+fn the_last_alarm_is_looked_up() {
+    for text in [
+        "show me the last alarm",
+        "show me the latest warning at the gate",
+    ] {
+        let answer = ask(text, &box_with_watches());
+        assert!(matches!(answer, Answer::Look(_)), "{text}: {answer:#?}");
+    }
+}
