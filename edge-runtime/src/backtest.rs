@@ -125,9 +125,9 @@ fn replay_newest(
     if span_ms < whole_ms {
         let hours = |ms: i64| ms as f64 / 3.6e6;
         report.limits.push(format!(
-            "only the last {:.1} h are replayed: the {:.1} h before take longer than {max_s} s",
+            "only the last {:.1} h of {:.1} h are replayed, to end within {max_s} s",
             hours(span_ms),
-            hours(whole_ms - span_ms),
+            hours(whole_ms),
         ));
     }
     Ok(report)

@@ -1,6 +1,6 @@
 //! Routes about workflows, blocks and models.
 //!
-//! - One run on pictures, dry run or backtest at a time ([`RunPermit`]); others are refused.
+//! - One run on pictures, dry run or backtest at a time ([`RunPermit`]); others wait.
 //! - A dry run and a backtest end when their client's connection does.
 //! - Not here: the catalogue itself, which the engine makes from the manifests of the blocks.
 

@@ -133,14 +133,15 @@ impl Fastest {
     }
 
     /// Applies the measurement of the network with this checksum to `request`, once there is one:
-    /// ONNX Runtime is no candidate where rten is faster, and runs with the measured number of
-    /// threads.
+    /// ONNX Runtime runs with the measured number of threads, and is no candidate where the back
+    /// end is `auto` and rten is faster.
     pub(super) fn apply(&self, sum: &Sha256Sum, request: &mut OpenRequest) {
         let key = self.shared.key(sum);
         let Some(measured) = key.and_then(|key| self.shared.records.get(&key)) else {
             return;
         };
-        if measured.model.fastest == BackendChoice::Rten.name() {
+        let is_auto = self.shared.settings.backend() == BackendChoice::Auto;
+        if is_auto && measured.model.fastest == BackendChoice::Rten.name() {
             request.candidates.retain(|to| *to != BackendChoice::Ort);
         }
         request.ort.measured_threads = measured.ort_threads;

@@ -139,7 +139,7 @@ impl Cooldown {
                 key: key.into(),
             },
             None => Self {
-                place: "cooldown of steps".into(),
+                place: format!("cooldown of {service} steps").into(),
                 key: call.step.into(),
             },
         }
@@ -148,7 +148,7 @@ impl Cooldown {
     pub(crate) fn is_active(&self, call: &Call<'_>, cooldown_s: f64) -> bool {
         let last = call.shared.get(&self.place, &self.key);
         last.and_then(Value::as_f64)
-            .is_some_and(|last| call.now.as_secs_f64() - last < cooldown_s)
+            .is_some_and(|last| (call.now.as_secs_f64() - last).max(0.0) < cooldown_s)
     }
 
     pub(crate) fn begin(&self, call: &mut Call<'_>) {
