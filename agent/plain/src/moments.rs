@@ -195,6 +195,10 @@ fn day_of(r: &Reader<'_>, found: &Found) -> Option<Date> {
     }
 }
 
+/// Hours of the past that are open at one end.
+const FROM: &str = "since|after|from at? <h>";
+const TO: &str = "before|until at? <h>";
+
 /// Reads the night that is over, or a span of its hours.
 fn past_night(r: &mut Reader<'_>) -> Option<Range> {
     let now = &r.scene.now;
@@ -212,8 +216,8 @@ fn past_night(r: &mut Reader<'_>) -> Option<Range> {
             hour if (evening..=720.0).contains(&hour) => hour + 720.0,
             hour => hour,
         };
-        let from = take_hours(r, &["since|after|from at? <h>"]);
-        let to = take_hours(r, &["before|until at? <h>"]);
+        let from = take_hours(r, &[FROM]);
+        let to = take_hours(r, &[TO]);
         r.assume("The night is taken as 22:00 to 06:00.");
         let from = from.map_or(1320.0, |found| hour(found, 420.0));
         (from, to.map_or(360.0, |found| hour(found, 601.0)))
@@ -302,10 +306,10 @@ fn past_hours(r: &mut Reader<'_>) -> Option<(Option<f64>, Option<f64>)> {
         };
         return Some((Some(at(from)), Some(at(to))));
     }
-    if let Some(found) = take_hours(r, &["since|after|from at? <h>"]) {
+    if let Some(found) = take_hours(r, &[FROM]) {
         return Some((Some(found.value(0)), None));
     }
-    if let Some(found) = take_hours(r, &["before|until at? <h>"]) {
+    if let Some(found) = take_hours(r, &[TO]) {
         return Some((None, Some(found.value(0))));
     }
     const PARTS: [(&str, f64, f64); 4] = [

@@ -13,7 +13,7 @@ use watchkeeper_engine::templates::watch;
 use crate::lexicon::{LONGEST, Lexicon, Stand, folded, singulars};
 use crate::need::Need;
 use crate::reader::{Reader, one_of};
-use crate::scene::{Camera, Deployed, Place, Scene, quoted};
+use crate::scene::{Camera, Place, Scene, quoted};
 use crate::token::{Kind, number_word};
 
 impl Reader<'_> {
@@ -245,10 +245,9 @@ pub(crate) fn place_on<'s>(camera: &'s Camera, name: &str) -> Option<&'s Place> 
 /// with a word for a watch beside, or by a name of several words that no camera and place has.
 pub(crate) fn pipelines(reader: &mut Reader<'_>, nouns: bool) -> Vec<PipelineId> {
     let scene = reader.scene;
-    let both = |deployed: &Deployed| [deployed.spec.id.as_str(), &deployed.name].map(folded);
     let names = scene.pipelines.iter().flat_map(|deployed| {
-        let of_it = both(deployed).into_iter();
-        of_it.map(|name| (name, &deployed.spec.id))
+        let id = &deployed.spec.id;
+        [id.as_str(), &deployed.name].map(|name| (folded(name), id))
     });
     let mut names: Vec<(String, &PipelineId)> = names.collect();
     names.retain(|(name, _)| name.chars().count() > 1);
