@@ -121,13 +121,8 @@ fn not_run(error: NotRun) -> Problem {
 }
 
 fn encode(rgb: &workflow::RgbPixels, quality: u8) -> Result<Vec<u8>, Problem> {
-    jpeg::encode(&to_image(rgb), quality).map_err(|e| {
-        Problem::new(
-            500,
-            ProblemCode::Internal,
-            format!("cannot encode the picture: {e}"),
-        )
-    })
+    jpeg::encode(&to_image(rgb), quality)
+        .map_err(|e| Problem::internal(format!("cannot encode the picture: {e}")))
 }
 
 impl Runtime for Api {
@@ -194,11 +189,10 @@ impl Runtime for Api {
     fn pipeline_frame_jpeg(&self, id: &PipelineId) -> Result<Vec<u8>, Problem> {
         let worker = self.manager.worker(id)?;
         let rgb = worker.latest_annotated().ok_or_else(|| {
-            Problem::new(
-                503,
-                ProblemCode::NotReady,
-                format!("pipeline {:?} has not processed a frame yet", id.as_str()),
-            )
+            Problem::not_ready(format!(
+                "pipeline {:?} has not processed a frame yet",
+                id.as_str()
+            ))
         })?;
         encode(&rgb, FRAME_QUALITY)
     }
@@ -207,13 +201,7 @@ impl Runtime for Api {
         let bytes = self.frame_jpeg(id, SNAPSHOT_QUALITY)?;
         self.media
             .put(MediaKind::Clean, clock::wall().unix_ms, &bytes)
-            .map_err(|e| {
-                Problem::new(
-                    507,
-                    ProblemCode::Storage,
-                    format!("cannot store the snapshot: {e}"),
-                )
-            })
+            .map_err(|e| Problem::storage(format!("cannot store the snapshot: {e}")))
     }
 
     fn run_workflow(&self, run: &WorkflowRun) -> Result<WorkflowRunResult, Problem> {
@@ -224,8 +212,7 @@ impl Runtime for Api {
         for (n, image) in run.images.iter().enumerate() {
             let picture = workflow::codec::picture(image, &mut pixels_left).map_err(|why| {
                 let start: String = image.chars().take(20).collect();
-                Problem::new(422, ProblemCode::InvalidRequest, why)
-                    .at(format!("images[{n}]"), start)
+                Problem::invalid_value(why).at(format!("images[{n}]"), start)
             })?;
             pictures.push(picture);
         }
@@ -357,7 +344,7 @@ impl Runtime for Api {
         let report = parts.coverage.report(range.start, range.end, source);
         let mut report = report.map_err(|e| {
             let detail = format!("cannot read the coverage: {e}");
-            Problem::new(507, ProblemCode::Storage, detail)
+            Problem::storage(detail)
         })?;
         // Events of the spans may be on their way to the disk.
         if parts.recorder.flush(None, FLUSH_TIMEOUT) == FlushResult::NotYet {
@@ -399,14 +386,14 @@ impl Runtime for Api {
 }
 
 fn not_signed(error: SigningError) -> Problem {
-    Problem::new(507, ProblemCode::Storage, error.to_string())
+    Problem::storage(error.to_string())
 }
 
 /// Refuses a run of more than [`MAX_PICTURES`].
 fn check_count(pictures: usize) -> Result<(), Problem> {
     if pictures > MAX_PICTURES {
         let detail = format!("a run takes at most {MAX_PICTURES} pictures; send several runs");
-        let problem = Problem::new(422, ProblemCode::InvalidRequest, detail);
+        let problem = Problem::invalid_value(detail);
         return Err(problem.at("images", pictures.to_string()));
     }
     Ok(())

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use watchkeeper_contract::backtest::{Backtest, BacktestReport, MAX_BACKTEST_HOURS};
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
-use watchkeeper_contract::problem::{Problem, ProblemCode};
+use watchkeeper_contract::problem::Problem;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_engine::workflow::Task;
 use watchkeeper_vision::frame::{Frame, FrameId, Picture};
@@ -145,7 +145,7 @@ fn check_hours(hours: f64) -> Result<(), Problem> {
     if !(hours > 0.0 && hours <= MAX_BACKTEST_HOURS) {
         let detail =
             format!("hours is {hours}; use a number over 0 and at most {MAX_BACKTEST_HOURS}");
-        let problem = Problem::new(422, ProblemCode::InvalidRequest, detail);
+        let problem = Problem::invalid_value(detail);
         return Err(problem.at("hours", hours.to_string()));
     }
     Ok(())
@@ -245,7 +245,7 @@ impl Replay {
         let shown = RecordedFrame::default();
         let detectors = Detectors::open(spec, &plan, &|model| {
             let head = chunks.last().map(|chunk| &chunk.head);
-            let head = head.ok_or_else(|| Problem::new(500, ProblemCode::Internal, "no chunk"))?;
+            let head = head.ok_or_else(|| Problem::internal("no chunk"))?;
             Ok(Box::new(RecordedDetector::new(model, head, shown.clone())))
         })?;
         Ok(Self {
@@ -316,7 +316,7 @@ impl Replay {
             earlier = Some(at);
             if self.frames.is_multiple_of(CHECK_EVERY) && is_gone() {
                 let detail = "the caller of the backtest is gone";
-                return Err(Problem::new(503, ProblemCode::NotReady, detail));
+                return Err(Problem::not_ready(detail));
             }
             if Instant::now() > self.until {
                 return Ok(false);

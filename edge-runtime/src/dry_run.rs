@@ -152,7 +152,7 @@ fn bounded_spec(request: &DryRun) -> Result<PipelineSpec, Problem> {
     let seconds = request.seconds;
     if !(seconds > 0.0 && seconds <= MAX_SECONDS) {
         let detail = format!("seconds is {seconds}; use a number over 0 and at most {MAX_SECONDS}");
-        let problem = Problem::new(422, ProblemCode::InvalidRequest, detail);
+        let problem = Problem::invalid_value(detail);
         return Err(problem.at("seconds", seconds.to_string()));
     }
     Ok(PipelineSpec {
@@ -176,11 +176,11 @@ fn pre_roll(run: &Run, spec: &PipelineSpec) -> Option<PreRoll> {
 fn no_frame(request: &DryRun, why: &str) -> Problem {
     if let Some(file) = &request.file {
         let detail = format!("it delivers no frame: {why}; name a video or a folder of pictures");
-        return Problem::new(422, ProblemCode::InvalidRequest, detail).at("file", file.clone());
+        return Problem::invalid_value(detail).at("file", file.clone());
     }
     let source = request.pipeline.source.as_str();
     let detail = format!("source {source:?} delivers no frame: {why}");
-    Problem::new(503, ProblemCode::NotReady, detail)
+    Problem::not_ready(detail)
 }
 
 /// Runs frames until the end of the trial, records why it ended early, and returns the number of
@@ -239,7 +239,7 @@ fn take_frames(
             Recv::Timeout => {}
         }
         if is_gone() {
-            return Err(Problem::new(503, ProblemCode::NotReady, CALLER_IS_GONE));
+            return Err(Problem::not_ready(CALLER_IS_GONE));
         }
         if began.elapsed() >= timeout {
             let seconds = timeout.as_secs();

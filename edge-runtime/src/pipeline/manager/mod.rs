@@ -235,7 +235,7 @@ impl Manager {
         };
         let not_ready = |why: String| {
             let detail = format!("source {:?}: {why}", source.as_str());
-            Problem::new(503, ProblemCode::NotReady, detail)
+            Problem::not_ready(detail)
         };
         let until = Instant::now() + timeout;
         loop {
@@ -396,11 +396,7 @@ fn limit(what: &str, max: usize) -> Problem {
 }
 
 fn storage(error: impl std::fmt::Display) -> Problem {
-    Problem::new(
-        507,
-        ProblemCode::Storage,
-        format!("nothing was changed: it can't be stored: {error}"),
-    )
+    Problem::storage(format!("nothing was changed: it can't be stored: {error}"))
 }
 
 #[cfg(test)]

@@ -95,14 +95,10 @@ impl Manager {
     pub fn create_pipeline(&self, spec: PipelineSpec) -> Result<PipelineStatus, Problem> {
         let _lock = self.change_locks.acquire(&spec.id);
         if self.exists_or_fits(&spec.id)? {
-            return Err(Problem::new(
-                409,
-                ProblemCode::Conflict,
-                format!(
-                    "pipeline {:?} already exists; use PUT to replace it",
-                    spec.id.as_str()
-                ),
-            )
+            return Err(Problem::conflict(format!(
+                "pipeline {:?} already exists; use PUT to replace it",
+                spec.id.as_str()
+            ))
             .at("id", spec.id.as_str()));
         }
         self.deploy(spec)
@@ -376,13 +372,8 @@ impl Manager {
             stop_timeout: self.parts.stop_timeout,
         };
         let checkpointer = self.parts.checkpoints.checkpointer(&spec.id, &spec.source);
-        Worker::spawn(spec, run, checkpoint, checkpointer, recording, services).map_err(|e| {
-            Problem::new(
-                500,
-                ProblemCode::Internal,
-                format!("can't start a thread for the pipeline: {e}"),
-            )
-        })
+        Worker::spawn(spec, run, checkpoint, checkpointer, recording, services)
+            .map_err(|e| Problem::internal(format!("can't start a thread for the pipeline: {e}")))
     }
 
     /// Stores what the pipeline is from now on, for the bundles of its events. A store that refuses
@@ -404,12 +395,8 @@ impl Manager {
         let table = self.pipelines.lock();
         table.get(id).cloned().ok_or_else(|| {
             let known: Vec<String> = table.keys().map(ToString::to_string).collect();
-            let mut problem = Problem::new(
-                404,
-                ProblemCode::NotFound,
-                format!("there is no pipeline {:?}", id.as_str()),
-            )
-            .at("id", id.as_str());
+            let mut problem = Problem::not_found(format!("there is no pipeline {:?}", id.as_str()))
+                .at("id", id.as_str());
             problem.allowed = known;
             problem
         })
