@@ -20,7 +20,7 @@ use watchkeeper_contract::bundle::{
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::event::{Media, MediaKind};
 use watchkeeper_contract::health::{Health, HealthState};
-use watchkeeper_contract::id::{EventId, EventSeq, PipelineId, SourceId};
+use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
 use watchkeeper_contract::model::ModelInfo;
 use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec, PipelineStatus};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
@@ -40,7 +40,7 @@ use crate::dry_run;
 use crate::effects::Effects;
 use crate::image_run::{NotRun, PictureRun};
 use crate::journal::media::MediaStore;
-use crate::journal::{AssessError, Assessed, Journal, Stamp};
+use crate::journal::{AssessError, Assessed, Journal};
 use crate::metrics::Scrape;
 use crate::pipeline::manager::Manager;
 use crate::pipeline::pixels::{FramePixels, to_image};
@@ -274,8 +274,8 @@ impl Runtime for Api {
             },
             reasons,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            boot_id: self.manager.parts().boot_id.to_string(),
-            uptime_s: self.manager.parts().started.elapsed().as_secs_f64(),
+            boot_id: self.manager.parts().boot.id().to_owned(),
+            uptime_s: self.manager.parts().boot.uptime().as_secs_f64(),
             pid: std::process::id(),
             last_seq: self.manager.parts().journal.head().last,
             effects: self.manager.parts().effects.counts(),
@@ -326,13 +326,7 @@ impl Runtime for Api {
 
     fn assess(&self, seq: EventSeq, new: NewAssessment) -> Result<Assessed, AssessError> {
         let parts = self.manager.parts();
-        let stamp = Stamp {
-            boot_id: parts.boot_id.to_string(),
-            mono_ms: clock::millis(parts.started.elapsed()),
-            at: clock::wall(),
-            id: EventId::generate(),
-        };
-        parts.journal.assess(seq, new, &stamp)
+        parts.journal.assess(seq, new, &parts.boot.stamp())
     }
 
     fn coverage(

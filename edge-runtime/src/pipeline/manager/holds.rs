@@ -182,7 +182,7 @@ impl Manager {
             {
                 tracing::error!(%pipeline, "{message}");
             }
-            let mut event = box_event(record, &self.parts.boot_id, self.parts.started);
+            let mut event = box_event(record, &self.parts.boot);
             event.pipeline = Some(pipeline);
             event.source = Some(source);
             event.severity = Severity::Critical;
@@ -198,7 +198,7 @@ impl Manager {
                 message: held.why.clone(),
             },
         };
-        let mut event = box_event(record, &self.parts.boot_id, self.parts.started);
+        let mut event = box_event(record, &self.parts.boot);
         event.pipeline = Some(id.clone());
         event.severity = Severity::Critical;
         self.parts.recorder.report(event);

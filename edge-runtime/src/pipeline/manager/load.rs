@@ -61,7 +61,7 @@ impl Manager {
         if let EventBody::LoadShed { message, .. } = &record.body {
             tracing::warn!("{message}");
         }
-        let event = box_event(record, &self.parts.boot_id, self.parts.started);
+        let event = box_event(record, &self.parts.boot);
         self.parts.recorder.report(event);
     }
 }

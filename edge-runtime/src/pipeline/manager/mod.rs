@@ -50,6 +50,7 @@ use self::outage_journal::OutageJournal;
 use self::restarts::Restarts;
 use self::sections::Sections;
 use self::source_table::Sources;
+use crate::boot::Boot;
 use crate::capture;
 use crate::capture::mailbox::Recv;
 use crate::capture::notices::{self, NoticeSender};
@@ -111,10 +112,7 @@ pub struct Parts {
     pub channels: Vec<ChannelId>,
     /// Holds pipelines back after crashes of the process.
     pub guard: Arc<GuardFile>,
-    /// Identity of this run of the runtime.
-    pub boot_id: Arc<str>,
-    /// When the runtime started.
-    pub started: Instant,
+    pub boot: Boot,
     /// Longest wait for a pipeline to stop, usually [`crate::pipeline::worker::STOP_TIMEOUT`].
     pub stop_timeout: Duration,
 }
@@ -158,8 +156,7 @@ impl Manager {
             sources: Arc::clone(&sources),
             pipelines: Arc::clone(&pipelines),
             recorder: parts.recorder.clone(),
-            boot_id: Arc::clone(&parts.boot_id),
-            started: parts.started,
+            boot: parts.boot.clone(),
         };
         let outage_thread = Thread::spawn("outages".to_owned(), move || {
             journaling.run_until_closed(&received);
@@ -208,7 +205,7 @@ impl Manager {
             (Some(waiting), _) => StorageError {
                 why: waiting.why,
                 is_waited_for: true,
-                since: self.parts.started,
+                since: self.parts.boot.started(),
             },
             (None, Some(held)) => held,
             (None, None) => return None,

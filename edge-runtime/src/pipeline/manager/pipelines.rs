@@ -366,8 +366,7 @@ impl Manager {
             metrics: Arc::clone(&self.parts.metrics),
             answers: Arc::clone(self.parts.journal.answers()),
             coverage: Arc::clone(&self.parts.coverage),
-            boot_id: Arc::clone(&self.parts.boot_id),
-            started: self.parts.started,
+            boot: self.parts.boot.clone(),
             claim: prepared.claim,
             stop_timeout: self.parts.stop_timeout,
         };
@@ -379,11 +378,12 @@ impl Manager {
     /// Stores what the pipeline is from now on, for the bundles of its events. A store that refuses
     /// it stops no pipeline: the bundles say that it is missing.
     fn record_definition(&self, spec: &PipelineSpec, rules: &[String]) {
+        let stamp = self.parts.boot.stamp();
         let start = PipelineStart {
             pipeline: spec.id.clone(),
-            boot_id: self.parts.boot_id.to_string(),
-            mono_ms: clock::millis(self.parts.started.elapsed()),
-            at: clock::wall(),
+            boot_id: stamp.boot_id,
+            mono_ms: stamp.mono_ms,
+            at: stamp.at,
         };
         let text = definition::describe(spec, rules, None);
         if let Err(error) = self.parts.journal.definitions.add(start, &text) {

@@ -92,8 +92,7 @@ fn manager_with(store: Arc<dyn Store>, checkpoints: CheckpointStore, state: &Pat
         recordings,
         checkpoints: Arc::new(checkpoints),
         guard: Arc::new(GuardFile::open(state, 0).unwrap()),
-        boot_id: Arc::from("boot"),
-        started: Instant::now(),
+        boot: Boot::begin(),
         stop_timeout: STOP_TIMEOUT,
     })
     .unwrap()
@@ -778,7 +777,7 @@ fn hanging_pipeline_blocks_no_other_change_or_shutdown() {
                 },
             };
             recorder.record(
-                crate::pipeline::box_event::box_event(record, "boot", Instant::now()),
+                crate::pipeline::box_event::box_event(record, &Boot::begin()),
                 None,
             );
         }

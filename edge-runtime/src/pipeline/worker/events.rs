@@ -1,5 +1,7 @@
 //! Events of a pipeline on their way to the recorder.
 
+use std::time::Instant;
+
 use watchkeeper_contract::event::{EVENT_SCHEMA, Event, EventBody, Phase};
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_engine::rules::Change;
@@ -33,8 +35,8 @@ impl WorkerThread {
             schema: EVENT_SCHEMA,
             id: change.id,
             seq: EventSeq::default(),
-            boot_id: self.services.boot_id.to_string(),
-            mono_ms: clock::millis(self.services.started.elapsed()),
+            boot_id: self.services.boot.id().to_owned(),
+            mono_ms: self.services.boot.mono_ms(Instant::now()),
             at: clock::wall(),
             phase,
             source: Some(self.spec.source.clone()),
@@ -82,7 +84,7 @@ impl WorkerThread {
     pub(super) fn send_box_records(&self, records: Vec<BoxRecord>) {
         for record in records {
             let services = &self.services;
-            let mut event = box_event(record, &services.boot_id, services.started);
+            let mut event = box_event(record, &services.boot);
             event.source = Some(self.spec.source.clone());
             event.pipeline = Some(self.spec.id.clone());
             if !services.recorder.report(event) {
