@@ -104,13 +104,21 @@ pub fn run(
     add_events(&mut report, run.finish(&mut EventId::generate));
     report.results = run.results();
     if report.results.source_s > 0.0 {
-        let offered_fps = offered.saturating_sub(1) as f64 / report.results.source_s;
+        let max_fps = manager.source(&spec.source)?.spec.max_fps;
+        let offered_fps = offered_fps(offered, report.results.source_s, max_fps);
         report.wanted_fps = wanted_fps(&spec, offered_fps);
     }
     report.results.elapsed_s = began.elapsed().as_secs_f64();
     report.results.events = report.events.len() as u64 + report.more_events;
     report.warnings = run.warnings().to_vec();
     Ok(report)
+}
+
+/// Frames a second of a source that offered so many in `source_s` seconds. A short time may show
+/// more than its `max_fps`.
+fn offered_fps(offered: u64, source_s: f64, max_fps: Option<f64>) -> f64 {
+    let measured = offered.saturating_sub(1) as f64 / source_s;
+    max_fps.map_or(measured, |max| measured.min(max))
 }
 
 /// The other pipelines that take frames, or are about to.
@@ -276,5 +284,17 @@ fn add_events(report: &mut DryRunReport, changes: Vec<Change>) {
         } else {
             report.more_events += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn source_offers_no_more_than_its_own_limit() {
+        assert_eq!(offered_fps(45, 4.0, Some(10.0)), 10.0);
+        assert_eq!(offered_fps(33, 4.0, Some(10.0)), 8.0);
+        assert_eq!(offered_fps(45, 4.0, None), 11.0);
     }
 }
