@@ -45,7 +45,7 @@ use crate::metrics::Scrape;
 use crate::pipeline::manager::Manager;
 use crate::pipeline::pixels::{FramePixels, to_image};
 use crate::pipeline::recorder::FlushResult;
-use crate::server::Runtime;
+use crate::server::{RUN_WAIT, Runtime};
 
 /// JPEG quality of frames (0–100).
 const FRAME_QUALITY: u8 = 85;
@@ -58,6 +58,9 @@ const FRAME_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Max wait for events on their way to the disk.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
+
+// A run that waits behind a backtest gets its turn.
+const _: () = assert!(backtest::MAX_WALL.as_secs() < RUN_WAIT.as_secs());
 
 /// Max pictures of one run: the whole batch is in memory, with everything made from it.
 const MAX_PICTURES: usize = 16;
