@@ -46,6 +46,7 @@ use crate::metrics::Metrics;
 use crate::pipeline::checkpoint::CheckpointStore;
 use crate::pipeline::checkpoint::pauses::TimedPauses;
 use crate::pipeline::inference::change_events::ChangeEvents;
+use crate::pipeline::inference::child::ChildProgram;
 use crate::pipeline::inference::models::Models;
 use crate::pipeline::manager::{Manager, Parts};
 use crate::pipeline::recorder::{FlushResult, LastRun, Recorder, UnstoredMark};
@@ -351,12 +352,11 @@ impl Startup<'_> {
     /// The models of this box. Changes and measurements of back ends are of use to a daemon that
     /// stays only: a run begins with the fastest one, and its state folder goes with it.
     fn models(&self, changes: ChangeEvents) -> Models {
-        let is_stopping = Arc::clone(&self.is_stopping);
+        let child = ChildProgram::new(THIS_PROGRAM, Arc::clone(&self.is_stopping));
         if self.is_lasting {
-            let models = Models::changing(self.config, THIS_PROGRAM, is_stopping, changes);
-            models.measuring(THIS_PROGRAM)
+            Models::changing(self.config, child, changes).measuring()
         } else {
-            Models::checked(self.config, THIS_PROGRAM, is_stopping)
+            Models::checked(self.config, child)
         }
     }
 
