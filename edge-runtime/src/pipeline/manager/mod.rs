@@ -257,26 +257,19 @@ impl Manager {
 
     /// The rules of running pipelines too many of whose events need a person.
     pub fn review_shares(&self) -> Vec<ReviewShare> {
-        let pipelines = self.pipelines.lock();
-        let running = pipelines
-            .iter()
-            .filter_map(|(id, deployed)| match deployed {
-                Deployed::Running(worker) if matches!(worker.state(), PipelineState::Running) => {
-                    Some((id, worker))
-                }
-                Deployed::Running(_) | Deployed::Idle { .. } => None,
-            });
-        running
-            .flat_map(|(id, worker)| self.worker_review_shares(id, worker))
+        let running = self.running_workers().into_iter();
+        let watching = running.filter(|worker| worker.state() == PipelineState::Running);
+        watching
+            .flat_map(|worker| self.worker_review_shares(&worker))
             .collect()
     }
 
-    fn worker_review_shares(&self, id: &PipelineId, worker: &Worker) -> Vec<ReviewShare> {
+    fn worker_review_shares(&self, worker: &Worker) -> Vec<ReviewShare> {
         let Some(since) = worker.results().counting_since else {
             return Vec::new();
         };
         let (journal, now_ms) = (&self.parts.journal, clock::wall().unix_ms);
-        let shares = journal.high_review_shares(id, since.unix_ms, now_ms);
+        let shares = journal.high_review_shares(&worker.spec().id, since.unix_ms, now_ms);
         let in_force = shares
             .into_iter()
             .filter(|share| worker.has_rule(&share.rule));
@@ -339,12 +332,7 @@ impl Manager {
         self.end_restart_events();
         self.end_load_event();
         let pipelines = std::mem::take(&mut *self.pipelines.lock());
-        let workers = || {
-            pipelines.values().filter_map(|deployed| match deployed {
-                Deployed::Running(worker) => Some(worker),
-                Deployed::Idle { .. } => None,
-            })
-        };
+        let workers = || pipelines.values().filter_map(Deployed::running);
         // All at once: they wait for the same things in parallel.
         workers().for_each(|worker| worker.begin_stop());
         for worker in workers() {
@@ -362,6 +350,12 @@ impl Manager {
         // A source that hangs keeps a sender.
         self.notices.close();
         self.outage_thread.join(remaining());
+    }
+
+    fn running_workers(&self) -> Vec<Arc<Worker>> {
+        let table = self.pipelines.lock();
+        let running = table.values().filter_map(Deployed::running);
+        running.cloned().collect()
     }
 
     /// Number of the next source.

@@ -119,11 +119,7 @@ impl OutageJournal {
     /// failed for good may have ended before its notice is processed.
     fn is_watched(&self, source: &SourceId, noticed_at: Instant) -> bool {
         let table = self.pipelines.lock();
-        table.values().any(|deployed| match deployed {
-            Deployed::Running(worker) => {
-                worker.spec().source == *source && worker.watched_at(noticed_at)
-            }
-            Deployed::Idle { .. } => false,
-        })
+        let mut running = table.values().filter_map(Deployed::running);
+        running.any(|worker| worker.spec().source == *source && worker.watched_at(noticed_at))
     }
 }

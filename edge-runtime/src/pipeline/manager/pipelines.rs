@@ -181,7 +181,7 @@ impl Manager {
         self.remove_checkpoint(id);
         // A block, so that the table is not locked during the wait.
         let old = { self.pipelines.lock().get(id).cloned() };
-        if let Some(Deployed::Running(worker)) = old {
+        if let Some(worker) = old.as_ref().and_then(Deployed::running) {
             worker.stop();
         }
         // After the wait: the last frame may have had effects. A hanging thread can't add any more.
