@@ -269,6 +269,14 @@ fn find_missing(installed: impl Fn(&str) -> bool) -> Vec<Missing> {
         .collect()
 }
 
+/// Returns the command that installs an element, as a clause.
+pub fn install_remedy(element: &str) -> String {
+    package_of(element).map_or_else(
+        || "install the GStreamer plugin that has it".to_owned(),
+        |package| format!("sudo apt-get install {package}"),
+    )
+}
+
 /// Returns the Debian package of an element, if known.
 pub fn package_of(element: &str) -> Option<&'static str> {
     PACKAGES
