@@ -39,10 +39,10 @@ use crate::coverage::{CoverageLedger, SigningKey};
 use crate::effects::{self, Effects};
 use crate::guard::GuardFile;
 use crate::history::DetectionHistory;
-use crate::image_run;
 use crate::journal::media::{MediaLimits, MediaStore};
 use crate::journal::{Journal, Limits, Loss, Stamp};
 use crate::metrics::Metrics;
+use crate::output::print;
 use crate::pipeline::checkpoint::CheckpointStore;
 use crate::pipeline::checkpoint::pauses::TimedPauses;
 use crate::pipeline::inference::change_events::ChangeEvents;
@@ -118,13 +118,7 @@ fn settle(journal: &Journal, losses: Vec<Event>, ends: Vec<Event>) -> Vec<Event>
 pub fn check_media() -> ExitCode {
     let mut missing = capture::check::missing_elements();
     missing.extend(capture::missing_hardware());
-    let written = serde_json::to_string(&missing)
-        .map_err(io::Error::from)
-        .and_then(|json| image_run::write_line(&mut io::stdout(), &json));
-    match written {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    }
+    print(&missing)
 }
 
 /// How long the daemon is wanted.

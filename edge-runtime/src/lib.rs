@@ -41,6 +41,7 @@ pub mod media;
 pub mod metrics;
 pub mod model_calibration;
 pub mod model_queries;
+mod output;
 pub mod pipeline;
 pub mod server;
 pub mod stop;
