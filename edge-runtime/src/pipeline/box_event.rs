@@ -4,7 +4,7 @@
 //! - The owner of the state keeps the identity of its open event, and gives its phases in order.
 //! - Not here: when such an event begins and ends.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use watchkeeper_contract::event::{
     Decision, EVENT_SCHEMA, Event, EventBody, Evidence, Phase, Verdict,
@@ -46,6 +46,11 @@ pub(crate) fn box_event(record: BoxRecord, boot: &Boot) -> Event {
         clip: None,
         hash: String::new(),
     }
+}
+
+/// Duration of an event in seconds, to the millisecond.
+pub(crate) fn lasted_s(lasted: Duration) -> f64 {
+    (lasted.as_secs_f64() * 1e3).round() / 1e3
 }
 
 /// Severity, decision and evidence of what the runtime observes itself.
