@@ -1,3 +1,5 @@
+mod simulated;
+
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -8,7 +10,7 @@ use watchkeeper_contract::pipeline::Priority;
 use super::policy::{
     COOL_TIME, GIVE_BACK_K, REMOVED_AFTER, RESERVE_K, SAMPLE_INTERVAL, SHED_INTERVAL, SHED_K,
 };
-use super::simulated::{SimulatedBox, SimulatedPipeline};
+use self::simulated::{SimulatedBox, SimulatedPipeline};
 use super::*;
 
 const LIMIT: Celsius = Celsius(99.0);
