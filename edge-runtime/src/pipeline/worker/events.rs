@@ -1,4 +1,8 @@
 //! Events of a pipeline on their way to the recorder.
+//!
+//! - A new event has its pictures and, where its rule wants one, a clip; later phases have neither.
+//! - The recorder gets the beginning of an event before a clip can report to the journal.
+//! - An event that the recorder refuses is logged, and begins no clip.
 
 use std::time::Instant;
 
