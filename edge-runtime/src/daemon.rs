@@ -251,6 +251,8 @@ impl Startup<'_> {
                 stop,
             ))
         };
+        // The task of a request may not have run yet, and a service may end without a request.
+        self.is_stopping.store(true, Ordering::Relaxed);
         runtime.shutdown_timeout(Duration::from_secs(2));
         board.shut_down(RECORDER_TIMEOUT);
         drop(board);
