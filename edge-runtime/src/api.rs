@@ -20,7 +20,7 @@ use watchkeeper_contract::bundle::{
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::event::{Media, MediaKind};
 use watchkeeper_contract::health::{Health, HealthState};
-use watchkeeper_contract::id::{EventId, EventSeq, PipelineId, SourceId};
+use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
 use watchkeeper_contract::model::ModelInfo;
 use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec, PipelineStatus};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
@@ -40,12 +40,12 @@ use crate::dry_run;
 use crate::effects::Effects;
 use crate::image_run::{NotRun, PictureRun};
 use crate::journal::media::MediaStore;
-use crate::journal::{AssessError, Assessed, Journal, Stamp};
+use crate::journal::{AssessError, Assessed, Journal};
 use crate::metrics::Scrape;
 use crate::pipeline::manager::Manager;
 use crate::pipeline::pixels::{FramePixels, to_image};
 use crate::pipeline::recorder::FlushResult;
-use crate::server::Runtime;
+use crate::server::{RUN_WAIT, Runtime};
 
 /// JPEG quality of frames (0–100).
 const FRAME_QUALITY: u8 = 85;
@@ -58,6 +58,9 @@ const FRAME_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Max wait for events on their way to the disk.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
+
+// A run that waits behind a backtest gets its turn.
+const _: () = assert!(backtest::MAX_WALL.as_secs() < RUN_WAIT.as_secs());
 
 /// Max pictures of one run: the whole batch is in memory, with everything made from it.
 const MAX_PICTURES: usize = 16;
@@ -121,13 +124,8 @@ fn not_run(error: NotRun) -> Problem {
 }
 
 fn encode(rgb: &workflow::RgbPixels, quality: u8) -> Result<Vec<u8>, Problem> {
-    jpeg::encode(&to_image(rgb), quality).map_err(|e| {
-        Problem::new(
-            500,
-            ProblemCode::Internal,
-            format!("cannot encode the picture: {e}"),
-        )
-    })
+    jpeg::encode(&to_image(rgb), quality)
+        .map_err(|e| Problem::internal(format!("cannot encode the picture: {e}")))
 }
 
 impl Runtime for Api {
@@ -194,11 +192,10 @@ impl Runtime for Api {
     fn pipeline_frame_jpeg(&self, id: &PipelineId) -> Result<Vec<u8>, Problem> {
         let worker = self.manager.worker(id)?;
         let rgb = worker.latest_annotated().ok_or_else(|| {
-            Problem::new(
-                503,
-                ProblemCode::NotReady,
-                format!("pipeline {:?} has not processed a frame yet", id.as_str()),
-            )
+            Problem::not_ready(format!(
+                "pipeline {:?} has not processed a frame yet",
+                id.as_str()
+            ))
         })?;
         encode(&rgb, FRAME_QUALITY)
     }
@@ -207,13 +204,7 @@ impl Runtime for Api {
         let bytes = self.frame_jpeg(id, SNAPSHOT_QUALITY)?;
         self.media
             .put(MediaKind::Clean, clock::wall().unix_ms, &bytes)
-            .map_err(|e| {
-                Problem::new(
-                    507,
-                    ProblemCode::Storage,
-                    format!("cannot store the snapshot: {e}"),
-                )
-            })
+            .map_err(|e| Problem::storage(format!("cannot store the snapshot: {e}")))
     }
 
     fn run_workflow(&self, run: &WorkflowRun) -> Result<WorkflowRunResult, Problem> {
@@ -224,8 +215,7 @@ impl Runtime for Api {
         for (n, image) in run.images.iter().enumerate() {
             let picture = workflow::codec::picture(image, &mut pixels_left).map_err(|why| {
                 let start: String = image.chars().take(20).collect();
-                Problem::new(422, ProblemCode::InvalidRequest, why)
-                    .at(format!("images[{n}]"), start)
+                Problem::invalid_value(why).at(format!("images[{n}]"), start)
             })?;
             pictures.push(picture);
         }
@@ -287,8 +277,8 @@ impl Runtime for Api {
             },
             reasons,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            boot_id: self.manager.parts().boot_id.to_string(),
-            uptime_s: self.manager.parts().started.elapsed().as_secs_f64(),
+            boot_id: self.manager.parts().boot.id().to_owned(),
+            uptime_s: self.manager.parts().boot.uptime().as_secs_f64(),
             pid: std::process::id(),
             last_seq: self.manager.parts().journal.head().last,
             effects: self.manager.parts().effects.counts(),
@@ -339,13 +329,7 @@ impl Runtime for Api {
 
     fn assess(&self, seq: EventSeq, new: NewAssessment) -> Result<Assessed, AssessError> {
         let parts = self.manager.parts();
-        let stamp = Stamp {
-            boot_id: parts.boot_id.to_string(),
-            mono_ms: clock::millis(parts.started.elapsed()),
-            at: clock::wall(),
-            id: EventId::generate(),
-        };
-        parts.journal.assess(seq, new, &stamp)
+        parts.journal.assess(seq, new, &parts.boot.stamp())
     }
 
     fn coverage(
@@ -357,7 +341,7 @@ impl Runtime for Api {
         let report = parts.coverage.report(range.start, range.end, source);
         let mut report = report.map_err(|e| {
             let detail = format!("cannot read the coverage: {e}");
-            Problem::new(507, ProblemCode::Storage, detail)
+            Problem::storage(detail)
         })?;
         // Events of the spans may be on their way to the disk.
         if parts.recorder.flush(None, FLUSH_TIMEOUT) == FlushResult::NotYet {
@@ -399,14 +383,14 @@ impl Runtime for Api {
 }
 
 fn not_signed(error: SigningError) -> Problem {
-    Problem::new(507, ProblemCode::Storage, error.to_string())
+    Problem::storage(error.to_string())
 }
 
 /// Refuses a run of more than [`MAX_PICTURES`].
 fn check_count(pictures: usize) -> Result<(), Problem> {
     if pictures > MAX_PICTURES {
         let detail = format!("a run takes at most {MAX_PICTURES} pictures; send several runs");
-        let problem = Problem::new(422, ProblemCode::InvalidRequest, detail);
+        let problem = Problem::invalid_value(detail);
         return Err(problem.at("images", pictures.to_string()));
     }
     Ok(())

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use watchkeeper_contract::backtest::{Backtest, BacktestReport, MAX_BACKTEST_HOURS};
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
-use watchkeeper_contract::problem::{Problem, ProblemCode};
+use watchkeeper_contract::problem::Problem;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_engine::workflow::Task;
 use watchkeeper_vision::frame::{Frame, FrameId, Picture};
@@ -33,8 +33,8 @@ use crate::pipeline::manager::Manager;
 use crate::pipeline::plan::{self, Plan};
 use crate::pipeline::run::Run;
 
-/// Maximum real time.
-const MAX_WALL: Duration = Duration::from_secs(10);
+/// Maximum real time; shorter than the next run waits for its turn.
+pub(crate) const MAX_WALL: Duration = Duration::from_secs(8);
 /// First span that is replayed, in milliseconds.
 const FIRST_SPAN_MS: i64 = 300_000;
 /// Growth from one span to the next.
@@ -134,10 +134,14 @@ fn replay_newest(
 }
 
 /// The span to replay after one that took `took`; none where all is done, or where `left` does not
-/// suffice for more. Half of it is spared for busier hours.
+/// suffice for more. Half of it is spared for busier hours, unless the whole just fits: a last
+/// attempt that fails costs only its time.
 fn next_span(span_ms: i64, whole_ms: i64, took: Duration, left: Duration) -> Option<i64> {
-    let growth = GROWTH.min(left.as_secs_f64() / 2.0 / took.as_secs_f64());
-    let next = whole_ms.min((span_ms as f64 * growth) as i64);
+    let fitting = left.as_secs_f64() / took.as_secs_f64();
+    let next = match whole_ms as f64 / span_ms as f64 {
+        growth if growth <= fitting.min(GROWTH) => whole_ms,
+        _ => whole_ms.min((span_ms as f64 * GROWTH.min(fitting / 2.0)) as i64),
+    };
     (next > span_ms).then_some(next)
 }
 
@@ -145,7 +149,7 @@ fn check_hours(hours: f64) -> Result<(), Problem> {
     if !(hours > 0.0 && hours <= MAX_BACKTEST_HOURS) {
         let detail =
             format!("hours is {hours}; use a number over 0 and at most {MAX_BACKTEST_HOURS}");
-        let problem = Problem::new(422, ProblemCode::InvalidRequest, detail);
+        let problem = Problem::invalid_value(detail);
         return Err(problem.at("hours", hours.to_string()));
     }
     Ok(())
@@ -245,7 +249,7 @@ impl Replay {
         let shown = RecordedFrame::default();
         let detectors = Detectors::open(spec, &plan, &|model| {
             let head = chunks.last().map(|chunk| &chunk.head);
-            let head = head.ok_or_else(|| Problem::new(500, ProblemCode::Internal, "no chunk"))?;
+            let head = head.ok_or_else(|| Problem::internal("no chunk"))?;
             Ok(Box::new(RecordedDetector::new(model, head, shown.clone())))
         })?;
         Ok(Self {
@@ -316,7 +320,7 @@ impl Replay {
             earlier = Some(at);
             if self.frames.is_multiple_of(CHECK_EVERY) && is_gone() {
                 let detail = "the caller of the backtest is gone";
-                return Err(Problem::new(503, ProblemCode::NotReady, detail));
+                return Err(Problem::not_ready(detail));
             }
             if Instant::now() > self.until {
                 return Ok(false);
@@ -412,9 +416,19 @@ mod tests {
         assert_eq!(left_out_between(from, to, 0).count(), 0);
     }
 
+    #[test]
+    fn history_that_just_fits_is_replayed_whole() {
+        let seconds = Duration::from_secs;
+        assert_eq!(next_span(100, 300, seconds(2), seconds(6)), Some(300));
+        // One that does not fit leaves half of the time.
+        assert_eq!(next_span(100, 301, seconds(2), seconds(6)), Some(150));
+        assert_eq!(next_span(100, 1_000, seconds(1), seconds(60)), Some(400));
+        assert_eq!(next_span(300, 300, seconds(1), seconds(6)), None);
+    }
+
     proptest! {
-        /// At a steady pace all of the history is replayed, or over a quarter of what ten seconds
-        /// suffice for, and never longer than ten seconds.
+        /// At a steady pace all of the history is replayed, or over a quarter of what the time
+        /// suffices for, and never longer than the time.
         #[test]
         fn newest_part_grows_while_the_time_suffices(
             whole_ms in 1_000i64..86_400_000, ms_an_hour in 0.001f64..20_000.0,

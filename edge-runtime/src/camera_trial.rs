@@ -23,7 +23,7 @@ use watchkeeper_contract::model::ModelState;
 use self::compare::{Finding, Measured};
 use self::frames::Taken;
 pub use self::request::{CameraTrialError, Request};
-use crate::image_run::write_line;
+use crate::output::{print, write_line};
 use crate::pipeline::inference::models::Models;
 
 /// Task of the models that are compared.
@@ -33,22 +33,11 @@ const TASK: &str = "object-detection";
 /// error.
 #[must_use]
 pub fn main(request: &Request, config: &Config) -> ExitCode {
-    let printed = run(request, config).map(|report| {
-        let report = serde_json::to_string(&report).map_err(io::Error::other)?;
-        write_line(&mut io::stdout(), &report)
-    });
-    let failed = |why: &dyn std::fmt::Display| {
-        // Nothing can be reported without standard error.
-        write_line(&mut io::stderr(), why).ok();
-    };
-    match printed {
-        Ok(Ok(())) => ExitCode::SUCCESS,
-        Ok(Err(error)) => {
-            failed(&error);
-            ExitCode::FAILURE
-        }
+    match run(request, config) {
+        Ok(report) => print(&report),
         Err(error) => {
-            failed(&error);
+            // Nothing can be reported without standard error.
+            write_line(&mut io::stderr(), &error).ok();
             ExitCode::from(2)
         }
     }

@@ -24,7 +24,6 @@ use tracing_subscriber::EnvFilter;
 use watchkeeper_board::sysfs::SysfsBoard;
 use watchkeeper_config::{Config, PrivacyMasks};
 use watchkeeper_contract::event::Event;
-use watchkeeper_contract::id::EventId;
 use watchkeeper_models::model_check::THIS_PROGRAM;
 use watchkeeper_store::StoreError;
 use watchkeeper_store::durable::is_disk_refusal;
@@ -33,20 +32,21 @@ use watchkeeper_store::private_folder::make_private;
 pub use self::model_check::ModelCheck;
 use self::serve::{notify, serve};
 use crate::api::Api;
-use crate::board::{self, BoardSampler};
+use crate::board::BoardSampler;
+use crate::boot::Boot;
 use crate::capture;
-use crate::clock;
 use crate::coverage::{CoverageLedger, SigningKey};
 use crate::effects::{self, Effects};
 use crate::guard::GuardFile;
 use crate::history::DetectionHistory;
-use crate::image_run;
 use crate::journal::media::{MediaLimits, MediaStore};
 use crate::journal::{Journal, Limits, Loss, Stamp};
 use crate::metrics::Metrics;
+use crate::output::print;
 use crate::pipeline::checkpoint::CheckpointStore;
 use crate::pipeline::checkpoint::pauses::TimedPauses;
 use crate::pipeline::inference::change_events::ChangeEvents;
+use crate::pipeline::inference::child::ChildProgram;
 use crate::pipeline::inference::models::Models;
 use crate::pipeline::manager::{Manager, Parts};
 use crate::pipeline::recorder::{FlushResult, LastRun, Recorder, UnstoredMark};
@@ -118,13 +118,7 @@ fn settle(journal: &Journal, losses: Vec<Event>, ends: Vec<Event>) -> Vec<Event>
 pub fn check_media() -> ExitCode {
     let mut missing = capture::check::missing_elements();
     missing.extend(capture::missing_hardware());
-    let written = serde_json::to_string(&missing)
-        .map_err(io::Error::from)
-        .and_then(|json| image_run::write_line(&mut io::stdout(), &json));
-    match written {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    }
+    print(&missing)
 }
 
 /// How long the daemon is wanted.
@@ -150,8 +144,7 @@ pub fn run(config: Config, lifetime: &Lifetime) -> anyhow::Result<()> {
         .enable_all()
         .build()?;
     let stop = Stop::listen(lifetime.exit_with_parent)?;
-    let started = Instant::now();
-    let boot_id: Arc<str> = Arc::from(ulid::Ulid::new().to_string());
+    let boot = Boot::begin();
     // Private: the store holds the addresses of sources with their credentials.
     make_private(&config.state_dir)
         .or_else(unless_refused)
@@ -173,15 +166,14 @@ pub fn run(config: Config, lifetime: &Lifetime) -> anyhow::Result<()> {
         stopped.stopped();
         stopping.store(true, Ordering::Relaxed);
     });
-    let boot = Boot {
+    let startup = Startup {
         config: &config,
-        started,
-        boot_id,
+        boot,
         guard: Arc::clone(&guard),
         is_stopping,
         is_lasting: !lifetime.one_run,
     };
-    let outcome = boot.run(runtime, stop);
+    let outcome = startup.run(runtime, stop);
     // An error is an orderly end too: no pipeline is blamed for it.
     guard.stopped();
     outcome
@@ -203,10 +195,9 @@ fn wait_until_free(journal: &Path) -> Result<(), StoreError> {
 }
 
 /// Facts of this start that the parts need.
-struct Boot<'a> {
+struct Startup<'a> {
     config: &'a Config,
-    started: Instant,
-    boot_id: Arc<str>,
+    boot: Boot,
     guard: Arc<GuardFile>,
     /// Ends checks of models.
     is_stopping: Arc<AtomicBool>,
@@ -223,7 +214,7 @@ struct Stores {
     disk_space: Arc<DiskSpace>,
 }
 
-impl Boot<'_> {
+impl Startup<'_> {
     /// Starts the parts, serves, and stops them in reverse order.
     fn run(&self, runtime: tokio::runtime::Runtime, stop: Stop) -> anyhow::Result<()> {
         let stores = self.open_stores()?;
@@ -260,6 +251,8 @@ impl Boot<'_> {
                 stop,
             ))
         };
+        // The task of a request may not have run yet, and a service may end without a request.
+        self.is_stopping.store(true, Ordering::Relaxed);
         runtime.shutdown_timeout(Duration::from_secs(2));
         board.shut_down(RECORDER_TIMEOUT);
         drop(board);
@@ -268,12 +261,8 @@ impl Boot<'_> {
 
     /// Starts to sample the sensors of this machine.
     fn start_board(&self, recorder: &Recorder) -> anyhow::Result<Arc<BoardSampler>> {
-        let run = board::Run {
-            boot_id: Arc::clone(&self.boot_id),
-            started: self.started,
-        };
         let open = || SysfsBoard::open(Path::new("/"));
-        let sampler = BoardSampler::spawn(open, recorder.clone(), run)
+        let sampler = BoardSampler::spawn(open, recorder.clone(), self.boot.clone())
             .context("cannot start the thread that reads the sensors of the board")?;
         Ok(Arc::new(sampler))
     }
@@ -328,10 +317,8 @@ impl Boot<'_> {
     /// Journals the losses of the last run, and ends the events that it left open.
     fn settle_last_run(&self, stores: &Stores) -> LastRun {
         let stamp = || Stamp {
-            boot_id: self.boot_id.to_string(),
             mono_ms: 0,
-            at: clock::wall(),
-            id: EventId::generate(),
+            ..self.boot.stamp()
         };
         let (mut mark, unstored) = UnstoredMark::open(&self.config.state_dir);
         let losses = || stores.losses.iter().chain(&unstored);
@@ -361,12 +348,11 @@ impl Boot<'_> {
     /// The models of this box. Changes and measurements of back ends are of use to a daemon that
     /// stays only: a run begins with the fastest one, and its state folder goes with it.
     fn models(&self, changes: ChangeEvents) -> Models {
-        let is_stopping = Arc::clone(&self.is_stopping);
+        let child = ChildProgram::new(THIS_PROGRAM, Arc::clone(&self.is_stopping));
         if self.is_lasting {
-            let models = Models::changing(self.config, THIS_PROGRAM, is_stopping, changes);
-            models.measuring(THIS_PROGRAM)
+            Models::changing(self.config, child, changes).measuring()
         } else {
-            Models::checked(self.config, THIS_PROGRAM, is_stopping)
+            Models::checked(self.config, child)
         }
     }
 
@@ -388,8 +374,7 @@ impl Boot<'_> {
         let changes = ChangeEvents::new(
             recorder.clone(),
             Arc::clone(&metrics),
-            Arc::clone(&self.boot_id),
-            self.started,
+            self.boot.clone(),
             Arc::clone(&self.is_stopping),
         );
         let manager = Manager::new(Parts {
@@ -409,8 +394,7 @@ impl Boot<'_> {
             declared: config.declared.clone(),
             channels: config.channels.iter().map(|c| c.id.clone()).collect(),
             guard: Arc::clone(&self.guard),
-            boot_id: Arc::clone(&self.boot_id),
-            started: self.started,
+            boot: self.boot.clone(),
             stop_timeout: STOP_TIMEOUT,
         })?;
         Ok((Arc::new(manager), effects))

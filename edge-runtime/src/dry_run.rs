@@ -104,13 +104,21 @@ pub fn run(
     add_events(&mut report, run.finish(&mut EventId::generate));
     report.results = run.results();
     if report.results.source_s > 0.0 {
-        let offered_fps = offered.saturating_sub(1) as f64 / report.results.source_s;
+        let max_fps = manager.source(&spec.source)?.spec.max_fps;
+        let offered_fps = offered_fps(offered, report.results.source_s, max_fps);
         report.wanted_fps = wanted_fps(&spec, offered_fps);
     }
     report.results.elapsed_s = began.elapsed().as_secs_f64();
     report.results.events = report.events.len() as u64 + report.more_events;
     report.warnings = run.warnings().to_vec();
     Ok(report)
+}
+
+/// Frames a second of a source that offered so many in `source_s` seconds. A short time may show
+/// more than its `max_fps`.
+fn offered_fps(offered: u64, source_s: f64, max_fps: Option<f64>) -> f64 {
+    let measured = offered.saturating_sub(1) as f64 / source_s;
+    max_fps.map_or(measured, |max| measured.min(max))
 }
 
 /// The other pipelines that take frames, or are about to.
@@ -152,7 +160,7 @@ fn bounded_spec(request: &DryRun) -> Result<PipelineSpec, Problem> {
     let seconds = request.seconds;
     if !(seconds > 0.0 && seconds <= MAX_SECONDS) {
         let detail = format!("seconds is {seconds}; use a number over 0 and at most {MAX_SECONDS}");
-        let problem = Problem::new(422, ProblemCode::InvalidRequest, detail);
+        let problem = Problem::invalid_value(detail);
         return Err(problem.at("seconds", seconds.to_string()));
     }
     Ok(PipelineSpec {
@@ -176,11 +184,11 @@ fn pre_roll(run: &Run, spec: &PipelineSpec) -> Option<PreRoll> {
 fn no_frame(request: &DryRun, why: &str) -> Problem {
     if let Some(file) = &request.file {
         let detail = format!("it delivers no frame: {why}; name a video or a folder of pictures");
-        return Problem::new(422, ProblemCode::InvalidRequest, detail).at("file", file.clone());
+        return Problem::invalid_value(detail).at("file", file.clone());
     }
     let source = request.pipeline.source.as_str();
     let detail = format!("source {source:?} delivers no frame: {why}");
-    Problem::new(503, ProblemCode::NotReady, detail)
+    Problem::not_ready(detail)
 }
 
 /// Runs frames until the end of the trial, records why it ended early, and returns the number of
@@ -239,7 +247,7 @@ fn take_frames(
             Recv::Timeout => {}
         }
         if is_gone() {
-            return Err(Problem::new(503, ProblemCode::NotReady, CALLER_IS_GONE));
+            return Err(Problem::not_ready(CALLER_IS_GONE));
         }
         if began.elapsed() >= timeout {
             let seconds = timeout.as_secs();
@@ -276,5 +284,17 @@ fn add_events(report: &mut DryRunReport, changes: Vec<Change>) {
         } else {
             report.more_events += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn source_offers_no_more_than_its_own_limit() {
+        assert_eq!(offered_fps(45, 4.0, Some(10.0)), 10.0);
+        assert_eq!(offered_fps(33, 4.0, Some(10.0)), 8.0);
+        assert_eq!(offered_fps(45, 4.0, None), 11.0);
     }
 }

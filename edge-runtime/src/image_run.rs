@@ -7,7 +7,6 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -26,6 +25,7 @@ use watchkeeper_engine::workflow::{
 use watchkeeper_vision::picture_file;
 
 use crate::clock;
+use crate::output::write_line;
 use crate::pipeline::inference::detectors::{Detectors, facts_of};
 use crate::pipeline::inference::host::DetectHost;
 use crate::pipeline::inference::models::{ModelError, Models};
@@ -136,14 +136,6 @@ fn write_result(
             }
             Ok(2)
         }
-    }
-}
-
-/// Writes a line. A reader that has gone away (`| head`) is not an error.
-pub(crate) fn write_line(out: &mut dyn Write, line: &dyn Display) -> io::Result<()> {
-    match writeln!(out, "{line}").and_then(|()| out.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written,
     }
 }
 

@@ -14,13 +14,15 @@
 //! - [`server`]: HTTP over the Unix socket; [`api`]: its answers; [`metrics`]: counters
 //! - [`image_run`]: a workflow on still pictures, [`camera_trial`]: detectors compared on a camera;
 //!   both without the daemon
-//! - [`daemon`]: start and stop; [`guard`]: protection against crash loops; [`clock`]; [`thread`]
+//! - [`daemon`]: start and stop; [`guard`]: protection against crash loops; [`boot`]; [`clock`];
+//!   [`thread`]
 //!
 //! GStreamer types stay inside [`capture`] and [`media`]. Past detection, pixels are only read.
 
 pub mod api;
 pub mod backtest;
 pub mod board;
+pub mod boot;
 pub mod camera_trial;
 pub mod capture;
 pub mod clock;
@@ -39,6 +41,7 @@ pub mod media;
 pub mod metrics;
 pub mod model_calibration;
 pub mod model_queries;
+mod output;
 pub mod pipeline;
 pub mod server;
 pub mod stop;

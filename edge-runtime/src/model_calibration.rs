@@ -15,7 +15,7 @@ use watchkeeper_detect::calibration::{self, CalibrationError, CalibrationFrame};
 use watchkeeper_models::MOTION;
 
 use crate::camera_trial::frames::{self, Wanted};
-use crate::model_queries::{print, refuse};
+use crate::output::{print, refuse};
 use crate::pipeline::inference::settings::ModelSettings;
 
 /// Most frames of a calibration; they are kept in memory.

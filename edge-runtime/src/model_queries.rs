@@ -5,17 +5,15 @@
 //! - The answer is one JSON object on standard output; a refusal is that of `model-check`.
 //! - For a runtime they have the limits of a model's check.
 
-use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use serde::Serialize;
 use watchkeeper_config::Config;
 use watchkeeper_detect::BackendChoice;
-use watchkeeper_models::model_check::{limits, print_refusal};
+use watchkeeper_models::model_check::limits;
 
-use crate::image_run::write_line;
+use crate::output::{print, refuse};
 use crate::pipeline::inference::backends;
 use crate::pipeline::inference::bench::bench;
 use crate::pipeline::inference::settings::ModelSettings;
@@ -96,19 +94,4 @@ impl ModelBenchRequest {
 fn limited(settings: &str) -> Result<ModelSettings, String> {
     limits::apply()?;
     ModelSettings::from_json(settings)
-}
-
-pub(crate) fn print(answer: &impl Serialize) -> ExitCode {
-    let written = serde_json::to_string(answer)
-        .map_err(io::Error::other)
-        .and_then(|json| write_line(&mut io::stdout(), &json));
-    match written {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::FAILURE,
-    }
-}
-
-pub(crate) fn refuse(why: &str) -> ExitCode {
-    print_refusal(why);
-    ExitCode::FAILURE
 }

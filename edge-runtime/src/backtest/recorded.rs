@@ -1,4 +1,8 @@
 //! A detector that returns what the history has of a frame.
+//!
+//! - All detectors of a replay share one [`RecordedFrame`].
+//! - What the history can't answer, such as lower scores than recorded, becomes a sentence of
+//!   [`RecordedFrame::limits`]; detections are never invented.
 
 use std::sync::Arc;
 

@@ -1,4 +1,8 @@
 //! Sums up the events of a replay.
+//!
+//! - At most [`MAX_EVENTS`] are listed; the others are counted.
+//! - The time between two frames counts as covered unless it is a gap of the history.
+//! - An event counts as doubtful while its verdict waits for a person.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -4,7 +4,6 @@
 //!   the one nearest to a kept picture is shown, because pictures are seconds apart.
 
 use image::RgbImage;
-use image::imageops::replace;
 use watchkeeper_contract::backtest::BacktestEvent;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_engine::workflow::codec;
@@ -15,10 +14,11 @@ use watchkeeper_vision::{jpeg, picture_file};
 
 use crate::clock;
 use crate::history::{SeenPicture, StoredChunk};
+use crate::pipeline::pixels::in_columns;
 
 /// Most events in the strip.
 const MAX_EVENTS: usize = 6;
-const COLUMNS: usize = 3;
+const COLUMNS: u32 = 3;
 /// Longest distance of a picture from its event, in milliseconds.
 const MAX_DISTANCE_MS: u64 = 10_000;
 /// Longest distance at which the bounding box of the event is drawn, in milliseconds.
@@ -44,7 +44,7 @@ pub(super) fn draw(chunks: &[StoredChunk], events: &[BacktestEvent]) -> Option<S
         near.min_by_key(|shown| shown.distance_ms)
     });
     let drawn: Vec<RgbImage> = shown.filter_map(|shown| draw_event(&shown)).collect();
-    let sheet = arrange(&drawn)?;
+    let sheet = in_columns(&drawn, COLUMNS)?;
     match jpeg::encode(&sheet, QUALITY) {
         Ok(jpeg) => Some(codec::to_base64(&jpeg)),
         Err(error) => {
@@ -109,21 +109,6 @@ fn caption(event: &BacktestEvent) -> String {
     format!("{:02}:{:02} {what}", minute / 60, minute % 60)
 }
 
-/// Puts pictures side by side in rows of [`COLUMNS`]; `None` without any.
-fn arrange(pictures: &[RgbImage]) -> Option<RgbImage> {
-    let width = pictures.iter().map(RgbImage::width).max()?;
-    let height = pictures.iter().map(RgbImage::height).max()?;
-    let columns = pictures.len().min(COLUMNS);
-    let rows = pictures.len().div_ceil(COLUMNS);
-    let mut sheet = RgbImage::new(width * columns as u32, height * rows as u32);
-    for (n, picture) in pictures.iter().enumerate() {
-        let (column, row) = (n % COLUMNS, n / COLUMNS);
-        let x = column as i64 * i64::from(width);
-        replace(&mut sheet, picture, x, row as i64 * i64::from(height));
-    }
-    Some(sheet)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -155,7 +140,7 @@ mod tests {
 
     #[test]
     fn pictures_stand_in_rows_of_three() {
-        let of = |number: usize| arrange(&vec![RgbImage::new(320, 180); number]);
+        let of = |number: usize| in_columns(&vec![RgbImage::new(320, 180); number], COLUMNS);
         assert_eq!(of(0), None);
         for (number, size) in [(1, (320, 180)), (3, (960, 180)), (5, (960, 360))] {
             assert_eq!(of(number).map(|sheet| sheet.dimensions()), Some(size));

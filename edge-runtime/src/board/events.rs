@@ -15,7 +15,7 @@ use watchkeeper_board::reading::{Drive, Reading, Reserve, Throttling};
 use watchkeeper_contract::event::{EventBody, Phase};
 use watchkeeper_contract::id::EventId;
 
-use crate::pipeline::box_event::BoxRecord;
+use crate::pipeline::box_event::{BoxRecord, lasted_s};
 
 /// Time without a cause after which throttling is over.
 const CALM: Duration = Duration::from_secs(30);
@@ -96,7 +96,7 @@ impl BoardEvents {
                 let is_over = is_known && reading.at.saturating_sub(open.last) >= CALM;
                 let open = self.throttled.take_if(|_| is_over)?;
                 let lasted = open.last.saturating_sub(open.since);
-                Some(open.record(Phase::End, Some(lasted.as_secs_f64())))
+                Some(open.record(Phase::End, Some(lasted)))
             }
             (None, None) => None,
         }
@@ -104,13 +104,13 @@ impl BoardEvents {
 }
 
 impl Throttled {
-    fn record(&self, phase: Phase, lasted_s: Option<f64>) -> BoxRecord {
+    fn record(&self, phase: Phase, lasted: Option<Duration>) -> BoxRecord {
         BoxRecord {
             id: self.id,
             phase,
             body: EventBody::BoardThrottled {
                 message: self.message.clone(),
-                lasted_s,
+                lasted_s: lasted.map(lasted_s),
             },
         }
     }

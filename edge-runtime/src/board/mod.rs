@@ -21,6 +21,7 @@ use watchkeeper_contract::board::BoardReport;
 use watchkeeper_contract::id::EventId;
 
 use self::events::BoardEvents;
+use crate::boot::Boot;
 use crate::pipeline::box_event::{BoxRecord, box_event};
 use crate::pipeline::recorder::Recorder;
 use crate::thread::Thread;
@@ -44,13 +45,6 @@ struct Shared {
     origin: Instant,
 }
 
-/// Identity of this run, for events.
-#[derive(Debug, Clone)]
-pub struct Run {
-    pub boot_id: Arc<str>,
-    pub started: Instant,
-}
-
 /// Handle of the sampler's thread.
 #[derive(Debug)]
 pub struct BoardSampler {
@@ -67,7 +61,7 @@ impl BoardSampler {
     pub fn spawn<B: Board>(
         open: impl FnOnce() -> B + Send + 'static,
         recorder: Recorder,
-        run: Run,
+        boot: Boot,
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             state: Mutex::default(),
@@ -78,7 +72,7 @@ impl BoardSampler {
         let thread = Thread::spawn("board".to_owned(), move || {
             let report = |records: Vec<BoxRecord>| {
                 for record in records {
-                    recorder.report(box_event(record, &run.boot_id, run.started));
+                    recorder.report(box_event(record, &boot));
                 }
             };
             let mut board = open();

@@ -1,12 +1,13 @@
 use std::sync::mpsc::{self, Receiver, SyncSender};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use watchkeeper_board::identity::Identity;
 use watchkeeper_board::reading::{Board, Power, Reading, Sensed, Temperature, Throttling};
 use watchkeeper_board::units::{Celsius, Milliwatts};
 use watchkeeper_contract::id::EventSeq;
 
-use super::{BoardSampler, Run, State};
+use super::{BoardSampler, State};
+use crate::boot::Boot;
 use crate::pipeline::recorder::FlushResult;
 use crate::pipeline::recorder::tests::recorder;
 
@@ -70,11 +71,7 @@ fn throttling_of_the_board_is_an_event_that_ends_with_the_runtime() {
     let folder = tempfile::tempdir().unwrap();
     let (recorder, journal) = recorder(folder.path());
     let (board, samples) = weakly_supplied_board();
-    let run = Run {
-        boot_id: "boot".into(),
-        started: Instant::now(),
-    };
-    let sampler = BoardSampler::spawn(move || board, recorder.clone(), run).unwrap();
+    let sampler = BoardSampler::spawn(move || board, recorder.clone(), Boot::begin()).unwrap();
     samples.recv_timeout(LONG).unwrap();
     sampler.shut_down(LONG);
     assert_eq!(recorder.flush(None, LONG), FlushResult::Durable);
@@ -109,15 +106,11 @@ fn report_before_the_first_sample_finds_nothing() {
     let (recorder, _journal) = recorder(folder.path());
     let (allow, allowed) = mpsc::sync_channel::<()>(1);
     let (board, _samples) = weakly_supplied_board();
-    let run = Run {
-        boot_id: "boot".into(),
-        started: Instant::now(),
-    };
     let open = move || {
         allowed.recv_timeout(LONG).ok();
         board
     };
-    let sampler = BoardSampler::spawn(open, recorder, run).unwrap();
+    let sampler = BoardSampler::spawn(open, recorder, Boot::begin()).unwrap();
     let report = sampler.report();
     assert_eq!(report.findings, []);
     let unknown: Vec<&str> = report.unknown.iter().map(|each| &*each.what).collect();

@@ -3,17 +3,17 @@
 //! - A trial takes fewer frames where they are large; a calibration is refused then.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use watchkeeper_config::{Config, PrivacyMasks};
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::source::SourceSpec;
 use watchkeeper_detect::night_gain::{Gamma, NightGain};
-use watchkeeper_vision::frame::{Frame, OwnedPlanes, Picture};
+use watchkeeper_vision::frame::Frame;
 
 use crate::capture::mailbox::Recv;
 use crate::capture::source::{Deps, Source};
+use crate::pipeline::pixels::FramePixels;
 
 /// Maximum bytes of the kept frames of a trial.
 pub(super) const MAX_BYTES: usize = 256 << 20;
@@ -152,7 +152,10 @@ impl Picker<'_> {
         if (at < self.next && !self.is_folder) || is_other {
             return Ok(());
         }
-        let (picture, length) = copied(&frame.picture);
+        // A copy, because the memory of a decoder is a small pool.
+        let copy = FramePixels::new(frame.picture.clone()).owned();
+        let picture = copy.picture().clone();
+        let length = usize::try_from(copy.bytes()).unwrap_or(usize::MAX);
         if taken.frames.is_empty() {
             self.fps = wanted.fps_within(length);
         }
@@ -233,21 +236,6 @@ fn unknown_source(name: &str, config: &Config) -> String {
         sources => format!("configured are {}", sources.join(", ")),
     };
     format!("{name} is no source of the configuration ({sources}) and no file here")
-}
-
-/// Copies a picture, because the memory of a decoder is a small pool. Returns the copied bytes too.
-fn copied(picture: &Picture) -> (Picture, usize) {
-    let planes = (0..3).map(|index| picture.planes.plane(index));
-    let planes: Vec<(Vec<u8>, usize)> = planes
-        .take_while(|plane| !plane.data.is_empty())
-        .map(|plane| (plane.data.to_vec(), plane.stride))
-        .collect();
-    let bytes = planes.iter().map(|(data, _)| data.len()).sum();
-    let copy = Picture {
-        planes: Arc::new(OwnedPlanes { planes }),
-        ..picture.clone()
-    };
-    (copy, bytes)
 }
 
 #[cfg(test)]

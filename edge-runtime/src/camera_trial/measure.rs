@@ -1,4 +1,7 @@
 //! Runs a model over the frames of a trial, with and without tiles.
+//!
+//! - All candidates see the same frames, in order, with the thresholds of a usual watch.
+//! - The first run of a network is not counted, because it is slower than all others.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use image::{RgbImage, imageops};
+use image::RgbImage;
 use watchkeeper_vision::draw::{Canvas, Color, Labels, annotate, palette};
 use watchkeeper_vision::frame::Picture;
 use watchkeeper_vision::geometry::Point;
@@ -12,9 +12,13 @@ use watchkeeper_vision::{jpeg, shrink};
 use super::compare::{Finding, Judgement, Measured};
 use super::frames::Taken;
 use super::request::CameraTrialError;
+use crate::pipeline::pixels::in_columns;
 
 /// Longest side of one candidate's picture in the overview, in pixels.
 const LONGEST: u32 = 960;
+/// Columns of the overview.
+const COLUMNS: u32 = 2;
+
 /// Quality of the JPEG files.
 const QUALITY: u8 = 88;
 /// Colours of objects, of those that stay in one place, and of doubtful boxes.
@@ -48,7 +52,9 @@ pub(super) fn write(
         let shrunk = shrink::within(&Picture::from(drawn), LONGEST);
         small.push(shrunk.map_err(|e| unwritten(folder, &e))?);
     }
-    paths.insert(0, save(folder, "side-by-side.jpg", &side_by_side(&small))?);
+    if let Some(all) = in_columns(&small, COLUMNS) {
+        paths.insert(0, save(folder, "side-by-side.jpg", &all)?);
+    }
     Ok(paths)
 }
 
@@ -90,23 +96,6 @@ fn draw(picture: &mut RgbImage, one: &Measured, frame: usize, caption: &str) {
         count(Judgement::Doubtful)
     );
     style.draw(&mut canvas, Point::new(0.0, 0.0), &[&text], 0.0);
-}
-
-/// Arranges pictures in two columns.
-fn side_by_side(pictures: &[RgbImage]) -> RgbImage {
-    let width = pictures.iter().map(RgbImage::width).max().unwrap_or(1);
-    let height = pictures.iter().map(RgbImage::height).max().unwrap_or(1);
-    let columns = if pictures.len() > 1 { 2 } else { 1 };
-    let rows = u32::try_from(pictures.len())
-        .unwrap_or(1)
-        .div_ceil(columns)
-        .max(1);
-    let mut all = RgbImage::new(width * columns, height * rows);
-    for (place, picture) in (0_u32..).zip(pictures) {
-        let [x, y] = [place % columns * width, place / columns * height].map(i64::from);
-        imageops::replace(&mut all, picture, x, y);
-    }
-    all
 }
 
 fn save(folder: &Path, name: &str, picture: &RgbImage) -> Result<String, CameraTrialError> {

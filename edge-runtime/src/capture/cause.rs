@@ -46,10 +46,7 @@ pub(super) fn from_path(path: &Path, error: &io::Error) -> FeedError {
 
 /// Reports a missing element; installing it takes a restart, so this does not heal.
 pub(super) fn from_missing_element(element: &str) -> FeedError {
-    let remedy = super::check::package_of(element).map_or_else(
-        || "install the GStreamer plugin that has it".to_owned(),
-        |package| format!("sudo apt-get install {package}"),
-    );
+    let remedy = super::check::install_remedy(element);
     FeedError {
         cause: LossCause::Codec,
         message: format!("GStreamer element {element} is not installed; {remedy}"),

@@ -21,149 +21,85 @@ pub struct Missing {
     pub needed_for: String,
 }
 
-/// A feature and the elements that it needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Need {
-    /// Name of the feature.
-    pub what: &'static str,
-    /// Alternative sets of elements; the first is recommended if none is complete.
-    pub alternatives: &'static [&'static [&'static str]],
-}
+/// A feature, and the alternative sets of elements that it needs, separated by spaces. The first
+/// set is recommended if none is complete.
+pub type Need = (&'static str, &'static [&'static str]);
 
 /// Needs of each kind of source and output.
 pub const NEEDS: &[Need] = &[
-    Need {
-        what: "any source",
-        alternatives: &[&[
-            "appsink",
-            "decodebin",
-            "typefind",
-            "videoconvert",
-            "videoscale",
-            "capsfilter",
-        ]],
-    },
-    Need {
-        what: "video files",
-        alternatives: &[&["filesrc"]],
-    },
-    Need {
-        what: "MP4 and MOV files",
-        alternatives: &[&["qtdemux"]],
-    },
-    Need {
-        what: "MKV and WebM files",
-        alternatives: &[&["matroskademux"]],
-    },
-    Need {
-        what: "AVI files",
-        alternatives: &[&["avidemux"]],
-    },
-    Need {
-        what: "H.264 video",
-        alternatives: &[
-            &["h264parse", "avdec_h264"],
-            &["h264parse", "openh264dec"],
-            &["h264parse", "v4l2slh264dec"],
-            &["h264parse", "v4l2h264dec"],
-            &["h264parse", "vah264dec"],
-            &["h264parse", "nvv4l2decoder", "nvvidconv"],
-            &["h264parse", "nvh264dec"],
-            &["h264parse", "vaapih264dec"],
+    (
+        "any source",
+        &["appsink decodebin typefind videoconvert videoscale capsfilter"],
+    ),
+    ("video files", &["filesrc"]),
+    ("MP4 and MOV files", &["qtdemux"]),
+    ("MKV and WebM files", &["matroskademux"]),
+    ("AVI files", &["avidemux"]),
+    (
+        "H.264 video",
+        &[
+            "h264parse avdec_h264",
+            "h264parse openh264dec",
+            "h264parse v4l2slh264dec",
+            "h264parse v4l2h264dec",
+            "h264parse vah264dec",
+            "h264parse nvv4l2decoder nvvidconv",
+            "h264parse nvh264dec",
+            "h264parse vaapih264dec",
         ],
-    },
-    Need {
-        what: "H.265 video",
-        alternatives: &[
-            &["h265parse", "avdec_h265"],
-            &["h265parse", "libde265dec"],
-            &["h265parse", "v4l2slh265dec"],
-            &["h265parse", "vah265dec"],
-            &["h265parse", "nvv4l2decoder", "nvvidconv"],
-            &["h265parse", "nvh265dec"],
-            &["h265parse", "v4l2h265dec"],
-            &["h265parse", "vaapih265dec"],
+    ),
+    (
+        "H.265 video",
+        &[
+            "h265parse avdec_h265",
+            "h265parse libde265dec",
+            "h265parse v4l2slh265dec",
+            "h265parse vah265dec",
+            "h265parse nvv4l2decoder nvvidconv",
+            "h265parse nvh265dec",
+            "h265parse v4l2h265dec",
+            "h265parse vaapih265dec",
         ],
-    },
-    Need {
-        what: "MPEG-4 video",
-        alternatives: &[&["avdec_mpeg4"]],
-    },
-    Need {
-        what: "RTSP cameras",
-        alternatives: &[&[
-            "rtspsrc",
-            "rtpbin",
-            "udpsrc",
-            "rtph264depay",
-            "rtph265depay",
-            "rtpjpegdepay",
-        ]],
-    },
-    Need {
-        what: "HTTP cameras",
-        alternatives: &[&["souphttpsrc", "multipartdemux"]],
-    },
-    Need {
-        what: "MJPEG cameras",
-        alternatives: &[
-            &["jpegparse", "jpegdec"],
-            &["jpegparse", "avdec_mjpeg"],
-            &["jpegparse", "v4l2jpegdec"],
+    ),
+    ("MPEG-4 video", &["avdec_mpeg4"]),
+    (
+        "RTSP cameras",
+        &["rtspsrc rtpbin udpsrc rtph264depay rtph265depay rtpjpegdepay"],
+    ),
+    ("HTTP cameras", &["souphttpsrc multipartdemux"]),
+    (
+        "MJPEG cameras",
+        &[
+            "jpegparse jpegdec",
+            "jpegparse avdec_mjpeg",
+            "jpegparse v4l2jpegdec",
         ],
-    },
-    Need {
-        what: "USB and built-in cameras",
-        alternatives: &[&["v4l2src", "capsfilter"]],
-    },
-    Need {
-        what: "annotated videos",
-        alternatives: &[
-            &[
-                "appsrc",
-                "videoconvert",
-                "capsfilter",
-                "x264enc",
-                "h264parse",
-                "mp4mux",
-                "filesink",
-            ],
-            &[
-                "appsrc",
-                "videoconvert",
-                "capsfilter",
-                "openh264enc",
-                "h264parse",
-                "mp4mux",
-                "filesink",
-            ],
-            &[
-                "appsrc",
-                "videoconvert",
-                "capsfilter",
-                "vp8enc",
-                "webmmux",
-                "filesink",
-            ],
-            &[
-                "appsrc",
-                "videoconvert",
-                "avenc_mpeg4",
-                "mp4mux",
-                "filesink",
-            ],
+    ),
+    ("USB and built-in cameras", &["v4l2src capsfilter"]),
+    (
+        "annotated videos",
+        &[
+            "appsrc videoconvert capsfilter x264enc h264parse mp4mux filesink",
+            "appsrc videoconvert capsfilter openh264enc h264parse mp4mux filesink",
+            "appsrc videoconvert capsfilter vp8enc webmmux filesink",
+            "appsrc videoconvert avenc_mpeg4 mp4mux filesink",
         ],
-    },
-    Need {
-        what: "the preview window",
-        alternatives: &[
-            &["appsrc", "videoconvert", "ximagesink"],
-            &["appsrc", "videoconvert", "xvimagesink"],
-            &["appsrc", "videoconvert", "waylandsink"],
-            &["appsrc", "videoconvert", "nv3dsink"],
+    ),
+    (
+        "the preview window",
+        &[
+            "appsrc videoconvert ximagesink",
+            "appsrc videoconvert xvimagesink",
+            "appsrc videoconvert waylandsink",
+            "appsrc videoconvert nv3dsink",
         ],
-    },
+    ),
 ];
+
+/// The elements of an alternative of a [`Need`].
+fn elements(alternative: &str) -> impl Iterator<Item = &str> {
+    alternative.split(' ')
+}
 
 /// Elements that a pipeline has only where they are installed.
 pub const OPTIONAL: &[&str] = &["libcamerasrc", "nvarguscamerasrc", "vapostproc"];
@@ -249,14 +185,14 @@ pub fn missing_elements() -> Vec<Missing> {
 /// Lists missing elements, given the installed ones; each once, with all its features.
 fn find_missing(installed: impl Fn(&str) -> bool) -> Vec<Missing> {
     let mut lacking: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for need in NEEDS {
-        let met = need
-            .alternatives
-            .iter()
-            .any(|alternative| alternative.iter().all(|e| installed(e)));
-        let wanted = need.alternatives.first().copied().unwrap_or_default();
-        for element in wanted.iter().filter(|e| !met && !installed(e)) {
-            lacking.entry(element).or_default().push(need.what);
+    for (what, alternatives) in NEEDS {
+        let is_complete = |alternative: &&str| elements(alternative).all(&installed);
+        if alternatives.iter().any(is_complete) {
+            continue;
+        }
+        let wanted = alternatives.first().into_iter();
+        for element in wanted.flat_map(|a| elements(a)).filter(|e| !installed(e)) {
+            lacking.entry(element).or_default().push(what);
         }
     }
     lacking
@@ -267,6 +203,14 @@ fn find_missing(installed: impl Fn(&str) -> bool) -> Vec<Missing> {
             needed_for: needs.join(", "),
         })
         .collect()
+}
+
+/// Returns the command that installs an element, as a clause.
+pub fn install_remedy(element: &str) -> String {
+    package_of(element).map_or_else(
+        || "install the GStreamer plugin that has it".to_owned(),
+        |package| format!("sudo apt-get install {package}"),
+    )
 }
 
 /// Returns the Debian package of an element, if known.
@@ -284,9 +228,9 @@ mod tests {
     use super::*;
 
     fn named() -> BTreeSet<&'static str> {
-        NEEDS
-            .iter()
-            .flat_map(|need| need.alternatives.iter().copied().flatten().copied())
+        let alternatives = NEEDS.iter().flat_map(|(_, alternatives)| *alternatives);
+        alternatives
+            .flat_map(|alternative| elements(alternative))
             .chain(OPTIONAL.iter().copied())
             .collect()
     }
@@ -317,7 +261,7 @@ mod tests {
             [missing("appsrc", "annotated videos, the preview window")]
         );
         assert_eq!(find_missing(|_| false).len(), {
-            let first: BTreeSet<_> = NEEDS.iter().flat_map(|n| n.alternatives[0]).collect();
+            let first: BTreeSet<_> = NEEDS.iter().flat_map(|(_, all)| elements(all[0])).collect();
             first.len()
         });
     }

@@ -8,8 +8,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 use watchkeeper_config::Config;
-use watchkeeper_models::model_check::{limits, print_refusal};
+use watchkeeper_models::model_check::limits;
 
+use crate::output::refuse;
 use crate::pipeline::inference::models::Models;
 use crate::pipeline::inference::settings::ModelSettings;
 
@@ -51,9 +52,4 @@ impl ModelCheck {
             Err(error) => refuse(&error.to_string()),
         }
     }
-}
-
-fn refuse(why: &str) -> ExitCode {
-    print_refusal(why);
-    ExitCode::FAILURE
 }

@@ -1,4 +1,11 @@
 //! Service of the daemon between start and stop: the API and the periodic tasks.
+//!
+//! - Periodic tasks run on the blocking pool, at most one of each kind, so a slow one delays no
+//!   other.
+//! - The watchdog is fed only after a task that takes the common locks: a deadlock restarts the
+//!   process, a slow disk or model does not.
+//! - The service ends without a request when the store must be reopened, the server ended, or too
+//!   many stopped pipelines hang.
 
 use std::io;
 use std::sync::Arc;

@@ -109,13 +109,8 @@ impl Footage {
             );
             return Err(refused("file", file, why));
         }
-        let broken = |e: &dyn std::fmt::Display| {
-            Problem::new(
-                503,
-                ProblemCode::NotReady,
-                format!("a picture is broken: {e}"),
-            )
-        };
+        let broken =
+            |e: &dyn std::fmt::Display| Problem::not_ready(format!("a picture is broken: {e}"));
         let small = jpeg::to_rgb(&frame.picture).map_err(|e| broken(&e))?;
         let [width, height] = self.size;
         let pixels = resize(&small, width, height, FilterType::Triangle).into_raw();
@@ -129,7 +124,7 @@ impl Footage {
 }
 
 fn refused(field: &str, value: &str, why: impl Into<String>) -> Problem {
-    Problem::new(422, ProblemCode::InvalidRequest, why).at(field, value.to_owned())
+    Problem::invalid_value(why).at(field, value.to_owned())
 }
 
 /// Whether pictures of two sizes have one shape, so that the one can be scaled to the other.
@@ -177,7 +172,7 @@ fn size_unknown(source: &SourceId) -> Problem {
         "the size of the camera is unknown, and lines and zones are in its pixels; get one frame \
          of source {source:?} (`watchkeeper frame save {source}`), then try again"
     );
-    Problem::new(409, ProblemCode::Conflict, detail).at("source", source)
+    Problem::conflict(detail).at("source", source)
 }
 
 /// The file or folder at `path` without symbolic links, below one of `roots`.

@@ -3,6 +3,7 @@
 //! Locks, in order: `flushing`, `state`. Only `flushing` is held while the disk is used.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -203,7 +204,8 @@ impl HistoryWriter {
         let Some(open) = models.and_then(|models| models.get_mut(seen.model)) else {
             return;
         };
-        open.last_boxes = seen.found.iter().map(SeenBox::of).collect();
+        open.last_boxes.clear();
+        open.last_boxes.extend(seen.found.iter().map(SeenBox::of));
         let picture_of = open.picture_due(seen.frame).then(|| open.path.clone());
         if !open.push(seen.frame) {
             state.left_out += 1;
@@ -368,11 +370,12 @@ impl OpenChunk {
             wall_ms: self.wall_ms(frame),
             source_ms: whole_ms((source_s - self.first_s) * 1000.0),
             left_out,
-            boxes: self.last_boxes.clone(),
+            boxes: mem::take(&mut self.last_boxes),
         };
-        self.buffer
-            .extend(rmp_serde::to_vec(&seen).unwrap_or_default());
-        true
+        // Plain data, which always has this form.
+        let written = rmp_serde::encode::write(&mut self.buffer, &seen);
+        self.last_boxes = seen.boxes;
+        written.is_ok()
     }
 
     /// Milliseconds of the wall clock from the start of the chunk to a frame.
@@ -435,13 +438,13 @@ impl Shared {
         let _flushing = self.flushing.lock();
         let (waiting, left_out) = {
             let mut state = self.state.lock();
-            let mut waiting = std::mem::take(&mut state.ended);
+            let mut waiting = mem::take(&mut state.ended);
             let open = state.open_chunks();
             waiting.extend(open.flat_map(|open| {
                 let pictures = files::pictures_of(&open.path);
                 [
-                    (open.path.clone(), std::mem::take(&mut open.buffer)),
-                    (pictures, std::mem::take(&mut open.pictures)),
+                    (open.path.clone(), mem::take(&mut open.buffer)),
+                    (pictures, mem::take(&mut open.pictures)),
                 ]
             }));
             waiting.retain(|(_, bytes)| !bytes.is_empty());
@@ -449,7 +452,7 @@ impl Shared {
                 open.written.elapsed().as_secs_f64() < open.head.looks.max_gap_s()
             };
             state.retain_open(is_used);
-            (waiting, std::mem::take(&mut state.left_out))
+            (waiting, mem::take(&mut state.left_out))
         };
         if left_out > 0 {
             tracing::warn!(

@@ -4,32 +4,26 @@
 //! - What belongs together is written in one batch.
 //! - An unreadable record is listed and stays on disk.
 //! - Not decided here: which of them apply.
-//! - Format 1 is JSON, with types of its own, so that the API can grow without making the disk
-//!   unreadable. Workflow, rules and detect mode have the format of the HTTP API v1.
+//! - Format 1 is JSON, as in the HTTP API v1. A new field of it has a default and is not written
+//!   while it has that. A record with a field that this version does not know is unreadable.
 //! - A source is stored with its credentials; the state folder is private to this user.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Bound;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use watchkeeper_contract::id::{DisplayName, PipelineId, SourceId};
-use watchkeeper_contract::pipeline::{PipelineSpec, Priority};
-use watchkeeper_contract::source::{DecoderChoice, SourceSpec};
+use serde_json::{Map, Value};
+use watchkeeper_contract::id::{PipelineId, SourceId};
+use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_contract::source::SourceSpec;
 use watchkeeper_store::{BadRecord, Batch, Keyspace, Store};
 
 use super::error::JournalError;
 use super::intent::{IntentV1, LastIntent};
 use super::record::{FORMAT, check_json_format};
-
-const SOURCES: Keyspace = Keyspace::new("sources");
-const SOURCE_INTENTS: Keyspace = Keyspace::new("source_words");
-const PIPELINES: Keyspace = Keyspace::new("pipelines");
-const PIPELINE_INTENTS: Keyspace = Keyspace::new("words");
 
 /// Stored specifications, by name.
 #[derive(Debug)]
@@ -64,15 +58,22 @@ pub struct Unreadable {
 }
 
 /// A kind of specification: sources or pipelines.
-pub trait Kind: Clone + Serialize + private::Stored {
+pub trait Kind: Clone + Serialize + DeserializeOwned {
     /// The type of its name.
     type Id: Clone + Ord + fmt::Display + FromStr<Err: fmt::Display>;
+
+    /// Where specifications of this kind are stored.
+    const SPECS: Keyspace;
+    /// Where intents about them are stored.
+    const INTENTS: Keyspace;
 
     fn id(&self) -> &Self::Id;
 }
 
 impl Kind for SourceSpec {
     type Id = SourceId;
+    const SPECS: Keyspace = Keyspace::new("sources");
+    const INTENTS: Keyspace = Keyspace::new("source_words");
 
     fn id(&self) -> &SourceId {
         &self.id
@@ -81,28 +82,13 @@ impl Kind for SourceSpec {
 
 impl Kind for PipelineSpec {
     type Id = PipelineId;
+    const SPECS: Keyspace = Keyspace::new("pipelines");
+    const INTENTS: Keyspace = Keyspace::new("words");
 
     fn id(&self) -> &PipelineId {
         &self.id
     }
 }
-
-mod private {
-    use super::{Keyspace, StoredSpec};
-
-    /// The form of a kind of specification on disk.
-    pub trait Stored: Sized {
-        const SPECS: Keyspace;
-        const INTENTS: Keyspace;
-
-        fn encode(&self, over: Option<&str>) -> serde_json::Result<Vec<u8>>;
-
-        /// Decodes the specification in `bytes`, whose format was checked.
-        fn decode(bytes: &[u8], name: &str) -> Result<StoredSpec<Self>, String>;
-    }
-}
-
-use private::Stored;
 
 impl Specs {
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
@@ -114,7 +100,13 @@ impl Specs {
     /// # Errors
     /// When the store can't be read.
     pub(super) fn newer(&self) -> Result<Option<(String, u16)>, JournalError> {
-        for keyspace in [SOURCES, SOURCE_INTENTS, PIPELINES, PIPELINE_INTENTS] {
+        let keyspaces = [
+            SourceSpec::SPECS,
+            SourceSpec::INTENTS,
+            PipelineSpec::SPECS,
+            PipelineSpec::INTENTS,
+        ];
+        for keyspace in keyspaces {
             let page = self.store.scan(keyspace, Bound::Unbounded, usize::MAX)?;
             for entry in page.entries {
                 if let Err(BadRecord::Newer(found)) = check_json_format(&entry.value) {
@@ -133,7 +125,7 @@ impl Specs {
     /// When the store refuses; nothing has changed then.
     pub fn put<S: Kind>(&self, spec: &S, over: Option<&str>) -> Result<(), JournalError> {
         let name = spec.id().to_string();
-        let record = spec.encode(over).map_err(|e| unwritable::<S>(&name, &e))?;
+        let record = encode(spec, over).map_err(|e| unwritable::<S>(&name, &e))?;
         let batch = Batch::new()
             .put(S::SPECS, name.as_bytes(), &record)
             .delete(S::INTENTS, name.as_bytes());
@@ -164,7 +156,9 @@ impl Specs {
     /// # Errors
     /// When the store can't be read. An unreadable entry is listed.
     pub fn all<S: Kind>(&self) -> Result<Loaded<StoredSpec<S>>, JournalError> {
-        self.load(S::SPECS, S::decode)
+        self.load(S::SPECS, |bytes, name| {
+            decode(bytes, name).map_err(|e| e.to_string())
+        })
     }
 
     /// Stores a user's intent; durable on return.
@@ -191,7 +185,7 @@ impl Specs {
         let mut batch = Batch::new();
         for StoredSpec { spec, over } in specs {
             let name = spec.id().to_string();
-            let record = spec.encode(over.as_deref());
+            let record = encode(spec, over.as_deref());
             let record = record.map_err(|e| unwritable::<S>(&name, &e))?;
             batch = batch.put(S::SPECS, name.as_bytes(), &record);
         }
@@ -275,209 +269,37 @@ fn unwritable<S: Kind>(name: &str, error: &serde_json::Error) -> JournalError {
     }
 }
 
-/// A source on disk. Its name is the key.
-#[derive(Debug, Serialize, Deserialize)]
-struct SourceV1 {
+/// A specification on disk.
+#[derive(Serialize)]
+struct SpecV1<'a, S> {
     format: u16,
-    uri: String,
-    pace: Value,
-    max_fps: Option<f64>,
-    rtsp_transport: Value,
-    /// Newer than the format; missing means verified.
-    #[serde(default = "verified")]
-    tls_verify: bool,
-    /// Newer than the format; missing means unset.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    stall_s: Option<f64>,
-    /// Newer than the format; missing means fixed.
-    #[serde(default = "fixed")]
-    fixed_view: bool,
-    /// Newer than the format; missing means `auto`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    decoder: Option<Value>,
-    /// Newer than the format; missing means unset.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    scale: Option<[u32; 2]>,
-    /// Newer than the format; missing means none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    name: Option<DisplayName>,
-    /// Newer than the format; missing means none.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    controls: BTreeMap<String, i64>,
-    /// Fingerprint of the section that it overrides.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    over: Option<String>,
+    #[serde(flatten)]
+    spec: &'a S,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    over: Option<&'a str>,
 }
 
-fn verified() -> bool {
-    true
+fn encode<S: Kind>(spec: &S, over: Option<&str>) -> serde_json::Result<Vec<u8>> {
+    let format = FORMAT;
+    serde_json::to_vec(&SpecV1 { format, spec, over })
 }
 
-fn fixed() -> bool {
-    true
-}
-
-impl Stored for SourceSpec {
-    const SPECS: Keyspace = SOURCES;
-    const INTENTS: Keyspace = SOURCE_INTENTS;
-
-    fn encode(&self, over: Option<&str>) -> serde_json::Result<Vec<u8>> {
-        // All fields by name, so that a new one must be handled here.
-        let Self {
-            id: _,
-            name,
-            uri,
-            pace,
-            max_fps,
-            rtsp_transport,
-            tls_verify,
-            stall_s,
-            fixed_view,
-            controls,
-            decoder,
-            scale,
-        } = self;
-        serde_json::to_vec(&SourceV1 {
-            format: FORMAT,
-            uri: uri.clone(),
-            pace: serde_json::to_value(pace)?,
-            max_fps: *max_fps,
-            rtsp_transport: serde_json::to_value(rtsp_transport)?,
-            tls_verify: *tls_verify,
-            stall_s: *stall_s,
-            fixed_view: *fixed_view,
-            controls: controls.clone(),
-            decoder: match decoder {
-                DecoderChoice::Auto => None,
-                named => Some(serde_json::to_value(named)?),
-            },
-            scale: *scale,
-            name: name.clone(),
-            over: over.map(str::to_owned),
-        })
-    }
-
-    fn decode(bytes: &[u8], name: &str) -> Result<StoredSpec<Self>, String> {
-        let record: SourceV1 = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
-        let spec = Self {
-            id: SourceId::new(name).map_err(|e| e.to_string())?,
-            name: record.name,
-            uri: record.uri,
-            pace: parse_field("pace", record.pace)?,
-            max_fps: record.max_fps,
-            rtsp_transport: parse_field("rtsp_transport", record.rtsp_transport)?,
-            tls_verify: record.tls_verify,
-            stall_s: record.stall_s,
-            fixed_view: record.fixed_view,
-            controls: record.controls,
-            decoder: match record.decoder {
-                Some(named) => parse_field("decoder", named)?,
-                None => DecoderChoice::Auto,
-            },
-            scale: record.scale,
-        };
-        let over = record.over;
-        Ok(StoredSpec { spec, over })
-    }
-}
-
-/// A pipeline on disk. Its name is the key.
-#[derive(Debug, Serialize, Deserialize)]
-struct PipelineV1 {
-    format: u16,
-    source: String,
-    workflow: Value,
-    parameters: BTreeMap<String, Value>,
-    model: Option<String>,
-    rules: Value,
-    detect: Value,
-    record: bool,
-    show: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    stop_after_s: Option<f64>,
-    paused: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    target_fps: Option<f64>,
-    #[serde(default, skip_serializing_if = "Priority::is_normal")]
-    priority: Priority,
-    /// Newer than the format; missing means none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    name: Option<DisplayName>,
-    /// Fingerprint of the section that it overrides.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    over: Option<String>,
-}
-
-impl Stored for PipelineSpec {
-    const SPECS: Keyspace = PIPELINES;
-    const INTENTS: Keyspace = PIPELINE_INTENTS;
-
-    fn encode(&self, over: Option<&str>) -> serde_json::Result<Vec<u8>> {
-        let Self {
-            id: _,
-            name,
-            source,
-            workflow,
-            parameters,
-            model,
-            rules,
-            detect,
-            target_fps,
-            priority,
-            record,
-            show,
-            stop_after_s,
-            paused,
-        } = self;
-        serde_json::to_vec(&PipelineV1 {
-            format: FORMAT,
-            source: source.to_string(),
-            workflow: workflow.clone(),
-            parameters: parameters.clone(),
-            model: model.clone(),
-            rules: serde_json::to_value(rules)?,
-            detect: serde_json::to_value(detect)?,
-            record: *record,
-            show: *show,
-            stop_after_s: *stop_after_s,
-            paused: *paused,
-            target_fps: *target_fps,
-            priority: *priority,
-            name: name.clone(),
-            over: over.map(str::to_owned),
-        })
-    }
-
-    fn decode(bytes: &[u8], name: &str) -> Result<StoredSpec<Self>, String> {
-        let record: PipelineV1 = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
-        let spec = Self {
-            id: PipelineId::new(name).map_err(|e| e.to_string())?,
-            name: record.name,
-            source: SourceId::new(record.source).map_err(|e| e.to_string())?,
-            workflow: record.workflow,
-            parameters: record.parameters,
-            model: record.model,
-            rules: parse_field("rules", record.rules)?,
-            detect: parse_field("detect", record.detect)?,
-            target_fps: record.target_fps,
-            priority: record.priority,
-            record: record.record,
-            show: record.show,
-            stop_after_s: record.stop_after_s,
-            paused: record.paused,
-        };
-        let over = record.over;
-        Ok(StoredSpec { spec, over })
-    }
-}
-
-fn parse_field<T: DeserializeOwned>(field: &str, value: Value) -> Result<T, String> {
-    serde_json::from_value(value).map_err(|e| format!("{field}: {e}"))
+/// Reads the record of this name, which has no id where an earlier version wrote it.
+fn decode<S: Kind>(bytes: &[u8], name: &str) -> serde_json::Result<StoredSpec<S>> {
+    let mut record: Map<String, Value> = serde_json::from_slice(bytes)?;
+    record.remove("format");
+    let over = record.remove("over");
+    record.insert("id".to_owned(), name.into());
+    Ok(StoredSpec {
+        spec: serde_json::from_value(record.into())?,
+        over: over.map(serde_json::from_value).transpose()?,
+    })
 }
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
+    use watchkeeper_contract::pipeline::Priority;
     use watchkeeper_store::{FaultyStore, MemoryStore};
 
     use super::super::intent::UserIntent;
@@ -581,12 +403,12 @@ mod tests {
         let store = MemoryStore::new();
         let batch = Batch::new()
             .put(
-                SOURCES,
+                SourceSpec::SPECS,
                 b"gate",
                 br#"{"format":1,"uri":"rtsp://u:p@cam/1","pace":"native","max_fps":7.5,"rtsp_transport":"udp"}"#,
             )
             .put(
-                PIPELINES,
+                PipelineSpec::SPECS,
                 b"people",
                 br#"{"format":1,"source":"gate","workflow":{"version":"1.0","steps":[]},"parameters":{"limit":3},
                      "model":"motion","rules":[{"name":"in","when":{"kind":"stays","zone":"yard","for_s":2.5},
@@ -609,12 +431,24 @@ mod tests {
         let specs = Specs::new(Arc::clone(&store) as Arc<dyn Store>);
         specs.put(&source(), None).unwrap();
         store
-            .commit(Batch::new().put(SOURCES, b"odd", br#"{"format":1,"uri":7}"#))
+            .commit(Batch::new().put(SourceSpec::SPECS, b"odd", br#"{"format":1,"uri":7}"#))
             .unwrap();
         let loaded = specs.all::<SourceSpec>().unwrap();
         assert_eq!(loaded.unreadable.len(), 1);
         assert_eq!(loaded.unreadable[0].name, "odd");
         assert!(loaded.unreadable[0].why.contains("expected a string"));
         assert_eq!(bare(loaded), [source()]);
+    }
+
+    #[test]
+    fn setting_of_a_newer_version_is_not_ignored() {
+        let store = MemoryStore::new();
+        let record = br#"{"format":1,"uri":"demo:","night_only":true}"#;
+        store
+            .commit(Batch::new().put(SourceSpec::SPECS, b"gate", record))
+            .unwrap();
+        let loaded = Specs::new(Arc::new(store)).all::<SourceSpec>().unwrap();
+        assert_eq!(loaded.entries, []);
+        assert!(loaded.unreadable[0].why.contains("night_only"));
     }
 }

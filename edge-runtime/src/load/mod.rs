@@ -2,7 +2,6 @@
 //!
 //! - [`policy`]: from temperatures to a [`Level`]; a state machine without clock and device.
 //! - [`level`]: what each level sheds, and what it grants to one pipeline.
-//! - `simulated`: a thermal model of a box, for tests only.
 //!
 //! Invariant: a pipeline whose priority is not `low` keeps at least [`MIN_FPS`] looks a second.
 
@@ -12,7 +11,5 @@ pub mod policy;
 pub use self::level::{Grant, Level, MIN_FPS};
 pub use self::policy::{Cause, HeatPolicy, Step};
 
-#[cfg(test)]
-mod simulated;
 #[cfg(test)]
 mod tests;

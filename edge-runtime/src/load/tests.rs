@@ -1,3 +1,5 @@
+mod simulated;
+
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -5,10 +7,10 @@ use watchkeeper_board::reading::{Reading, Sensed, Temperature, Throttling};
 use watchkeeper_board::units::Celsius;
 use watchkeeper_contract::pipeline::Priority;
 
+use self::simulated::{SimulatedBox, SimulatedPipeline};
 use super::policy::{
     COOL_TIME, GIVE_BACK_K, REMOVED_AFTER, RESERVE_K, SAMPLE_INTERVAL, SHED_INTERVAL, SHED_K,
 };
-use super::simulated::{SimulatedBox, SimulatedPipeline};
 use super::*;
 
 const LIMIT: Celsius = Celsius(99.0);

@@ -13,6 +13,7 @@ use gstreamer_app as gst_app;
 use gstreamer_video as gst_video;
 use image::RgbImage;
 
+use crate::capture::check::install_remedy;
 use crate::clock::{self, ProcessorSum};
 
 /// Max pictures that wait for the encoder or the screen.
@@ -67,13 +68,9 @@ pub(super) fn make(name: &str) -> Result<gst::Element, SinkError> {
 }
 
 pub(super) fn missing_element(element: &str) -> SinkError {
-    let remedy = crate::capture::check::package_of(element).map_or_else(
-        || "install the GStreamer plugin that has it".to_owned(),
-        |package| format!("sudo apt-get install {package}"),
-    );
     SinkError::Missing {
         element: element.to_owned(),
-        remedy,
+        remedy: install_remedy(element),
     }
 }
 

@@ -4,7 +4,7 @@
 //! - The owner of the state keeps the identity of its open event, and gives its phases in order.
 //! - Not here: when such an event begins and ends.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use watchkeeper_contract::event::{
     Decision, EVENT_SCHEMA, Event, EventBody, Evidence, Phase, Verdict,
@@ -12,6 +12,7 @@ use watchkeeper_contract::event::{
 use watchkeeper_contract::id::{EventId, EventSeq};
 use watchkeeper_contract::rule::Severity;
 
+use crate::boot::Boot;
 use crate::clock;
 
 /// One record about the runtime's own work.
@@ -24,14 +25,14 @@ pub(crate) struct BoxRecord {
 }
 
 /// Builds the event of a record; the caller adds source and pipeline.
-pub(crate) fn box_event(record: BoxRecord, boot_id: &str, started: Instant) -> Event {
+pub(crate) fn box_event(record: BoxRecord, boot: &Boot) -> Event {
     let (severity, decision, evidence) = decision();
     Event {
         schema: EVENT_SCHEMA,
         id: record.id,
         seq: EventSeq::default(),
-        boot_id: boot_id.to_owned(),
-        mono_ms: clock::millis(started.elapsed()),
+        boot_id: boot.id().to_owned(),
+        mono_ms: boot.mono_ms(Instant::now()),
         at: clock::wall(),
         phase: record.phase,
         source: None,
@@ -45,6 +46,11 @@ pub(crate) fn box_event(record: BoxRecord, boot_id: &str, started: Instant) -> E
         clip: None,
         hash: String::new(),
     }
+}
+
+/// Duration of an event in seconds, to the millisecond.
+pub(crate) fn lasted_s(lasted: Duration) -> f64 {
+    (lasted.as_secs_f64() * 1e3).round() / 1e3
 }
 
 /// Severity, decision and evidence of what the runtime observes itself.

@@ -20,11 +20,7 @@ pub fn plan(spec: &PipelineSpec) -> Result<Plan, Problem> {
 /// Turns the errors of a specification into one problem.
 pub(super) fn problem(errors: Vec<SpecError>) -> Problem {
     let Some(first) = errors.first() else {
-        return Problem::new(
-            422,
-            ProblemCode::InvalidRequest,
-            "the pipeline is not valid",
-        );
+        return Problem::invalid_value("the pipeline is not valid");
     };
     let more = match errors.len() {
         1 => String::new(),

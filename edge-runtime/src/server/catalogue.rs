@@ -9,12 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::Json;
 use axum::extract::{FromRequestParts, Path, State};
-use axum::http::StatusCode;
 use axum::http::request::Parts;
 use watchkeeper_contract::backend::BackendReport;
 use watchkeeper_contract::backtest::{Backtest, BacktestReport};
 use watchkeeper_contract::model::ModelInfo;
-use watchkeeper_contract::problem::{Problem, ProblemCode};
+use watchkeeper_contract::problem::Problem;
 use watchkeeper_contract::workflow::{
     BlockDetails, BlockSummary, DryRun, DryRunReport, ValidateReport, WorkflowRun,
     WorkflowRunResult,
@@ -161,13 +160,7 @@ async fn find(app: &App, block_type: String) -> Result<Json<BlockDetails>, Refus
     app.call(move |_| workflow::details(&request))
         .await?
         .map(Json)
-        .ok_or_else(|| {
-            Refusal::new(
-                StatusCode::NOT_FOUND,
-                ProblemCode::NotFound,
-                no_block(&block_type),
-            )
-        })
+        .ok_or_else(|| Problem::not_found(no_block(&block_type)).into())
 }
 
 fn no_block(block_type: &str) -> String {

@@ -14,13 +14,13 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use tokio::time::{Instant, sleep_until};
-use watchkeeper_contract::problem::ProblemCode;
+use watchkeeper_contract::problem::Problem;
 use watchkeeper_contract::spool::{
     EffectNumber, EffectOutcome, MAX_EFFECTS_PAGE, MAX_EFFECTS_WAIT_S, SpooledEffect, WaitingEffect,
 };
 use watchkeeper_http::body::Query;
 use watchkeeper_http::body::{self, Named};
-use watchkeeper_http::{Refusal, closed};
+use watchkeeper_http::{Refusal, closed, refusal};
 
 use super::app::App;
 use super::limits::MAX_FOLLOWERS;
@@ -126,8 +126,9 @@ pub(super) async fn settle(
 
 fn not_waiting(number: EffectNumber) -> Refusal {
     let detail = format!("no effect {number} waits; GET /v1/effects lists those that do");
-    Refusal::new(StatusCode::NOT_FOUND, ProblemCode::NotFound, detail)
+    Problem::not_found(detail)
         .at("number", number.to_string())
+        .into()
 }
 
 /// Refuses a cursor from another state folder: it would wait forever.
@@ -135,13 +136,13 @@ fn refuse_ahead(after: EffectNumber, last: EffectNumber) -> Refusal {
     let detail = format!(
         "effect {after} is ahead of this box, whose last one is {last}; start again with after=0"
     );
-    Refusal::new(StatusCode::CONFLICT, ProblemCode::Conflict, detail).at("after", after.to_string())
+    Problem::conflict(detail)
+        .at("after", after.to_string())
+        .into()
 }
 
 fn too_many_followers() -> Refusal {
-    Refusal::new(
-        StatusCode::TOO_MANY_REQUESTS,
-        ProblemCode::Limit,
-        format!("{MAX_FOLLOWERS} clients follow events and effects; close one and try again"),
-    )
+    refusal::full(format!(
+        "{MAX_FOLLOWERS} clients follow events and effects; close one and try again"
+    ))
 }

@@ -8,7 +8,6 @@
 //! - Records are held in memory up to [`MAX_RECORD_BYTES`] and [`MAX_CHAIN_BYTES`]; media stay
 //!   files, which are open until they are sent.
 
-use axum::http::StatusCode;
 use watchkeeper_bundle::archive::media_name;
 use watchkeeper_bundle::write::{Bundle, Contents};
 use watchkeeper_bundle::{CHAIN, RECORDS, record_line};
@@ -18,7 +17,7 @@ use watchkeeper_contract::coverage::JournalHead;
 use watchkeeper_contract::event::{Event, Phase};
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::pipeline::PipelineResults;
-use watchkeeper_contract::problem::ProblemCode;
+use watchkeeper_contract::problem::Problem;
 use watchkeeper_contract::time::Wall;
 use watchkeeper_http::Refusal;
 
@@ -91,8 +90,8 @@ fn unknown(seq: EventSeq) -> Refusal {
         "there is no record {seq} in the journal; retention may have deleted it, \
          `watchkeeper events` lists what is there"
     );
-    let refusal = Refusal::new(StatusCode::NOT_FOUND, ProblemCode::NotFound, detail);
-    refusal.at("seq", seq.to_string())
+    let problem = Problem::not_found(detail).at("seq", seq.to_string());
+    problem.into()
 }
 
 /// The records of the event that record `seq` belongs to.

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use axum::Json;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderMap, HeaderName, StatusCode};
+use axum::http::{HeaderMap, HeaderName};
 use axum::response::sse;
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
@@ -16,7 +16,7 @@ use serde::Deserialize;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use watchkeeper_contract::event::{ChainReport, Event};
 use watchkeeper_contract::id::EventSeq;
-use watchkeeper_contract::problem::ProblemCode;
+use watchkeeper_contract::problem::Problem;
 use watchkeeper_http::body::Query;
 use watchkeeper_http::{Refusal, body, closed, refusal};
 
@@ -207,17 +207,14 @@ fn refuse_ahead(after: u64, head: Head) -> Result<(), Refusal> {
     if after <= head.last.0 {
         return Ok(());
     }
-    Err(Refusal::new(
-        StatusCode::CONFLICT,
-        ProblemCode::Conflict,
-        format!(
-            "event {after} is ahead of this journal, which ends at {}; \
-             the cursor is of another journal, start again with after={}",
-            head.last,
-            head.first.0.saturating_sub(1)
-        ),
-    )
-    .at("after", after.to_string()))
+    let detail = format!(
+        "event {after} is ahead of this journal, which ends at {}; \
+         the cursor is of another journal, start again with after={}",
+        head.last,
+        head.first.0.saturating_sub(1)
+    );
+    let problem = Problem::conflict(detail).at("after", after.to_string());
+    Err(problem.into())
 }
 
 fn set_head_headers(response: &mut Response, head: Head) {

@@ -22,7 +22,7 @@ pub(super) const MAX_STATUS_CALLS: usize = 4;
 pub(super) const MAX_RUNS: usize = 8;
 
 /// Longest wait of such a run for the others; then it is refused with status 429.
-pub(super) const RUN_WAIT: Duration = Duration::from_secs(9);
+pub const RUN_WAIT: Duration = Duration::from_secs(9);
 
 /// Max files that are sent at a time; one more is refused with status 429.
 pub const MAX_TRANSFERS: usize = 64;

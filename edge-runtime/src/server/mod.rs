@@ -43,7 +43,7 @@ use watchkeeper_http::MAX_DEFINITION_BODY;
 
 use self::app::App;
 use self::limits::MAX_JOB_BUNDLE_BODY;
-pub use self::limits::{MAX_CALLS, MAX_FOLLOWERS, MAX_PICTURES_BODY, MAX_TRANSFERS};
+pub use self::limits::{MAX_CALLS, MAX_FOLLOWERS, MAX_PICTURES_BODY, MAX_TRANSFERS, RUN_WAIT};
 pub use self::runtime::Runtime;
 pub use watchkeeper_http::{MAX_BODY, Server, SocketError};
 

@@ -13,7 +13,7 @@ use axum::response::Response;
 use serde::Deserialize;
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::{PauseRequest, PipelineResults, PipelineSpec, PipelineStatus};
-use watchkeeper_contract::problem::ProblemCode;
+use watchkeeper_contract::problem::Problem;
 use watchkeeper_http::Refusal;
 use watchkeeper_http::body::Query;
 use watchkeeper_http::body::{self, Named};
@@ -171,17 +171,13 @@ pub(super) async fn recording(
     let opened = app
         .try_call(move |r| opened(&r.recording(&id, part)?))
         .await?;
-    file::respond(opened, &wanted, permit).await
+    file::respond(opened, &wanted, permit)
 }
 
 fn opened(path: &Path) -> Result<OpenedFile, Refusal> {
     let unreadable = |error: std::io::Error| {
         tracing::warn!(path = %path.display(), %error, "cannot read recording");
-        Refusal::new(
-            StatusCode::NOT_FOUND,
-            ProblemCode::NotFound,
-            format!("the recording cannot be read: {error}"),
-        )
+        Problem::not_found(format!("the recording cannot be read: {error}"))
     };
     let file = File::open(path).map_err(unreadable)?;
     let length = file.metadata().map_err(unreadable)?.len();

@@ -13,11 +13,7 @@ use crate::journal::media::MediaError;
 impl From<JournalError> for Refusal {
     fn from(error: JournalError) -> Self {
         tracing::error!(%error, "journal refused a request");
-        Self::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            ProblemCode::Storage,
-            error.to_string(),
-        )
+        unavailable(error)
     }
 }
 
@@ -38,12 +34,14 @@ impl From<MediaError> for Refusal {
 impl From<EffectsError> for Refusal {
     fn from(error: EffectsError) -> Self {
         tracing::error!(%error, "effects refused a request");
-        Self::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            ProblemCode::Storage,
-            error.to_string(),
-        )
+        unavailable(error)
     }
+}
+
+/// Refusal while the disk refuses.
+fn unavailable(error: impl std::fmt::Display) -> Refusal {
+    let status = StatusCode::SERVICE_UNAVAILABLE;
+    Refusal::new(status, ProblemCode::Storage, error.to_string())
 }
 
 /// Refusal of a request while [`MAX_CALLS`] are in progress.

@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::{EventSeq, PipelineId};
-use watchkeeper_contract::problem::ProblemCode;
+use watchkeeper_contract::problem::Problem;
 use watchkeeper_contract::review::{MAX_REVIEWS, NewAssessment, PipelineAnswers, ReviewQueue};
 use watchkeeper_http::Refusal;
 use watchkeeper_http::body::Query;
@@ -83,26 +83,19 @@ pub(super) async fn assess(
 impl From<AssessError> for Refusal {
     fn from(error: AssessError) -> Self {
         let detail = error.to_string();
-        match error {
-            AssessError::Unknown(seq) => {
-                Self::new(StatusCode::NOT_FOUND, ProblemCode::NotFound, detail)
-                    .at("seq", seq.to_string())
-            }
+        let problem = match error {
+            AssessError::Unknown(seq) => Problem::not_found(detail).at("seq", seq.to_string()),
             AssessError::NotOfRule(seq) | AssessError::OtherEvent { seq, .. } => {
-                Self::new(StatusCode::CONFLICT, ProblemCode::Conflict, detail)
-                    .at("seq", seq.to_string())
+                Problem::conflict(detail).at("seq", seq.to_string())
             }
             AssessError::Answered(event) => {
-                Self::new(StatusCode::CONFLICT, ProblemCode::Conflict, detail)
-                    .at("event", event.to_string())
+                Problem::conflict(detail).at("event", event.to_string())
             }
-            AssessError::Invalid(InvalidField { field, value, .. }) => Self::new(
-                StatusCode::UNPROCESSABLE_ENTITY,
-                ProblemCode::InvalidRequest,
-                detail,
-            )
-            .at(field, value),
-            AssessError::Journal(error) => error.into(),
-        }
+            AssessError::Invalid(InvalidField { field, value, .. }) => {
+                Problem::invalid_value(detail).at(field, value)
+            }
+            AssessError::Journal(error) => return error.into(),
+        };
+        problem.into()
     }
 }

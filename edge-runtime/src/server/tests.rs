@@ -74,7 +74,7 @@ struct Little {
 }
 
 fn missing(what: &str) -> Problem {
-    Problem::new(404, ProblemCode::NotFound, format!("there is no {what}"))
+    Problem::not_found(format!("there is no {what}"))
 }
 
 impl Little {
@@ -175,11 +175,7 @@ impl Runtime for Little {
     }
     fn create_pipeline(&self, spec: PipelineSpec) -> Result<PipelineStatus, Problem> {
         if self.pipelines.lock().unwrap().contains_key(&spec.id) {
-            return Err(Problem::new(
-                409,
-                ProblemCode::Conflict,
-                "the name is taken",
-            ));
+            return Err(Problem::conflict("the name is taken"));
         }
         self.put_pipeline(spec)
     }
@@ -233,7 +229,7 @@ impl Runtime for Little {
             .ok_or_else(|| missing("source"))
     }
     fn pipeline_frame_jpeg(&self, _: &PipelineId) -> Result<Vec<u8>, Problem> {
-        Err(Problem::new(503, ProblemCode::NotReady, "no frame yet"))
+        Err(Problem::not_ready("no frame yet"))
     }
     fn snapshot(&self, id: &SourceId) -> Result<Media, Problem> {
         let jpeg = self.source_frame_jpeg(id)?;

@@ -12,6 +12,7 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 use watchkeeper_config::LoadRequest;
 use watchkeeper_models::model_check::MAX_WALL_SECONDS;
+use watchkeeper_runtime::pipeline::inference::child::ChildProgram;
 use watchkeeper_runtime::pipeline::inference::models::Models;
 use watchkeeper_tests::daemons::{Bench, Process, data, program, soak, wait_for};
 use watchkeeper_tests::onnx::Hostile;
@@ -341,7 +342,8 @@ fn damaged_network_never_ends_the_process_that_has_it_checked() -> anyhow::Resul
         ..LoadRequest::from_process(Some(bench.config()))
     };
     let config = watchkeeper_config::load(&request).map_err(|e| anyhow::anyhow!("{e:?}"))?;
-    let models = Models::checked(&config, program("watchkeeper-runtime")?, Arc::default());
+    let child = ChildProgram::new(program("watchkeeper-runtime")?, Arc::default());
+    let models = Models::checked(&config, child);
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("models");
     let sound = ["bright-class", "bright-seg"].map(|name| {
         let read = |end: &str| fs::read(own.join(format!("{name}.{end}")));

@@ -47,8 +47,8 @@ const TRIAL_S: u32 = 4;
 /// Timeout of all trials of a proposal: a camera may have to be opened and a model loaded, and the
 /// runtime lets a drawing and a trial wait 9 s each for others.
 const TRIAL_TIMEOUT: Duration = Duration::from_secs(20);
-/// Timeout of all backtests of a proposal; the runtime takes ten seconds at most for one, and lets
-/// it wait nine.
+/// Timeout of all backtests of a proposal; the runtime takes eight seconds at most for one, and
+/// lets it wait nine.
 const BACKTEST_TIMEOUT: Duration = Duration::from_secs(20);
 /// Attempts if the result contradicts the request.
 const MAX_ATTEMPTS: usize = 2;

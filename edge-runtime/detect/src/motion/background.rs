@@ -45,6 +45,25 @@ pub(super) struct Absorb {
     pub(super) other: f32,
 }
 
+/// The present picture, and its illumination beside that of the background.
+#[derive(Clone, Copy)]
+pub(super) struct Present<'a> {
+    pub(super) planes: Planes<'a>,
+    pub(super) light: Light,
+}
+
+impl Present<'_> {
+    /// A cell in the illumination of the background.
+    fn relit(self, i: usize) -> [f32; 3] {
+        let Self { planes, light } = self;
+        [
+            planes.y[i] / light.gain,
+            planes.u[i] - light.du,
+            planes.v[i] - light.dv,
+        ]
+    }
+}
+
 #[derive(Debug, Default)]
 struct Layer {
     y: Vec<f32>,
@@ -133,13 +152,13 @@ impl Background {
     /// Labels each cell and computes its contrast in multiples of its threshold.
     pub(super) fn classify(
         &mut self,
-        now: Planes<'_>,
-        light: Light,
+        present: Present<'_>,
         labels: &mut [u8],
         contrast: &mut [f32],
     ) {
         let n = labels.len();
-        let (y, u, v) = (&now.y[..n], &now.u[..n], &now.v[..n]);
+        let Present { planes, light } = present;
+        let (y, u, v) = (&planes.y[..n], &planes.u[..n], &planes.v[..n]);
         let (by, bu, bv) = (&self.back.y[..n], &self.back.u[..n], &self.back.v[..n]);
         let (noise, lift, contrast) = (&self.noise[..n], &self.lift[..n], &mut contrast[..n]);
         let unsure = LIGHT_ERROR * (light.gain - 1.0).abs();
@@ -156,9 +175,7 @@ impl Background {
             if labels[i] == BACK {
                 continue;
             }
-            if self.former.y[i] != EMPTY
-                && self.is_alike(i, self.former.at(i), relight(now, i, light), 1.0)
-            {
+            if self.former.y[i] != EMPTY && self.is_alike(i, self.former.at(i), present.relit(i)) {
                 // The former background is back: the object that covered it has left.
                 let old = self.former.at(i);
                 self.former.put(i, [EMPTY; 3]);
@@ -174,18 +191,17 @@ impl Background {
         }
     }
 
-    fn is_alike(&self, i: usize, a: [f32; 3], b: [f32; 3], factor: f32) -> bool {
+    fn is_alike(&self, i: usize, a: [f32; 3], b: [f32; 3]) -> bool {
         let slack = NOISE_FACTOR * self.noise[i];
-        (a[0] - b[0]).abs() < (LUMA_STEP + slack) * factor
-            && (a[1] - b[1]).abs() + (a[2] - b[2]).abs() < (CHROMA_STEP + slack) * factor
+        (a[0] - b[0]).abs() < LUMA_STEP + slack
+            && (a[1] - b[1]).abs() + (a[2] - b[2]).abs() < CHROMA_STEP + slack
     }
 
     /// Learns from one picture. `held` has each cell's object label, `raw` the result of
     /// [`Self::classify`]; `dt` is in seconds.
     pub(super) fn learn(
         &mut self,
-        now: Planes<'_>,
-        light: Light,
+        present: Present<'_>,
         raw: &[u8],
         held: &[u8],
         dt: f32,
@@ -197,7 +213,7 @@ impl Background {
             if raw[i] == BACK && held[i] == NOTHING {
                 let seen = self.seen[i];
                 let rate = follow.max(dt / (seen + dt)).min(0.5);
-                let [y, u, v] = relight(now, i, light);
+                let [y, u, v] = present.relit(i);
                 let off = y - self.back.y[i];
                 self.back.y[i] += rate * off;
                 self.back.u[i] += rate * (u - self.back.u[i]);
@@ -212,7 +228,7 @@ impl Background {
                 } else {
                     held[i]
                 };
-                self.learn_candidate(i, relight(now, i, light), held, dt, absorb);
+                self.learn_candidate(i, present.relit(i), held, dt, absorb);
             }
         }
     }
@@ -222,7 +238,7 @@ impl Background {
             self.lift[i] = (self.lift[i] + dt).min(MAX_LIFT);
         }
         let known = self.candidate.at(i);
-        if self.age[i] <= 0.0 || !self.is_alike(i, known, now, 1.0) {
+        if self.age[i] <= 0.0 || !self.is_alike(i, known, now) {
             self.candidate.put(i, now);
             self.age[i] = dt;
             return;
@@ -257,13 +273,4 @@ impl Background {
             self.age[i] = 0.0;
         }
     }
-}
-
-/// A cell of the present picture in the illumination of the background.
-fn relight(now: Planes<'_>, i: usize, light: Light) -> [f32; 3] {
-    [
-        now.y[i] / light.gain,
-        now.u[i] - light.du,
-        now.v[i] - light.dv,
-    ]
 }

@@ -31,7 +31,7 @@ use watchkeeper_models::manifest::Task;
 use watchkeeper_vision::frame::{Frame, Picture};
 use watchkeeper_vision::geometry::BBox;
 
-use self::background::{Absorb, Background};
+use self::background::{Absorb, Background, Present};
 use self::blobs::{Labeller, Pictures};
 use self::cells::{BACK, FORE, GHOST, MOVED, OBJECT};
 use self::light::{Estimator, Planes};
@@ -181,8 +181,9 @@ impl MotionDetector {
         let light = self
             .estimator
             .estimate(now, self.background.planes(), |i| labels[i] == BACK);
+        let present = Present { planes: now, light };
         self.background
-            .classify(now, light, &mut self.labels, &mut self.contrast);
+            .classify(present, &mut self.labels, &mut self.contrast);
         self.inside.fill(&mut self.labels, w);
         for (mask, &label) in self.mask.iter_mut().zip(&self.labels) {
             *mask = u8::from(label == FORE);
@@ -210,7 +211,7 @@ impl MotionDetector {
             .update(self.labeller.blobs(), smallest, dt, bounds);
         hold_cells(&self.labeller, &self.objects, &mut self.held, w);
         self.background
-            .learn(now, light, &self.labels, &self.held, dt, self.absorb);
+            .learn(present, &self.labels, &self.held, dt, self.absorb);
     }
 
     /// Drops all objects and resizes the planes, for pictures of another size.

@@ -38,14 +38,55 @@ pub(super) struct ShortPlane {
     need: usize,
 }
 
-/// Samples of one channel in a plane: the first at `offset`, then every `step` bytes.
+/// Where a channel lies: in a plane, the first sample at `offset`, then one every `step` bytes.
+#[derive(Clone, Copy)]
+struct Samples {
+    plane: usize,
+    step: usize,
+    offset: usize,
+    /// Pixels of the picture on each side of a sample.
+    sub: usize,
+    /// Value that stands for zero.
+    zero: f32,
+}
+
+/// The samples of one channel of a picture.
 struct Channel<'a> {
     data: &'a [u8],
     stride: usize,
     width: usize,
     height: usize,
-    step: usize,
-    offset: usize,
+    samples: Samples,
+}
+
+/// The three channels of a picture, in the order of [`Small`].
+fn channels(picture: &Picture) -> [Samples; 3] {
+    let black = if picture.color.full_range { 0.0 } else { 16.0 };
+    let luma = Samples {
+        plane: 0,
+        step: 1,
+        offset: 0,
+        sub: 1,
+        zero: black,
+    };
+    let chroma = |plane, step, offset| Samples {
+        plane,
+        step,
+        offset,
+        sub: 2,
+        zero: 128.0,
+    };
+    let colour = |offset| Samples {
+        step: 3,
+        offset,
+        zero: 0.0,
+        ..luma
+    };
+    match picture.format {
+        PixelFormat::I420 => [luma, chroma(1, 1, 0), chroma(2, 1, 0)],
+        PixelFormat::Nv12 => [luma, chroma(1, 2, 0), chroma(1, 2, 1)],
+        PixelFormat::Rgb => [0, 1, 2].map(colour),
+    }
 }
 
 impl Small {
@@ -66,36 +107,13 @@ impl Small {
             plane.resize(cells, 0.0);
         }
         self.sums.resize(pw, 0);
-        let (half_w, half_h) = (pw.div_ceil(2), ph.div_ceil(2));
-        let black = if picture.color.full_range { 0.0 } else { 16.0 };
-        match picture.format {
-            PixelFormat::I420 | PixelFormat::Nv12 => {
-                let nv12 = picture.format == PixelFormat::Nv12;
-                let luma = channel(picture, 0, pw, ph, 1, 0)?;
-                let (u, v) = if nv12 {
-                    (
-                        channel(picture, 1, half_w, half_h, 2, 0)?,
-                        channel(picture, 1, half_w, half_h, 2, 1)?,
-                    )
-                } else {
-                    (
-                        channel(picture, 1, half_w, half_h, 1, 0)?,
-                        channel(picture, 2, half_w, half_h, 1, 0)?,
-                    )
-                };
-                let (w, k) = (self.width, self.factor);
-                average(&luma, &mut self.y, w, k, 1, black, &mut self.sums);
-                average(&u, &mut self.u, w, k, 2, 128.0, &mut self.sums);
-                average(&v, &mut self.v, w, k, 2, 128.0, &mut self.sums);
-            }
-            PixelFormat::Rgb => {
-                let (w, k) = (self.width, self.factor);
-                for (offset, plane) in [(0, &mut self.y), (1, &mut self.u), (2, &mut self.v)] {
-                    let c = channel(picture, 0, pw, ph, 3, offset)?;
-                    average(&c, plane, w, k, 1, 0.0, &mut self.sums);
-                }
-                self.rgb_to_yuv(picture.color.matrix);
-            }
+        let planes = [&mut self.y, &mut self.u, &mut self.v];
+        for (samples, plane) in channels(picture).into_iter().zip(planes) {
+            let channel = channel(picture, samples)?;
+            average(&channel, plane, self.width, self.factor, &mut self.sums);
+        }
+        if picture.format == PixelFormat::Rgb {
+            self.rgb_to_yuv(picture.color.matrix);
         }
         Ok(())
     }
@@ -118,14 +136,11 @@ impl Small {
     }
 }
 
-fn channel(
-    picture: &Picture,
-    plane: usize,
-    width: usize,
-    height: usize,
-    step: usize,
-    offset: usize,
-) -> Result<Channel<'_>, ShortPlane> {
+fn channel(picture: &Picture, samples: Samples) -> Result<Channel<'_>, ShortPlane> {
+    let Samples {
+        plane, step, sub, ..
+    } = samples;
+    let [width, height] = [picture.width, picture.height].map(|n| (n as usize).div_ceil(sub));
     let p = picture.planes.plane(plane);
     let row = width * step;
     let need = p.stride.max(row) * height.saturating_sub(1) + row;
@@ -141,22 +156,20 @@ fn channel(
         stride: p.stride,
         width,
         height,
-        step,
-        offset,
+        samples,
     })
 }
 
 /// Averages `c` into cells of `factor / sub` samples on both axes, minus `zero`. A half-size
 /// channel under cells of one pixel is repeated.
-fn average(
-    c: &Channel<'_>,
-    out: &mut [f32],
-    cells: usize,
-    factor: usize,
-    sub: usize,
-    zero: f32,
-    sums: &mut [u32],
-) {
+fn average(c: &Channel<'_>, out: &mut [f32], cells: usize, factor: usize, sums: &mut [u32]) {
+    let Samples {
+        step,
+        offset,
+        sub,
+        zero,
+        ..
+    } = c.samples;
     let range = |cell: usize, limit: usize| {
         let from = (cell * factor / sub).min(limit - 1);
         let to = ((cell + 1) * factor / sub).clamp(from + 1, limit.max(from + 1));
@@ -168,36 +181,31 @@ fn average(
         sums.fill(0);
         for line in top..bottom {
             let start = line * c.stride;
-            let line = &c.data[start..start + c.width * c.step];
-            if c.step == 1 {
+            let line = &c.data[start..start + c.width * step];
+            if step == 1 {
                 for (sum, &sample) in sums.iter_mut().zip(line) {
                     *sum += u32::from(sample);
                 }
             } else {
-                for (sum, group) in sums.iter_mut().zip(line.chunks_exact(c.step)) {
-                    *sum += u32::from(group[c.offset]);
+                for (sum, group) in sums.iter_mut().zip(line.chunks_exact(step)) {
+                    *sum += u32::from(group[offset]);
                 }
             }
         }
         let rows = (bottom - top) as f32;
-        if sub == 1 || factor.is_multiple_of(sub) {
+        let mut whole = 0;
+        if factor.is_multiple_of(sub) {
             let n = factor / sub;
-            let whole = c.width / n;
+            whole = c.width / n;
             let scale = 1.0 / (rows * n as f32);
             for (cell, group) in out.iter_mut().zip(sums.chunks_exact(n)) {
                 *cell = group.iter().sum::<u32>() as f32 * scale - zero;
             }
-            for (cell, out) in out.iter_mut().enumerate().skip(whole) {
-                let (from, to) = range(cell, c.width);
-                let sum: u32 = sums[from..to].iter().sum();
-                *out = sum as f32 / (rows * (to - from) as f32) - zero;
-            }
-        } else {
-            for (cell, out) in out.iter_mut().enumerate() {
-                let (from, to) = range(cell, c.width);
-                let sum: u32 = sums[from..to].iter().sum();
-                *out = sum as f32 / (rows * (to - from) as f32) - zero;
-            }
+        }
+        for (cell, out) in out.iter_mut().enumerate().skip(whole) {
+            let (from, to) = range(cell, c.width);
+            let sum: u32 = sums[from..to].iter().sum();
+            *out = sum as f32 / (rows * (to - from) as f32) - zero;
         }
     }
 }

@@ -133,6 +133,36 @@ impl Problem {
         }
     }
 
+    /// Refuses a value that can be read and is wrong (422).
+    pub fn invalid_value(detail: impl Into<String>) -> Self {
+        Self::new(422, ProblemCode::InvalidRequest, detail)
+    }
+
+    /// Answers a name that nothing has (404).
+    pub fn not_found(detail: impl Into<String>) -> Self {
+        Self::new(404, ProblemCode::NotFound, detail)
+    }
+
+    /// Refuses what something else stands against (409).
+    pub fn conflict(detail: impl Into<String>) -> Self {
+        Self::new(409, ProblemCode::Conflict, detail)
+    }
+
+    /// Answers while there is nothing to answer with yet (503).
+    pub fn not_ready(detail: impl Into<String>) -> Self {
+        Self::new(503, ProblemCode::NotReady, detail)
+    }
+
+    /// Reports that the disk refuses (507).
+    pub fn storage(detail: impl Into<String>) -> Self {
+        Self::new(507, ProblemCode::Storage, detail)
+    }
+
+    /// Reports an error inside the program (500).
+    pub fn internal(detail: impl Into<String>) -> Self {
+        Self::new(500, ProblemCode::Internal, detail)
+    }
+
     /// Names the field and the value that was found there.
     #[must_use]
     pub fn at(mut self, field: impl Into<String>, value: impl Into<String>) -> Self {

@@ -16,19 +16,19 @@ use futures_util::stream;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-pub const PIECE_BYTES: usize = 64 * 1024;
+const PIECE_BYTES: usize = 64 * 1024;
 
 /// Max pieces that wait for a client.
-pub const MAX_PIECES_AHEAD: usize = 2;
+const MAX_PIECES_AHEAD: usize = 2;
 
 /// Longest time in which a client may take nothing. A paused player requests the rest as a range.
-pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A piece, or the error that ends the answer early.
-pub type Piece = io::Result<Vec<u8>>;
+type Piece = io::Result<Vec<u8>>;
 
 /// The body of an answer whose pieces come from `pieces`.
-pub fn body(pieces: mpsc::Receiver<Piece>) -> Body {
+fn body(pieces: mpsc::Receiver<Piece>) -> Body {
     Body::from_stream(stream::unfold(pieces, |mut pieces| async move {
         let piece = pieces.recv().await?;
         Some((piece, pieces))

@@ -14,7 +14,7 @@ use watchkeeper_board::identity;
 use watchkeeper_board::model::Family;
 use watchkeeper_contract::source::{DecoderChoice, DecoderStatus};
 
-use crate::capture::check::package_of;
+use crate::capture::check::{install_remedy, package_of};
 
 /// A compressed format for which this module chooses the decoder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -264,7 +264,7 @@ impl Platform {
                     "{} of this {} is not installed; {}",
                     missing.element,
                     missing.board,
-                    missing.remedy()
+                    install_remedy(missing.element)
                 ))
             }
             named => Some(format!(
@@ -300,15 +300,6 @@ pub(in crate::capture) struct MissingHardware {
     pub(in crate::capture) element: &'static str,
     /// Name of the board for users.
     pub(in crate::capture) board: &'static str,
-}
-
-impl MissingHardware {
-    fn remedy(self) -> String {
-        package_of(self.element).map_or_else(
-            || "install its GStreamer plugin".to_owned(),
-            |package| format!("sudo apt-get install {package}"),
-        )
-    }
 }
 
 #[cfg(test)]

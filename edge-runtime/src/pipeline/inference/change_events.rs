@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use parking_lot::Mutex;
 use watchkeeper_contract::event::{EventBody, Phase};
@@ -17,6 +16,7 @@ use watchkeeper_contract::rule::Severity;
 use watchkeeper_detect::change::ChangeReporter;
 use watchkeeper_detect::{ChangeReport, ChangeState};
 
+use crate::boot::Boot;
 use crate::metrics::Metrics;
 use crate::pipeline::box_event::{BoxRecord, box_event};
 use crate::pipeline::recorder::Recorder;
@@ -146,8 +146,7 @@ impl OpenChanges {
 pub struct ChangeEvents {
     recorder: Recorder,
     metrics: Arc<Metrics>,
-    boot_id: Arc<str>,
-    started: Instant,
+    boot: Boot,
     /// Set when the daemon stops.
     is_stopping: Arc<AtomicBool>,
     open: Mutex<OpenChanges>,
@@ -158,15 +157,13 @@ impl ChangeEvents {
     pub fn new(
         recorder: Recorder,
         metrics: Arc<Metrics>,
-        boot_id: Arc<str>,
-        started: Instant,
+        boot: Boot,
         is_stopping: Arc<AtomicBool>,
     ) -> Self {
         Self {
             recorder,
             metrics,
-            boot_id,
-            started,
+            boot,
             is_stopping,
             open: Mutex::default(),
         }
@@ -187,7 +184,7 @@ impl ChangeReporter for ChangeEvents {
         }
         let records = self.open.lock().observe(report, &mut EventId::generate);
         for record in records {
-            let mut event = box_event(record, &self.boot_id, self.started);
+            let mut event = box_event(record, &self.boot);
             event.severity = severity(result);
             if !self.recorder.report(event) {
                 tracing::error!("the recorder has stopped; an event is lost");

@@ -5,6 +5,7 @@
 //! - The answer is one line of JSON on standard output.
 
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::Command;
@@ -22,7 +23,7 @@ const CHILD_NAME: &str = "watchkeeper-runtime";
 
 /// This program as a child.
 #[derive(Debug, Clone)]
-pub(super) struct ChildProgram {
+pub struct ChildProgram {
     program: PathBuf,
     /// Set when the daemon stops; ends the child.
     is_stopping: Arc<AtomicBool>,
@@ -45,15 +46,49 @@ pub(super) enum ChildError {
 }
 
 impl ChildProgram {
-    pub(super) fn new(program: PathBuf, is_stopping: Arc<AtomicBool>) -> Self {
+    /// `is_stopping` ends the children of `program`.
+    pub fn new(program: impl Into<PathBuf>, is_stopping: Arc<AtomicBool>) -> Self {
         Self {
-            program,
+            program: program.into(),
             is_stopping,
         }
     }
 
     pub(super) fn is_stopping(&self) -> bool {
         self.is_stopping.load(Ordering::Relaxed)
+    }
+
+    /// The flag that ends the children.
+    pub(super) fn stop_flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_stopping)
+    }
+
+    /// Names this build of the program: its version, and size and time of its file. Two builds may
+    /// have one version, and differ in what they can load.
+    pub(super) fn stamp(&self) -> String {
+        let file = std::fs::metadata(&self.program);
+        let file = file.map(|file| (file.size(), file.mtime(), file.mtime_nsec()));
+        format!("{} {:?}", env!("CARGO_PKG_VERSION"), file.ok())
+    }
+
+    /// The command that runs a subcommand with these settings.
+    ///
+    /// # Errors
+    /// The folder whose path is not UTF-8.
+    pub(super) fn command(
+        &self,
+        subcommand: &str,
+        settings: &ModelSettings,
+        args: &[&str],
+    ) -> Result<Command, PathBuf> {
+        let settings = settings.to_json()?;
+        let mut command = Command::new(&self.program);
+        command
+            .arg0(CHILD_NAME)
+            .arg(subcommand)
+            .args(["--settings", &settings])
+            .args(args);
+        Ok(command)
     }
 
     /// Runs a subcommand with the settings of this daemon and reads its answer.
@@ -67,13 +102,8 @@ impl ChildProgram {
         args: &[&str],
         timeout: Duration,
     ) -> Result<T, ChildError> {
-        let settings = settings.to_json().map_err(ChildError::Folder)?;
-        let mut command = Command::new(&self.program);
-        command
-            .arg0(CHILD_NAME)
-            .arg(subcommand)
-            .args(["--settings", &settings])
-            .args(args);
+        let command = self.command(subcommand, settings, args);
+        let mut command = command.map_err(ChildError::Folder)?;
         let is_stopping = || self.is_stopping();
         match model_check::run_for_answer(&mut command, timeout, &is_stopping)? {
             (Outcome::Loaded, answer) => {

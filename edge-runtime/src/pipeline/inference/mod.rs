@@ -13,7 +13,7 @@ pub mod backend_changes;
 pub mod backends;
 pub mod bench;
 pub mod change_events;
-mod child;
+pub mod child;
 pub mod detectors;
 mod fastest;
 pub mod first_load;

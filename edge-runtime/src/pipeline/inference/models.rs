@@ -11,9 +11,7 @@
 //! [`first_load`]: super::first_load
 //! [`fastest`]: super::fastest
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use watchkeeper_config::Config;
@@ -37,12 +35,8 @@ use super::settings::ModelSettings;
 pub struct Models {
     pool: DetectorPool,
     settings: ModelSettings,
-    /// Set when the daemon stops.
-    is_stopping: Arc<AtomicBool>,
-    /// Absent where a crash costs only this process.
+    /// Absent where a crash costs only this process: files and libraries are opened in it.
     first_loads: Option<Arc<FirstLoads>>,
-    /// Absent where libraries are opened in this process.
-    child: Option<ChildProgram>,
     /// Absent where the back end is not chosen by measurements.
     fastest: Option<Fastest>,
     /// Absent where back ends stay.
@@ -72,30 +66,20 @@ impl Models {
         Self {
             pool: DetectorPool::default(),
             settings,
-            is_stopping: Arc::default(),
             first_loads: None,
-            child: None,
             fastest: None,
             changes: None,
         }
     }
 
-    /// Like [`Self::new`], but each file is loaded by `program model-check` first. `is_stopping`
-    /// ends such checks, and builds of engines.
+    /// Like [`Self::new`], but each file is loaded by `child` first, whose flag ends builds of
+    /// engines too.
     #[must_use]
-    pub fn checked(
-        config: &Config,
-        program: impl Into<PathBuf>,
-        is_stopping: Arc<AtomicBool>,
-    ) -> Self {
-        let (settings, program) = (ModelSettings::new(config), program.into());
-        let child = ChildProgram::new(program.clone(), Arc::clone(&is_stopping));
-        let stop = Arc::clone(&is_stopping);
-        let first_loads = FirstLoads::new(settings.clone(), program, stop);
+    pub fn checked(config: &Config, child: ChildProgram) -> Self {
+        let settings = ModelSettings::new(config);
+        let first_loads = FirstLoads::new(settings.clone(), child);
         Self {
-            is_stopping,
             first_loads: Some(Arc::new(first_loads)),
-            child: Some(child),
             ..Self::with_settings(settings)
         }
     }
@@ -103,24 +87,15 @@ impl Models {
     /// Like [`Self::checked`], and `auto` changes back ends in the background, which `events`
     /// reports.
     #[must_use]
-    pub fn changing(
-        config: &Config,
-        program: impl Into<PathBuf>,
-        is_stopping: Arc<AtomicBool>,
-        events: ChangeEvents,
-    ) -> Self {
-        let (settings, program) = (ModelSettings::new(config).at_once(), program.into());
-        let child = ChildProgram::new(program.clone(), Arc::clone(&is_stopping));
-        let stop = Arc::clone(&is_stopping);
-        let first_loads = Arc::new(FirstLoads::new(settings.clone(), program, stop));
+    pub fn changing(config: &Config, child: ChildProgram, events: ChangeEvents) -> Self {
+        let settings = ModelSettings::new(config).at_once();
+        let first_loads = Arc::new(FirstLoads::new(settings.clone(), child));
         let changes = BackendChanges::new(Arc::clone(&first_loads), settings.clone(), events);
         let changes = Arc::new(changes);
         let host = Arc::clone(&changes) as Arc<dyn ChangeHost>;
         Self {
             pool: DetectorPool::changing(host, ChangePolicy::default()),
-            is_stopping,
             first_loads: Some(first_loads),
-            child: Some(child),
             changes: Some(changes),
             ..Self::with_settings(settings)
         }
@@ -139,13 +114,16 @@ impl Models {
 
     /// Has opened models measured in the background, where the back end is `auto` or `ort`.
     #[must_use]
-    pub fn measuring(mut self, program: impl AsRef<Path>) -> Self {
+    pub fn measuring(mut self) -> Self {
         let may_be_ort = [BackendChoice::Auto, BackendChoice::Ort];
         let is_measured = may_be_ort.contains(&self.settings.backend());
-        let child = self.child.clone().filter(|_| is_measured);
-        let settings = self.settings.clone();
-        self.fastest = child.map(|child| Fastest::spawn(settings, child, program.as_ref()));
+        let child = self.child().filter(|_| is_measured).cloned();
+        self.fastest = child.map(|child| Fastest::spawn(self.settings.clone(), child));
         self
+    }
+
+    fn child(&self) -> Option<&ChildProgram> {
+        self.first_loads.as_ref().map(|first| first.child())
     }
 
     /// Opens a detector for one stream: a name in the zoo, a path to a model file, or `motion`.
@@ -172,8 +150,8 @@ impl Models {
             first_loads.check(model, &zoo)?;
         }
         let mut request = self.settings.request(model);
-        if let Some(trt) = &mut request.trt {
-            trt.stop = StopFlag(Arc::clone(&self.is_stopping));
+        if let Some((trt, child)) = request.trt.as_mut().zip(self.child()) {
+            trt.stop = StopFlag(child.stop_flag());
         }
         let sum = self.network_sum(model, &zoo);
         if let Some((fastest, sum)) = self.fastest.as_ref().zip(sum.as_ref()) {
@@ -198,7 +176,7 @@ impl Models {
     /// The back ends of this box, and the models measured on them.
     #[must_use]
     pub fn backends(&self) -> BackendReport {
-        let backends = match &self.child {
+        let backends = match self.child() {
             Some(child) => backends::ask(&self.settings, child),
             None => backends::list(&self.settings),
         };
@@ -288,9 +266,11 @@ mod tests {
                 "trt_library": null, "engine_dir": file("engines"), "state_dir": folder.path(),
             });
             let settings = ModelSettings::from_json(&settings.to_string()).unwrap();
+            let child = ChildProgram::new(file("program"), Arc::default());
+            let first_loads = FirstLoads::new(settings.clone(), child);
             let mut models = Models::with_settings(settings);
-            models.child = Some(ChildProgram::new(file("program"), Arc::default()));
-            let models = models.measuring(file("program"));
+            models.first_loads = Some(Arc::new(first_loads));
+            let models = models.measuring();
             let sum = || models.network_sum("m", &models.zoo());
             assert_eq!(sum(), Some(Sha256Sum::of(&original)), "{precision}");
             std::fs::write(file("m.int8.onnx"), &int8).unwrap();

@@ -75,6 +75,14 @@ impl Deployed {
         Self::idle(spec, Idle::Finished(note), since)
     }
 
+    /// The worker of a running pipeline.
+    pub(super) fn running(&self) -> Option<&Arc<Worker>> {
+        match self {
+            Self::Running(worker) => Some(worker),
+            Self::Idle { .. } => None,
+        }
+    }
+
     pub(super) fn spec(&self) -> &PipelineSpec {
         match self {
             Self::Running(worker) => worker.spec(),

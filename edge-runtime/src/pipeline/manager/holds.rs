@@ -87,19 +87,10 @@ impl Manager {
 
     /// Tells the guard what runs; called regularly.
     pub fn beat(&self) {
-        let running: Vec<_> = {
-            let table = self.pipelines.lock();
-            let workers = table.values().filter_map(|deployed| match deployed {
-                Deployed::Running(worker) => Some(Arc::clone(worker)),
-                Deployed::Idle { .. } => None,
-            });
-            // A regular end shows that the pipeline does not crash the process; a failure shows
-            // nothing.
-            let is_alive = |w: &Arc<Worker>| w.wants_frames() || w.state() == PipelineState::Ended;
-            workers.filter(is_alive).collect()
-        };
+        // A regular end shows that the pipeline does not crash the process; a failure, nothing.
+        let is_alive = |w: &Arc<Worker>| w.wants_frames() || w.state() == PipelineState::Ended;
+        let running = self.running_workers().into_iter().filter(is_alive);
         let prints = running
-            .iter()
             .map(|w| (w.spec().id.clone(), self.fingerprint_of(w.spec())))
             .collect();
         self.parts.guard.beat(&prints);
@@ -182,7 +173,7 @@ impl Manager {
             {
                 tracing::error!(%pipeline, "{message}");
             }
-            let mut event = box_event(record, &self.parts.boot_id, self.parts.started);
+            let mut event = box_event(record, &self.parts.boot);
             event.pipeline = Some(pipeline);
             event.source = Some(source);
             event.severity = Severity::Critical;
@@ -198,7 +189,7 @@ impl Manager {
                 message: held.why.clone(),
             },
         };
-        let mut event = box_event(record, &self.parts.boot_id, self.parts.started);
+        let mut event = box_event(record, &self.parts.boot);
         event.pipeline = Some(id.clone());
         event.severity = Severity::Critical;
         self.parts.recorder.report(event);

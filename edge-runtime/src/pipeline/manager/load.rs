@@ -3,17 +3,14 @@
 //! - A record is queued after the lock of the load is released: the queue may be full.
 //! - Not here: the policy (`crate::load`), the open event and the grants (`load_state`).
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use watchkeeper_board::reading::Reading;
 use watchkeeper_contract::event::EventBody;
 
 use super::Manager;
-use super::deployed::Deployed;
 use crate::load::Level;
 use crate::pipeline::box_event::{BoxRecord, box_event};
-use crate::pipeline::worker::Worker;
 
 impl Manager {
     /// Takes the latest reading of the board and its age, and sheds load or gives it back. Called
@@ -48,20 +45,11 @@ impl Manager {
         }
     }
 
-    fn running_workers(&self) -> Vec<Arc<Worker>> {
-        let table = self.pipelines.lock();
-        let running = table.values().filter_map(|deployed| match deployed {
-            Deployed::Running(worker) => Some(Arc::clone(worker)),
-            Deployed::Idle { .. } => None,
-        });
-        running.collect()
-    }
-
     fn report_load(&self, record: BoxRecord) {
         if let EventBody::LoadShed { message, .. } = &record.body {
             tracing::warn!("{message}");
         }
-        let event = box_event(record, &self.parts.boot_id, self.parts.started);
+        let event = box_event(record, &self.parts.boot);
         self.parts.recorder.report(event);
     }
 }

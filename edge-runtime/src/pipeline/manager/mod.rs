@@ -50,6 +50,7 @@ use self::outage_journal::OutageJournal;
 use self::restarts::Restarts;
 use self::sections::Sections;
 use self::source_table::Sources;
+use crate::boot::Boot;
 use crate::capture;
 use crate::capture::mailbox::Recv;
 use crate::capture::notices::{self, NoticeSender};
@@ -111,10 +112,7 @@ pub struct Parts {
     pub channels: Vec<ChannelId>,
     /// Holds pipelines back after crashes of the process.
     pub guard: Arc<GuardFile>,
-    /// Identity of this run of the runtime.
-    pub boot_id: Arc<str>,
-    /// When the runtime started.
-    pub started: Instant,
+    pub boot: Boot,
     /// Longest wait for a pipeline to stop, usually [`crate::pipeline::worker::STOP_TIMEOUT`].
     pub stop_timeout: Duration,
 }
@@ -158,8 +156,7 @@ impl Manager {
             sources: Arc::clone(&sources),
             pipelines: Arc::clone(&pipelines),
             recorder: parts.recorder.clone(),
-            boot_id: Arc::clone(&parts.boot_id),
-            started: parts.started,
+            boot: parts.boot.clone(),
         };
         let outage_thread = Thread::spawn("outages".to_owned(), move || {
             journaling.run_until_closed(&received);
@@ -208,7 +205,7 @@ impl Manager {
             (Some(waiting), _) => StorageError {
                 why: waiting.why,
                 is_waited_for: true,
-                since: self.parts.started,
+                since: self.parts.boot.started(),
             },
             (None, Some(held)) => held,
             (None, None) => return None,
@@ -235,7 +232,7 @@ impl Manager {
         };
         let not_ready = |why: String| {
             let detail = format!("source {:?}: {why}", source.as_str());
-            Problem::new(503, ProblemCode::NotReady, detail)
+            Problem::not_ready(detail)
         };
         let until = Instant::now() + timeout;
         loop {
@@ -260,26 +257,19 @@ impl Manager {
 
     /// The rules of running pipelines too many of whose events need a person.
     pub fn review_shares(&self) -> Vec<ReviewShare> {
-        let pipelines = self.pipelines.lock();
-        let running = pipelines
-            .iter()
-            .filter_map(|(id, deployed)| match deployed {
-                Deployed::Running(worker) if matches!(worker.state(), PipelineState::Running) => {
-                    Some((id, worker))
-                }
-                Deployed::Running(_) | Deployed::Idle { .. } => None,
-            });
-        running
-            .flat_map(|(id, worker)| self.worker_review_shares(id, worker))
+        let running = self.running_workers().into_iter();
+        let watching = running.filter(|worker| worker.state() == PipelineState::Running);
+        watching
+            .flat_map(|worker| self.worker_review_shares(&worker))
             .collect()
     }
 
-    fn worker_review_shares(&self, id: &PipelineId, worker: &Worker) -> Vec<ReviewShare> {
+    fn worker_review_shares(&self, worker: &Worker) -> Vec<ReviewShare> {
         let Some(since) = worker.results().counting_since else {
             return Vec::new();
         };
         let (journal, now_ms) = (&self.parts.journal, clock::wall().unix_ms);
-        let shares = journal.high_review_shares(id, since.unix_ms, now_ms);
+        let shares = journal.high_review_shares(&worker.spec().id, since.unix_ms, now_ms);
         let in_force = shares
             .into_iter()
             .filter(|share| worker.has_rule(&share.rule));
@@ -342,12 +332,7 @@ impl Manager {
         self.end_restart_events();
         self.end_load_event();
         let pipelines = std::mem::take(&mut *self.pipelines.lock());
-        let workers = || {
-            pipelines.values().filter_map(|deployed| match deployed {
-                Deployed::Running(worker) => Some(worker),
-                Deployed::Idle { .. } => None,
-            })
-        };
+        let workers = || pipelines.values().filter_map(Deployed::running);
         // All at once: they wait for the same things in parallel.
         workers().for_each(|worker| worker.begin_stop());
         for worker in workers() {
@@ -365,6 +350,12 @@ impl Manager {
         // A source that hangs keeps a sender.
         self.notices.close();
         self.outage_thread.join(remaining());
+    }
+
+    fn running_workers(&self) -> Vec<Arc<Worker>> {
+        let table = self.pipelines.lock();
+        let running = table.values().filter_map(Deployed::running);
+        running.cloned().collect()
     }
 
     /// Number of the next source.
@@ -396,11 +387,7 @@ fn limit(what: &str, max: usize) -> Problem {
 }
 
 fn storage(error: impl std::fmt::Display) -> Problem {
-    Problem::new(
-        507,
-        ProblemCode::Storage,
-        format!("nothing was changed: it can't be stored: {error}"),
-    )
+    Problem::storage(format!("nothing was changed: it can't be stored: {error}"))
 }
 
 #[cfg(test)]

@@ -17,8 +17,8 @@ use watchkeeper_contract::time::Wall;
 use super::deployed::Deployed;
 use super::open_outages::{Notice, Outages};
 use super::source_table::Sources;
+use crate::boot::Boot;
 use crate::capture::notices::{NoticeReceiver, SourceNotice, StampedNotice};
-use crate::clock;
 use crate::pipeline::box_event::{BoxRecord, box_event};
 use crate::pipeline::recorder::Recorder;
 
@@ -28,8 +28,7 @@ pub(super) struct OutageJournal {
     pub(super) sources: Arc<Sources>,
     pub(super) pipelines: Arc<Mutex<BTreeMap<PipelineId, Deployed>>>,
     pub(super) recorder: Recorder,
-    pub(super) boot_id: Arc<str>,
-    pub(super) started: Instant,
+    pub(super) boot: Boot,
 }
 
 impl OutageJournal {
@@ -87,11 +86,11 @@ impl OutageJournal {
 
     /// Reports a record of a source; returns false once the recorder is gone.
     fn report(&self, record: BoxRecord, source: &SourceId, at: Wall, noticed_at: Instant) -> bool {
-        let mut event = box_event(record, &self.boot_id, self.started);
+        let mut event = box_event(record, &self.boot);
         event.source = Some(source.clone());
         // The time of the fault: the journal may have waited for the disk.
         event.at = at;
-        event.mono_ms = clock::millis(noticed_at.saturating_duration_since(self.started));
+        event.mono_ms = self.boot.mono_ms(noticed_at);
         self.recorder.report(event)
     }
 
@@ -120,11 +119,7 @@ impl OutageJournal {
     /// failed for good may have ended before its notice is processed.
     fn is_watched(&self, source: &SourceId, noticed_at: Instant) -> bool {
         let table = self.pipelines.lock();
-        table.values().any(|deployed| match deployed {
-            Deployed::Running(worker) => {
-                worker.spec().source == *source && worker.watched_at(noticed_at)
-            }
-            Deployed::Idle { .. } => false,
-        })
+        let mut running = table.values().filter_map(Deployed::running);
+        running.any(|worker| worker.spec().source == *source && worker.watched_at(noticed_at))
     }
 }

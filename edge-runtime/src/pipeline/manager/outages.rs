@@ -58,7 +58,7 @@ impl Manager {
 
     fn report_outage(&self, source: &SourceId, record: Option<BoxRecord>) {
         if let Some(record) = record {
-            let mut event = box_event(record, &self.parts.boot_id, self.parts.started);
+            let mut event = box_event(record, &self.parts.boot);
             event.source = Some(source.clone());
             self.parts.recorder.report(event);
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, PipelineStatus};
-use watchkeeper_contract::problem::{Problem, ProblemCode};
+use watchkeeper_contract::problem::Problem;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 
 use super::deployed::{Deployed, Idle};
@@ -41,7 +41,7 @@ impl Manager {
                 "the pause would end at {until}, which is past (it is {} now); use a later time",
                 clock::utc(now.unix_ms)
             );
-            let problem = Problem::new(422, ProblemCode::InvalidRequest, text);
+            let problem = Problem::invalid_value(text);
             return Err(problem.at("until", until.to_string()));
         }
         let _lock = self.change_locks.acquire(id);

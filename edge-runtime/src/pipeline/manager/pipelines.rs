@@ -95,14 +95,10 @@ impl Manager {
     pub fn create_pipeline(&self, spec: PipelineSpec) -> Result<PipelineStatus, Problem> {
         let _lock = self.change_locks.acquire(&spec.id);
         if self.exists_or_fits(&spec.id)? {
-            return Err(Problem::new(
-                409,
-                ProblemCode::Conflict,
-                format!(
-                    "pipeline {:?} already exists; use PUT to replace it",
-                    spec.id.as_str()
-                ),
-            )
+            return Err(Problem::conflict(format!(
+                "pipeline {:?} already exists; use PUT to replace it",
+                spec.id.as_str()
+            ))
             .at("id", spec.id.as_str()));
         }
         self.deploy(spec)
@@ -185,7 +181,7 @@ impl Manager {
         self.remove_checkpoint(id);
         // A block, so that the table is not locked during the wait.
         let old = { self.pipelines.lock().get(id).cloned() };
-        if let Some(Deployed::Running(worker)) = old {
+        if let Some(worker) = old.as_ref().and_then(Deployed::running) {
             worker.stop();
         }
         // After the wait: the last frame may have had effects. A hanging thread can't add any more.
@@ -370,29 +366,24 @@ impl Manager {
             metrics: Arc::clone(&self.parts.metrics),
             answers: Arc::clone(self.parts.journal.answers()),
             coverage: Arc::clone(&self.parts.coverage),
-            boot_id: Arc::clone(&self.parts.boot_id),
-            started: self.parts.started,
+            boot: self.parts.boot.clone(),
             claim: prepared.claim,
             stop_timeout: self.parts.stop_timeout,
         };
         let checkpointer = self.parts.checkpoints.checkpointer(&spec.id, &spec.source);
-        Worker::spawn(spec, run, checkpoint, checkpointer, recording, services).map_err(|e| {
-            Problem::new(
-                500,
-                ProblemCode::Internal,
-                format!("can't start a thread for the pipeline: {e}"),
-            )
-        })
+        Worker::spawn(spec, run, checkpoint, checkpointer, recording, services)
+            .map_err(|e| Problem::internal(format!("can't start a thread for the pipeline: {e}")))
     }
 
     /// Stores what the pipeline is from now on, for the bundles of its events. A store that refuses
     /// it stops no pipeline: the bundles say that it is missing.
     fn record_definition(&self, spec: &PipelineSpec, rules: &[String]) {
+        let stamp = self.parts.boot.stamp();
         let start = PipelineStart {
             pipeline: spec.id.clone(),
-            boot_id: self.parts.boot_id.to_string(),
-            mono_ms: clock::millis(self.parts.started.elapsed()),
-            at: clock::wall(),
+            boot_id: stamp.boot_id,
+            mono_ms: stamp.mono_ms,
+            at: stamp.at,
         };
         let text = definition::describe(spec, rules, None);
         if let Err(error) = self.parts.journal.definitions.add(start, &text) {
@@ -404,12 +395,8 @@ impl Manager {
         let table = self.pipelines.lock();
         table.get(id).cloned().ok_or_else(|| {
             let known: Vec<String> = table.keys().map(ToString::to_string).collect();
-            let mut problem = Problem::new(
-                404,
-                ProblemCode::NotFound,
-                format!("there is no pipeline {:?}", id.as_str()),
-            )
-            .at("id", id.as_str());
+            let mut problem = Problem::not_found(format!("there is no pipeline {:?}", id.as_str()))
+                .at("id", id.as_str());
             problem.allowed = known;
             problem
         })

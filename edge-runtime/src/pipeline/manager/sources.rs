@@ -12,7 +12,7 @@ use watchkeeper_contract::canonical::canonical;
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::privacy::PrivacyMask;
-use watchkeeper_contract::problem::{Problem, ProblemCode};
+use watchkeeper_contract::problem::Problem;
 use watchkeeper_contract::source::{STALL_S, SourceSpec, SourceStatus};
 
 use super::deployed::{Deployed, Idle};
@@ -109,16 +109,12 @@ impl Manager {
         self.check_storable()?;
         let users = self.users_of(id)?;
         if !users.is_empty() {
-            return Err(Problem::new(
-                409,
-                ProblemCode::Conflict,
-                format!(
-                    "source {:?} is used by {}; delete {} first",
-                    id.as_str(),
-                    users.join(", "),
-                    if users.len() == 1 { "it" } else { "them" }
-                ),
-            )
+            return Err(Problem::conflict(format!(
+                "source {:?} is used by {}; delete {} first",
+                id.as_str(),
+                users.join(", "),
+                if users.len() == 1 { "it" } else { "them" }
+            ))
             .at("id", id.as_str()));
         }
         let intent = {
@@ -212,7 +208,7 @@ impl Manager {
     fn privacy_mask(&self, spec: &SourceSpec) -> Result<Option<Arc<PrivacyMask>>, Problem> {
         self.parts.privacy.of(spec).map_err(|why| {
             let uri = crate::capture::redact::uri(&spec.uri);
-            Problem::new(422, ProblemCode::InvalidRequest, why).at("uri", uri)
+            Problem::invalid_value(why).at("uri", uri)
         })
     }
 
@@ -233,16 +229,12 @@ impl Manager {
             source.as_str(),
             mask.classes.join(", ")
         );
-        Err(Problem::new(409, ProblemCode::Conflict, detail).at("id", source.as_str()))
+        Err(Problem::conflict(detail).at("id", source.as_str()))
     }
 
     pub(super) fn no_source(&self, id: &SourceId) -> Problem {
-        let mut problem = Problem::new(
-            404,
-            ProblemCode::NotFound,
-            format!("there is no camera {:?}", id.as_str()),
-        )
-        .at("id", id.as_str());
+        let mut problem = Problem::not_found(format!("there is no camera {:?}", id.as_str()))
+            .at("id", id.as_str());
         problem.allowed = self
             .sources
             .table
@@ -256,31 +248,26 @@ impl Manager {
 
 fn check_source(spec: &SourceSpec) -> Result<(), Problem> {
     let address = crate::capture::address::Address::parse(&spec.uri).map_err(|error| {
-        Problem::new(422, ProblemCode::InvalidRequest, error.to_string())
-            .at("uri", crate::capture::redact::uri(&spec.uri))
+        Problem::invalid_value(error.to_string()).at("uri", crate::capture::redact::uri(&spec.uri))
     })?;
-    controls::check(&address, &spec.controls).map_err(|error| {
-        Problem::new(422, ProblemCode::InvalidRequest, error.message).at("controls", error.found)
-    })?;
-    crate::capture::check_decoder(spec.decoder).map_err(|why| {
-        Problem::new(422, ProblemCode::InvalidRequest, why).at("decoder", spec.decoder.name())
-    })?;
+    controls::check(&address, &spec.controls)
+        .map_err(|error| Problem::invalid_value(error.message).at("controls", error.found))?;
+    crate::capture::check_decoder(spec.decoder)
+        .map_err(|why| Problem::invalid_value(why).at("decoder", spec.decoder.name()))?;
     if let Some(stall) = spec.stall_s.filter(|s| !STALL_S.contains(s)) {
         let (min, max) = (STALL_S.start(), STALL_S.end());
-        return Err(Problem::new(
-            422,
-            ProblemCode::InvalidRequest,
-            format!("stall_s is {stall}; use seconds from {min} to {max}, or leave it out"),
-        )
+        return Err(Problem::invalid_value(format!(
+            "stall_s is {stall}; use seconds from {min} to {max}, or leave it out"
+        ))
         .at("stall_s", stall.to_string()));
     }
     match spec.max_fps {
-        Some(fps) if !(fps.is_finite() && fps > 0.0 && fps <= 1000.0) => Err(Problem::new(
-            422,
-            ProblemCode::InvalidRequest,
-            format!("max_fps is {fps}; use a number over 0 and up to 1000, or leave it out"),
-        )
-        .at("max_fps", fps.to_string())),
+        Some(fps) if !(fps.is_finite() && fps > 0.0 && fps <= 1000.0) => {
+            Err(Problem::invalid_value(format!(
+                "max_fps is {fps}; use a number over 0 and up to 1000, or leave it out"
+            ))
+            .at("max_fps", fps.to_string()))
+        }
         _ => Ok(()),
     }
 }

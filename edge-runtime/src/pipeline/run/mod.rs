@@ -8,8 +8,6 @@
 
 mod bounds_check;
 mod class_mask;
-#[cfg(test)]
-mod motion_counts;
 mod motion_filter;
 mod pace;
 mod reused;

@@ -1,4 +1,9 @@
-//! The cost of each stage of a frame in wall time, and of all in processor time, in fixed memory.
+//! The cost of each stage of a frame in wall time, and of all in processor time.
+//!
+//! - It has a fixed size: sums since the first frame, and the current frame.
+//! - Processor time covers everything on the thread from the first frame on, and runs of networks
+//!   on other threads that it asked for.
+//! - All calls come from one thread, because [`own_time`] reads the clock of its caller.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

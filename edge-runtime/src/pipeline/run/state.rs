@@ -1,4 +1,10 @@
 //! The state of a run that outlives the process.
+//!
+//! - Only a run of a camera has one, from its first frame on; a recording begins again.
+//! - A tracker that restarts gives out its ids again, so the stays and tracks of the old ids end.
+//! - Downtime passes as source time. Where no clock shows it, it is longer than any track lasts and
+//!   does not count as watched.
+//! - Not here: the file of the checkpoint and its interval.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

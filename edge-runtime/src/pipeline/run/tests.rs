@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that can't set up has failed")]
 
+mod motion_counts;
+
 use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, proptest};
 use serde_json::{Value as Json, json};
 use watchkeeper_contract::event::Phase;

@@ -1,4 +1,7 @@
 //! Values of a workflow, as rules and counts read them.
+//!
+//! - A value of another kind than wanted is missing; no value becomes another one.
+//! - A count is a finite number of at least 0, rounded down.
 
 use watchkeeper_engine::rules::{NeedKind, NeedValue};
 use watchkeeper_engine::workflow::{Execution, SlotId};

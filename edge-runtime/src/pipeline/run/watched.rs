@@ -1,4 +1,9 @@
 //! What a pipeline watches and can tell, for its coverage spans.
+//!
+//! - It is computed from the specification and the detectors alone, so it is the same in each run.
+//! - Where in doubt a rule *may drop* events: no span promises an event that a gate, a filter or
+//!   an hourly limit could keep back.
+//! - Not here: when the pipeline watched.
 
 use watchkeeper_contract::coverage::{Watched, WatchedDetector, WatchedRule};
 use watchkeeper_contract::pipeline::PipelineSpec;

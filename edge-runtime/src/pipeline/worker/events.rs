@@ -1,4 +1,10 @@
 //! Events of a pipeline on their way to the recorder.
+//!
+//! - A new event has its pictures and, where its rule wants one, a clip; later phases have neither.
+//! - The recorder gets the beginning of an event before a clip can report to the journal.
+//! - An event that the recorder refuses is logged, and begins no clip.
+
+use std::time::Instant;
 
 use watchkeeper_contract::event::{EVENT_SCHEMA, Event, EventBody, Phase};
 use watchkeeper_contract::id::EventSeq;
@@ -33,8 +39,8 @@ impl WorkerThread {
             schema: EVENT_SCHEMA,
             id: change.id,
             seq: EventSeq::default(),
-            boot_id: self.services.boot_id.to_string(),
-            mono_ms: clock::millis(self.services.started.elapsed()),
+            boot_id: self.services.boot.id().to_owned(),
+            mono_ms: self.services.boot.mono_ms(Instant::now()),
             at: clock::wall(),
             phase,
             source: Some(self.spec.source.clone()),
@@ -82,7 +88,7 @@ impl WorkerThread {
     pub(super) fn send_box_records(&self, records: Vec<BoxRecord>) {
         for record in records {
             let services = &self.services;
-            let mut event = box_event(record, &services.boot_id, services.started);
+            let mut event = box_event(record, &services.boot);
             event.source = Some(self.spec.source.clone());
             event.pipeline = Some(self.spec.id.clone());
             if !services.recorder.report(event) {

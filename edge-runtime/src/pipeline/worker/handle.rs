@@ -186,14 +186,10 @@ impl Worker {
     /// complete.
     pub fn recording(&self, part: Option<usize>) -> Result<PathBuf, Problem> {
         if !self.spec.record {
-            return Err(Problem::new(
-                404,
-                ProblemCode::NotFound,
-                format!(
-                    "pipeline {:?} records no video; deploy it with \"record\": true",
-                    self.spec.id.as_str()
-                ),
-            ));
+            return Err(Problem::not_found(format!(
+                "pipeline {:?} records no video; deploy it with \"record\": true",
+                self.spec.id.as_str()
+            )));
         }
         let parts = self.shared.video_parts.lock();
         if parts.count() == 0 {
@@ -205,15 +201,11 @@ impl Worker {
         }
         parts.get(part).cloned().ok_or_else(|| {
             let part = part.unwrap_or_default().to_string();
-            Problem::new(
-                404,
-                ProblemCode::NotFound,
-                format!(
-                    "there is no part {part}; {} parts are complete, counted from 1, and the last \
+            Problem::not_found(format!(
+                "there is no part {part}; {} parts are complete, counted from 1, and the last \
                      {MAX_PARTS} can be downloaded",
-                    parts.count()
-                ),
-            )
+                parts.count()
+            ))
             .at("part", part)
         })
     }

@@ -3,11 +3,12 @@
 //! - All are shared with other threads. Only the claim to networks belongs to one pipeline.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_detect::Claim;
 
+use crate::boot::Boot;
 use crate::capture::mailbox::FrameReceiver;
 use crate::coverage::CoverageLedger;
 use crate::journal::Answers;
@@ -38,10 +39,7 @@ pub struct Services {
     pub answers: Arc<Answers>,
     /// Records when the pipeline watched.
     pub coverage: Arc<CoverageLedger>,
-    /// Identity of this run of the runtime.
-    pub boot_id: Arc<str>,
-    /// When the runtime started.
-    pub started: Instant,
+    pub boot: Boot,
     /// Its claim to networks that other pipelines use too.
     pub claim: Arc<Claim>,
     /// Longest wait for the pipeline to stop, usually [`STOP_TIMEOUT`].

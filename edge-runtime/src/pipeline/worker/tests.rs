@@ -15,6 +15,7 @@ use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, RateLimit, War
 use watchkeeper_detect::{DetectorPool, OpenRequest};
 
 use super::{STOP_TIMEOUT, Services, Subscribe, Worker};
+use crate::boot::Boot;
 use crate::capture::mailbox::FrameReceiver;
 use crate::capture::mailbox::testing::Camera;
 use crate::capture::source::{Deps, Source, SourceHandle};
@@ -100,8 +101,7 @@ fn pipeline_after(
         metrics: Arc::new(Metrics::new()),
         answers: Arc::clone(journal.answers()),
         coverage: CoverageLedger::open(Arc::clone(&journal), state).unwrap(),
-        boot_id: Arc::from("boot"),
-        started: Instant::now(),
+        boot: Boot::begin(),
         claim: Arc::default(),
         stop_timeout: STOP_TIMEOUT,
     };

@@ -111,7 +111,14 @@ impl WorkerThread {
             let (media, recorder) = (Arc::clone(&services.media), services.recorder.clone());
             let metrics = Arc::clone(&services.metrics);
             let rules = spec.rules.as_deref().unwrap_or_default();
-            Clips::new(pre_roll_s, media, recorder, metrics, services.started).for_rules(rules)
+            Clips::new(
+                pre_roll_s,
+                media,
+                recorder,
+                metrics,
+                services.boot.started(),
+            )
+            .for_rules(rules)
         });
         Self {
             spec,

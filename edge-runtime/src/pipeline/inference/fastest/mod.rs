@@ -27,7 +27,6 @@ use watchkeeper_models::Sha256Sum;
 
 use self::records::{Measurement, Records};
 use super::child::ChildProgram;
-use super::first_load::program_stamp;
 use super::kept_files::Key;
 use super::settings::ModelSettings;
 use crate::thread::Thread;
@@ -85,10 +84,10 @@ struct MeasuredBox {
 }
 
 impl MeasuredBox {
-    fn read(program: &Path) -> Self {
+    fn read(child: &ChildProgram) -> Self {
         Self {
             cpu: watchkeeper_board::cpu::model(Path::new("/")).unwrap_or_default(),
-            program: program_stamp(program),
+            program: child.stamp(),
         }
     }
 
@@ -103,11 +102,11 @@ impl MeasuredBox {
 
 impl Fastest {
     /// Keeps records in the state folder of `settings`; starts the thread that measures.
-    pub(super) fn spawn(settings: ModelSettings, child: ChildProgram, program: &Path) -> Self {
+    pub(super) fn spawn(settings: ModelSettings, child: ChildProgram) -> Self {
         let (wanted, queue) = sync_channel(MAX_WAITING);
         let shared = Arc::new(Shared {
             records: Records::new(&settings.state_dir),
-            this_box: MeasuredBox::read(program),
+            this_box: MeasuredBox::read(&child),
             settings,
             child,
             asked: Mutex::default(),

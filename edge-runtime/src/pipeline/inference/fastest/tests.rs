@@ -90,11 +90,15 @@ impl Site {
     fn shared(&self) -> Shared {
         Shared {
             records: Records::new(self.folder.path()),
-            this_box: MeasuredBox::read(&self.program),
+            this_box: MeasuredBox::read(&self.child()),
             settings: self.settings(),
-            child: ChildProgram::new(self.program.clone(), Arc::<AtomicBool>::default()),
+            child: self.child(),
             asked: Mutex::default(),
         }
+    }
+
+    fn child(&self) -> ChildProgram {
+        ChildProgram::new(self.program.clone(), Arc::<AtomicBool>::default())
     }
 }
 
@@ -150,7 +154,7 @@ fn measured_model_keeps_its_choice_until_the_library_changes() {
 #[test]
 fn measurement_belongs_to_its_precision() {
     let site = Site::new("exit 1");
-    let this_box = MeasuredBox::read(&site.program);
+    let this_box = MeasuredBox::read(&site.child());
     let stamps = Precision::NAMES.map(|name| this_box.stamp(&site.settings_in(name)));
     assert_eq!(BTreeSet::from(stamps).len(), Precision::NAMES.len());
 }

@@ -17,11 +17,8 @@ mod results;
 mod subject;
 
 use std::io;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
@@ -31,8 +28,8 @@ use watchkeeper_models::model_check::{self, Ending, Interruption, Outcome};
 use watchkeeper_models::{Resolved, Zoo, ZooError, digest};
 
 use self::results::{CheckResult, CheckResults};
-pub(super) use self::subject::program_stamp;
 use self::subject::{CheckedModel, Subject};
+use super::child::ChildProgram;
 use super::kept_files::Key;
 use super::settings::ModelSettings;
 
@@ -41,9 +38,6 @@ const MAX_WAITING: usize = 8;
 
 /// Pause between two looks at the stop, while another model is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-
-/// Name of the child in the list of processes.
-const CHILD_NAME: &str = "watchkeeper-runtime";
 
 /// Why a model is not loaded. One sentence each.
 #[derive(Debug, thiserror::Error)]
@@ -87,8 +81,7 @@ pub enum FirstLoadError {
 /// Checks models, and remembers the results.
 #[derive(Debug)]
 pub struct FirstLoads {
-    /// Program of the child, which is this program.
-    program: PathBuf,
+    child: ChildProgram,
     /// Names this build of the program.
     program_stamp: String,
     settings: ModelSettings,
@@ -97,29 +90,24 @@ pub struct FirstLoads {
     turn: Mutex<()>,
     /// Models that wait for their turn.
     waiting: AtomicUsize,
-    /// Set when the daemon stops.
-    is_stopping: Arc<AtomicBool>,
 }
 
 impl FirstLoads {
-    /// Keeps results in the state folder of `settings`; `program` is started as the child.
-    /// `is_stopping` ends checks.
+    /// Keeps results in the state folder of `settings`.
     #[must_use]
-    pub fn new(
-        settings: ModelSettings,
-        program: impl Into<PathBuf>,
-        is_stopping: Arc<AtomicBool>,
-    ) -> Self {
-        let program = program.into();
+    pub fn new(settings: ModelSettings, child: ChildProgram) -> Self {
         Self {
-            program_stamp: program_stamp(&program),
-            program,
+            program_stamp: child.stamp(),
+            child,
             results: CheckResults::new(&settings.state_dir),
             settings,
             turn: Mutex::default(),
             waiting: AtomicUsize::default(),
-            is_stopping,
         }
+    }
+
+    pub(super) fn child(&self) -> &ChildProgram {
+        &self.child
     }
 
     /// Whether [`Self::check`] would run a child. False also for a model that can't be found or
@@ -202,7 +190,7 @@ impl FirstLoads {
         }
         loop {
             let turn = self.turn.try_lock_for(POLL_INTERVAL);
-            if self.is_stopping.load(Ordering::Relaxed) {
+            if self.child.is_stopping() {
                 let why = Interruption::Cancelled;
                 return Err(FirstLoadError::Interrupted { path: path(), why });
             }
@@ -246,19 +234,14 @@ impl FirstLoads {
             source,
         };
         let began = Instant::now();
-        let settings = settings.to_json();
-        let settings = settings.map_err(|folder| FirstLoadError::Folder {
+        let command = self
+            .child
+            .command(model_check::SUBCOMMAND, settings, &["--", model]);
+        let mut command = command.map_err(|folder| FirstLoadError::Folder {
             path: path.to_owned(),
             folder,
         })?;
-        let mut command = Command::new(&self.program);
-        command.arg0(CHILD_NAME).arg(model_check::SUBCOMMAND).args([
-            "--settings",
-            &settings,
-            "--",
-            model,
-        ]);
-        let is_stopping = || self.is_stopping.load(Ordering::Relaxed);
+        let is_stopping = || self.child.is_stopping();
         let outcome = model_check::run(&mut command, &is_stopping).map_err(failed)?;
         let ms = began.elapsed().as_millis();
         tracing::info!(model, ms, ?outcome, "model checked in a process of its own");

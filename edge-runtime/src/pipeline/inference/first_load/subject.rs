@@ -1,10 +1,7 @@
 //! What a check is about: everything that decides whether a model loads.
 //!
-//! - Checksums go in, a [`Key`] comes out. Only [`program_stamp`] reads: once, at the start.
+//! - Checksums go in, a [`Key`] comes out; nothing is read.
 //! - Paths are not part of it, so a copy of a checked file is not checked again.
-
-use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
 
 use serde::Serialize;
 use watchkeeper_models::model_check::{MAX_CPU_SECONDS, limits};
@@ -58,14 +55,6 @@ impl Subject {
         let text = serde_json::to_vec(self).unwrap_or_default();
         Key::of(&text)
     }
-}
-
-/// Names the build of a program: its version, and size and time of its file. Two builds may have
-/// one version, and differ in what they can load.
-pub(in crate::pipeline::inference) fn program_stamp(program: &Path) -> String {
-    let file = std::fs::metadata(program);
-    let file = file.map(|file| (file.size(), file.mtime(), file.mtime_nsec()));
-    format!("{} {:?}", env!("CARGO_PKG_VERSION"), file.ok())
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use tempfile::TempDir;
 
@@ -60,7 +62,10 @@ impl Site {
             "engine_dir": self.path("engines"), "state_dir": self.path("state"),
         });
         let settings = ModelSettings::from_json(&settings.to_string()).unwrap();
-        FirstLoads::new(settings, self.path("program"), Arc::clone(is_stopping))
+        FirstLoads::new(
+            settings,
+            ChildProgram::new(self.path("program"), Arc::clone(is_stopping)),
+        )
     }
 
     fn check(&self, first_loads: &FirstLoads) -> Result<(), String> {

@@ -1,4 +1,7 @@
 //! A host for still pictures, without a camera's frame around them.
+//!
+//! - Each picture is a frame of its own; nothing of the one before it is used.
+//! - A package of Roboflow is answered as its engine answers, in whole pixels.
 
 use std::time::Instant;
 

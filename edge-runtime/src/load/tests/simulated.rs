@@ -1,7 +1,6 @@
 //! A thermal model of a box: a heat sink of first order, and a chip above it.
 //!
 //! - The chip is warmer than the sink by its power times a resistance, without delay.
-//! - Compiled for the tests of the policy.
 //! - Every constant is an argument, so a test draws them at random.
 
 use std::time::Duration;
@@ -9,7 +8,7 @@ use std::time::Duration;
 use watchkeeper_board::units::Celsius;
 use watchkeeper_contract::pipeline::Priority;
 
-use super::{Grant, Level};
+use crate::load::{Grant, Level};
 
 /// A pipeline of the simulated box.
 #[derive(Debug, Clone, Copy)]
