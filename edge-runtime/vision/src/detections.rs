@@ -130,6 +130,15 @@ impl Detection {
         self.extra.as_deref()?.mask.as_ref()
     }
 
+    pub fn keypoints(&self) -> Option<&[Keypoint]> {
+        self.extra.as_deref()?.keypoints.as_deref()
+    }
+
+    /// Place of the picture in which it was found, if that is a crop.
+    pub fn place(&self) -> Option<&Arc<Place>> {
+        self.extra.as_deref()?.place.as_ref()
+    }
+
     /// A property by its serialised name.
     pub fn data(&self, name: &str) -> Option<&serde_json::Value> {
         self.extra.as_deref()?.data.get(name)
@@ -148,8 +157,7 @@ impl Detection {
     pub fn moved(&self, by: [i64; 2], size: [u32; 2]) -> Self {
         let [dx, dy] = by.map(|n| n as f64);
         let mut out = self.clone();
-        let b = self.bbox;
-        out.bbox = BBox::new(b.x1 + dx, b.y1 + dy, b.x2 + dx, b.y2 + dy);
+        out.bbox = self.bbox.moved(dx, dy);
         let Some(extra) = out.extra.as_deref_mut() else {
             return out;
         };
@@ -252,8 +260,7 @@ impl Detections {
         let mut size = self.size;
         let mut boxes = Vec::with_capacity(self.boxes.len());
         for d in &self.boxes {
-            let place = d.extra.as_deref().and_then(|e| e.place.clone());
-            let Some(place) = place else {
+            let Some(place) = d.place() else {
                 boxes.push(d.clone());
                 continue;
             };
