@@ -12,7 +12,6 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/bounding_rect@v1",
-    category: "transformation",
     summary: "Fits the smallest rotated rectangle to each mask.",
     properties: &[Property::data(
         "predictions",
@@ -24,7 +23,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         &[Kind::InstanceSegmentation],
     )],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("transformation")
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {

@@ -53,9 +53,7 @@ const ATTACHMENTS_V2: Property = sink::attached(&[Kind::Text, Kind::Bytes, Kind:
 pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/email_notification@v1",
-        category: "sink",
         summary: "Sends an e-mail in plain text through an SMTP server.",
-        role: Role::Sink,
         properties: &[
             SUBJECT,
             SENDER_EMAIL,
@@ -73,15 +71,12 @@ pub(super) const BLOCKS: &[Manifest] = &[
             sink::DISABLE_SINK,
             sink::COOLDOWN,
         ],
-        outputs: sink::OUTPUTS,
         build,
-        ..Manifest::BASE
+        ..sink::BASE
     },
     Manifest {
         name: "roboflow_core/email_notification@v2",
-        category: "sink",
         summary: "Sends an e-mail with pictures through an SMTP server.",
-        role: Role::Sink,
         properties: &[
             EMAIL_PROVIDER,
             SUBJECT,
@@ -100,9 +95,8 @@ pub(super) const BLOCKS: &[Manifest] = &[
             sink::DISABLE_SINK,
             sink::COOLDOWN,
         ],
-        outputs: sink::OUTPUTS,
         build,
-        ..Manifest::BASE
+        ..sink::BASE
     },
 ];
 
@@ -131,36 +125,24 @@ impl Block for Notify {
 impl Notify {
     fn email(&self, call: &Call<'_>) -> Result<Result<Effect, String>, String> {
         // The first version has no provider.
-        let provider = call.arg(call.named("email_provider")).as_str();
-        if provider.is_some_and(|provider| provider != "Custom SMTP") {
-            return Ok(Err(
-                "e-mails of the managed service need a Roboflow account; set email_provider to \"Custom SMTP\" with \
-                 smtp_server, sender_email and sender_email_password"
-                    .to_owned(),
-            ));
+        let provider = call.named("email_provider");
+        let is_first = call.arg(provider).is_null();
+        let account = ["smtp_server", "sender_email", "sender_email_password"];
+        if let Err(why) = sink::check_provider(call, provider, "Custom SMTP", &account) {
+            return Ok(Err(why));
         }
-        let mut own = ["sender_email", "smtp_server", "sender_email_password"].iter();
-        if provider.is_some() && own.any(|name| call.arg(call.named(name)).is_null()) {
-            return Ok(Err(
-                "\"Custom SMTP\" needs smtp_server, sender_email and sender_email_password"
-                    .to_owned(),
-            ));
-        }
-        let body = match provider {
-            Some(_) => self.html(call)?,
-            None => EmailBody::Plain {
-                text: self.message.fill(call)?,
-            },
+        let body = if is_first {
+            let text = self.message.fill(call)?;
+            EmailBody::Plain { text }
+        } else {
+            self.html(call)?
         };
-        let port = call.integer(call.named("smtp_port"), 465)?;
-        let receivers = |name| texts(call.arg(call.named(name)), name);
-        let password = "sender_email_password";
+        let receivers = |name| texts(call, call.named(name));
         Ok(Ok(Effect::Email(Email {
             server: call.text(call.named("smtp_server"))?.to_owned(),
-            port: u16::try_from(port)
-                .map_err(|_| format!("smtp_port is {port}; use 1 to 65535"))?,
+            port: call.integer_in(call.named("smtp_port"), 1..=u16::MAX.into())?,
             from: call.text(call.named("sender_email"))?.to_owned(),
-            password: sealed(call.arg(call.named(password)), password)?,
+            password: sealed(call, call.named("sender_email_password"))?,
             to: receivers("receiver_email")?,
             cc: receivers("cc_receiver_email")?,
             bcc: receivers("bcc_receiver_email")?,

@@ -7,7 +7,6 @@ use crate::workflow::values::value::Array;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/embedding_model@v1",
-    category: "model",
     summary: "Computes the embedding of a picture with a classifier: similar pictures have similar embeddings.",
     role: Role::OtherModel(Task::Features),
     properties: &[
@@ -26,7 +25,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     batch: &["data"],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("model")
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {

@@ -69,22 +69,19 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         color: drawing::color_of_value(call.arg(arg!("text_color")))?,
         background: color,
         opacity: 1.0,
-        scale: call.number(arg!("text_scale"), 0.5)?,
-        padding: call.number(arg!("text_padding"), 10.0)? / 4.0,
+        scale: call.number(arg!("text_scale"))?,
+        padding: call.number(arg!("text_padding"))? / 4.0,
         radius: 0.0,
     };
     let kind = call.text(arg!("annotator_type"))?.to_owned();
     let (thickness, radius) = (
-        call.number(arg!("thickness"), 2.0)?,
-        call.number(arg!("radius"), 10.0)?,
+        call.number(arg!("thickness"))?,
+        call.number(arg!("radius"))?,
     );
     let edges = edges(call.arg(arg!("edges")))?;
     let detections = Arc::clone(call.detections(arg!("predictions"))?);
     drawing::put(call, move |canvas: &mut Canvas<'_>| {
-        let all = detections
-            .boxes
-            .iter()
-            .filter_map(|d| d.extra.as_deref()?.keypoints.as_deref());
+        let all = detections.boxes.iter().filter_map(|d| d.keypoints());
         for points in all {
             if kind == "edge" {
                 // A keypoint that was not found is at the origin.

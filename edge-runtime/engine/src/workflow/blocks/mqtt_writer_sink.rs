@@ -13,9 +13,7 @@ const PORT: Shape = Shape::Integer(1, u16::MAX as i64);
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_enterprise/mqtt_writer_sink@v1",
-    category: "sink",
     summary: "Publishes a text to an MQTT broker, such as that of a building or a machine.",
-    role: Role::Sink,
     properties: &[
         Property::value("host", "host name or address of the broker", Shape::Text),
         Property::value("port", "port of the broker", PORT).kinds(&[Kind::Integer]),
@@ -39,7 +37,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     outputs: sink::PLAIN_OUTPUTS,
     build: |_| Ok(stateful_instance(Publish)),
-    ..Manifest::BASE
+    ..sink::BASE
 }];
 
 struct Publish;
@@ -48,7 +46,7 @@ impl Stateful for Publish {
     type State = ();
 
     fn run(&self, _: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let fails = call.boolean(arg!("fail_fast"), false)?;
+        let fails = call.boolean(arg!("fail_fast"))?;
         let message = message(call).and_then(|message| message.check().map(|()| message));
         let sent = match message {
             Ok(message) => Sent::by(call, Effect::Mqtt(message)),
@@ -66,39 +64,29 @@ impl Stateful for Publish {
 
 /// Makes the message from the properties.
 fn message(call: &Call<'_>) -> Result<MqttMessage, String> {
-    let port = call.integer(arg!("port"), 0)?;
-    let port = u16::try_from(port).ok().filter(|port| *port > 0);
-    let port = port.ok_or_else(|| {
-        let given = call.arg(arg!("port")).python_str();
-        format!("port is {given} and has to be from 1 to 65535")
-    })?;
-    let qos = call.integer(arg!("qos"), 0)?;
+    let port = call.integer_in(arg!("port"), 1..=u16::MAX.into())?;
+    let qos = call.integer(arg!("qos"))?;
     let qos =
         MqttQos::from_number(qos).ok_or_else(|| format!("qos is {qos} and has to be 0, 1 or 2"))?;
-    let timeout_s = call.number(arg!("timeout"), 0.5)?;
+    let timeout_s = call.number(arg!("timeout"))?;
     if !(timeout_s.is_finite() && timeout_s > 0.0) {
         return Err(format!(
             "timeout is {timeout_s} and has to be a number of seconds above 0"
         ));
     }
-    let username = match call.arg(arg!("username")) {
-        value if value.is_null() => None,
-        _ => Some(call.text(arg!("username"))?.to_owned()),
-    };
-    let password = match call.arg(arg!("password")) {
-        value if value.is_null() => None,
-        value => Some(sealed(value, "password")?),
-    };
+    let username = call.optional(arg!("username"), Call::text)?;
     Ok(MqttMessage {
         host: call.text(arg!("host"))?.to_owned(),
         port,
-        tls: call.boolean(arg!("tls"), port == TLS_PORT)?,
-        username,
-        password,
+        tls: call
+            .optional(arg!("tls"), Call::boolean)?
+            .unwrap_or(port == TLS_PORT),
+        username: username.map(str::to_owned),
+        password: call.optional(arg!("password"), sealed)?,
         topic: call.text(arg!("topic"))?.to_owned(),
         payload: call.text(arg!("message"))?.to_owned(),
         qos,
-        retain: call.boolean(arg!("retain"), false)?,
+        retain: call.boolean(arg!("retain"))?,
         timeout_s,
     })
 }

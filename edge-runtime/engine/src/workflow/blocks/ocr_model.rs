@@ -18,7 +18,6 @@ const LANGUAGES: &[&str] = &[
     "Simplified Chinese",
 ];
 const BASE: Manifest = Manifest {
-    category: "model",
     summary: "Reads the text in a picture.",
     role: Role::OtherModel(Task::Writing),
     outputs: &[
@@ -29,7 +28,7 @@ const BASE: Manifest = Manifest {
         Output::new("prediction_type", &[Kind::PredictionType]),
     ],
     batch: &["images"],
-    ..Manifest::BASE
+    ..Manifest::of("model")
 };
 
 pub(super) const BLOCKS: &[Manifest] = &[

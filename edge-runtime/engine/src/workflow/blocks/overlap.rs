@@ -8,14 +8,9 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/overlap@v1",
-    category: "analytics",
     summary: "Keeps boxes that overlap a box of a class, such as people on a bicycle.",
     properties: &[
-        Property::data(
-            "predictions",
-            "the boxes",
-            &[Kind::ObjectDetection, Kind::InstanceSegmentation],
-        ),
+        Property::data("predictions", "the boxes", BOXES),
         Property::literal(
             "overlap_type",
             "whether the centre must lie in the other box, or any part of it",
@@ -31,7 +26,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     outputs: &[Output::new("overlaps", &[Kind::ObjectDetection])],
     build: |_| Ok(Box::new(run)),
     keeps_classes: true,
-    ..Manifest::BASE
+    ..Manifest::of("analytics")
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {

@@ -9,9 +9,7 @@ use crate::workflow::blocks::common::sink::{Log, Sent, sealed};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/s3_sink@v1",
-    category: "sink",
     summary: "Writes text, such as a table or JSON, to objects of an S3-compatible store.",
-    role: Role::Sink,
     properties: &[
         sink::CONTENT,
         sink::FILE_TYPE,
@@ -30,7 +28,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     outputs: sink::PLAIN_OUTPUTS,
     build: |_| Ok(stateful_instance(Save)),
-    ..Manifest::BASE
+    ..sink::BASE
 }];
 
 /// Maximum bytes of a growing object; it is sent whole with each content, so a new one is started
@@ -67,7 +65,7 @@ impl Begun {
         let most = if self.whole.len() > MAX_BYTES {
             0
         } else {
-            call.integer(arg!("max_entries_per_file"), 1024)?
+            call.integer(arg!("max_entries_per_file"))?
         };
         let entry = self.log.next(
             call.text(arg!("content"))?,
@@ -88,7 +86,6 @@ impl Begun {
             call.text(arg!("file_name_prefix"))?,
         );
         let name = name.trim_end_matches('/');
-        let sealed_or_none = |key: Arg| sealed(call.arg(key), key.name()).map(Some);
         let write = S3Write {
             bucket: call.text(arg!("bucket_name"))?.to_owned(),
             prefix: if folder.is_empty() {
@@ -100,8 +97,8 @@ impl Begun {
             content: self.whole.clone(),
             replace: entry.append,
             region: call.arg(arg!("aws_region")).as_str().map(str::to_owned),
-            access_key_id: sealed_or_none(id)?,
-            secret_access_key: sealed_or_none(secret)?,
+            access_key_id: Some(sealed(call, id)?),
+            secret_access_key: Some(sealed(call, secret)?),
         };
         Ok(Sent::by(call, Effect::S3(write)))
     }

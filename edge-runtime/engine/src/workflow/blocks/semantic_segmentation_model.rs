@@ -7,7 +7,6 @@ use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::json::{RLE, detection_id};
 
 const BASE: Manifest = Manifest {
-    category: "model",
     summary: "Classifies each pixel of a picture: one mask per class found.",
     role: Role::OtherModel(Task::Segments),
     outputs: &[
@@ -18,7 +17,7 @@ const BASE: Manifest = Manifest {
     batch: &["images"],
     keeps_classes: true,
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("model")
 };
 const PROPERTIES_V1: &[Property] = &[IMAGES, MODEL];
 const PROPERTIES_V2: &[Property] = &[IMAGES, MODEL, MODE, CUSTOM_CONFIDENCE];
@@ -41,7 +40,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     let model_id = call.text(arg!("model_id"))?;
     // Version 1 has no third property.
     let least = match call.arg(arg!("confidence_mode")).as_str() {
-        Some("custom") => Some(call.number(arg!("custom_confidence"), 0.4)?),
+        Some("custom") => Some(call.number(arg!("custom_confidence"))?),
         _ => None,
     };
     let mut found = call.host.segment(model_id, image, least)?;

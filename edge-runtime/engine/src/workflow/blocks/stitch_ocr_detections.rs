@@ -45,17 +45,15 @@ const OUTPUTS: &[Output] = &[Output::new("ocr_text", &[Kind::Text])];
 pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/stitch_ocr_detections@v1",
-        category: "transformation",
         summary: "Joins letters or words to text, line by line.",
         properties: &[PREDICTIONS, READING_DIRECTION, TOLERANCE, DELIMITER],
         outputs: OUTPUTS,
         batch: &["predictions"],
         build: |_| Ok(Box::new(Stitch { second: false })),
-        ..Manifest::BASE
+        ..Manifest::of("transformation")
     },
     Manifest {
         name: "roboflow_core/stitch_ocr_detections@v2",
-        category: "transformation",
         summary: "Joins letters or words to text, line by line; optionally separates words by the gaps between letters.",
         properties: &[
             STITCHING_ALGORITHM,
@@ -69,7 +67,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
         outputs: OUTPUTS,
         batch: &["predictions"],
         build: |_| Ok(Box::new(Stitch { second: true })),
-        ..Manifest::BASE
+        ..Manifest::of("transformation")
     },
 ];
 
@@ -155,7 +153,7 @@ impl Block for Stitch {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let all = call.detections(call.named("predictions"))?;
         let way = Way::from_name(call.text(call.named("reading_direction"))?, all);
-        let tolerance = call.number(call.named("tolerance"), 10.0)?;
+        let tolerance = call.number(call.named("tolerance"))?;
         let delimiter = call.text(call.named("delimiter"))?;
         let letters: Vec<Letter> = all
             .boxes
@@ -174,13 +172,13 @@ impl Block for Stitch {
                 letters,
                 way,
                 delimiter,
-                call.number(arg!("otsu_threshold_multiplier"), 1.0)?,
+                call.number(arg!("otsu_threshold_multiplier"))?,
             ),
             "collimate" => letter_by_letter(
                 letters,
                 way,
                 delimiter,
-                call.number(arg!("collimate_tolerance"), 10.0)?,
+                call.number(arg!("collimate_tolerance"))?,
             ),
             _ if tolerance > 0.0 => by_rows(letters, way, delimiter, tolerance),
             _ => return Err(format!("tolerance is {tolerance} and has to be above 0")),

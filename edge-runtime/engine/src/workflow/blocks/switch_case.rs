@@ -7,7 +7,6 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/switch_case@v1",
-    category: "flow_control",
     summary: "Runs the step whose key equals the value, otherwise the default ones.",
     role: Role::Flow,
     properties: &[
@@ -25,7 +24,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     outputs: &[],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("flow_control")
 }];
 
 /// Buffer for the digits of an integer.
@@ -75,7 +74,7 @@ fn same_but_for_capitals(a: &str, b: &str) -> bool {
 }
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let insensitive = call.boolean(arg!("case_insensitive"), false)?;
+    let insensitive = call.boolean(arg!("case_insensitive"))?;
     let mut digits = Digits::default();
     let text = text_of(call.arg(arg!("value")), &mut digits);
     let chosen = call.cases.iter().position(|key| {

@@ -61,23 +61,17 @@ const PROPERTIES_V2: &[Property] = &[
 pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/twilio_sms_notification@v1",
-        category: "sink",
         summary: "Sends a text message through Twilio, cut to a maximum length.",
-        role: Role::Sink,
         properties: PROPERTIES,
-        outputs: sink::OUTPUTS,
         build,
-        ..Manifest::BASE
+        ..sink::BASE
     },
     Manifest {
         name: "roboflow_core/twilio_sms_notification@v2",
-        category: "sink",
         summary: "Sends a text message through Twilio, with pictures by URL.",
-        role: Role::Sink,
         properties: PROPERTIES_V2,
-        outputs: sink::OUTPUTS,
         build,
-        ..Manifest::BASE
+        ..sink::BASE
     },
 ];
 
@@ -102,30 +96,21 @@ impl Block for Notify {
 impl Notify {
     fn sms(&self, call: &Call<'_>) -> Result<Result<Effect, String>, String> {
         const ACCOUNT: [&str; 3] = ["twilio_account_sid", "twilio_auth_token", "sender_number"];
-        let arg = |name| call.arg(call.named(name));
         // The first version has no provider.
-        let provider = arg("sms_provider").as_str();
-        if provider.is_some_and(|provider| provider != "Custom Twilio") {
-            return Ok(Err(
-                "messages of the managed service need a Roboflow account; set sms_provider to \"Custom Twilio\" with \
-                 twilio_account_sid, twilio_auth_token and sender_number"
-                    .to_owned(),
-            ));
+        let provider = call.named("sms_provider");
+        if let Err(why) = sink::check_provider(call, provider, "Custom Twilio", &ACCOUNT) {
+            return Ok(Err(why));
         }
-        if provider.is_some() && ACCOUNT.iter().any(|name| arg(name).is_null()) {
-            return Ok(Err(
-                "\"Custom Twilio\" needs twilio_account_sid, twilio_auth_token and sender_number"
-                    .to_owned(),
-            ));
-        }
-        let media = texts(arg("media_url"), "media_url").map_err(|why| {
+        let media = texts(call, call.named("media_url")).map_err(|why| {
             format!("{why}; Twilio fetches pictures from the web, so a picture of this machine needs a public URL")
         })?;
-        let most = call.integer(call.named("length_limit"), MAX_TEXT)?;
+        let most = call
+            .optional(call.named("length_limit"), Call::integer)?
+            .unwrap_or(MAX_TEXT);
         let [account, token, from] = ACCOUNT;
         Ok(Ok(Effect::Sms(Sms {
-            account: sealed(arg(account), account)?,
-            token: sealed(arg(token), token)?,
+            account: sealed(call, call.named(account))?,
+            token: sealed(call, call.named(token))?,
             from: call.text(call.named(from))?.to_owned(),
             to: call.text(call.named("receiver_number"))?.to_owned(),
             text: template::cut(self.message.fill(call)?, usize::try_from(most).unwrap_or(0)),

@@ -5,10 +5,10 @@
 
 use serde_json::{Map, Value as Json, json};
 use watchkeeper_contract::effect::{Attachment, Effect, FileBundle};
-use watchkeeper_vision::detections::{Detection, Detections};
+use watchkeeper_vision::detections::Detections;
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::blocks::common::sink::{Cooldown, DISABLE_SINK, FIRE_AND_FORGET, Sent};
+use crate::workflow::blocks::common::sink::{self, Cooldown, DISABLE_SINK, FIRE_AND_FORGET, Sent};
 use crate::workflow::values::codec;
 use crate::workflow::values::json::detection_id;
 
@@ -151,9 +151,7 @@ const DATA: &[(&str, &[(&str, &str)])] = &[
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/vision_event_bundle@v1",
-    category: "sink",
     summary: "Writes an event with its pictures to a file on this machine, in the format of Roboflow's event service.",
-    role: Role::Sink,
     properties: PROPERTIES,
     outputs: &[
         Output::new("error_status", &[Kind::Boolean]),
@@ -163,7 +161,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("message", &[Kind::Text]),
     ],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..sink::BASE
 }];
 
 /// An event ready to be written.
@@ -176,9 +174,9 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     let cooldown = Cooldown::of(call, "events");
     call.put(2, "");
     call.put(3, "");
-    let sent = if call.boolean(arg!("disable_sink"), false)? {
+    let sent = if call.boolean(arg!("disable_sink"))? {
         Sent::Off
-    } else if cooldown.is_active(call, call.number(arg!("cooldown_seconds"), 1.0)?) {
+    } else if cooldown.is_active(call, call.number(arg!("cooldown_seconds"))?) {
         Sent::Resting
     } else {
         let event = event(call)?;
@@ -326,8 +324,7 @@ fn annotations(predictions: &Value) -> Result<Map<String, Json>, String> {
 }
 
 fn of_detections(all: &Detections, lists: &mut Map<String, Json>) {
-    let keypoints = |d: &Detection| d.extra.as_deref().and_then(|e| e.keypoints.clone());
-    let with_points = all.boxes.iter().any(|d| keypoints(d).is_some());
+    let with_points = all.boxes.iter().any(|d| d.keypoints().is_some());
     for d in &all.boxes {
         let middle = d.bbox.center();
         let mut one = json!({
@@ -336,7 +333,7 @@ fn of_detections(all: &Detections, lists: &mut Map<String, Json>) {
         });
         let outline = d.mask().and_then(|mask| mask.polygon());
         let list = if with_points {
-            let points = keypoints(d).unwrap_or_default();
+            let points = d.keypoints().unwrap_or_default();
             let points = points
                 .iter()
                 .map(|p| json!({"id": p.class_id, "x": p.at.x, "y": p.at.y}));

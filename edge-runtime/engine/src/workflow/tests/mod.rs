@@ -13,6 +13,7 @@ mod limits;
 mod panics;
 mod peer;
 mod random;
+mod readers;
 mod state;
 mod visualizations;
 

@@ -25,13 +25,12 @@ pub(crate) const fn manifest(
 ) -> Manifest {
     Manifest {
         name,
-        category: "model",
         summary,
         properties: PROPERTIES,
         outputs,
         batch: &["images"],
         build,
-        ..Manifest::BASE
+        ..Manifest::of("model")
     }
 }
 

@@ -23,6 +23,14 @@ pub(crate) const CACHE_SIZE: Property = Property::literal(
 )
 .or(Or::Int(USUAL_SIZE));
 
+/// Frames for which a lost track is kept.
+pub(crate) const BUFFER: Property = Property::integer(
+    "lost_track_buffer",
+    "frames, at 30 a second, for which a lost track is kept",
+    30,
+)
+.nullable();
+
 /// Number of tracks that a step remembers; 0 for a negative number.
 pub(crate) fn cache_size(setup: &Setup<'_>) -> usize {
     let size = setup.literals.get(CACHE_SIZE.name).and_then(Json::as_i64);

@@ -12,6 +12,13 @@ use crate::workflow::block_api::prelude::*;
 use crate::workflow::uql::named_operations;
 use crate::workflow::values::codec;
 
+/// Defaults of all sinks.
+pub(crate) const BASE: Manifest = Manifest {
+    role: Role::Sink,
+    outputs: OUTPUTS,
+    ..Manifest::of("sink")
+};
+
 /// Outputs of most sinks.
 pub(crate) const OUTPUTS: &[Output] = &[
     Output::new("error_status", &[Kind::Boolean]),
@@ -105,9 +112,9 @@ pub(crate) fn send(
     effect: impl FnOnce(&Call<'_>) -> Result<Result<Effect, String>, String>,
 ) -> Result<(), String> {
     let cooldown = Cooldown::of(call, service);
-    let sent = if call.boolean(call.named("disable_sink"), false)? {
+    let sent = if call.boolean(call.named("disable_sink"))? {
         Sent::Off
-    } else if cooldown.is_active(call, call.number(call.named("cooldown_seconds"), 5.0)?) {
+    } else if cooldown.is_active(call, call.number(call.named("cooldown_seconds"))?) {
         Sent::Resting
     } else {
         match effect(call)? {
@@ -203,31 +210,59 @@ impl Sent {
     }
 }
 
-/// Text that may be a secret.
+/// Refuses a provider other than `custom`, which needs all properties of `account`. A version
+/// without the property `provider` knows only that one.
+///
+/// # Errors
+/// What to write instead.
+pub(crate) fn check_provider(
+    call: &Call<'_>,
+    provider: Arg,
+    custom: &str,
+    account: &[&str; 3],
+) -> Result<(), String> {
+    let Some(given) = call.arg(provider).as_str() else {
+        return Ok(());
+    };
+    let [first, second, third] = account;
+    let needs = format!("{first}, {second} and {third}");
+    if given != custom {
+        return Err(format!(
+            "{given:?} needs a Roboflow account; set {} to {custom:?} with {needs}",
+            call.name(provider)
+        ));
+    }
+    if account
+        .iter()
+        .any(|name| call.arg(call.named(name)).is_null())
+    {
+        return Err(format!("{custom:?} needs {needs}"));
+    }
+    Ok(())
+}
+
+/// Property that may be a secret.
 ///
 /// # Errors
 /// If it is neither text nor a secret.
-pub(crate) fn sealed(value: &Value, property: &str) -> Result<Sealed, String> {
-    match value {
+pub(crate) fn sealed(call: &Call<'_>, arg: Arg) -> Result<Sealed, String> {
+    match call.arg(arg) {
         Value::Text(text) => Ok(Sealed::Text(text.to_string())),
         Value::Secret(name) => Ok(Sealed::Secret(name.to_string())),
-        other => Err(format!(
-            "{property} has to be text or a secret, not {}",
-            other.what()
-        )),
+        _ => Err(call.unfit(arg, "a string or a secret")),
     }
 }
 
-/// One text or a list of texts; empty if null.
+/// Property with one text or a list of texts; empty if null.
 ///
 /// # Errors
 /// If it is something else.
-pub(crate) fn texts(value: &Value, property: &str) -> Result<Vec<String>, String> {
+pub(crate) fn texts(call: &Call<'_>, arg: Arg) -> Result<Vec<String>, String> {
     let text = |v: &Value| {
         let text = v.as_str().map(str::to_owned);
-        text.ok_or_else(|| format!("{property} has to be text, not {}", v.what()))
+        text.ok_or_else(|| format!("{} has to be text, not {}", call.name(arg), v.what()))
     };
-    match value {
+    match call.arg(arg) {
         Value::Null => Ok(Vec::new()),
         Value::List(items) => items.iter().map(text).collect(),
         one => text(one).map(|t| vec![t]),
