@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::TrackId;
 
 use crate::geometry::{Anchor, BBox, Point};
-use crate::mask::Mask;
+use crate::mask::{Bitmap, Mask};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Detection {
@@ -142,6 +142,16 @@ impl Detection {
     /// A property by its serialised name.
     pub fn data(&self, name: &str) -> Option<&serde_json::Value> {
         self.extra.as_deref()?.data.get(name)
+    }
+
+    /// Sets a property by its serialised name.
+    pub fn set_data(&mut self, name: &str, value: impl Into<serde_json::Value>) {
+        self.extra_mut().data.insert(Arc::from(name), value.into());
+    }
+
+    /// Sets the pixels of the object.
+    pub fn set_mask(&mut self, pixels: Bitmap) {
+        self.extra_mut().mask = Some(Arc::new(Mask::Bitmap(pixels)));
     }
 
     /// The anchor point in a picture of this size; the centre of mass is that of the mask, if any.

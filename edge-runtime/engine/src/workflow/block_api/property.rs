@@ -144,6 +144,11 @@ impl Property {
         Self::value(name, about, NUMBER).or(Default::Float(default))
     }
 
+    /// A value that is null unless given.
+    pub(crate) const fn optional(name: &'static str, about: &'static str, shape: Shape) -> Self {
+        Self::value(name, about, shape).or(Default::Null)
+    }
+
     /// A number that selectors of numbers from 0 to 1 supply. Roboflow's engine does not limit it.
     pub(crate) const fn fraction(name: &'static str, about: &'static str, default: f64) -> Self {
         Self::value(name, about, NUMBER)
@@ -176,6 +181,14 @@ impl Property {
         default: &'static str,
     ) -> Self {
         Self::value(name, about, Shape::Text).or(Default::Text(default))
+    }
+
+    /// Takes no selectors.
+    #[must_use]
+    pub(crate) const fn literal_only(mut self) -> Self {
+        self.selects = Selects::Nothing;
+        self.kinds = KindSet::ANY;
+        self
     }
 
     /// Takes selectors of inputs only.

@@ -30,12 +30,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "kept for compatibility: both classes are always output, and the threshold decides",
             0.5,
         ),
-        Property::value(
+        Property::optional(
             "anomaly_threshold",
             "score from which on a picture is unusual; by default the model's own",
             NUMBER,
-        )
-        .or(Or::Null),
+        ),
         NO_LEARNING,
         LEARNING_TARGET,
     ],

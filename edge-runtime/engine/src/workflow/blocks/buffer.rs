@@ -15,12 +15,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             &[Kind::Any, Kind::ListOfValues, Kind::Image],
         ),
         Property::literal("length", "how many values are kept", INTEGER),
-        Property::literal(
+        Property::boolean(
             "pad",
             "whether the list is padded with null at first",
-            Shape::Boolean,
+            false,
         )
-        .or(Or::Bool(false)),
+        .literal_only(),
     ],
     outputs: &[Output::new("output", &[Kind::ListOfValues])],
     build: |_| Ok(stateful_instance(Buffer)),

@@ -20,32 +20,29 @@ const OVEREXPOSED_THRESHOLD_PERCENT: Property = Property::literal(
     Shape::Number(0.0, 100.0),
 )
 .or(Or::Float(97.0));
-const SHOW_ZEBRA_WARNINGS: Property = Property::literal(
+const SHOW_ZEBRA_WARNINGS: Property = Property::boolean(
     "show_zebra_warnings",
     "whether pixels that are too dark or too bright are hatched",
-    Shape::Boolean,
+    true,
 )
-.or(Or::Bool(true));
-const GRID_OVERLAY: Property = Property::literal(
+.literal_only();
+const GRID_OVERLAY: Property = Property::choice(
     "grid_overlay",
     "grid lines over the picture",
-    Shape::Choice(&["None", "2x2", "3x3", "4x4", "5x5"]),
+    &["None", "2x2", "3x3", "4x4", "5x5"],
+    "3x3",
 )
-.or(Or::Text("3x3"));
+.literal_only();
 const SHOW_HUD: Property =
-    Property::literal("show_hud", "whether numbers are shown", Shape::Boolean).or(Or::Bool(true));
-const SHOW_FOCUS_PEAKING: Property = Property::literal(
+    Property::boolean("show_hud", "whether numbers are shown", true).literal_only();
+const SHOW_FOCUS_PEAKING: Property = Property::boolean(
     "show_focus_peaking",
     "whether sharp edges are coloured",
-    Shape::Boolean,
+    true,
 )
-.or(Or::Bool(true));
-const SHOW_CENTER_MARKER: Property = Property::literal(
-    "show_center_marker",
-    "whether the middle is marked",
-    Shape::Boolean,
-)
-.or(Or::Bool(true));
+.literal_only();
+const SHOW_CENTER_MARKER: Property =
+    Property::boolean("show_center_marker", "whether the middle is marked", true).literal_only();
 const INPUT: Property = Property::data(
     "detections",
     "detections whose sharpness to measure too",

@@ -23,12 +23,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             Shape::Number(0.1, 5.0),
         )
         .or(Or::Float(1.0)),
-        Property::literal(
+        Property::boolean(
             "normalize_brightness",
             "whether to brighten the middle of the range",
-            Shape::Boolean,
+            false,
         )
-        .or(Or::Bool(false)),
+        .literal_only(),
     ],
     build: |_| Ok(Box::new(run)),
     ..picture_filter::BASE

@@ -26,12 +26,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
                 check,
             }),
         ),
-        Property::literal(
+        Property::choice(
             "interval_unit",
             "unit of the interval",
-            Shape::Choice(&["seconds", "minutes", "hours", "runs"]),
+            &["seconds", "minutes", "hours", "runs"],
+            "seconds",
         )
-        .or(Or::Text("seconds")),
+        .literal_only(),
         Property::literal("interval", "length of the interval", Shape::at_least(1)),
     ],
     outputs: &[Output::new("*", &[Kind::Any])],

@@ -35,12 +35,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         )
         .inputs_only()
         .or(Or::Int(300)),
-        Property::value(
+        Property::optional(
             "reference_timestamp",
             "kept for compatibility: times are counted from the first frame",
             NUMBER,
-        )
-        .or(Or::Null),
+        ),
         Property::value(
             "fallback_fps",
             "kept for compatibility: times are those of the frames",

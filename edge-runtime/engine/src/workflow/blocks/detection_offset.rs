@@ -14,12 +14,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::data("predictions", "the boxes to change", DETECTIONS),
         Property::value("offset_width", "total change of the width", COUNT).alias(&["offset_x"]),
         Property::value("offset_height", "total change of the height", COUNT).alias(&["offset_y"]),
-        Property::literal(
+        Property::choice(
             "units",
             "whether the offsets are pixels or percent of the box",
-            Shape::Choice(&["Percent (%)", "Pixels"]),
+            &["Percent (%)", "Pixels"],
+            "Pixels",
         )
-        .or(Or::Text("Pixels")),
+        .literal_only(),
     ],
     outputs: &[Output::new("predictions", DETECTIONS)],
     batch: &["predictions"],

@@ -17,13 +17,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             &[Kind::Classification, Kind::ListOfValues, Kind::Text],
         )
         .deeper(),
-        Property::value(
+        Property::optional(
             "fallback_class_name",
             "class of detections without a result; by default they are dropped",
             Shape::Text,
-        )
-        .or(Or::Null),
-        Property::value("fallback_class_id", "id of that class", INTEGER).or(Or::Null),
+        ),
+        Property::optional("fallback_class_id", "id of that class", INTEGER),
     ],
     outputs: &[Output::new("predictions", DETECTIONS)],
     depth: Depth::Reference("object_detection_predictions"),

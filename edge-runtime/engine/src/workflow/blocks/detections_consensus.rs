@@ -49,19 +49,17 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "minimum score of an object after merging",
             0.0,
         ),
-        Property::value(
+        Property::optional(
             "classes_to_consider",
             "only objects of these classes",
             Shape::Texts(0),
-        )
-        .or(Or::Null),
-        Property::value(
+        ),
+        Property::optional(
             "required_objects",
             "minimum number of objects: a number, or one per class",
             Shape::OneOf(&[Shape::DictOf(&COUNT), COUNT]),
         )
-        .kinds(&[Kind::Integer, Kind::Dictionary])
-        .or(Or::Null),
+        .kinds(&[Kind::Integer, Kind::Dictionary]),
         Property::literal(
             "presence_confidence_aggregation",
             "how the scores of a class's objects are aggregated",
@@ -80,12 +78,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             MODE,
         )
         .or(Or::Text("average")),
-        Property::literal(
+        Property::choice(
             "detections_merge_mask_aggregation",
             "how masks are merged",
-            Shape::Choice(&["union", "intersection", "max", "min"]),
+            &["union", "intersection", "max", "min"],
+            "union",
         )
-        .or(Or::Text("union")),
+        .literal_only(),
     ],
     outputs: &[
         Output::new("predictions", BOXES),

@@ -237,7 +237,7 @@ fn join_masks(
         let mask = each.map(|m| m.bitmap(size)).reduce(|a, b| a.union(&b))?;
         let b = mask.bbox()?;
         d.bbox = BBox::new(b.x1, b.y1, b.x2 + 1.0, b.y2 + 1.0);
-        d.extra_mut().mask = Some(Arc::new(Mask::Bitmap(mask)));
+        d.set_mask(mask);
         Some(d)
     });
     joined.collect()

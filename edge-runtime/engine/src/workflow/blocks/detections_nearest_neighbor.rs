@@ -1,8 +1,5 @@
 //! Finds the nearest other detection of each detection.
 
-use std::sync::Arc;
-
-use serde_json::json;
 use watchkeeper_vision::detections::{Detection, Detections};
 use watchkeeper_vision::geometry::Point;
 
@@ -50,24 +47,21 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         )
         .kinds(&[Kind::Text])
         .or(Or::Text("CENTER")),
-        Property::value(
+        Property::optional(
             "query_keypoint_name",
             "name of the keypoint, where query_point is KEYPOINT",
             Shape::Text,
-        )
-        .or(Or::Null),
-        Property::value(
+        ),
+        Property::optional(
             "target_keypoint_name",
             "name of the keypoint, where target_point is KEYPOINT",
             Shape::Text,
-        )
-        .or(Or::Null),
-        Property::value(
+        ),
+        Property::optional(
             "max_distance",
             "maximum distance in pixels",
             Shape::at_least(0),
-        )
-        .or(Or::Null),
+        ),
     ],
     outputs: &[
         Output::new("query_predictions", DETECTIONS),
@@ -158,14 +152,8 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             .flatten()
             .copied()
             .fold(f64::INFINITY, f64::min);
-        let told = if least.is_finite() {
-            json!(least)
-        } else {
-            serde_json::Value::Null
-        };
-        d.extra_mut()
-            .data
-            .insert(Arc::from("nearest_target_distance"), told);
+        // Infinity is null in JSON.
+        d.set_data("nearest_target_distance", least);
         for (j, _) in distances
             .iter()
             .enumerate()

@@ -1,11 +1,9 @@
 //! Makes polygon zones from masks.
 
-use std::sync::Arc;
-
 use serde_json::json;
 use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::geometry::Point;
-use watchkeeper_vision::mask::{Bitmap, Mask};
+use watchkeeper_vision::mask::Bitmap;
 use watchkeeper_vision::outline::{hull, perimeter, simplified};
 
 use crate::workflow::block_api::prelude::*;
@@ -81,9 +79,8 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         let pair = |p: &Point| [p.x as i64, p.y as i64];
         let corners: Vec<[i64; 2]> = zone.iter().map(pair).collect();
         zones.push(Value::from(json!(corners)));
-        let extra = d.extra_mut();
-        extra.data.insert(Arc::from("polygon"), json!(corners));
-        extra.mask = Some(Arc::new(Mask::Bitmap(Bitmap::fill(&zone, all.size))));
+        d.set_data("polygon", json!(corners));
+        d.set_mask(Bitmap::fill(&zone, all.size));
     }
     call.put(0, zones);
     call.put(1, out);

@@ -16,16 +16,14 @@ const SENDER_EMAIL: Property = Property::value(
 const RECEIVER_EMAIL: Property = Property::value("receiver_email", "receivers", TEXT_OR_TEXTS)
     .kinds(&[Kind::Text, Kind::ListOfValues]);
 const CC_RECEIVER_EMAIL: Property =
-    Property::value("cc_receiver_email", "receivers of a copy", TEXT_OR_TEXTS)
-        .kinds(&[Kind::Text, Kind::ListOfValues])
-        .or(Or::Null);
-const BCC_RECEIVER_EMAIL: Property = Property::value(
+    Property::optional("cc_receiver_email", "receivers of a copy", TEXT_OR_TEXTS)
+        .kinds(&[Kind::Text, Kind::ListOfValues]);
+const BCC_RECEIVER_EMAIL: Property = Property::optional(
     "bcc_receiver_email",
     "receivers of a blind copy",
     TEXT_OR_TEXTS,
 )
-.kinds(&[Kind::Text, Kind::ListOfValues])
-.or(Or::Null);
+.kinds(&[Kind::Text, Kind::ListOfValues]);
 const SMTP_SERVER: Property =
     Property::value("smtp_server", "host name of the server", Shape::Text);
 const SENDER_EMAIL_PASSWORD: Property = Property::value(
@@ -34,18 +32,15 @@ const SENDER_EMAIL_PASSWORD: Property = Property::value(
     Shape::Text,
 )
 .kinds(&[Kind::Text, Kind::Secret]);
-const SMTP_PORT: Property = Property::literal(
-    "smtp_port",
-    "port of the server, which must use TLS",
-    INTEGER,
-)
-.or(Or::Int(465));
-const EMAIL_PROVIDER: Property = Property::literal(
+const SMTP_PORT: Property =
+    Property::integer("smtp_port", "port of the server, which must use TLS", 465).literal_only();
+const EMAIL_PROVIDER: Property = Property::choice(
     "email_provider",
     "provider; the managed service needs a Roboflow account, so use Custom SMTP here",
-    Shape::Choice(&["Roboflow Managed API Key", "Custom SMTP"]),
+    &["Roboflow Managed API Key", "Custom SMTP"],
+    "Roboflow Managed API Key",
 )
-.or(Or::Text("Roboflow Managed API Key"));
+.literal_only();
 const SENDER_EMAIL_V2: Property = SENDER_EMAIL.or(Or::Null);
 const SMTP_SERVER_V2: Property = SMTP_SERVER.or(Or::Null);
 const SENDER_EMAIL_PASSWORD_V2: Property = SENDER_EMAIL_PASSWORD.or(Or::Null);

@@ -12,12 +12,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     properties: &[
         Property::data("data", "the picture", &[Kind::Image]),
         MODEL,
-        Property::literal(
-            "output_type",
-            "feature_vector: input of the model's last layer; logits: output of the last layer, before scores are computed",
-            Shape::Choice(&["feature_vector", "logits"]),
-        )
-        .or(Or::Text("feature_vector")),
+        Property::choice("output_type", "feature_vector: input of the model's last layer; logits: output of the last layer, before scores are computed", &["feature_vector", "logits"], "feature_vector").literal_only(),
     ],
     outputs: &[
         Output::new("embedding", &[Kind::Embedding]),

@@ -1,7 +1,5 @@
 //! Detects objects with masks.
 
-use std::sync::Arc;
-
 use watchkeeper_vision::detections::Detections;
 
 use super::object_detection_model::{
@@ -88,7 +86,7 @@ impl Block for InRunLengths {
         if let Some(Value::Detections(all)) = call.out.get(1) {
             let mut all = Detections::clone(all);
             for d in &mut all.boxes {
-                d.extra_mut().data.insert(Arc::from(RLE), true.into());
+                d.set_data(RLE, true);
             }
             call.put(1, all);
         }

@@ -133,8 +133,7 @@ impl Stateful for CrossingStep {
 fn with_depth(crossing: &Crossing) -> Detection {
     let mut detection = crossing.detection.clone();
     if let Some(depth) = crossing.depth {
-        let data = &mut detection.extra_mut().data;
-        data.insert(CROSSING_DEPTH.into(), depth.into());
+        detection.set_data(CROSSING_DEPTH, depth);
     }
     detection
 }

@@ -1,8 +1,5 @@
 //! Measures the area of detections.
 
-use std::sync::Arc;
-
-use serde_json::json;
 use watchkeeper_vision::detections::Detections;
 
 use crate::workflow::block_api::prelude::*;
@@ -31,9 +28,8 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         } else {
             d.bbox.width() * d.bbox.height()
         };
-        let data = &mut d.extra_mut().data;
-        data.insert(Arc::from("area_px"), json!(area));
-        data.insert(Arc::from("area_converted"), json!(area / scale));
+        d.set_data("area_px", area);
+        d.set_data("area_converted", area / scale);
     }
     call.put(0, out);
     Ok(())

@@ -114,7 +114,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     for d in &mut out.boxes {
         if let Some(mask) = d.mask().map(|m| m.bitmap(size)) {
             let snapped = snapped(&mask, &edges, &strength, whole(tolerance));
-            d.extra_mut().mask = Some(Arc::new(Mask::Bitmap(snapped)));
+            d.set_mask(snapped);
         }
     }
     call.put(0, out);

@@ -22,8 +22,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::count("morphological_kernel_size", "size of specks to ignore, in pixels", 3),
         Property::count("threshold", "minimum difference from the background, in squared standard deviations", 16),
         Property::count("history", "number of frames from which the background is learned", 30),
-        Property::value("detection_zone", "zone of interest: corners [[x, y], …], or the same as JSON text; by default everywhere", TEXT_OR_POINTS).kinds(&[Kind::Zone, Kind::ListOfValues])
-        .or(Or::Null)
+        Property::optional("detection_zone", "zone of interest: corners [[x, y], …], or the same as JSON text; by default everywhere", TEXT_OR_POINTS).kinds(&[Kind::Zone, Kind::ListOfValues])
         .not_null(),
         Property::boolean("suppress_first_detections", "whether to report nothing before the background is learned", true),
     ],

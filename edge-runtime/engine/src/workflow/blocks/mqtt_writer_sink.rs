@@ -24,16 +24,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::boolean("retain", "whether the broker retains it for later subscribers", false),
         Property::value("timeout", "timeout of the broker in seconds; at least 5, or 15 with acknowledgement, doubled after each failure", POSITIVE)
         .or(Or::Float(0.5)),
-        Property::value("username", "user name at the broker", Shape::Text)
-        .or(Or::Null),
+        Property::optional("username", "user name at the broker", Shape::Text),
         // An extension of the peer's block: a password may be a secret.
-        Property::value("password", "password of that user, or a secret; without tls it is sent unencrypted, which is \
-            a warning", Shape::Text).kinds(&[Kind::Text, Kind::Secret])
-        .or(Or::Null),
+        Property::optional("password", "password of that user, or a secret; without tls it is sent unencrypted, which is \
+            a warning", Shape::Text).kinds(&[Kind::Text, Kind::Secret]),
         Property::boolean("fail_fast", "whether the step fails if the message is not queued, instead of reporting it in its outputs", false),
         // An extension of the peer's block, which has no TLS.
-        Property::value("tls", "whether the connection is TLS; null: at port 8883", Shape::Boolean)
-        .or(Or::Null),
+        Property::optional("tls", "whether the connection is TLS; null: at port 8883", Shape::Boolean),
     ],
     outputs: sink::PLAIN_OUTPUTS,
     build: |_| Ok(stateful_instance(Publish)),

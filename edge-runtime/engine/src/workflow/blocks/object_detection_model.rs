@@ -31,12 +31,11 @@ pub(super) const NO_MODE: Property = Property::literal(
     Shape::Any,
 )
 .or(Or::Null);
-const CLASSES: Property = Property::value(
+const CLASSES: Property = Property::optional(
     "class_filter",
     "only objects of these classes",
     Shape::Texts(0),
-)
-.or(Or::Null);
+);
 const IOU: Property = Property::share(
     "iou_threshold",
     "overlap above which the weaker of two boxes is dropped",
@@ -58,13 +57,12 @@ pub(super) const NO_LEARNING: Property = Property::boolean(
     "kept for compatibility: nothing is ever uploaded",
     true,
 );
-pub(super) const LEARNING_TARGET: Property = Property::value(
+pub(super) const LEARNING_TARGET: Property = Property::optional(
     "active_learning_target_dataset",
     "kept for compatibility: nothing is ever uploaded",
     Shape::Text,
 )
-.kinds(&[Kind::RoboflowProject])
-.or(Or::Null);
+.kinds(&[Kind::RoboflowProject]);
 
 const PREDICTIONS: Output = Output::new("predictions", &[Kind::ObjectDetection]);
 

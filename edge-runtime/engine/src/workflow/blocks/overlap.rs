@@ -11,12 +11,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     summary: "Keeps boxes that overlap a box of a class, such as people on a bicycle.",
     properties: &[
         Property::data("predictions", "the boxes", BOXES),
-        Property::literal(
+        Property::choice(
             "overlap_type",
             "whether the centre must lie in the other box, or any part of it",
-            Shape::Choice(&["Center Overlap", "Any Overlap"]),
+            &["Center Overlap", "Any Overlap"],
+            "Center Overlap",
         )
-        .or(Or::Text("Center Overlap")),
+        .literal_only(),
         Property::literal(
             "overlap_class_name",
             "the class of the boxes to overlap, which are not kept themselves",

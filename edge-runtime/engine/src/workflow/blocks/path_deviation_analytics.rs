@@ -1,9 +1,6 @@
 //! Measures how far tracked objects deviate from a path.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use watchkeeper_vision::analytics::recent::Recent;
 use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::geometry::Point;
@@ -113,9 +110,7 @@ impl Stateful for Deviation {
             let at = d.anchor(anchor, all.size);
             let way = ways.tracks.touch_or_insert(track, Way::default());
             let deviation = way.go(at, &ways.path);
-            d.extra_mut()
-                .data
-                .insert(Arc::from("path_deviation"), json!(deviation));
+            d.set_data("path_deviation", deviation);
         }
         call.put(0, out);
         Ok(())

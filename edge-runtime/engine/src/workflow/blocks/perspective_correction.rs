@@ -5,7 +5,7 @@ use std::sync::Arc;
 use watchkeeper_vision::detections::{Detections, Keypoint};
 use watchkeeper_vision::geometry::{Anchor, BBox, Point, polygon_area};
 use watchkeeper_vision::imaging::warp::Perspective;
-use watchkeeper_vision::mask::{Bitmap, Mask};
+use watchkeeper_vision::mask::Bitmap;
 use watchkeeper_vision::outline::around;
 
 use crate::workflow::block_api::prelude::*;
@@ -301,7 +301,7 @@ fn corrected(all: &Detections, way: &Perspective, size: [u32; 2]) -> Detections 
             let seen: Vec<Point> = outline.iter().map(|p| way.apply(*p)).collect();
             d.bbox = box_of(&seen);
             let corners: Vec<Point> = seen.into_iter().map(whole).collect();
-            d.extra_mut().mask = Some(Arc::new(Mask::Bitmap(Bitmap::fill(&corners, size))));
+            d.set_mask(Bitmap::fill(&corners, size));
         } else {
             let seen = d.bbox.corners().map(|p| way.apply(whole(p)));
             d.bbox = box_of(&seen);

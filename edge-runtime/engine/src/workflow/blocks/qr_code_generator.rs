@@ -29,12 +29,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::integer("border", "empty modules around the code, up to 100", 4),
         Property::text("fill_color", "colour of the code", "BLACK"),
         Property::text("back_color", "colour around it", "WHITE"),
-        Property::literal(
+        Property::choice(
             "error_correct",
             "level of error correction",
-            Shape::Choice(&names_of(&SPARE)),
+            &names_of(&SPARE),
+            SPARE[1].0,
         )
-        .or(Or::Text(SPARE[1].0)),
+        .literal_only(),
     ],
     outputs: &[Output::new("qr_code", &[Kind::Image])],
     build: |_| Ok(Box::new(run)),

@@ -34,21 +34,19 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     role: Role::OtherModel(Task::Actions),
     properties: &[
         IMAGES,
-        Property::value("class_filter", "only these classes", Shape::Texts(0)).or(Or::Null),
+        Property::optional("class_filter", "only these classes", Shape::Texts(0)),
         MODEL,
-        Property::value(
+        Property::optional(
             "confidence",
             "minimum score of an action; best, default and null mean the model's own",
             Shape::OneOf(&[SHARE, Shape::Choice(&["best", "default"])]),
         )
-        .kinds(&[Kind::Float, Kind::Text])
-        .or(Or::Null),
-        Property::value(
+        .kinds(&[Kind::Float, Kind::Text]),
+        Property::optional(
             "stride_seconds",
             "seconds between two runs; by default the duration of a run",
             NUMBER,
-        )
-        .or(Or::Null),
+        ),
     ],
     outputs: &[
         Output::new("timeline", &[Kind::ActionRecognition]),

@@ -18,13 +18,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::text("s3_prefix", "prefix of object keys", ""),
         sink::FILE_NAME_PREFIX,
         sink::MAX_ENTRIES,
-        Property::value("aws_access_key_id", "id of the access key", Shape::Text)
-            .kinds(&[Kind::Secret, Kind::Text])
-            .or(Or::Null),
-        Property::value("aws_secret_access_key", "the access key", Shape::Text)
-            .kinds(&[Kind::Secret, Kind::Text])
-            .or(Or::Null),
-        Property::value("aws_region", "region of the bucket", Shape::Text).or(Or::Null),
+        Property::optional("aws_access_key_id", "id of the access key", Shape::Text)
+            .kinds(&[Kind::Secret, Kind::Text]),
+        Property::optional("aws_secret_access_key", "the access key", Shape::Text)
+            .kinds(&[Kind::Secret, Kind::Text]),
+        Property::optional("aws_region", "region of the bucket", Shape::Text),
     ],
     outputs: sink::PLAIN_OUTPUTS,
     build: |_| Ok(stateful_instance(Save)),

@@ -1,7 +1,5 @@
 //! Segments pictures semantically.
 
-use std::sync::Arc;
-
 use super::object_detection_model::{CUSTOM_CONFIDENCE, MODE, MODEL};
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::json::{RLE, detection_id};
@@ -46,7 +44,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     let mut found = call.host.segment(model_id, image, least)?;
     image.stamp(&mut found);
     for d in &mut found.boxes {
-        d.extra_mut().data.insert(Arc::from(RLE), true.into());
+        d.set_data(RLE, true);
     }
     let id = detection_id(&call.new_id());
     call.put(0, id);

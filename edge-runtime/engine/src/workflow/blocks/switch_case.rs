@@ -13,8 +13,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value("value", "what to compare with the keys", Shape::Scalar)
             .kinds(&[Kind::Any]),
         Property::literal("cases", "the step for each key", Shape::StepCases).or(Or::EmptyDict),
-        Property::literal("case_insensitive", "whether to ignore case", Shape::Boolean)
-            .or(Or::Bool(false)),
+        Property::boolean("case_insensitive", "whether to ignore case", false).literal_only(),
         Property::literal(
             "default_next_steps",
             "the steps that run when no key equals the value",

@@ -23,12 +23,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         BUFFER,
         Property::fraction("minimum_matching_threshold", "largest distance (1 - overlap × score) at which a box continues a track", 0.8)
         .nullable(),
-        Property::value(
+        Property::optional(
             "minimum_consecutive_frames",
             "frames after its first box before a track is reported; null: a seventh of a second",
             INTEGER,
         )
-        .or(Or::Null)
         .nullable(),
         instances::CACHE_SIZE,
     ],

@@ -89,12 +89,13 @@ const BOT: &[Property] = &[
         "kept for compatibility: the camera is assumed to be static",
         false,
     ),
-    Property::literal(
+    Property::choice(
         "cmc_method",
         "kept for compatibility",
-        Shape::Choice(&["orb", "sift", "sparseOptFlow", "ecc"]),
+        &["orb", "sift", "sparseOptFlow", "ecc"],
+        "sparseOptFlow",
     )
-    .or(Or::Text("sparseOptFlow")),
+    .literal_only(),
     Property::integer("cmc_downscale", "kept for compatibility", 2).nullable(),
 ];
 const BYTE: &[Property] = &[

@@ -17,16 +17,19 @@ const RECEIVER_NUMBER: Property =
     Property::value("receiver_number", "receiver number", Shape::Text);
 const LENGTH_LIMIT: Property =
     Property::count("length_limit", "maximum characters of a message", 160);
-const SMS_PROVIDER: Property = Property::literal(
+const SMS_PROVIDER: Property = Property::choice(
     "sms_provider",
     "provider; the managed service needs a Roboflow account, so use Custom Twilio here",
-    Shape::Choice(&["Roboflow Managed API Key", "Custom Twilio"]),
+    &["Roboflow Managed API Key", "Custom Twilio"],
+    "Roboflow Managed API Key",
 )
-.or(Or::Text("Roboflow Managed API Key"));
+.literal_only();
 const MEDIA_URL: Property =
-    Property::value("media_url", "URLs of pictures to attach", TEXT_OR_TEXTS)
-        .kinds(&[Kind::Text, Kind::ListOfValues, Kind::Image])
-        .or(Or::Null);
+    Property::optional("media_url", "URLs of pictures to attach", TEXT_OR_TEXTS).kinds(&[
+        Kind::Text,
+        Kind::ListOfValues,
+        Kind::Image,
+    ]);
 const TWILIO_ACCOUNT_SID_V2: Property = TWILIO_ACCOUNT_SID.or(Or::Null);
 const TWILIO_AUTH_TOKEN_V2: Property = TWILIO_AUTH_TOKEN.or(Or::Null);
 const SENDER_NUMBER_V2: Property = SENDER_NUMBER.or(Or::Null);

@@ -1,7 +1,5 @@
 //! Measures the speed of tracked objects.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use watchkeeper_vision::analytics::recent::Recent;
@@ -89,13 +87,12 @@ impl Stateful for Velocity {
                 time_s,
                 smoothed,
             };
-            let data = &mut d.extra_mut().data;
             for (vector, speed, v) in [
                 ("velocity", "speed", now),
                 ("smoothed_velocity", "smoothed_speed", smoothed),
             ] {
-                data.insert(Arc::from(vector), json!([v.x / scale, v.y / scale]));
-                data.insert(Arc::from(speed), json!(v.x.hypot(v.y) / scale));
+                d.set_data(vector, json!([v.x / scale, v.y / scale]));
+                d.set_data(speed, v.x.hypot(v.y) / scale);
             }
         }
         call.put(0, out);

@@ -34,12 +34,12 @@ const PREDICTIONS: &[Kind] = &[
 
 /// A text property of some event types.
 const fn text(name: &'static str, about: &'static str) -> Property {
-    Property::value(name, about, Shape::Text).or(Or::Null)
+    Property::optional(name, about, Shape::Text)
 }
 
 /// A choice property of some event types.
 const fn word(name: &'static str, about: &'static str, words: &'static [&'static str]) -> Property {
-    Property::value(name, about, Shape::Choice(words)).or(Or::Null)
+    Property::optional(name, about, Shape::Choice(words))
 }
 
 const PROPERTIES: &[Property] = &[
@@ -65,13 +65,12 @@ const PROPERTIES: &[Property] = &[
         "type of the event",
         Shape::Choice(EVENT_TYPES),
     ),
-    Property::value(
+    Property::optional(
         "solution",
         "id of the use case, if the file should contain it",
         Shape::Text,
     )
-    .kinds(&[Kind::RoboflowSolution, Kind::Text])
-    .or(Or::Null),
+    .kinds(&[Kind::RoboflowSolution, Kind::Text]),
     text("external_id", "id of the event in another system"),
     word(
         "qc_result",
@@ -79,7 +78,7 @@ const PROPERTIES: &[Property] = &[
         &["pass", "fail"],
     ),
     text("location", "of an inventory_count: where"),
-    Property::value("item_count", "of an inventory_count: the count", INTEGER).or(Or::Null),
+    Property::optional("item_count", "of an inventory_count: the count", INTEGER),
     text("item_type", "of an inventory_count: of what"),
     text("alert_type", "of a safety_alert: which one"),
     word(

@@ -74,12 +74,13 @@ pub(crate) const ATTACHMENTS: Property = attached(&[Kind::Text, Kind::Bytes]);
 
 /// Properties of a sink that writes text files, wherever they are stored.
 pub(crate) const CONTENT: Property = Property::data("content", "what to write", &[Kind::Text]);
-pub(crate) const FILE_TYPE: Property = Property::literal(
+pub(crate) const FILE_TYPE: Property = Property::choice(
     "file_type",
     "type of the content",
-    Shape::Choice(&["csv", "json", "txt"]),
+    &["csv", "json", "txt"],
+    "csv",
 )
-.or(Or::Text("csv"));
+.literal_only();
 pub(crate) const OUTPUT_MODE: Property = Property::literal(
     "output_mode",
     "one file per content, or all contents in one file",
