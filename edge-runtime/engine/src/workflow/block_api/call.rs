@@ -102,6 +102,16 @@ impl SharedState {
     }
 }
 
+/// Parses the name of an anchor.
+///
+/// # Errors
+/// If it is no anchor.
+pub(crate) fn anchor(name: &str) -> Result<Anchor, String> {
+    let name_only: StrDeserializer<'_, serde::de::value::Error> = name.into_deserializer();
+    Anchor::deserialize(name_only)
+        .map_err(|_| format!("{name:?} is not an anchor; use one such as CENTER or BOTTOM_CENTER"))
+}
+
 impl<'a> Call<'a> {
     /// Value of a property; null if the version lacks it.
     pub(crate) fn arg(&self, arg: Arg) -> &'a Value {
@@ -374,13 +384,7 @@ impl<'a> Call<'a> {
     /// # Errors
     /// If it is no anchor.
     pub(crate) fn anchor(&self, arg: Arg) -> Result<Anchor, String> {
-        let parse = |name: &str| {
-            let name_only: StrDeserializer<'_, serde::de::value::Error> = name.into_deserializer();
-            Anchor::deserialize(name_only).map_err(|_| {
-                format!("{name:?} is not an anchor; use one such as CENTER or BOTTOM_CENTER")
-            })
-        };
-        self.or_default(arg, "a string", |value| value.as_str().map(parse))?
+        self.or_default(arg, "a string", |value| value.as_str().map(anchor))?
     }
 
     /// Returns an identity that is unique in this running workflow.

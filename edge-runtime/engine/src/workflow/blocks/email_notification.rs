@@ -3,7 +3,7 @@
 use watchkeeper_contract::effect::{Attachment, Effect, Email, EmailBody};
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::blocks::common::sink::{self, attachments, sealed, texts};
+use crate::workflow::blocks::common::sink::{self, Made, attachments, sealed, texts};
 use crate::workflow::blocks::common::template::Template;
 use crate::workflow::values::codec;
 
@@ -95,10 +95,6 @@ pub(super) const BLOCKS: &[Manifest] = &[
     },
 ];
 
-struct Notify {
-    message: Template,
-}
-
 fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
     let receivers = setup.literals.get("receiver_email");
     if receivers
@@ -107,66 +103,57 @@ fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
     {
         return Err("receiver_email needs at least one receiver".to_owned());
     }
-    let message = Template::of(setup, "message")?;
-    Ok(Box::new(Notify { message }))
+    sink::messenger(setup, "e-mail", email)
 }
 
-impl Block for Notify {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        sink::send(call, "e-mail", |call| self.email(call))
+fn email(message: &Template, call: &Call<'_>) -> Result<Made, String> {
+    // The first version has no provider.
+    let provider = call.named("email_provider");
+    let is_first = call.arg(provider).is_null();
+    let account = ["smtp_server", "sender_email", "sender_email_password"];
+    if let Err(why) = sink::check_provider(call, provider, "Custom SMTP", &account) {
+        return Ok(Err(why));
     }
+    let body = if is_first {
+        let text = message.fill(call)?;
+        EmailBody::Plain { text }
+    } else {
+        html(message, call)?
+    };
+    let receivers = |name| texts(call, call.named(name));
+    Ok(Ok(Effect::Email(Email {
+        server: call.text(call.named("smtp_server"))?.to_owned(),
+        port: call.integer_in(call.named("smtp_port"), 1..=u16::MAX.into())?,
+        from: call.text(call.named("sender_email"))?.to_owned(),
+        password: sealed(call, call.named("sender_email_password"))?,
+        to: receivers("receiver_email")?,
+        cc: receivers("cc_receiver_email")?,
+        bcc: receivers("bcc_receiver_email")?,
+        subject: call.text(call.named("subject"))?.to_owned(),
+        body,
+        attachments: attachments(call.arg(call.named("attachments")))?,
+    })))
 }
 
-impl Notify {
-    fn email(&self, call: &Call<'_>) -> Result<Result<Effect, String>, String> {
-        // The first version has no provider.
-        let provider = call.named("email_provider");
-        let is_first = call.arg(provider).is_null();
-        let account = ["smtp_server", "sender_email", "sender_email_password"];
-        if let Err(why) = sink::check_provider(call, provider, "Custom SMTP", &account) {
-            return Ok(Err(why));
+/// The message as HTML: parameters are text, pictures are separate parts.
+fn html(message: &Template, call: &Call<'_>) -> Result<EmailBody, String> {
+    let mut images = Vec::new();
+    let filled = message.fill_with(call, |name, value| match value {
+        Value::Image(image) => {
+            images.push(Attachment {
+                name: format!("image_{name}"),
+                bytes: codec::jpeg(&image.pixels.rgb(), codec::QUALITY)?,
+            });
+            Ok(format!(
+                "<img src=\"cid:image_{name}\" alt=\"{name}\" style=\"max-width: 600px; height: auto;\">"
+            ))
         }
-        let body = if is_first {
-            let text = self.message.fill(call)?;
-            EmailBody::Plain { text }
-        } else {
-            self.html(call)?
-        };
-        let receivers = |name| texts(call, call.named(name));
-        Ok(Ok(Effect::Email(Email {
-            server: call.text(call.named("smtp_server"))?.to_owned(),
-            port: call.integer_in(call.named("smtp_port"), 1..=u16::MAX.into())?,
-            from: call.text(call.named("sender_email"))?.to_owned(),
-            password: sealed(call, call.named("sender_email_password"))?,
-            to: receivers("receiver_email")?,
-            cc: receivers("cc_receiver_email")?,
-            bcc: receivers("bcc_receiver_email")?,
-            subject: call.text(call.named("subject"))?.to_owned(),
-            body,
-            attachments: attachments(call.arg(call.named("attachments")))?,
-        })))
-    }
-
-    /// The message as HTML: parameters are text, pictures are separate parts.
-    fn html(&self, call: &Call<'_>) -> Result<EmailBody, String> {
-        let mut images = Vec::new();
-        let filled = self.message.fill_with(call, |name, value| match value {
-            Value::Image(image) => {
-                images.push(Attachment {
-                    name: format!("image_{name}"),
-                    bytes: codec::jpeg(&image.pixels.rgb(), codec::QUALITY)?,
-                });
-                Ok(format!(
-                    "<img src=\"cid:image_{name}\" alt=\"{name}\" style=\"max-width: 600px; height: auto;\">"
-                ))
-            }
-            other => Ok(escaped(&other.python_str())),
-        })?;
-        Ok(EmailBody::Html {
-            html: filled.replace('\n', "<br>\n"),
-            images,
-        })
-    }
+        other => Ok(escaped(&other.python_str())),
+    })?;
+    Ok(EmailBody::Html {
+        html: filled.replace('\n', "<br>\n"),
+        images,
+    })
 }
 
 /// Escapes text for HTML.

@@ -32,15 +32,7 @@ impl Stateful for Save {
     type State = Log;
 
     fn run(&self, log: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let one_file = call.text(arg!("output_mode"))? == "append_log";
-        let most = call.integer(arg!("max_entries_per_file"))?;
-        let entry = log.next(
-            call.text(arg!("content"))?,
-            call.text(arg!("file_type"))?,
-            one_file,
-            most,
-        );
-        let sent = match entry {
+        let sent = match log.next(call, false)? {
             Err(why) => Sent::Refused(why),
             Ok(entry) => {
                 let write = FileWrite {

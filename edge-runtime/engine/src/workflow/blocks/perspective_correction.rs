@@ -8,6 +8,7 @@ use watchkeeper_vision::imaging::warp::Perspective;
 use watchkeeper_vision::mask::Bitmap;
 use watchkeeper_vision::outline::around;
 
+use crate::workflow::block_api::call;
 use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -214,15 +215,9 @@ impl Part {
             (3, 0, [Anchor::BottomRight, Anchor::BottomLeft]),
             (1, 2, [Anchor::TopRight, Anchor::TopLeft]),
         ];
-        let one: Option<Anchor> = match anchor {
+        let one = match anchor {
             "ALL" => None,
-            name => Some(
-                serde_json::from_value(serde_json::Value::from(name)).map_err(|_| {
-                    format!(
-                        "{name:?} is not a point of a box; use one such as ALL or BOTTOM_CENTER"
-                    )
-                })?,
-            ),
+            name => Some(call::anchor(name)?),
         };
         for d in &all.boxes {
             for (i, (from, to, farthest)) in sides.into_iter().enumerate() {

@@ -149,18 +149,11 @@ impl Stateful for Watch {
             .collect();
         let least = match call.arg(arg!("confidence")) {
             Value::Null | Value::Text(_) => wanted.confidence,
-            number => number
-                .as_f64()
-                .ok_or_else(|| format!("confidence is {}, not a number", number.what()))?,
+            _ => call.number(arg!("confidence"))?,
         };
         let window = wanted.frames as f64 / wanted.fps;
-        let stride = match call.arg(arg!("stride_seconds")) {
-            Value::Null => window,
-            _ => check_stride(
-                call.optional(arg!("stride_seconds"), Call::number)?
-                    .unwrap_or(window),
-            )?,
-        };
+        let stride = call.optional(arg!("stride_seconds"), Call::number)?;
+        let stride = stride.map_or(Ok(window), check_stride)?;
         let video = videos.0.of(&image.meta.video_identifier);
         let asked = (model_id.to_owned(), classes.clone(), stride);
         let number = image.meta.frame_number;

@@ -59,19 +59,7 @@ impl Begun {
         if [id, secret].iter().any(|key| call.arg(*key).is_null()) {
             return Err("aws_access_key_id and aws_secret_access_key are required".to_owned());
         }
-        let one_object = call.text(arg!("output_mode"))? == "append_log";
-        let most = if self.whole.len() > MAX_BYTES {
-            0
-        } else {
-            call.integer(arg!("max_entries_per_file"))?
-        };
-        let entry = self.log.next(
-            call.text(arg!("content"))?,
-            call.text(arg!("file_type"))?,
-            one_object,
-            most,
-        );
-        let entry = match entry {
+        let entry = match self.log.next(call, self.whole.len() > MAX_BYTES)? {
             Ok(entry) => entry,
             Err(why) => return Ok(Sent::Refused(why)),
         };

@@ -3,7 +3,7 @@
 use watchkeeper_contract::effect::{Effect, Sms};
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::blocks::common::sink::{self, sealed, texts};
+use crate::workflow::blocks::common::sink::{self, Made, sealed, texts};
 use crate::workflow::blocks::common::template::{self, Template};
 
 const TWILIO_ACCOUNT_SID: Property =
@@ -66,14 +66,14 @@ pub(super) const BLOCKS: &[Manifest] = &[
         name: "roboflow_core/twilio_sms_notification@v1",
         summary: "Sends a text message through Twilio, cut to a maximum length.",
         properties: PROPERTIES,
-        build,
+        build: |setup| sink::messenger(setup, "twilio", sms),
         ..sink::BASE
     },
     Manifest {
         name: "roboflow_core/twilio_sms_notification@v2",
         summary: "Sends a text message through Twilio, with pictures by URL.",
         properties: PROPERTIES_V2,
-        build,
+        build: |setup| sink::messenger(setup, "twilio", sms),
         ..sink::BASE
     },
 ];
@@ -81,45 +81,28 @@ pub(super) const BLOCKS: &[Manifest] = &[
 /// Maximum characters of a message; one longer than 160 is sent in parts.
 const MAX_TEXT: i64 = 1600;
 
-fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
-    let message = Template::of(setup, "message")?;
-    Ok(Box::new(Notify { message }))
-}
-
-struct Notify {
-    message: Template,
-}
-
-impl Block for Notify {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        sink::send(call, "twilio", |call| self.sms(call))
+fn sms(message: &Template, call: &Call<'_>) -> Result<Made, String> {
+    const ACCOUNT: [&str; 3] = ["twilio_account_sid", "twilio_auth_token", "sender_number"];
+    // The first version has no provider.
+    let provider = call.named("sms_provider");
+    if let Err(why) = sink::check_provider(call, provider, "Custom Twilio", &ACCOUNT) {
+        return Ok(Err(why));
     }
-}
-
-impl Notify {
-    fn sms(&self, call: &Call<'_>) -> Result<Result<Effect, String>, String> {
-        const ACCOUNT: [&str; 3] = ["twilio_account_sid", "twilio_auth_token", "sender_number"];
-        // The first version has no provider.
-        let provider = call.named("sms_provider");
-        if let Err(why) = sink::check_provider(call, provider, "Custom Twilio", &ACCOUNT) {
-            return Ok(Err(why));
-        }
-        let media = texts(call, call.named("media_url")).map_err(|why| {
-            format!("{why}; Twilio fetches pictures from the web, so a picture of this machine needs a public URL")
-        })?;
-        let most = call
-            .optional(call.named("length_limit"), Call::integer)?
-            .unwrap_or(MAX_TEXT);
-        let [account, token, from] = ACCOUNT;
-        Ok(Ok(Effect::Sms(Sms {
-            account: sealed(call, call.named(account))?,
-            token: sealed(call, call.named(token))?,
-            from: call.text(call.named(from))?.to_owned(),
-            to: call.text(call.named("receiver_number"))?.to_owned(),
-            text: template::cut(self.message.fill(call)?, usize::try_from(most).unwrap_or(0)),
-            media,
-        })))
-    }
+    let media = texts(call, call.named("media_url")).map_err(|why| {
+        format!("{why}; Twilio fetches pictures from the web, so a picture of this machine needs a public URL")
+    })?;
+    let most = call
+        .optional(call.named("length_limit"), Call::integer)?
+        .unwrap_or(MAX_TEXT);
+    let [account, token, from] = ACCOUNT;
+    Ok(Ok(Effect::Sms(Sms {
+        account: sealed(call, call.named(account))?,
+        token: sealed(call, call.named(token))?,
+        from: call.text(call.named(from))?.to_owned(),
+        to: call.text(call.named("receiver_number"))?.to_owned(),
+        text: template::cut(message.fill(call)?, usize::try_from(most).unwrap_or(0)),
+        media,
+    })))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use watchkeeper_contract::effect::{Attachment, Effect, FileBundle};
 use watchkeeper_vision::detections::Detections;
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::blocks::common::sink::{self, Cooldown, DISABLE_SINK, FIRE_AND_FORGET, Sent};
+use crate::workflow::blocks::common::sink::{self, DISABLE_SINK, FIRE_AND_FORGET, Sent};
 use crate::workflow::values::codec;
 use crate::workflow::values::json::detection_id;
 
@@ -170,44 +170,29 @@ struct Event {
 }
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let cooldown = Cooldown::of(call, "events");
     call.put(2, "");
     call.put(3, "");
-    let sent = if call.boolean(arg!("disable_sink"))? {
-        Sent::Off
-    } else if cooldown.is_active(call, call.number(arg!("cooldown_seconds"))?) {
-        Sent::Resting
-    } else {
-        let event = event(call)?;
-        let path = format!(
-            "{}/{}",
-            event.bundle.directory.trim_end_matches('/'),
-            event.bundle.name
-        );
-        cooldown.begin(call);
-        let sent = Sent::by(call, Effect::Bundle(event.bundle));
-        if sent == Sent::HandedOver {
-            call.put(2, event.id);
-            call.put(3, path);
-        }
-        sent
-    };
+    let mut made = None;
+    let sent = sink::send(call, "events", |call| {
+        let Event { id, bundle } = event(call)?;
+        let folder = bundle.directory.trim_end_matches('/');
+        made = Some((id, format!("{folder}/{}", bundle.name)));
+        Ok(Ok(Effect::Bundle(bundle)))
+    })?;
+    if let Some((id, path)) = made.filter(|_| sent == Sent::HandedOver) {
+        call.put(2, id);
+        call.put(3, path);
+    }
     call.put(0, matches!(sent, Sent::Refused(_)));
     call.put(1, sent == Sent::Resting);
     call.put(4, sent.message());
     Ok(())
 }
 
-/// Text of an optional property.
+/// Text of an optional property; `None` if it is empty.
 fn optional<'a>(call: &Call<'a>, name: &str) -> Result<Option<&'a str>, String> {
-    let property = call.named(name);
-    if call.arg(property).is_null() {
-        return Ok(None);
-    }
-    let text = call
-        .text(property)
-        .map_err(|why| format!("{name}: {why}"))?;
-    Ok(Some(text).filter(|text| !text.is_empty()))
+    let text = call.optional(call.named(name), Call::text)?;
+    Ok(text.filter(|text| !text.is_empty()))
 }
 
 fn event(call: &Call<'_>) -> Result<Event, String> {

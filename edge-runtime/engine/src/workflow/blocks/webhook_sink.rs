@@ -107,9 +107,11 @@ struct Webhook {
 
 impl Block for Webhook {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        sink::send(call, "webhooks", |call| {
+        let sent = sink::send(call, "webhooks", |call| {
             Ok(Ok(Effect::Http(self.request(call)?)))
-        })
+        })?;
+        sent.put(call);
+        Ok(())
     }
 }
 
