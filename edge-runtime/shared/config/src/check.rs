@@ -58,10 +58,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
     };
 
     let site = values.name("box.site", SiteId::new, &mut errors);
-    let box_id = match values.text("box.id") {
-        Some(_) => values.name("box.id", BoxId::new, &mut errors),
-        None => BoxId::new(sanitise(&request.hostname)).ok(),
-    };
+    let box_id = box_id(&values, request, &mut errors);
     let mut skipped = SkippedSections::default();
     let privacy = privacy::masks(&values, &mut warnings);
     let sources = watching::sources(&values, &mut warnings, &mut skipped);
@@ -226,6 +223,18 @@ where
     T::Error: std::fmt::Debug,
 {
     T::try_from(name.to_owned()).expect("our own names are names")
+}
+
+/// Reads the name of the box; without one it is that of the host.
+fn box_id(
+    values: &Values<'_>,
+    request: &LoadRequest,
+    errors: &mut Vec<ConfigError>,
+) -> Option<BoxId> {
+    match values.text("box.id") {
+        Some(_) => values.name("box.id", BoxId::new, errors),
+        None => BoxId::new(sanitise(&request.hostname)).ok(),
+    }
 }
 
 /// Makes a box's name of a host name.
