@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use watchkeeper_vision::detections::{Detection, Detections};
 use watchkeeper_vision::geometry::BBox;
-use watchkeeper_vision::numbers::mean;
+use watchkeeper_vision::numbers::{mean, quantile};
 
 use crate::workflow::block_api::prelude::*;
 
@@ -232,17 +232,7 @@ fn by_rows(letters: Vec<Letter>, way: Way, delimiter: &str, tolerance: f64) -> S
 fn by_gaps(mut letters: Vec<Letter>, way: Way, delimiter: &str, multiplier: f64) -> String {
     let mut breadths: Vec<f64> = letters.iter().map(|l| l.breadth).collect();
     breadths.sort_by(f64::total_cmp);
-    let middle = breadths.len() / 2;
-    let upper = breadths.get(middle).copied().unwrap_or(0.0);
-    let lower = breadths
-        .get(middle.saturating_sub(1))
-        .copied()
-        .unwrap_or(0.0);
-    let median = if breadths.len() % 2 == 1 {
-        upper
-    } else {
-        f64::midpoint(lower, upper)
-    };
+    let median = quantile(&breadths, 0.5);
     sort(&mut letters, false, |l| l.across);
     let mut lines: Vec<Vec<Letter>> = Vec::new();
     let height = |line: &[Letter]| mean(line.iter().map(|l| l.across));
