@@ -34,7 +34,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
 ///
 /// # Errors
 /// If it has another number of dimensions than the earlier ones.
-pub(super) fn unit(
+pub(super) fn unit_embedding(
     call: &Call<'_>,
     arg: Arg,
     dimensions: Option<usize>,

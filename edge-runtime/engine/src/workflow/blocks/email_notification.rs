@@ -3,7 +3,7 @@
 use watchkeeper_contract::effect::{Attachment, Effect, Email, EmailBody};
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::blocks::common::sink::{self, Made, attachments, sealed, texts};
+use crate::workflow::blocks::common::sink::{self, EffectOrRefusal, attachments, sealed, texts};
 use crate::workflow::blocks::common::template::Template;
 use crate::workflow::values::codec;
 
@@ -106,7 +106,7 @@ fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
     sink::messenger(setup, "e-mail", email)
 }
 
-fn email(message: &Template, call: &Call<'_>) -> Result<Made, String> {
+fn email(message: &Template, call: &Call<'_>) -> Result<EffectOrRefusal, String> {
     // The first version has no provider.
     let provider = call.named("email_provider");
     let is_first = call.arg(provider).is_null();

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::cosine_similarity::{cosine, unit};
+use super::cosine_similarity::{cosine, unit_embedding};
 use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -160,7 +160,7 @@ impl Stateful for Changes {
 
     fn run(&self, usual: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let earlier = Some(usual.embeddings.len()).filter(|dimensions| *dimensions > 0);
-        let embedding = unit(call, arg!("embedding"), earlier)?;
+        let embedding = unit_embedding(call, arg!("embedding"), earlier)?;
         let count = usual.seen as f64 + 1.0;
         let window = call.clamped(arg!("window_size"), 1..=MAX_WINDOW)?;
         let strategy = match call.text(arg!("strategy"))? {

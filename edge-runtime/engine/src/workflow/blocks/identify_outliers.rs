@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::cosine_similarity::{norm, unit};
+use super::cosine_similarity::{norm, unit_embedding};
 use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -54,7 +54,7 @@ impl Stateful for Outliers {
 
     fn run(&self, before: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let earlier = before.latest.back().map(Vec::len);
-        let embedding = unit(call, arg!("embedding"), earlier)?;
+        let embedding = unit_embedding(call, arg!("embedding"), earlier)?;
         let window = call.clamped(arg!("window_size"), 1..=MAX_EMBEDDINGS)?;
         before.seen += 1;
         before.latest.push_back(embedding);

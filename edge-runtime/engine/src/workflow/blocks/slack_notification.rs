@@ -3,7 +3,7 @@
 use watchkeeper_contract::effect::{Effect, SlackMessage};
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::blocks::common::sink::{self, Made, attachments, sealed};
+use crate::workflow::blocks::common::sink::{self, EffectOrRefusal, attachments, sealed};
 use crate::workflow::blocks::common::template::Template;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
@@ -26,7 +26,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..sink::BASE
 }];
 
-fn post(message: &Template, call: &Call<'_>) -> Result<Made, String> {
+fn post(message: &Template, call: &Call<'_>) -> Result<EffectOrRefusal, String> {
     Ok(Ok(Effect::Slack(SlackMessage {
         token: sealed(call, arg!("slack_token"))?,
         channel: call.text(arg!("channel"))?.to_owned(),

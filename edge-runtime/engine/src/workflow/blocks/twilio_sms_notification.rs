@@ -3,7 +3,7 @@
 use watchkeeper_contract::effect::{Effect, Sms};
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::blocks::common::sink::{self, Made, sealed, texts};
+use crate::workflow::blocks::common::sink::{self, EffectOrRefusal, sealed, texts};
 use crate::workflow::blocks::common::template::{self, Template};
 
 const TWILIO_ACCOUNT_SID: Property =
@@ -81,7 +81,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
 /// Maximum characters of a message; one longer than 160 is sent in parts.
 const MAX_TEXT: i64 = 1600;
 
-fn sms(message: &Template, call: &Call<'_>) -> Result<Made, String> {
+fn sms(message: &Template, call: &Call<'_>) -> Result<EffectOrRefusal, String> {
     const ACCOUNT: [&str; 3] = ["twilio_account_sid", "twilio_auth_token", "sender_number"];
     // The first version has no provider.
     let provider = call.named("sms_provider");

@@ -103,7 +103,7 @@ pub(crate) const PLAIN_OUTPUTS: &[Output] = &[
 ];
 
 /// The effect of a step, or why the sink refuses it.
-pub(crate) type Made = Result<Effect, String>;
+pub(crate) type EffectOrRefusal = Result<Effect, String>;
 
 /// Builds a sink of messages with a text of its own. `make` makes the message of its template.
 ///
@@ -112,7 +112,7 @@ pub(crate) type Made = Result<Effect, String>;
 pub(crate) fn messenger(
     setup: &Setup<'_>,
     service: &'static str,
-    make: fn(&Template, &Call<'_>) -> Result<Made, String>,
+    make: fn(&Template, &Call<'_>) -> Result<EffectOrRefusal, String>,
 ) -> Result<Box<dyn Instance>, String> {
     Ok(Box::new(Messenger {
         service,
@@ -124,7 +124,7 @@ pub(crate) fn messenger(
 struct Messenger {
     service: &'static str,
     message: Template,
-    make: fn(&Template, &Call<'_>) -> Result<Made, String>,
+    make: fn(&Template, &Call<'_>) -> Result<EffectOrRefusal, String>,
 }
 
 impl Block for Messenger {
@@ -142,7 +142,7 @@ impl Block for Messenger {
 pub(crate) fn send(
     call: &mut Call<'_>,
     service: &str,
-    make: impl FnOnce(&Call<'_>) -> Result<Made, String>,
+    make: impl FnOnce(&Call<'_>) -> Result<EffectOrRefusal, String>,
 ) -> Result<Sent, String> {
     let cooldown = Cooldown::of(call, service);
     if call.boolean(call.named("disable_sink"))? {
