@@ -1,4 +1,6 @@
 //! A picture as a grid of cells, by samples of its luma.
+//!
+//! - The number of samples depends on the grid, not on the size of the picture.
 
 use crate::frame::{Picture, PixelFormat, Plane};
 

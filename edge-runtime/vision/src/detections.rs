@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::TrackId;
 
 use crate::geometry::{Anchor, BBox, Point};
-use crate::mask::Mask;
+use crate::mask::{Bitmap, Mask};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Detection {
@@ -130,9 +130,28 @@ impl Detection {
         self.extra.as_deref()?.mask.as_ref()
     }
 
+    pub fn keypoints(&self) -> Option<&[Keypoint]> {
+        self.extra.as_deref()?.keypoints.as_deref()
+    }
+
+    /// Place of the picture in which it was found, if that is a crop.
+    pub fn place(&self) -> Option<&Arc<Place>> {
+        self.extra.as_deref()?.place.as_ref()
+    }
+
     /// A property by its serialised name.
     pub fn data(&self, name: &str) -> Option<&serde_json::Value> {
         self.extra.as_deref()?.data.get(name)
+    }
+
+    /// Sets a property by its serialised name.
+    pub fn set_data(&mut self, name: &str, value: impl Into<serde_json::Value>) {
+        self.extra_mut().data.insert(Arc::from(name), value.into());
+    }
+
+    /// Sets the pixels of the object.
+    pub fn set_mask(&mut self, pixels: Bitmap) {
+        self.extra_mut().mask = Some(Arc::new(Mask::Bitmap(pixels)));
     }
 
     /// The anchor point in a picture of this size; the centre of mass is that of the mask, if any.
@@ -148,8 +167,7 @@ impl Detection {
     pub fn moved(&self, by: [i64; 2], size: [u32; 2]) -> Self {
         let [dx, dy] = by.map(|n| n as f64);
         let mut out = self.clone();
-        let b = self.bbox;
-        out.bbox = BBox::new(b.x1 + dx, b.y1 + dy, b.x2 + dx, b.y2 + dy);
+        out.bbox = self.bbox.moved(dx, dy);
         let Some(extra) = out.extra.as_deref_mut() else {
             return out;
         };
@@ -252,8 +270,7 @@ impl Detections {
         let mut size = self.size;
         let mut boxes = Vec::with_capacity(self.boxes.len());
         for d in &self.boxes {
-            let place = d.extra.as_deref().and_then(|e| e.place.clone());
-            let Some(place) = place else {
+            let Some(place) = d.place() else {
                 boxes.push(d.clone());
                 continue;
             };

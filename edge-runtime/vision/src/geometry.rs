@@ -103,6 +103,27 @@ impl BBox {
         }
     }
 
+    /// The corners clockwise, from the upper left.
+    pub const fn corners(&self) -> [Point; 4] {
+        [
+            Point::new(self.x1, self.y1),
+            Point::new(self.x2, self.y1),
+            Point::new(self.x2, self.y2),
+            Point::new(self.x1, self.y2),
+        ]
+    }
+
+    #[must_use]
+    pub fn moved(&self, dx: f64, dy: f64) -> Self {
+        Self::new(self.x1 + dx, self.y1 + dy, self.x2 + dx, self.y2 + dy)
+    }
+
+    /// The box with `dx` more pixels on the left and right, `dy` above and below.
+    #[must_use]
+    pub fn grown(&self, dx: f64, dy: f64) -> Self {
+        Self::new(self.x1 - dx, self.y1 - dy, self.x2 + dx, self.y2 + dy)
+    }
+
     /// Area of the intersection, in square pixels.
     pub fn common_area(&self, other: &Self) -> f64 {
         let w = self.x2.min(other.x2) - self.x1.max(other.x1);

@@ -81,7 +81,7 @@ impl Tile {
     /// Moves a bounding box from the tile to the picture.
     pub fn to_picture(&self, bbox: &BBox) -> BBox {
         let [left, top] = self.corner.map(f64::from);
-        BBox::new(bbox.x1 + left, bbox.y1 + top, bbox.x2 + left, bbox.y2 + top)
+        bbox.moved(left, top)
     }
 
     /// Whether an inner edge of the tile cuts a bounding box, given in pixels of the tile. The

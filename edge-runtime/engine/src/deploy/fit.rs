@@ -136,14 +136,7 @@ pub fn fit(spec: &PipelineSpec, plan: &Plan, models: &BTreeMap<String, ModelFact
         spec.model.as_deref(),
         models,
     ));
-    // A replacement model only replaces detectors.
-    for step in plan.compiled.questions() {
-        let name = step.model.as_ref();
-        if let Some((name, facts)) = name.and_then(|n| models.get_key_value(n)) {
-            fit.errors
-                .extend(unsupported_task(&step, name, facts, "workflow"));
-        }
-    }
+    fit.errors.extend(unsupported_questions(plan, models));
     let are_known = all_known && !labels.is_empty() && plan.compiled.classes_are_of_models();
     let left_out = labels.iter().map(String::as_str);
     let left_out = left_out.filter(|label| are_known && !kept.contains(label));
@@ -154,6 +147,19 @@ pub fn fit(spec: &PipelineSpec, plan: &Plan, models: &BTreeMap<String, ModelFact
             .extend(unknown_labels(plan, labels, knows_classes));
     }
     fit
+}
+
+/// Returns an error for each other model that can't do what its step asks. A replacement model only
+/// replaces detectors.
+fn unsupported_questions(plan: &Plan, models: &BTreeMap<String, ModelFacts>) -> Vec<SpecError> {
+    let mut errors = Vec::new();
+    for step in plan.compiled.questions() {
+        let name = step.model.as_ref();
+        if let Some((name, facts)) = name.and_then(|n| models.get_key_value(n)) {
+            errors.extend(unsupported_task(&step, name, facts, "workflow"));
+        }
+    }
+    errors
 }
 
 /// Returns an error for each class of a rule that is none of the models' labels.

@@ -1,4 +1,7 @@
 //! The bounding boxes of one need in one frame, in an order independent of the input's order.
+//!
+//! - A track with several boxes in a frame is represented by the best one.
+//! - Negative track ids are no tracks.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,7 @@
 //! State that all kinds of rules share: settings, the frame, and the track of an event.
+//!
+//! - Not here: when an event begins and ends (`life`), or what a condition is (`track_rule`,
+//!   `crossing`, `level`).
 
 use watchkeeper_contract::event::RuleEvent;
 use watchkeeper_contract::id::TrackId;

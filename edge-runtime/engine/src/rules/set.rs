@@ -106,9 +106,9 @@ impl RuleSet {
 
         self.sort_boxes(&value);
         // Its values may live longer than what is seen in one frame.
-        let value = |need: usize| -> NeedValue<'_> { value(need) };
+        let values = |need: usize| -> NeedValue<'_> { value(need) };
         let inputs = Inputs {
-            values: &value,
+            values: &values,
             orders: &self.orders,
         };
         for (group, history) in self.groups.iter().zip(&mut self.histories) {
@@ -128,8 +128,25 @@ impl RuleSet {
             stays.observe(inputs, self.clock);
         }
 
+        self.ask_rules(at, grace_s, &value, new_id, Rule::observe)
+    }
+
+    /// Calls `ask` for each rule and returns the changes of events.
+    fn ask_rules<'v>(
+        &mut self,
+        at: &Moment,
+        grace_s: f64,
+        values: impl Fn(usize) -> NeedValue<'v>,
+        new_id: &mut dyn FnMut() -> EventId,
+        ask: fn(&mut Rule, &mut Scene<'_>, &View<'_>),
+    ) -> Vec<Change> {
+        // Its values may live longer than what is seen in one frame.
+        let values = |need: usize| -> NeedValue<'_> { values(need) };
         let view = View {
-            inputs,
+            inputs: Inputs {
+                values: &values,
+                orders: &self.orders,
+            },
             histories: &self.histories,
             stays: &self.stays,
         };
@@ -142,7 +159,7 @@ impl RuleSet {
             out: &mut out,
         };
         for rule in &mut self.rules {
-            rule.observe(&mut scene, &view);
+            ask(rule, &mut scene, &view);
         }
         out
     }
@@ -167,27 +184,7 @@ impl RuleSet {
             stays.visits.finish();
         }
         self.sort_boxes(&value);
-        let value = |need: usize| -> NeedValue<'_> { value(need) };
-        let view = View {
-            inputs: Inputs {
-                values: &value,
-                orders: &self.orders,
-            },
-            histories: &self.histories,
-            stays: &self.stays,
-        };
-        let mut out = Vec::new();
-        let mut scene = Scene {
-            at,
-            clock: self.clock,
-            grace_s: GRACE_S,
-            new_id,
-            out: &mut out,
-        };
-        for rule in &mut self.rules {
-            rule.finish(&mut scene, &view);
-        }
-        out
+        self.ask_rules(at, GRACE_S, value, new_id, Rule::finish)
     }
 
     /// Returns the visits of each zone of the workflow so far, by name.

@@ -41,6 +41,21 @@ struct Followed {
 }
 
 impl Followed {
+    fn case<'a>(
+        &self,
+        kind: &'a TrackKind,
+        context: &'a mut RuleContext,
+        stay: &'a Stay,
+        history: &'a History,
+    ) -> StayCase<'a> {
+        StayCase {
+            kind,
+            context,
+            stay,
+            subject: self.subject(stay, history),
+        }
+    }
+
     fn subject<'a>(&self, stay: &Stay, history: &'a History) -> Subject<'a> {
         Subject::of_tracks([stay.first_track, stay.track, self.best_track], history)
     }
@@ -108,13 +123,7 @@ impl TrackRule {
                 Ok(()) => followed.refused = None,
                 Err(why) => followed.refused = followed.refused.map(|_| why),
             }
-            let subject = followed.subject(stay, history);
-            let mut case = StayCase {
-                kind: &self.watch.kind,
-                context,
-                stay,
-                subject,
-            };
+            let mut case = followed.case(&self.watch.kind, context, stay, history);
             case.observe(scene, &mut followed.life, accepted.is_ok());
         }
     }
@@ -157,13 +166,7 @@ impl TrackRule {
         for stay in view.stays[self.watch.scope].visits.ended() {
             let followed = self.followed.remove(&stay.number);
             if let Some(followed) = followed.filter(|_| stay.counted_s.is_some()) {
-                let subject = followed.subject(stay, history);
-                let mut case = StayCase {
-                    kind: &self.watch.kind,
-                    context,
-                    stay,
-                    subject,
-                };
+                let mut case = followed.case(&self.watch.kind, context, stay, history);
                 case.end(scene, followed, source_ended);
             }
         }

@@ -34,7 +34,7 @@ pub use block_api::host::{
     Anomaly, ClassNames, ClassScore, DetectRequest, Features, Gaze, Host, Layer, PromptedMask,
     RunWanted, Task, Writing,
 };
-pub use block_api::manifest::MAX_POINTS;
+pub use block_api::shape::MAX_POINTS;
 pub use catalogue::entries::{
     FamilyState, UnsupportedFamily, catalogue, details, families, missing, models_of_block,
     nearest_block, unsupported_families, why_unsupported,

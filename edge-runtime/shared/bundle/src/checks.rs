@@ -1,4 +1,7 @@
 //! What the contents of a sound bundle say about each other: records, links, media, results.
+//!
+//! - Hashes are computed again where the contents suffice; [`Proof`] counts those for which only
+//!   the signature stands.
 
 use std::collections::BTreeMap;
 

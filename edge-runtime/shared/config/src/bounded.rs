@@ -1,4 +1,6 @@
 //! Reads files of unknown size up to a bound: `/dev/zero` has no end.
+//!
+//! - A file beyond the bound is an error; nothing is cut off silently.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read, Result};

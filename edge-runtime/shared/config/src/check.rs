@@ -58,10 +58,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
     };
 
     let site = values.name("box.site", SiteId::new, &mut errors);
-    let box_id = match values.text("box.id") {
-        Some(_) => values.name("box.id", BoxId::new, &mut errors),
-        None => BoxId::new(sanitise(&request.hostname)).ok(),
-    };
+    let box_id = box_id(&values, request, &mut errors);
     let mut skipped = SkippedSections::default();
     let privacy = privacy::masks(&values, &mut warnings);
     let sources = watching::sources(&values, &mut warnings, &mut skipped);
@@ -83,9 +80,9 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         journal: journal(&values),
         media: media(&values),
         recordings: recordings(&values),
-        history_bytes: values.whole("runtime.history_bytes").unwrap_or_default(),
+        history_bytes: values.count("runtime.history_bytes"),
         dry_run_roots: values.folders("runtime.dry_run_roots", &mut errors),
-        crash_loop_limit: crash_loop_limit(&values),
+        crash_loop_limit: values.count("runtime.crash_loop_limit"),
         sources,
         privacy,
         pipelines,
@@ -137,29 +134,22 @@ fn socket_mode(values: &Values<'_>) -> u32 {
 
 fn media(values: &Values<'_>) -> MediaConfig {
     MediaConfig {
-        max_bytes: values.whole("runtime.media_bytes").unwrap_or_default(),
+        max_bytes: values.count("runtime.media_bytes"),
     }
 }
 
 fn journal(values: &Values<'_>) -> JournalConfig {
     JournalConfig {
-        max_events: values.whole("runtime.journal_events").unwrap_or_default(),
-        max_bytes: values.whole("runtime.journal_bytes").unwrap_or_default(),
+        max_events: values.count("runtime.journal_events"),
+        max_bytes: values.count("runtime.journal_bytes"),
     }
 }
 
 fn recordings(values: &Values<'_>) -> RecordingsConfig {
     RecordingsConfig {
-        max_bytes: values.whole("runtime.recording_bytes").unwrap_or_default(),
+        max_bytes: values.count("runtime.recording_bytes"),
         max_age: values.seconds("runtime.recording_days") * 86_400,
     }
-}
-
-fn crash_loop_limit(values: &Values<'_>) -> u32 {
-    let limit = values.whole("runtime.crash_loop_limit");
-    limit
-        .and_then(|n| u32::try_from(n).ok())
-        .unwrap_or_default()
 }
 
 fn inference(values: &Values<'_>) -> InferenceConfig {
@@ -186,28 +176,21 @@ fn inference(values: &Values<'_>) -> InferenceConfig {
 
 fn agent_bounds(values: &Values<'_>) -> AgentConfig {
     AgentConfig {
-        outbox_events: values.whole("agent.outbox_events").unwrap_or_default(),
-        outbox_bytes: values.whole("agent.outbox_bytes").unwrap_or_default(),
+        outbox_events: values.count("agent.outbox_events"),
+        outbox_bytes: values.count("agent.outbox_bytes"),
         telemetry: values.seconds("agent.telemetry_s"),
         heartbeat: values
             .whole("agent.heartbeat.interval_min")
             .map(|minutes| Duration::from_secs(60 * minutes)),
         audit: AuditConfig {
-            max_days: values.whole("agent.audit.max_days").unwrap_or_default(),
-            max_bytes: values.whole("agent.audit.max_bytes").unwrap_or_default(),
+            max_days: values.count("agent.audit.max_days"),
+            max_bytes: values.count("agent.audit.max_bytes"),
         },
         job_faces: values.switch("agent.job_tools.faces"),
         job_limits: JobLimitsConfig {
-            max_jobs: values
-                .whole("agent.job_limits.max_jobs")
-                .and_then(|n| usize::try_from(n).ok())
-                .unwrap_or_default(),
-            max_bytes: values
-                .whole("agent.job_limits.max_bytes")
-                .unwrap_or_default(),
-            max_days: values
-                .whole("agent.job_limits.max_days")
-                .unwrap_or_default(),
+            max_jobs: values.count("agent.job_limits.max_jobs"),
+            max_bytes: values.count("agent.job_limits.max_bytes"),
+            max_days: values.count("agent.job_limits.max_days"),
         },
     }
 }
@@ -240,6 +223,18 @@ where
     T::Error: std::fmt::Debug,
 {
     T::try_from(name.to_owned()).expect("our own names are names")
+}
+
+/// Reads the name of the box; without one it is that of the host.
+fn box_id(
+    values: &Values<'_>,
+    request: &LoadRequest,
+    errors: &mut Vec<ConfigError>,
+) -> Option<BoxId> {
+    match values.text("box.id") {
+        Some(_) => values.name("box.id", BoxId::new, errors),
+        None => BoxId::new(sanitise(&request.hostname)).ok(),
+    }
 }
 
 /// Makes a box's name of a host name.
@@ -276,7 +271,8 @@ fn mirror(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<String> 
         return Some(address);
     }
     errors.push(
-        ConfigError::new(KEY, "is not allowed", values.origin(KEY))
+        values
+            .error(KEY, "is not allowed")
             .allowed("http://… or https://…, without a login"),
     );
     None

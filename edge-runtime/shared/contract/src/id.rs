@@ -102,6 +102,31 @@ macro_rules! name_type {
     };
 }
 
+/// Declares a number that is written as text and as JSON alike.
+macro_rules! number_type {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        #[derive(serde::Serialize, serde::Deserialize, utoipa::ToSchema)]
+        #[serde(transparent)]
+        pub struct $name(pub u64);
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = std::num::ParseIntError;
+            fn from_str(s: &str) -> Result<Self, Self::Err> {
+                s.parse().map(Self)
+            }
+        }
+    };
+}
+pub(crate) use number_type;
+
 name_type!(
     /// Name of a source (a camera, a file, the demo scene) on this box.
     SourceId,
@@ -199,38 +224,12 @@ impl FromStr for EventId {
     }
 }
 
-/// Position of a record in the journal: it rises by exactly one, over restarts too.
-///
-/// Subscribers use it as their cursor: a gap proves a loss.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Default,
-    Serialize,
-    Deserialize,
-    ToSchema,
-)]
-#[serde(transparent)]
-pub struct EventSeq(pub u64);
-
-impl fmt::Display for EventSeq {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl FromStr for EventSeq {
-    type Err = std::num::ParseIntError;
-    fn from_str(s: &str) -> Result<Self, Self::Err> {
-        s.parse().map(Self)
-    }
-}
+number_type!(
+    /// Position of a record in the journal: it rises by exactly one, over restarts too.
+    ///
+    /// Subscribers use it as their cursor: a gap proves a loss.
+    EventSeq
+);
 
 /// Id that a tracker gives to one object over time; unique within one run of a pipeline.
 #[derive(

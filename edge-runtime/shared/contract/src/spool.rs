@@ -6,14 +6,11 @@
 //! - A number is given once, over restarts too.
 //! - An effect stays until one [`EffectOutcome`] was reported.
 
-use std::fmt;
-use std::str::FromStr;
-
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::effect::Effect;
-use crate::id::PipelineId;
+use crate::id::{PipelineId, number_type};
 use crate::time::Wall;
 
 /// Most effects in one answer of `GET /v1/effects`.
@@ -25,36 +22,10 @@ pub const MAX_EFFECTS_WAIT_S: u64 = 30;
 /// Most entries of [`EffectCounts::last_failed`].
 pub const MAX_FAILURES_SHOWN: usize = 16;
 
-/// Number of an effect: rising over restarts too, not without gaps.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Default,
-    Serialize,
-    Deserialize,
-    ToSchema,
-)]
-#[serde(transparent)]
-pub struct EffectNumber(pub u64);
-
-impl fmt::Display for EffectNumber {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl FromStr for EffectNumber {
-    type Err = std::num::ParseIntError;
-    fn from_str(s: &str) -> Result<Self, Self::Err> {
-        s.parse().map(Self)
-    }
-}
+number_type!(
+    /// Number of an effect: rising over restarts too, not without gaps.
+    EffectNumber
+);
 
 /// An effect in the spool, without its contents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

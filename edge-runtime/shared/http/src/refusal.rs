@@ -1,4 +1,6 @@
 //! Refusals as HTTP answers: one JSON shape with the right status.
+//!
+//! - The status in the body is that of the answer.
 
 use axum::Json;
 use axum::extract::Request;

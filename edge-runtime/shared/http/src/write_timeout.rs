@@ -1,4 +1,6 @@
 //! Timeout of writes: a client that does not read loses its connection.
+//!
+//! - Progress of a single byte restarts the timer; reads have no timeout here (`deadlines`).
 
 use std::io;
 use std::pin::Pin;

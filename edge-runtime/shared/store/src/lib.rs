@@ -36,7 +36,7 @@ mod options;
 mod overlay;
 mod pages;
 #[cfg(test)]
-mod power;
+mod power_tests;
 pub mod private_folder;
 mod read_only;
 mod reads;

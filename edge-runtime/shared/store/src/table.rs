@@ -1,4 +1,6 @@
 //! The table of records: its name, and how keyspaces and keys become its keys.
+//!
+//! - The records of a keyspace are adjacent, in the order of their keys.
 
 use std::path::Path;
 

@@ -11,6 +11,7 @@ use super::font::Stencil;
 use super::palette::Color;
 use crate::geometry::{BBox, Point};
 use crate::mask::Bitmap;
+use crate::rgb::RgbPixels;
 
 /// Pixels that are blended at once.
 const LANES: usize = 16;
@@ -37,6 +38,11 @@ impl<'a> Canvas<'a> {
             width,
             height: (height as usize).min(rows),
         }
+    }
+
+    /// A canvas over a picture.
+    pub fn on(picture: &'a mut RgbPixels) -> Self {
+        Self::new(&mut picture.data, picture.width, picture.height)
     }
 
     pub fn width(&self) -> f64 {

@@ -26,7 +26,7 @@ pub(super) fn likeness(expected: &BBox, seen: &BBox, buffer: f64) -> f64 {
 /// Extends `bbox` by `by` times its width and height on each side.
 pub(super) fn grown(bbox: &BBox, by: f64) -> BBox {
     let (w, h) = (by * bbox.width(), by * bbox.height());
-    BBox::new(bbox.x1 - w, bbox.y1 - h, bbox.x2 + w, bbox.y2 + h)
+    bbox.grown(w, h)
 }
 
 /// Ratio of the smaller to the larger.

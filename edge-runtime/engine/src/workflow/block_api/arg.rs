@@ -14,11 +14,6 @@ impl Arg {
         Self { index, names }
     }
 
-    /// Its name, for messages.
-    pub(crate) fn name(self) -> &'static str {
-        self.names.first().unwrap_or(&"a property")
-    }
-
     /// Whether a property of this name may be at its place.
     pub(super) fn fits(self, name: &str) -> bool {
         self.names.is_empty() || self.names.contains(&name)

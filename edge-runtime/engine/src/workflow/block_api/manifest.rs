@@ -3,9 +3,6 @@
 //! - Everything that a definition may say about a step is in its [`Manifest`].
 //! - Declarations are `const`, written with the builder functions below.
 
-mod property;
-mod shape;
-
 use std::sync::Arc;
 
 use serde_json::{Map, Value as Json};
@@ -13,14 +10,8 @@ use serde_json::{Map, Value as Json};
 use crate::workflow::block_api::arg::Arg;
 use crate::workflow::block_api::block::{Instance, Setup};
 use crate::workflow::block_api::host::Task;
+use crate::workflow::block_api::property::Property;
 use crate::workflow::language::kinds::{Kind, KindSet};
-
-pub(crate) use property::{ANY_DETECTIONS, DETECTIONS, Default, IMAGES, Property, Selects};
-pub use shape::MAX_POINTS;
-pub(crate) use shape::{
-    ANCHORS, BOX_ANCHORS, COLOR, COUNT, Grammar, INTEGER, NUMBER, POSITIVE, SHARE, Shape,
-    TEXT_OR_POINTS, TEXT_OR_TEXTS,
-};
 
 /// One version of a block.
 #[derive(Debug, Clone, Copy)]
@@ -217,25 +208,42 @@ impl StepOutput {
 }
 
 impl Manifest {
-    /// Defaults for `..Manifest::BASE`.
-    pub(crate) const BASE: Self = Self {
-        name: "",
-        category: "",
-        summary: "",
-        role: Role::Other,
-        properties: &[],
-        outputs: &[],
-        own_outputs: |_| Vec::new(),
-        depth: Depth::Same,
-        accepts_empty: false,
-        whole_batch: false,
-        batch: &[],
-        mixed: &[],
-        model: |known| known("model_id"),
-        keeps_classes: false,
-        many_pictures: false,
-        build: |_| Err("this manifest is only a base for others".to_owned()),
-    };
+    /// Defaults of a block in one of Roboflow's categories, for `..Manifest::of("…")`.
+    pub(crate) const fn of(category: &'static str) -> Self {
+        Self {
+            name: "",
+            category,
+            summary: "",
+            role: Role::Other,
+            properties: &[],
+            outputs: &[],
+            own_outputs: |_| Vec::new(),
+            depth: Depth::Same,
+            accepts_empty: false,
+            whole_batch: false,
+            batch: &[],
+            mixed: &[],
+            model: |known| known("model_id"),
+            keeps_classes: false,
+            many_pictures: false,
+            build: |_| Err("this manifest is only a base for others".to_owned()),
+        }
+    }
+
+    /// The version of this block with these properties and outputs.
+    pub(crate) const fn version(
+        self,
+        name: &'static str,
+        properties: &'static [Property],
+        outputs: &'static [Output],
+    ) -> Self {
+        Self {
+            name,
+            properties,
+            outputs,
+            ..self
+        }
+    }
 
     /// Returns whether batch data may flow into a property.
     #[must_use]

@@ -4,8 +4,11 @@
 
 pub(crate) mod arg;
 pub(crate) mod block;
+pub(crate) mod call;
 pub(crate) mod host;
 #[macro_use]
 pub(crate) mod manifest;
 pub(crate) mod prelude;
+pub(crate) mod property;
+pub(crate) mod shape;
 pub(crate) mod stateful;

@@ -9,7 +9,8 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::workflow::block_api::block::{Call, Instance, Memory};
+use crate::workflow::block_api::block::{Instance, Memory};
+use crate::workflow::block_api::call::Call;
 
 /// A block with state. Its own fields are its settings; the state is passed to each call.
 pub(crate) trait Stateful: Send + Sync {

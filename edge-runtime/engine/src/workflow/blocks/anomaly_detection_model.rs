@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::classification_model::with_one;
-use super::depth_estimation::stretched;
 use super::object_detection_model::{LEARNING_TARGET, MODEL, NO_LEARNING};
 use crate::workflow::block_api::host::ClassScore;
 use crate::workflow::block_api::prelude::*;
+use crate::workflow::blocks::common::color_maps::stretched;
 use crate::workflow::values::json::detection_id;
 
 /// Maximum distance of a score from its threshold, in the model's deviations; beyond it a class
@@ -15,7 +15,6 @@ const MAX_MARGIN: f64 = 30.0;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/anomaly_detection_model@v1",
-    category: "model",
     summary: "Scores how unusual a picture and its regions are, with a model trained on usual pictures.",
     role: Role::OtherModel(Task::Anomaly),
     properties: &[
@@ -31,12 +30,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "kept for compatibility: both classes are always output, and the threshold decides",
             0.5,
         ),
-        Property::value(
+        Property::optional(
             "anomaly_threshold",
             "score from which on a picture is unusual; by default the model's own",
             NUMBER,
-        )
-        .or(Or::Null),
+        ),
         NO_LEARNING,
         LEARNING_TARGET,
     ],
@@ -52,14 +50,16 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     batch: &["images"],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("model")
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let image = call.image(arg!("images"))?;
     let model_id = call.text(arg!("model_id"))?;
     let said = call.host.anomaly(model_id, image)?;
-    let decides = call.number(arg!("anomaly_threshold"), said.threshold)?;
+    let decides = call
+        .optional(arg!("anomaly_threshold"), Call::number)?
+        .unwrap_or(said.threshold);
     let margin = (said.score - decides) / said.deviation;
     if !(margin.is_finite() && said.score.is_finite()) {
         return Err(format!(
@@ -79,7 +79,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         score("normal", 0, 1.0 - anomalous),
     ];
     let id = detection_id(&call.new_id());
-    if call.boolean(arg!("include_anomaly_map"), true)? {
+    if call.boolean(arg!("include_anomaly_map"))? {
         call.put(5, stretched(&said.map, image.size())?);
     }
     call.put(0, with_one(image, &id, scores, 0.0));

@@ -8,16 +8,15 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/auto_rotate_on_edges@v1",
-    category: "classical_computer_vision",
     summary: "Rotates a picture until most of its edges are vertical or horizontal.",
     properties: &[
-        Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
-        Property::value(
+        IMAGE,
+        Property::choice(
             "target_orientation",
             "target direction of the edges; either is the nearer one",
-            Shape::Choice(&["vertical", "horizontal", "either"]),
-        )
-        .or(Or::Text("vertical")),
+            &["vertical", "horizontal", "either"],
+            "vertical",
+        ),
         Property::number(
             "skip_below_degrees",
             "degrees of tilt below which the picture is unchanged",
@@ -39,7 +38,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("angle", &[Kind::Float]),
     ],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("classical_computer_vision")
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
@@ -55,12 +54,10 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         }
     };
     let [least, most] = [
-        call.number(arg!("skip_below_degrees"), 0.4)?,
-        call.number(arg!("max_correction_degrees"), 90.0)?,
+        call.number(arg!("skip_below_degrees"))?,
+        call.number(arg!("max_correction_degrees"))?,
     ];
-    let side = call.integer(arg!("internal_resolution"), 1000)?;
-    let side = u32::try_from(side).ok().filter(|n| *n > 0);
-    let side = side.ok_or("internal_resolution has to be 1 or more")?;
+    let side = call.integer_in(arg!("internal_resolution"), 1..=u32::MAX.into())?;
     let across = skew::across_edges(&small(&image.pixels.rgb(), side));
     // Across a vertical edge the brightness changes from left to right.
     let level = if target == "horizontal" { 90.0 } else { 0.0 };

@@ -24,7 +24,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let color = drawing::color_of_value(call.arg(arg!("color")))?;
-    let opacity = call.number(arg!("opacity"), 0.5)?;
+    let opacity = call.number(arg!("opacity"))?;
     let detections = Arc::clone(call.detections(arg!("predictions"))?);
     let [width, height] = call.image(arg!("image"))?.size();
     drawing::put(call, move |canvas: &mut Canvas<'_>| {

@@ -5,14 +5,14 @@ use watchkeeper_vision::imaging::{self, Plane};
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::PerVideo;
+use crate::workflow::blocks::common::picture_filter;
 use crate::workflow::values::image::{ImageValue, lazy};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/background_subtraction@v1",
-    category: "classical_computer_vision",
     summary: "Learns the background and shows moving pixels: white what moves, grey what is a shadow, black the background.",
     properties: &[
-        Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
+        IMAGE,
         Property::integer(
             "threshold",
             "minimum difference from the background, in squared standard deviations",
@@ -24,9 +24,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             30,
         ),
     ],
-    outputs: &[Output::new("image", &[Kind::Image])],
     build: |_| Ok(stateful_instance(Subtract)),
-    ..Manifest::BASE
+    ..picture_filter::BASE
 }];
 
 struct Subtract;
@@ -37,11 +36,8 @@ impl Stateful for Subtract {
     fn run(&self, state: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(arg!("image"))?;
         let background = of_video(&mut state.0, image)?;
-        let (history, threshold) = (
-            call.integer(arg!("history"), 30)?,
-            call.number(arg!("threshold"), 16.0)?,
-        );
-        let seen = look(background, image, history, threshold);
+        let history = call.integer(arg!("history"))?;
+        let seen = look(background, image, history, call.number(arg!("threshold"))?);
         call.put(
             0,
             image.with_pixels(lazy(image.size(), move || {
@@ -81,10 +77,6 @@ pub(super) fn look(
     history: i64,
     threshold: f64,
 ) -> Plane {
-    let threshold = threshold as f32;
-    background.look(
-        &image.pixels.rgb(),
-        u32::try_from(history).unwrap_or(1),
-        threshold,
-    )
+    let history = u32::try_from(history).unwrap_or(1);
+    background.look(&image.pixels.rgb(), history, threshold as f32)
 }

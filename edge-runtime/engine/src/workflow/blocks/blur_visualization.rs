@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use image::imageops;
 use watchkeeper_vision::draw::Canvas;
-use watchkeeper_vision::geometry::BBox;
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
@@ -24,21 +23,16 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let kernel = call.number(arg!("kernel_size"), 15.0)?.clamp(1.0, 512.0);
-    let padding = call.number(arg!("padding"), 0.0)?;
+    let kernel = call.number(arg!("kernel_size"))?.clamp(1.0, 512.0);
+    let padding = call.number(arg!("padding"))?;
     let detections = Arc::clone(call.detections(arg!("predictions"))?);
     drawing::put(call, move |canvas: &mut Canvas<'_>| {
         for d in &detections.boxes {
-            let b = &d.bbox;
-            let b = BBox::new(
-                b.x1 - padding,
-                b.y1 - padding,
-                b.x2 + padding,
-                b.y2 + padding,
-            );
             // A Gaussian of this width blurs as much as a mean over the kernel.
             let sigma = ((kernel * kernel - 1.0) / 12.0).sqrt().max(0.3) as f32;
-            canvas.change(&b, |part| imageops::fast_blur(part, sigma));
+            canvas.change(&d.bbox.grown(padding, padding), |part| {
+                imageops::fast_blur(part, sigma)
+            });
         }
     })
 }

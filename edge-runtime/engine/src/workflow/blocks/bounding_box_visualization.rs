@@ -25,7 +25,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     let ink = Ink::Boxes {
         detections: Arc::clone(call.detections(arg!("predictions"))?),
         by: drawing::color_by(call)?,
-        thickness: call.number(arg!("thickness"), 2.0)?,
+        thickness: call.number(arg!("thickness"))?,
     };
     drawing::put(call, ink)
 }

@@ -1,18 +1,15 @@
 //! Fits rotated rectangles to masks.
 
-use std::sync::Arc;
-
 use serde_json::json;
 use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::geometry::Point;
-use watchkeeper_vision::mask::{Bitmap, Mask};
+use watchkeeper_vision::mask::Bitmap;
 use watchkeeper_vision::outline::{around, min_area_rect};
 
 use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/bounding_rect@v1",
-    category: "transformation",
     summary: "Fits the smallest rotated rectangle to each mask.",
     properties: &[Property::data(
         "predictions",
@@ -24,7 +21,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         &[Kind::InstanceSegmentation],
     )],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("transformation")
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
@@ -42,16 +39,11 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         let whole = |n: f64| if n == 0.0 { 0.0 } else { n };
         let rect: Vec<[f64; 2]> = corners.iter().map(|p| [whole(p.x), whole(p.y)]).collect();
         d.bbox = around(&corners);
-        let extra = d.extra_mut();
-        extra.mask = Some(Arc::new(Mask::Bitmap(Bitmap::fill(&corners, all.size))));
-        for (name, value) in [
-            ("rect", json!(rect)),
-            ("width", json!(r.width)),
-            ("height", json!(r.height)),
-            ("angle", json!(r.angle)),
-        ] {
-            extra.data.insert(Arc::from(name), value);
-        }
+        d.set_mask(Bitmap::fill(&corners, all.size));
+        d.set_data("rect", json!(rect));
+        d.set_data("width", r.width);
+        d.set_data("height", r.height);
+        d.set_data("angle", r.angle);
     }
     call.put(0, out);
     Ok(())

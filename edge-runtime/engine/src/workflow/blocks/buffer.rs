@@ -7,7 +7,6 @@ use crate::workflow::values::stored_value::StoredValue;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/buffer@v1",
-    category: "fusion",
     summary: "Collects the latest values in a list, the newest first.",
     properties: &[
         Property::data(
@@ -16,16 +15,16 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             &[Kind::Any, Kind::ListOfValues, Kind::Image],
         ),
         Property::literal("length", "how many values are kept", INTEGER),
-        Property::literal(
+        Property::boolean(
             "pad",
             "whether the list is padded with null at first",
-            Shape::Boolean,
+            false,
         )
-        .or(Or::Bool(false)),
+        .literal_only(),
     ],
     outputs: &[Output::new("output", &[Kind::ListOfValues])],
     build: |_| Ok(stateful_instance(Buffer)),
-    ..Manifest::BASE
+    ..Manifest::of("fusion")
 }];
 
 /// Maximum number of values.
@@ -38,13 +37,13 @@ impl Stateful for Buffer {
     type State = VecDeque<StoredValue>;
 
     fn run(&self, latest: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let length = usize::try_from(call.integer(arg!("length"), 1)?)
+        let length = usize::try_from(call.integer(arg!("length"))?)
             .unwrap_or(0)
             .min(MAX_LENGTH);
         latest.push_front(StoredValue(call.arg(arg!("data")).clone()));
         latest.truncate(length);
         let mut list: Vec<Value> = latest.iter().map(|k| k.0.clone()).collect();
-        if call.boolean(arg!("pad"), false)? {
+        if call.boolean(arg!("pad"))? {
             list.resize(length, Value::Null);
         }
         call.put(0, list);

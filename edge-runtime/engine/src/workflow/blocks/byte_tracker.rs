@@ -5,28 +5,21 @@ use std::sync::Arc;
 use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::track::byte_track::{ByteTrack, ByteTrackConfig};
 
-use super::video_of;
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::blocks::common::instances;
-use crate::workflow::blocks::common::instances::{Instances, Video};
-use crate::workflow::blocks::common::per_video::{BOXES, FRAME, METADATA, PerVideo};
-use crate::workflow::blocks::common::sort_family::BUFFER;
+use crate::workflow::blocks::common::instances::{self, BUFFER, Instances, Video};
+use crate::workflow::blocks::common::per_video::{FRAME, METADATA, PerVideo};
 
-const ACTIVATION: Property = Property::value(
+const ACTIVATION: Property = Property::fraction(
     "track_activation_threshold",
     "score above which a box is matched first; 0.1 more begins a track",
-    NUMBER,
+    0.25,
 )
-.kinds(&[Kind::FloatZeroToOne])
-.or(Or::Float(0.25))
 .nullable();
-const MATCHING: Property = Property::value(
+const MATCHING: Property = Property::fraction(
     "minimum_matching_threshold",
     "largest distance (1 - overlap) at which a box continues a track",
-    NUMBER,
+    0.8,
 )
-.kinds(&[Kind::FloatZeroToOne])
-.or(Or::Float(0.8))
 .nullable();
 const CONSECUTIVE: Property = Property::integer(
     "minimum_consecutive_frames",
@@ -36,26 +29,16 @@ const CONSECUTIVE: Property = Property::integer(
 .nullable();
 const TRACKED: Output = Output::new("tracked_detections", &[Kind::ObjectDetection]);
 
-const fn version(
-    name: &'static str,
-    properties: &'static [Property],
-    outputs: &'static [Output],
-) -> Manifest {
-    Manifest {
-        name,
-        category: "video",
-        summary: "Tracks objects over time (ByteTrack).",
-        role: Role::Tracker,
-        properties,
-        outputs,
-        build,
-        keeps_classes: true,
-        ..Manifest::BASE
-    }
-}
+const BASE: Manifest = Manifest {
+    summary: "Tracks objects over time (ByteTrack).",
+    role: Role::Tracker,
+    build,
+    keeps_classes: true,
+    ..Manifest::of("video")
+};
 
 pub(super) const BLOCKS: &[Manifest] = &[
-    version(
+    BASE.version(
         "roboflow_core/byte_tracker@v1",
         &[
             METADATA,
@@ -67,7 +50,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
         ],
         &[TRACKED],
     ),
-    version(
+    BASE.version(
         "roboflow_core/byte_tracker@v2",
         &[
             FRAME.inputs_only(),
@@ -79,7 +62,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
         ],
         &[TRACKED],
     ),
-    version(
+    BASE.version(
         "roboflow_core/byte_tracker@v3",
         &[
             FRAME,
@@ -120,14 +103,14 @@ impl Stateful for Tracker {
     type State = PerVideo<Video<ByteTrack>>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let meta = video_of(call.arg(arg!("metadata" | "image")))?;
+        let meta = call.video(arg!("metadata" | "image"))?;
         let detections = call.detections(arg!("detections"))?;
-        let whole = |v: i64| u32::try_from(v).unwrap_or(0);
+        let frames = |arg: Arg| call.clamped(arg, 0..=u32::MAX.into());
         let config = ByteTrackConfig {
-            activation_threshold: call.number(arg!("track_activation_threshold"), 0.25)?,
-            lost_track_buffer: whole(call.integer(arg!("lost_track_buffer"), 30)?),
-            match_threshold: call.number(arg!("minimum_matching_threshold"), 0.8)?,
-            minimum_consecutive_frames: whole(call.integer(arg!("minimum_consecutive_frames"), 1)?),
+            activation_threshold: call.number(arg!("track_activation_threshold"))?,
+            lost_track_buffer: frames(arg!("lost_track_buffer"))?,
+            match_threshold: call.number(arg!("minimum_matching_threshold"))?,
+            minimum_consecutive_frames: frames(arg!("minimum_consecutive_frames"))?,
             frame_rate: meta.fps.unwrap_or(0.0),
         };
         let video = videos.get(&meta.video_identifier, || {

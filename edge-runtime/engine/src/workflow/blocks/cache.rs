@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::video_of;
 use crate::workflow::block_api::prelude::*;
 
 const IMAGE: Property =
@@ -13,31 +12,25 @@ const OUTPUTS: &[Output] = &[Output::new("output", &[Kind::Any])];
 pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/cache_get@v1",
-        category: "fusion",
         summary: "Returns the value stored under a key for the video of the picture; false if there is none.",
         properties: &[IMAGE, KEY],
         outputs: OUTPUTS,
         build: |_| Ok(Box::new(get)),
-        ..Manifest::BASE
+        ..Manifest::of("fusion")
     },
     Manifest {
         name: "roboflow_core/cache_set@v1",
-        category: "fusion",
         summary: "Stores a value under a key for the video of the picture.",
         properties: &[IMAGE, KEY, VALUE],
         outputs: OUTPUTS,
         build: |_| Ok(Box::new(set)),
-        ..Manifest::BASE
+        ..Manifest::of("fusion")
     },
 ];
 
 /// Name of the store for the video.
 fn place(call: &Call<'_>) -> Result<Arc<str>, String> {
-    Ok(format!(
-        "cache of {}",
-        video_of(call.arg(arg!("image")))?.video_identifier
-    )
-    .into())
+    Ok(format!("cache of {}", call.video(arg!("image"))?.video_identifier).into())
 }
 
 fn get(call: &mut Call<'_>) -> Result<(), String> {

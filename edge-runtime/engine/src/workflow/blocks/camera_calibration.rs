@@ -6,10 +6,9 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/camera-calibration@v1",
-    category: "transformation",
     summary: "Removes the distortion of a lens from a picture.",
     properties: &[
-        Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
+        IMAGE,
         Property::value("fx", "horizontal focal length in pixels", NUMBER).nullable(),
         Property::value("fy", "focal length down in pixels", NUMBER).nullable(),
         Property::value(
@@ -38,20 +37,15 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     outputs: &[Output::new("calibrated_image", &[Kind::Image])],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("transformation")
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let image = call.image(arg!("image"))?;
+    // Without a known lens the picture stays unchanged.
     let number = |arg: Arg| {
-        let value = call.arg(arg);
-        // Without a known lens the picture stays unchanged.
-        let known = if value.is_null() {
-            Some(f64::NAN)
-        } else {
-            value.as_f64()
-        };
-        known.ok_or_else(|| format!("{} has to be a number, not {}", arg.name(), value.what()))
+        let known = call.optional(arg, Call::number)?;
+        Ok::<f64, String>(known.unwrap_or(f64::NAN))
     };
     let lens = Lens {
         focal: [number(arg!("fx"))?, number(arg!("fy"))?],
@@ -62,7 +56,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             number(arg!("k3"))?,
         ],
         tangential: [number(arg!("p1"))?, number(arg!("p2"))?],
-        is_fisheye: call.boolean(arg!("use_fisheye_model"), false)?,
+        is_fisheye: call.boolean(arg!("use_fisheye_model"))?,
     };
     call.put(
         0,

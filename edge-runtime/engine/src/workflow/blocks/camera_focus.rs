@@ -8,7 +8,6 @@ use watchkeeper_vision::numbers::average;
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::image::{RgbPixels, lazy};
 
-const IMAGE: Property = Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]);
 const UNDEREXPOSED_THRESHOLD_PERCENT: Property = Property::literal(
     "underexposed_threshold_percent",
     "brightness in percent below which a pixel is too dark",
@@ -21,42 +20,38 @@ const OVEREXPOSED_THRESHOLD_PERCENT: Property = Property::literal(
     Shape::Number(0.0, 100.0),
 )
 .or(Or::Float(97.0));
-const SHOW_ZEBRA_WARNINGS: Property = Property::literal(
+const SHOW_ZEBRA_WARNINGS: Property = Property::boolean(
     "show_zebra_warnings",
     "whether pixels that are too dark or too bright are hatched",
-    Shape::Boolean,
+    true,
 )
-.or(Or::Bool(true));
-const GRID_OVERLAY: Property = Property::literal(
+.literal_only();
+const GRID_OVERLAY: Property = Property::choice(
     "grid_overlay",
     "grid lines over the picture",
-    Shape::Choice(&["None", "2x2", "3x3", "4x4", "5x5"]),
+    &["None", "2x2", "3x3", "4x4", "5x5"],
+    "3x3",
 )
-.or(Or::Text("3x3"));
+.literal_only();
 const SHOW_HUD: Property =
-    Property::literal("show_hud", "whether numbers are shown", Shape::Boolean).or(Or::Bool(true));
-const SHOW_FOCUS_PEAKING: Property = Property::literal(
+    Property::boolean("show_hud", "whether numbers are shown", true).literal_only();
+const SHOW_FOCUS_PEAKING: Property = Property::boolean(
     "show_focus_peaking",
     "whether sharp edges are coloured",
-    Shape::Boolean,
+    true,
 )
-.or(Or::Bool(true));
-const SHOW_CENTER_MARKER: Property = Property::literal(
-    "show_center_marker",
-    "whether the middle is marked",
-    Shape::Boolean,
-)
-.or(Or::Bool(true));
+.literal_only();
+const SHOW_CENTER_MARKER: Property =
+    Property::boolean("show_center_marker", "whether the middle is marked", true).literal_only();
 const INPUT: Property = Property::data(
     "detections",
     "detections whose sharpness to measure too",
-    &[Kind::ObjectDetection, Kind::InstanceSegmentation],
+    BOXES,
 )
 .or(Or::Null);
 pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/camera_focus@v1",
-        category: "classical_computer_vision",
         summary: "Measures the sharpness of a picture (Brenner), and shows where it is sharp.",
         properties: &[IMAGE],
         outputs: &[
@@ -64,11 +59,10 @@ pub(super) const BLOCKS: &[Manifest] = &[
             Output::new("focus_measure", &[Kind::Float]),
         ],
         build: |_| Ok(Box::new(brenner)),
-        ..Manifest::BASE
+        ..Manifest::of("classical_computer_vision")
     },
     Manifest {
         name: "roboflow_core/camera_focus@v2",
-        category: "classical_computer_vision",
         summary: "Measures the sharpness of a picture and its detections (Tenengrad), and shows sharpness and exposure.",
         properties: &[
             IMAGE,
@@ -87,7 +81,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
             Output::new("bbox_focus_measures", &[Kind::ListOfValues]),
         ],
         build: |_| Ok(Box::new(tenengrad)),
-        ..Manifest::BASE
+        ..Manifest::of("classical_computer_vision")
     },
 ];
 
@@ -181,24 +175,24 @@ fn sharpness_in(b: &BBox, grey: &Plane, measure: &[f64]) -> Value {
 
 impl Overlays {
     fn read(call: &Call<'_>) -> Result<Self, String> {
-        let level = |arg: Arg, default: f64| {
-            let percent = call.number(arg, default)?.clamp(0.0, 100.0);
+        let level = |arg: Arg| {
+            let percent = call.number(arg)?.clamp(0.0, 100.0);
             let level = (percent * 255.0 / 100.0) as u8;
             Ok::<u8, String>(level)
         };
         Ok(Self {
-            dark: level(arg!("underexposed_threshold_percent"), 3.0)?,
-            light: level(arg!("overexposed_threshold_percent"), 97.0)?,
-            zebra: call.boolean(arg!("show_zebra_warnings"), true)?,
-            peaking: call.boolean(arg!("show_focus_peaking"), true)?,
-            marker: call.boolean(arg!("show_center_marker"), true)?,
+            dark: level(arg!("underexposed_threshold_percent"))?,
+            light: level(arg!("overexposed_threshold_percent"))?,
+            zebra: call.boolean(arg!("show_zebra_warnings"))?,
+            peaking: call.boolean(arg!("show_focus_peaking"))?,
+            marker: call.boolean(arg!("show_center_marker"))?,
             parts: call
                 .text(arg!("grid_overlay"))?
                 .chars()
                 .next()
                 .and_then(|c| c.to_digit(10))
                 .unwrap_or(1),
-            numbers: call.boolean(arg!("show_hud"), true)?,
+            numbers: call.boolean(arg!("show_hud"))?,
         })
     }
 
@@ -266,8 +260,7 @@ impl Overlays {
 
     fn draw(self, pixels: &RgbPixels, grey: &Plane, measure: &[f64], mean: f64) -> RgbPixels {
         let mut out = pixels.clone();
-        let (width, height) = (out.width, out.height);
-        let mut canvas = Canvas::new(&mut out.data, width, height);
+        let mut canvas = Canvas::on(&mut out);
         self.draw_pixels(&mut canvas, grey, measure);
         self.draw_lines(&mut canvas);
         if self.numbers {

@@ -12,7 +12,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let thickness = call.number(arg!("thickness"), 2.0)?;
+    let thickness = call.number(arg!("thickness"))?;
     drawing::each(call, move |canvas, d, _, color| {
         let radius = d.bbox.width().hypot(d.bbox.height()) / 2.0;
         canvas.arc(d.bbox.center(), [radius; 2], [0.0, 360.0], color, thickness);

@@ -1,7 +1,7 @@
 //! Draws the classes of a whole picture.
 
 use watchkeeper_vision::draw::{Canvas, Color, ColorBy, TextBox, palette};
-use watchkeeper_vision::geometry::{Anchor, BBox, Point};
+use watchkeeper_vision::geometry::{BBox, Point};
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
@@ -67,13 +67,11 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         color: drawing::color_of_value(call.arg(arg!("text_color")))?,
         background: Color::INK,
         opacity: 1.0,
-        scale: call.number(arg!("text_scale"), 1.0)?,
-        padding: call.number(arg!("text_padding"), 10.0)?,
-        radius: call.number(arg!("border_radius"), 0.0)?,
+        scale: call.number(arg!("text_scale"))?,
+        padding: call.number(arg!("text_padding"))?,
+        radius: call.number(arg!("border_radius"))?,
     };
-    let anchor = call
-        .anchor(arg!("text_position"))?
-        .unwrap_or(Anchor::TopLeft);
+    let anchor = call.anchor(arg!("text_position"))?;
     let labels: Vec<(String, Color)> = classes(call.arg(arg!("predictions")))
         .into_iter()
         .enumerate()

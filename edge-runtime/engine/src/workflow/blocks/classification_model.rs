@@ -9,12 +9,12 @@ use crate::workflow::values::image::ImageValue;
 use crate::workflow::values::json::detection_id;
 
 const fn mode(choices: &'static [&'static str], default: &'static str) -> Property {
-    Property::value(
+    Property::choice(
         "confidence_mode",
         "which minimum score to use: the model's own or custom_confidence",
-        Shape::Choice(choices),
+        choices,
+        default,
     )
-    .or(Or::Text(default))
 }
 
 const PROPERTIES_V1: &[Property] = &[IMAGES, MODEL, CONFIDENCE, NO_LEARNING, LEARNING_TARGET];
@@ -42,63 +42,47 @@ const OUTPUTS: &[Output] = &[
     Output::new("model_id", &[Kind::RoboflowModelId]),
 ];
 
-const fn one(
-    name: &'static str,
-    properties: &'static [Property],
-    outputs: &'static [Output],
-) -> Manifest {
-    Manifest {
-        name,
-        category: "model",
-        summary: "Classifies a picture: the best class of a model.",
-        role: Role::OtherModel(Task::Classes),
-        properties,
-        outputs,
-        batch: &["images"],
-        build: |_| Ok(Box::new(Classify { several: false })),
-        ..Manifest::BASE
-    }
-}
+const ONE: Manifest = Manifest {
+    summary: "Classifies a picture: the best class of a model.",
+    role: Role::OtherModel(Task::Classes),
+    batch: &["images"],
+    build: |_| Ok(Box::new(Classify { several: false })),
+    ..Manifest::of("model")
+};
 
-const fn several(
-    name: &'static str,
-    properties: &'static [Property],
-    outputs: &'static [Output],
-) -> Manifest {
-    Manifest {
-        summary: "Classifies a picture: every class of a model with a sufficient score.",
-        build: |_| Ok(Box::new(Classify { several: true })),
-        ..one(name, properties, outputs)
-    }
-}
+const SEVERAL: Manifest = Manifest {
+    summary: "Classifies a picture: every class of a model with a sufficient score.",
+    build: |_| Ok(Box::new(Classify { several: true })),
+    ..ONE
+};
 
 pub(super) const BLOCKS: &[Manifest] = &[
-    one(
+    ONE.version(
         "roboflow_core/roboflow_classification_model@v1",
         PROPERTIES_V1,
         OUTPUTS_V1,
     ),
-    one(
+    ONE.version(
         "roboflow_core/roboflow_classification_model@v2",
         PROPERTIES_V1,
         OUTPUTS,
     ),
-    one(
+    ONE.version(
         "roboflow_core/roboflow_classification_model@v3",
         ONE_V3,
         OUTPUTS,
     ),
-    several(
+    SEVERAL.version(
         "roboflow_core/roboflow_multi_label_classification_model@v1",
         PROPERTIES_V1,
         OUTPUTS_V1,
     ),
-    several(
+    SEVERAL.version(
         "roboflow_core/roboflow_multi_label_classification_model@v2",
         PROPERTIES_V1,
         OUTPUTS,
     ),
-    several(
+    SEVERAL.version(
         "roboflow_core/roboflow_multi_label_classification_model@v3",
         SEVERAL_V3,
         OUTPUTS,
@@ -115,7 +99,7 @@ impl Block for Classify {
         let model_id = call.text(arg!("model_id"))?;
         let least = match call.arg(arg!("confidence_mode")).as_str() {
             Some("best" | "default") => 0.4,
-            _ => call.number_or_text(arg!("confidence" | "custom_confidence"), 0.4)?,
+            _ => call.number_or_text(arg!("confidence" | "custom_confidence"))?,
         };
         let scores = call.host.classify(model_id, image)?;
         let id = detection_id(&call.new_id());

@@ -19,17 +19,16 @@ const PERCEPTION: &[&str] = &["PE-Core-B16-224", "PE-Core-L14-336", "PE-Core-G14
 
 /// Property that selects a model of a family.
 pub(super) const fn version(models: &'static [&'static str], usual: &'static str) -> Property {
-    Property::value("version", "which model", Shape::Choice(models)).or(Or::Text(usual))
+    Property::choice("version", "which model", models, usual)
 }
 
 const DATA: Property = Property::value("data", "the picture or the text", Shape::Text)
     .kinds(&[Kind::Image, Kind::Text]);
 const BASE: Manifest = Manifest {
-    category: "model",
     summary: "Computes the embedding of a picture or a text; similar meanings have similar embeddings.",
     role: Role::OtherModel(Task::Numbers),
     outputs: &[Output::new("embedding", &[Kind::Embedding])],
-    ..Manifest::BASE
+    ..Manifest::of("model")
 };
 
 pub(super) const BLOCKS: &[Manifest] = &[

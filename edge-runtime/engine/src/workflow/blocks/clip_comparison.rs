@@ -10,11 +10,10 @@ const TEXTS: &str = "the texts to compare with";
 const PARENT: Output = Output::new("parent_id", &[Kind::ParentId]);
 const ROOT: Output = Output::new("root_parent_id", &[Kind::ParentId]);
 const BASE: Manifest = Manifest {
-    category: "model",
     summary: "Scores how well each of several texts describes a picture.",
     role: Role::OtherModel(Task::NumbersOfTexts),
     batch: &["images"],
-    ..Manifest::BASE
+    ..Manifest::of("model")
 };
 
 pub(super) const BLOCKS: &[Manifest] = &[
@@ -70,7 +69,7 @@ struct Compare {
 impl Block for Compare {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(arg!("images"))?;
-        let texts = texts(call.arg(arg!("texts" | "classes")))?;
+        let texts = call.texts(arg!("texts" | "classes"))?;
         let model = if self.is_first {
             FIRST_MODEL
         } else {
@@ -98,7 +97,7 @@ impl Block for Compare {
         let rows = each().map(|(i, n)| {
             Value::dict([
                 ("class", name(i)),
-                ("class_id", Value::Int(i64::try_from(i).unwrap_or(i64::MAX))),
+                ("class_id", Value::from(i)),
                 ("confidence", Value::Float(n)),
             ])
         });
@@ -115,19 +114,6 @@ impl Block for Compare {
         call.put(7, predictions);
         Ok(())
     }
-}
-
-fn texts(list: &Value) -> Result<Vec<&Arc<str>>, String> {
-    let items = list.as_list();
-    let items = items.ok_or_else(|| format!("a list of texts expected, got {}", list.what()))?;
-    let texts = items.iter().map(|v| match v {
-        Value::Text(text) => Ok(text),
-        other => Err(format!(
-            "a list of texts expected, but it contains {}",
-            other.what()
-        )),
-    });
-    texts.collect()
 }
 
 /// Returns the similarity of the picture and each text.

@@ -18,7 +18,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     let ink = Ink::Tints {
         detections: Arc::clone(call.detections(arg!("predictions"))?),
         by: drawing::color_by(call)?,
-        opacity: call.number(arg!("opacity"), 0.5)?,
+        opacity: call.number(arg!("opacity"))?,
     };
     drawing::put(call, ink)
 }

@@ -7,7 +7,6 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/continue_if@v1",
-    category: "flow_control",
     summary: "Runs the next steps only while a condition holds.",
     role: Role::Flow,
     properties: &[
@@ -33,7 +32,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             condition: setup.parse("condition_statement")?,
         }))
     },
-    ..Manifest::BASE
+    ..Manifest::of("flow_control")
 }];
 
 struct Gate {
@@ -51,7 +50,7 @@ impl Stateful for Gate {
             budget: &Budget::default(),
             ids: call.ids,
         };
-        let delay = call.number(arg!("stop_delay"), 0.0)?;
+        let delay = call.number(arg!("stop_delay"))?;
         if self.condition.holds(&env)? {
             *last_true = Some(call.now);
             call.take_branch(0);

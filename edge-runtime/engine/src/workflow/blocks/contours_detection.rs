@@ -9,10 +9,9 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/contours_detection@v1",
-    category: "classical_computer_vision",
     summary: "Finds and draws the outlines of everything that is not black.",
     properties: &[
-        Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
+        IMAGE,
         Property::integer("line_thickness", "width of the drawn lines in pixels", 3),
     ],
     outputs: &[
@@ -22,12 +21,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("number_contours", &[Kind::Integer]),
     ],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("classical_computer_vision")
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let image = call.image(arg!("image"))?;
-    let thickness = call.number(arg!("line_thickness"), 3.0)?;
+    let thickness = call.number(arg!("line_thickness"))?;
     let size = image.size();
     let grey = imaging::grey(&image.pixels.rgb());
     let shape = Bitmap::from_fn(size, |x, y| {
@@ -59,8 +58,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     call.put(3, count);
     let drawn = image.changed(size, move |pixels| {
         let mut out = imaging::coloured(&imaging::grey(pixels));
-        let (width, height) = (out.width, out.height);
-        let mut canvas = Canvas::new(&mut out.data, width, height);
+        let mut canvas = Canvas::on(&mut out);
         for outline in &outlines {
             canvas.outline_polygon(outline, Color::new(255, 0, 255), thickness);
         }

@@ -4,13 +4,13 @@ use watchkeeper_vision::imaging::{self, Plane, contrast};
 use watchkeeper_vision::numbers::quantile;
 
 use crate::workflow::block_api::prelude::*;
+use crate::workflow::blocks::common::picture_filter;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/contrast_enhancement@v1",
-    category: "classical_computer_vision",
     summary: "Stretches the brightness of a picture over the whole range and enhances contrast.",
     properties: &[
-        Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
+        IMAGE,
         Property::literal(
             "clip_limit",
             "percent of the darkest and brightest pixels to ignore",
@@ -23,30 +23,25 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             Shape::Number(0.1, 5.0),
         )
         .or(Or::Float(1.0)),
-        Property::literal(
+        Property::boolean(
             "normalize_brightness",
             "whether to brighten the middle of the range",
-            Shape::Boolean,
+            false,
         )
-        .or(Or::Bool(false)),
+        .literal_only(),
     ],
-    outputs: &[Output::new("image", &[Kind::Image])],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..picture_filter::BASE
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let image = call.image(arg!("image"))?;
-    let share = call.number(arg!("clip_limit"), 0.0)? / 100.0;
-    let multiplier = call.number(arg!("contrast_multiplier"), 1.0)?;
-    let gamma = call
-        .boolean(arg!("normalize_brightness"), false)?
-        .then_some(1.0 / 1.3);
-    let changed = image.changed(image.size(), move |pixels| {
+    let share = call.number(arg!("clip_limit"))? / 100.0;
+    let multiplier = call.number(arg!("contrast_multiplier"))?;
+    let normalizes = call.boolean(arg!("normalize_brightness"))?;
+    let gamma = normalizes.then_some(1.0 / 1.3);
+    picture_filter::put(call, move |pixels| {
         imaging::each_channel(pixels, |plane| enhanced(plane, share, multiplier, gamma))
-    });
-    call.put(0, changed);
-    Ok(())
+    })
 }
 
 fn enhanced(plane: &Plane, share: f64, multiplier: f64, gamma: Option<f64>) -> Plane {

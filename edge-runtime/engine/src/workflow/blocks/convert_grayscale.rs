@@ -3,24 +3,15 @@
 use watchkeeper_vision::imaging;
 
 use crate::workflow::block_api::prelude::*;
+use crate::workflow::blocks::common::picture_filter;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/convert_grayscale@v1",
-    category: "classical_computer_vision",
     summary: "Converts a picture to grey.",
-    properties: &[Property::data("image", "the picture", &[Kind::Image]).alias(&["images"])],
-    outputs: &[Output::new("image", &[Kind::Image])],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..picture_filter::BASE
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let image = call.image(arg!("image"))?;
-    call.put(
-        0,
-        image.changed(image.size(), |pixels| {
-            imaging::coloured(&imaging::grey(pixels))
-        }),
-    );
-    Ok(())
+    picture_filter::put(call, |pixels| imaging::coloured(&imaging::grey(pixels)))
 }

@@ -17,8 +17,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let thickness = call.number(arg!("thickness"), 4.0)?;
-    let length = call.number(arg!("corner_length"), 15.0)?;
+    let thickness = call.number(arg!("thickness"))?;
+    let length = call.number(arg!("corner_length"))?;
     drawing::each(call, move |canvas, d, _, color| {
         let b = &d.bbox;
         for (x, y, dx, dy) in [

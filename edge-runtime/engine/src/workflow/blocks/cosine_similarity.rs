@@ -4,7 +4,6 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/cosine_similarity@v1",
-    category: "math",
     summary: "Computes the similarity of two embeddings: 1 for the same direction, 0 for orthogonal ones, -1 for opposite ones.",
     properties: &[
         Property::data("embedding_1", "the one", &[Kind::Embedding]),
@@ -12,17 +11,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     outputs: &[Output::new("similarity", &[Kind::Float])],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("math")
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let embedding = |arg: Arg| {
-        let numbers = call.arg(arg).as_numbers();
-        numbers.ok_or_else(|| format!("an embedding expected, got {}", call.arg(arg).what()))
-    };
     let (a, b) = (
-        embedding(arg!("embedding_1"))?,
-        embedding(arg!("embedding_2"))?,
+        call.numbers(arg!("embedding_1"))?,
+        call.numbers(arg!("embedding_2"))?,
     );
     if a.len() != b.len() {
         return Err(format!(
@@ -33,6 +28,33 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     }
     call.put(0, cosine(&a, &b));
     Ok(())
+}
+
+/// The embedding in property `arg`, scaled to length 1.
+///
+/// # Errors
+/// If it has another number of dimensions than the earlier ones.
+pub(super) fn unit_embedding(
+    call: &Call<'_>,
+    arg: Arg,
+    dimensions: Option<usize>,
+) -> Result<Vec<f64>, String> {
+    let mut embedding = call.numbers(arg)?;
+    if let Some(earlier) = dimensions.filter(|earlier| *earlier != embedding.len()) {
+        return Err(format!(
+            "the embedding has {} numbers, but earlier ones had {earlier}",
+            embedding.len()
+        ));
+    }
+    let length = norm(&embedding);
+    if length != 0.0 {
+        embedding.iter_mut().for_each(|n| *n /= length);
+    }
+    Ok(embedding)
+}
+
+pub(super) fn norm(vector: &[f64]) -> f64 {
+    vector.iter().map(|n| n * n).sum::<f64>().sqrt()
 }
 
 /// Cosine of the angle between two vectors of one length; not a number if one is zero.

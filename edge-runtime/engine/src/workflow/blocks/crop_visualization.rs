@@ -13,12 +13,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/crop_visualization@v1",
     summary: "Draws an enlarged copy of each detection beside it.",
     properties: drawing::palette_properties![
-        Property::value(
+        Property::anchor(
             "position",
             "the point of the box where the copy is drawn",
-            ANCHORS
-        )
-        .or(Or::Text("TOP_CENTER")),
+            "TOP_CENTER"
+        ),
         Property::number("scale_factor", "scale of the copy", 2.0),
         Property::integer("border_thickness", "width of its border in pixels", 2),
     ],
@@ -27,14 +26,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let anchor = call.anchor(arg!("position"))?.unwrap_or(Anchor::TopCenter);
-    let factor = call.number(arg!("scale_factor"), 2.0)?.clamp(0.01, 50.0);
-    let border = call.number(arg!("border_thickness"), 2.0)?;
+    let anchor = call.anchor(arg!("position"))?;
+    let factor = call.number(arg!("scale_factor"))?.clamp(0.01, 50.0);
+    let border = call.number(arg!("border_thickness"))?;
     let untouched = Arc::clone(&call.image(arg!("image"))?.pixels);
     drawing::each_with_pixels(call, move |canvas, d, size, color| {
         let mut pixels = untouched.copy();
-        let (width, height) = (pixels.width, pixels.height);
-        let Some(part) = Canvas::new(&mut pixels.data, width, height).cut(&d.bbox) else {
+        let Some(part) = Canvas::on(&mut pixels).cut(&d.bbox) else {
             return;
         };
         let larger = |n: u32| ((f64::from(n) * factor) as u32).clamp(1, 8192);

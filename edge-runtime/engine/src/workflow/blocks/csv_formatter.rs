@@ -1,14 +1,12 @@
 //! Formats values as a table.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use super::super::uql::{Chain, apply_named, named_operations};
 use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/csv_formatter@v1",
-    category: "formatter",
     summary: "Formats values as a CSV table: one row per picture of the batch, with a column for the time.",
     properties: &[
         Property::value("columns_data", "the values, by column name", Shape::Dict).entries_only(),
@@ -18,7 +16,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     whole_batch: true,
     mixed: &["columns_data"],
     build,
-    ..Manifest::BASE
+    ..Manifest::of("formatter")
 }];
 
 /// Name of the column of the time.
@@ -71,22 +69,14 @@ impl Table {
         apply_named(&self.operations, &mut data, "columns_data", call.ids)?;
         let now = call.host.wall_clock().ok_or("the time of day is unknown")?;
         let now = now.strftime("%Y-%m-%dT%H:%M:%S.%6f+00:00").to_string();
-        let cells = entries(&data).map(|(_, value)| cell(value));
+        let cells = data.entries().map(|(_, value)| cell(value));
         let cells: Vec<String> = cells.chain([now]).collect();
         Ok(cells.join(",") + "\n")
     }
 }
 
-fn entries(data: &Value) -> impl Iterator<Item = (&Arc<str>, &Value)> {
-    let map = match data {
-        Value::Dict(map) => Some(map.iter()),
-        _ => None,
-    };
-    map.into_iter().flatten()
-}
-
 fn head(data: &Value) -> String {
-    let names = entries(data).map(|(name, _)| quoted(name));
+    let names = data.entries().map(|(name, _)| quoted(name));
     let names: Vec<String> = names.chain([TIME.to_owned()]).collect();
     names.join(",") + "\n"
 }

@@ -6,12 +6,11 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/current_time@v1",
-    category: "formatter",
     summary: "Returns the time of day in a time zone.",
-    properties: &[Property::value(
+    properties: &[Property::choice(
         "timezone",
         "name of the time zone",
-        Shape::Choice(&[
+        &[
             "Etc/GMT+12",
             "Pacific/Pago_Pago",
             "Pacific/Honolulu",
@@ -67,9 +66,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "Pacific/Tongatapu",
             "Pacific/Apia",
             "Pacific/Kiritimati",
-        ]),
-    )
-    .or(Or::Text("UTC"))],
+        ],
+        "UTC",
+    )],
     outputs: &[
         Output::new("timestamp", &[Kind::Timestamp]),
         Output::new("iso_string", &[Kind::Text]),
@@ -77,7 +76,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("time", &[Kind::Text]),
     ],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("formatter")
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {

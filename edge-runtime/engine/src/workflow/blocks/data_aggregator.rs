@@ -13,7 +13,6 @@ use crate::workflow::values::stored_value::StoredValue;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/data_aggregator@v1",
-    category: "analytics",
     summary: "Aggregates values over a time or a number of runs: sums, means, extremes, counts or distinct values. An output is named after value and mode, such as cars_avg; in between it is null.",
     properties: &[
         Property::value("data", "the values, by name", Shape::Dict).of_selectors(),
@@ -27,18 +26,19 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
                 check,
             }),
         ),
-        Property::literal(
+        Property::choice(
             "interval_unit",
             "unit of the interval",
-            Shape::Choice(&["seconds", "minutes", "hours", "runs"]),
+            &["seconds", "minutes", "hours", "runs"],
+            "seconds",
         )
-        .or(Or::Text("seconds")),
+        .literal_only(),
         Property::literal("interval", "length of the interval", Shape::at_least(1)),
     ],
     outputs: &[Output::new("*", &[Kind::Any])],
     own_outputs: outputs,
     build,
-    ..Manifest::BASE
+    ..Manifest::of("analytics")
 }];
 
 const MODES: [&str; 9] = [
@@ -135,10 +135,10 @@ impl Stateful for Aggregate {
             });
             added = added.and(one);
         }
-        let interval = call.integer(arg!("interval"), 1)?;
+        let interval = call.integer(arg!("interval"))?;
         let seconds = |unit: f64| {
             call.now.saturating_sub(since).as_secs_f64()
-                >= call.number(arg!("interval"), 1.0).unwrap_or(1.0) * unit
+                >= call.number(arg!("interval")).unwrap_or(1.0) * unit
         };
         let is_over = match call.text(arg!("interval_unit"))? {
             "runs" => state.runs >= interval,
@@ -267,7 +267,7 @@ impl Tally {
                     .map(|(value, _)| value.0)
                     .collect(),
             ),
-            "count_distinct" => Value::Int(i64::try_from(self.distinct.len()).unwrap_or(i64::MAX)),
+            "count_distinct" => Value::from(self.distinct.len()),
             "values_counts" => {
                 let counts = self.distinct.iter();
                 Value::dict(counts.map(|(value, count)| (value.0.python_str(), Value::Int(*count))))

@@ -6,7 +6,6 @@ use crate::workflow::values::stored_value::StoredValue;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/delta_filter@v1",
-    category: "flow_control",
     summary: "Runs the next steps only when a value differs from the one before.",
     role: Role::Flow,
     properties: &[
@@ -16,7 +15,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     outputs: &[],
     build: |_| Ok(stateful_instance(Delta)),
-    ..Manifest::BASE
+    ..Manifest::of("flow_control")
 }];
 
 struct Delta;

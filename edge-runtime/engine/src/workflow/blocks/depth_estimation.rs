@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::anomaly_heatmap_visualization::{VIRIDIS, color_at};
 use crate::workflow::block_api::prelude::*;
+use crate::workflow::blocks::common::color_maps::{VIRIDIS, color_at, stretched};
 use crate::workflow::values::image::{RgbPixels, lazy};
 use crate::workflow::values::value::Array;
 
@@ -20,13 +20,16 @@ const MODELS: &[&str] = &[
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/depth_estimation@v1",
-    category: "model",
     summary: "Estimates the relative depth of a picture.",
     role: Role::OtherModel(Task::Depth),
     properties: &[
         IMAGES,
-        Property::value("model_version", "which model", Shape::Choice(MODELS))
-            .or(Or::Text("depth-anything-v3/small")),
+        Property::choice(
+            "model_version",
+            "which model",
+            MODELS,
+            "depth-anything-v3/small",
+        ),
     ],
     outputs: &[
         Output::new("image", &[Kind::Image]),
@@ -35,7 +38,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     batch: &["images"],
     model: |known| known("model_version"),
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("model")
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
@@ -70,51 +73,6 @@ fn normalised(depth: &Array) -> Result<Array, String> {
     };
     let data = depth.data().iter().map(unit).collect();
     Array::new(depth.shape().to_vec(), data).ok_or_else(|| "the depth map is incomplete".to_owned())
-}
-
-/// Resamples the rows and columns to those of the picture, by bilinear interpolation.
-pub(super) fn stretched(depth: &Array, [width, height]: [u32; 2]) -> Result<Array, String> {
-    let &[rows, columns] = depth.shape() else {
-        return Err(format!(
-            "the model has to return rows of numbers, not an array of shape {:?}",
-            depth.shape()
-        ));
-    };
-    if rows == 0 || columns == 0 {
-        return Err("the model returned no numbers".to_owned());
-    }
-    // The cells around a pixel's centre, and the share of the second.
-    let around = |pixel: u32, pixels: u32, cells: usize| {
-        let place = (f64::from(pixel) + 0.5) * cells as f64 / f64::from(pixels) - 0.5;
-        let place = place.clamp(0.0, (cells - 1) as f64);
-        let low = place.floor() as usize;
-        (
-            low,
-            (low + 1).min(cells - 1),
-            (place - place.floor()) as f32,
-        )
-    };
-    let across: Vec<_> = (0..width).map(|x| around(x, width, columns)).collect();
-    let mut data = Vec::with_capacity(width as usize * height as usize);
-    for y in 0..height {
-        let (upper, lower, share) = around(y, height, rows);
-        let row = |r: usize| {
-            depth
-                .data()
-                .get(r * columns..(r + 1) * columns)
-                .unwrap_or_default()
-        };
-        let (upper, lower) = (row(upper), row(lower));
-        for &(left, right, part) in &across {
-            let along = |line: &[f32]| {
-                let at = |i: usize| line.get(i).copied().unwrap_or_default();
-                at(left) * (1.0 - part) + at(right) * part
-            };
-            data.push(along(upper) * (1.0 - share) + along(lower) * share);
-        }
-    }
-    Array::new(vec![height as usize, width as usize], data)
-        .ok_or_else(|| "the model's answer is incomplete".to_owned())
 }
 
 /// Colours a depth map: dark for low numbers, bright for high ones.

@@ -5,13 +5,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::video_of;
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo, TRACKED};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detection_event_log@v1",
-    category: "analytics",
     summary: "Logs tracked objects that were seen often enough: first and last sighting, number of frames.",
     properties: &[
         FRAME.inputs_only(),
@@ -37,12 +35,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         )
         .inputs_only()
         .or(Or::Int(300)),
-        Property::value(
+        Property::optional(
             "reference_timestamp",
             "kept for compatibility: times are counted from the first frame",
             NUMBER,
-        )
-        .or(Or::Null),
+        ),
         Property::value(
             "fallback_fps",
             "kept for compatibility: times are those of the frames",
@@ -53,16 +50,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     outputs: &[
         Output::new("event_log", &[Kind::Dictionary]),
-        Output::new(
-            "detections",
-            &[Kind::ObjectDetection, Kind::InstanceSegmentation],
-        ),
+        Output::new("detections", BOXES),
         Output::new("total_logged", &[Kind::Integer]),
         Output::new("total_pending", &[Kind::Integer]),
         Output::new("complete_events", &[Kind::Dictionary]),
     ],
     build: |_| Ok(stateful_instance(EventLog)),
-    ..Manifest::BASE
+    ..Manifest::of("analytics")
 }];
 
 /// Maximum number of objects per video.
@@ -98,9 +92,9 @@ impl Stateful for EventLog {
     type State = PerVideo<Log>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let meta = video_of(call.arg(arg!("image")))?;
+        let meta = call.video(arg!("image"))?;
         let detections = call.detections(arg!("detections"))?;
-        let threshold = call.integer(arg!("frame_threshold"), 30)?;
+        let threshold = call.integer(arg!("frame_threshold"))?;
         let log = videos.get(&meta.video_identifier, || Ok(Log::default()))?;
         log.frame += 1;
         if log.frame == 1 {
@@ -113,8 +107,8 @@ impl Stateful for EventLog {
             relative: meta.time_s() - began_s,
         };
         let mut complete = Vec::new();
-        if log.frame - log.last_flush >= call.integer(arg!("flush_interval"), 30)? {
-            let stale = call.integer(arg!("stale_frames"), 300)?;
+        if log.frame - log.last_flush >= call.integer(arg!("flush_interval"))? {
+            let stale = call.integer(arg!("stale_frames"))?;
             log.seen.retain(|track, seen| {
                 let is_gone = log.frame - seen.last.frame > stale;
                 if is_gone && seen.frames >= threshold {

@@ -3,37 +3,36 @@
 use std::sync::Arc;
 
 use watchkeeper_vision::detections::{Detections, Origin, Place};
-use watchkeeper_vision::geometry::BBox;
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::json::detection_id;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detection_offset@v1",
-    category: "transformation",
     summary: "Grows or shrinks boxes around their centre, by pixels or by percent of their size.",
     properties: &[
         Property::data("predictions", "the boxes to change", DETECTIONS),
         Property::value("offset_width", "total change of the width", COUNT).alias(&["offset_x"]),
         Property::value("offset_height", "total change of the height", COUNT).alias(&["offset_y"]),
-        Property::literal(
+        Property::choice(
             "units",
             "whether the offsets are pixels or percent of the box",
-            Shape::Choice(&["Percent (%)", "Pixels"]),
+            &["Percent (%)", "Pixels"],
+            "Pixels",
         )
-        .or(Or::Text("Pixels")),
+        .literal_only(),
     ],
     outputs: &[Output::new("predictions", DETECTIONS)],
     batch: &["predictions"],
     build: |_| Ok(Box::new(run)),
     keeps_classes: true,
-    ..Manifest::BASE
+    ..Manifest::of("transformation")
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let (dx, dy) = (
-        call.number(arg!("offset_width"), 0.0)?,
-        call.number(arg!("offset_height"), 0.0)?,
+        call.number(arg!("offset_width"))?,
+        call.number(arg!("offset_height"))?,
     );
     let in_percent = call.text(arg!("units"))? == "Percent (%)";
     let mut out = Detections::clone(call.detections(arg!("predictions"))?);
@@ -50,7 +49,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         } else {
             ((dx / 2.0).floor(), (dy / 2.0).floor())
         };
-        let grown = BBox::new(b.x1 - dx, b.y1 - dy, b.x2 + dx, b.y2 + dy);
+        let grown = b.grown(dx, dy);
         d.bbox = if width > 0.0 && height > 0.0 {
             grown.clip(width, height)
         } else {

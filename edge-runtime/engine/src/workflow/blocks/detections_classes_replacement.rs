@@ -8,7 +8,6 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_classes_replacement@v1",
-    category: "fusion",
     summary: "Gives each detection the class found in its crop.",
     properties: &[
         Property::data("object_detection_predictions", "the detections", DETECTIONS),
@@ -18,19 +17,18 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             &[Kind::Classification, Kind::ListOfValues, Kind::Text],
         )
         .deeper(),
-        Property::value(
+        Property::optional(
             "fallback_class_name",
             "class of detections without a result; by default they are dropped",
             Shape::Text,
-        )
-        .or(Or::Null),
-        Property::value("fallback_class_id", "id of that class", INTEGER).or(Or::Null),
+        ),
+        Property::optional("fallback_class_id", "id of that class", INTEGER),
     ],
     outputs: &[Output::new("predictions", DETECTIONS)],
     depth: Depth::Reference("object_detection_predictions"),
     accepts_empty: true,
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("fusion")
 }];
 
 /// A class with its id and score.
@@ -53,7 +51,9 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         Value::Text(class) => Some(Arc::clone(class)),
         _ => None,
     };
-    let fallback_id = call.integer(arg!("fallback_class_id"), i64::from(i32::MAX))?;
+    let fallback_id = call
+        .optional(arg!("fallback_class_id"), Call::integer)?
+        .unwrap_or(i64::from(i32::MAX));
     let mut out = Detections {
         boxes: Vec::with_capacity(all.boxes.len()),
         size: all.size,

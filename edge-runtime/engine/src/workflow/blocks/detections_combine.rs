@@ -6,26 +6,14 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_combine@v1",
-    category: "transformation",
     summary: "Concatenates two sets of detections of one picture.",
     properties: &[
-        Property::data(
-            "prediction_one",
-            "the first detections",
-            &[Kind::ObjectDetection, Kind::InstanceSegmentation],
-        ),
-        Property::data(
-            "prediction_two",
-            "the detections that follow them",
-            &[Kind::ObjectDetection, Kind::InstanceSegmentation],
-        ),
+        Property::data("prediction_one", "the first detections", BOXES),
+        Property::data("prediction_two", "the detections that follow them", BOXES),
     ],
-    outputs: &[Output::new(
-        "predictions",
-        &[Kind::ObjectDetection, Kind::InstanceSegmentation],
-    )],
+    outputs: &[Output::new("predictions", BOXES)],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("transformation")
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {

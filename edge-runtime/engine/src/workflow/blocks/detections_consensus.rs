@@ -10,11 +10,15 @@ use watchkeeper_vision::mask::{Bitmap, Mask};
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::json::detection_id;
 
-const MODES: Shape = Shape::Choice(&["average", "max", "min"]);
+const MODES: [(&str, Mode); 3] = [
+    ("average", Mode::Average),
+    ("max", Mode::Max),
+    ("min", Mode::Min),
+];
+const MODE: Shape = Shape::Choice(&names_of(&MODES));
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_consensus@v1",
-    category: "fusion",
     summary: "Keeps the objects on which several models agree, each once, and whether enough were found.",
     properties: &[
         Property::value(
@@ -45,49 +49,45 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "minimum score of an object after merging",
             0.0,
         ),
-        Property::value(
+        Property::optional(
             "classes_to_consider",
             "only objects of these classes",
             Shape::Texts(0),
-        )
-        .or(Or::Null),
-        Property::value(
+        ),
+        Property::optional(
             "required_objects",
             "minimum number of objects: a number, or one per class",
             Shape::OneOf(&[Shape::DictOf(&COUNT), COUNT]),
         )
-        .kinds(&[Kind::Integer, Kind::Dictionary])
-        .or(Or::Null),
+        .kinds(&[Kind::Integer, Kind::Dictionary]),
         Property::literal(
             "presence_confidence_aggregation",
             "how the scores of a class's objects are aggregated",
-            MODES,
+            MODE,
         )
         .or(Or::Text("max")),
         Property::literal(
             "detections_merge_confidence_aggregation",
             "how the scores of an object's boxes are aggregated",
-            MODES,
+            MODE,
         )
         .or(Or::Text("average")),
         Property::literal(
             "detections_merge_coordinates_aggregation",
             "how boxes are merged: their average, the largest or the smallest",
-            MODES,
+            MODE,
         )
         .or(Or::Text("average")),
-        Property::literal(
+        Property::choice(
             "detections_merge_mask_aggregation",
             "how masks are merged",
-            Shape::Choice(&["union", "intersection", "max", "min"]),
+            &["union", "intersection", "max", "min"],
+            "union",
         )
-        .or(Or::Text("union")),
+        .literal_only(),
     ],
     outputs: &[
-        Output::new(
-            "predictions",
-            &[Kind::ObjectDetection, Kind::InstanceSegmentation],
-        ),
+        Output::new("predictions", BOXES),
         Output::new("object_present", &[Kind::Boolean, Kind::Dictionary]),
         Output::new(
             "presence_confidence",
@@ -97,7 +97,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     batch: &["predictions_batches"],
     build: |_| Ok(Box::new(run)),
     keeps_classes: true,
-    ..Manifest::BASE
+    ..Manifest::of("fusion")
 }];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,15 +108,6 @@ enum Mode {
 }
 
 impl Mode {
-    fn parse(name: &str) -> Result<Self, String> {
-        match name {
-            "average" => Ok(Self::Average),
-            "max" => Ok(Self::Max),
-            "min" => Ok(Self::Min),
-            other => Err(format!("{other:?} is not one of average, max and min")),
-        }
-    }
-
     /// Aggregates numbers, of which there is at least one.
     fn of(self, numbers: &[f64]) -> f64 {
         match self {
@@ -132,14 +123,14 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         call.arg(arg!("predictions_batches")),
         call.arg(arg!("classes_to_consider")),
     )?;
-    let votes = usize::try_from(call.integer(arg!("required_votes"), 1)?).unwrap_or(0);
-    let class_aware = call.boolean(arg!("class_aware"), true)?;
-    let threshold = call.number(arg!("iou_threshold"), 0.3)?;
-    let least = call.number(arg!("confidence"), 0.0)?;
-    let presence = Mode::parse(call.text(arg!("presence_confidence_aggregation"))?)?;
+    let votes = usize::try_from(call.integer(arg!("required_votes"))?).unwrap_or(0);
+    let class_aware = call.boolean(arg!("class_aware"))?;
+    let threshold = call.number(arg!("iou_threshold"))?;
+    let least = call.number(arg!("confidence"))?;
+    let presence = call.choice(arg!("presence_confidence_aggregation"), &MODES)?;
     let how = Joining {
-        confidence: Mode::parse(call.text(arg!("detections_merge_confidence_aggregation"))?)?,
-        boxes: Mode::parse(call.text(arg!("detections_merge_coordinates_aggregation"))?)?,
+        confidence: call.choice(arg!("detections_merge_confidence_aggregation"), &MODES)?,
+        boxes: call.choice(arg!("detections_merge_coordinates_aggregation"), &MODES)?,
         masks: call.text(arg!("detections_merge_mask_aggregation"))?,
     };
     let mut used: BTreeSet<String> = BTreeSet::new();

@@ -9,7 +9,6 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_difference@v1",
-    category: "fusion",
     summary: "Compares the detections of two pictures of one view: which are gone, which stayed and which are new.",
     properties: &[
         Property::data(
@@ -56,16 +55,16 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     build: |_| Ok(Box::new(run)),
     keeps_classes: true,
-    ..Manifest::BASE
+    ..Manifest::of("fusion")
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let before = call.detections(arg!("reference_predictions"))?;
     let after = call.detections(arg!("candidate_predictions"))?;
-    let weight = call.number(arg!("spatial_weight"), 0.4)?;
-    let penalty = call.number(arg!("class_mismatch_penalty"), 0.15)?;
-    let strict = call.boolean(arg!("class_strict"), false)?;
-    let reject = call.number(arg!("reject_cost"), 0.75)?;
+    let weight = call.number(arg!("spatial_weight"))?;
+    let penalty = call.number(arg!("class_mismatch_penalty"))?;
+    let strict = call.boolean(arg!("class_strict"))?;
+    let reject = call.number(arg!("reject_cost"))?;
     let mut pairs = Vec::new();
     for (i, a) in before.boxes.iter().enumerate() {
         for (j, b) in after.boxes.iter().enumerate() {
@@ -104,7 +103,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     call.put(
         5,
         !before.boxes.is_empty()
-            && count(gone.len()) >= call.integer(arg!("min_removed_to_verify"), 1)?,
+            && count(gone.len()) >= call.integer(arg!("min_removed_to_verify"))?,
     );
     call.put(0, some(before, gone.into_iter().collect()));
     call.put(2, some(after, new.into_iter().collect()));

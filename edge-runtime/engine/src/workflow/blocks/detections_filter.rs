@@ -22,7 +22,6 @@ pub(super) const BLOCKS: &[Manifest] = &[FILTER];
 /// Common manifest of blocks that apply operations to detections.
 pub(super) const FILTER: Manifest = Manifest {
     name: "roboflow_core/detections_filter@v1",
-    category: "transformation",
     summary: "Keeps the detections that meet conditions: class, score, size, place and so on.",
     properties: PROPERTIES,
     outputs: OUTPUTS,
@@ -30,7 +29,7 @@ pub(super) const FILTER: Manifest = Manifest {
     batch: &["predictions"],
     mixed: &["operations_parameters"],
     keeps_classes: true,
-    ..Manifest::BASE
+    ..Manifest::of("transformation")
 };
 
 fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {

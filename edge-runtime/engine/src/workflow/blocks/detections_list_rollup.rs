@@ -11,7 +11,6 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_list_rollup@v1",
-    category: "fusion",
     summary: "Moves detections found in crops back into the original picture, and merges overlapping ones of one class.",
     properties: &[
         Property::data(
@@ -48,7 +47,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("crop_zones", &[Kind::ListOfValues]),
     ],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("fusion")
 }];
 
 /// Score of merged detections.
@@ -88,14 +87,9 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         "min" => Score::Lowest,
         _ => Score::Highest,
     };
-    let threshold = call.number(arg!("overlap_threshold"), 0.0)?;
-    let near = call.number(arg!("keypoint_merge_threshold"), 10.0)?;
-    let root = |d: &Detection| {
-        d.extra
-            .as_deref()
-            .and_then(|e| e.place.as_ref())
-            .map(|p| p.root.size)
-    };
+    let threshold = call.number(arg!("overlap_threshold"))?;
+    let near = call.number(arg!("keypoint_merge_threshold"))?;
+    let root = |d: &Detection| d.place().map(|p| p.root.size);
     let size = parents.boxes.first().and_then(root).unwrap_or(parents.size);
     let mut zones = Vec::new();
     let mut classes = Classes::new();
@@ -105,7 +99,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     }
     let each = || classes.iter().flat_map(|(_, list)| list);
     let has_masks = each().any(|d| d.mask().is_some());
-    let has_keypoints = each().any(|d| d.extra.as_deref().is_some_and(|e| e.keypoints.is_some()));
+    let has_keypoints = each().any(|d| d.keypoints().is_some());
     let mut out = Detections::none(if classes.is_empty() { [0, 0] } else { size });
     for (_, list) in classes {
         let joined = if has_keypoints {
@@ -130,13 +124,8 @@ type Classes = Vec<(i64, Vec<Detection>)>;
 
 /// The corners of a box as a zone.
 fn corners(b: &BBox) -> Value {
-    let corner = |x: f64, y: f64| Value::list(vec![Value::Float(x), Value::Float(y)]);
-    Value::list(vec![
-        corner(b.x1, b.y1),
-        corner(b.x2, b.y1),
-        corner(b.x2, b.y2),
-        corner(b.x1, b.y2),
-    ])
+    let corner = |p: Point| Value::list([p.x, p.y].map(Value::Float).to_vec());
+    Value::list(b.corners().map(corner).to_vec())
 }
 
 /// Moves the detections of a crop into the picture of size `size`.
@@ -248,26 +237,22 @@ fn join_masks(
         let mask = each.map(|m| m.bitmap(size)).reduce(|a, b| a.union(&b))?;
         let b = mask.bbox()?;
         d.bbox = BBox::new(b.x1, b.y1, b.x2 + 1.0, b.y2 + 1.0);
-        d.extra_mut().mask = Some(Arc::new(Mask::Bitmap(mask)));
+        d.set_mask(mask);
         Some(d)
     });
     joined.collect()
 }
 
-fn keypoints(d: &Detection) -> Option<&[Keypoint]> {
-    d.extra.as_deref()?.keypoints.as_deref()
-}
-
 /// Merges those whose keypoints are near to the first of a group; the others come last.
 fn join_keypoints(list: Vec<Detection>, near: f64, score: Score) -> Vec<Detection> {
     let (mut with, without): (Vec<_>, Vec<_>) =
-        list.into_iter().partition(|d| keypoints(d).is_some());
+        list.into_iter().partition(|d| d.keypoints().is_some());
     let mut out = Vec::new();
     while !with.is_empty() {
         let first = with.remove(0);
-        let points = keypoints(&first).unwrap_or_default().to_vec();
+        let points = first.keypoints().unwrap_or_default().to_vec();
         let is_near = |d: &Detection| {
-            let others = keypoints(d).unwrap_or_default();
+            let others = d.keypoints().unwrap_or_default();
             let pairs = points.iter().zip(others);
             let distance = mean(pairs.map(|(a, b)| (a.at.x - b.at.x).hypot(a.at.y - b.at.y)));
             others.len() == points.len() && distance < near
@@ -287,7 +272,7 @@ fn join_keypoints(list: Vec<Detection>, near: f64, score: Score) -> Vec<Detectio
         );
         let joined = points.iter().enumerate().map(|(i, point)| {
             let of = |f: fn(&Keypoint) -> f64| {
-                mean(group.iter().filter_map(|d| keypoints(d)?.get(i)).map(f))
+                mean(group.iter().filter_map(|d| d.keypoints()?.get(i)).map(f))
             };
             Keypoint {
                 at: Point::new(of(|p| p.at.x), of(|p| p.at.y)),

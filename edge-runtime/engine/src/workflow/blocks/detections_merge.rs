@@ -8,7 +8,6 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_merge@v1",
-    category: "transformation",
     summary: "Merges all detections into one box around them, with the lowest score.",
     properties: &[
         Property::data("predictions", "the detections", DETECTIONS),
@@ -17,7 +16,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     outputs: &[Output::new("predictions", &[Kind::ObjectDetection])],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("transformation")
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {

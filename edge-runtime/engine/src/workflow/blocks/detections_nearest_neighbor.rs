@@ -1,8 +1,5 @@
 //! Finds the nearest other detection of each detection.
 
-use std::sync::Arc;
-
-use serde_json::json;
 use watchkeeper_vision::detections::{Detection, Detections};
 use watchkeeper_vision::geometry::Point;
 
@@ -24,7 +21,6 @@ const POINTS: Shape = Shape::Choice(&[
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_nearest_neighbor@v1",
-    category: "classical_computer_vision",
     summary: "Finds the nearest target of each detection and its distance, by points of boxes or by keypoints.",
     properties: &[
         Property::data(
@@ -51,24 +47,21 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         )
         .kinds(&[Kind::Text])
         .or(Or::Text("CENTER")),
-        Property::value(
+        Property::optional(
             "query_keypoint_name",
             "name of the keypoint, where query_point is KEYPOINT",
             Shape::Text,
-        )
-        .or(Or::Null),
-        Property::value(
+        ),
+        Property::optional(
             "target_keypoint_name",
             "name of the keypoint, where target_point is KEYPOINT",
             Shape::Text,
-        )
-        .or(Or::Null),
-        Property::value(
+        ),
+        Property::optional(
             "max_distance",
             "maximum distance in pixels",
             Shape::at_least(0),
-        )
-        .or(Or::Null),
+        ),
     ],
     outputs: &[
         Output::new("query_predictions", DETECTIONS),
@@ -77,7 +70,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     build: |_| Ok(Box::new(run)),
     keeps_classes: true,
-    ..Manifest::BASE
+    ..Manifest::of("classical_computer_vision")
 }];
 
 /// Maximum number of detections on each side.
@@ -101,7 +94,7 @@ fn points(
         ));
     }
     if call.text(point)? != "KEYPOINT" {
-        let anchor = call.anchor(point)?.unwrap_or_default();
+        let anchor = call.anchor(point)?;
         return Ok(all
             .boxes
             .iter()
@@ -113,15 +106,10 @@ fn points(
         .as_str()
         .ok_or("KEYPOINT needs the name of a keypoint")?;
     let of = |d: &Detection| {
-        let points = d.extra.as_deref()?.keypoints.as_ref()?;
+        let points = d.keypoints()?;
         Some(points.iter().find(|p| &*p.class == name)?.at)
     };
-    if !all.boxes.is_empty()
-        && all
-            .boxes
-            .iter()
-            .all(|d| d.extra.as_deref().is_none_or(|e| e.keypoints.is_none()))
-    {
+    if !all.boxes.is_empty() && all.boxes.iter().all(|d| d.keypoints().is_none()) {
         return Err("KEYPOINT needs detections with keypoints".to_owned());
     }
     Ok(all.boxes.iter().map(of).collect())
@@ -142,7 +130,9 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         arg!("target_point"),
         arg!("target_keypoint_name"),
     )?;
-    let most = call.number(arg!("max_distance"), f64::INFINITY)?;
+    let most = call
+        .optional(arg!("max_distance"), Call::number)?
+        .unwrap_or(f64::INFINITY);
     let mut out = Detections::clone(queries);
     let (mut pairs_from, mut pairs_to) = (Vec::new(), Vec::new());
     for (i, d) in out.boxes.iter_mut().enumerate() {
@@ -162,14 +152,8 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             .flatten()
             .copied()
             .fold(f64::INFINITY, f64::min);
-        let told = if least.is_finite() {
-            json!(least)
-        } else {
-            serde_json::Value::Null
-        };
-        d.extra_mut()
-            .data
-            .insert(Arc::from("nearest_target_distance"), told);
+        // Infinity is null in JSON.
+        d.set_data("nearest_target_distance", least);
         for (j, _) in distances
             .iter()
             .enumerate()

@@ -7,11 +7,12 @@ use watchkeeper_vision::detections::{Detection, Detections, Place};
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::image::ImageValue;
 
-const BOXES: &[Kind] = &[Kind::ObjectDetection, Kind::InstanceSegmentation];
+type Merge = fn(Detections, f64) -> Detections;
+
+const STRATEGIES: [(&str, Merge); 3] = [("none", |all, _| all), ("nms", suppress), ("nmm", join)];
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/detections_stitch@v1",
-    category: "fusion",
     summary: "Moves detections from the crops or tiles of a picture back into it, without duplicates.",
     properties: &[
         Property::data(
@@ -20,12 +21,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             &[Kind::Image],
         ),
         Property::data("predictions", "what was found in each part", BOXES).deeper(),
-        Property::value(
+        Property::choice(
             "overlap_filtering_strategy",
             "overlapping boxes: keep both (none), drop the weaker (nms), or merge them (nmm)",
-            Shape::Choice(&["none", "nms", "nmm"]),
-        )
-        .or(Or::Text("nms")),
+            &names_of(&STRATEGIES),
+            "nms",
+        ),
         Property::share(
             "iou_threshold",
             "overlap above which boxes are the same object",
@@ -36,13 +37,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     depth: Depth::Reference("reference_image"),
     build: |_| Ok(Box::new(run)),
     keeps_classes: true,
-    ..Manifest::BASE
+    ..Manifest::of("fusion")
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let image = call.image(arg!("reference_image"))?;
-    let threshold = call.number(arg!("iou_threshold"), 0.3)?;
-    let strategy = call.text(arg!("overlap_filtering_strategy"))?;
+    let threshold = call.number(arg!("iou_threshold"))?;
+    let merge = call.choice(arg!("overlap_filtering_strategy"), &STRATEGIES)?;
     let mut whole = Detections::none([0, 0]);
     for part in call.arg(arg!("predictions")).as_list().unwrap_or_default() {
         let Value::Detections(part) = part else {
@@ -53,20 +54,13 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             whole.boxes.push(put_back(d, image)?);
         }
     }
-    let out = match strategy {
-        "none" => whole,
-        "nms" => suppress(whole, threshold),
-        "nmm" => join(whole, threshold),
-        other => return Err(format!("{other:?} is not a strategy; use none, nms or nmm")),
-    };
-    call.put(0, out);
+    call.put(0, merge(whole, threshold));
     Ok(())
 }
 
 /// Returns a box of a part in the coordinates of the picture.
 fn put_back(d: &Detection, image: &ImageValue) -> Result<Detection, String> {
-    let place = d.extra.as_deref().and_then(|e| e.place.clone());
-    let place = place.ok_or("a detection has no position of its crop")?;
+    let place = d.place().ok_or("a detection has no position of its crop")?;
     let mut moved = d.moved(place.parent.offset, place.parent.size);
     let extra = moved.extra_mut();
     extra.parent_id = (&*image.id != "image").then(|| Arc::clone(&image.id));

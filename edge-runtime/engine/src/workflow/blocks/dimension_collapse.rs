@@ -4,7 +4,6 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/dimension_collapse@v1",
-    category: "fusion",
     summary: "Collapses a batch level into one list.",
     properties: &[Property::data(
         "data",
@@ -15,7 +14,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     depth: Depth::Shallower,
     batch: &["data"],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("fusion")
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {

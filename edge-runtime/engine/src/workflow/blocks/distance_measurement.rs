@@ -6,14 +6,9 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/distance_measurement@v1",
-    category: "classical_computer_vision",
     summary: "Measures the gap between two objects, in pixels and in centimetres.",
     properties: &[
-        Property::data(
-            "predictions",
-            "the detections",
-            &[Kind::ObjectDetection, Kind::InstanceSegmentation],
-        ),
+        Property::data("predictions", "the detections", BOXES),
         Property::literal("object_1_class_name", "class of one object", Shape::Text),
         Property::literal("object_2_class_name", "class of the other", Shape::Text),
         Property::literal(
@@ -50,7 +45,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("distance_pixel", &[Kind::Integer]),
     ],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("classical_computer_vision")
 }];
 
 /// A box in whole pixels.
@@ -121,8 +116,8 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         let reference =
             reference.ok_or_else(|| format!("there is no {class:?} among the detections"))?;
         let (width, height) = (
-            call.number(arg!("reference_width"), 2.5)?,
-            call.number(arg!("reference_height"), 2.5)?,
+            call.number(arg!("reference_width"))?,
+            call.number(arg!("reference_height"))?,
         );
         if !(width > 0.0 && height > 0.0) {
             return Err("reference_width and reference_height must be above 0".to_owned());
@@ -135,7 +130,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         };
         f64::midpoint(side(0) / width, side(1) / height)
     } else {
-        call.number(arg!("pixel_ratio"), 100.0)?
+        call.number(arg!("pixel_ratio"))?
     };
     if ratio.is_nan() || ratio <= 0.0 {
         return Err(format!("pixel_ratio is {ratio} and must be above 0"));

@@ -6,10 +6,9 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/dominant_color@v1",
-    category: "classical_computer_vision",
     summary: "Finds the dominant colour of a picture.",
     properties: &[
-        Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
+        IMAGE,
         Property::value(
             "color_clusters",
             "number of colour clusters",
@@ -31,19 +30,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     outputs: &[Output::new("rgb_color", &[Kind::RgbColor])],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("classical_computer_vision")
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let image = call.image(arg!("image"))?;
-    let count = |arg: Arg, default: i64, most: usize| {
-        let n = call.integer(arg, default)?;
-        let fits = usize::try_from(n).ok().filter(|n| (1..=most).contains(n));
-        fits.ok_or_else(|| format!("{} is {n} and has to be from 1 to {most}", arg.name()))
-    };
-    let groups = count(arg!("color_clusters"), 4, 10)?;
-    let rounds = count(arg!("max_iterations"), 100, 500)?;
-    let target = count(arg!("target_size"), 100, 250)?;
+    let groups = call.bounded(arg!("color_clusters"))? as usize;
+    let rounds = call.bounded(arg!("max_iterations"))? as usize;
+    let target = call.bounded(arg!("target_size"))? as usize;
     let [width, height] = image.size();
     let step = (width.min(height) as usize / target).max(1);
     let color = dominant::color(&image.pixels.rgb(), step, groups, rounds);

@@ -10,7 +10,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/dot_visualization@v1",
     summary: "Draws a dot at a point of each detection.",
     properties: drawing::palette_properties![
-        Property::value("position", "the point of the box", ANCHORS).or(Or::Text("CENTER")),
+        Property::anchor("position", "the point of the box", "CENTER"),
         Property::integer("radius", "radius in pixels", 4),
         Property::integer(
             "outline_thickness",
@@ -26,8 +26,8 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     let ink = Ink::Dots {
         detections: Arc::clone(call.detections(arg!("predictions"))?),
         by: drawing::color_by(call)?,
-        anchor: call.anchor(arg!("position"))?.unwrap_or_default(),
-        radius: call.number(arg!("radius"), 4.0)?,
+        anchor: call.anchor(arg!("position"))?,
+        radius: call.number(arg!("radius"))?,
     };
     drawing::put(call, ink)
 }

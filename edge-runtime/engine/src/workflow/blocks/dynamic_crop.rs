@@ -12,7 +12,6 @@ use crate::workflow::values::json::detection_id;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/dynamic_crop@v1",
-    category: "transformation",
     summary: "Crops each detected object from its picture.",
     properties: &[
         Property::data("images", "the pictures to cut from", &[Kind::Image]).alias(&["image"]),
@@ -38,13 +37,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     batch: &["images", "predictions"],
     build: |_| Ok(Box::new(run)),
     keeps_classes: true,
-    ..Manifest::BASE
+    ..Manifest::of("transformation")
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let image = call.image(arg!("images"))?;
     let all = call.detections(arg!("predictions"))?;
-    let opacity = call.number(arg!("mask_opacity"), 0.0)?.clamp(0.0, 1.0);
+    let opacity = call.number(arg!("mask_opacity"))?.clamp(0.0, 1.0);
     let background = color_of_value(call.arg(arg!("background_color")))?;
     let mut crops = Vec::with_capacity(all.boxes.len());
     let mut within = Vec::with_capacity(all.boxes.len());

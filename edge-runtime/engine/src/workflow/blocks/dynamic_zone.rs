@@ -1,18 +1,15 @@
 //! Makes polygon zones from masks.
 
-use std::sync::Arc;
-
 use serde_json::json;
 use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::geometry::Point;
-use watchkeeper_vision::mask::{Bitmap, Mask};
+use watchkeeper_vision::mask::Bitmap;
 use watchkeeper_vision::outline::{hull, perimeter, simplified};
 
 use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/dynamic_zone@v1",
-    category: "transformation",
     summary: "Makes a polygon zone with a given number of corners from each mask.",
     properties: &[
         Property::data(
@@ -31,13 +28,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "whether to fit the sides to the edges of the mask",
             false,
         ),
-        Property::value(
+        Property::fraction(
             "midpoint_fraction",
             "share of each edge, around its middle, used for the fit",
-            NUMBER,
-        )
-        .kinds(&[Kind::FloatZeroToOne])
-        .or(Or::Float(1.0)),
+            1.0,
+        ),
     ],
     outputs: &[
         Output::new("zones", &[Kind::ListOfValues]),
@@ -46,7 +41,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     batch: &["predictions"],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("transformation")
 }];
 
 /// Maximum steps of the search for a tolerance.
@@ -56,15 +51,10 @@ const MAX_CORNERS: i64 = 1000;
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let all = call.detections(arg!("predictions"))?;
-    let wanted = call.integer(arg!("required_number_of_vertices"), 4)?;
-    let wanted = usize::try_from(wanted)
-        .ok()
-        .filter(|_| (1..=MAX_CORNERS).contains(&wanted));
-    let wanted = wanted
-        .ok_or_else(|| format!("required_number_of_vertices has to be from 1 to {MAX_CORNERS}"))?;
-    let scale = call.number(arg!("scale_ratio"), 1.0)?;
-    let by_edges = call.boolean(arg!("apply_least_squares"), false)?;
-    let share = call.number(arg!("midpoint_fraction"), 1.0)?;
+    let wanted = call.integer_in(arg!("required_number_of_vertices"), 1..=MAX_CORNERS)?;
+    let scale = call.number(arg!("scale_ratio"))?;
+    let by_edges = call.boolean(arg!("apply_least_squares"))?;
+    let share = call.number(arg!("midpoint_fraction"))?;
     if all.boxes.iter().any(|d| d.mask().is_none()) || all.boxes.is_empty() {
         call.put(0, Vec::new());
         call.put(2, false);
@@ -89,9 +79,8 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         let pair = |p: &Point| [p.x as i64, p.y as i64];
         let corners: Vec<[i64; 2]> = zone.iter().map(pair).collect();
         zones.push(Value::from(json!(corners)));
-        let extra = d.extra_mut();
-        extra.data.insert(Arc::from("polygon"), json!(corners));
-        extra.mask = Some(Arc::new(Mask::Bitmap(Bitmap::fill(&zone, all.size))));
+        d.set_data("polygon", json!(corners));
+        d.set_mask(Bitmap::fill(&zone, all.size));
     }
     call.put(0, zones);
     call.put(1, out);

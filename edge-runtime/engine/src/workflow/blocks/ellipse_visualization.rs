@@ -22,10 +22,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let thickness = call.number(arg!("thickness"), 2.0)?;
+    let thickness = call.number(arg!("thickness"))?;
     let degrees = [
-        call.number(arg!("start_angle"), -45.0)?,
-        call.number(arg!("end_angle"), 235.0)?,
+        call.number(arg!("start_angle"))?,
+        call.number(arg!("end_angle"))?,
     ];
     drawing::each(call, move |canvas, d, _, color| {
         let width = d.bbox.width();

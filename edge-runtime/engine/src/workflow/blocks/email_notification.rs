@@ -3,7 +3,7 @@
 use watchkeeper_contract::effect::{Attachment, Effect, Email, EmailBody};
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::blocks::common::sink::{self, attachments, sealed, texts};
+use crate::workflow::blocks::common::sink::{self, EffectOrRefusal, attachments, sealed, texts};
 use crate::workflow::blocks::common::template::Template;
 use crate::workflow::values::codec;
 
@@ -16,16 +16,14 @@ const SENDER_EMAIL: Property = Property::value(
 const RECEIVER_EMAIL: Property = Property::value("receiver_email", "receivers", TEXT_OR_TEXTS)
     .kinds(&[Kind::Text, Kind::ListOfValues]);
 const CC_RECEIVER_EMAIL: Property =
-    Property::value("cc_receiver_email", "receivers of a copy", TEXT_OR_TEXTS)
-        .kinds(&[Kind::Text, Kind::ListOfValues])
-        .or(Or::Null);
-const BCC_RECEIVER_EMAIL: Property = Property::value(
+    Property::optional("cc_receiver_email", "receivers of a copy", TEXT_OR_TEXTS)
+        .kinds(&[Kind::Text, Kind::ListOfValues]);
+const BCC_RECEIVER_EMAIL: Property = Property::optional(
     "bcc_receiver_email",
     "receivers of a blind copy",
     TEXT_OR_TEXTS,
 )
-.kinds(&[Kind::Text, Kind::ListOfValues])
-.or(Or::Null);
+.kinds(&[Kind::Text, Kind::ListOfValues]);
 const SMTP_SERVER: Property =
     Property::value("smtp_server", "host name of the server", Shape::Text);
 const SENDER_EMAIL_PASSWORD: Property = Property::value(
@@ -34,18 +32,15 @@ const SENDER_EMAIL_PASSWORD: Property = Property::value(
     Shape::Text,
 )
 .kinds(&[Kind::Text, Kind::Secret]);
-const SMTP_PORT: Property = Property::literal(
-    "smtp_port",
-    "port of the server, which must use TLS",
-    INTEGER,
-)
-.or(Or::Int(465));
-const EMAIL_PROVIDER: Property = Property::literal(
+const SMTP_PORT: Property =
+    Property::integer("smtp_port", "port of the server, which must use TLS", 465).literal_only();
+const EMAIL_PROVIDER: Property = Property::choice(
     "email_provider",
     "provider; the managed service needs a Roboflow account, so use Custom SMTP here",
-    Shape::Choice(&["Roboflow Managed API Key", "Custom SMTP"]),
+    &["Roboflow Managed API Key", "Custom SMTP"],
+    "Roboflow Managed API Key",
 )
-.or(Or::Text("Roboflow Managed API Key"));
+.literal_only();
 const SENDER_EMAIL_V2: Property = SENDER_EMAIL.or(Or::Null);
 const SMTP_SERVER_V2: Property = SMTP_SERVER.or(Or::Null);
 const SENDER_EMAIL_PASSWORD_V2: Property = SENDER_EMAIL_PASSWORD.or(Or::Null);
@@ -53,9 +48,7 @@ const ATTACHMENTS_V2: Property = sink::attached(&[Kind::Text, Kind::Bytes, Kind:
 pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/email_notification@v1",
-        category: "sink",
         summary: "Sends an e-mail in plain text through an SMTP server.",
-        role: Role::Sink,
         properties: &[
             SUBJECT,
             SENDER_EMAIL,
@@ -73,15 +66,12 @@ pub(super) const BLOCKS: &[Manifest] = &[
             sink::DISABLE_SINK,
             sink::COOLDOWN,
         ],
-        outputs: sink::OUTPUTS,
         build,
-        ..Manifest::BASE
+        ..sink::BASE
     },
     Manifest {
         name: "roboflow_core/email_notification@v2",
-        category: "sink",
         summary: "Sends an e-mail with pictures through an SMTP server.",
-        role: Role::Sink,
         properties: &[
             EMAIL_PROVIDER,
             SUBJECT,
@@ -100,15 +90,10 @@ pub(super) const BLOCKS: &[Manifest] = &[
             sink::DISABLE_SINK,
             sink::COOLDOWN,
         ],
-        outputs: sink::OUTPUTS,
         build,
-        ..Manifest::BASE
+        ..sink::BASE
     },
 ];
-
-struct Notify {
-    message: Template,
-}
 
 fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
     let receivers = setup.literals.get("receiver_email");
@@ -118,78 +103,57 @@ fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
     {
         return Err("receiver_email needs at least one receiver".to_owned());
     }
-    let message = Template::of(setup, "message")?;
-    Ok(Box::new(Notify { message }))
+    sink::messenger(setup, "e-mail", email)
 }
 
-impl Block for Notify {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        sink::send(call, "e-mail", |call| self.email(call))
+fn email(message: &Template, call: &Call<'_>) -> Result<EffectOrRefusal, String> {
+    // The first version has no provider.
+    let provider = call.named("email_provider");
+    let is_first = call.arg(provider).is_null();
+    let account = ["smtp_server", "sender_email", "sender_email_password"];
+    if let Err(why) = sink::check_provider(call, provider, "Custom SMTP", &account) {
+        return Ok(Err(why));
     }
+    let body = if is_first {
+        let text = message.fill(call)?;
+        EmailBody::Plain { text }
+    } else {
+        html(message, call)?
+    };
+    let receivers = |name| texts(call, call.named(name));
+    Ok(Ok(Effect::Email(Email {
+        server: call.text(call.named("smtp_server"))?.to_owned(),
+        port: call.integer_in(call.named("smtp_port"), 1..=u16::MAX.into())?,
+        from: call.text(call.named("sender_email"))?.to_owned(),
+        password: sealed(call, call.named("sender_email_password"))?,
+        to: receivers("receiver_email")?,
+        cc: receivers("cc_receiver_email")?,
+        bcc: receivers("bcc_receiver_email")?,
+        subject: call.text(call.named("subject"))?.to_owned(),
+        body,
+        attachments: attachments(call.arg(call.named("attachments")))?,
+    })))
 }
 
-impl Notify {
-    fn email(&self, call: &Call<'_>) -> Result<Result<Effect, String>, String> {
-        // The first version has no provider.
-        let provider = call.arg(call.named("email_provider")).as_str();
-        if provider.is_some_and(|provider| provider != "Custom SMTP") {
-            return Ok(Err(
-                "e-mails of the managed service need a Roboflow account; set email_provider to \"Custom SMTP\" with \
-                 smtp_server, sender_email and sender_email_password"
-                    .to_owned(),
-            ));
+/// The message as HTML: parameters are text, pictures are separate parts.
+fn html(message: &Template, call: &Call<'_>) -> Result<EmailBody, String> {
+    let mut images = Vec::new();
+    let filled = message.fill_with(call, |name, value| match value {
+        Value::Image(image) => {
+            images.push(Attachment {
+                name: format!("image_{name}"),
+                bytes: codec::jpeg(&image.pixels.rgb(), codec::QUALITY)?,
+            });
+            Ok(format!(
+                "<img src=\"cid:image_{name}\" alt=\"{name}\" style=\"max-width: 600px; height: auto;\">"
+            ))
         }
-        let mut own = ["sender_email", "smtp_server", "sender_email_password"].iter();
-        if provider.is_some() && own.any(|name| call.arg(call.named(name)).is_null()) {
-            return Ok(Err(
-                "\"Custom SMTP\" needs smtp_server, sender_email and sender_email_password"
-                    .to_owned(),
-            ));
-        }
-        let body = match provider {
-            Some(_) => self.html(call)?,
-            None => EmailBody::Plain {
-                text: self.message.fill(call)?,
-            },
-        };
-        let port = call.integer(call.named("smtp_port"), 465)?;
-        let receivers = |name| texts(call.arg(call.named(name)), name);
-        let password = "sender_email_password";
-        Ok(Ok(Effect::Email(Email {
-            server: call.text(call.named("smtp_server"))?.to_owned(),
-            port: u16::try_from(port)
-                .map_err(|_| format!("smtp_port is {port}; use 1 to 65535"))?,
-            from: call.text(call.named("sender_email"))?.to_owned(),
-            password: sealed(call.arg(call.named(password)), password)?,
-            to: receivers("receiver_email")?,
-            cc: receivers("cc_receiver_email")?,
-            bcc: receivers("bcc_receiver_email")?,
-            subject: call.text(call.named("subject"))?.to_owned(),
-            body,
-            attachments: attachments(call.arg(call.named("attachments")))?,
-        })))
-    }
-
-    /// The message as HTML: parameters are text, pictures are separate parts.
-    fn html(&self, call: &Call<'_>) -> Result<EmailBody, String> {
-        let mut images = Vec::new();
-        let filled = self.message.fill_with(call, |name, value| match value {
-            Value::Image(image) => {
-                images.push(Attachment {
-                    name: format!("image_{name}"),
-                    bytes: codec::jpeg(&image.pixels.rgb(), codec::QUALITY)?,
-                });
-                Ok(format!(
-                    "<img src=\"cid:image_{name}\" alt=\"{name}\" style=\"max-width: 600px; height: auto;\">"
-                ))
-            }
-            other => Ok(escaped(&other.python_str())),
-        })?;
-        Ok(EmailBody::Html {
-            html: filled.replace('\n', "<br>\n"),
-            images,
-        })
-    }
+        other => Ok(escaped(&other.python_str())),
+    })?;
+    Ok(EmailBody::Html {
+        html: filled.replace('\n', "<br>\n"),
+        images,
+    })
 }
 
 /// Escapes text for HTML.

@@ -7,18 +7,12 @@ use crate::workflow::values::value::Array;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/embedding_model@v1",
-    category: "model",
     summary: "Computes the embedding of a picture with a classifier: similar pictures have similar embeddings.",
     role: Role::OtherModel(Task::Features),
     properties: &[
         Property::data("data", "the picture", &[Kind::Image]),
         MODEL,
-        Property::literal(
-            "output_type",
-            "feature_vector: input of the model's last layer; logits: output of the last layer, before scores are computed",
-            Shape::Choice(&["feature_vector", "logits"]),
-        )
-        .or(Or::Text("feature_vector")),
+        Property::choice("output_type", "feature_vector: input of the model's last layer; logits: output of the last layer, before scores are computed", &["feature_vector", "logits"], "feature_vector").literal_only(),
     ],
     outputs: &[
         Output::new("embedding", &[Kind::Embedding]),
@@ -26,7 +20,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     batch: &["data"],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("model")
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {

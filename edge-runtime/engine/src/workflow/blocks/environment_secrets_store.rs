@@ -9,7 +9,6 @@ const SECRETS: &str = "variables_storing_secrets";
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/environment_secrets_store@v1",
-    category: "secrets_provider",
     summary: "Passes secrets to sinks by name, one output each. The text of a secret is never shown in steps or results.",
     properties: &[Property::literal(
         SECRETS,
@@ -24,7 +23,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             .collect()
     },
     build,
-    ..Manifest::BASE
+    ..Manifest::of("secrets_provider")
 }];
 
 fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {

@@ -7,12 +7,11 @@ use serde::Deserialize;
 use watchkeeper_contract::rule::RuleSpec;
 
 use crate::workflow::block_api::prelude::*;
+use crate::workflow::blocks::common::sink;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "watchkeeper/event_sink@v1",
-    category: "sink",
     summary: "Makes events of detections, lines, zones and values by rules.",
-    role: Role::Sink,
     properties: &[
         Property::data("detections", "what the rules are about", DETECTIONS),
         Property::data("image", "the picture to keep with an event", &[Kind::Image]).or(Or::Null),
@@ -32,7 +31,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     outputs: &[],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..sink::BASE
 }];
 
 fn run(_: &mut Call<'_>) -> Result<(), String> {

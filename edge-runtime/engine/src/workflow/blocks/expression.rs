@@ -9,7 +9,6 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/expression@v1",
-    category: "formatter",
     summary: "Selects a value by conditions on other values, like a switch with cases.",
     properties: &[
         Property::value(
@@ -40,7 +39,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             cases: setup.parse("switch")?,
         }))
     },
-    ..Manifest::BASE
+    ..Manifest::of("formatter")
 }];
 
 #[derive(Debug, Clone, Deserialize)]

@@ -4,7 +4,6 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/first_non_empty_or_default@v1",
-    category: "formatter",
     summary: "Returns the first value that exists, or a default; joins branches.",
     properties: &[
         Property::value("data", "selectors, the preferred one first", Shape::List)
@@ -15,7 +14,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     outputs: &[Output::new("output", &[Kind::Any])],
     accepts_empty: true,
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("formatter")
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {

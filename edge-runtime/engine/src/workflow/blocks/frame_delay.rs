@@ -4,14 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::video_of;
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
 use crate::workflow::values::stored_value::StoredValue;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/frame_delay@v1",
-    category: "fusion",
     summary: "Returns the value of an earlier frame, by frame number.",
     properties: &[
         FRAME,
@@ -45,17 +43,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("reference_frame_number", &[Kind::Integer]),
     ],
     build: |_| Ok(stateful_instance(Delay)),
-    ..Manifest::BASE
+    ..Manifest::of("fusion")
 }];
 
 /// Maximum look-back in frames.
 const MAX_OFFSET: i64 = 256;
-
-fn fitting(offset: i64) -> Result<u64, String> {
-    let back = u64::try_from(-offset.clamp(-MAX_OFFSET - 1, 1)).ok();
-    back.filter(|n| *n <= MAX_OFFSET.unsigned_abs())
-        .ok_or_else(|| format!("offset is {offset} and has to be from -{MAX_OFFSET} to 0"))
-}
 
 struct Delay;
 
@@ -71,8 +63,8 @@ impl Stateful for Delay {
     type State = PerVideo<Past>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let meta = video_of(call.arg(arg!("image")))?;
-        let back = fitting(call.integer(arg!("offset"), 0)?)?;
+        let meta = call.video(arg!("image"))?;
+        let back = (-call.bounded(arg!("offset"))?) as u64;
         let number = meta.frame_number;
         let past = videos.get(&meta.video_identifier, || Ok(Past::default()))?;
         if past
@@ -96,7 +88,7 @@ impl Stateful for Delay {
             0,
             wanted.unwrap_or_else(|| call.arg(arg!("default_value")).clone()),
         );
-        call.put(2, i64::try_from(number).unwrap_or(i64::MAX));
+        call.put(2, number);
         Ok(())
     }
 }

@@ -12,7 +12,6 @@ const MODEL: &str = "gaze/L2CS";
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/gaze@v1",
-    category: "model",
     summary: "Estimates the gaze of faces: a horizontal and a vertical angle for each.",
     role: Role::OtherModel(Task::Gaze),
     properties: &[
@@ -31,12 +30,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     batch: &["images"],
     model: |_| Some(MODEL.to_owned()),
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("model")
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let image = call.image(arg!("images"))?;
-    let finds_faces = call.boolean(arg!("do_run_face_detection"), true)?;
+    let finds_faces = call.boolean(arg!("do_run_face_detection"))?;
     let gazes = call.host.gaze(MODEL, image, finds_faces)?;
     let mut faces = Detections {
         boxes: Vec::with_capacity(gazes.len()),

@@ -4,15 +4,10 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/geotag_detection@v1",
-    category: "transformation",
     summary: "Computes latitude and longitude of detections, for a camera that looks straight down from a known position, such as a drone.",
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]),
-        Property::data(
-            "predictions",
-            "the detections",
-            &[Kind::ObjectDetection, Kind::InstanceSegmentation],
-        ),
+        Property::data("predictions", "the detections", BOXES),
         Property::value("latitude", "latitude of the camera in degrees", NUMBER),
         Property::value("longitude", "longitude of the camera in degrees", NUMBER),
         Property::value(
@@ -36,7 +31,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("geojson", &[Kind::Dictionary]),
     ],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("transformation")
 }];
 
 /// Metres per degree of latitude.
@@ -71,15 +66,14 @@ impl Camera {
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let picture = call.image(arg!("image"))?.size().map(f64::from);
-    let altitude = call.number(arg!("altitude"), 0.0)?.max(0.0);
-    let width =
-        2.0 * altitude * (call.number(arg!("horizontal_fov"), 73.7)?.to_radians() / 2.0).tan();
+    let altitude = call.number(arg!("altitude"))?.max(0.0);
+    let width = 2.0 * altitude * (call.number(arg!("horizontal_fov"))?.to_radians() / 2.0).tan();
     let camera = Camera {
-        latitude: call.number(arg!("latitude"), 0.0)?,
-        longitude: call.number(arg!("longitude"), 0.0)?,
+        latitude: call.number(arg!("latitude"))?,
+        longitude: call.number(arg!("longitude"))?,
         ground: [width, width * picture[1] / picture[0]],
         picture,
-        heading: call.number(arg!("heading"), 0.0)?.to_radians(),
+        heading: call.number(arg!("heading"))?.to_radians(),
     };
     let round = |n: f64, digits: i32| {
         let scale = 10_f64.powi(digits);

@@ -38,15 +38,9 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             images.len()
         ));
     }
-    let side = |n: i64, name: &str| {
-        let fits = u32::try_from(n)
-            .ok()
-            .filter(|_| (1..=MAX_SIDE).contains(&n));
-        fits.ok_or_else(|| format!("{name} is {n} and has to be from 1 to {MAX_SIDE} pixels"))
-    };
     let size = [
-        side(call.integer(arg!("width"), 2560)?, "width")?,
-        side(call.integer(arg!("height"), 1440)?, "height")?,
+        call.integer_in(arg!("width"), 1..=MAX_SIDE)?,
+        call.integer_in(arg!("height"), 1..=MAX_SIDE)?,
     ];
     let first = images.iter().flatten().next().cloned();
     let pixels = lazy(size, move || grid(&images, size));

@@ -36,8 +36,8 @@ pub(super) const BLOCKS: &[Manifest] = &[
 ];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let opacity = call.number(arg!("opacity"), 0.8)?;
-    let reach = call.number(arg!("kernel_size"), 40.0)?.clamp(1.0, 512.0);
+    let opacity = call.number(arg!("opacity"))?;
+    let reach = call.number(arg!("kernel_size"))?.clamp(1.0, 512.0);
     drawing::each(call, move |canvas, d, size, color| {
         if let Some(mask) = d.mask() {
             glow(canvas, &mask.bitmap(size), color, opacity, reach);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use watchkeeper_vision::analytics::recent::Recent;
 use watchkeeper_vision::draw::{Canvas, Color};
-use watchkeeper_vision::geometry::{Anchor, BBox, Point};
+use watchkeeper_vision::geometry::{BBox, Point};
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
@@ -25,10 +25,10 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         )
         .or(Or::Null)
         .not_null(),
-        Property::value(
+        Property::choice(
             "position",
             "point of the box that leaves heat",
-            Shape::Choice(&[
+            &[
                 "CENTER",
                 "CENTER_LEFT",
                 "CENTER_RIGHT",
@@ -38,9 +38,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
                 "BOTTOM_CENTER",
                 "BOTTOM_LEFT",
                 "BOTTOM_RIGHT",
-            ]),
-        )
-        .or(Or::Text("BOTTOM_CENTER")),
+            ],
+            "BOTTOM_CENTER",
+        ),
         Property::number("opacity", "how opaque the colour is, 0 to 1", 0.2),
         Property::integer("radius", "radius of the spot of a detection in pixels", 40),
         Property::integer(
@@ -126,17 +126,12 @@ impl Stateful for Draw {
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(arg!("image"))?;
         let all = call.detections(arg!("predictions"))?;
-        let anchor = call
-            .anchor(arg!("position"))?
-            .unwrap_or(Anchor::BottomCenter);
-        let radius = call.number(arg!("radius"), 40.0)?.clamp(0.0, 4096.0);
-        let only_moving = call.boolean(arg!("ignore_stationary"), true)?;
-        let least = call.number(arg!("motion_threshold"), 25.0)?;
-        let hues = [
-            call.number(arg!("low_hue"), 125.0)?,
-            call.number(arg!("top_hue"), 0.0)?,
-        ];
-        let opacity = call.number(arg!("opacity"), 0.2)?;
+        let anchor = call.anchor(arg!("position"))?;
+        let radius = call.number(arg!("radius"))?.clamp(0.0, 4096.0);
+        let only_moving = call.boolean(arg!("ignore_stationary"))?;
+        let least = call.number(arg!("motion_threshold"))?;
+        let hues = [call.number(arg!("low_hue"))?, call.number(arg!("top_hue"))?];
+        let opacity = call.number(arg!("opacity"))?;
         let size = image.size();
         let heat = videos.get(&image.meta.video_identifier, || {
             Ok(Heat {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use image::RgbImage;
 use image::imageops::{self, FilterType};
 use watchkeeper_vision::draw::Canvas;
-use watchkeeper_vision::geometry::{Anchor, Point};
+use watchkeeper_vision::geometry::Point;
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
@@ -17,21 +17,20 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         drawing::IMAGE,
         drawing::COPY,
         Property::data("icon", "the icon", &[Kind::Image]),
-        Property::value(
+        Property::choice(
             "mode",
             "static position, or at detections",
-            Shape::Choice(&["static", "dynamic"]),
-        )
-        .or(Or::Text("dynamic")),
+            &["static", "dynamic"],
+            "dynamic",
+        ),
         drawing::PREDICTIONS,
         Property::integer("icon_width", "width of the icon in pixels", 64),
         Property::integer("icon_height", "height of the icon in pixels", 64),
-        Property::value(
+        Property::anchor(
             "position",
             "point of a detection where the icon is drawn",
-            ANCHORS,
+            "TOP_CENTER",
         )
-        .or(Or::Text("TOP_CENTER"))
         .nullable(),
         Property::integer(
             "x_position",
@@ -52,21 +51,17 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let icon = Arc::clone(&call.image(arg!("icon"))?.pixels);
-    let side = |n: i64| u32::try_from(n.clamp(1, 8192)).unwrap_or(1);
-    let size = [
-        side(call.integer(arg!("icon_width"), 64)?),
-        side(call.integer(arg!("icon_height"), 64)?),
+    let size: [u32; 2] = [
+        call.clamped(arg!("icon_width"), 1..=8192)?,
+        call.clamped(arg!("icon_height"), 1..=8192)?,
     ];
     let places = if call.text(arg!("mode"))? == "static" {
         let [width, height] = call.image(arg!("image"))?.size().map(i64::from);
         let at = |n: i64, of: i64, own: u32| if n < 0 { of - i64::from(own) + n } else { n };
-        let x = at(call.integer(arg!("x_position"), 10)?, width, size[0]);
-        vec![(
-            x,
-            at(call.integer(arg!("y_position"), 10)?, height, size[1]),
-        )]
+        let x = at(call.integer(arg!("x_position"))?, width, size[0]);
+        vec![(x, at(call.integer(arg!("y_position"))?, height, size[1]))]
     } else {
-        let anchor = call.anchor(arg!("position"))?.unwrap_or(Anchor::TopCenter);
+        let anchor = call.anchor(arg!("position"))?;
         let Value::Detections(all) = call.arg(arg!("predictions")) else {
             return Err("predictions is required if mode is dynamic".to_owned());
         };

@@ -4,12 +4,11 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::cosine_similarity::cosine;
+use super::cosine_similarity::{cosine, unit_embedding};
 use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/identify_changes@v1",
-    category: "video",
     summary: "Detects when the embedding of a picture is far from the mean of earlier ones.",
     properties: &[
         Property::literal(
@@ -23,25 +22,21 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         )
         .or(Or::Text("Exponential Moving Average (EMA)")),
         Property::data("embedding", "embedding of the picture", &[Kind::Embedding]),
-        Property::value(
+        Property::fraction(
             "threshold_percentile",
             "share of embeddings that count as outliers, both sides together",
-            NUMBER,
-        )
-        .kinds(&[Kind::FloatZeroToOne])
-        .or(Or::Float(0.2)),
+            0.2,
+        ),
         Property::integer(
             "warmup",
             "number of embeddings before outliers are reported",
             3,
         ),
-        Property::value(
+        Property::fraction(
             "smoothing_factor",
             "weight of the newest embedding in an exponential mean",
-            NUMBER,
+            0.1,
         )
-        .kinds(&[Kind::FloatZeroToOne])
-        .or(Or::Float(0.1))
         .nullable(),
         Property::integer("window_size", "number of embeddings in a window", 10).nullable(),
     ],
@@ -54,7 +49,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("warming_up", &[Kind::Boolean]),
     ],
     build: |_| Ok(stateful_instance(Changes)),
-    ..Manifest::BASE
+    ..Manifest::of("video")
 }];
 
 /// Maximum embeddings of a window.
@@ -164,29 +159,18 @@ impl Stateful for Changes {
     type State = Usual;
 
     fn run(&self, usual: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let embedding = call.arg(arg!("embedding")).as_numbers();
-        let mut embedding = embedding.ok_or("embedding has to be a list of numbers")?;
-        let length = embedding.iter().map(|n| n * n).sum::<f64>().sqrt();
-        if length != 0.0 {
-            embedding.iter_mut().for_each(|n| *n /= length);
-        }
+        let earlier = Some(usual.embeddings.len()).filter(|dimensions| *dimensions > 0);
+        let embedding = unit_embedding(call, arg!("embedding"), earlier)?;
         let count = usual.seen as f64 + 1.0;
-        let window = call.integer(arg!("window_size"), 10)?.clamp(1, MAX_WINDOW);
+        let window = call.clamped(arg!("window_size"), 1..=MAX_WINDOW)?;
         let strategy = match call.text(arg!("strategy"))? {
             "Simple Moving Average (SMA)" => Strategy::Simple(count),
-            "Sliding Window" => Strategy::Window(usize::try_from(window).unwrap_or(1)),
-            _ => Strategy::Exponential(call.number(arg!("smoothing_factor"), 0.1)?),
+            "Sliding Window" => Strategy::Window(window),
+            _ => Strategy::Exponential(call.number(arg!("smoothing_factor"))?),
         };
-        if !usual.embeddings.is_empty() && usual.embeddings.len() != embedding.len() {
-            return Err(format!(
-                "the embedding has {} numbers, but earlier ones had {}",
-                embedding.len(),
-                usual.embeddings.len()
-            ));
-        }
         let (score, percentile) = usual.compare(&embedding, strategy);
-        let warming_up = usual.seen < call.integer(arg!("warmup"), 3)?;
-        let tail = call.number(arg!("threshold_percentile"), 0.2)? / 2.0;
+        let warming_up = usual.seen < call.integer(arg!("warmup"))?;
+        let tail = call.number(arg!("threshold_percentile"))? / 2.0;
         usual.add(&embedding, strategy);
         let of = |number: fn(&Mean) -> f64| {
             Value::list(

@@ -4,21 +4,19 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
+use super::cosine_similarity::{norm, unit_embedding};
 use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/identify_outliers@v1",
-    category: "video",
     summary: "Detects when the embedding of a picture differs in direction from almost all earlier ones.",
     properties: &[
         Property::data("embedding", "embedding of the picture", &[Kind::Embedding]),
-        Property::value(
+        Property::fraction(
             "threshold_percentile",
             "share of embeddings that count as outliers, on each side",
-            NUMBER,
-        )
-        .kinds(&[Kind::FloatZeroToOne])
-        .or(Or::Float(0.05)),
+            0.05,
+        ),
         Property::integer(
             "warmup",
             "number of embeddings before outliers are reported",
@@ -37,7 +35,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("warming_up", &[Kind::Boolean]),
     ],
     build: |_| Ok(stateful_instance(Outliers)),
-    ..Manifest::BASE
+    ..Manifest::of("video")
 }];
 
 /// Maximum number of embeddings.
@@ -55,37 +53,22 @@ impl Stateful for Outliers {
     type State = Before;
 
     fn run(&self, before: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let embedding = call.arg(arg!("embedding")).as_numbers();
-        let mut embedding = embedding.ok_or("embedding has to be a list of numbers")?;
-        let length = norm(&embedding);
-        if length != 0.0 {
-            embedding.iter_mut().for_each(|n| *n /= length);
-        }
-        if let Some(last) = before.latest.back().filter(|b| b.len() != embedding.len()) {
-            return Err(format!(
-                "the embedding has {} numbers, but earlier ones had {}",
-                embedding.len(),
-                last.len()
-            ));
-        }
-        let window = usize::try_from(
-            call.integer(arg!("window_size"), 32)?
-                .clamp(1, MAX_EMBEDDINGS),
-        )
-        .unwrap_or(1);
+        let earlier = before.latest.back().map(Vec::len);
+        let embedding = unit_embedding(call, arg!("embedding"), earlier)?;
+        let window = call.clamped(arg!("window_size"), 1..=MAX_EMBEDDINGS)?;
         before.seen += 1;
         before.latest.push_back(embedding);
         while before.latest.len() > window {
             before.latest.pop_front();
         }
-        if before.seen < call.integer(arg!("warmup"), 3)? {
+        if before.seen < call.integer(arg!("warmup"))? {
             call.put(0, false);
             call.put(1, 0.5);
             call.put(2, true);
             return Ok(());
         }
         let percentile = before.percentile();
-        let tail = call.number(arg!("threshold_percentile"), 0.05)?;
+        let tail = call.number(arg!("threshold_percentile"))?;
         call.put(0, percentile < tail || percentile > 1.0 - tail);
         call.put(1, percentile);
         call.put(2, false);
@@ -116,8 +99,4 @@ impl Before {
 
         less as f64 / self.latest.len() as f64
     }
-}
-
-fn norm(vector: &[f64]) -> f64 {
-    vector.iter().map(|n| n * n).sum::<f64>().sqrt()
 }

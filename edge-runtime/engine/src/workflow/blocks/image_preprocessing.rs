@@ -6,14 +6,22 @@ use image::imageops::{self, FilterType};
 use image::{Rgb, RgbImage};
 
 use crate::workflow::block_api::prelude::*;
+use crate::workflow::blocks::common::picture_filter;
 use crate::workflow::values::image::{Packed, RgbPixels};
 
 /// Maximum side of a resulting picture in pixels.
-const MAX_SIDE: i64 = 16_384;
+const MAX_SIDE: u32 = 16_384;
+
+type Flip = fn(&RgbImage) -> RgbImage;
+
+const FLIPS: [(&str, Flip); 3] = [
+    ("vertical", imageops::flip_vertical),
+    ("horizontal", imageops::flip_horizontal),
+    ("both", imageops::rotate180),
+];
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/image_preprocessing@v1",
-    category: "classical_computer_vision",
     summary: "Resizes, rotates or flips a picture.",
     properties: &[
         Property::data("image", "the picture to change", &[Kind::Image]).alias(&["images"]),
@@ -29,16 +37,15 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "degrees to rotate counter-clockwise, -360 to 360",
             90,
         ),
-        Property::value(
+        Property::choice(
             "flip_type",
             "direction of the flip",
-            Shape::Choice(&["vertical", "horizontal", "both"]),
-        )
-        .or(Or::Text("vertical")),
+            &names_of(&FLIPS),
+            "vertical",
+        ),
     ],
-    outputs: &[Output::new("image", &[Kind::Image])],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..picture_filter::BASE
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
@@ -52,36 +59,25 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             let [now_width, now_height] = image.size().map(i64::from);
             // An omitted side keeps the aspect ratio.
             let follow = |open: i64, given: i64, now: i64| open.saturating_mul(given) / now.max(1);
-            let asked = call.integer(arg!("height"), now_height)?;
-            let width = call.integer(arg!("width"), follow(now_width, asked, now_height))?;
-            let height = call.integer(arg!("height"), follow(now_height, width, now_width))?;
+            let [given_width, given_height] = [
+                call.optional(arg!("width"), Call::integer)?,
+                call.optional(arg!("height"), Call::integer)?,
+            ];
+            let asked = given_height.unwrap_or(now_height);
+            let width = given_width.unwrap_or(follow(now_width, asked, now_height));
+            let height = given_height.unwrap_or(follow(now_height, width, now_width));
             let side = |n: i64, name: &str| {
-                let fits = (1..=MAX_SIDE).contains(&n);
-                let n = fits.then(|| u32::try_from(n).ok()).flatten();
+                let n = u32::try_from(n).ok().filter(|n| (1..=MAX_SIDE).contains(n));
                 n.ok_or_else(|| format!("{name} has to be from 1 to {MAX_SIDE} pixels"))
             };
             let (width, height) = (side(width, "width")?, side(height, "height")?);
             imageops::resize(&picture, width, height, FilterType::Triangle)
         }
         "rotate" => {
-            let degrees = call.integer(arg!("rotation_degrees"), 90)?;
-            if !(-360..=360).contains(&degrees) {
-                return Err(format!(
-                    "rotation_degrees is {degrees} and has to be from -360 to 360"
-                ));
-            }
+            let degrees = call.integer_in(arg!("rotation_degrees"), -360..=360)?;
             turn(&picture, degrees)
         }
-        "flip" => match call.text(arg!("flip_type"))? {
-            "vertical" => imageops::flip_vertical(&picture),
-            "horizontal" => imageops::flip_horizontal(&picture),
-            "both" => imageops::rotate180(&picture),
-            other => {
-                return Err(format!(
-                    "{other:?} is not a flip_type; use vertical, horizontal or both"
-                ));
-            }
-        },
+        "flip" => call.choice(arg!("flip_type"), &FLIPS)?(&picture),
         other => {
             return Err(format!(
                 "{other:?} is not a task; use resize, rotate or flip"

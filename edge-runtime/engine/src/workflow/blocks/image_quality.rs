@@ -7,17 +7,16 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "watchkeeper/image_quality@v1",
-    category: "classical_computer_vision",
     summary: "Measures a picture, whatever its size: `sharpness` of its edges from 0 (blurred or plain) to 1, \
         `brightness` (mean luma) from 0 to 1, `contrast` (standard deviation of luma) from 0 to 0.5.",
-    properties: &[Property::data("image", "the picture", &[Kind::Image]).alias(&["images"])],
+    properties: &[IMAGE],
     outputs: &[
         Output::new("sharpness", &[Kind::FloatZeroToOne]),
         Output::new("brightness", &[Kind::FloatZeroToOne]),
         Output::new("contrast", &[Kind::FloatZeroToOne]),
     ],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("classical_computer_vision")
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {

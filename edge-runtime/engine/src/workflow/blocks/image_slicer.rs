@@ -7,55 +7,41 @@ use crate::workflow::block_api::prelude::*;
 /// Maximum number of tiles per picture.
 const MAX_TILES: usize = 4096;
 
-const OUTPUTS: &[Output] = &[Output::new("slices", &[Kind::Image])];
-const PROPERTIES: &[Property] = &[
-    Property::data("image", "the picture to cut", &[Kind::Image]).alias(&["images"]),
-    Property::count("slice_width", "width of a tile in pixels", 640),
-    Property::count("slice_height", "height of a tile in pixels", 640),
-    Property::value(
-        "overlap_ratio_width",
-        "share of a tile's width that overlaps the next one",
-        Shape::Number(0.0, 1.0 - f64::EPSILON),
-    )
-    .kinds(&[Kind::FloatZeroToOne])
-    .or(Or::Float(0.2)),
-    Property::value(
-        "overlap_ratio_height",
-        "share of a tile's height that overlaps the next one",
-        Shape::Number(0.0, 1.0 - f64::EPSILON),
-    )
-    .kinds(&[Kind::FloatZeroToOne])
-    .or(Or::Float(0.2)),
-];
-
-const fn version(name: &'static str, summary: &'static str, whole: bool) -> Manifest {
-    Manifest {
-        name,
-        category: "transformation",
-        summary,
-        properties: PROPERTIES,
-        outputs: OUTPUTS,
-        depth: Depth::Deeper,
-        build: if whole {
-            |_| Ok(stateful_instance(Slice { whole: true }))
-        } else {
-            |_| Ok(stateful_instance(Slice { whole: false }))
-        },
-        ..Manifest::BASE
-    }
-}
-
+const V1: Manifest = Manifest {
+    name: "roboflow_core/image_slicer@v1",
+    summary: "Cuts a picture into overlapping tiles; those at the right and lower edge are smaller.",
+    properties: &[
+        Property::data("image", "the picture to cut", &[Kind::Image]).alias(&["images"]),
+        Property::count("slice_width", "width of a tile in pixels", 640),
+        Property::count("slice_height", "height of a tile in pixels", 640),
+        Property::value(
+            "overlap_ratio_width",
+            "share of a tile's width that overlaps the next one",
+            Shape::Number(0.0, 1.0 - f64::EPSILON),
+        )
+        .kinds(&[Kind::FloatZeroToOne])
+        .or(Or::Float(0.2)),
+        Property::value(
+            "overlap_ratio_height",
+            "share of a tile's height that overlaps the next one",
+            Shape::Number(0.0, 1.0 - f64::EPSILON),
+        )
+        .kinds(&[Kind::FloatZeroToOne])
+        .or(Or::Float(0.2)),
+    ],
+    outputs: &[Output::new("slices", &[Kind::Image])],
+    depth: Depth::Deeper,
+    build: |_| Ok(stateful_instance(Slice { whole: false })),
+    ..Manifest::of("transformation")
+};
 pub(super) const BLOCKS: &[Manifest] = &[
-    version(
-        "roboflow_core/image_slicer@v1",
-        "Cuts a picture into overlapping tiles; those at the right and lower edge are smaller.",
-        false,
-    ),
-    version(
-        "roboflow_core/image_slicer@v2",
-        "Cuts a picture into overlapping tiles of one size; the last ones start earlier.",
-        true,
-    ),
+    V1,
+    Manifest {
+        name: "roboflow_core/image_slicer@v2",
+        summary: "Cuts a picture into overlapping tiles of one size; the last ones start earlier.",
+        build: |_| Ok(stateful_instance(Slice { whole: true })),
+        ..V1
+    },
 ];
 
 struct Slice {
@@ -72,14 +58,14 @@ impl Stateful for Slice {
         let [width, height] = image.size().map(i64::from);
         let across = starts(
             width,
-            call.integer(arg!("slice_width"), 640)?,
-            call.number(arg!("overlap_ratio_width"), 0.2)?,
+            call.integer(arg!("slice_width"))?,
+            call.number(arg!("overlap_ratio_width"))?,
             self.whole,
         )?;
         let down = starts(
             height,
-            call.integer(arg!("slice_height"), 640)?,
-            call.number(arg!("overlap_ratio_height"), 0.2)?,
+            call.integer(arg!("slice_height"))?,
+            call.number(arg!("overlap_ratio_height"))?,
             self.whole,
         )?;
         if across.len().saturating_mul(down.len()) > MAX_TILES {

@@ -13,26 +13,25 @@ use crate::workflow::values::image::RgbPixels;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/image_stack@v1",
-    category: "fusion",
     summary: "Collects the latest pictures of a video as small JPEG files, the newest first.",
     properties: &[
         Property::data("image", "the picture", &[Kind::Image]),
         Property::value(
             "stack_size",
             "number of pictures, 1 to 64",
-            Shape::Integer(PICTURES.0, PICTURES.1),
+            Shape::Integer(1, MAX_PICTURES),
         )
         .or(Or::Int(10)),
         Property::value(
             "resolution_width",
             "maximum width of a picture, 64 to 1920 pixels",
-            Shape::Integer(WIDTHS.0, WIDTHS.1),
+            Shape::Integer(MIN_SIDE, MAX_WIDTH),
         )
         .or(Or::Int(1920)),
         Property::value(
             "resolution_height",
             "maximum height of a picture, 64 to 1080 pixels",
-            Shape::Integer(HEIGHTS.0, HEIGHTS.1),
+            Shape::Integer(MIN_SIDE, MAX_HEIGHT),
         )
         .or(Or::Int(1080)),
         Property::boolean("clear", "whether to drop earlier pictures", false),
@@ -42,15 +41,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("frames_count", &[Kind::Integer]),
     ],
     build: |_| Ok(stateful_instance(Stack)),
-    ..Manifest::BASE
+    ..Manifest::of("fusion")
 }];
 
-/// Range of the number of pictures.
-const PICTURES: (i64, i64) = (1, 64);
-/// Range of the maximum width.
-const WIDTHS: (i64, i64) = (64, 1920);
-/// Range of the maximum height.
-const HEIGHTS: (i64, i64) = (64, 1080);
+/// Bounds of the number of pictures, and of their width and height in pixels.
+const MAX_PICTURES: i64 = 64;
+const MIN_SIDE: i64 = 64;
+const MAX_WIDTH: i64 = 1920;
+const MAX_HEIGHT: i64 = 1080;
 const QUALITY: u8 = 75;
 
 struct Stack;
@@ -61,27 +59,20 @@ impl Stateful for Stack {
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(arg!("image"))?;
-        let count = call.integer(arg!("stack_size"), 10)?;
-        let width = call.integer(arg!("resolution_width"), 1920)?;
-        let height = call.integer(arg!("resolution_height"), 1080)?;
-        let bound =
-            |n: i64, (least, most): (i64, i64)| u32::try_from(n.clamp(least, most)).unwrap_or(1);
-        let (count, width, height) = (
-            bound(count, PICTURES),
-            bound(width, WIDTHS),
-            bound(height, HEIGHTS),
-        );
+        let count: usize = call.clamped(arg!("stack_size"), 1..=MAX_PICTURES)?;
+        let width = call.clamped(arg!("resolution_width"), MIN_SIDE..=MAX_WIDTH)?;
+        let height = call.clamped(arg!("resolution_height"), MIN_SIDE..=MAX_HEIGHT)?;
         let stack = videos.get(&image.meta.video_identifier, || Ok(VecDeque::new()))?;
-        if call.boolean(arg!("clear"), false)? {
+        if call.boolean(arg!("clear"))? {
             stack.clear();
         }
         stack.push_front(small(&image.pixels.rgb(), width, height)?.into());
-        stack.truncate(count as usize);
+        stack.truncate(count);
         let frames: Vec<Value> = stack
             .iter()
             .map(|file| Value::Bytes(Arc::clone(file)))
             .collect();
-        call.put(1, i64::try_from(frames.len()).unwrap_or(i64::MAX));
+        call.put(1, frames.len());
         call.put(0, frames);
         Ok(())
     }

@@ -1,7 +1,5 @@
 //! Detects objects with masks.
 
-use std::sync::Arc;
-
 use watchkeeper_vision::detections::Detections;
 
 use super::object_detection_model::{
@@ -11,12 +9,12 @@ use super::object_detection_model::{
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::json::RLE;
 
-const DECODE: Property = Property::value(
+const DECODE: Property = Property::choice(
     "mask_decode_mode",
     "resolution of masks; kept for compatibility",
-    Shape::Choice(&["accurate", "tradeoff", "fast"]),
-)
-.or(Or::Text("accurate"));
+    &["accurate", "tradeoff", "fast"],
+    "accurate",
+);
 const TRADEOFF: Property = Property::share(
     "tradeoff_factor",
     "trade-off between fast and accurate masks; kept for compatibility",
@@ -36,24 +34,14 @@ const PROPERTIES_V3: &[Property] = &properties::<14>(
     &[MODE, DECODE, TRADEOFF, DENSE],
 );
 
-const fn version(
-    name: &'static str,
-    properties: &'static [Property],
-    outputs: &'static [Output],
-) -> Manifest {
-    Manifest {
-        name,
-        category: "model",
-        summary: "Detects objects in pictures: a box, a mask, a class and a score for each.",
-        role: Role::Detector(Task::Masks),
-        properties,
-        outputs,
-        batch: &["images"],
-        build: |_| Ok(Box::new(Model::for_task(Task::Masks))),
-        keeps_classes: true,
-        ..Manifest::BASE
-    }
-}
+const BASE: Manifest = Manifest {
+    summary: "Detects objects in pictures: a box, a mask, a class and a score for each.",
+    role: Role::Detector(Task::Masks),
+    batch: &["images"],
+    build: |_| Ok(Box::new(Model::for_task(Task::Masks))),
+    keeps_classes: true,
+    ..Manifest::of("model")
+};
 
 const PREDICTIONS: Output = Output::new("predictions", &[Kind::InstanceSegmentation]);
 const OUTPUTS_V1: &[Output] = &outputs_v1(PREDICTIONS);
@@ -64,24 +52,24 @@ const OUTPUTS_V4: &[Output] = &outputs_v2(Output::new(
 ));
 
 pub(super) const BLOCKS: &[Manifest] = &[
-    version(
+    BASE.version(
         "roboflow_core/roboflow_instance_segmentation_model@v1",
         PROPERTIES_V1,
         OUTPUTS_V1,
     ),
-    version(
+    BASE.version(
         "roboflow_core/roboflow_instance_segmentation_model@v2",
         PROPERTIES_V1,
         OUTPUTS_V2,
     ),
-    version(
+    BASE.version(
         "roboflow_core/roboflow_instance_segmentation_model@v3",
         PROPERTIES_V3,
         OUTPUTS_V2,
     ),
     Manifest {
         build: |_| Ok(Box::new(InRunLengths(Model::for_task(Task::Masks)))),
-        ..version(
+        ..BASE.version(
             "roboflow_core/roboflow_instance_segmentation_model@v4",
             PROPERTIES_V3,
             OUTPUTS_V4,
@@ -98,7 +86,7 @@ impl Block for InRunLengths {
         if let Some(Value::Detections(all)) = call.out.get(1) {
             let mut all = Detections::clone(all);
             for d in &mut all.boxes {
-                d.extra_mut().data.insert(Arc::from(RLE), true.into());
+                d.set_data(RLE, true);
             }
             call.put(1, all);
         }

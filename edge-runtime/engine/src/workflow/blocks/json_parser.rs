@@ -10,7 +10,6 @@ const FIELDS: &str = "expected_fields";
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/json_parser@v1",
-    category: "formatter",
     summary: "Extracts fields of a JSON document written by a language model, one output each.",
     properties: &[
         Property::value("raw_json", "text with a JSON document", Shape::Text)
@@ -32,7 +31,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             .collect()
     },
     build,
-    ..Manifest::BASE
+    ..Manifest::of("formatter")
 }];
 
 fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {

@@ -6,12 +6,12 @@ use super::object_detection_model::{
 use crate::workflow::block_api::prelude::*;
 
 const POINTS: Property = Property::share("keypoint_confidence", "minimum score of a keypoint", 0.0);
-const MODE: Property = Property::value(
+const MODE: Property = Property::choice(
     "confidence_mode",
     "which minimum score to use: the model's own (default) or custom_confidence",
-    Shape::Choice(&["default", "custom"]),
-)
-.or(Or::Text("default"));
+    &["default", "custom"],
+    "default",
+);
 
 const PROPERTIES_V1: &[Property] = &properties::<12>(CONFIDENCE, AGNOSTIC, &[NO_MODE, POINTS]);
 const PROPERTIES_V3: &[Property] = &properties::<12>(CUSTOM_CONFIDENCE, AGNOSTIC, &[MODE, POINTS]);
@@ -19,42 +19,32 @@ const PREDICTIONS: Output = Output::new("predictions", &[Kind::Keypoints]);
 const OUTPUTS_V1: &[Output] = &outputs_v1(PREDICTIONS);
 const OUTPUTS_V2: &[Output] = &outputs_v2(PREDICTIONS);
 
-const fn version(
-    name: &'static str,
-    properties: &'static [Property],
-    outputs: &'static [Output],
-) -> Manifest {
-    Manifest {
-        name,
-        category: "model",
-        summary: "Detects objects in pictures: a box, keypoints, a class and a score for each.",
-        role: Role::Detector(Task::Keypoints),
-        properties,
-        outputs,
-        batch: &["images"],
-        build: |_| {
-            let model = Model::for_task(Task::Keypoints);
-            Ok(Box::new(
-                model.with_keypoint_confidence(arg!("keypoint_confidence")),
-            ))
-        },
-        keeps_classes: true,
-        ..Manifest::BASE
-    }
-}
+const BASE: Manifest = Manifest {
+    summary: "Detects objects in pictures: a box, keypoints, a class and a score for each.",
+    role: Role::Detector(Task::Keypoints),
+    batch: &["images"],
+    build: |_| {
+        let model = Model::for_task(Task::Keypoints);
+        Ok(Box::new(
+            model.with_keypoint_confidence(arg!("keypoint_confidence")),
+        ))
+    },
+    keeps_classes: true,
+    ..Manifest::of("model")
+};
 
 pub(super) const BLOCKS: &[Manifest] = &[
-    version(
+    BASE.version(
         "roboflow_core/roboflow_keypoint_detection_model@v1",
         PROPERTIES_V1,
         OUTPUTS_V1,
     ),
-    version(
+    BASE.version(
         "roboflow_core/roboflow_keypoint_detection_model@v2",
         PROPERTIES_V1,
         OUTPUTS_V2,
     ),
-    version(
+    BASE.version(
         "roboflow_core/roboflow_keypoint_detection_model@v3",
         PROPERTIES_V3,
         OUTPUTS_V2,

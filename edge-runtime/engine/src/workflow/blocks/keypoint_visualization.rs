@@ -19,12 +19,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "detections with keypoints",
             &[Kind::Keypoints],
         ),
-        Property::literal(
-            "annotator_type",
-            "whether to draw lines, points, or points with names",
-            Shape::Choice(&["edge", "vertex", "vertex_label"]),
-        )
-        .or(Or::Text("edge")),
+        Property::choice("annotator_type", "whether to draw lines, points, or points with names", &["edge", "vertex", "vertex_label"], "edge").literal_only(),
         Property::text("color", "the colour", "#A351FB"),
         Property::text("text_color", "colour of the names", "black"),
         Property::number("text_scale", "size of the names", 0.5),
@@ -32,8 +27,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::integer("text_padding", "pixels around the names", 10),
         Property::integer("thickness", "width of lines in pixels", 2),
         Property::integer("radius", "radius of points in pixels", 10),
-        Property::value("edges", "keypoints to join, as pairs of numbers from 1; by default the 17 points of a person in COCO", Shape::List)
-        .or(Or::Null)
+        Property::optional("edges", "keypoints to join, as pairs of numbers from 1; by default the 17 points of a person in COCO", Shape::List)
         .not_null(),
     ],
     build: |_| Ok(Box::new(run)),
@@ -69,22 +63,19 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         color: drawing::color_of_value(call.arg(arg!("text_color")))?,
         background: color,
         opacity: 1.0,
-        scale: call.number(arg!("text_scale"), 0.5)?,
-        padding: call.number(arg!("text_padding"), 10.0)? / 4.0,
+        scale: call.number(arg!("text_scale"))?,
+        padding: call.number(arg!("text_padding"))? / 4.0,
         radius: 0.0,
     };
     let kind = call.text(arg!("annotator_type"))?.to_owned();
     let (thickness, radius) = (
-        call.number(arg!("thickness"), 2.0)?,
-        call.number(arg!("radius"), 10.0)?,
+        call.number(arg!("thickness"))?,
+        call.number(arg!("radius"))?,
     );
     let edges = edges(call.arg(arg!("edges")))?;
     let detections = Arc::clone(call.detections(arg!("predictions"))?);
     drawing::put(call, move |canvas: &mut Canvas<'_>| {
-        let all = detections
-            .boxes
-            .iter()
-            .filter_map(|d| d.extra.as_deref()?.keypoints.as_deref());
+        let all = detections.boxes.iter().filter_map(|d| d.keypoints());
         for points in all {
             if kind == "edge" {
                 // A keypoint that was not found is at the origin.

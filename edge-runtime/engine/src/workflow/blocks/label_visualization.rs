@@ -6,40 +6,36 @@ use watchkeeper_vision::draw::LastSides;
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
-use crate::workflow::blocks::common::ink::{Ink, LABEL_TEXTS, LabelText};
+use crate::workflow::blocks::common::ink::{Ink, LABEL_TEXTS};
 use crate::workflow::blocks::common::per_video::PerVideo;
 
 /// A property that is accepted for compatibility without effect.
-const fn look(name: &'static str, shape: Shape, kinds: &[Kind], default: Or) -> Property {
+const fn look(name: &'static str, shape: Shape, default: Or) -> Property {
     Property::value(
         name,
         "kept for compatibility: labels are scaled to the picture",
         shape,
     )
-    .kinds(kinds)
     .or(default)
 }
 
-const TEXT: Property = Property::value("text", "what a label says", LABEL_TEXTS)
-    .kinds(&[Kind::Text])
-    .or(Or::Text("Class"));
-const POSITION: Property = look(
-    "text_position",
-    ANCHORS,
-    &[Kind::Text],
-    Or::Text("TOP_LEFT"),
+const TEXT: Property = Property::choice(
+    "text",
+    "what a label says",
+    &names_of(&LABEL_TEXTS),
+    "Class",
 );
-const COLOR: Property = look("text_color", Shape::Text, &[Kind::Text], Or::Text("WHITE"));
+const POSITION: Property = look("text_position", ANCHORS, Or::Text("TOP_LEFT"));
+const COLOR: Property = look("text_color", Shape::Text, Or::Text("WHITE"));
 const SIZE_MODE: Property = look(
     "text_size_mode",
     Shape::Choice(&["Manual", "Automatic"]),
-    &[Kind::Text],
     Or::Text("Manual"),
 );
-const SCALE: Property = look("text_scale", NUMBER, &[Kind::Float], Or::Float(1.0));
-const THICKNESS: Property = look("text_thickness", INTEGER, &[Kind::Integer], Or::Int(1));
-const PADDING: Property = look("text_padding", INTEGER, &[Kind::Integer], Or::Int(10));
-const RADIUS: Property = look("border_radius", INTEGER, &[Kind::Integer], Or::Int(0));
+const SCALE: Property = look("text_scale", NUMBER, Or::Float(1.0));
+const THICKNESS: Property = look("text_thickness", INTEGER, Or::Int(1));
+const PADDING: Property = look("text_padding", INTEGER, Or::Int(10));
+const RADIUS: Property = look("border_radius", INTEGER, Or::Int(0));
 
 const V1: Manifest = Manifest {
     name: "roboflow_core/label_visualization@v1",
@@ -66,12 +62,12 @@ pub(super) const BLOCKS: &[Manifest] = &[
             TEXT,
             POSITION,
             COLOR,
-            look("font_family", FONTS, &[Kind::Text], Or::Text("Geist Mono")),
+            look("font_family", FONTS, Or::Text("Geist Mono")),
             SIZE_MODE,
-            look("font_size", COUNT, &[Kind::Integer], Or::Int(14)),
+            look("font_size", COUNT, Or::Int(14)),
             PADDING,
             RADIUS,
-            look("max_line_length", COUNT, &[Kind::Integer], Or::Null),
+            look("max_line_length", COUNT, Or::Null),
         ],
         ..V1
     },
@@ -114,7 +110,7 @@ impl Instance for Draw {
         let ink = Ink::Labels {
             detections: Arc::clone(call.detections(arg!("predictions"))?),
             by: drawing::color_by(call)?,
-            text: LabelText::parse(call.text(arg!("text"))?)?,
+            text: call.choice(arg!("text"), &LABEL_TEXTS)?,
             last: last.clone(),
         };
         drawing::put(call, ink)

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use watchkeeper_vision::analytics::{CROSSING_DEPTH, Crossing, CrossingCounter, LineCounter};
 use watchkeeper_vision::detections::{Detection, Detections};
-use watchkeeper_vision::geometry::{Anchor, Point};
+use watchkeeper_vision::geometry::Point;
 
-use super::{require_tracks, video_of};
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::blocks::common::per_video::{BOXES, FRAME, METADATA, PerVideo, TRACKED};
+use crate::workflow::blocks::common::per_video::{FRAME, METADATA, PerVideo, TRACKED};
 
 const LINE: Property = Property::value(
     "line_segment",
@@ -20,12 +19,11 @@ const ANCHOR: Property = Property::value(
     "the point of the box that must cross; by default all four corners must",
     ANCHORS,
 );
-const POINT: Property = Property::value(
+const POINT: Property = Property::anchor(
     "triggering_anchor",
     "the point of the box that must cross; CENTER where the camera looks straight down",
-    ANCHORS,
-)
-.or(Or::Text("BOTTOM_CENTER"));
+    "BOTTOM_CENTER",
+);
 const IN: Output = Output::new("count_in", &[Kind::Integer]);
 const OUT: Output = Output::new("count_out", &[Kind::Integer]);
 
@@ -36,46 +34,33 @@ const OUTPUTS: &[Output] = &[
     Output::new("detections_out", BOXES),
 ];
 
-const fn version(
-    name: &'static str,
-    properties: &'static [Property],
-    outputs: &'static [Output],
-    build: fn(&Setup<'_>) -> Result<Box<dyn Instance>, String>,
-) -> Manifest {
-    Manifest {
-        name,
-        category: "analytics",
-        summary: "Counts tracked objects that cross a line, each way.",
-        role: Role::Line,
-        properties,
-        outputs,
-        build,
-        keeps_classes: true,
-        ..Manifest::BASE
-    }
-}
+const BASE: Manifest = Manifest {
+    summary: "Counts tracked objects that cross a line, each way.",
+    role: Role::Line,
+    build: |_| Ok(stateful_instance(Counter)),
+    keeps_classes: true,
+    ..Manifest::of("analytics")
+};
 
 pub(super) const BLOCKS: &[Manifest] = &[
-    version(
+    BASE.version(
         "roboflow_core/line_counter@v1",
         &[METADATA, TRACKED, LINE, ANCHOR.or(Or::Text("CENTER"))],
         &[IN, OUT],
-        |_| Ok(stateful_instance(Counter)),
     ),
-    version(
+    BASE.version(
         "roboflow_core/line_counter@v2",
         &[FRAME.inputs_only(), TRACKED, LINE, ANCHOR.or(Or::Null)],
         OUTPUTS,
-        |_| Ok(stateful_instance(Counter)),
     ),
     Manifest {
         summary: "Counts tracked objects that cross a line, each way: by the foot of a box, with a dead band, \
             over losses of sight and changes of track id.",
-        ..version(
+        build: |_| Ok(stateful_instance(CrossingStep)),
+        ..BASE.version(
             "watchkeeper/line_counter@v1",
             &[FRAME.inputs_only(), TRACKED, LINE, POINT],
             OUTPUTS,
-            |_| Ok(stateful_instance(CrossingStep)),
         )
     },
 ];
@@ -87,11 +72,10 @@ impl Stateful for Counter {
     type State = PerVideo<LineCounter>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let meta = video_of(call.arg(arg!("metadata" | "image")))?;
-        let detections = call.detections(arg!("detections"))?;
-        require_tracks(detections)?;
+        let meta = call.video(arg!("metadata" | "image"))?;
+        let detections = call.tracked(arg!("detections"))?;
         let line = call.arg(arg!("line_segment"));
-        let anchor = call.anchor(arg!("triggering_anchor"))?;
+        let anchor = call.optional(arg!("triggering_anchor"), Call::anchor)?;
         let counter = videos.get(&meta.video_identifier, || {
             let [start, end] = ends(line)?;
             Ok(LineCounter::new(start, end, anchor.as_slice()))
@@ -118,13 +102,10 @@ impl Stateful for CrossingStep {
     type State = PerVideo<CrossingCounter>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let meta = video_of(call.arg(arg!("image")))?;
-        let detections = call.detections(arg!("detections"))?;
-        require_tracks(detections)?;
+        let meta = call.video(arg!("image"))?;
+        let detections = call.tracked(arg!("detections"))?;
         let line = call.arg(arg!("line_segment"));
-        let anchor = call
-            .anchor(arg!("triggering_anchor"))?
-            .unwrap_or(Anchor::BottomCenter);
+        let anchor = call.anchor(arg!("triggering_anchor"))?;
         let counter = videos.get(&meta.video_identifier, || {
             let [start, end] = ends(line)?;
             Ok(CrossingCounter::new(start, end, anchor))
@@ -152,8 +133,7 @@ impl Stateful for CrossingStep {
 fn with_depth(crossing: &Crossing) -> Detection {
     let mut detection = crossing.detection.clone();
     if let Some(depth) = crossing.depth {
-        let data = &mut detection.extra_mut().data;
-        data.insert(CROSSING_DEPTH.into(), depth.into());
+        detection.set_data(CROSSING_DEPTH, depth);
     }
     detection
 }

@@ -5,13 +5,12 @@ use crate::workflow::blocks::common::drawing;
 use crate::workflow::blocks::common::ink::Ink;
 
 /// A property that is accepted for compatibility without effect.
-const fn look(name: &'static str, shape: Shape, kinds: &[Kind], default: Or) -> Property {
+const fn look(name: &'static str, shape: Shape, default: Or) -> Property {
     Property::value(
         name,
         "kept for compatibility: the style of the line is fixed",
         shape,
     )
-    .kinds(kinds)
     .or(default)
 }
 
@@ -20,13 +19,13 @@ const ENDS: Property = Property::value(
     "the two ends of the line, [[x, y], [x, y]] in pixels",
     Shape::Points,
 );
-const COLOR: Property = look("color", Shape::Text, &[Kind::Text], Or::Text("#5bb573"));
-const THICKNESS: Property = look("thickness", INTEGER, &[Kind::Integer], Or::Int(2));
-const TEXT_THICKNESS: Property = look("text_thickness", INTEGER, &[Kind::Integer], Or::Int(1));
-const TEXT_SCALE: Property = look("text_scale", NUMBER, &[Kind::Float], Or::Float(1.0));
+const COLOR: Property = look("color", Shape::Text, Or::Text("#5bb573"));
+const THICKNESS: Property = look("thickness", INTEGER, Or::Int(2));
+const TEXT_THICKNESS: Property = look("text_thickness", INTEGER, Or::Int(1));
+const TEXT_SCALE: Property = look("text_scale", NUMBER, Or::Float(1.0));
 const COUNT_IN: Property = Property::integer("count_in", "crossings in", 0);
 const COUNT_OUT: Property = Property::integer("count_out", "crossings out", 0);
-const OPACITY: Property = look("opacity", SHARE, &[Kind::FloatZeroToOne], Or::Float(0.3));
+const OPACITY: Property = look("opacity", SHARE, Or::Float(0.3));
 
 const PEER: Manifest = Manifest {
     name: "roboflow_core/line_counter_visualization@v1",
@@ -73,14 +72,14 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     let Some([start, end]) = points.as_deref() else {
         return Err("a line is two points, [[x, y], [x, y]]".to_owned());
     };
-    let count =
-        |arg: Arg| -> Result<u64, String> { Ok(u64::try_from(call.integer(arg, 0)?).unwrap_or(0)) };
     let counts = format!(
         "in {}  out {}",
-        count(arg!("count_in"))?,
-        count(arg!("count_out"))?
+        call.integer(arg!("count_in"))?.max(0),
+        call.integer(arg!("count_out"))?.max(0)
     );
-    let name = drawing::label(call, arg!("label"))?;
+    let name = call
+        .optional(arg!("label"), Call::text)?
+        .unwrap_or_default();
     let ink = Ink::Line {
         start: *start,
         end: *end,

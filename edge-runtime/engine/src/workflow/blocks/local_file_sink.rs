@@ -8,9 +8,7 @@ use crate::workflow::blocks::common::sink::{Log, Sent};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/local_file_sink@v1",
-    category: "sink",
     summary: "Writes text, such as a table or JSON, to files on this machine.",
-    role: Role::Sink,
     properties: &[
         sink::CONTENT,
         sink::FILE_TYPE,
@@ -25,7 +23,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     outputs: sink::PLAIN_OUTPUTS,
     build: |_| Ok(stateful_instance(Save)),
-    ..Manifest::BASE
+    ..sink::BASE
 }];
 
 struct Save;
@@ -34,15 +32,7 @@ impl Stateful for Save {
     type State = Log;
 
     fn run(&self, log: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let one_file = call.text(arg!("output_mode"))? == "append_log";
-        let most = call.integer(arg!("max_entries_per_file"), 1024)?;
-        let entry = log.next(
-            call.text(arg!("content"))?,
-            call.text(arg!("file_type"))?,
-            one_file,
-            most,
-        );
-        let sent = match entry {
+        let sent = match log.next(call, false)? {
             Err(why) => Sent::Refused(why),
             Ok(entry) => {
                 let write = FileWrite {

@@ -1,35 +1,24 @@
 //! Measures the area of detections.
 
-use std::sync::Arc;
-
-use serde_json::json;
 use watchkeeper_vision::detections::Detections;
 
 use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/mask_area_measurement@v1",
-    category: "transformation",
     summary: "Measures the area of detections in pixels and in square units, by the mask if there is one.",
     properties: &[
-        Property::data(
-            "predictions",
-            "the detections",
-            &[Kind::InstanceSegmentation, Kind::ObjectDetection],
-        ),
+        Property::data("predictions", "the detections", BOXES),
         Property::number("pixels_per_unit", "pixels per unit of length", 1.0),
     ],
-    outputs: &[Output::new(
-        "predictions",
-        &[Kind::ObjectDetection, Kind::InstanceSegmentation],
-    )],
+    outputs: &[Output::new("predictions", BOXES)],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("transformation")
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let all = call.detections(arg!("predictions"))?;
-    let scale = call.number(arg!("pixels_per_unit"), 1.0)?;
+    let scale = call.number(arg!("pixels_per_unit"))?;
     let scale = if scale > 0.0 { scale * scale } else { 1.0 };
     let mut out = Detections::clone(all);
     for d in &mut out.boxes {
@@ -39,9 +28,8 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         } else {
             d.bbox.width() * d.bbox.height()
         };
-        let data = &mut d.extra_mut().data;
-        data.insert(Arc::from("area_px"), json!(area));
-        data.insert(Arc::from("area_converted"), json!(area / scale));
+        d.set_data("area_px", area);
+        d.set_data("area_converted", area / scale);
     }
     call.put(0, out);
     Ok(())

@@ -12,10 +12,9 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/mask_edge_snap@v1",
-    category: "classical_computer_vision",
     summary: "Snaps the border of each mask to nearby edges of the picture, and shows these edges.",
     properties: &[
-        Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
+        IMAGE,
         Property::data(
             "segmentation",
             "detections with masks",
@@ -63,23 +62,18 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("edges", &[Kind::InstanceSegmentation]),
     ],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("classical_computer_vision")
 }];
-
-/// Bounds of every property, for values from other steps.
-const BOUNDS: [(&str, f64, f64); 6] = [
-    ("pixel_tolerance", 1.0, 100.0),
-    ("sigma", 0.01, 10.0),
-    ("min_contour_area", 0.0, 10_000.0),
-    ("dilation_iterations", 0.0, 20.0),
-    ("boundary_band_width", 1.0, 100.0),
-    ("adaptive_window_size", 3.0, 201.0),
-];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let image = call.image(arg!("image"))?;
     let all = call.detections(arg!("segmentation"))?;
-    let [tolerance, sigma, least_area, gaps, band, window] = settings(call)?;
+    let tolerance = call.bounded(arg!("pixel_tolerance"))?;
+    let sigma = call.bounded(arg!("sigma"))?;
+    let least_area = call.bounded(arg!("min_contour_area"))?;
+    let gaps = call.bounded(arg!("dilation_iterations"))?;
+    let band = call.bounded(arg!("boundary_band_width"))?;
+    let window = call.bounded(arg!("adaptive_window_size"))?;
     let size = image.size();
     let grey = Plane::from(&imaging::grey(&image.pixels.rgb()));
     let strength: Vec<f64> = focus::tenengrad(&grey).into_iter().map(f64::sqrt).collect();
@@ -120,30 +114,12 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     for d in &mut out.boxes {
         if let Some(mask) = d.mask().map(|m| m.bitmap(size)) {
             let snapped = snapped(&mask, &edges, &strength, whole(tolerance));
-            d.extra_mut().mask = Some(Arc::new(Mask::Bitmap(snapped)));
+            d.set_mask(snapped);
         }
     }
     call.put(0, out);
     call.put(1, shown);
     Ok(())
-}
-
-/// Reads the numeric properties, within their bounds.
-fn settings(call: &Call<'_>) -> Result<[f64; 6], String> {
-    let mut numbers = [0.0; 6];
-    for ((number, (name, least, most)), default) in numbers
-        .iter_mut()
-        .zip(BOUNDS)
-        .zip([15.0, 1.0, 50.0, 2.0, 15.0, 41.0])
-    {
-        *number = call.number(call.named(name), default)?;
-        if !(least..=most).contains(number) {
-            return Err(format!(
-                "{name} is {number} and has to be from {least} to {most}"
-            ));
-        }
-    }
-    Ok(numbers)
 }
 
 fn whole(n: f64) -> usize {

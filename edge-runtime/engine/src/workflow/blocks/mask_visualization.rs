@@ -29,7 +29,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let opacity = call.number(arg!("opacity"), 0.5)?;
+    let opacity = call.number(arg!("opacity"))?;
     drawing::each(call, move |canvas, d, size, color| {
         if let Some(mask) = d.mask() {
             canvas.fill_bitmap(&mask.bitmap(size), color, opacity);

@@ -8,13 +8,8 @@
 //! - `cargo fmt` does not see these files, as no `mod` line names them: use `rustfmt --edition
 //!   2024`.
 
-use std::sync::Arc;
-
-use watchkeeper_vision::detections::Detections;
-
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::language::types;
-use crate::workflow::values::image::VideoMeta;
 
 pub(crate) mod common;
 
@@ -38,25 +33,4 @@ pub(crate) fn find(r#type: &str) -> Option<&'static Manifest> {
 pub(crate) fn latest(family: &str) -> Option<&'static str> {
     let of_family = all().filter(|m| types::family(m.name) == family);
     of_family.map(|m| m.name).max()
-}
-
-/// Returns the video metadata of an image, or the metadata itself.
-pub(super) fn video_of(value: &Value) -> Result<&Arc<VideoMeta>, String> {
-    match value {
-        Value::Image(image) => Ok(&image.meta),
-        Value::Meta(meta) => Ok(meta),
-        other => Err(format!("an image expected, got {}", other.what())),
-    }
-}
-
-/// Refuses boxes without track ids.
-fn require_tracks(detections: &Detections) -> Result<(), String> {
-    if detections.boxes.iter().all(|d| d.track.is_some()) {
-        Ok(())
-    } else {
-        Err(
-            "the detections have no track ids; put a byte_tracker step in front of this one"
-                .to_owned(),
-        )
-    }
 }

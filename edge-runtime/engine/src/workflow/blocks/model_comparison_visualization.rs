@@ -44,7 +44,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         drawing::color_of_value(call.arg(arg!("color_b")))?,
         drawing::color_of_value(call.arg(arg!("background_color")))?,
     ];
-    let opacity = call.number(arg!("opacity"), 0.7)?;
+    let opacity = call.number(arg!("opacity"))?;
     let one = Arc::clone(call.detections(arg!("predictions_a"))?);
     let other = Arc::clone(call.detections(arg!("predictions_b"))?);
     let size = call.image(arg!("image"))?.size();

@@ -8,22 +8,21 @@ use watchkeeper_vision::mask::Bitmap;
 use watchkeeper_vision::outline::{around, perimeter, simplified};
 
 use super::background_subtraction::{look, of_video};
-use crate::workflow::block_api::manifest::MAX_POINTS;
 use crate::workflow::block_api::prelude::*;
+use crate::workflow::block_api::shape::MAX_POINTS;
 use crate::workflow::blocks::common::per_video::PerVideo;
+use crate::workflow::blocks::common::picture_filter::KERNELS;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/motion_detection@v1",
-    category: "classical_computer_vision",
     summary: "Detects motion against a learned background, and when it starts.",
     properties: &[
-        Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
+        IMAGE,
         Property::count("minimum_contour_area", "minimum area in square pixels", 200),
         Property::count("morphological_kernel_size", "size of specks to ignore, in pixels", 3),
         Property::count("threshold", "minimum difference from the background, in squared standard deviations", 16),
         Property::count("history", "number of frames from which the background is learned", 30),
-        Property::value("detection_zone", "zone of interest: corners [[x, y], …], or the same as JSON text; by default everywhere", TEXT_OR_POINTS).kinds(&[Kind::Zone, Kind::ListOfValues])
-        .or(Or::Null)
+        Property::optional("detection_zone", "zone of interest: corners [[x, y], …], or the same as JSON text; by default everywhere", TEXT_OR_POINTS).kinds(&[Kind::Zone, Kind::ListOfValues])
         .not_null(),
         Property::boolean("suppress_first_detections", "whether to report nothing before the background is learned", true),
     ],
@@ -34,7 +33,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("motion_zones", &[Kind::ListOfValues]),
     ],
     build: |_| Ok(stateful_instance(Motion)),
-    ..Manifest::BASE
+    ..Manifest::of("classical_computer_vision")
 }];
 
 struct Motion;
@@ -58,14 +57,9 @@ impl Stateful for Motion {
     fn run(&self, learned: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(arg!("image"))?;
         let zone = zone(call.arg(arg!("detection_zone")))?;
-        let history = call.integer(arg!("history"), 30)?;
+        let history = call.integer(arg!("history"))?;
         let background = of_video(&mut learned.0.backgrounds, image)?;
-        let mask = look(
-            background,
-            image,
-            history,
-            call.number(arg!("threshold"), 16.0)?,
-        );
+        let mask = look(background, image, history, call.number(arg!("threshold"))?);
         let seen = learned
             .0
             .moved
@@ -74,15 +68,11 @@ impl Stateful for Motion {
         call.put(1, false);
         call.put(2, Detections::none([0, 0]));
         call.put(3, Vec::new());
-        if seen.frames < history && call.boolean(arg!("suppress_first_detections"), true)? {
+        if seen.frames < history && call.boolean(arg!("suppress_first_detections"))? {
             seen.frames += 1;
             return Ok(());
         }
-        let kernel = usize::try_from(
-            call.integer(arg!("morphological_kernel_size"), 3)?
-                .clamp(1, 255),
-        )
-        .unwrap_or(1);
+        let kernel = call.clamped(arg!("morphological_kernel_size"), KERNELS)?;
         let mask = morphology::open(&mask, &Kernel::ellipse(kernel));
         let size = image.size();
         let shape = Bitmap::from_fn(size, |x, y| {
@@ -92,7 +82,7 @@ impl Stateful for Motion {
             shape,
             size,
             zone.as_deref(),
-            call.number(arg!("minimum_contour_area"), 200.0)?,
+            call.number(arg!("minimum_contour_area"))?,
         );
         let moves = !outlines.is_empty();
         let (found, polygons) = moving(call, &outlines);

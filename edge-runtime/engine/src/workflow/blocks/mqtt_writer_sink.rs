@@ -13,9 +13,7 @@ const PORT: Shape = Shape::Integer(1, u16::MAX as i64);
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_enterprise/mqtt_writer_sink@v1",
-    category: "sink",
     summary: "Publishes a text to an MQTT broker, such as that of a building or a machine.",
-    role: Role::Sink,
     properties: &[
         Property::value("host", "host name or address of the broker", Shape::Text),
         Property::value("port", "port of the broker", PORT).kinds(&[Kind::Integer]),
@@ -26,20 +24,17 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::boolean("retain", "whether the broker retains it for later subscribers", false),
         Property::value("timeout", "timeout of the broker in seconds; at least 5, or 15 with acknowledgement, doubled after each failure", POSITIVE)
         .or(Or::Float(0.5)),
-        Property::value("username", "user name at the broker", Shape::Text)
-        .or(Or::Null),
+        Property::optional("username", "user name at the broker", Shape::Text),
         // An extension of the peer's block: a password may be a secret.
-        Property::value("password", "password of that user, or a secret; without tls it is sent unencrypted, which is \
-            a warning", Shape::Text).kinds(&[Kind::Text, Kind::Secret])
-        .or(Or::Null),
+        Property::optional("password", "password of that user, or a secret; without tls it is sent unencrypted, which is \
+            a warning", Shape::Text).kinds(&[Kind::Text, Kind::Secret]),
         Property::boolean("fail_fast", "whether the step fails if the message is not queued, instead of reporting it in its outputs", false),
         // An extension of the peer's block, which has no TLS.
-        Property::value("tls", "whether the connection is TLS; null: at port 8883", Shape::Boolean)
-        .or(Or::Null),
+        Property::optional("tls", "whether the connection is TLS; null: at port 8883", Shape::Boolean),
     ],
     outputs: sink::PLAIN_OUTPUTS,
     build: |_| Ok(stateful_instance(Publish)),
-    ..Manifest::BASE
+    ..sink::BASE
 }];
 
 struct Publish;
@@ -48,7 +43,7 @@ impl Stateful for Publish {
     type State = ();
 
     fn run(&self, _: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let fails = call.boolean(arg!("fail_fast"), false)?;
+        let fails = call.boolean(arg!("fail_fast"))?;
         let message = message(call).and_then(|message| message.check().map(|()| message));
         let sent = match message {
             Ok(message) => Sent::by(call, Effect::Mqtt(message)),
@@ -66,39 +61,29 @@ impl Stateful for Publish {
 
 /// Makes the message from the properties.
 fn message(call: &Call<'_>) -> Result<MqttMessage, String> {
-    let port = call.integer(arg!("port"), 0)?;
-    let port = u16::try_from(port).ok().filter(|port| *port > 0);
-    let port = port.ok_or_else(|| {
-        let given = call.arg(arg!("port")).python_str();
-        format!("port is {given} and has to be from 1 to 65535")
-    })?;
-    let qos = call.integer(arg!("qos"), 0)?;
+    let port = call.integer_in(arg!("port"), 1..=u16::MAX.into())?;
+    let qos = call.integer(arg!("qos"))?;
     let qos =
         MqttQos::from_number(qos).ok_or_else(|| format!("qos is {qos} and has to be 0, 1 or 2"))?;
-    let timeout_s = call.number(arg!("timeout"), 0.5)?;
+    let timeout_s = call.number(arg!("timeout"))?;
     if !(timeout_s.is_finite() && timeout_s > 0.0) {
         return Err(format!(
             "timeout is {timeout_s} and has to be a number of seconds above 0"
         ));
     }
-    let username = match call.arg(arg!("username")) {
-        value if value.is_null() => None,
-        _ => Some(call.text(arg!("username"))?.to_owned()),
-    };
-    let password = match call.arg(arg!("password")) {
-        value if value.is_null() => None,
-        value => Some(sealed(value, "password")?),
-    };
+    let username = call.optional(arg!("username"), Call::text)?;
     Ok(MqttMessage {
         host: call.text(arg!("host"))?.to_owned(),
         port,
-        tls: call.boolean(arg!("tls"), port == TLS_PORT)?,
-        username,
-        password,
+        tls: call
+            .optional(arg!("tls"), Call::boolean)?
+            .unwrap_or(port == TLS_PORT),
+        username: username.map(str::to_owned),
+        password: call.optional(arg!("password"), sealed)?,
         topic: call.text(arg!("topic"))?.to_owned(),
         payload: call.text(arg!("message"))?.to_owned(),
         qos,
-        retain: call.boolean(arg!("retain"), false)?,
+        retain: call.boolean(arg!("retain"))?,
         timeout_s,
     })
 }

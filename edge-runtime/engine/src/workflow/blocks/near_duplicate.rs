@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use watchkeeper_vision::imaging;
 use watchkeeper_vision::imaging::near_duplicate::{SIMILAR, Thumbnail, Views};
 
-use super::video_of;
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
 
@@ -15,7 +14,6 @@ const MAX_MEMORY: i64 = 32;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "watchkeeper/near_duplicate@v1",
-    category: "video",
     summary: "Recognises a picture that shows what an earlier one of its video showed, also in another size or light, blurred \
         or cropped by a tenth: `similarity` to the most similar one from 0 to 1, `is_duplicate` from the threshold on. Only \
         pictures that are no duplicates are remembered.",
@@ -38,7 +36,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("similarity", &[Kind::FloatZeroToOne]),
     ],
     build: |_| Ok(stateful_instance(Duplicates)),
-    ..Manifest::BASE
+    ..Manifest::of("video")
 }];
 
 struct Duplicates;
@@ -69,19 +67,17 @@ impl Stateful for Duplicates {
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(arg!("image"))?;
-        let threshold = call.number(arg!("threshold"), SIMILAR)?;
-        let memory = call.integer(arg!("memory"), 8)?.clamp(1, MAX_MEMORY);
+        let threshold = call.number(arg!("threshold"))?;
+        let memory: usize = call.clamped(arg!("memory"), 1..=MAX_MEMORY)?;
         let seen = Seen::from(Thumbnail::of(&imaging::grey(&image.pixels.rgb())));
-        let video = &video_of(call.arg(arg!("image")))?.video_identifier;
+        let video = &call.video(arg!("image"))?.video_identifier;
         let earlier = videos.get(video, || Ok(VecDeque::new()))?;
         let similar = earlier.iter().map(|one| one.views.similarity(&seen.views));
         let similarity = similar.fold(0.0, f64::max);
         let is_duplicate = !earlier.is_empty() && similarity >= threshold;
         if !is_duplicate {
             earlier.push_back(seen);
-            let excess = earlier
-                .len()
-                .saturating_sub(usize::try_from(memory).unwrap_or(1));
+            let excess = earlier.len().saturating_sub(memory);
             earlier.drain(..excess);
         }
         call.put(0, is_duplicate);

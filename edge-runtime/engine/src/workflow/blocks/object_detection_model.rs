@@ -18,12 +18,12 @@ pub(super) const MODEL: Property = Property::value(
 pub(super) const CONFIDENCE: Property = Property::share("confidence", "minimum score", 0.4);
 pub(super) const CUSTOM_CONFIDENCE: Property =
     Property::share("custom_confidence", "minimum score, in mode custom", 0.4).nullable();
-pub(super) const MODE: Property = Property::value(
+pub(super) const MODE: Property = Property::choice(
     "confidence_mode",
     "which minimum score to use: the model's own (best, default) or custom_confidence",
-    Shape::Choice(&["best", "default", "custom"]),
-)
-.or(Or::Text("best"));
+    &["best", "default", "custom"],
+    "best",
+);
 /// Takes the place of [`MODE`] in versions without it that have properties behind it.
 pub(super) const NO_MODE: Property = Property::literal(
     "confidence_mode",
@@ -31,12 +31,11 @@ pub(super) const NO_MODE: Property = Property::literal(
     Shape::Any,
 )
 .or(Or::Null);
-const CLASSES: Property = Property::value(
+const CLASSES: Property = Property::optional(
     "class_filter",
     "only objects of these classes",
     Shape::Texts(0),
-)
-.or(Or::Null);
+);
 const IOU: Property = Property::share(
     "iou_threshold",
     "overlap above which the weaker of two boxes is dropped",
@@ -58,34 +57,23 @@ pub(super) const NO_LEARNING: Property = Property::boolean(
     "kept for compatibility: nothing is ever uploaded",
     true,
 );
-pub(super) const LEARNING_TARGET: Property = Property::value(
+pub(super) const LEARNING_TARGET: Property = Property::optional(
     "active_learning_target_dataset",
     "kept for compatibility: nothing is ever uploaded",
     Shape::Text,
 )
-.kinds(&[Kind::RoboflowProject])
-.or(Or::Null);
+.kinds(&[Kind::RoboflowProject]);
 
 const PREDICTIONS: Output = Output::new("predictions", &[Kind::ObjectDetection]);
 
-const fn version(
-    name: &'static str,
-    properties: &'static [Property],
-    outputs: &'static [Output],
-) -> Manifest {
-    Manifest {
-        name,
-        category: "model",
-        summary: "Detects objects in pictures: a box, a class and a score for each.",
-        role: Role::Detector(Task::Boxes),
-        properties,
-        outputs,
-        build: |_| Ok(Box::new(Model::for_task(Task::Boxes))),
-        batch: &["images"],
-        keeps_classes: true,
-        ..Manifest::BASE
-    }
-}
+const BASE: Manifest = Manifest {
+    summary: "Detects objects in pictures: a box, a class and a score for each.",
+    role: Role::Detector(Task::Boxes),
+    build: |_| Ok(Box::new(Model::for_task(Task::Boxes))),
+    batch: &["images"],
+    keeps_classes: true,
+    ..Manifest::of("model")
+};
 
 /// Common properties of detection steps, in the order in which [`Model`] reads them, followed by
 /// the step's own. `N` is the total number; a wrong one does not compile.
@@ -141,17 +129,17 @@ const OUTPUTS_V1: &[Output] = &outputs_v1(PREDICTIONS);
 const OUTPUTS_V2: &[Output] = &outputs_v2(PREDICTIONS);
 
 pub(super) const BLOCKS: &[Manifest] = &[
-    version(
+    BASE.version(
         "roboflow_core/roboflow_object_detection_model@v1",
         PROPERTIES_V1,
         OUTPUTS_V1,
     ),
-    version(
+    BASE.version(
         "roboflow_core/roboflow_object_detection_model@v2",
         PROPERTIES_V1,
         OUTPUTS_V2,
     ),
-    version(
+    BASE.version(
         "roboflow_core/roboflow_object_detection_model@v3",
         PROPERTIES_V3,
         OUTPUTS_V2,
@@ -196,10 +184,10 @@ impl Block for Model {
         let model_id = call.text(arg!("model_id"))?;
         let confidence = match call.arg(arg!("confidence_mode")).as_str() {
             Some("best" | "default") => None,
-            _ => Some(call.number_or_text(arg!("confidence" | "custom_confidence"), 0.4)?),
+            _ => Some(call.number_or_text(arg!("confidence" | "custom_confidence"))?),
         };
         let classes = class_filter(call.arg(arg!("class_filter")))?;
-        let max_detections = call.number_or_text(arg!("max_detections"), 300.0)? as usize;
+        let max_detections = call.number_or_text(arg!("max_detections"))? as usize;
         let request = DetectRequest {
             step: call.step,
             model_id,
@@ -207,9 +195,9 @@ impl Block for Model {
             described: None,
             image,
             confidence,
-            iou_threshold: Some(call.number_or_text(arg!("iou_threshold"), 0.3)?),
+            iou_threshold: Some(call.number_or_text(arg!("iou_threshold"))?),
             class_filter: classes,
-            class_agnostic_nms: Some(call.boolean(arg!("class_agnostic_nms"), false)?),
+            class_agnostic_nms: Some(call.boolean(arg!("class_agnostic_nms"))?),
             max_detections: Some(max_detections),
             tiles: self.tiles,
         };
@@ -219,7 +207,7 @@ impl Block for Model {
         limit(found, &request, call.host.knows_classes(&request));
         image.stamp(found);
         if let Some(least) = self.keypoint_confidence {
-            let least = call.number(least, 0.0)?;
+            let least = call.number(least)?;
             keep_keypoints(found, least);
         }
         // Counted in any case, so that no other identity depends on who reads this one.

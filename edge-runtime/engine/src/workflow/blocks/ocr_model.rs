@@ -18,7 +18,6 @@ const LANGUAGES: &[&str] = &[
     "Simplified Chinese",
 ];
 const BASE: Manifest = Manifest {
-    category: "model",
     summary: "Reads the text in a picture.",
     role: Role::OtherModel(Task::Writing),
     outputs: &[
@@ -29,7 +28,7 @@ const BASE: Manifest = Manifest {
         Output::new("prediction_type", &[Kind::PredictionType]),
     ],
     batch: &["images"],
-    ..Manifest::BASE
+    ..Manifest::of("model")
 };
 
 pub(super) const BLOCKS: &[Manifest] = &[
@@ -44,14 +43,14 @@ pub(super) const BLOCKS: &[Manifest] = &[
         name: "roboflow_core/easy_ocr@v1",
         properties: &[
             IMAGES,
-            Property::literal("language", "language of the text", Shape::Choice(LANGUAGES))
-                .or(Or::Text("English")),
-            Property::literal(
+            Property::choice("language", "language of the text", LANGUAGES, "English")
+                .literal_only(),
+            Property::boolean(
                 "quantize",
                 "kept for compatibility: the precision is that of the model file",
-                Shape::Boolean,
+                false,
             )
-            .or(Or::Bool(false)),
+            .literal_only(),
         ],
         model: easy_ocr,
         build: |setup| Read::for_model(easy_ocr, setup.literals),
@@ -61,18 +60,20 @@ pub(super) const BLOCKS: &[Manifest] = &[
         name: "roboflow_core/pp_ocr@v1",
         properties: &[
             IMAGES,
-            Property::literal(
+            Property::choice(
                 "text_detection",
                 "size of the model that detects lines",
-                Shape::Choice(SIZES),
+                SIZES,
+                "small",
             )
-            .or(Or::Text("small")),
-            Property::literal(
+            .literal_only(),
+            Property::choice(
                 "text_recognition",
                 "size of the model that reads them",
-                Shape::Choice(SIZES),
+                SIZES,
+                "small",
             )
-            .or(Or::Text("small")),
+            .literal_only(),
         ],
         model: pp_ocr,
         build: |setup| Read::for_model(pp_ocr, setup.literals),

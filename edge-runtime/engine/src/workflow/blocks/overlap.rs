@@ -8,20 +8,16 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/overlap@v1",
-    category: "analytics",
     summary: "Keeps boxes that overlap a box of a class, such as people on a bicycle.",
     properties: &[
-        Property::data(
-            "predictions",
-            "the boxes",
-            &[Kind::ObjectDetection, Kind::InstanceSegmentation],
-        ),
-        Property::literal(
+        Property::data("predictions", "the boxes", BOXES),
+        Property::choice(
             "overlap_type",
             "whether the centre must lie in the other box, or any part of it",
-            Shape::Choice(&["Center Overlap", "Any Overlap"]),
+            &["Center Overlap", "Any Overlap"],
+            "Center Overlap",
         )
-        .or(Or::Text("Center Overlap")),
+        .literal_only(),
         Property::literal(
             "overlap_class_name",
             "the class of the boxes to overlap, which are not kept themselves",
@@ -31,7 +27,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     outputs: &[Output::new("overlaps", &[Kind::ObjectDetection])],
     build: |_| Ok(Box::new(run)),
     keeps_classes: true,
-    ..Manifest::BASE
+    ..Manifest::of("analytics")
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {

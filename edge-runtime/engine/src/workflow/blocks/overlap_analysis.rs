@@ -8,30 +8,29 @@ use crate::workflow::values::json::detection_id;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/overlap_analysis@v1",
-    category: "fusion",
     summary: "Measures which detections cover which others, and the covered share.",
     properties: &[
         Property::data(
             "reference_predictions",
             "the detections that are covered",
-            &[Kind::ObjectDetection, Kind::InstanceSegmentation],
+            BOXES,
         ),
         Property::data(
             "candidate_predictions",
             "the detections that cover them",
-            &[Kind::ObjectDetection, Kind::InstanceSegmentation],
+            BOXES,
         ),
         Property::share("min_overlap", "minimum covered share to report", 0.1),
     ],
     outputs: &[Output::new("overlaps", &[Kind::DetectionsOverlaps])],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("fusion")
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let covered = call.detections(arg!("reference_predictions"))?;
     let covering = call.detections(arg!("candidate_predictions"))?;
-    let least = call.number(arg!("min_overlap"), 0.1)?;
+    let least = call.number(arg!("min_overlap"))?;
     let outlines: Vec<Vec<Point>> = covering.boxes.iter().map(outline).collect();
     let mut overlaps = Vec::new();
     for a in &covered.boxes {
@@ -65,13 +64,5 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
 /// The outline of the mask, or the corners of the box.
 fn outline(d: &Detection) -> Vec<Point> {
     let mask = d.mask().and_then(|m| m.polygon()).filter(|p| p.len() >= 3);
-    let b = &d.bbox;
-    mask.unwrap_or_else(|| {
-        vec![
-            Point::new(b.x1, b.y1),
-            Point::new(b.x2, b.y1),
-            Point::new(b.x2, b.y2),
-            Point::new(b.x1, b.y2),
-        ]
-    })
+    mask.unwrap_or_else(|| d.bbox.corners().to_vec())
 }

@@ -1,23 +1,18 @@
 //! Measures how far tracked objects deviate from a path.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use watchkeeper_vision::analytics::recent::Recent;
 use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::geometry::Point;
 
-use super::{require_tracks, video_of};
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::blocks::common::per_video::{BOXES, FRAME, METADATA, PerVideo, TRACKED};
+use crate::workflow::blocks::common::per_video::{FRAME, METADATA, PerVideo, TRACKED};
 
-const TRIGGERING_ANCHOR: Property = Property::value(
+const TRIGGERING_ANCHOR: Property = Property::anchor(
     "triggering_anchor",
     "point of the box that follows the path",
-    ANCHORS,
-)
-.or(Or::Text("CENTER"));
+    "CENTER",
+);
 const REFERENCE_PATH: Property = Property::value(
     "reference_path",
     "the path, [[x, y], …] in pixels",
@@ -25,12 +20,11 @@ const REFERENCE_PATH: Property = Property::value(
 );
 const V1: Manifest = Manifest {
     name: "roboflow_core/path_deviation_analytics@v1",
-    category: "analytics",
     summary: "Measures how far each tracked object deviates from a path, by the discrete Fréchet distance.",
     properties: &[METADATA, TRACKED, TRIGGERING_ANCHOR, REFERENCE_PATH],
     outputs: &[Output::new("path_deviation_detections", BOXES)],
     build: |_| Ok(stateful_instance(Deviation)),
-    ..Manifest::BASE
+    ..Manifest::of("analytics")
 };
 pub(super) const BLOCKS: &[Manifest] = &[
     V1,
@@ -89,10 +83,9 @@ impl Stateful for Deviation {
     type State = PerVideo<Ways>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let meta = video_of(call.arg(arg!("metadata" | "image")))?;
-        let all = call.detections(arg!("detections"))?;
-        require_tracks(all)?;
-        let anchor = call.anchor(arg!("triggering_anchor"))?.unwrap_or_default();
+        let meta = call.video(arg!("metadata" | "image"))?;
+        let all = call.tracked(arg!("detections"))?;
+        let anchor = call.anchor(arg!("triggering_anchor"))?;
         let path = call
             .arg(arg!("reference_path"))
             .as_points()
@@ -117,9 +110,7 @@ impl Stateful for Deviation {
             let at = d.anchor(anchor, all.size);
             let way = ways.tracks.touch_or_insert(track, Way::default());
             let deviation = way.go(at, &ways.path);
-            d.extra_mut()
-                .data
-                .insert(Arc::from("path_deviation"), json!(deviation));
+            d.set_data("path_deviation", deviation);
         }
         call.put(0, out);
         Ok(())

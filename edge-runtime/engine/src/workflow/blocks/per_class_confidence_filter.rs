@@ -4,7 +4,6 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/per_class_confidence_filter@v1",
-    category: "transformation",
     summary: "Keeps detections with the minimum score of their class.",
     properties: &[
         Property::data("predictions", "the detections", DETECTIONS),
@@ -14,24 +13,22 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             Shape::Dict,
         )
         .kinds(&[Kind::Dictionary]),
-        Property::value(
+        Property::fraction(
             "default_threshold",
             "minimum score of all other classes",
-            NUMBER,
-        )
-        .kinds(&[Kind::FloatZeroToOne])
-        .or(Or::Float(0.3)),
+            0.3,
+        ),
     ],
     outputs: &[Output::new("predictions", DETECTIONS)],
     batch: &["predictions"],
     build: |_| Ok(Box::new(run)),
     keeps_classes: true,
-    ..Manifest::BASE
+    ..Manifest::of("transformation")
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let all = call.detections(arg!("predictions"))?;
-    let default = call.number(arg!("default_threshold"), 0.3)?;
+    let default = call.number(arg!("default_threshold"))?;
     let Value::Dict(thresholds) = call.arg(arg!("class_thresholds")) else {
         return Err("class_thresholds has to be a dictionary".to_owned());
     };

@@ -5,22 +5,17 @@ use std::sync::Arc;
 use watchkeeper_vision::detections::{Detections, Keypoint};
 use watchkeeper_vision::geometry::{Anchor, BBox, Point, polygon_area};
 use watchkeeper_vision::imaging::warp::Perspective;
-use watchkeeper_vision::mask::{Bitmap, Mask};
+use watchkeeper_vision::mask::Bitmap;
 use watchkeeper_vision::outline::around;
 
+use crate::workflow::block_api::call;
 use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/perspective_correction@v1",
-    category: "transformation",
     summary: "Transforms a part of the picture with four corners, such as a floor, and the detections on it, to a rectangle.",
     properties: &[
-        Property::data(
-            "predictions",
-            "the detections to transform too",
-            &[Kind::ObjectDetection, Kind::InstanceSegmentation],
-        )
-        .or(Or::Null),
+        Property::data("predictions", "the detections to transform too", BOXES).or(Or::Null),
         Property::data("images", "the pictures", &[Kind::Image]).alias(&["image"]),
         Property::value(
             "perspective_polygons",
@@ -37,10 +32,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::boolean("warp_image", "whether to transform the picture too", false),
     ],
     outputs: &[
-        Output::new(
-            "corrected_coordinates",
-            &[Kind::ObjectDetection, Kind::InstanceSegmentation],
-        ),
+        Output::new("corrected_coordinates", BOXES),
         Output::new("warped_image", &[Kind::Image]),
         Output::new("extended_transformed_rect_width", &[Kind::Integer]),
         Output::new("extended_transformed_rect_height", &[Kind::Integer]),
@@ -52,7 +44,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         "transformed_rect_height",
     ],
     build: |_| Ok(stateful_instance(Correct)),
-    ..Manifest::BASE
+    ..Manifest::of("transformation")
 }];
 
 /// Maximum side of a rectangle in pixels.
@@ -66,19 +58,10 @@ impl Stateful for Correct {
 
     fn run(&self, first: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(arg!("images"))?;
-        let detections = match call.arg(arg!("predictions")) {
-            Value::Detections(all) => Some(all),
-            _ => None,
-        };
-        let side = |arg: Arg| {
-            let n = call.integer(arg, 1000)?;
-            let fits = (1..=MAX_SIDE).contains(&n);
-            fits.then_some(n)
-                .ok_or_else(|| format!("{} is {n} and has to be from 1 to {MAX_SIDE}", arg.name()))
-        };
+        let detections = call.optional(arg!("predictions"), Call::detections)?;
         let size = [
-            side(arg!("transformed_rect_width"))?,
-            side(arg!("transformed_rect_height"))?,
+            call.integer_in(arg!("transformed_rect_width"), 1..=MAX_SIDE)?,
+            call.integer_in(arg!("transformed_rect_height"), 1..=MAX_SIDE)?,
         ];
         let anchor = call.text(arg!("extend_perspective_polygon_by_detections_anchor"))?;
         let (way, extended) = match first.filter(|_| anchor.is_empty()) {
@@ -106,7 +89,7 @@ impl Stateful for Correct {
         if let Some(all) = detections {
             call.put(0, corrected(all, &way, full_size));
         }
-        if call.boolean(arg!("warp_image"), false)? {
+        if call.boolean(arg!("warp_image"))? {
             call.put(
                 1,
                 image.changed(full_size, move |pixels| way.warp(pixels, full_size)),
@@ -232,15 +215,9 @@ impl Part {
             (3, 0, [Anchor::BottomRight, Anchor::BottomLeft]),
             (1, 2, [Anchor::TopRight, Anchor::TopLeft]),
         ];
-        let one: Option<Anchor> = match anchor {
+        let one = match anchor {
             "ALL" => None,
-            name => Some(
-                serde_json::from_value(serde_json::Value::from(name)).map_err(|_| {
-                    format!(
-                        "{name:?} is not a point of a box; use one such as ALL or BOTTOM_CENTER"
-                    )
-                })?,
-            ),
+            name => Some(call::anchor(name)?),
         };
         for d in &all.boxes {
             for (i, (from, to, farthest)) in sides.into_iter().enumerate() {
@@ -319,11 +296,9 @@ fn corrected(all: &Detections, way: &Perspective, size: [u32; 2]) -> Detections 
             let seen: Vec<Point> = outline.iter().map(|p| way.apply(*p)).collect();
             d.bbox = box_of(&seen);
             let corners: Vec<Point> = seen.into_iter().map(whole).collect();
-            d.extra_mut().mask = Some(Arc::new(Mask::Bitmap(Bitmap::fill(&corners, size))));
+            d.set_mask(Bitmap::fill(&corners, size));
         } else {
-            let b = d.bbox;
-            let corners = [(b.x1, b.y1), (b.x2, b.y1), (b.x2, b.y2), (b.x1, b.y2)];
-            let seen = corners.map(|(x, y)| way.apply(whole(Point::new(x, y))));
+            let seen = d.bbox.corners().map(|p| way.apply(whole(p)));
             d.bbox = box_of(&seen);
         }
         if let Some(points) = d.extra.as_mut().and_then(|e| e.keypoints.as_mut()) {

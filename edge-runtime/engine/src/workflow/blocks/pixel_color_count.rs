@@ -7,22 +7,21 @@ use crate::workflow::blocks::common::drawing;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/pixel_color_count@v1",
-    category: "classical_computer_vision",
     summary: "Counts the pixels of a colour, within a tolerance.",
     properties: &[
-        Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
+        IMAGE,
         Property::value("target_color", "the colour", COLOR).kinds(&[Kind::Text, Kind::RgbColor]),
         Property::integer("tolerance", "tolerance of red, green and blue", 10),
     ],
     outputs: &[Output::new("matching_pixels_count", &[Kind::Integer])],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("classical_computer_vision")
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let image = call.image(arg!("image"))?;
     let color = color(call.arg(arg!("target_color")))?;
-    let tolerance = call.integer(arg!("tolerance"), 10)?;
+    let tolerance = call.integer(arg!("tolerance"))?;
     let wanted = [color.r, color.g, color.b].map(i64::from);
     let rgb = image.pixels.rgb();
     let fits = |p: &&[u8]| {
@@ -31,7 +30,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             .all(|(c, w)| (i64::from(*c) - w).abs() <= tolerance)
     };
     let count = rgb.data.chunks_exact(3).filter(fits).count();
-    call.put(0, i64::try_from(count).unwrap_or(i64::MAX));
+    call.put(0, count);
     Ok(())
 }
 

@@ -22,9 +22,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let square = u32::try_from(call.integer(arg!("pixel_size"), 20)?)
-        .unwrap_or(1)
-        .max(1);
+    let square: u32 = call.clamped(arg!("pixel_size"), 1..=u32::MAX.into())?;
     let detections = Arc::clone(call.detections(arg!("predictions"))?);
     drawing::put(call, move |canvas: &mut Canvas<'_>| {
         for d in &detections.boxes {

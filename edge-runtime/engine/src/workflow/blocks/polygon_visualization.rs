@@ -28,7 +28,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
 ];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let thickness = call.number(arg!("thickness"), 2.0)?;
+    let thickness = call.number(arg!("thickness"))?;
     drawing::each(call, move |canvas, d, size, color| {
         let Some(mask) = d.mask() else { return };
         for outline in mask.bitmap(size).outlines() {

@@ -45,16 +45,15 @@ pub(super) const BLOCKS: &[Manifest] = &[
 ];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let name = drawing::label(call, arg!("label"))?;
-    let present = if call.arg(arg!("detections")).is_null() {
-        None
-    } else {
-        Some(distinct(call.detections(arg!("detections"))?).len())
-    };
+    let name = call
+        .optional(arg!("label"), Call::text)?
+        .unwrap_or_default();
+    let present = call.optional(arg!("detections"), Call::detections)?;
+    let present = present.map(|all| distinct(all).len());
     let ink = Ink::Zones {
         polygons: call.arg(arg!("zone")).as_polygons()?,
         color: drawing::color(call.text(arg!("color"))?)?,
-        opacity: call.number(arg!("opacity"), 0.3)?.clamp(0.0, 1.0),
+        opacity: call.number(arg!("opacity"))?.clamp(0.0, 1.0),
         label: match present {
             Some(present) if name.is_empty() => present.to_string(),
             Some(present) => format!("{name}: {present}"),

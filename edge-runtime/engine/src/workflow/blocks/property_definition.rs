@@ -5,7 +5,6 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/property_definition@v1",
-    category: "formatter",
     summary: "Computes a value from another one, such as the number of detections, their classes, or the size of a picture.",
     properties: &[
         Property::data("data", "the value to begin with", &[Kind::Any]),
@@ -17,7 +16,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             operations: setup.parse("operations")?,
         }))
     },
-    ..Manifest::BASE
+    ..Manifest::of("formatter")
 }];
 
 struct Derive {

@@ -23,78 +23,56 @@ const SPARE: [(&str, Spare); 4] = [
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/qr_code_generator@v1",
-    category: "transformation",
     summary: "Generates the QR code of a text as a picture.",
     properties: &[
         Property::value("text", "what the code says", Shape::Text),
         Property::integer("border", "empty modules around the code, up to 100", 4),
         Property::text("fill_color", "colour of the code", "BLACK"),
         Property::text("back_color", "colour around it", "WHITE"),
-        Property::literal(
+        Property::choice(
             "error_correct",
             "level of error correction",
-            Shape::Choice(&[SPARE[0].0, SPARE[1].0, SPARE[2].0, SPARE[3].0]),
+            &names_of(&SPARE),
+            SPARE[1].0,
         )
-        .or(Or::Text(SPARE[1].0)),
+        .literal_only(),
     ],
     outputs: &[Output::new("qr_code", &[Kind::Image])],
-    build: |setup| {
-        Ok(Box::new(Make {
-            spare: spare(setup),
-        }))
-    },
-    ..Manifest::BASE
+    build: |_| Ok(Box::new(run)),
+    ..Manifest::of("transformation")
 }];
 
 /// Pixels per module, and maximum width of the border in modules.
 const MODULE: usize = 10;
 const MAX_BORDER: i64 = 100;
 
-fn spare(setup: &Setup<'_>) -> Spare {
-    let named = setup.literals.get("error_correct").and_then(|v| v.as_str());
-    let known = SPARE.iter().find(|(name, _)| named == Some(name));
-    known.map_or(Spare::Medium, |(_, spare)| *spare)
-}
-
-struct Make {
-    spare: Spare,
-}
-
-impl Block for Make {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let text = call.text(arg!("text"))?;
-        let border = call.integer(arg!("border"), 4)?;
-        if !(0..=MAX_BORDER).contains(&border) {
-            return Err(format!(
-                "border is {border} and has to be from 0 to {MAX_BORDER}"
-            ));
+fn run(call: &mut Call<'_>) -> Result<(), String> {
+    let text = call.text(arg!("text"))?;
+    let border: usize = call.integer_in(arg!("border"), 0..=MAX_BORDER)?;
+    let (dark, light) = (
+        drawing::color(call.text(arg!("fill_color"))?)?,
+        drawing::color(call.text(arg!("back_color"))?)?,
+    );
+    let rows = qr_code(text, call.choice(arg!("error_correct"), &SPARE)?)?;
+    let side = (rows.len() + 2 * border) * MODULE;
+    let [width, height] = [u32::try_from(side).unwrap_or(0); 2];
+    let pixels = lazy([width, height], move || {
+        let module = |n: usize| (n / MODULE).checked_sub(border);
+        let color = |x: usize, y: usize| {
+            let row = module(y).and_then(|y| rows.get(y));
+            let is_dark = row.zip(module(x)).and_then(|(row, x)| row.get(x));
+            let Color { r, g, b } = if is_dark == Some(&true) { dark } else { light };
+            [r, g, b]
+        };
+        let all = (0..side).flat_map(|y| (0..side).map(move |x| (x, y)));
+        RgbPixels {
+            width,
+            height,
+            data: all.flat_map(|(x, y)| color(x, y)).collect(),
         }
-        let border = usize::try_from(border).unwrap_or(0);
-        let (dark, light) = (
-            drawing::color(call.text(arg!("fill_color"))?)?,
-            drawing::color(call.text(arg!("back_color"))?)?,
-        );
-        let rows = qr_code(text, self.spare)?;
-        let side = (rows.len() + 2 * border) * MODULE;
-        let [width, height] = [u32::try_from(side).unwrap_or(0); 2];
-        let pixels = lazy([width, height], move || {
-            let module = |n: usize| (n / MODULE).checked_sub(border);
-            let color = |x: usize, y: usize| {
-                let row = module(y).and_then(|y| rows.get(y));
-                let is_dark = row.zip(module(x)).and_then(|(row, x)| row.get(x));
-                let Color { r, g, b } = if is_dark == Some(&true) { dark } else { light };
-                [r, g, b]
-            };
-            let all = (0..side).flat_map(|y| (0..side).map(move |x| (x, y)));
-            RgbPixels {
-                width,
-                height,
-                data: all.flat_map(|(x, y)| color(x, y)).collect(),
-            }
-        });
-        call.put(0, ImageValue::new(pixels, VideoMeta::still(call.step)));
-        Ok(())
-    }
+    });
+    call.put(0, ImageValue::new(pixels, VideoMeta::still(call.step)));
+    Ok(())
 }
 
 #[cfg(test)]

@@ -1,11 +1,9 @@
 //! Limits how often steps run.
 
-use super::video_of;
 use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/rate_limiter@v1",
-    category: "flow_control",
     summary: "Runs the next steps at most once per interval.",
     role: Role::Flow,
     properties: &[
@@ -28,7 +26,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     outputs: &[],
     build: |_| Ok(stateful_instance(Limiter)),
-    ..Manifest::BASE
+    ..Manifest::of("flow_control")
 }];
 
 /// One limit per step, whatever the video, as in the peer.
@@ -39,11 +37,11 @@ impl Stateful for Limiter {
     type State = Option<f64>;
 
     fn run(&self, last: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let cooldown = call.number(arg!("cooldown_seconds"), 1.0)?;
+        let cooldown = call.number(arg!("cooldown_seconds"))?;
         let time = if call.arg(arg!("video_reference_image")).is_null() {
             call.now.as_secs_f64()
         } else {
-            video_of(call.arg(arg!("video_reference_image")))?.time_s()
+            call.video(arg!("video_reference_image"))?.time_s()
         };
         // A clock that went back restarts the cool-down instead of blocking until it has caught up.
         if last.is_none_or(|last| since(last, time) >= cooldown || time < last) {

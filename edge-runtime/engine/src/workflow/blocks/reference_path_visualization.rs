@@ -30,7 +30,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     let path = call.arg(arg!("reference_path")).as_points();
     let path = path.ok_or("reference_path has to be a list of points [x, y]")?;
     let color = drawing::color_of_value(call.arg(arg!("color")))?;
-    let thickness = call.number(arg!("thickness"), 2.0)?;
+    let thickness = call.number(arg!("thickness"))?;
     drawing::put(call, move |canvas: &mut Canvas<'_>| {
         canvas.polyline(&path, color, thickness)
     })

@@ -30,26 +30,23 @@ const EARLY: f64 = 0.1;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/roboflow_action_recognition_model@v1",
-    category: "model",
     summary: "Recognises actions in a video, each from one frame to another.",
     role: Role::OtherModel(Task::Actions),
     properties: &[
         IMAGES,
-        Property::value("class_filter", "only these classes", Shape::Texts(0)).or(Or::Null),
+        Property::optional("class_filter", "only these classes", Shape::Texts(0)),
         MODEL,
-        Property::value(
+        Property::optional(
             "confidence",
             "minimum score of an action; best, default and null mean the model's own",
             Shape::OneOf(&[SHARE, Shape::Choice(&["best", "default"])]),
         )
-        .kinds(&[Kind::Float, Kind::Text])
-        .or(Or::Null),
-        Property::value(
+        .kinds(&[Kind::Float, Kind::Text]),
+        Property::optional(
             "stride_seconds",
             "seconds between two runs; by default the duration of a run",
             NUMBER,
-        )
-        .or(Or::Null),
+        ),
     ],
     outputs: &[
         Output::new("timeline", &[Kind::ActionRecognition]),
@@ -57,7 +54,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     batch: &["images"],
     build,
-    ..Manifest::BASE
+    ..Manifest::of("model")
 }];
 
 fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
@@ -144,18 +141,19 @@ impl Stateful for Watch {
         let image = call.image(arg!("images"))?;
         let model_id = call.text(arg!("model_id"))?;
         let wanted = call.host.wants_run(model_id)?;
-        let classes = filter(call.arg(arg!("class_filter")))?;
+        let classes = call.optional(arg!("class_filter"), Call::texts)?;
+        let classes: Vec<String> = classes
+            .into_iter()
+            .flatten()
+            .map(ToString::to_string)
+            .collect();
         let least = match call.arg(arg!("confidence")) {
             Value::Null | Value::Text(_) => wanted.confidence,
-            number => number
-                .as_f64()
-                .ok_or_else(|| format!("confidence is {}, not a number", number.what()))?,
+            _ => call.number(arg!("confidence"))?,
         };
         let window = wanted.frames as f64 / wanted.fps;
-        let stride = match call.arg(arg!("stride_seconds")) {
-            Value::Null => window,
-            _ => check_stride(call.number(arg!("stride_seconds"), window)?)?,
-        };
+        let stride = call.optional(arg!("stride_seconds"), Call::number)?;
+        let stride = stride.map_or(Ok(window), check_stride)?;
         let video = videos.0.of(&image.meta.video_identifier);
         let asked = (model_id.to_owned(), classes.clone(), stride);
         let number = image.meta.frame_number;
@@ -195,19 +193,6 @@ impl Stateful for Watch {
         call.put(0, timeline);
         call.put(1, error);
         Ok(())
-    }
-}
-
-/// The classes of the filter; `None` for all.
-fn filter(value: &Value) -> Result<Vec<String>, String> {
-    let wrong = || "class_filter has to be a list of names of classes".to_owned();
-    match value {
-        Value::Null => Ok(Vec::new()),
-        Value::List(items) => items
-            .iter()
-            .map(|item| item.as_str().map(str::to_owned).ok_or_else(wrong))
-            .collect(),
-        _ => Err(wrong()),
     }
 }
 
@@ -333,7 +318,7 @@ impl Action {
     }
 
     fn value(&self) -> Value {
-        let number = |n: u64| Value::Int(i64::try_from(n).unwrap_or(i64::MAX));
+        let number = |n: u64| Value::from(n);
         Value::dict([
             ("start_frame_idx", number(self.frames[0])),
             ("end_frame_idx", number(self.frames[1])),

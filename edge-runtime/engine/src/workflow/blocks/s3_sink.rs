@@ -9,9 +9,7 @@ use crate::workflow::blocks::common::sink::{Log, Sent, sealed};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/s3_sink@v1",
-    category: "sink",
     summary: "Writes text, such as a table or JSON, to objects of an S3-compatible store.",
-    role: Role::Sink,
     properties: &[
         sink::CONTENT,
         sink::FILE_TYPE,
@@ -20,17 +18,15 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::text("s3_prefix", "prefix of object keys", ""),
         sink::FILE_NAME_PREFIX,
         sink::MAX_ENTRIES,
-        Property::value("aws_access_key_id", "id of the access key", Shape::Text)
-            .kinds(&[Kind::Secret, Kind::Text])
-            .or(Or::Null),
-        Property::value("aws_secret_access_key", "the access key", Shape::Text)
-            .kinds(&[Kind::Secret, Kind::Text])
-            .or(Or::Null),
-        Property::value("aws_region", "region of the bucket", Shape::Text).or(Or::Null),
+        Property::optional("aws_access_key_id", "id of the access key", Shape::Text)
+            .kinds(&[Kind::Secret, Kind::Text]),
+        Property::optional("aws_secret_access_key", "the access key", Shape::Text)
+            .kinds(&[Kind::Secret, Kind::Text]),
+        Property::optional("aws_region", "region of the bucket", Shape::Text),
     ],
     outputs: sink::PLAIN_OUTPUTS,
     build: |_| Ok(stateful_instance(Save)),
-    ..Manifest::BASE
+    ..sink::BASE
 }];
 
 /// Maximum bytes of a growing object; it is sent whole with each content, so a new one is started
@@ -63,19 +59,7 @@ impl Begun {
         if [id, secret].iter().any(|key| call.arg(*key).is_null()) {
             return Err("aws_access_key_id and aws_secret_access_key are required".to_owned());
         }
-        let one_object = call.text(arg!("output_mode"))? == "append_log";
-        let most = if self.whole.len() > MAX_BYTES {
-            0
-        } else {
-            call.integer(arg!("max_entries_per_file"), 1024)?
-        };
-        let entry = self.log.next(
-            call.text(arg!("content"))?,
-            call.text(arg!("file_type"))?,
-            one_object,
-            most,
-        );
-        let entry = match entry {
+        let entry = match self.log.next(call, self.whole.len() > MAX_BYTES)? {
             Ok(entry) => entry,
             Err(why) => return Ok(Sent::Refused(why)),
         };
@@ -88,7 +72,6 @@ impl Begun {
             call.text(arg!("file_name_prefix"))?,
         );
         let name = name.trim_end_matches('/');
-        let sealed_or_none = |key: Arg| sealed(call.arg(key), key.name()).map(Some);
         let write = S3Write {
             bucket: call.text(arg!("bucket_name"))?.to_owned(),
             prefix: if folder.is_empty() {
@@ -100,8 +83,8 @@ impl Begun {
             content: self.whole.clone(),
             replace: entry.append,
             region: call.arg(arg!("aws_region")).as_str().map(str::to_owned),
-            access_key_id: sealed_or_none(id)?,
-            secret_access_key: sealed_or_none(secret)?,
+            access_key_id: Some(sealed(call, id)?),
+            secret_access_key: Some(sealed(call, secret)?),
         };
         Ok(Sent::by(call, Effect::S3(write)))
     }

@@ -20,7 +20,6 @@ const FOREGROUND: &str = "foreground";
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/segment_anything@v1",
-    category: "model",
     summary: "Segments the objects in boxes, or the main object of a picture.",
     role: Role::OtherModel(Task::Prompted),
     properties: &[
@@ -49,7 +48,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     batch: &["images", "boxes"],
     model: |known| Some(format!("sam2/{}", known("version")?)),
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("model")
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
@@ -60,8 +59,8 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     };
     let prompts = prompts.map_or(&[][..], |all| all.boxes.as_slice());
     let model_id = format!("sam2/{}", call.text(arg!("version"))?);
-    let least = call.number(arg!("threshold"), 0.0)?;
-    let several = call.boolean(arg!("multimask_output"), true)?;
+    let least = call.number(arg!("threshold"))?;
+    let several = call.boolean(arg!("multimask_output"))?;
     let boxes: Vec<BBox> = prompts.iter().map(|d| d.bbox).collect();
     let [width, height] = image.size();
     let each = (u64::from(width) * u64::from(height)).max(1);

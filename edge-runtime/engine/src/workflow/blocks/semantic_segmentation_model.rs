@@ -1,13 +1,10 @@
 //! Segments pictures semantically.
 
-use std::sync::Arc;
-
 use super::object_detection_model::{CUSTOM_CONFIDENCE, MODE, MODEL};
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::values::json::{RLE, detection_id};
 
 const BASE: Manifest = Manifest {
-    category: "model",
     summary: "Classifies each pixel of a picture: one mask per class found.",
     role: Role::OtherModel(Task::Segments),
     outputs: &[
@@ -18,7 +15,7 @@ const BASE: Manifest = Manifest {
     batch: &["images"],
     keeps_classes: true,
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("model")
 };
 const PROPERTIES_V1: &[Property] = &[IMAGES, MODEL];
 const PROPERTIES_V2: &[Property] = &[IMAGES, MODEL, MODE, CUSTOM_CONFIDENCE];
@@ -41,13 +38,13 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     let model_id = call.text(arg!("model_id"))?;
     // Version 1 has no third property.
     let least = match call.arg(arg!("confidence_mode")).as_str() {
-        Some("custom") => Some(call.number(arg!("custom_confidence"), 0.4)?),
+        Some("custom") => Some(call.number(arg!("custom_confidence"))?),
         _ => None,
     };
     let mut found = call.host.segment(model_id, image, least)?;
     image.stamp(&mut found);
     for d in &mut found.boxes {
-        d.extra_mut().data.insert(Arc::from(RLE), true.into());
+        d.set_data(RLE, true);
     }
     let id = detection_id(&call.new_id());
     call.put(0, id);

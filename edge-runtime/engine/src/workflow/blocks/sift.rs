@@ -5,16 +5,15 @@ use crate::workflow::blocks::common::sift_points;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/sift@v1",
-    category: "classical_computer_vision",
     summary: "Finds keypoints that are stable under scale, rotation and lighting (SIFT).",
-    properties: &[Property::data("image", "the picture", &[Kind::Image]).alias(&["images"])],
+    properties: &[IMAGE],
     outputs: &[
         Output::new("image", &[Kind::Image]),
         Output::new("keypoints", &[Kind::ImageKeypoints]),
         Output::new("descriptors", &[Kind::NumpyArray]),
     ],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("classical_computer_vision")
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {

@@ -22,24 +22,14 @@ const RATIO: (&str, &str) = (
 const COUNT: Output = Output::new("good_matches_count", &[Kind::Integer]);
 const MATCH: Output = Output::new("images_match", &[Kind::Boolean]);
 
-const fn version(
-    name: &'static str,
-    properties: &'static [Property],
-    outputs: &'static [Output],
-) -> Manifest {
-    Manifest {
-        name,
-        category: "classical_computer_vision",
-        summary: "Compares two pictures by matching keypoints (SIFT).",
-        properties,
-        outputs,
-        build: |_| Ok(Box::new(run)),
-        ..Manifest::BASE
-    }
-}
+const BASE: Manifest = Manifest {
+    summary: "Compares two pictures by matching keypoints (SIFT).",
+    build: |_| Ok(Box::new(run)),
+    ..Manifest::of("classical_computer_vision")
+};
 
 pub(super) const BLOCKS: &[Manifest] = &[
-    version(
+    BASE.version(
         "roboflow_core/sift_comparison@v1",
         &[
             Property::data(
@@ -55,7 +45,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
         ],
         &[COUNT, MATCH],
     ),
-    version(
+    BASE.version(
         "roboflow_core/sift_comparison@v2",
         &[
             Property::data(
@@ -72,12 +62,12 @@ pub(super) const BLOCKS: &[Manifest] = &[
             Property::value(RATIO.0, RATIO.1, NUMBER)
                 .kinds(&[Kind::FloatZeroToOne])
                 .or(Or::Float(0.7)),
-            Property::value(
+            Property::choice(
                 "matcher",
                 "kept for compatibility: matches are exact",
-                Shape::Choice(&["FlannBasedMatcher", "BFMatcher"]),
-            )
-            .or(Or::Text("FlannBasedMatcher")),
+                &["FlannBasedMatcher", "BFMatcher"],
+                "FlannBasedMatcher",
+            ),
             Property::boolean("visualize", "whether to draw keypoints and matches", false),
         ],
         &[
@@ -142,8 +132,8 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         Side::from_value(call.arg(arg!("descriptor_1" | "input_1")))?,
         Side::from_value(call.arg(arg!("descriptor_2" | "input_2")))?,
     ];
-    let enough = call.integer(arg!("good_matches_threshold"), 50)?;
-    let ratio = call.number(arg!("ratio_threshold"), 0.7)?;
+    let enough = call.integer(arg!("good_matches_threshold"))?;
+    let ratio = call.number(arg!("ratio_threshold"))?;
     let [ours, theirs] = [sides[0].rows(), sides[1].rows()];
     if ours.len().saturating_mul(theirs.len()) > MAX_PAIRS {
         return Err(format!(
@@ -160,7 +150,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     if call.out.len() <= 2 {
         return Ok(());
     }
-    let is_drawn = call.boolean(arg!("visualize"), false)?;
+    let is_drawn = call.boolean(arg!("visualize"))?;
     for (number, side) in sides.iter().enumerate() {
         if let Some((image, found)) = &side.seen {
             call.put(2 + 2 * number, sift_points::list(found));
@@ -193,8 +183,7 @@ fn beside(left: &ImageValue, right: &Arc<ImageValue>, lines: Vec<(Point, Point)>
         let other = imaging::picture(&right.pixels.rgb());
         imageops::replace(&mut both, &other, pixels.width.into(), 0);
         let mut out = imaging::pixels(both);
-        let (width, height) = (out.width, out.height);
-        let mut canvas = Canvas::new(&mut out.data, width, height);
+        let mut canvas = Canvas::on(&mut out);
         for (from, to) in &lines {
             let to = Point::new(to.x + f64::from(pixels.width), to.y);
             canvas.segment(*from, to, Color::new(0, 255, 0), LINE, 1.0);

@@ -8,14 +8,9 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/size_measurement@v1",
-    category: "transformation",
     summary: "Measures width and height of objects by a reference object, or four corners, of known size.",
     properties: &[
-        Property::data(
-            "object_predictions",
-            "the objects to measure",
-            &[Kind::InstanceSegmentation, Kind::ObjectDetection],
-        ),
+        Property::data("object_predictions", "the objects to measure", BOXES),
         Property::value(
             "reference_predictions",
             "detections whose best one is the reference object, or its corners",
@@ -35,7 +30,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     outputs: &[Output::new("dimensions", &[Kind::ListOfValues])],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("transformation")
 }];
 
 /// Width and height in the unit of the dimensions.

@@ -3,14 +3,12 @@
 use watchkeeper_contract::effect::{Effect, SlackMessage};
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::blocks::common::sink::{self, attachments, sealed};
+use crate::workflow::blocks::common::sink::{self, EffectOrRefusal, attachments, sealed};
 use crate::workflow::blocks::common::template::Template;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/slack_notification@v1",
-    category: "sink",
     summary: "Posts a message with files to a Slack channel.",
-    role: Role::Sink,
     properties: &[
         Property::value("slack_token", "token of the Slack application", Shape::Text)
             .kinds(&[Kind::Text, Kind::Secret]),
@@ -24,29 +22,17 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         sink::SHARED_COOLDOWN,
         sink::COOLDOWN_SESSION_KEY,
     ],
-    outputs: sink::OUTPUTS,
-    build: |setup| {
-        let message = Template::of(setup, "message")?;
-        Ok(Box::new(Notify { message }))
-    },
-    ..Manifest::BASE
+    build: |setup| sink::messenger(setup, "slack", post),
+    ..sink::BASE
 }];
 
-struct Notify {
-    message: Template,
-}
-
-impl Block for Notify {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        sink::send(call, "slack", |call| {
-            Ok(Ok(Effect::Slack(SlackMessage {
-                token: sealed(call.arg(arg!("slack_token")), "slack_token")?,
-                channel: call.text(arg!("channel"))?.to_owned(),
-                text: self.message.fill(call)?,
-                files: attachments(call.arg(arg!("attachments")))?,
-            })))
-        })
-    }
+fn post(message: &Template, call: &Call<'_>) -> Result<EffectOrRefusal, String> {
+    Ok(Ok(Effect::Slack(SlackMessage {
+        token: sealed(call, arg!("slack_token"))?,
+        channel: call.text(arg!("channel"))?.to_owned(),
+        text: message.fill(call)?,
+        files: attachments(call.arg(arg!("attachments")))?,
+    })))
 }
 
 #[cfg(test)]

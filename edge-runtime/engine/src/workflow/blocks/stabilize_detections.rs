@@ -7,13 +7,11 @@ use watchkeeper_contract::id::TrackId;
 use watchkeeper_vision::detections::{Detection, Detections};
 use watchkeeper_vision::geometry::{BBox, Point};
 
-use super::{require_tracks, video_of};
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::blocks::common::per_video::{BOXES, FRAME, PerVideo, TRACKED};
+use crate::workflow::blocks::common::per_video::{FRAME, PerVideo, TRACKED};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/stabilize_detections@v1",
-    category: "transformation",
     summary: "Stabilises the boxes of tracked objects, and extrapolates lost ones for some frames.",
     properties: &[
         FRAME,
@@ -24,18 +22,16 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             3,
         )
         .nullable(),
-        Property::value(
+        Property::fraction(
             "bbox_smoothing_coefficient",
             "weight of the newest box, 0 to 1",
-            NUMBER,
+            0.2,
         )
-        .kinds(&[Kind::FloatZeroToOne])
-        .or(Or::Float(0.2))
         .nullable(),
     ],
     outputs: &[Output::new("tracked_detections", BOXES)],
     build: |_| Ok(stateful_instance(Stabilize)),
-    ..Manifest::BASE
+    ..Manifest::of("transformation")
 }];
 
 /// Maximum number of tracks per video.
@@ -93,15 +89,10 @@ impl Stateful for Stabilize {
     type State = PerVideo<Objects>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let all = call.detections(arg!("detections"))?;
-        require_tracks(all)?;
-        let window = usize::try_from(
-            call.integer(arg!("smoothing_window_size"), 3)?
-                .clamp(1, 1024),
-        )
-        .unwrap_or(1);
-        let alpha = call.number(arg!("bbox_smoothing_coefficient"), 0.2)?;
-        let video = &video_of(call.arg(arg!("image")))?.video_identifier;
+        let all = call.tracked(arg!("detections"))?;
+        let window = call.clamped(arg!("smoothing_window_size"), 1..=1024)?;
+        let alpha = call.number(arg!("bbox_smoothing_coefficient"))?;
+        let video = &call.video(arg!("image"))?.video_identifier;
         let objects = videos.get(video, || Ok(Objects::default()))?;
         call.put(0, objects.update(all, window, alpha));
         Ok(())
@@ -155,7 +146,7 @@ impl Objects {
             }
             if let Some(before) = self.before(track) {
                 let b = before.bbox;
-                let carried = BBox::new(b.x1 + v.x, b.y1 + v.y, b.x2 + v.x, b.y2 + v.y);
+                let carried = b.moved(v.x, v.y);
                 before.bbox = mixed(&b, &carried, alpha);
                 out.boxes.push(before.clone());
             }

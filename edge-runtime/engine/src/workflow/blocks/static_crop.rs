@@ -19,7 +19,6 @@ const fn share(name: &'static str, about: &'static str) -> Property {
 pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/absolute_static_crop@v1",
-        category: "transformation",
         summary: "Crops a fixed part of pictures, given in pixels.",
         properties: &[
             IMAGES,
@@ -31,11 +30,10 @@ pub(super) const BLOCKS: &[Manifest] = &[
         outputs: OUTPUTS,
         batch: &["images"],
         build: |_| Ok(stateful_instance(Cut { in_shares: false })),
-        ..Manifest::BASE
+        ..Manifest::of("transformation")
     },
     Manifest {
         name: "roboflow_core/relative_statoic_crop@v1",
-        category: "transformation",
         summary: "Crops a fixed part of pictures, given in shares of their width and height.",
         properties: &[
             IMAGES,
@@ -47,7 +45,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
         outputs: OUTPUTS,
         batch: &["images"],
         build: |_| Ok(stateful_instance(Cut { in_shares: true })),
-        ..Manifest::BASE
+        ..Manifest::of("transformation")
     },
 ];
 
@@ -63,7 +61,7 @@ impl Stateful for Cut {
         let image = call.image(arg!("images"))?;
         let [width, height] = image.size().map(f64::from);
         let number = |arg: Arg, of: f64| -> Result<f64, String> {
-            let given = call.number(arg, 0.0)?;
+            let given = call.number(arg)?;
             // Shares are rounded to whole pixels, halves to even.
             Ok(if self.in_shares {
                 (given * of).round_ties_even()

@@ -15,7 +15,6 @@ use crate::workflow::values::image::{ImageValue, Pixels, VideoMeta, lazy};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/stitch_images@v1",
-    category: "transformation",
     summary: "Stitches two overlapping pictures into one; null if they have nothing in common.",
     properties: &[
         Property::data("image1", "the one picture", &[Kind::Image]),
@@ -37,7 +36,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     outputs: &[Output::new("stitched_image", &[Kind::Image])],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("transformation")
 }];
 
 /// Maximum pixels of the result.
@@ -47,10 +46,8 @@ const RATIO: f64 = 0.75;
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let [one, other] = [call.image(arg!("image1"))?, call.image(arg!("image2"))?];
-    let within = call
-        .number(arg!("max_allowed_reprojection_error"), 3.0)?
-        .abs();
-    let looked_at = call.integer(arg!("count_of_best_matches_per_query_descriptor"), 2)?;
+    let within = call.number(arg!("max_allowed_reprojection_error"))?.abs();
+    let looked_at = call.integer(arg!("count_of_best_matches_per_query_descriptor"))?;
     if looked_at == 0 {
         return Err(
             "count_of_best_matches_per_query_descriptor is 0 and has to be 2 or more".to_owned(),

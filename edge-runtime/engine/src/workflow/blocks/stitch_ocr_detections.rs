@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use watchkeeper_vision::detections::{Detection, Detections};
 use watchkeeper_vision::geometry::BBox;
-use watchkeeper_vision::numbers::mean;
+use watchkeeper_vision::numbers::{mean, quantile};
 
 use crate::workflow::block_api::prelude::*;
 
@@ -45,17 +45,15 @@ const OUTPUTS: &[Output] = &[Output::new("ocr_text", &[Kind::Text])];
 pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/stitch_ocr_detections@v1",
-        category: "transformation",
         summary: "Joins letters or words to text, line by line.",
         properties: &[PREDICTIONS, READING_DIRECTION, TOLERANCE, DELIMITER],
         outputs: OUTPUTS,
         batch: &["predictions"],
         build: |_| Ok(Box::new(Stitch { second: false })),
-        ..Manifest::BASE
+        ..Manifest::of("transformation")
     },
     Manifest {
         name: "roboflow_core/stitch_ocr_detections@v2",
-        category: "transformation",
         summary: "Joins letters or words to text, line by line; optionally separates words by the gaps between letters.",
         properties: &[
             STITCHING_ALGORITHM,
@@ -69,7 +67,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
         outputs: OUTPUTS,
         batch: &["predictions"],
         build: |_| Ok(Box::new(Stitch { second: true })),
-        ..Manifest::BASE
+        ..Manifest::of("transformation")
     },
 ];
 
@@ -155,7 +153,7 @@ impl Block for Stitch {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let all = call.detections(call.named("predictions"))?;
         let way = Way::from_name(call.text(call.named("reading_direction"))?, all);
-        let tolerance = call.number(call.named("tolerance"), 10.0)?;
+        let tolerance = call.number(call.named("tolerance"))?;
         let delimiter = call.text(call.named("delimiter"))?;
         let letters: Vec<Letter> = all
             .boxes
@@ -174,13 +172,13 @@ impl Block for Stitch {
                 letters,
                 way,
                 delimiter,
-                call.number(arg!("otsu_threshold_multiplier"), 1.0)?,
+                call.number(arg!("otsu_threshold_multiplier"))?,
             ),
             "collimate" => letter_by_letter(
                 letters,
                 way,
                 delimiter,
-                call.number(arg!("collimate_tolerance"), 10.0)?,
+                call.number(arg!("collimate_tolerance"))?,
             ),
             _ if tolerance > 0.0 => by_rows(letters, way, delimiter, tolerance),
             _ => return Err(format!("tolerance is {tolerance} and has to be above 0")),
@@ -234,17 +232,7 @@ fn by_rows(letters: Vec<Letter>, way: Way, delimiter: &str, tolerance: f64) -> S
 fn by_gaps(mut letters: Vec<Letter>, way: Way, delimiter: &str, multiplier: f64) -> String {
     let mut breadths: Vec<f64> = letters.iter().map(|l| l.breadth).collect();
     breadths.sort_by(f64::total_cmp);
-    let middle = breadths.len() / 2;
-    let upper = breadths.get(middle).copied().unwrap_or(0.0);
-    let lower = breadths
-        .get(middle.saturating_sub(1))
-        .copied()
-        .unwrap_or(0.0);
-    let median = if breadths.len() % 2 == 1 {
-        upper
-    } else {
-        f64::midpoint(lower, upper)
-    };
+    let median = quantile(&breadths, 0.5);
     sort(&mut letters, false, |l| l.across);
     let mut lines: Vec<Vec<Letter>> = Vec::new();
     let height = |line: &[Letter]| mean(line.iter().map(|l| l.across));

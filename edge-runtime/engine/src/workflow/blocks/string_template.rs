@@ -8,7 +8,6 @@ use crate::workflow::values::python_format;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/string_template@v1",
-    category: "formatter",
     summary: "Fills a template such as \"{count} in {zone:>8}\" with values, as Python's str.format.",
     properties: &[
         Property::value(
@@ -31,7 +30,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             operations: setup.parse("data_operations")?,
         }))
     },
-    ..Manifest::BASE
+    ..Manifest::of("formatter")
 }];
 
 struct Template {

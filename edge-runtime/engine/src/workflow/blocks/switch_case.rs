@@ -7,15 +7,13 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/switch_case@v1",
-    category: "flow_control",
     summary: "Runs the step whose key equals the value, otherwise the default ones.",
     role: Role::Flow,
     properties: &[
         Property::value("value", "what to compare with the keys", Shape::Scalar)
             .kinds(&[Kind::Any]),
         Property::literal("cases", "the step for each key", Shape::StepCases).or(Or::EmptyDict),
-        Property::literal("case_insensitive", "whether to ignore case", Shape::Boolean)
-            .or(Or::Bool(false)),
+        Property::boolean("case_insensitive", "whether to ignore case", false).literal_only(),
         Property::literal(
             "default_next_steps",
             "the steps that run when no key equals the value",
@@ -25,7 +23,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     outputs: &[],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("flow_control")
 }];
 
 /// Buffer for the digits of an integer.
@@ -75,7 +73,7 @@ fn same_but_for_capitals(a: &str, b: &str) -> bool {
 }
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let insensitive = call.boolean(arg!("case_insensitive"), false)?;
+    let insensitive = call.boolean(arg!("case_insensitive"))?;
     let mut digits = Digits::default();
     let text = text_of(call.arg(arg!("value")), &mut digits);
     let chosen = call.cases.iter().position(|key| {

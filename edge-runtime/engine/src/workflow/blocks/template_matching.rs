@@ -8,10 +8,9 @@ use crate::workflow::block_api::prelude::*;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/template_matching@v1",
-    category: "classical_computer_vision",
     summary: "Finds regions of a picture that match a template.",
     properties: &[
-        Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]),
+        IMAGE,
         Property::data("template", "the small picture to look for", &[Kind::Image])
             .alias(&["templates"]),
         Property::number("matching_threshold", "minimum similarity, up to 1", 0.8),
@@ -27,7 +26,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("number_of_matches", &[Kind::Integer]),
     ],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("classical_computer_vision")
 }];
 
 /// Maximum multiplications per picture.
@@ -55,7 +54,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         Plane::from(&imaging::grey(&rgb)),
         Plane::from(&imaging::grey(&template)),
     );
-    let threshold = call.number(arg!("matching_threshold"), 0.8)?;
+    let threshold = call.number(arg!("matching_threshold"))?;
     let places = alike(&whole, &part, threshold);
     if places.len() > MAX_MATCHES {
         return Err(format!(
@@ -67,8 +66,8 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         .iter()
         .map(|(x, y)| BBox::new(*x, *y, x + w, y + h))
         .collect();
-    if call.boolean(arg!("apply_nms"), true)? {
-        boxes = apart(&boxes, call.number(arg!("nms_threshold"), 0.5)?);
+    if call.boolean(arg!("apply_nms"))? {
+        boxes = apart(&boxes, call.number(arg!("nms_threshold"))?);
     }
     let mut found = Detections::none(size);
     for bbox in boxes {
@@ -81,7 +80,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         ));
     }
     image.stamp(&mut found);
-    call.put(1, i64::try_from(found.boxes.len()).unwrap_or(i64::MAX));
+    call.put(1, found.boxes.len());
     call.put(0, found);
     Ok(())
 }

@@ -45,30 +45,30 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         )
         .or(Or::Int(2)),
         Property::value("padding", "pixels around the text", Shape::at_least(0)).or(Or::Int(10)),
-        Property::value(
+        Property::choice(
             "text_align",
             "alignment of shorter lines",
-            Shape::Choice(&["left", "center", "right"]),
-        )
-        .or(Or::Text("left")),
+            &["left", "center", "right"],
+            "left",
+        ),
         Property::value(
             "border_radius",
             "radius of the corners in pixels",
             Shape::at_least(0),
         )
         .or(Or::Int(0)),
-        Property::value(
+        Property::choice(
             "position_mode",
             "whether the position is absolute in pixels or relative to a side of the picture",
-            Shape::Choice(&["absolute", "relative"]),
-        )
-        .or(Or::Text("relative")),
+            &["absolute", "relative"],
+            "relative",
+        ),
         Property::integer("position_x", "pixels from the left", 0),
         Property::integer("position_y", "pixels from the top", 0),
-        Property::value(
+        Property::choice(
             "anchor",
             "the side or corner of the picture",
-            Shape::Choice(&[
+            &[
                 "center",
                 "top_left",
                 "top_center",
@@ -78,9 +78,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
                 "bottom_right",
                 "center_left",
                 "center_right",
-            ]),
-        )
-        .or(Or::Text("top_left")),
+            ],
+            "top_left",
+        ),
         Property::integer("offset_x", "horizontal distance from it in pixels", 10),
         Property::integer("offset_y", "vertical distance from it in pixels", 10),
         drawing::COPY,
@@ -113,11 +113,11 @@ impl Block for Draw {
             opacity: if is_clear {
                 0.0
             } else {
-                call.number(arg!("background_opacity"), 1.0)?
+                call.number(arg!("background_opacity"))?
             },
-            scale: call.number(arg!("font_scale"), 1.0)?,
-            padding: call.number(arg!("padding"), 10.0)?,
-            radius: call.number(arg!("border_radius"), 0.0)?,
+            scale: call.number(arg!("font_scale"))?,
+            padding: call.number(arg!("padding"))?,
+            radius: call.number(arg!("border_radius"))?,
         };
         let align = match call.text(arg!("text_align"))? {
             "center" => 0.5,
@@ -152,8 +152,8 @@ impl Place {
     fn read(call: &Call<'_>) -> Result<Self, String> {
         if call.text(arg!("position_mode"))? == "absolute" {
             Ok(Self::At(
-                call.number(arg!("position_x"), 0.0)?,
-                call.number(arg!("position_y"), 0.0)?,
+                call.number(arg!("position_x"))?,
+                call.number(arg!("position_y"))?,
             ))
         } else {
             let name = call.text(arg!("anchor"))?;
@@ -170,8 +170,8 @@ impl Place {
             let (x, x_way) = share("left", "right");
             let (y, y_way) = share("top", "bottom");
             let offset = [
-                call.number(arg!("offset_x"), 10.0)? * x_way,
-                call.number(arg!("offset_y"), 10.0)? * y_way,
+                call.number(arg!("offset_x"))? * x_way,
+                call.number(arg!("offset_y"))? * y_way,
             ];
             Ok(Self::Beside([x, y], offset))
         }

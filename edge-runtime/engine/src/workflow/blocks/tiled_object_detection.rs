@@ -24,7 +24,6 @@ const OUTPUTS: &[Output] = &outputs_v2(Output::new("predictions", &[Kind::Object
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "watchkeeper/tiled_object_detection@v1",
-    category: "model",
     summary: "Detects objects in pictures and in overlapping tiles of them, so that small ones are found.",
     role: Role::Detector(Task::Boxes),
     properties: PROPERTIES,
@@ -36,7 +35,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     batch: &["images"],
     keeps_classes: true,
     many_pictures: true,
-    ..Manifest::BASE
+    ..Manifest::of("model")
 }];
 
 fn tiles(written: Option<&Json>) -> Result<Tiles, String> {

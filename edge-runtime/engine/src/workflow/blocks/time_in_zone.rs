@@ -3,23 +3,20 @@
 use std::sync::Arc;
 
 use watchkeeper_vision::analytics::zone::TimeInZone;
-use watchkeeper_vision::geometry::Anchor;
 
-use super::{require_tracks, video_of};
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::blocks::common::per_video::{BOXES, FRAME, METADATA, PerVideo, TRACKED};
+use crate::workflow::blocks::common::per_video::{FRAME, METADATA, PerVideo, TRACKED};
 
 const ZONE: Property = Property::value(
     "zone",
     "corners of the zone, [[x, y], …] in pixels",
     Shape::Points,
 );
-const ANCHOR: Property = Property::value(
+const ANCHOR: Property = Property::anchor(
     "triggering_anchor",
     "the point of the box that must be in the zone",
-    ANCHORS,
-)
-.or(Or::Text("CENTER"));
+    "CENTER",
+);
 const REMOVE: Property = Property::boolean(
     "remove_out_of_zone_detections",
     "whether to drop objects outside of the zone from the result",
@@ -32,40 +29,29 @@ const RESET: Property = Property::boolean(
 );
 const OUTPUTS: &[Output] = &[Output::new("timed_detections", BOXES)];
 
-const fn version(
-    name: &'static str,
-    properties: &'static [Property],
-    build: fn(&Setup<'_>) -> Result<Box<dyn Instance>, String>,
-) -> Manifest {
-    Manifest {
-        name,
-        category: "analytics",
-        summary: "Measures how long tracked objects stay in a zone.",
-        role: Role::Zone,
-        properties,
-        outputs: OUTPUTS,
-        build,
-        keeps_classes: true,
-        ..Manifest::BASE
-    }
-}
+const V2: Manifest = Manifest {
+    name: "roboflow_core/time_in_zone@v2",
+    properties: &[FRAME.inputs_only(), TRACKED, ZONE, ANCHOR, REMOVE, RESET],
+    summary: "Measures how long tracked objects stay in a zone.",
+    role: Role::Zone,
+    outputs: OUTPUTS,
+    build: |_| Ok(stateful_instance(Timer { clock: "image" })),
+    keeps_classes: true,
+    ..Manifest::of("analytics")
+};
 
 pub(super) const BLOCKS: &[Manifest] = &[
-    version(
-        "roboflow_core/time_in_zone@v1",
-        &[FRAME, METADATA, TRACKED, ZONE, ANCHOR, REMOVE, RESET],
-        |_| Ok(stateful_instance(Timer { clock: "metadata" })),
-    ),
-    version(
-        "roboflow_core/time_in_zone@v2",
-        &[FRAME.inputs_only(), TRACKED, ZONE, ANCHOR, REMOVE, RESET],
-        |_| Ok(stateful_instance(Timer { clock: "image" })),
-    ),
-    version(
-        "roboflow_core/time_in_zone@v3",
-        &[FRAME.inputs_only(), TRACKED, ZONE, ANCHOR, REMOVE, RESET],
-        |_| Ok(stateful_instance(Timer { clock: "image" })),
-    ),
+    Manifest {
+        name: "roboflow_core/time_in_zone@v1",
+        properties: &[FRAME, METADATA, TRACKED, ZONE, ANCHOR, REMOVE, RESET],
+        build: |_| Ok(stateful_instance(Timer { clock: "metadata" })),
+        ..V2
+    },
+    V2,
+    Manifest {
+        name: "roboflow_core/time_in_zone@v3",
+        ..V2
+    },
 ];
 
 struct Timer {
@@ -77,15 +63,12 @@ impl Stateful for Timer {
     type State = PerVideo<TimeInZone>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let meta = video_of(call.arg(call.named(self.clock)))?;
-        let detections = call.detections(call.named("detections"))?;
-        require_tracks(detections)?;
+        let meta = call.video(call.named(self.clock))?;
+        let detections = call.tracked(call.named("detections"))?;
         let zone = call.arg(call.named("zone"));
-        let anchor = call
-            .anchor(call.named("triggering_anchor"))?
-            .unwrap_or(Anchor::Center);
-        let remove = call.boolean(call.named("remove_out_of_zone_detections"), true)?;
-        let reset = call.boolean(call.named("reset_out_of_zone_detections"), true)?;
+        let anchor = call.anchor(call.named("triggering_anchor"))?;
+        let remove = call.boolean(call.named("remove_out_of_zone_detections"))?;
+        let reset = call.boolean(call.named("reset_out_of_zone_detections"))?;
         let timer = videos.get(&meta.video_identifier, || {
             Ok(TimeInZone::new(&zone.as_polygons()?, anchor, remove, reset))
         })?;

@@ -2,7 +2,6 @@
 
 use watchkeeper_vision::draw::Traces;
 
-use super::require_tracks;
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
 use crate::workflow::blocks::common::ink::Ink;
@@ -12,7 +11,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/trace_visualization@v1",
     summary: "Draws the traces of tracked objects.",
     properties: drawing::palette_properties![
-        Property::value("position", "the point of the box", ANCHORS).or(Or::Text("CENTER")),
+        Property::anchor("position", "the point of the box", "CENTER"),
         Property::count("trace_length", "length of a trace in frames", 30),
         Property::count(
             "thickness",
@@ -30,11 +29,10 @@ impl Stateful for Draw {
     type State = PerVideo<Traces>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let detections = call.detections(arg!("predictions"))?;
-        require_tracks(detections)?;
+        let detections = call.tracked(arg!("predictions"))?;
         let by = drawing::color_by(call)?;
-        let anchor = call.anchor(arg!("position"))?.unwrap_or_default();
-        let length = usize::try_from(call.integer(arg!("trace_length"), 30)?).unwrap_or(0);
+        let anchor = call.anchor(arg!("position"))?;
+        let length = usize::try_from(call.integer(arg!("trace_length"))?).unwrap_or(0);
         let video = &call.image(arg!("image"))?.meta.video_identifier;
         let traces = videos.get(video, || Ok(Traces::new(anchor, length)))?;
         traces.update(detections);

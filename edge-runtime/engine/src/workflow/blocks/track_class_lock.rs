@@ -7,13 +7,11 @@ use serde::{Deserialize, Serialize};
 use watchkeeper_vision::detections::{Detection, Detections};
 use watchkeeper_vision::geometry::BBox;
 
-use super::{require_tracks, video_of};
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/track_class_lock@v1",
-    category: "transformation",
     summary: "Fixes the class of each track by votes, so that single frames cannot change it.",
     properties: &[
         FRAME,
@@ -51,15 +49,13 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     outputs: &[Output::new("tracked_detections", ANY_DETECTIONS)],
     build,
-    ..Manifest::BASE
+    ..Manifest::of("transformation")
 }];
 
 /// Maximum number of tracks per video.
 const MAX_TRACKS: usize = 4096;
 /// Maximum number of classes per track.
 const MAX_CLASSES: usize = 256;
-/// Maximum lifetime of an unseen track in frames.
-const MAX_TTL: i64 = 1_000_000;
 
 #[derive(Debug, Clone, Copy)]
 struct Settings {
@@ -74,28 +70,16 @@ struct Settings {
 
 impl Settings {
     fn from_call(call: &Call<'_>) -> Result<Self, String> {
-        let whole = |arg: Arg, default: i64, least: i64, most: i64| {
-            let n = call.integer(arg, default)?;
-            let fits = (least..=most).contains(&n);
-            fits.then_some(n).ok_or_else(|| {
-                format!("{} is {n} and has to be from {least} to {most}", arg.name())
-            })
-        };
-        let share = |arg: Arg, default: f64| {
-            let n = call.number(arg, default)?;
-            let fits = (0.0..=1.0).contains(&n);
-            fits.then_some(n)
-                .ok_or_else(|| format!("{} is {n} and has to be from 0 to 1", arg.name()))
-        };
-        let state_ttl = whole(arg!("state_ttl"), 300, 1, MAX_TTL)?;
+        let whole = |arg: Arg| Ok::<i64, String>(call.bounded(arg)? as i64);
+        let state_ttl = whole(arg!("state_ttl"))?;
         Ok(Self {
-            min_votes: whole(arg!("min_votes"), 10, 1, MAX_TTL)?,
-            vote_confidence: share(arg!("vote_confidence"), 0.8)?,
-            lead_margin: whole(arg!("lead_margin"), 3, 0, MAX_TTL)?,
-            switch_after: whole(arg!("switch_after"), 15, 1, MAX_TTL)?,
+            min_votes: whole(arg!("min_votes"))?,
+            vote_confidence: call.bounded(arg!("vote_confidence"))?,
+            lead_margin: whole(arg!("lead_margin"))?,
+            switch_after: whole(arg!("switch_after"))?,
             state_ttl,
-            reattach_window: whole(arg!("reattach_window"), 30, 0, state_ttl)?,
-            reattach_iou: share(arg!("reattach_iou"), 0.3)?,
+            reattach_window: call.integer_in(arg!("reattach_window"), 0..=state_ttl)?,
+            reattach_iou: call.bounded(arg!("reattach_iou"))?,
         })
     }
 }
@@ -208,9 +192,8 @@ impl Stateful for Lock {
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let settings = Settings::from_call(call)?;
-        let all = call.detections(arg!("detections"))?;
-        require_tracks(all)?;
-        let video = &video_of(call.arg(arg!("image")))?.video_identifier;
+        let all = call.tracked(arg!("detections"))?;
+        let video = &call.video(arg!("image"))?.video_identifier;
         let tracks = videos.get(video, || Ok(Tracks::default()))?;
         tracks.frame += 1;
         let here: Vec<i64> = all.boxes.iter().filter_map(|d| Some(d.track?.0)).collect();

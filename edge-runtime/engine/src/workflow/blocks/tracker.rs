@@ -4,47 +4,30 @@ use std::sync::Arc;
 
 use watchkeeper_vision::track::tracker::{Tracker, TrackerConfig};
 
-use super::video_of;
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::blocks::common::instances;
-use crate::workflow::blocks::common::instances::{Instances, Video};
+use crate::workflow::blocks::common::instances::{self, BUFFER, Instances, Video};
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
-use crate::workflow::blocks::common::sort_family::BUFFER;
 
 /// Frames per second in which the buffer for lost tracks is counted.
 const BUFFER_FPS: f64 = 30.0;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "watchkeeper/tracker@v1",
-    category: "video",
     summary: "Tracks objects over time, with fewer identity switches than ByteTrack, also with a moving camera.",
     role: Role::Tracker,
     properties: &[
         FRAME,
         Property::data("detections", "what to follow", DETECTIONS),
-        Property::value(
-            "track_activation_threshold",
-            "score that one box of a track needs before it is reported, for a vehicle joined over its classes; scores are weighed relative to it",
-            NUMBER,
-        )
-        .kinds(&[Kind::FloatZeroToOne])
-        .or(Or::Float(0.5))
+        Property::fraction("track_activation_threshold", "score that one box of a track needs before it is reported, for a vehicle joined over its classes; scores are weighed relative to it", 0.5)
         .nullable(),
         BUFFER,
-        Property::value(
-            "minimum_matching_threshold",
-            "largest distance (1 - overlap × score) at which a box continues a track",
-            NUMBER,
-        )
-        .kinds(&[Kind::FloatZeroToOne])
-        .or(Or::Float(0.8))
+        Property::fraction("minimum_matching_threshold", "largest distance (1 - overlap × score) at which a box continues a track", 0.8)
         .nullable(),
-        Property::value(
+        Property::optional(
             "minimum_consecutive_frames",
             "frames after its first box before a track is reported; null: a seventh of a second",
             INTEGER,
         )
-        .or(Or::Null)
         .nullable(),
         instances::CACHE_SIZE,
     ],
@@ -55,7 +38,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ],
     keeps_classes: true,
     build,
-    ..Manifest::BASE
+    ..Manifest::of("video")
 }];
 
 fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
@@ -72,24 +55,18 @@ impl Stateful for Step {
     type State = PerVideo<Video<Tracker>>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let meta = video_of(call.arg(arg!("image")))?;
+        let meta = call.video(arg!("image"))?;
         let detections = call.detections(arg!("detections"))?;
-        let usual = TrackerConfig::default();
-        let buffer = call.integer(arg!("lost_track_buffer"), 30)?;
+        let buffer: u32 = call.clamped(arg!("lost_track_buffer"), 0..=u32::MAX.into())?;
         let mut config = TrackerConfig {
-            activation: call.number(arg!("track_activation_threshold"), usual.activation)?,
-            buffer_s: u32::try_from(buffer).map_or(0.0, f64::from) / BUFFER_FPS,
-            least_likeness: 1.0
-                - call.number(
-                    arg!("minimum_matching_threshold"),
-                    1.0 - usual.least_likeness,
-                )?,
+            activation: call.number(arg!("track_activation_threshold"))?,
+            buffer_s: f64::from(buffer) / BUFFER_FPS,
+            least_likeness: 1.0 - call.number(arg!("minimum_matching_threshold"))?,
             frame_rate: meta.fps.unwrap_or(0.0),
-            ..usual
+            ..TrackerConfig::default()
         };
-        if !call.arg(arg!("minimum_consecutive_frames")).is_null() {
-            let more =
-                u32::try_from(call.integer(arg!("minimum_consecutive_frames"), 0)?).unwrap_or(0);
+        let frames = |call: &Call<'_>, arg| call.clamped::<u32>(arg, 0..=u32::MAX.into());
+        if let Some(more) = call.optional(arg!("minimum_consecutive_frames"), frames)? {
             config.fewest_sights = more.saturating_add(1);
             config.confirm_s = 0.0;
         }

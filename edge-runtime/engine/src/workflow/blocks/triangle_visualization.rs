@@ -1,7 +1,7 @@
 //! Draws triangles that point at detections.
 
 use watchkeeper_vision::draw::Color;
-use watchkeeper_vision::geometry::{Anchor, Point};
+use watchkeeper_vision::geometry::Point;
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::drawing;
@@ -10,12 +10,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/triangle_visualization@v1",
     summary: "Draws a triangle that points at each detection from above.",
     properties: drawing::palette_properties![
-        Property::value(
+        Property::anchor(
             "position",
             "the point of the box that it points at",
-            ANCHORS
-        )
-        .or(Or::Text("TOP_CENTER")),
+            "TOP_CENTER"
+        ),
         Property::integer("base", "width of the triangle in pixels", 10),
         Property::integer("height", "height of the triangle in pixels", 10),
         Property::integer(
@@ -29,12 +28,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let anchor = call.anchor(arg!("position"))?.unwrap_or(Anchor::TopCenter);
-    let (base, height) = (
-        call.number(arg!("base"), 10.0)?,
-        call.number(arg!("height"), 10.0)?,
-    );
-    let outline = call.number(arg!("outline_thickness"), 0.0)?;
+    let anchor = call.anchor(arg!("position"))?;
+    let (base, height) = (call.number(arg!("base"))?, call.number(arg!("height"))?);
+    let outline = call.number(arg!("outline_thickness"))?;
     drawing::each(call, move |canvas, d, size, color| {
         let tip = d.anchor(anchor, size);
         let top = tip.y - height;

@@ -3,7 +3,7 @@
 use watchkeeper_contract::effect::{Effect, Sms};
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::blocks::common::sink::{self, sealed, texts};
+use crate::workflow::blocks::common::sink::{self, EffectOrRefusal, sealed, texts};
 use crate::workflow::blocks::common::template::{self, Template};
 
 const TWILIO_ACCOUNT_SID: Property =
@@ -17,16 +17,19 @@ const RECEIVER_NUMBER: Property =
     Property::value("receiver_number", "receiver number", Shape::Text);
 const LENGTH_LIMIT: Property =
     Property::count("length_limit", "maximum characters of a message", 160);
-const SMS_PROVIDER: Property = Property::literal(
+const SMS_PROVIDER: Property = Property::choice(
     "sms_provider",
     "provider; the managed service needs a Roboflow account, so use Custom Twilio here",
-    Shape::Choice(&["Roboflow Managed API Key", "Custom Twilio"]),
+    &["Roboflow Managed API Key", "Custom Twilio"],
+    "Roboflow Managed API Key",
 )
-.or(Or::Text("Roboflow Managed API Key"));
+.literal_only();
 const MEDIA_URL: Property =
-    Property::value("media_url", "URLs of pictures to attach", TEXT_OR_TEXTS)
-        .kinds(&[Kind::Text, Kind::ListOfValues, Kind::Image])
-        .or(Or::Null);
+    Property::optional("media_url", "URLs of pictures to attach", TEXT_OR_TEXTS).kinds(&[
+        Kind::Text,
+        Kind::ListOfValues,
+        Kind::Image,
+    ]);
 const TWILIO_ACCOUNT_SID_V2: Property = TWILIO_ACCOUNT_SID.or(Or::Null);
 const TWILIO_AUTH_TOKEN_V2: Property = TWILIO_AUTH_TOKEN.or(Or::Null);
 const SENDER_NUMBER_V2: Property = SENDER_NUMBER.or(Or::Null);
@@ -61,77 +64,45 @@ const PROPERTIES_V2: &[Property] = &[
 pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/twilio_sms_notification@v1",
-        category: "sink",
         summary: "Sends a text message through Twilio, cut to a maximum length.",
-        role: Role::Sink,
         properties: PROPERTIES,
-        outputs: sink::OUTPUTS,
-        build,
-        ..Manifest::BASE
+        build: |setup| sink::messenger(setup, "twilio", sms),
+        ..sink::BASE
     },
     Manifest {
         name: "roboflow_core/twilio_sms_notification@v2",
-        category: "sink",
         summary: "Sends a text message through Twilio, with pictures by URL.",
-        role: Role::Sink,
         properties: PROPERTIES_V2,
-        outputs: sink::OUTPUTS,
-        build,
-        ..Manifest::BASE
+        build: |setup| sink::messenger(setup, "twilio", sms),
+        ..sink::BASE
     },
 ];
 
 /// Maximum characters of a message; one longer than 160 is sent in parts.
 const MAX_TEXT: i64 = 1600;
 
-fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
-    let message = Template::of(setup, "message")?;
-    Ok(Box::new(Notify { message }))
-}
-
-struct Notify {
-    message: Template,
-}
-
-impl Block for Notify {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        sink::send(call, "twilio", |call| self.sms(call))
+fn sms(message: &Template, call: &Call<'_>) -> Result<EffectOrRefusal, String> {
+    const ACCOUNT: [&str; 3] = ["twilio_account_sid", "twilio_auth_token", "sender_number"];
+    // The first version has no provider.
+    let provider = call.named("sms_provider");
+    if let Err(why) = sink::check_provider(call, provider, "Custom Twilio", &ACCOUNT) {
+        return Ok(Err(why));
     }
-}
-
-impl Notify {
-    fn sms(&self, call: &Call<'_>) -> Result<Result<Effect, String>, String> {
-        const ACCOUNT: [&str; 3] = ["twilio_account_sid", "twilio_auth_token", "sender_number"];
-        let arg = |name| call.arg(call.named(name));
-        // The first version has no provider.
-        let provider = arg("sms_provider").as_str();
-        if provider.is_some_and(|provider| provider != "Custom Twilio") {
-            return Ok(Err(
-                "messages of the managed service need a Roboflow account; set sms_provider to \"Custom Twilio\" with \
-                 twilio_account_sid, twilio_auth_token and sender_number"
-                    .to_owned(),
-            ));
-        }
-        if provider.is_some() && ACCOUNT.iter().any(|name| arg(name).is_null()) {
-            return Ok(Err(
-                "\"Custom Twilio\" needs twilio_account_sid, twilio_auth_token and sender_number"
-                    .to_owned(),
-            ));
-        }
-        let media = texts(arg("media_url"), "media_url").map_err(|why| {
-            format!("{why}; Twilio fetches pictures from the web, so a picture of this machine needs a public URL")
-        })?;
-        let most = call.integer(call.named("length_limit"), MAX_TEXT)?;
-        let [account, token, from] = ACCOUNT;
-        Ok(Ok(Effect::Sms(Sms {
-            account: sealed(arg(account), account)?,
-            token: sealed(arg(token), token)?,
-            from: call.text(call.named(from))?.to_owned(),
-            to: call.text(call.named("receiver_number"))?.to_owned(),
-            text: template::cut(self.message.fill(call)?, usize::try_from(most).unwrap_or(0)),
-            media,
-        })))
-    }
+    let media = texts(call, call.named("media_url")).map_err(|why| {
+        format!("{why}; Twilio fetches pictures from the web, so a picture of this machine needs a public URL")
+    })?;
+    let most = call
+        .optional(call.named("length_limit"), Call::integer)?
+        .unwrap_or(MAX_TEXT);
+    let [account, token, from] = ACCOUNT;
+    Ok(Ok(Effect::Sms(Sms {
+        account: sealed(call, call.named(account))?,
+        token: sealed(call, call.named(token))?,
+        from: call.text(call.named(from))?.to_owned(),
+        to: call.text(call.named("receiver_number"))?.to_owned(),
+        text: template::cut(message.fill(call)?, usize::try_from(most).unwrap_or(0)),
+        media,
+    })))
 }
 
 #[cfg(test)]

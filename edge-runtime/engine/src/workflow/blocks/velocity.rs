@@ -1,14 +1,11 @@
 //! Measures the speed of tracked objects.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use watchkeeper_vision::analytics::recent::Recent;
 use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::geometry::Point;
 
-use super::{require_tracks, video_of};
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
 
@@ -17,7 +14,6 @@ const MAX_TRACKS: usize = 16_384;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/velocity@v1",
-    category: "analytics",
     summary: "Measures the speed of tracked objects, per frame and smoothed.",
     properties: &[
         FRAME.inputs_only(),
@@ -36,7 +32,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     outputs: &[Output::new("velocity_detections", DETECTIONS)],
     build: |_| Ok(stateful_instance(Velocity)),
     keeps_classes: true,
-    ..Manifest::BASE
+    ..Manifest::of("analytics")
 }];
 
 struct Velocity;
@@ -54,11 +50,10 @@ impl Stateful for Velocity {
     type State = PerVideo<Recent<Last>>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let meta = video_of(call.arg(arg!("image")))?;
-        let all = call.detections(arg!("detections"))?;
-        require_tracks(all)?;
-        let alpha = call.number(arg!("smoothing_alpha"), 0.5)?;
-        let scale = call.number(arg!("pixels_per_meter"), 1.0)?;
+        let meta = call.video(arg!("image"))?;
+        let all = call.tracked(arg!("detections"))?;
+        let alpha = call.number(arg!("smoothing_alpha"))?;
+        let scale = call.number(arg!("pixels_per_meter"))?;
         if !(alpha > 0.0 && alpha <= 1.0) {
             return Err(format!(
                 "smoothing_alpha is {alpha} and has to be above 0 and at most 1"
@@ -92,13 +87,12 @@ impl Stateful for Velocity {
                 time_s,
                 smoothed,
             };
-            let data = &mut d.extra_mut().data;
             for (vector, speed, v) in [
                 ("velocity", "speed", now),
                 ("smoothed_velocity", "smoothed_speed", smoothed),
             ] {
-                data.insert(Arc::from(vector), json!([v.x / scale, v.y / scale]));
-                data.insert(Arc::from(speed), json!(v.x.hypot(v.y) / scale));
+                d.set_data(vector, json!([v.x / scale, v.y / scale]));
+                d.set_data(speed, v.x.hypot(v.y) / scale);
             }
         }
         call.put(0, out);

@@ -5,10 +5,10 @@
 
 use serde_json::{Map, Value as Json, json};
 use watchkeeper_contract::effect::{Attachment, Effect, FileBundle};
-use watchkeeper_vision::detections::{Detection, Detections};
+use watchkeeper_vision::detections::Detections;
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::blocks::common::sink::{Cooldown, DISABLE_SINK, FIRE_AND_FORGET, Sent};
+use crate::workflow::blocks::common::sink::{self, DISABLE_SINK, FIRE_AND_FORGET, Sent};
 use crate::workflow::values::codec;
 use crate::workflow::values::json::detection_id;
 
@@ -34,12 +34,12 @@ const PREDICTIONS: &[Kind] = &[
 
 /// A text property of some event types.
 const fn text(name: &'static str, about: &'static str) -> Property {
-    Property::value(name, about, Shape::Text).or(Or::Null)
+    Property::optional(name, about, Shape::Text)
 }
 
 /// A choice property of some event types.
 const fn word(name: &'static str, about: &'static str, words: &'static [&'static str]) -> Property {
-    Property::value(name, about, Shape::Choice(words)).or(Or::Null)
+    Property::optional(name, about, Shape::Choice(words))
 }
 
 const PROPERTIES: &[Property] = &[
@@ -65,13 +65,12 @@ const PROPERTIES: &[Property] = &[
         "type of the event",
         Shape::Choice(EVENT_TYPES),
     ),
-    Property::value(
+    Property::optional(
         "solution",
         "id of the use case, if the file should contain it",
         Shape::Text,
     )
-    .kinds(&[Kind::RoboflowSolution, Kind::Text])
-    .or(Or::Null),
+    .kinds(&[Kind::RoboflowSolution, Kind::Text]),
     text("external_id", "id of the event in another system"),
     word(
         "qc_result",
@@ -79,7 +78,7 @@ const PROPERTIES: &[Property] = &[
         &["pass", "fail"],
     ),
     text("location", "of an inventory_count: where"),
-    Property::value("item_count", "of an inventory_count: the count", INTEGER).or(Or::Null),
+    Property::optional("item_count", "of an inventory_count: the count", INTEGER),
     text("item_type", "of an inventory_count: of what"),
     text("alert_type", "of a safety_alert: which one"),
     word(
@@ -151,9 +150,7 @@ const DATA: &[(&str, &[(&str, &str)])] = &[
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/vision_event_bundle@v1",
-    category: "sink",
     summary: "Writes an event with its pictures to a file on this machine, in the format of Roboflow's event service.",
-    role: Role::Sink,
     properties: PROPERTIES,
     outputs: &[
         Output::new("error_status", &[Kind::Boolean]),
@@ -163,7 +160,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("message", &[Kind::Text]),
     ],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..sink::BASE
 }];
 
 /// An event ready to be written.
@@ -173,44 +170,29 @@ struct Event {
 }
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let cooldown = Cooldown::of(call, "events");
     call.put(2, "");
     call.put(3, "");
-    let sent = if call.boolean(arg!("disable_sink"), false)? {
-        Sent::Off
-    } else if cooldown.is_active(call, call.number(arg!("cooldown_seconds"), 1.0)?) {
-        Sent::Resting
-    } else {
-        let event = event(call)?;
-        let path = format!(
-            "{}/{}",
-            event.bundle.directory.trim_end_matches('/'),
-            event.bundle.name
-        );
-        cooldown.begin(call);
-        let sent = Sent::by(call, Effect::Bundle(event.bundle));
-        if sent == Sent::HandedOver {
-            call.put(2, event.id);
-            call.put(3, path);
-        }
-        sent
-    };
+    let mut made = None;
+    let sent = sink::send(call, "events", |call| {
+        let Event { id, bundle } = event(call)?;
+        let folder = bundle.directory.trim_end_matches('/');
+        made = Some((id, format!("{folder}/{}", bundle.name)));
+        Ok(Ok(Effect::Bundle(bundle)))
+    })?;
+    if let Some((id, path)) = made.filter(|_| sent == Sent::HandedOver) {
+        call.put(2, id);
+        call.put(3, path);
+    }
     call.put(0, matches!(sent, Sent::Refused(_)));
     call.put(1, sent == Sent::Resting);
     call.put(4, sent.message());
     Ok(())
 }
 
-/// Text of an optional property.
+/// Text of an optional property; `None` if it is empty.
 fn optional<'a>(call: &Call<'a>, name: &str) -> Result<Option<&'a str>, String> {
-    let property = call.named(name);
-    if call.arg(property).is_null() {
-        return Ok(None);
-    }
-    let text = call
-        .text(property)
-        .map_err(|why| format!("{name}: {why}"))?;
-    Ok(Some(text).filter(|text| !text.is_empty()))
+    let text = call.optional(call.named(name), Call::text)?;
+    Ok(text.filter(|text| !text.is_empty()))
 }
 
 fn event(call: &Call<'_>) -> Result<Event, String> {
@@ -326,8 +308,7 @@ fn annotations(predictions: &Value) -> Result<Map<String, Json>, String> {
 }
 
 fn of_detections(all: &Detections, lists: &mut Map<String, Json>) {
-    let keypoints = |d: &Detection| d.extra.as_deref().and_then(|e| e.keypoints.clone());
-    let with_points = all.boxes.iter().any(|d| keypoints(d).is_some());
+    let with_points = all.boxes.iter().any(|d| d.keypoints().is_some());
     for d in &all.boxes {
         let middle = d.bbox.center();
         let mut one = json!({
@@ -336,7 +317,7 @@ fn of_detections(all: &Detections, lists: &mut Map<String, Json>) {
         });
         let outline = d.mask().and_then(|mask| mask.polygon());
         let list = if with_points {
-            let points = keypoints(d).unwrap_or_default();
+            let points = d.keypoints().unwrap_or_default();
             let points = points
                 .iter()
                 .map(|p| json!({"id": p.class_id, "x": p.at.x, "y": p.at.y}));

@@ -14,7 +14,6 @@ const CLASSES: Property = Property::value(
 );
 const V1: Manifest = Manifest {
     name: "roboflow_core/vlm_as_classifier@v1",
-    category: "formatter",
     summary: "Parses one or several classes with scores from the JSON answer of a vision-language model.",
     properties: &[llm_json::IMAGE, llm_json::VLM_OUTPUT, CLASSES],
     outputs: &[
@@ -23,7 +22,7 @@ const V1: Manifest = Manifest {
         Output::new("inference_id", &[Kind::Text]),
     ],
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("formatter")
 };
 pub(super) const BLOCKS: &[Manifest] = &[
     V1,
@@ -40,7 +39,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let image = call.image(arg!("image"))?;
-    let classes = texts(call.arg(arg!("classes")), "classes")?;
+    let classes = texts(call, arg!("classes"))?;
     let id = detection_id(&call.new_id());
     let said = llm_json::payload(call.text(arg!("vlm_output"))?).and_then(coerced);
     let predictions = said.and_then(|said| {

@@ -50,7 +50,6 @@ const MODEL_TYPE_V2: Property = Property::literal(
 );
 const V1: Manifest = Manifest {
     name: "roboflow_core/vlm_as_detector@v1",
-    category: "formatter",
     summary: "Parses boxes from the JSON answer of a vision-language model, in the notation of that model.",
     properties: &[
         llm_json::IMAGE,
@@ -65,7 +64,7 @@ const V1: Manifest = Manifest {
         Output::new("inference_id", &[Kind::Text]),
     ],
     build: |setup| build(setup, true),
-    ..Manifest::BASE
+    ..Manifest::of("formatter")
 };
 pub(super) const BLOCKS: &[Manifest] = &[
     V1,
@@ -169,7 +168,7 @@ struct Found {
 impl Block for Read {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(arg!("image"))?;
-        let classes = texts(call.arg(arg!("classes")), "classes")?;
+        let classes = texts(call, arg!("classes"))?;
         let text = call.text(arg!("vlm_output"))?;
         let id = detection_id(&call.new_id());
         let mut said = llm_json::payload(text);

@@ -6,22 +6,26 @@ use std::sync::Arc;
 use watchkeeper_contract::effect::{Effect, HttpBody, HttpCall, HttpMethod, Sealed};
 
 use super::super::uql::{Chain, apply_alone, named_operations};
-use crate::workflow::block_api::block::IdCounter;
+use crate::workflow::block_api::call::IdCounter;
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::blocks::common::sink::{self, attachments, sealed};
+use crate::workflow::blocks::common::sink::{self, attachments};
 use crate::workflow::values::json::{Pictures, Writer};
+
+const METHODS: [(&str, HttpMethod); 3] = [
+    ("GET", HttpMethod::Get),
+    ("POST", HttpMethod::Post),
+    ("PUT", HttpMethod::Put),
+];
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/webhook_sink@v1",
-    category: "sink",
     summary: "Sends an HTTP request with values of the workflow: as query, JSON, form or files.",
-    role: Role::Sink,
     properties: &[
         Property::value("url", "address of the request", Shape::Text),
         Property::literal(
             "method",
             "method of the request",
-            Shape::Choice(&["GET", "POST", "PUT"]),
+            Shape::Choice(&names_of(&METHODS)),
         ),
         Property::value("query_parameters", "parameters of the query", Shape::Dict)
             .kinds(&[
@@ -85,7 +89,6 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         sink::DISABLE_SINK,
         sink::COOLDOWN,
     ],
-    outputs: sink::OUTPUTS,
     build: |setup| {
         Ok(Box::new(Webhook {
             json_operations: setup.parse("json_payload_operations")?,
@@ -93,7 +96,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             form_operations: setup.parse("form_data_operations")?,
         }))
     },
-    ..Manifest::BASE
+    ..sink::BASE
 }];
 
 struct Webhook {
@@ -104,9 +107,11 @@ struct Webhook {
 
 impl Block for Webhook {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        sink::send(call, "webhooks", |call| {
+        let sent = sink::send(call, "webhooks", |call| {
             Ok(Ok(Effect::Http(self.request(call)?)))
-        })
+        })?;
+        sent.put(call);
+        Ok(())
     }
 }
 
@@ -118,26 +123,20 @@ impl Webhook {
                 "url is {url:?} and has to start with http:// or https://"
             ));
         }
-        let method = match call.text(arg!("method"))? {
-            "GET" => HttpMethod::Get,
-            "POST" => HttpMethod::Post,
-            "PUT" => HttpMethod::Put,
-            other => return Err(format!("{other:?} is not a method; use GET, POST or PUT")),
-        };
-        let headers = entries(call.arg(arg!("headers"))).map(|(name, value)| {
+        let headers = call.arg(arg!("headers")).entries().map(|(name, value)| {
             let value = match value {
-                Value::Secret(_) => sealed(value, name)?,
+                Value::Secret(name) => Sealed::Secret(name.to_string()),
                 plain => Sealed::Text(plain.python_str()),
             };
-            Ok((name.to_string(), value))
+            (name.to_string(), value)
         });
         Ok(HttpCall {
             url: url.to_owned(),
-            method,
+            method: call.choice(arg!("method"), &METHODS)?,
             query: pairs(call.arg(arg!("query_parameters"))),
-            headers: headers.collect::<Result<_, String>>()?,
+            headers: headers.collect(),
             body: self.body(call)?,
-            timeout_s: call.number(arg!("request_timeout"), 2.0)?,
+            timeout_s: call.number(arg!("request_timeout"))?,
         })
     }
 
@@ -163,19 +162,10 @@ impl Webhook {
     }
 }
 
-/// Entries of a dictionary; empty for anything else.
-fn entries(value: &Value) -> impl Iterator<Item = (&Arc<str>, &Value)> {
-    let map = match value {
-        Value::Dict(map) => Some(map.iter()),
-        _ => None,
-    };
-    map.into_iter().flatten()
-}
-
 /// Entries of a dictionary as text: one pair per item of a list, none for null.
 fn pairs(value: &Value) -> Vec<(String, String)> {
     let mut pairs = Vec::new();
-    for (name, value) in entries(value) {
+    for (name, value) in value.entries() {
         match value {
             Value::Null => {}
             Value::List(items) => {
@@ -193,7 +183,7 @@ fn changed(
     operations: &BTreeMap<String, Chain>,
     ids: &IdCounter,
 ) -> Result<Value, String> {
-    let changed = entries(value).map(|(name, value)| {
+    let changed = value.entries().map(|(name, value)| {
         let value = match operations.get(&**name) {
             Some(chain) => apply_alone(chain, value.clone(), ids)?,
             None => value.clone(),

@@ -11,7 +11,6 @@ const MAX_NAMES: usize = 1024;
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/yolo_world_model@v1",
-    category: "model",
     summary: "Detects objects described in text, without training: a box and a score for each.",
     role: Role::Detector(Task::Described),
     properties: &[
@@ -33,7 +32,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     batch: &["images"],
     model: |known| Some(named(&known("version")?)),
     build: |_| Ok(Box::new(run)),
-    ..Manifest::BASE
+    ..Manifest::of("model")
 }];
 
 /// Model of a version.
@@ -43,18 +42,14 @@ fn named(version: &str) -> String {
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let image = call.image(arg!("images"))?;
-    let names = names(call.arg(arg!("class_names")))?;
-    let confidence = match call.arg(arg!("confidence")) {
-        Value::Null => None,
-        _ => Some(call.number(arg!("confidence"), 0.005)?),
-    };
+    let names = names(call)?;
     let request = DetectRequest {
         step: call.step,
         model_id: &named(call.text(arg!("version"))?),
         task: Task::Described,
         described: Some(&names),
         image,
-        confidence,
+        confidence: call.optional(arg!("confidence"), Call::number)?,
         iou_threshold: None,
         class_filter: None,
         class_agnostic_nms: None,
@@ -68,19 +63,15 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     Ok(())
 }
 
-fn names(value: &Value) -> Result<Vec<String>, String> {
-    let text = |item: &Value| match item {
-        Value::Text(text) if !text.trim().is_empty() => Some(text.to_string()),
-        _ => None,
-    };
-    let list = value.as_list();
-    let names = list.and_then(|list| list.iter().map(text).collect::<Option<Vec<_>>>());
-    match names {
-        Some(names) if (1..=MAX_NAMES).contains(&names.len()) => Ok(names),
-        _ => Err(format!(
-            "class_names has to be a list of 1 to {MAX_NAMES} descriptions"
-        )),
+/// The descriptions, none of them empty.
+fn names(call: &Call<'_>) -> Result<Vec<String>, String> {
+    let names = call.texts(arg!("class_names"))?;
+    if (1..=MAX_NAMES).contains(&names.len()) && names.iter().all(|name| !name.trim().is_empty()) {
+        return Ok(names.into_iter().map(ToString::to_string).collect());
     }
+    Err(format!(
+        "class_names has to be a list of 1 to {MAX_NAMES} descriptions"
+    ))
 }
 
 #[cfg(test)]

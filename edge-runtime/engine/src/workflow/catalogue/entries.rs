@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value as Json, json};
 use watchkeeper_contract::workflow::{BlockDetails, BlockSummary};
 
-use crate::workflow::block_api::manifest::{Default, Manifest, Property, Selects, Shape};
+use crate::workflow::block_api::manifest::Manifest;
+use crate::workflow::block_api::property::{Default, Property, Selects};
+use crate::workflow::block_api::shape::Shape;
 use crate::workflow::blocks;
 use crate::workflow::language::subworkflow::INNER;
 use crate::workflow::language::types;

@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value as Json};
 
-use crate::workflow::block_api::manifest::{Manifest, Property, Role};
+use crate::workflow::block_api::manifest::{Manifest, Role};
+use crate::workflow::block_api::property::Property;
 use crate::workflow::blocks;
 use crate::workflow::language::kinds::Kind;
 

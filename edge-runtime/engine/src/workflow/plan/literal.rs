@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::workflow::block_api::manifest::{Grammar, MAX_POINTS, Shape};
+use crate::workflow::block_api::shape::{Grammar, MAX_POINTS, Shape};
 use crate::workflow::language::bounds::{self, MAX_ITEMS};
 use crate::workflow::language::error::ErrorClass;
 use crate::workflow::values::lenient::{integer, number};

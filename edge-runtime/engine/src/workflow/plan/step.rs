@@ -9,7 +9,9 @@ use serde_json::{Map, Value as Json};
 use watchkeeper_contract::problem::nearest;
 use watchkeeper_contract::workflow::WorkflowWarning;
 
-use crate::workflow::block_api::manifest::{Manifest, Property, Selects, Shape, StepOutput};
+use crate::workflow::block_api::manifest::{Manifest, StepOutput};
+use crate::workflow::block_api::property::{Property, Selects};
+use crate::workflow::block_api::shape::Shape;
 use crate::workflow::language::definition::StepDef;
 use crate::workflow::language::error::{ErrorClass, Problem, Problems};
 use crate::workflow::language::selector::Selector;

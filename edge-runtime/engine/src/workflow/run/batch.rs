@@ -1,4 +1,6 @@
 //! Runs of a batch: pictures and values of any type, one element each.
+//!
+//! - Every input is known, given or optional, and as long as the batch, before any step runs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -12,7 +12,8 @@ use serde_json::Value as Json;
 use watchkeeper_contract::problem::nearest;
 use watchkeeper_contract::workflow::WorkflowError;
 
-use crate::workflow::block_api::manifest::{Property, Shape};
+use crate::workflow::block_api::property::Property;
+use crate::workflow::block_api::shape::Shape;
 use crate::workflow::language::definition::InputType;
 use crate::workflow::language::error::ErrorClass;
 use crate::workflow::language::kinds::KindSet;

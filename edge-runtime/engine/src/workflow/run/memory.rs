@@ -1,11 +1,14 @@
 //! Everything that a run writes: slots, branches, arguments and counters.
+//!
+//! - The vectors keep their capacity between frames: a run in its steady state allocates little.
+//! - Numbers of slots and branches are those of the plan.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use watchkeeper_vision::detections::Detections;
 
-use crate::workflow::block_api::block::{IdCounter, SharedState};
+use crate::workflow::block_api::call::{IdCounter, SharedState};
 use crate::workflow::plan::compiled::Plan;
 use crate::workflow::values::tree::Tree;
 use crate::workflow::values::value::Value;

@@ -1,4 +1,6 @@
 //! Reads the outputs of the last run, as values and as JSON.
+//!
+//! - Reading changes nothing; pixels are computed only if they are written out.
 
 use std::sync::Arc;
 

@@ -1,4 +1,6 @@
 //! Blocks that panic: their step fails, and one that keeps panicking is run rarely.
+//!
+//! - A suspension doubles with each further panic, up to 64 s; one good call ends the count.
 
 use std::any::Any;
 use std::time::Duration;

@@ -1,12 +1,18 @@
 //! Runs one step on all its elements.
+//!
+//! - A block that fails or panics fails for one element; other elements and steps run.
+//! - An element on which the block did not run has no outputs, never those of an earlier frame.
+//! - Arguments are dropped after each call, so that their producers can reuse the memory.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::workflow::block_api::block::{ArgNames, Block, Call, Instance};
+use crate::workflow::block_api::block::{Block, Instance};
+use crate::workflow::block_api::call::{Call, Declarations};
 use crate::workflow::block_api::host::Host;
 use crate::workflow::block_api::manifest::Depth;
+use crate::workflow::block_api::property::Property;
 use crate::workflow::plan::compiled::{Plan, PlanInput, PlanStep, ShapeOf, Source};
 use crate::workflow::values::tree::Tree;
 use crate::workflow::values::value::Value;
@@ -39,15 +45,15 @@ pub(super) fn instance(step: &PlanStep) -> Box<dyn Instance> {
     made.unwrap_or_else(|error| Box::new(Broken(error)))
 }
 
-/// Names behind the properties of a step.
-struct StepArgNames<'a> {
+/// What stands behind the properties of a step.
+struct StepDeclarations<'a> {
     step: &'a PlanStep,
     inputs: &'a [PlanInput],
 }
 
-impl ArgNames for StepArgNames<'_> {
-    fn property(&self, index: usize) -> Option<&str> {
-        Some(self.step.manifest.properties.get(index)?.name)
+impl Declarations for StepDeclarations<'_> {
+    fn property(&self, index: usize) -> Option<&'static Property> {
+        self.step.manifest.properties.get(index)
     }
 
     fn input(&self, index: usize) -> Option<&str> {
@@ -309,7 +315,7 @@ impl StepRun<'_> {
         let memory = &mut *self.memory;
         let mut call = Call {
             step: &self.step.name,
-            arg_names: &StepArgNames {
+            declared: &StepDeclarations {
                 step: self.step,
                 inputs: &self.plan.inputs,
             },

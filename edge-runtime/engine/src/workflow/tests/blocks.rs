@@ -1,18 +1,18 @@
 //! Blocks that exist only in tests: one makes many elements of one, one always fails.
 
-use crate::workflow::block_api::block::{Block, Call};
-use crate::workflow::block_api::manifest::{Depth, Manifest, Output, Property, Role};
+use crate::workflow::block_api::block::Block;
+use crate::workflow::block_api::call::Call;
+use crate::workflow::block_api::manifest::{Depth, Manifest, Output, Role};
+use crate::workflow::block_api::property::Property;
 use crate::workflow::language::kinds::Kind;
 
 const BASE: Manifest = Manifest {
-    name: "",
-    category: "test",
     summary: "Exists only in tests.",
     role: Role::Other,
     properties: &[Property::data("data", "anything", &[Kind::Any])],
     outputs: &[Output::new("output", &[Kind::Any])],
     build: |_| Ok(Box::new(Pass)),
-    ..Manifest::BASE
+    ..Manifest::of("test")
 };
 
 pub(in super::super) const BLOCKS: &[Manifest] = &[

@@ -4,32 +4,30 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
-use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::geometry::Point;
 
 use super::super::{
-    Compiled, DetectRequest, Host, Overlay, Pictures, RuntimeInput, Value, blocks, compile,
-    details, validate,
+    Compiled, Overlay, Pictures, RuntimeInput, Value, blocks, compile, details, validate,
 };
-use super::{FixedBoxes, detection, frame};
+use super::{FixedBoxes, frame};
 use crate::workflow::catalogue;
 use crate::workflow::language::types;
 
 const STREET: &str = include_str!("golden/street.json");
 
-fn street() -> Json {
+pub(super) fn street() -> Json {
     serde_json::from_str(STREET).unwrap()
 }
 
-fn compiled(definition: &Json) -> Compiled {
+pub(super) fn compiled(definition: &Json) -> Compiled {
     compile(definition, &BTreeMap::new()).unwrap()
 }
 
-fn workflow(inputs: Json, steps: Json, outputs: Json) -> Json {
+pub(super) fn workflow(inputs: Json, steps: Json, outputs: Json) -> Json {
     json!({"version": "1.0", "inputs": inputs, "steps": steps, "outputs": outputs})
 }
 
-fn output(name: &str, selector: &str) -> Json {
+pub(super) fn output(name: &str, selector: &str) -> Json {
     json!({"type": "JsonField", "name": name, "selector": selector})
 }
 
@@ -82,17 +80,6 @@ fn compiled_workflow_lists_models_geometry_and_rules() {
 }
 
 #[test]
-fn parameter_given_at_compilation_replaces_the_default() {
-    let parameters = BTreeMap::from([("model".to_owned(), json!("yolox-nano"))]);
-    let compiled = compile(&street(), &parameters).unwrap();
-    assert_eq!(compiled.model_ids(), ["yolox-nano"]);
-    let wrong = BTreeMap::from([("modell".to_owned(), json!("x"))]);
-    let errors = compile(&street(), &wrong).unwrap_err();
-    assert_eq!(errors[0].class, "RuntimeInputError");
-    assert_eq!(errors[0].nearest.as_deref(), Some("model"));
-}
-
-#[test]
 fn visualization_renders_on_demand_on_a_copy() {
     let mut run = compiled(&street()).instantiate();
     let image = frame(1, [640, 480]);
@@ -102,114 +89,6 @@ fn visualization_renders_on_demand_on_a_copy() {
     assert_eq!((drawn.width, drawn.height), (640, 480));
     assert_ne!(drawn.data, before.data);
     assert!(before.data.iter().all(|b| *b == 128));
-}
-
-#[test]
-fn failing_step_skips_only_its_dependants() {
-    let mut run = compiled(&street()).instantiate();
-    let mut host = FixedBoxes(Err("the network is broken".to_owned()));
-    let report = run.run(frame(1, [640, 480]), &[], Duration::ZERO, &mut host);
-    assert_eq!(report.errors.len(), 1);
-    assert_eq!(report.errors[0].step, "detect");
-    assert_eq!(report.errors[0].message, "the network is broken");
-    let skipped: Vec<&str> = report.skipped.iter().map(|s| &**s).collect();
-    assert!(skipped.contains(&"tracker") && skipped.contains(&"draw_boxes"));
-    assert!(!skipped.contains(&"draw_zone") && !skipped.contains(&"text"));
-    assert_eq!(run.outputs_json()["text"], json!("quiet"));
-    assert_eq!(run.outputs_json()["in"], Json::Null);
-    // The next frame is not affected.
-    let report = run.run(
-        frame(2, [640, 480]),
-        &[],
-        Duration::ZERO,
-        &mut FixedBoxes::three(),
-    );
-    assert!(report.errors.is_empty());
-}
-
-#[test]
-fn step_that_needs_tracks_fails_without_them() {
-    let definition = workflow(
-        json!([{"type": "WorkflowImage", "name": "image"}]),
-        json!([
-            {"type": "ObjectDetectionModel", "name": "model", "image": "$inputs.image", "model_id": "x"},
-            {"type": "roboflow_core/line_counter@v2", "name": "line", "image": "$inputs.image",
-             "detections": "$steps.model.predictions", "line_segment": [[0, 0], [9, 9]]}
-        ]),
-        json!([]),
-    );
-    let mut run = compiled(&definition).instantiate();
-    let report = run.run(
-        frame(1, [9, 9]),
-        &[],
-        Duration::ZERO,
-        &mut FixedBoxes::three(),
-    );
-    assert_eq!(report.errors[0].step, "line");
-    assert!(report.errors[0].message.contains("byte_tracker"));
-}
-
-/// Finds as many people as the picture is wide.
-struct AsManyAsWide;
-
-impl Host for AsManyAsWide {
-    fn detect(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String> {
-        let size = request.image.size();
-        Ok(Detections {
-            boxes: (0..size[0])
-                .map(|i| detection("person", 0, 0.9, [0.0, 0.0, 5.0, 5.0], &i.to_string()))
-                .collect(),
-            size,
-        })
-    }
-}
-
-#[test]
-fn flow_control_decides_per_element() {
-    let definition = workflow(
-        json!([{"type": "WorkflowImage", "name": "image"}]),
-        json!([
-            {"type": "ObjectDetectionModel", "name": "model", "image": "$inputs.image", "model_id": "x"},
-            {"type": "PropertyDefinition", "name": "n", "data": "$steps.model.predictions", "operations": [{"type": "SequenceLength"}]},
-            {"type": "ContinueIf", "name": "gate", "next_steps": ["$steps.many", "$steps.constant"],
-             "condition_statement": {"type": "StatementGroup", "statements": [{
-                 "type": "BinaryStatement",
-                 "left_operand": {"type": "DynamicOperand", "operand_name": "n"},
-                 "comparator": {"type": "(Number) >"},
-                 "right_operand": {"type": "StaticOperand", "value": 1}}]},
-             "evaluation_parameters": {"n": "$steps.n.output"}},
-            {"type": "PropertyDefinition", "name": "many", "data": "$steps.n.output", "operations": [{"type": "Multiply", "other": 10}]},
-            {"type": "Expression", "name": "constant", "data": {}, "switch": {"type": "CasesDefinition", "cases": [],
-             "default": {"type": "StaticCaseResult", "value": "gated"}}},
-            {"type": "FirstNonEmptyOrDefault", "name": "join", "data": ["$steps.many.output", "$steps.n.output"]}
-        ]),
-        json!([
-            output("many", "$steps.many.output"),
-            output("constant", "$steps.constant.output"),
-            output("join", "$steps.join.output")
-        ]),
-    );
-    let report = validate(&definition);
-    assert!(report.ok, "{report:?}");
-    assert_eq!(
-        report.steps["constant"].exec_dim, 1,
-        "it takes the lineage of its gate"
-    );
-    let mut run = compiled(&definition).instantiate();
-    let images = [1, 3, 2].map(|w| Value::Image(frame(1, [w, 9]).into()));
-    let inputs = BTreeMap::from([("image".to_owned(), RuntimeInput::Many(images.to_vec()))]);
-    let report = run
-        .run_batch(inputs, Duration::ZERO, &mut AsManyAsWide)
-        .unwrap();
-    assert!(report.errors.is_empty(), "{report:?}");
-    assert_eq!(
-        run.rows_json(Pictures::Size),
-        [
-            json!({"many": null, "constant": null, "join": 1}),
-            json!({"many": 30, "constant": "gated", "join": 30}),
-            json!({"many": 20, "constant": "gated", "join": 20}),
-        ]
-    );
 }
 
 #[test]
@@ -276,95 +155,6 @@ fn batch_keeps_its_shape_through_depth_changes() {
     );
 }
 
-#[test]
-fn limiters_pass_by_time_and_by_change() {
-    let definition = workflow(
-        json!([{"type": "WorkflowImage", "name": "image"}, {"type": "WorkflowParameter", "name": "value"}]),
-        json!([
-            {"type": "roboflow_core/rate_limiter@v1", "name": "rate", "cooldown_seconds": 1.0, "depends_on": "$inputs.value", "next_steps": ["$steps.a"]},
-            {"type": "roboflow_core/delta_filter@v1", "name": "delta", "image": "$inputs.image", "value": "$inputs.value", "next_steps": ["$steps.b"]},
-            {"type": "PropertyDefinition", "name": "a", "data": "$inputs.value", "operations": []},
-            {"type": "PropertyDefinition", "name": "b", "data": "$inputs.value", "operations": []}
-        ]),
-        json!([
-            output("a", "$steps.a.output"),
-            output("b", "$steps.b.output")
-        ]),
-    );
-    let mut run = compiled(&definition).instantiate();
-    let mut passes = |ms: u64, value: i64| {
-        let inputs = BTreeMap::from([
-            (
-                "image".to_owned(),
-                RuntimeInput::One(Value::Image(frame(1, [9, 9]).into())),
-            ),
-            ("value".to_owned(), RuntimeInput::One(Value::Int(value))),
-        ]);
-        let now = Duration::from_millis(ms);
-        run.run_batch(inputs, now, &mut FixedBoxes::three())
-            .unwrap();
-        let row = run.outputs_json();
-        (!row["a"].is_null(), !row["b"].is_null())
-    };
-    assert_eq!(passes(0, 1), (true, true));
-    assert_eq!(passes(500, 1), (false, false));
-    assert_eq!(passes(999, 2), (false, true));
-    assert_eq!(passes(1000, 2), (true, false));
-}
-
-#[test]
-fn cool_down_counts_frames() {
-    let definition = workflow(
-        json!([{"type": "WorkflowImage", "name": "image"}]),
-        json!([
-            {"type": "roboflow_core/rate_limiter@v1", "name": "rate", "cooldown_seconds": 0.3, "depends_on": "$inputs.image",
-             "video_reference_image": "$inputs.image", "next_steps": ["$steps.a"]},
-            {"type": "PropertyDefinition", "name": "a", "data": "$inputs.image",
-             "operations": [{"type": "ExtractImageProperty", "property_name": "width"}]}
-        ]),
-        json!([output("a", "$steps.a.output")]),
-    );
-    let mut run = compiled(&definition).instantiate();
-    let passed = (1..=300).filter(|number| {
-        run.run(
-            frame(*number, [8, 8]),
-            &[],
-            Duration::ZERO,
-            &mut FixedBoxes::three(),
-        );
-        !run.outputs_json()["a"].is_null()
-    });
-    let every_ninth: Vec<u64> = (1..=300).step_by(9).collect();
-    assert_eq!(passed.collect::<Vec<_>>(), every_ninth);
-}
-
-#[test]
-fn continue_if_continues_for_its_stop_delay() {
-    let definition = workflow(
-        json!([{"type": "WorkflowParameter", "name": "on"}]),
-        json!([
-            {"type": "ContinueIf", "name": "gate", "next_steps": ["$steps.a"], "stop_delay": 2,
-             "condition_statement": {"type": "StatementGroup", "statements": [{"type": "UnaryStatement",
-                 "operand": {"type": "DynamicOperand", "operand_name": "on"}, "operator": {"type": "(Boolean) is True"}}]},
-             "evaluation_parameters": {"on": "$inputs.on"}},
-            {"type": "PropertyDefinition", "name": "a", "data": "$inputs.on", "operations": [{"type": "ToString"}]}
-        ]),
-        json!([output("a", "$steps.a.output")]),
-    );
-    let mut run = compiled(&definition).instantiate();
-    let mut passes = |seconds: u64, on: bool| {
-        let inputs = BTreeMap::from([("on".to_owned(), RuntimeInput::One(Value::Bool(on)))]);
-        let now = Duration::from_secs(seconds);
-        run.run_batch(inputs, now, &mut FixedBoxes::three())
-            .unwrap();
-        !run.outputs_json()["a"].is_null()
-    };
-    assert!(!passes(0, false));
-    assert!(passes(10, true));
-    assert!(passes(12, false));
-    assert!(!passes(13, false));
-}
-
 /// Categories of Roboflow's blocks.
 const CATEGORIES: [&str; 12] = [
     "analytics",
@@ -418,7 +208,7 @@ fn every_block_is_known_and_has_a_schema() {
 }
 
 /// Rows of a workflow on one picture, with other inputs given as JSON.
-fn rows(definition: &Json, given: &Json) -> Json {
+pub(super) fn rows(definition: &Json, given: &Json) -> Json {
     let compiled = compiled(definition);
     let given = given.as_object().unwrap();
     let given = given.iter().map(|(name, v)| (name.clone(), v.clone()));
@@ -555,21 +345,6 @@ fn steps_run_level_by_level() {
 }
 
 #[test]
-fn parameters_pass_unchanged_and_secrets_are_hidden() {
-    let parameter =
-        |name: &str, kind: &str| json!({"type": "WorkflowParameter", "name": name, "kind": [kind]});
-    let definition = workflow(
-        json!([parameter("many", "integer"), parameter("key", "secret")]),
-        json!([]),
-        json!([output("many", "$inputs.many"), output("key", "$inputs.key")]),
-    );
-    assert_eq!(
-        rows(&definition, &json!({"many": "3", "key": "hush"})),
-        json!([{"many": "3", "key": "********"}])
-    );
-}
-
-#[test]
 fn batch_may_lack_elements_but_not_all() {
     let definition = workflow(
         json!([{"type": "WorkflowBatchInput", "name": "n", "kind": ["integer"]}]),
@@ -605,251 +380,4 @@ fn detections_in_a_padded_crop_have_their_origin() {
     assert_eq!(first["parent_origin"], whole, "{first}");
     assert_eq!(first["root_parent_id"], "image", "{first}");
     assert_eq!([&first["x"], &first["width"]], [160.0, 84.0], "{first}");
-}
-
-/// Applies a chain of operations to the three boxes, or to a value.
-fn made(operations: &Json, of: Json) -> Json {
-    let (inputs, data, given) = if of.is_null() {
-        (
-            json!([{"type": "WorkflowImage", "name": "image"}]),
-            "$steps.model.predictions",
-            json!({}),
-        )
-    } else {
-        (
-            json!([{"type": "WorkflowBatchInput", "name": "v"}]),
-            "$inputs.v",
-            json!({"v": [of]}),
-        )
-    };
-    let mut steps = vec![
-        json!({"type": "PropertyDefinition", "name": "p", "data": data, "operations": operations}),
-    ];
-    if data.starts_with("$steps") {
-        steps.push(json!({"type": "ObjectDetectionModel", "name": "model", "image": "$inputs.image", "model_id": "x"}));
-    }
-    let definition = workflow(
-        inputs,
-        Json::Array(steps),
-        json!([output("o", "$steps.p.output")]),
-    );
-    rows(&definition, &given)[0]["o"].take()
-}
-
-#[test]
-fn operations_on_boxes_match_the_peer() {
-    let ids = |out: Json| -> Vec<String> {
-        let rows = out["predictions"].as_array().unwrap().iter();
-        rows.map(|d| d["detection_id"].as_str().unwrap().to_owned())
-            .collect()
-    };
-    let pick = |class: &str| {
-        made(
-            &json!([{"type": "PickDetectionsByParentClass", "parent_class": class}]),
-            Json::Null,
-        )
-    };
-    assert_eq!(ids(pick("person")), ["a", "c"], "parents stay");
-    assert_eq!(
-        pick("dog"),
-        json!({"image": {"width": null, "height": null}, "predictions": []})
-    );
-    let sort = json!([{"type": "SortDetections", "mode": "confidence", "ascending": false}]);
-    assert_eq!(ids(made(&sort, Json::Null)), ["a", "b", "c"]);
-    let grown = made(
-        &json!([{"type": "DetectionsOffset", "offset_x": 400, "offset_y": 0}]),
-        Json::Null,
-    );
-    assert_eq!(
-        grown["predictions"][0]["width"], 480.0,
-        "boxes grow beyond the picture"
-    );
-    let corner = json!([
-        {"type": "DetectionsOffset", "offset_x": 1, "offset_y": 3},
-        {"type": "DetectionsPropertyExtract", "property_name": "top_left"}
-    ]);
-    assert_eq!(
-        made(&corner, Json::Null)[0],
-        json!([120, 58]),
-        "whole pixels, a half to the even one"
-    );
-}
-
-#[test]
-fn operations_on_values_match_python() {
-    for (operation, of, gives) in [
-        (
-            json!({"type": "SequenceAggregate", "mode": "least_common"}),
-            json!([3, 1, 1, 2]),
-            json!(2),
-        ),
-        (
-            json!({"type": "SequenceAggregate", "mode": "first"}),
-            json!("abc"),
-            json!("a"),
-        ),
-        (
-            json!({"type": "NumericSequenceAggregate", "function": "max"}),
-            json!(["a", "c", "b"]),
-            json!("c"),
-        ),
-        (
-            json!({"type": "SequenceJoin", "separator": "-"}),
-            json!("abc"),
-            json!("a-b-c"),
-        ),
-        (
-            json!({"type": "StringMatches", "regex": "l{2}o"}),
-            json!("Hello"),
-            json!(true),
-        ),
-        (
-            json!({"type": "ToNumber", "cast_to": "int"}),
-            json!("12.7"),
-            json!(12),
-        ),
-        (
-            json!({"type": "ConvertDictionaryToJSON"}),
-            json!({"a": [1, 2.0]}),
-            json!("{\"a\": [1, 2.0]}"),
-        ),
-    ] {
-        assert_eq!(
-            made(&json!([operation]), of.clone()),
-            gives,
-            "{operation} of {of}"
-        );
-    }
-}
-
-#[test]
-fn list_of_texts_accepts_only_enough_texts() {
-    let told = |steps: Json| {
-        let report = validate(&workflow(
-            json!([{"type": "WorkflowImage", "name": "image"}]),
-            steps,
-            json!([]),
-        ));
-        let told = report.errors.into_iter().map(|e| e.message);
-        told.collect::<Vec<_>>().join("; ")
-    };
-    let model = |classes: Json| {
-        told(
-            json!([{"type": "ObjectDetectionModel", "name": "model", "image": "$inputs.image", "model_id": "x", "class_filter": classes}]),
-        )
-    };
-    assert_eq!(model(json!(["car"])), "");
-    assert_eq!(model(json!([])), "");
-    let wrong = model(json!(["car", 1]));
-    assert!(wrong.contains("a list of strings, but has 1"), "{wrong}");
-    let wrong = model(json!("car"));
-    assert!(wrong.contains("a list of strings, not \"car\""), "{wrong}");
-    let none = told(
-        json!([{"type": "roboflow_core/environment_secrets_store@v1", "name": "secrets", "variables_storing_secrets": []}]),
-    );
-    assert!(none.contains("at least 1"), "{none}");
-}
-
-#[test]
-fn misspelt_operation_is_reported_with_its_position() {
-    let chain = json!([{"type": "SequenceApply", "operations": [{"type": "SequenceLenght"}]}]);
-    let report = validate(&workflow(
-        json!([{"type": "WorkflowParameter", "name": "n"}]),
-        json!([{"type": "PropertyDefinition", "name": "p", "data": "$inputs.n", "operations": chain}]),
-        json!([]),
-    ));
-    let error = &report.errors[0];
-    assert_eq!(error.nearest.as_deref(), Some("SequenceLength"));
-    assert!(error.allowed.iter().any(|a| a == "SequenceLength"));
-    assert!(
-        error
-            .message
-            .contains("\"SequenceLenght\" in [0].operations[0].type"),
-        "{error:?}"
-    );
-}
-
-#[test]
-fn unknown_property_is_a_warning() {
-    let report = validate(&workflow(
-        json!([{"type": "WorkflowImage", "name": "image"}]),
-        json!([{"type": "ObjectDetectionModel", "name": "model", "image": "$inputs.image", "model_id": "x", "confidense": 0.9}]),
-        json!([]),
-    ));
-    assert!(report.ok);
-    assert_eq!(report.warnings[0].property, "confidense");
-    assert_eq!(report.warnings[0].nearest.as_deref(), Some("confidence"));
-}
-
-#[test]
-fn parameter_must_be_valid_for_its_property() {
-    let detect = |property: &str| {
-        let mut step = json!({"type": "ObjectDetectionModel", "name": "model", "image": "$inputs.image", "model_id": "x"});
-        step[property] = json!("$inputs.v");
-        compiled(&workflow(
-            json!([{"type": "WorkflowImage", "name": "image"}, {"type": "WorkflowParameter", "name": "v", "default_value": 0.4}]),
-            json!([step]),
-            json!([]),
-        ))
-    };
-    let told = |property: &str, value: Json| {
-        let given = BTreeMap::from([("v".to_owned(), value)]);
-        let read = detect(property).inputs_from_json(&given, u64::MAX);
-        read.map(drop)
-            .map_err(|error| (error.class, error.step, error.property))
-    };
-    let refused = |property: &str| {
-        let place = (Some("model".to_owned()), Some(property.to_owned()));
-        Err(("RuntimeInputError".to_owned(), place.0, place.1))
-    };
-    for good in [json!(0.5), json!("0.5"), json!(1), json!(true)] {
-        assert_eq!(told("confidence", good), Ok(()));
-    }
-    for wrong in [json!("x"), json!(7), json!([0.5]), json!(null)] {
-        assert_eq!(told("confidence", wrong), refused("confidence"));
-    }
-    for good in [json!(["car"]), json!([]), json!(null)] {
-        assert_eq!(told("class_filter", good), Ok(()));
-    }
-    for wrong in [json!("car"), json!([1])] {
-        assert_eq!(told("class_filter", wrong), refused("class_filter"));
-    }
-}
-
-#[test]
-fn unusable_value_is_reported_with_property_and_input() {
-    let told = |default: Json| {
-        let mut definition = compiled(&workflow(
-            json!([{"type": "WorkflowImage", "name": "image"}, {"type": "WorkflowParameter", "name": "which", "default_value": default}]),
-            json!([{"type": "ObjectDetectionModel", "name": "model", "image": "$inputs.image", "model_id": "$inputs.which"}]),
-            json!([]),
-        ))
-        .instantiate();
-        let image = frame(1, [64, 48]);
-        let report = definition.run(image, &[], Duration::ZERO, &mut FixedBoxes::three());
-        report.errors.into_iter().map(|e| e.message).next()
-    };
-    assert_eq!(told(json!("x")), None);
-    let nothing = told(json!(null)).unwrap_or_default();
-    assert!(
-        nothing.starts_with("model_id: a string expected, got nothing")
-            && nothing.contains("give input which a value, or a default_value"),
-        "{nothing}"
-    );
-    let number = told(json!(3)).unwrap_or_default();
-    assert!(number.contains("the value is from input which"), "{number}");
-}
-
-#[test]
-fn unknown_input_is_reported_with_the_nearest() {
-    let definition = compiled(&workflow(
-        json!([{"type": "WorkflowParameter", "name": "confidence"}]),
-        json!([]),
-        json!([]),
-    ));
-    let names = ["confidense".to_owned(), "confidence".to_owned()];
-    assert_eq!(
-        definition.unknown_inputs(&names),
-        [("confidense", Some("confidence".to_owned()))]
-    );
 }

@@ -8,11 +8,15 @@ pub(super) mod blocks;
 mod conformance;
 mod definitions;
 mod errors;
+mod flow_control;
 mod golden_states;
 mod limits;
+mod operations;
 mod panics;
+mod parameters;
 mod peer;
 mod random;
+mod readers;
 mod state;
 mod visualizations;
 

@@ -8,7 +8,8 @@ use watchkeeper_vision::detections::Detections;
 
 use super::super::{DetectRequest, Execution, Host, RunReport, compile};
 use super::{FixedBoxes, detection, frame};
-use crate::workflow::block_api::block::{Block, Call};
+use crate::workflow::block_api::block::Block;
+use crate::workflow::block_api::call::Call;
 
 /// A block with a bug.
 struct Faulty;

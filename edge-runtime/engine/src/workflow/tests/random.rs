@@ -9,8 +9,10 @@ use serde_json::{Map, Value as Json, json};
 use super::super::uql::{Budget, Chain, Env, apply};
 use super::super::{Value, blocks, compile, validate};
 use super::{FixedBoxes, frame};
-use crate::workflow::block_api::block::IdCounter;
-use crate::workflow::block_api::manifest::{Manifest, Property, Selects, Shape};
+use crate::workflow::block_api::call::IdCounter;
+use crate::workflow::block_api::manifest::Manifest;
+use crate::workflow::block_api::property::{Property, Selects};
+use crate::workflow::block_api::shape::Shape;
 use crate::workflow::language::kinds::{Kind, KindSet};
 
 /// Makes definitions from a seed.

@@ -77,7 +77,7 @@ mod tests {
 
     use super::super::{Chain, Env, apply};
     use super::*;
-    use crate::workflow::block_api::block::IdCounter;
+    use crate::workflow::block_api::call::IdCounter;
 
     fn applied(chain: serde_json::Value, value: serde_json::Value) -> Result<Value, String> {
         let chain: Chain = serde_json::from_value(chain).unwrap();

@@ -80,7 +80,7 @@ pub(super) fn property(all: &Detections, d: &Detection, property: DetectionPrope
 }
 
 fn keypoints(d: &Detection) -> Value {
-    let points = d.extra.as_deref().and_then(|e| e.keypoints.as_deref());
+    let points = d.keypoints();
     points.map_or(Value::Null, |points| {
         Value::list(points.iter().map(|p| point(p.at)).collect())
     })
@@ -129,17 +129,13 @@ fn map(all: &Detections, change: impl Fn(&BBox) -> BBox) -> Detections {
 
 /// Moves all boxes.
 pub(super) fn shift(all: &Detections, dx: f64, dy: f64) -> Detections {
-    map(all, |b| {
-        BBox::new(b.x1 + dx, b.y1 + dy, b.x2 + dx, b.y2 + dy)
-    })
+    map(all, |b| b.moved(dx, dy))
 }
 
 /// Boxes grown by so many pixels in all, also beyond the picture.
 pub(super) fn offset(all: &Detections, dx: f64, dy: f64) -> Detections {
     let (dx, dy) = (dx / 2.0, dy / 2.0);
-    map(all, |b| {
-        BBox::new(b.x1 - dx, b.y1 - dy, b.x2 + dx, b.y2 + dy)
-    })
+    map(all, |b| b.grown(dx, dy))
 }
 
 /// Renames classes. New names get ids from `new_ids` on, in alphabetical order.

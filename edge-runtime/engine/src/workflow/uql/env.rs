@@ -1,8 +1,10 @@
 //! The names that a chain may refer to while it is evaluated.
+//!
+//! - Random numbers depend only on the counter of the running workflow: a replay draws the same.
 
 use super::budget::Budget;
 use super::grammar::Parametrised;
-use crate::workflow::block_api::block::IdCounter;
+use crate::workflow::block_api::call::IdCounter;
 use crate::workflow::values::value::Value;
 
 /// The names that a chain may refer to.

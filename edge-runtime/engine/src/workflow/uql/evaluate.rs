@@ -21,7 +21,7 @@ use super::grammar::{
 };
 use super::python::{expected, length, shared, to_int, truthy};
 use super::{detections, numbers};
-use crate::workflow::block_api::block::IdCounter;
+use crate::workflow::block_api::call::IdCounter;
 use crate::workflow::values::codec;
 use crate::workflow::values::python_json::python_json;
 use crate::workflow::values::value::Value;

@@ -2,7 +2,7 @@
 //!
 //! - Evaluation is pure, and no chain panics on any value.
 //! - Random numbers are derived from the running workflow's counter
-//!   ([`IdCounter`](crate::workflow::block_api::block::IdCounter)).
+//!   ([`IdCounter`](crate::workflow::block_api::call::IdCounter)).
 
 pub(crate) mod budget;
 mod compare;

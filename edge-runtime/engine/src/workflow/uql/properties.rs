@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 
 use super::grammar::{Chain, StatementGroup};
-use crate::workflow::block_api::manifest::{Default as Or, Grammar, Property, Shape};
+use crate::workflow::block_api::property::{Default as Or, Property};
+use crate::workflow::block_api::shape::{Grammar, Shape};
 
 fn fits<T: serde::de::DeserializeOwned>(json: &Json) -> Result<(), String> {
     let text = json.to_string();

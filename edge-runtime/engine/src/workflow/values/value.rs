@@ -120,6 +120,18 @@ impl From<i64> for Value {
     }
 }
 
+impl From<u64> for Value {
+    fn from(count: u64) -> Self {
+        Self::Int(i64::try_from(count).unwrap_or(i64::MAX))
+    }
+}
+
+impl From<usize> for Value {
+    fn from(count: usize) -> Self {
+        Self::from(count as u64)
+    }
+}
+
 impl From<bool> for Value {
     fn from(flag: bool) -> Self {
         Self::Bool(flag)
@@ -196,6 +208,15 @@ impl Value {
             Self::Dict(map) => map.get(key),
             _ => None,
         }
+    }
+
+    /// Entries of a dictionary; none of anything else.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&Arc<str>, &Self)> {
+        let map = match self {
+            Self::Dict(map) => Some(map.iter()),
+            _ => None,
+        };
+        map.into_iter().flatten()
     }
 
     /// Name of the variant, for messages.

@@ -1,4 +1,7 @@
 //! Checks the sections of the agent: `[mqtt]`, `[llm]`, `[agent.api]` and its permissions.
+//!
+//! - A key without effect is an error, because its author expects one.
+//! - Files of secrets are read where they are used; only the password of the broker is read here.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -63,10 +66,8 @@ pub(super) fn mqtt(
         tls,
         ca_file: values.path("mqtt.ca_file"),
         client_cert,
-        connect_timeout: Duration::from_secs(
-            values.whole("mqtt.connect_timeout_s").unwrap_or_default(),
-        ),
-        keep_alive: Duration::from_secs(values.whole("mqtt.keep_alive_s").unwrap_or_default()),
+        connect_timeout: Duration::from_secs(values.count("mqtt.connect_timeout_s")),
+        keep_alive: Duration::from_secs(values.count("mqtt.keep_alive_s")),
     };
     let named = values.text("mqtt.commands");
     mqtt.commands = match named.and_then(|name| CommandAccess::from_name(&name)) {
@@ -83,7 +84,7 @@ fn password_without_user(values: &Values<'_>) -> ConfigError {
         .find(|key| values.found(key).is_some())
         .unwrap_or("mqtt.password");
     let problem = "has no effect, because mqtt.username is missing";
-    ConfigError::new(key, problem, values.origin(key))
+    values.error(key, problem)
 }
 
 /// Reads the files of the client certificate: both or none.
@@ -97,7 +98,7 @@ fn client_cert(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<Cli
         [(_, None), (_, None)] => None,
         [(cert, Some(_)), (key, None)] | [(key, None), (cert, Some(_))] => {
             let problem = format!("has no effect without {key}");
-            errors.push(ConfigError::new(cert, problem, values.origin(cert)));
+            errors.push(values.error(cert, problem));
             None
         }
     }
@@ -113,9 +114,7 @@ fn password(
         return written;
     };
     let key = "mqtt.password_file";
-    let wrong = |problem: String| {
-        ConfigError::new(key, problem, values.origin(key)).found(path.display().to_string())
-    };
+    let wrong = |problem: String| values.error(key, problem).found(path.display().to_string());
     if written.is_some() {
         errors.push(wrong("mqtt.password is set too; keep one".to_owned()));
         return None;
@@ -140,7 +139,7 @@ pub(super) fn llm(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<
     let second = values.text("llm.second.provider");
     if second.as_ref() == Some(&llm.provider) {
         let (key, problem) = ("llm.second.provider", "is llm.provider; name another one");
-        errors.push(ConfigError::new(key, problem, values.origin(key)));
+        errors.push(values.error(key, problem));
     }
     llm.second = second.map(|provider| {
         let mut second = LlmConfig {
@@ -161,7 +160,6 @@ pub(super) fn llm(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<
 
 /// The keys of `[llm]` that do not belong to one provider.
 fn llm_of(provider: String, values: &Values<'_>) -> LlmConfig {
-    let whole = |key| values.whole(key).unwrap_or_default();
     let number = |key| values.number(key).unwrap_or_default();
     LlmConfig {
         base_url: None,
@@ -172,10 +170,10 @@ fn llm_of(provider: String, values: &Values<'_>) -> LlmConfig {
         large_model: values.text("llm.large_model"),
         models_file: values.path("llm.models_file"),
         second_opinion: values.switch("llm.second_opinion"),
-        calls_per_hour: u32::try_from(whole("llm.calls_per_hour")).unwrap_or_default(),
-        tokens_per_call: whole("llm.tokens_per_call"),
+        calls_per_hour: values.count("llm.calls_per_hour"),
+        tokens_per_call: values.count("llm.tokens_per_call"),
         idle_timeout: values.seconds("llm.idle_timeout_s"),
-        timeout_factor: u32::try_from(whole("llm.timeout_factor")).unwrap_or(1),
+        timeout_factor: values.count("llm.timeout_factor"),
         day_usd: number("llm.day_usd"),
         month_usd: number("llm.month_usd"),
         second: None,
@@ -203,7 +201,7 @@ fn read_server(
 ) {
     let of = |name: &str| format!("{section}.{name}");
     let mut wrong = |key: &str, problem: String| {
-        errors.push(ConfigError::new(key, problem, values.origin(key)));
+        errors.push(values.error(key, problem));
     };
     llm.base_url = values.text(&of("base_url"));
     llm.key = values.text(&of("key")).map(SecretString::from);
@@ -241,7 +239,7 @@ pub(super) fn look(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option
     for needed in ["agent.heartbeat.interval_min", "llm.provider"] {
         if values.found(needed).is_none() {
             let problem = format!("has no effect without {needed}");
-            errors.push(ConfigError::new(key, problem, values.origin(key)));
+            errors.push(values.error(key, problem));
         }
     }
     let named = values.texts(key, errors, |text| match text {
@@ -251,13 +249,12 @@ pub(super) fn look(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option
             .map_err(|_| "is no name of a camera; write a name of [sources], or \"*\" for all"),
     });
     let is_all = named.contains(&None);
-    let frames = values.whole("agent.heartbeat.look_frames");
     Some(LookConfig {
         cameras: match is_all {
             true => LookedAt::All,
             false => LookedAt::These(named.into_iter().flatten().collect()),
         },
-        frames: frames.and_then(|n| usize::try_from(n).ok()).unwrap_or(1),
+        frames: values.count("agent.heartbeat.look_frames"),
         schedule: look_schedule(values, errors),
     })
 }
@@ -271,7 +268,7 @@ fn look_schedule(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<S
             None if values.found(other).is_some() => "is missing; give both ends of the hours",
             _ => return text,
         };
-        errors.push(ConfigError::new(key, problem, values.origin(key)));
+        errors.push(values.error(key, problem));
         None
     };
     let (from, to) = ("agent.heartbeat.look_from", "agent.heartbeat.look_to");
@@ -342,7 +339,9 @@ pub(super) fn api(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> AgentAp
         let key = "agent.api.socket";
         let problem = "is runtime.socket, which the runtime serves; choose another path";
         errors.push(
-            ConfigError::new(key, problem, values.origin(key)).found(socket.display().to_string()),
+            values
+                .error(key, problem)
+                .found(socket.display().to_string()),
         );
     }
     AgentApiConfig {
@@ -378,7 +377,7 @@ fn public_url(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<Url>
     });
     if url.is_none() {
         let problem = "is not an address for links; write one such as https://box.example.com";
-        errors.push(ConfigError::new(key, problem, values.origin(key)).found(text));
+        errors.push(values.error(key, problem).found(text));
     }
     url
 }
@@ -392,7 +391,7 @@ fn tcp_api(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<TcpApiC
     };
     let wrong = |problem: &str| {
         let key = "agent.api.listen";
-        ConfigError::new(key, problem, values.origin(key)).found(text.clone())
+        values.error(key, problem).found(text.clone())
     };
     let listen = match text.parse::<SocketAddr>() {
         Ok(listen) if listen.ip().is_loopback() => Some(listen),
@@ -417,7 +416,7 @@ fn tcp_api(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<TcpApiC
         (Some(_), Some(_)) => {
             let key = "agent.api.token_credential";
             let problem = "agent.api.token_file is set too; keep one";
-            errors.push(ConfigError::new(key, problem, values.origin(key)));
+            errors.push(values.error(key, problem));
             None
         }
         (None, None) => {

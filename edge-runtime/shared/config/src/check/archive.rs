@@ -8,11 +8,10 @@ use crate::error::ConfigError;
 use crate::sinks::{HostRule, SecretSource};
 
 pub(super) fn archive(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> ArchiveConfig {
-    let whole = |key| values.whole(key).unwrap_or_default();
     ArchiveConfig {
-        max_bytes: whole("agent.archive.max_bytes"),
-        max_entry_bytes: whole("agent.archive.max_entry_bytes"),
-        memory_bytes: whole("agent.archive.memory_bytes"),
+        max_bytes: values.count("agent.archive.max_bytes"),
+        max_entry_bytes: values.count("agent.archive.max_entry_bytes"),
+        memory_bytes: values.count("agent.archive.memory_bytes"),
         memcached: values.texts("agent.archive.memcached", errors, server),
         s3: s3(values, errors),
         ingest_roots: values.folders("agent.archive.ingest_roots", errors),
@@ -47,7 +46,7 @@ fn s3(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<S3Config> {
         let text = values.text(key);
         if text.is_none() {
             let problem = "is missing; the object tier needs it";
-            errors.push(ConfigError::new(key, problem, values.origin(key)));
+            errors.push(values.error(key, problem));
         }
         text
     };
@@ -68,7 +67,7 @@ fn s3(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option<S3Config> {
                 Some(_) => "agent.archive.s3_secret_key_credential is set too; keep one",
                 None => "is missing, and agent.archive.s3_secret_key_credential too; set one",
             };
-            errors.push(ConfigError::new(key, problem, values.origin(key)));
+            errors.push(values.error(key, problem));
             None
         }
     };

@@ -1,4 +1,7 @@
 //! Checks the sections `[agent.jobs.NAME]`.
+//!
+//! - A section with an error is left out and named; the others are used.
+//! - A schedule has one plan or request, and one trigger.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -72,7 +75,7 @@ fn work(
         (Some(file), None) => {
             if !file.is_file() {
                 let key = format!("{section}.plan");
-                let error = ConfigError::new(key.as_str(), "is not a file", values.origin(&key));
+                let error = values.error(&key, "is not a file");
                 errors.push(error.found(file.display().to_string()));
                 return None;
             }
@@ -107,11 +110,7 @@ fn trigger(values: &Values<'_>, section: &str, errors: &mut Vec<ConfigError>) ->
             true => "has no effect without cron",
             false => "has no effect without on",
         };
-        errors.push(ConfigError::new(
-            useless.as_str(),
-            problem,
-            values.origin(&useless),
-        ));
+        errors.push(values.error(&useless, problem));
     }
     match (values.text(&key("cron")), has_filter) {
         (Some(text), false) => match CronTimes::parse(&text) {
@@ -121,7 +120,7 @@ fn trigger(values: &Values<'_>, section: &str, errors: &mut Vec<ConfigError>) ->
             }),
             Err(problem) => {
                 let key = key("cron");
-                let error = ConfigError::new(key.as_str(), problem, values.origin(&key));
+                let error = values.error(&key, problem);
                 errors.push(
                     error
                         .found(text)
@@ -166,7 +165,7 @@ fn output(
         None => return Some(pattern),
         Some(problem) => problem,
     };
-    let error = ConfigError::new(key.as_str(), problem, values.origin(&key));
+    let error = values.error(&key, problem);
     errors.push(
         error
             .found(pattern)

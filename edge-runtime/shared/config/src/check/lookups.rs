@@ -133,8 +133,7 @@ impl Section<'_, '_> {
     }
 
     fn whole<T: TryFrom<u64> + Default>(&self, last: &str) -> T {
-        let whole = self.values.whole(&self.key(last));
-        whole.and_then(|n| T::try_from(n).ok()).unwrap_or_default()
+        self.values.count(&self.key(last))
     }
 
     fn seconds(&self, last: &str) -> Duration {

@@ -1,4 +1,6 @@
 //! Checks the sections that lead out of the box: `[sinks]` and `[channels.NAME]`.
+//!
+//! - Each secret and each address is at exactly one place.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +29,8 @@ pub(super) fn sinks(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Sinks
             Ok(url) if ["http", "https"].contains(&url.scheme()) && url.has_host() => Some(url),
             Ok(_) | Err(_) => {
                 errors.push(
-                    ConfigError::new(key, "is not allowed", values.origin(key))
+                    values
+                        .error(key, "is not allowed")
                         .allowed("http://… or https://…"),
                 );
                 None

@@ -106,7 +106,7 @@ fn classes(values: &Values<'_>, key: &str, errors: &mut Vec<ConfigError>) -> Vec
     let classes = values.texts(key, errors, |text| Ok(text.to_owned()));
     if classes.len() > MAX_CLASSES {
         let found = format!("{} classes", classes.len());
-        let error = ConfigError::new(key, "is too long", values.origin(key)).found(found);
+        let error = values.error(key, "is too long").found(found);
         errors.push(error.allowed(format!("at most {MAX_CLASSES} classes")));
     }
     classes

@@ -48,6 +48,17 @@ impl Values<'_> {
         }
     }
 
+    /// Returns a whole number of a key with a default.
+    pub(super) fn count<T: TryFrom<u64> + Default>(&self, path: &str) -> T {
+        let whole = self.whole(path);
+        whole.and_then(|n| T::try_from(n).ok()).unwrap_or_default()
+    }
+
+    /// An error of a key, with the place where it was written.
+    pub(super) fn error(&self, key: &str, problem: impl Into<String>) -> ConfigError {
+        ConfigError::new(key, problem, self.origin(key))
+    }
+
     pub(super) fn switch(&self, path: &str) -> bool {
         match self.found(path) {
             Some(found) => found.value.as_bool().unwrap_or_default(),

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use image::GrayImage;
-use serde_json::json;
 use watchkeeper_vision::detections::{Detection, Detections};
 use watchkeeper_vision::imaging;
 use watchkeeper_vision::imaging::codes::Code;
@@ -25,13 +24,12 @@ pub(crate) const fn manifest(
 ) -> Manifest {
     Manifest {
         name,
-        category: "model",
         summary,
         properties: PROPERTIES,
         outputs,
         batch: &["images"],
         build,
-        ..Manifest::BASE
+        ..Manifest::of("model")
     }
 }
 
@@ -53,8 +51,7 @@ impl Block for Reading {
         for code in (self.read)(&imaging::grey(&image.pixels.rgb())) {
             let mut detection =
                 Detection::new(code.bbox, 1.0, 0, Arc::clone(&class), call.new_id());
-            let data = &mut detection.extra_mut().data;
-            data.insert(Arc::from(TEXT), json!(code.text));
+            detection.set_data(TEXT, code.text);
             found.boxes.push(detection);
         }
         image.stamp(&mut found);

@@ -11,7 +11,6 @@ use std::sync::{Arc, OnceLock};
 use watchkeeper_vision::detections::Detection;
 use watchkeeper_vision::draw::palette::color_of;
 use watchkeeper_vision::draw::{Canvas, Color, ColorBy, Labels};
-use watchkeeper_vision::geometry::Point;
 use watchkeeper_vision::mask::Bitmap;
 
 use crate::workflow::block_api::prelude::*;
@@ -95,17 +94,13 @@ impl Pixels for Drawing {
 impl Drawing {
     fn render(&self) -> RgbPixels {
         let mut picture = self.render_shapes();
-        let (width, height) = (picture.width, picture.height);
-        self.collect_labels()
-            .draw(&mut Canvas::new(&mut picture.data, width, height));
+        self.collect_labels().draw(&mut Canvas::on(&mut picture));
         picture
     }
 
     fn render_shapes(&self) -> RgbPixels {
         let mut picture = self.base.copy_without_labels();
-        let (width, height) = (picture.width, picture.height);
-        self.ink
-            .paint(&mut Canvas::new(&mut picture.data, width, height));
+        self.ink.paint(&mut Canvas::on(&mut picture));
         picture
     }
 
@@ -178,11 +173,7 @@ fn each_ink(
 pub(crate) fn covered(d: &Detection, size: [u32; 2]) -> Bitmap {
     match d.mask() {
         Some(mask) => mask.bitmap(size),
-        None => {
-            let b = &d.bbox;
-            let corners = [(b.x1, b.y1), (b.x2, b.y1), (b.x2, b.y2), (b.x1, b.y2)];
-            Bitmap::fill(&corners.map(|(x, y)| Point::new(x, y)), size)
-        }
+        None => Bitmap::fill(&d.bbox.corners(), size),
     }
 }
 
@@ -208,10 +199,10 @@ pub(crate) const OPACITY: Property =
     Property::share("opacity", "how opaque the colour is, 0 to 1", 0.5);
 pub(crate) const THICKNESS: Property =
     Property::integer("thickness", "width of the line in pixels", 2);
-pub(crate) const PALETTE: Property = Property::value(
+pub(crate) const PALETTE: Property = Property::choice(
     "color_palette",
     "kept for compatibility: the colours are our own",
-    Shape::Choice(&[
+    &[
         "DEFAULT",
         "CUSTOM",
         "ROBOFLOW",
@@ -232,9 +223,9 @@ pub(crate) const PALETTE: Property = Property::value(
         "Matplotlib Tab20",
         "Matplotlib Tab20b",
         "Matplotlib Tab20c",
-    ]),
-)
-.or(Or::Text("DEFAULT"));
+    ],
+    "DEFAULT",
+);
 pub(crate) const PALETTE_SIZE: Property = Property::integer(
     "palette_size",
     "kept for compatibility: the colours are our own",
@@ -246,12 +237,17 @@ pub(crate) const CUSTOM_COLORS: Property = Property::value(
     Shape::Texts(0),
 )
 .or(Or::EmptyList);
-pub(crate) const COLOR_AXIS: Property = Property::value(
+pub(crate) const COLOR_AXIS: Property = Property::choice(
     "color_axis",
     "what decides the colour: index in the list, class or track",
-    Shape::Choice(&["INDEX", "CLASS", "TRACK"]),
-)
-.or(Or::Text("CLASS"));
+    &names_of(&COLOR_AXES),
+    "CLASS",
+);
+const COLOR_AXES: [(&str, ColorBy); 3] = [
+    ("INDEX", ColorBy::Index),
+    ("CLASS", ColorBy::Class),
+    ("TRACK", ColorBy::Track),
+];
 /// Text beside a line or zone, of our own blocks.
 pub(crate) const LABEL: Property = Property::text(
     "label",
@@ -281,23 +277,7 @@ const PROPERTIES: &[Property] = palette_properties![];
 
 /// Returns what decides the colour of a box.
 pub(crate) fn color_by(call: &Call<'_>) -> Result<ColorBy, String> {
-    match call.text(arg!(PROPERTIES, "color_axis"))? {
-        "INDEX" => Ok(ColorBy::Index),
-        "CLASS" => Ok(ColorBy::Class),
-        "TRACK" => Ok(ColorBy::Track),
-        other => Err(format!(
-            "{other:?} is not a colour axis; use INDEX, CLASS or TRACK"
-        )),
-    }
-}
-
-/// Returns a [`LABEL`]; empty for a block without it.
-pub(crate) fn label<'a>(call: &Call<'a>, label: Arg) -> Result<&'a str, String> {
-    if call.arg(label).is_null() {
-        Ok("")
-    } else {
-        call.text(label)
-    }
+    call.choice(arg!(PROPERTIES, "color_axis"), &COLOR_AXES)
 }
 
 /// Parses a colour: `#5bb573`, `#5b7`, `rgb(91, 181, 115)` or one of a few names.
@@ -363,14 +343,9 @@ pub(crate) fn color_of_value(value: &Value) -> Result<Color, String> {
 
 /// Defaults of all visualizations.
 pub(crate) const BASE: Manifest = Manifest {
-    name: "",
-    category: "visualization",
-    summary: "",
     role: Role::Visualization,
-    properties: &[],
     outputs: OUTPUTS,
-    build: |_| Err("this manifest is only a base for others".to_owned()),
-    ..Manifest::BASE
+    ..Manifest::of("visualization")
 };
 
 #[cfg(test)]

@@ -8,7 +8,6 @@ use watchkeeper_vision::draw::{self, Canvas, Color, ColorBy, Labels, LastSides, 
 use watchkeeper_vision::geometry::{Anchor, Point};
 
 use super::drawing::Paint;
-use crate::workflow::block_api::prelude::*;
 
 /// Shapes that several blocks draw.
 #[derive(Debug)]
@@ -68,38 +67,25 @@ pub(crate) enum LabelText {
     ClassTrackAndConfidence,
 }
 
-/// Names of [`LabelText`] in definitions.
-pub(crate) const LABEL_TEXTS: Shape = Shape::Choice(&[
-    "Class",
-    "Confidence",
-    "Class and Confidence",
-    "Index",
-    "Dimensions",
-    "Area",
-    "Area (mask)",
-    "Area (converted)",
-    "Tracker Id",
-    "Time In Zone",
-    "Class, Tracker Id and Confidence",
-]);
+/// Names of label texts in definitions. Without a mask, the area is that of the box.
+pub(crate) const LABEL_TEXTS: [(&str, LabelText); 11] = [
+    ("Class", LabelText::Class),
+    ("Confidence", LabelText::Confidence),
+    ("Class and Confidence", LabelText::ClassAndConfidence),
+    ("Index", LabelText::Index),
+    ("Dimensions", LabelText::Dimensions),
+    ("Area", LabelText::Area),
+    ("Area (mask)", LabelText::Area),
+    ("Area (converted)", LabelText::Area),
+    ("Tracker Id", LabelText::Track),
+    ("Time In Zone", LabelText::TimeInZone),
+    (
+        "Class, Tracker Id and Confidence",
+        LabelText::ClassTrackAndConfidence,
+    ),
+];
 
 impl LabelText {
-    /// Parses a name. Without a mask, the area is that of the box.
-    pub(crate) fn parse(name: &str) -> Result<Self, String> {
-        Ok(match name {
-            "Class" => Self::Class,
-            "Confidence" => Self::Confidence,
-            "Class and Confidence" => Self::ClassAndConfidence,
-            "Index" => Self::Index,
-            "Dimensions" => Self::Dimensions,
-            "Area" | "Area (mask)" | "Area (converted)" => Self::Area,
-            "Tracker Id" => Self::Track,
-            "Time In Zone" => Self::TimeInZone,
-            "Class, Tracker Id and Confidence" => Self::ClassTrackAndConfidence,
-            other => return Err(format!("{other:?} is not a label text")),
-        })
-    }
-
     fn of(self, index: usize, d: &Detection) -> String {
         let b = &d.bbox;
         match self {

@@ -16,12 +16,20 @@ use crate::workflow::block_api::prelude::*;
 const USUAL_SIZE: i64 = 16_384;
 
 /// Property with the number of remembered tracks.
-pub(crate) const CACHE_SIZE: Property = Property::literal(
+pub(crate) const CACHE_SIZE: Property = Property::integer(
     "instances_cache_size",
     "number of tracks remembered to tell new objects from known ones",
-    INTEGER,
+    USUAL_SIZE,
 )
-.or(Or::Int(USUAL_SIZE));
+.literal_only();
+
+/// Frames for which a lost track is kept.
+pub(crate) const BUFFER: Property = Property::integer(
+    "lost_track_buffer",
+    "frames, at 30 a second, for which a lost track is kept",
+    30,
+)
+.nullable();
 
 /// Number of tracks that a step remembers; 0 for a negative number.
 pub(crate) fn cache_size(setup: &Setup<'_>) -> usize {

@@ -17,8 +17,6 @@ pub(crate) const METADATA: Property = Property::data(
     "position of the frame in its video",
     &[Kind::VideoMetadata],
 );
-/// Kinds of detections with a box and optionally a mask.
-pub(crate) const BOXES: &[Kind] = &[Kind::ObjectDetection, Kind::InstanceSegmentation];
 /// Detections with track ids.
 pub(crate) const TRACKED: Property = Property::data("detections", "tracked detections", BOXES);
 

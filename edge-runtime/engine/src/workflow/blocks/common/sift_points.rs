@@ -65,8 +65,7 @@ pub(crate) fn drawn(image: &ImageValue, found: &[(Keypoint, Descriptor)]) -> Ima
     let places: Arc<[Point]> = found.iter().map(|(k, _)| k.point()).collect();
     image.changed(image.size(), move |pixels| {
         let mut out = imaging::coloured(&imaging::grey(pixels));
-        let (width, height) = (out.width, out.height);
-        let mut canvas = Canvas::new(&mut out.data, width, height);
+        let mut canvas = Canvas::on(&mut out);
         for (number, place) in (0..).zip(&*places) {
             canvas.arc(
                 *place,

@@ -9,8 +9,16 @@ use serde::{Deserialize, Serialize};
 use watchkeeper_contract::effect::{Attachment, Effect, Sealed};
 
 use crate::workflow::block_api::prelude::*;
+use crate::workflow::blocks::common::template::Template;
 use crate::workflow::uql::named_operations;
 use crate::workflow::values::codec;
+
+/// Defaults of all sinks.
+pub(crate) const BASE: Manifest = Manifest {
+    role: Role::Sink,
+    outputs: OUTPUTS,
+    ..Manifest::of("sink")
+};
 
 /// Outputs of most sinks.
 pub(crate) const OUTPUTS: &[Output] = &[
@@ -67,12 +75,13 @@ pub(crate) const ATTACHMENTS: Property = attached(&[Kind::Text, Kind::Bytes]);
 
 /// Properties of a sink that writes text files, wherever they are stored.
 pub(crate) const CONTENT: Property = Property::data("content", "what to write", &[Kind::Text]);
-pub(crate) const FILE_TYPE: Property = Property::literal(
+pub(crate) const FILE_TYPE: Property = Property::choice(
     "file_type",
     "type of the content",
-    Shape::Choice(&["csv", "json", "txt"]),
+    &["csv", "json", "txt"],
+    "csv",
 )
-.or(Or::Text("csv"));
+.literal_only();
 pub(crate) const OUTPUT_MODE: Property = Property::literal(
     "output_mode",
     "one file per content, or all contents in one file",
@@ -93,46 +102,75 @@ pub(crate) const PLAIN_OUTPUTS: &[Output] = &[
     Output::new("message", &[Kind::Text]),
 ];
 
-/// Sends one message unless the step is switched off or its cool-down is active, and reports the
-/// result in [`OUTPUTS`]. `effect` makes the message, or says why the sink refuses it. Only a
-/// message starts the cool-down.
+/// The effect of a step, or why the sink refuses it.
+pub(crate) type EffectOrRefusal = Result<Effect, String>;
+
+/// Builds a sink of messages with a text of its own. `make` makes the message of its template.
+///
+/// # Errors
+/// If operations of the template do not parse.
+pub(crate) fn messenger(
+    setup: &Setup<'_>,
+    service: &'static str,
+    make: fn(&Template, &Call<'_>) -> Result<EffectOrRefusal, String>,
+) -> Result<Box<dyn Instance>, String> {
+    Ok(Box::new(Messenger {
+        service,
+        message: Template::of(setup, "message")?,
+        make,
+    }))
+}
+
+struct Messenger {
+    service: &'static str,
+    message: Template,
+    make: fn(&Template, &Call<'_>) -> Result<EffectOrRefusal, String>,
+}
+
+impl Block for Messenger {
+    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
+        send(call, self.service, |call| (self.make)(&self.message, call))?.put(call);
+        Ok(())
+    }
+}
+
+/// Sends one message unless the step is switched off or its cool-down is active. Only a message
+/// starts the cool-down.
 ///
 /// # Errors
 /// If a property is invalid, so that there is nothing to send.
 pub(crate) fn send(
     call: &mut Call<'_>,
     service: &str,
-    effect: impl FnOnce(&Call<'_>) -> Result<Result<Effect, String>, String>,
-) -> Result<(), String> {
+    make: impl FnOnce(&Call<'_>) -> Result<EffectOrRefusal, String>,
+) -> Result<Sent, String> {
     let cooldown = Cooldown::of(call, service);
-    let sent = if call.boolean(call.named("disable_sink"), false)? {
-        Sent::Off
-    } else if cooldown.is_active(call, call.number(call.named("cooldown_seconds"), 5.0)?) {
-        Sent::Resting
-    } else {
-        match effect(call)? {
-            Ok(effect) => {
-                cooldown.begin(call);
-                Sent::by(call, effect)
-            }
-            Err(why) => Sent::Refused(why),
+    if call.boolean(call.named("disable_sink"))? {
+        return Ok(Sent::Off);
+    }
+    if cooldown.is_active(call, call.number(call.named("cooldown_seconds"))?) {
+        return Ok(Sent::Resting);
+    }
+    Ok(match make(call)? {
+        Ok(effect) => {
+            cooldown.begin(call);
+            Sent::by(call, effect)
         }
-    };
-    sent.put(call);
-    Ok(())
+        Err(why) => Sent::Refused(why),
+    })
 }
 
 /// Time of the last message, in the state that steps share: by service and
 /// [`COOLDOWN_SESSION_KEY`], or of one step where its block has no such property.
 #[derive(Debug)]
-pub(crate) struct Cooldown {
+struct Cooldown {
     place: Arc<str>,
     key: Arc<str>,
 }
 
 impl Cooldown {
     /// Returns the cool-down of the step that is called.
-    pub(crate) fn of(call: &Call<'_>, service: &str) -> Self {
+    fn of(call: &Call<'_>, service: &str) -> Self {
         match call.arg(call.named("cooldown_session_key")).as_str() {
             Some(key) => Self {
                 place: format!("cooldown of {service}").into(),
@@ -145,13 +183,13 @@ impl Cooldown {
         }
     }
 
-    pub(crate) fn is_active(&self, call: &Call<'_>, cooldown_s: f64) -> bool {
+    fn is_active(&self, call: &Call<'_>, cooldown_s: f64) -> bool {
         let last = call.shared.get(&self.place, &self.key);
         last.and_then(Value::as_f64)
             .is_some_and(|last| (call.now.as_secs_f64() - last).max(0.0) < cooldown_s)
     }
 
-    pub(crate) fn begin(&self, call: &mut Call<'_>) {
+    fn begin(&self, call: &mut Call<'_>) {
         let now = Value::Float(call.now.as_secs_f64());
         call.shared.set(&self.place, &self.key, now);
     }
@@ -203,31 +241,59 @@ impl Sent {
     }
 }
 
-/// Text that may be a secret.
+/// Refuses a provider other than `custom`, which needs all properties of `account`. A version
+/// without the property `provider` knows only that one.
+///
+/// # Errors
+/// What to write instead.
+pub(crate) fn check_provider(
+    call: &Call<'_>,
+    provider: Arg,
+    custom: &str,
+    account: &[&str; 3],
+) -> Result<(), String> {
+    let Some(given) = call.arg(provider).as_str() else {
+        return Ok(());
+    };
+    let [first, second, third] = account;
+    let needs = format!("{first}, {second} and {third}");
+    if given != custom {
+        return Err(format!(
+            "{given:?} needs a Roboflow account; set {} to {custom:?} with {needs}",
+            call.name(provider)
+        ));
+    }
+    if account
+        .iter()
+        .any(|name| call.arg(call.named(name)).is_null())
+    {
+        return Err(format!("{custom:?} needs {needs}"));
+    }
+    Ok(())
+}
+
+/// Property that may be a secret.
 ///
 /// # Errors
 /// If it is neither text nor a secret.
-pub(crate) fn sealed(value: &Value, property: &str) -> Result<Sealed, String> {
-    match value {
+pub(crate) fn sealed(call: &Call<'_>, arg: Arg) -> Result<Sealed, String> {
+    match call.arg(arg) {
         Value::Text(text) => Ok(Sealed::Text(text.to_string())),
         Value::Secret(name) => Ok(Sealed::Secret(name.to_string())),
-        other => Err(format!(
-            "{property} has to be text or a secret, not {}",
-            other.what()
-        )),
+        _ => Err(call.unfit(arg, "a string or a secret")),
     }
 }
 
-/// One text or a list of texts; empty if null.
+/// Property with one text or a list of texts; empty if null.
 ///
 /// # Errors
 /// If it is something else.
-pub(crate) fn texts(value: &Value, property: &str) -> Result<Vec<String>, String> {
+pub(crate) fn texts(call: &Call<'_>, arg: Arg) -> Result<Vec<String>, String> {
     let text = |v: &Value| {
         let text = v.as_str().map(str::to_owned);
-        text.ok_or_else(|| format!("{property} has to be text, not {}", v.what()))
+        text.ok_or_else(|| format!("{} has to be text, not {}", call.name(arg), v.what()))
     };
-    match value {
+    match call.arg(arg) {
         Value::Null => Ok(Vec::new()),
         Value::List(items) => items.iter().map(text).collect(),
         one => text(one).map(|t| vec![t]),
@@ -286,12 +352,24 @@ pub(crate) struct Entry {
 }
 
 impl Log {
-    /// Returns the next entry. Within one file, JSON is written as lines, and the head of a CSV
-    /// table only once.
+    /// Returns the next entry of a step, or why there is none. Within one file, JSON is written as
+    /// lines, and the head of a CSV table only once. `is_full`: it begins a new file.
     ///
     /// # Errors
-    /// If the content should be JSON but is not.
+    /// If a property is invalid.
     pub(crate) fn next(
+        &mut self,
+        call: &Call<'_>,
+        is_full: bool,
+    ) -> Result<Result<Entry, String>, String> {
+        let one_file = call.text(call.named("output_mode"))? == "append_log";
+        let most = call.integer(call.named("max_entries_per_file"))?;
+        let content = call.text(call.named("content"))?;
+        let most = if is_full { 0 } else { most };
+        Ok(self.add(content, call.text(call.named("file_type"))?, one_file, most))
+    }
+
+    fn add(
         &mut self,
         content: &str,
         file_type: &str,
@@ -338,7 +416,7 @@ mod tests {
     fn log_writes_the_table_head_once_per_file() {
         let mut log = Log::default();
         let mut next = || {
-            let entry = log.next("a,b\n1,2", "csv", true, 2).unwrap();
+            let entry = log.add("a,b\n1,2", "csv", true, 2).unwrap();
             (entry.content, entry.append)
         };
         assert_eq!(next(), ("a,b\n1,2\n".to_owned(), false));
@@ -349,10 +427,10 @@ mod tests {
     #[test]
     fn json_is_written_as_lines_only_within_one_file() {
         let mut log = Log::default();
-        let entry = log.next("{\n \"a\": 1}", "json", true, 9).unwrap();
+        let entry = log.add("{\n \"a\": 1}", "json", true, 9).unwrap();
         assert_eq!((&*entry.content, entry.extension), ("{\"a\":1}\n", "jsonl"));
-        assert!(log.next("hello", "json", true, 9).is_err());
-        let entry = log.next("hello", "json", false, 9).unwrap();
+        assert!(log.add("hello", "json", true, 9).is_err());
+        let entry = log.add("hello", "json", false, 9).unwrap();
         assert_eq!((&*entry.content, entry.extension), ("hello\n", "json"));
     }
 }

@@ -4,7 +4,7 @@
 
 use serde_json::Value as Json;
 
-use super::shape::{COUNT, INTEGER, NUMBER, SHARE, Shape};
+use crate::workflow::block_api::shape::{ANCHORS, COUNT, INTEGER, NUMBER, SHARE, Shape};
 use crate::workflow::language::kinds::{Kind, KindSet};
 
 /// Whether and how a property takes selectors.
@@ -144,12 +144,51 @@ impl Property {
         Self::value(name, about, NUMBER).or(Default::Float(default))
     }
 
+    /// A value that is null unless given.
+    pub(crate) const fn optional(name: &'static str, about: &'static str, shape: Shape) -> Self {
+        Self::value(name, about, shape).or(Default::Null)
+    }
+
+    /// A number that selectors of numbers from 0 to 1 supply. Roboflow's engine does not limit it.
+    pub(crate) const fn fraction(name: &'static str, about: &'static str, default: f64) -> Self {
+        Self::value(name, about, NUMBER)
+            .kinds(&[Kind::FloatZeroToOne])
+            .or(Default::Float(default))
+    }
+
+    /// One of these names, also by a selector.
+    pub(crate) const fn choice(
+        name: &'static str,
+        about: &'static str,
+        names: &'static [&'static str],
+        default: &'static str,
+    ) -> Self {
+        Self::value(name, about, Shape::Choice(names)).or(Default::Text(default))
+    }
+
+    /// The name of a point of a detection, also by a selector.
+    pub(crate) const fn anchor(
+        name: &'static str,
+        about: &'static str,
+        default: &'static str,
+    ) -> Self {
+        Self::value(name, about, ANCHORS).or(Default::Text(default))
+    }
+
     pub(crate) const fn text(
         name: &'static str,
         about: &'static str,
         default: &'static str,
     ) -> Self {
         Self::value(name, about, Shape::Text).or(Default::Text(default))
+    }
+
+    /// Takes no selectors.
+    #[must_use]
+    pub(crate) const fn literal_only(mut self) -> Self {
+        self.selects = Selects::Nothing;
+        self.kinds = KindSet::ANY;
+        self
     }
 
     /// Takes selectors of inputs only.
@@ -226,9 +265,16 @@ impl Property {
     }
 }
 
+/// The one picture of a step.
+pub(crate) const IMAGE: Property =
+    Property::data("image", "the picture", &[Kind::Image]).alias(&["images"]);
+
 /// The pictures of a step that processes each of them.
 pub(crate) const IMAGES: Property =
     Property::data("images", "the pictures to look at", &[Kind::Image]).alias(&["image"]);
+
+/// Kinds of detections with a box and optionally a mask.
+pub(crate) const BOXES: &[Kind] = &[Kind::ObjectDetection, Kind::InstanceSegmentation];
 
 /// Kinds of detections that box-based blocks accept and return.
 pub(crate) const DETECTIONS: &[Kind] = &[

@@ -44,6 +44,21 @@ pub(crate) enum Shape {
     Grammar(Grammar),
 }
 
+/// The names of a table that [`Call::choice`] reads, for [`Shape::Choice`].
+///
+/// [`Call::choice`]: crate::workflow::block_api::call::Call::choice
+pub(crate) const fn names_of<T: Copy, const N: usize>(
+    table: &[(&'static str, T); N],
+) -> [&'static str; N] {
+    let mut names = [""; N];
+    let mut i = 0;
+    while i < N {
+        names[i] = table[i].0;
+        i += 1;
+    }
+    names
+}
+
 /// A grammar of its own, such as the query language.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Grammar {

@@ -1,0 +1,433 @@
+//! The call of a block for one element: values of its properties, outputs, time and host.
+//!
+//! - A reader such as [`Call::number`] returns the declared default where a value is null.
+//! - A block reads a property by [`Arg`]; never selectors or other steps.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde::de::IntoDeserializer;
+use serde::de::value::StrDeserializer;
+use watchkeeper_vision::detections::{DetectionId, Detections};
+use watchkeeper_vision::geometry::Anchor;
+
+use crate::workflow::block_api::arg::Arg;
+use crate::workflow::block_api::host::Host;
+use crate::workflow::block_api::property::Property;
+use crate::workflow::block_api::shape::Shape;
+use crate::workflow::values::image::{ImageValue, VideoMeta};
+use crate::workflow::values::value::Value;
+
+/// What stands behind the values of a step's properties.
+pub(crate) trait Declarations {
+    fn property(&self, index: usize) -> Option<&'static Property>;
+
+    /// Name of the workflow input that property `index` reads.
+    fn input(&self, index: usize) -> Option<&str>;
+}
+
+pub(crate) struct Call<'a> {
+    pub(crate) step: &'a str,
+    /// What stands behind the property values: their defaults, and names for error messages.
+    pub(crate) declared: &'a dyn Declarations,
+    pub(crate) now: Duration,
+    /// Values of the properties, in the order of the manifest.
+    pub(crate) args: &'a [Value],
+    /// Outputs, in the order of the manifest; all null at first.
+    pub(crate) out: &'a mut [Value],
+    /// Outputs of the last frame, whose memory is reused; see [`Call::blank`].
+    pub(crate) spare: &'a mut [Value],
+    /// Which outputs anything reads, in the order of the manifest.
+    pub(crate) read: &'a [bool],
+    /// Which branches continue, in the definition's order; all false at first.
+    pub(crate) branches: &'a mut [bool],
+    /// Keys of the branches of a dictionary property, in the same order.
+    pub(crate) cases: &'a [Arc<str>],
+    pub(crate) host: &'a mut dyn Host,
+    /// Source of identities and random numbers.
+    pub(crate) ids: &'a IdCounter,
+    /// State shared by all steps of this running workflow.
+    pub(crate) shared: &'a mut SharedState,
+    /// Number of elements to come in this run; known only if the manifest sets `whole_batch`.
+    pub(crate) left: usize,
+    /// Whether the source has ended. The block has seen this element before, and decides what it
+    /// left undecided. Only lines are called then.
+    pub(crate) is_end: bool,
+}
+
+/// The counter of a running workflow, from which identities and random numbers are derived. It is
+/// saved with the state of the blocks.
+#[derive(Debug, Default)]
+pub(crate) struct IdCounter {
+    /// Distinguishes this running workflow from others.
+    pub(crate) stream: u64,
+    pub(crate) last: Cell<u64>,
+}
+
+impl IdCounter {
+    /// Returns the next number.
+    pub(crate) fn count(&self) -> u64 {
+        let number = self.last.get().wrapping_add(1);
+        self.last.set(number);
+        number
+    }
+}
+
+/// State shared by all steps of a running workflow: values by place and key. Beyond
+/// [`Self::MAX_ENTRIES`] the alphabetically first key is evicted.
+#[derive(Debug, Default)]
+pub(crate) struct SharedState(BTreeMap<(Arc<str>, Arc<str>), Value>);
+
+impl SharedState {
+    const MAX_ENTRIES: usize = 4096;
+
+    pub(crate) fn get(&self, place: &Arc<str>, key: &Arc<str>) -> Option<&Value> {
+        self.0.get(&(Arc::clone(place), Arc::clone(key)))
+    }
+
+    pub(crate) fn set(&mut self, place: &Arc<str>, key: &Arc<str>, value: Value) {
+        self.0.insert((Arc::clone(place), Arc::clone(key)), value);
+        if self.0.len() > Self::MAX_ENTRIES {
+            self.0.pop_first();
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&(Arc<str>, Arc<str>), &Value)> {
+        self.0.iter()
+    }
+}
+
+/// Parses the name of an anchor.
+///
+/// # Errors
+/// If it is no anchor.
+pub(crate) fn anchor(name: &str) -> Result<Anchor, String> {
+    let name_only: StrDeserializer<'_, serde::de::value::Error> = name.into_deserializer();
+    Anchor::deserialize(name_only)
+        .map_err(|_| format!("{name:?} is not an anchor; use one such as CENTER or BOTTOM_CENTER"))
+}
+
+impl<'a> Call<'a> {
+    /// Value of a property; null if the version lacks it.
+    pub(crate) fn arg(&self, arg: Arg) -> &'a Value {
+        const NULL: &Value = &Value::Null;
+        let here = self.declared.property(arg.index);
+        debug_assert!(
+            here.is_none_or(|property| arg.fits(property.name)),
+            "{arg:?} is {here:?}"
+        );
+        self.args.get(arg.index).unwrap_or(NULL)
+    }
+
+    /// The property of this name, for blocks whose versions have it at different places.
+    pub(crate) fn named(&self, name: &str) -> Arg {
+        let has_name = |p: &Property| p.name == name;
+        let is_it = |index: &usize| self.declared.property(*index).is_some_and(has_name);
+        Arg::at((0..self.args.len()).find(is_it).unwrap_or(usize::MAX), &[])
+    }
+
+    /// Name of a property, for messages.
+    pub(crate) fn name(&self, arg: Arg) -> &'static str {
+        self.declared
+            .property(arg.index)
+            .map_or("a property", |property| property.name)
+    }
+
+    /// The error that property `arg` is not what is `expected`, with the remedy if a workflow
+    /// input supplies it.
+    pub(crate) fn unfit(&self, arg: Arg, expected: &str) -> String {
+        let found = self.arg(arg);
+        let what = found.what();
+        let message = format!("{}: {expected} expected, got {what}", self.name(arg));
+        match self.declared.input(arg.index) {
+            Some(input) if found.is_null() => format!(
+                "{message}; give input {input} a value, or a default_value in the definition"
+            ),
+            Some(input) => format!("{message}; the value is from input {input}"),
+            None => message,
+        }
+    }
+
+    /// Property `arg` as `read` takes it; where it is null, its declared default.
+    fn or_default<T>(
+        &self,
+        arg: Arg,
+        expected: &str,
+        read: impl Fn(&Value) -> Option<T>,
+    ) -> Result<T, String> {
+        let read_value = match self.arg(arg) {
+            Value::Null => {
+                let declared = self.declared.property(arg.index);
+                let default = declared.and_then(|property| property.default.to_json());
+                default.map(Value::from).as_ref().and_then(read)
+            }
+            value => read(value),
+        };
+        read_value.ok_or_else(|| self.unfit(arg, expected))
+    }
+
+    /// Property `arg` by one of the readers below; `None` if it is null, whatever its default.
+    ///
+    /// # Errors
+    /// Those of the reader.
+    pub(crate) fn optional<T>(
+        &self,
+        arg: Arg,
+        read: impl FnOnce(&Self, Arg) -> Result<T, String>,
+    ) -> Result<Option<T>, String> {
+        if self.arg(arg).is_null() {
+            return Ok(None);
+        }
+        read(self, arg).map(Some)
+    }
+
+    /// Property `arg` as detections.
+    ///
+    /// # Errors
+    /// If it is something else.
+    pub(crate) fn detections(&self, arg: Arg) -> Result<&'a Arc<Detections>, String> {
+        match self.arg(arg) {
+            Value::Detections(d) => Ok(d),
+            _ => Err(self.unfit(arg, "detections")),
+        }
+    }
+
+    /// Property `arg` as detections that all have track ids.
+    ///
+    /// # Errors
+    /// If it is something else, or an id is missing.
+    pub(crate) fn tracked(&self, arg: Arg) -> Result<&'a Arc<Detections>, String> {
+        let all = self.detections(arg)?;
+        if all.boxes.iter().all(|d| d.track.is_some()) {
+            return Ok(all);
+        }
+        let why = "the detections have no track ids; put a byte_tracker step in front of this one";
+        Err(why.to_owned())
+    }
+
+    /// Property `arg` as an image.
+    ///
+    /// # Errors
+    /// If it is something else.
+    pub(crate) fn image(&self, arg: Arg) -> Result<&'a Arc<ImageValue>, String> {
+        match self.arg(arg) {
+            Value::Image(image) => Ok(image),
+            _ => Err(self.unfit(arg, "an image")),
+        }
+    }
+
+    /// Position in its video of the frame that property `arg` is, or the position itself.
+    ///
+    /// # Errors
+    /// If it is something else.
+    pub(crate) fn video(&self, arg: Arg) -> Result<&'a Arc<VideoMeta>, String> {
+        match self.arg(arg) {
+            Value::Image(image) => Ok(&image.meta),
+            Value::Meta(meta) => Ok(meta),
+            _ => Err(self.unfit(arg, "an image")),
+        }
+    }
+
+    /// Property `arg` as a number, or its default if it is null.
+    ///
+    /// # Errors
+    /// If it is something else.
+    pub(crate) fn number(&self, arg: Arg) -> Result<f64, String> {
+        self.or_default(arg, "a number", Value::as_f64)
+    }
+
+    /// Like [`number`](Self::number), also from text: parameters may be given as text.
+    ///
+    /// # Errors
+    /// If it is something else.
+    pub(crate) fn number_or_text(&self, arg: Arg) -> Result<f64, String> {
+        match self.arg(arg).as_str().map(|text| text.trim().parse()) {
+            Some(Ok(number)) => Ok(number),
+            _ => self.number(arg),
+        }
+    }
+
+    /// Like [`number`](Self::number), within the bounds of its shape also where another step
+    /// supplies it.
+    ///
+    /// # Errors
+    /// If it is something else or out of these bounds.
+    pub(crate) fn bounded(&self, arg: Arg) -> Result<f64, String> {
+        match self.declared.property(arg.index).map(|p| p.shape) {
+            Some(Shape::Integer(least, most)) => {
+                let integer = self.integer_in::<i64>(arg, least..=most)?;
+                Ok(integer as f64)
+            }
+            Some(Shape::Number(least, most)) => {
+                self.in_range(arg, self.number(arg)?, &(least..=most))
+            }
+            _ => self.number(arg),
+        }
+    }
+
+    /// Property `arg` as an integer, or its default if it is null.
+    ///
+    /// # Errors
+    /// If it is something else.
+    pub(crate) fn integer(&self, arg: Arg) -> Result<i64, String> {
+        self.or_default(arg, "a whole number", Value::as_i64)
+    }
+
+    /// Like [`integer`](Self::integer), within bounds that are narrower than those of its shape.
+    ///
+    /// # Errors
+    /// If it is something else or out of the bounds.
+    pub(crate) fn integer_in<T: TryFrom<i64>>(
+        &self,
+        arg: Arg,
+        bounds: RangeInclusive<i64>,
+    ) -> Result<T, String> {
+        let integer = self.in_range(arg, self.integer(arg)?, &bounds)?;
+        T::try_from(integer).map_err(|_| self.unfit(arg, "a smaller number"))
+    }
+
+    /// Like [`integer`](Self::integer), with the nearer bound instead of a number beyond it.
+    ///
+    /// # Errors
+    /// If it is something else.
+    pub(crate) fn clamped<T: TryFrom<i64>>(
+        &self,
+        arg: Arg,
+        bounds: RangeInclusive<i64>,
+    ) -> Result<T, String> {
+        let integer = self.integer(arg)?.clamp(*bounds.start(), *bounds.end());
+        T::try_from(integer).map_err(|_| self.unfit(arg, "a smaller number"))
+    }
+
+    fn in_range<T: PartialOrd + Display>(
+        &self,
+        arg: Arg,
+        number: T,
+        bounds: &RangeInclusive<T>,
+    ) -> Result<T, String> {
+        if bounds.contains(&number) {
+            return Ok(number);
+        }
+        let (name, least, most) = (self.name(arg), bounds.start(), bounds.end());
+        Err(format!(
+            "{name} is {number} and has to be from {least} to {most}"
+        ))
+    }
+
+    /// Property `arg` as a boolean, or its default if it is null.
+    ///
+    /// # Errors
+    /// If it is something else.
+    pub(crate) fn boolean(&self, arg: Arg) -> Result<bool, String> {
+        let as_bool = |value: &Value| match value {
+            Value::Bool(b) => Some(*b),
+            _ => None,
+        };
+        self.or_default(arg, "a boolean", as_bool)
+    }
+
+    /// Property `arg` as text.
+    ///
+    /// # Errors
+    /// If it is something else.
+    pub(crate) fn text(&self, arg: Arg) -> Result<&'a str, String> {
+        let text = self.arg(arg).as_str();
+        text.ok_or_else(|| self.unfit(arg, "a string"))
+    }
+
+    /// Property `arg` as the numbers of a list or array.
+    ///
+    /// # Errors
+    /// If it is something else.
+    pub(crate) fn numbers(&self, arg: Arg) -> Result<Vec<f64>, String> {
+        let numbers = self.arg(arg).as_numbers();
+        numbers.ok_or_else(|| self.unfit(arg, "a list of numbers"))
+    }
+
+    /// Property `arg` as a list of texts.
+    ///
+    /// # Errors
+    /// If it is something else.
+    pub(crate) fn texts(&self, arg: Arg) -> Result<Vec<&'a Arc<str>>, String> {
+        let texts = self.arg(arg).as_list().and_then(|items| {
+            let text = |item: &'a Value| match item {
+                Value::Text(text) => Some(text),
+                _ => None,
+            };
+            items.iter().map(text).collect()
+        });
+        texts.ok_or_else(|| self.unfit(arg, "a list of texts"))
+    }
+
+    /// What the name in property `arg` stands for in a table, from which its shape is made by
+    /// [`names_of`](crate::workflow::block_api::shape::names_of).
+    ///
+    /// # Errors
+    /// If it is something else.
+    pub(crate) fn choice<T: Copy>(&self, arg: Arg, table: &[(&str, T)]) -> Result<T, String> {
+        let given = self.text(arg)?;
+        let found = table.iter().find(|(name, _)| *name == given);
+        found.map(|(_, meaning)| *meaning).ok_or_else(|| {
+            let names: Vec<&str> = table.iter().map(|(name, _)| *name).collect();
+            let (property, names) = (self.name(arg), names.join(", "));
+            format!("{property}: {given:?} is not one of {names}")
+        })
+    }
+
+    /// Property `arg` as the name of an anchor, or its default if it is null.
+    ///
+    /// # Errors
+    /// If it is no anchor.
+    pub(crate) fn anchor(&self, arg: Arg) -> Result<Anchor, String> {
+        self.or_default(arg, "a string", |value| value.as_str().map(anchor))?
+    }
+
+    /// Returns an identity that is unique in this running workflow.
+    pub(crate) fn new_id(&self) -> DetectionId {
+        DetectionId::Local {
+            stream: self.ids.stream,
+            number: self.ids.count(),
+        }
+    }
+
+    /// Returns an empty list of detections for output `index`, reusing the memory of the last
+    /// frame's unless it has another holder.
+    pub(crate) fn blank(&mut self, index: usize) -> Arc<Detections> {
+        let before = self.spare.get_mut(index).map(std::mem::take);
+        let mut blank = match before {
+            Some(Value::Detections(all)) => all,
+            _ => return Arc::default(),
+        };
+        match Arc::get_mut(&mut blank) {
+            Some(all) => {
+                all.boxes.clear();
+                blank
+            }
+            None => Arc::default(),
+        }
+    }
+
+    /// Returns whether a step or an output of the workflow reads output `index`.
+    pub(crate) fn is_read(&self, index: usize) -> bool {
+        self.read.get(index).is_none_or(|is_read| *is_read)
+    }
+
+    /// Sets output `index`.
+    pub(crate) fn put(&mut self, index: usize, value: impl Into<Value>) {
+        if let Some(slot) = self.out.get_mut(index) {
+            *slot = value.into();
+        }
+    }
+
+    /// Lets branch `index` continue.
+    pub(crate) fn take_branch(&mut self, index: usize) {
+        if let Some(branch) = self.branches.get_mut(index) {
+            *branch = true;
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Declaration and behaviour of the blocks that make a new picture of one, of the same size.
+//!
+//! - Pixels are computed when they are read.
+
+use std::ops::RangeInclusive;
+
+use watchkeeper_vision::imaging::filter::MAX_KERNEL;
+
+use crate::workflow::block_api::prelude::*;
+use crate::workflow::values::image::RgbPixels;
+
+/// Sizes of a square kernel, in pixels.
+pub(crate) const KERNELS: RangeInclusive<i64> = 1..=MAX_KERNEL as i64;
+
+/// Defaults of such blocks; their first property is [`IMAGE`].
+pub(crate) const BASE: Manifest = Manifest {
+    properties: &[IMAGE],
+    outputs: &[Output::new("image", &[Kind::Image])],
+    ..Manifest::of("classical_computer_vision")
+};
+
+/// Sets output 0 to the picture with its pixels changed.
+pub(crate) fn put(
+    call: &mut Call<'_>,
+    change: impl Fn(&RgbPixels) -> RgbPixels + Send + Sync + 'static,
+) -> Result<(), String> {
+    let image = call.image(arg!(BASE.properties, "image"))?;
+    call.put(0, image.changed(image.size(), change));
+    Ok(())
+}

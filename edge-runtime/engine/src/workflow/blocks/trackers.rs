@@ -1,0 +1,280 @@
+//! Tracks objects with the trackers derived from SORT; see
+//! [`track::sort`](watchkeeper_vision::track::sort).
+//!
+//! - A step gives each track id once, also with several videos.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use watchkeeper_vision::track::sort::{SortConfig, SortKind, SortTracker};
+
+use crate::workflow::block_api::prelude::*;
+use crate::workflow::blocks::common::instances::{self, BUFFER, CACHE_SIZE, Instances, Video};
+use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
+
+const BOXES: Property = Property::data("detections", "what to follow", ANY_DETECTIONS);
+
+/// Frames until a track is reported.
+const fn proof(frames: i64) -> Property {
+    Property::integer(
+        "minimum_consecutive_frames",
+        "frames with a box before a track is reported",
+        frames,
+    )
+    .nullable()
+}
+
+/// A threshold from 0 to 1.
+const fn share(name: &'static str, about: &'static str, default: f64) -> Property {
+    Property::fraction(name, about, default).nullable()
+}
+
+/// Minimum overlap of a box and a track.
+const fn overlap(default: f64) -> Property {
+    share(
+        "minimum_iou_threshold",
+        "minimum overlap with which a box continues a track",
+        default,
+    )
+}
+
+/// Minimum score of a box that begins a track.
+const fn activation(default: f64) -> Property {
+    share(
+        "track_activation_threshold",
+        "minimum score with which a box begins a track",
+        default,
+    )
+}
+
+/// Minimum score of a box that is matched first.
+const fn good(default: f64) -> Property {
+    share(
+        "high_conf_det_threshold",
+        "minimum score with which a box is matched first",
+        default,
+    )
+}
+
+const BOT: &[Property] = &[
+    FRAME,
+    BOXES,
+    proof(2),
+    BUFFER,
+    CACHE_SIZE,
+    share(
+        "minimum_iou_threshold_first_assoc",
+        "minimum overlap, times score, with which a good box continues a track",
+        0.2,
+    ),
+    share(
+        "minimum_iou_threshold_second_assoc",
+        "minimum overlap with which a weak box continues a track",
+        0.5,
+    ),
+    share(
+        "minimum_iou_threshold_unconfirmed_assoc",
+        "minimum overlap, times score, with which a box confirms a track",
+        0.3,
+    ),
+    activation(0.7),
+    good(0.6),
+    Property::boolean(
+        "instant_first_frame_activation",
+        "whether the tracks of the first frame are reported at once",
+        false,
+    ),
+    Property::boolean(
+        "enable_cmc",
+        "kept for compatibility: the camera is assumed to be static",
+        false,
+    ),
+    Property::choice(
+        "cmc_method",
+        "kept for compatibility",
+        &["orb", "sift", "sparseOptFlow", "ecc"],
+        "sparseOptFlow",
+    )
+    .literal_only(),
+    Property::integer("cmc_downscale", "kept for compatibility", 2).nullable(),
+];
+const BYTE: &[Property] = &[
+    FRAME,
+    BOXES,
+    proof(2),
+    BUFFER,
+    CACHE_SIZE,
+    overlap(0.1),
+    activation(0.7),
+    good(0.6),
+];
+const OC: &[Property] = &[
+    FRAME,
+    BOXES,
+    proof(3),
+    BUFFER,
+    CACHE_SIZE,
+    overlap(0.3),
+    share("high_conf_det_threshold", "minimum score of a box", 0.6),
+    share(
+        "direction_consistency_weight",
+        "weight of the direction of a track",
+        0.2,
+    ),
+    Property::integer(
+        "delta_t",
+        "frames over which the direction is measured, 1000 at most",
+        3,
+    )
+    .nullable(),
+];
+const SORT: &[Property] = &[
+    FRAME,
+    BOXES,
+    proof(3),
+    BUFFER,
+    CACHE_SIZE,
+    overlap(0.3),
+    activation(0.25),
+];
+const OUTPUTS: &[Output] = &[
+    Output::new("tracked_detections", ANY_DETECTIONS),
+    Output::new("new_instances", ANY_DETECTIONS),
+    Output::new("already_seen_instances", ANY_DETECTIONS),
+];
+
+/// Their first properties are those of [`SORT`].
+const BASE: Manifest = Manifest {
+    role: Role::Tracker,
+    outputs: OUTPUTS,
+    keeps_classes: true,
+    ..Manifest::of("video")
+};
+
+pub(super) const BLOCKS: &[Manifest] = &[
+    Manifest {
+        name: "roboflow_core/trackers_botsort@v1",
+        summary: "Tracks objects over time (BoT-SORT, for a static camera).",
+        properties: BOT,
+        build: |setup| Ok(following(setup, bot)),
+        ..BASE
+    },
+    Manifest {
+        name: "roboflow_core/trackers_bytetrack@v1",
+        summary: "Tracks objects over time (ByteTrack, with a filter of box sides).",
+        properties: BYTE,
+        build: |setup| Ok(following(setup, byte)),
+        ..BASE
+    },
+    Manifest {
+        name: "roboflow_core/trackers_ocsort@v1",
+        summary: "Tracks objects over time, also when they turn (OC-SORT).",
+        properties: OC,
+        build: |setup| Ok(following(setup, oc)),
+        ..BASE
+    },
+    Manifest {
+        name: "roboflow_core/trackers_sort@v1",
+        summary: "Tracks objects over time (SORT).",
+        properties: SORT,
+        build: |setup| Ok(following(setup, sort)),
+        ..BASE
+    },
+];
+
+/// Maximum frames over which a direction is measured; that many positions per track are kept.
+const MAX_DIRECTION_FRAMES: i64 = 1000;
+
+fn bot(call: &Call<'_>) -> Result<SortKind, String> {
+    Ok(SortKind::Bot {
+        overlap: call.number(arg!(BOT, "minimum_iou_threshold_first_assoc"))?,
+        poor_overlap: call.number(arg!(BOT, "minimum_iou_threshold_second_assoc"))?,
+        new_overlap: call.number(arg!(BOT, "minimum_iou_threshold_unconfirmed_assoc"))?,
+        activation: call.number(arg!(BOT, "track_activation_threshold"))?,
+        good: call.number(arg!(BOT, "high_conf_det_threshold"))?,
+        at_once: call.boolean(arg!(BOT, "instant_first_frame_activation"))?,
+    })
+}
+
+fn byte(call: &Call<'_>) -> Result<SortKind, String> {
+    Ok(SortKind::Byte {
+        overlap: call.number(arg!(BYTE, "minimum_iou_threshold"))?,
+        activation: call.number(arg!(BYTE, "track_activation_threshold"))?,
+        good: call.number(arg!(BYTE, "high_conf_det_threshold"))?,
+    })
+}
+
+fn oc(call: &Call<'_>) -> Result<SortKind, String> {
+    Ok(SortKind::Oc {
+        overlap: call.number(arg!(OC, "minimum_iou_threshold"))?,
+        good: call.number(arg!(OC, "high_conf_det_threshold"))?,
+        direction: call.number(arg!(OC, "direction_consistency_weight"))?,
+        span: call.clamped(arg!(OC, "delta_t"), 0..=MAX_DIRECTION_FRAMES)?,
+    })
+}
+
+fn sort(call: &Call<'_>) -> Result<SortKind, String> {
+    Ok(SortKind::Sort {
+        overlap: call.number(arg!(SORT, "minimum_iou_threshold"))?,
+        activation: call.number(arg!(SORT, "track_activation_threshold"))?,
+    })
+}
+
+/// Builds a step; `kind` reads the tracker's settings when a video is first seen.
+fn following(
+    setup: &Setup<'_>,
+    kind: fn(&Call<'_>) -> Result<SortKind, String>,
+) -> Box<dyn Instance> {
+    stateful_instance(Following {
+        kind,
+        cache_size: instances::cache_size(setup),
+    })
+}
+
+struct Following {
+    kind: fn(&Call<'_>) -> Result<SortKind, String>,
+    cache_size: usize,
+}
+
+/// State of such a step.
+#[derive(Default, Serialize, Deserialize)]
+struct Followed {
+    /// The next track id, over all videos.
+    next: i64,
+    videos: PerVideo<Video<SortTracker>>,
+}
+
+impl Stateful for Following {
+    type State = Followed;
+
+    fn run(&self, followed: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
+        let meta = call.video(arg!(SORT, "image"))?;
+        let detections = call.detections(arg!(SORT, "detections"))?;
+        let Followed { next, videos } = followed;
+        let video = videos.get(&meta.video_identifier, || {
+            let frames = |arg: Arg| call.clamped(arg, 0..=u32::MAX.into());
+            let config = SortConfig {
+                kind: (self.kind)(call)?,
+                lost_track_buffer: frames(arg!(SORT, "lost_track_buffer"))?,
+                minimum_consecutive_frames: frames(arg!(SORT, "minimum_consecutive_frames"))?,
+                frame_rate: meta.fps.unwrap_or(0.0),
+            };
+            Ok(Video {
+                tracker: SortTracker::new(config),
+                instances: Instances::new(self.cache_size),
+            })
+        })?;
+        // The rate of a camera is measured after some frames.
+        video.tracker.set_frame_rate(meta.fps.unwrap_or(0.0));
+        let tracked = Arc::new(video.tracker.update(detections, next));
+        let [fresh, known] = video.instances.told_apart(&tracked, call);
+        for (output, mut boxes) in [tracked, fresh, known].into_iter().enumerate() {
+            // The peer keeps the picture size with the boxes.
+            if boxes.boxes.is_empty() {
+                Arc::make_mut(&mut boxes).size = [0, 0];
+            }
+            call.put(output, boxes);
+        }
+        Ok(())
+    }
+}
