@@ -66,6 +66,11 @@ pub struct Mosquitto {
 }
 
 impl Mosquitto {
+    /// Returns the beginning of the section `[mqtt]` of a box at this broker.
+    pub fn section(&self) -> String {
+        format!("[mqtt]\nhost = \"127.0.0.1\"\nport = {}\n", self.port)
+    }
+
     /// Starts a broker for anonymous clients, with its files in `folder`.
     ///
     /// # Errors

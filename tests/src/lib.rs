@@ -33,3 +33,15 @@ pub mod tflite;
 pub mod trt;
 pub mod watch;
 pub mod wiretap;
+
+use std::process::ExitCode;
+
+/// Ends a program with this code, or prints its error in one line, without a backtrace, and ends
+/// with `failed`.
+#[expect(clippy::print_stderr, reason = "the output of a program")]
+pub fn exit(ended: anyhow::Result<u8>, failed: u8) -> ExitCode {
+    ExitCode::from(ended.unwrap_or_else(|error| {
+        eprintln!("{error:#}");
+        failed
+    }))
+}

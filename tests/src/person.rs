@@ -22,6 +22,44 @@ pub fn command(bench: &Bench) -> anyhow::Result<Command> {
     Ok(command)
 }
 
+/// Runs a command with `--json` in the folder of the box.
+///
+/// # Errors
+/// If the command can't be started.
+pub fn run(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Output> {
+    let mut command = command(bench)?;
+    command.args(arguments).arg("--json");
+    Ok(command.current_dir(bench.path("")).output()?)
+}
+
+/// Runs a command that has to succeed; returns its objects.
+///
+/// # Errors
+/// If it fails or prints no JSON.
+pub fn done(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Vec<Value>> {
+    let out = run(bench, arguments)?;
+    let errors = String::from_utf8_lossy(&out.stderr);
+    anyhow::ensure!(out.status.success(), "{arguments:?}: {errors}");
+    json_lines(&out.stdout).with_context(|| errors.into_owned())
+}
+
+/// Runs a command that has to fail; returns all that it prints.
+///
+/// # Errors
+/// If it succeeds.
+pub fn refused(bench: &Bench, arguments: &[&str]) -> anyhow::Result<String> {
+    let out = run(bench, arguments)?;
+    anyhow::ensure!(!out.status.success(), "{arguments:?} succeeded");
+    let all = [out.stdout, out.stderr].concat();
+    Ok(String::from_utf8_lossy(&all).into_owned())
+}
+
+/// Returns the names of these entries of the archive.
+pub fn entry_names(found: &[Value]) -> Vec<&str> {
+    let names = found.iter().map(|entry| entry["name"].as_str());
+    names.flatten().collect()
+}
+
 /// Runs `watchkeeper ask` with these arguments.
 ///
 /// # Errors

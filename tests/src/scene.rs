@@ -38,6 +38,20 @@ pub fn door_workflow() -> Value {
     })
 }
 
+/// A workflow of one step, the motion detector.
+pub fn motion_workflow() -> Value {
+    json!({
+        "version": "1.0",
+        "inputs": [{"type": "WorkflowImage", "name": "image"}],
+        "steps": [
+            {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "model",
+             "images": "$inputs.image", "model_id": "motion"}
+        ],
+        "outputs": [{"type": "JsonField", "name": "boxes",
+                     "selector": "$steps.model.predictions"}]
+    })
+}
+
 /// Deploys the pipeline `watch` on the street, with an event for every new track.
 ///
 /// # Errors

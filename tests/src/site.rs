@@ -44,9 +44,9 @@ impl Site {
         let broker = Mosquitto::start(&self.bench.path("broker"))?;
         let subscriber = broker.subscribe("#")?;
         self.bench.configure(&format!(
-            "{}{more}second_opinion = true\n[mqtt]\nhost = \"127.0.0.1\"\nport = {}\n",
+            "{}{more}second_opinion = true\n{}",
             self.model.section(),
-            broker.port
+            broker.section()
         ))?;
         Ok(PublishingAgent {
             broker,

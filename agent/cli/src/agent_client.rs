@@ -42,6 +42,10 @@ fn unreached(socket: &Path, error: reqwest::Error) -> String {
     }
 }
 
+/// The agent behind a socket, as a session uses it: each request opens its own connection.
+#[derive(Debug)]
+pub(super) struct AgentSocket(pub(super) PathBuf);
+
 /// A client of the agent at one socket.
 #[derive(Debug)]
 pub(super) struct AgentClient {

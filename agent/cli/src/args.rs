@@ -59,7 +59,11 @@ pub(crate) use self::watch::{FLAGS, WatchArgs};
     name = "watchkeeper",
     version,
     propagate_version = true,
-    max_term_width = 100
+    max_term_width = 100,
+    after_help = "Examples:
+  watchkeeper run rtsp://user:password@10.0.0.20/stream --watch person
+  watchkeeper ask \"tell me when a person enters the left half on camera gate\"
+  watchkeeper doctor"
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -102,7 +106,7 @@ pub(crate) enum Command {
 /// Commands that talk to a runtime or the network.
 #[derive(Debug, Subcommand)]
 pub(crate) enum OnlineCommand {
-    /// Watch a camera or file now; prints events as they happen and the counts at the end.
+    /// Watch a camera or file now: print events as they happen, and the counts at the end.
     Run(Box<RunArgs>),
     /// Show the status of runtime, cameras, pipelines, agent, broker, clock and disk.
     Status,
@@ -122,13 +126,13 @@ pub(crate) enum OnlineCommand {
         #[command(subcommand)]
         action: Option<HeartbeatAction>,
     },
-    /// Print events of the journal, or verify their hash chain.
+    /// Print events of the journal, export them, or verify their hash chain.
     Events(EventArgs),
     /// List the events that wait for a person, and answer them.
     Reviews(ReviewArgs),
-    /// Show when cameras were watched, and what could have been told.
+    /// Show when cameras were watched, and why not at other times.
     Coverage(CoverageArgs),
-    /// Write an event or a job to one file that the box signs, and verify such files.
+    /// Write an event or a job to one file that the box signs, or verify one.
     Evidence {
         #[command(subcommand)]
         action: EvidenceAction,
@@ -148,7 +152,7 @@ pub(crate) enum OnlineCommand {
         #[command(subcommand)]
         action: ArchiveAction,
     },
-    /// Add, list and remove reference pictures, with which chains of rules compare events.
+    /// Add, list and remove reference pictures, which rules compare with.
     #[command(visible_alias = "references")]
     Reference {
         #[command(subcommand)]
@@ -156,7 +160,7 @@ pub(crate) enum OnlineCommand {
     },
     /// Ask a question or request a change in plain English; changes need your confirmation.
     Ask(AskArgs),
-    /// Set up a watch by a template, with the proposal that `ask` makes.
+    /// Propose a watch by a template, as `ask` does by a sentence.
     Watch(Box<WatchArgs>),
     /// Chat with the box in plain English; changes need your confirmation.
     Chat(ChatArgs),
@@ -165,7 +169,7 @@ pub(crate) enum OnlineCommand {
         #[command(subcommand)]
         action: Option<ModelAction>,
     },
-    /// List what runs models on this box, and install ONNX Runtime [default: list].
+    /// List the back ends that run models, and install ONNX Runtime [default: list].
     Backends {
         #[command(subcommand)]
         action: Option<BackendAction>,
@@ -177,14 +181,14 @@ pub(crate) enum OnlineCommand {
 pub(crate) enum OfflineCommand {
     /// Print the log of requests, proposals, confirmations and calls of language models.
     Trace(TraceArgs),
-    /// Print or verify the audit log: confirmations, effects and money spent [default: list].
+    /// Print or verify the audit log: confirmations, effects, money spent [default: list].
     Audit(AuditArgs),
-    /// Organise pictures of events and folders by plans: check, run, resume and show them.
+    /// Organise pictures by plans: plan, check, run, resume and show jobs.
     #[command(visible_alias = "jobs")]
     Job(JobArgs),
     /// Manage blueprints: instructions, tools and budget of LLM jobs [default: list].
     Blueprints(BlueprintArgs),
-    /// Try a look-up of the configuration with a value, as the chain of a rule asks it.
+    /// Ask a look-up of the configuration about a value, as the chain of a rule does.
     Lookup {
         /// Name of the look-up: [agent.lookups.NAME].
         name: String,
@@ -198,7 +202,7 @@ pub(crate) enum OfflineCommand {
         /// Type of the block to describe, such as line_counter.
         block: Option<String>,
     },
-    /// Check a workflow definition, or run it on pictures or recorded detections.
+    /// Check a workflow, or run it on pictures or recorded detections.
     Workflow {
         #[command(subcommand)]
         action: WorkflowAction,
@@ -208,7 +212,7 @@ pub(crate) enum OfflineCommand {
         #[command(subcommand)]
         action: ConfigAction,
     },
-    /// Show what this board is, its temperatures, power, load, memory and storage.
+    /// Show the board: its temperatures, power, load, memory and storage.
     Board {
         /// Show it again every two seconds.
         #[arg(long)]
@@ -234,6 +238,9 @@ pub(crate) enum SourceAction {
     /// List cameras and their state.
     List,
     /// Add a camera, or replace the one with this ID.
+    #[command(after_help = "Examples:
+  watchkeeper cameras add gate rtsp://user:password@192.168.1.20/stream --name \"Main gate\"
+  watchkeeper cameras add desk /dev/v4l/by-id/usb-046d_C920-video-index0")]
     Add {
         /// ID of the camera, such as gate.
         id: SourceId,
@@ -283,8 +290,12 @@ pub(crate) enum SourceAction {
 }
 
 #[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:
+  watchkeeper ask \"tell me when a person stays in the zone bench for 2 minutes\"
+  watchkeeper ask --confirm yfs6d
+  watchkeeper ask \"how many cars yesterday\"")]
 pub(crate) struct AskArgs {
-    /// The request, such as "tell me when a person crosses the vertical line at 50%".
+    /// Request or question in English.
     #[arg(required_unless_present = "confirm")]
     pub text: Vec<String>,
     /// Apply without confirmation; refused if any part of the request was not understood.

@@ -19,7 +19,6 @@ use super::args::{BackendAction, BackendPullArgs, Global};
 use super::download::{self, Fetcher};
 use super::exit::Failure;
 use super::output::Output;
-use super::run::find;
 use super::runtime_program::{self, PROGRAM};
 
 /// Longest time for opening the libraries.
@@ -194,10 +193,8 @@ async fn unpack(
 
 /// Has the runtime's program open the library.
 fn try_library(library: &Downloaded, global: &Global, out: &Output) -> Result<(), Failure> {
-    if find(PROGRAM).is_none() {
-        out.note(format!(
-            "the library was not opened: {PROGRAM}: not found beside this program or on PATH"
-        ));
+    if let Err(failure) = runtime_program::path() {
+        out.note(format!("the library was not opened: {failure}"));
         return Ok(());
     }
     let shown = library.path.display();

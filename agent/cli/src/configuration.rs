@@ -5,14 +5,10 @@
 
 use std::path::{Path, PathBuf};
 
-use secrecy::SecretString;
 use serde_json::{Value, json};
-use url::Url;
 use watchkeeper_config::{
-    Backend, BrokerLayers, Config, ConfigError, LoadRequest, MqttConfig, Origin, Precision,
-    SecretSource, SinksConfig, load, load_usable,
+    BrokerLayers, Config, ConfigError, LoadRequest, Origin, load, load_usable,
 };
-use watchkeeper_contract::privacy::PrivacyMask;
 use watchkeeper_jobs::counted;
 
 use super::args::{ConfigAction, Global};
@@ -45,23 +41,24 @@ fn by_line(mut errors: Vec<ConfigError>, warnings: Vec<ConfigError>) -> Vec<Conf
     errors
 }
 
-/// Loads the configuration without the broker's password, which this user may be unable to read.
-pub(super) fn read_without_broker(global: &Global) -> Result<Config, Failure> {
-    let request = LoadRequest {
+/// The request for a configuration without the broker's password, which this user may be unable to
+/// read.
+pub(super) fn without_broker(global: &Global) -> LoadRequest {
+    LoadRequest {
         broker: BrokerLayers::Nobody,
         ..request(global, None)
-    };
-    load(&request).map_err(|_| invalid(&all_errors(global)))
+    }
+}
+
+/// Loads the configuration without the broker.
+pub(super) fn read_without_broker(global: &Global) -> Result<Config, Failure> {
+    load(&without_broker(global)).map_err(|_| invalid(&all_errors(global)))
 }
 
 /// Loads what is usable of the configuration, for a command that needs only the sockets. Its errors
 /// become one note.
 pub(super) fn read_for_sockets(global: &Global, out: &Output) -> Config {
-    let request = LoadRequest {
-        broker: BrokerLayers::Nobody,
-        ..request(global, None)
-    };
-    let (config, errors) = load_usable(&request);
+    let (config, errors) = load_usable(&without_broker(global));
     if errors.is_empty() {
         return config;
     }
@@ -77,20 +74,16 @@ pub(super) fn read_for_sockets(global: &Global, out: &Output) -> Config {
     config
 }
 
-/// Loads the configuration of a run with `--mqtt`; `onto` adds the broker's address.
+/// The request for the configuration of a run with `--mqtt`, which the caller adds.
 ///
 /// The file's `[mqtt]` is ignored: it names the box's broker, and its client id would disconnect
 /// the box's agent.
-pub(super) fn read_for_run(
-    global: &Global,
-    onto: impl FnOnce(LoadRequest) -> LoadRequest,
-) -> Result<Config, Failure> {
+pub(super) fn for_run(global: &Global) -> LoadRequest {
     let request = LoadRequest {
         broker: BrokerLayers::Asked,
         ..request(global, None)
     };
-    let request = request.with("run", "box.site", Some(RUN_SITE));
-    load(&onto(request)).map_err(|errors| invalid(&errors))
+    request.with("run", "box.site", Some(RUN_SITE))
 }
 
 fn request(global: &Global, file: Option<&Path>) -> LoadRequest {
@@ -114,7 +107,7 @@ fn request(global: &Global, file: Option<&Path>) -> LoadRequest {
         )
 }
 
-fn invalid(errors: &[ConfigError]) -> Failure {
+pub(super) fn invalid(errors: &[ConfigError]) -> Failure {
     let sentence = format!("the configuration has {}:", counted(errors.len(), "error"));
     Failure::input(sentence).with(errors.iter().map(ToString::to_string))
 }
@@ -207,99 +200,7 @@ fn error_object(error: &ConfigError) -> Value {
     })
 }
 
-/// Builds the section `[sources.NAME.privacy]`.
-pub(super) fn privacy_section(mask: &PrivacyMask) -> Value {
-    json!({"regions": mask.regions, "classes": mask.classes, "fill": mask.fill})
-}
-
-/// Builds the section `[mqtt]` without the password.
-pub(super) fn mqtt_section(mqtt: &MqttConfig) -> Value {
-    let mut section = json!({
-        "host": mqtt.host, "port": mqtt.port, "client_id": mqtt.client_id, "tls": mqtt.tls,
-        "commands": mqtt.commands,
-        "connect_timeout_s": mqtt.connect_timeout.as_secs(),
-        "keep_alive_s": mqtt.keep_alive.as_secs(),
-    });
-    set(&mut section, "username", mqtt.username.as_ref());
-    let ca_file = mqtt.ca_file.as_deref();
-    set(&mut section, "ca_file", ca_file.map(absolute));
-    if let Some(files) = &mqtt.client_cert {
-        section["cert_file"] = json!(absolute(&files.cert_file));
-        section["key_file"] = json!(absolute(&files.key_file));
-    }
-    section
-}
-
-/// Builds the section `[sinks]`, unless it allows nothing.
-///
-/// `address` writes a URL, `secret` replaces a secret's value, given its name.
-pub(super) fn sinks_section(
-    sinks: &SinksConfig,
-    address: impl Fn(&Url) -> String,
-    mut secret: impl FnMut(&str, &SecretString) -> Value,
-) -> Option<Value> {
-    if sinks.hosts.is_empty() && sinks.folders.is_empty() && sinks.secrets.is_empty() {
-        return None;
-    }
-    let hosts: Vec<String> = sinks.hosts.iter().map(ToString::to_string).collect();
-    let mut section = json!({
-        "hosts": hosts, "folders": sinks.folders, "max_age_s": sinks.max_age.as_secs_f64(),
-    });
-    set(
-        &mut section,
-        "ca_file",
-        sinks.ca_file.as_deref().map(absolute),
-    );
-    for (key, url) in [
-        ("slack_url", &sinks.slack_url),
-        ("twilio_url", &sinks.twilio_url),
-        ("s3_url", &sinks.s3_url),
-    ] {
-        set(&mut section, key, url.as_ref().map(&address));
-    }
-    for (name, source) in &sinks.secrets {
-        section["secrets"][name] = match source {
-            SecretSource::Value(value) => secret(name, value),
-            SecretSource::File(path) => json!({"file": absolute(path)}),
-            SecretSource::Variable(variable) => json!({"env": variable}),
-            SecretSource::Credential(credential) => json!({"credential": credential}),
-        };
-    }
-    Some(section)
-}
-
 /// Makes a path absolute: the file may be read by a process with another working folder.
 pub(super) fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
-}
-
-/// Builds the section `[runtime.inference]` with the ONNX Runtime at `library`.
-pub(super) fn inference_section(config: &Config, library: Option<&Path>) -> Value {
-    let mut section = json!({
-        "backend": match config.inference.backend {
-            Backend::Auto => "auto",
-            Backend::Rten => "rten",
-            Backend::Ort => "ort",
-            Backend::Trt => "trt",
-        },
-        "precision": match config.inference.precision {
-            Precision::Fp32 => "fp32",
-            Precision::Fp16 => "fp16",
-            Precision::Int8 => "int8",
-        },
-    });
-    set(&mut section, "threads", config.inference.threads);
-    set(&mut section, "ort_library", library);
-    let trt = &config.inference.trt_library;
-    set(&mut section, "trt_library", trt.as_deref().map(absolute));
-    let engines = &config.inference.engine_dir;
-    set(&mut section, "engine_dir", engines.as_deref().map(absolute));
-    section
-}
-
-/// Sets a key if it has a value; TOML has no null.
-fn set(section: &mut Value, key: &str, value: Option<impl serde::Serialize>) {
-    if let Some(value) = value {
-        section[key] = json!(value);
-    }
 }

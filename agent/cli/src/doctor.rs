@@ -25,20 +25,25 @@ use watchkeeper_config::{CommandAccess, Config, ConfigError, MqttConfig};
 use watchkeeper_models::model_check::THIS_PROGRAM;
 
 use super::agent_health::AgentHealth;
+use super::args::Global;
 use super::event_loop;
 use super::exit::Failure;
 use super::output::Output;
 
 /// Runs all checks. `errors` are the findings of `config check`; where they are, `config` has
 /// defaults.
-pub(super) fn run(config: &Config, errors: &[ConfigError], out: &Output) -> Result<(), Failure> {
+pub(super) fn run(
+    config: &Config,
+    errors: &[ConfigError],
+    global: &Global,
+    out: &Output,
+) -> Result<(), Failure> {
     let root = Path::new("/");
     let mut findings = hardware::board(root);
     findings.extend(programs::installed());
     findings.extend(programs::media());
     findings.extend(configuration(errors));
-    findings.push(programs::onnxruntime(config));
-    findings.extend(programs::tensorrt(config));
+    findings.extend(programs::backends(config, global));
     findings.push(programs::models(config));
     findings.push(state::folder("state folder", &config.state_dir));
     findings.push(state::socket(&config.runtime_socket));

@@ -1,6 +1,6 @@
 //! `watchkeeper heartbeat`: the switch of the agent's heartbeat, over the agent's socket.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -10,7 +10,7 @@ use serde_json::json;
 use watchkeeper_assistant::heartbeat_switch::{HeartbeatControl, HeartbeatStatus};
 use watchkeeper_config::Config;
 
-use super::agent_client::AgentClient;
+use super::agent_client::{AgentClient, AgentSocket};
 use super::args::HeartbeatAction;
 use super::exit::Failure;
 use super::output::Output;
@@ -18,11 +18,7 @@ use super::output::Output;
 /// Timeout of the agent's answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The switch behind the agent's socket.
-#[derive(Debug)]
-pub(super) struct AgentHeartbeat(pub(super) PathBuf);
-
-impl HeartbeatControl for AgentHeartbeat {
+impl HeartbeatControl for AgentSocket {
     fn set(&self, paused: Option<bool>) -> BoxFuture<'_, Result<HeartbeatStatus, String>> {
         let asked = request(&self.0, paused);
         asked.map_err(|failure| failure.sentence).boxed()

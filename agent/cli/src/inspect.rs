@@ -31,7 +31,7 @@ use watchkeeper_models::{MOTION, Zoo, ZooError};
 use super::lookup_check;
 pub(super) use besides::deployed;
 pub(super) use chains::missing_references;
-use finding::{error, shown};
+use finding::{error, missing_folders, shown, unreadable};
 use watchkeeper_agent::connectors::secrets;
 use watchkeeper_agent::embedding;
 use watchkeeper_agent::fleet::mqtt::tls::{self, TlsError};
@@ -139,25 +139,24 @@ fn check_tls(config: &Config) -> Vec<ConfigError> {
 
 fn check_runtime(config: &Config) -> Vec<ConfigError> {
     let mut errors = Vec::new();
-    let inference = &config.inference;
-    for (key, path) in [
-        ("runtime.inference.ort_library", &inference.ort_library),
-        ("runtime.inference.trt_library", &inference.trt_library),
-    ] {
-        if let Some(path) = path
-            && let Err(cause) = File::open(path)
-        {
-            let why = format!("can't read the file: {cause}");
-            errors.push(error(key, shown(path), why));
-        }
+    let libraries = [
+        (
+            "runtime.inference.ort_library",
+            &config.inference.ort_library,
+        ),
+        (
+            "runtime.inference.trt_library",
+            &config.inference.trt_library,
+        ),
+    ];
+    for (key, path) in libraries {
+        errors.extend(path.as_deref().and_then(|path| unreadable(key, path)));
     }
-    for (nth, folder) in config.dry_run_roots.iter().enumerate() {
-        if !folder.is_dir() {
-            let key = format!("runtime.dry_run_roots[{nth}]");
-            let error = error(key, shown(folder), "no such folder".to_owned());
-            errors.push(error.remedy("create it, or remove it here"));
-        }
-    }
+    errors.extend(missing_folders(
+        "runtime.dry_run_roots",
+        &config.dry_run_roots,
+        "create it, or remove it here",
+    ));
     if let Some(problem) = unusable_folder(&config.state_dir) {
         errors.push(error(
             "runtime.state_dir",
@@ -197,20 +196,10 @@ fn check_llm(config: &Config) -> Vec<ConfigError> {
 
 /// Checks `[sinks]`, but for variables and credentials, which only the agent's service has.
 fn check_sinks(sinks: &SinksConfig) -> Vec<ConfigError> {
-    let mut errors = Vec::new();
-    for (nth, folder) in sinks.folders.iter().enumerate() {
-        if !folder.is_dir() {
-            let key = format!("sinks.folders[{nth}]");
-            let error = error(key, shown(folder), "no such folder".to_owned());
-            errors.push(error.remedy("create it, writable by the agent's user"));
-        }
-    }
-    if let Some(path) = &sinks.ca_file
-        && let Err(cause) = File::open(path)
-    {
-        let problem = format!("can't read the file: {cause}");
-        errors.push(error("sinks.ca_file", shown(path), problem));
-    }
+    let remedy = "create it, writable by the agent's user";
+    let mut errors = missing_folders("sinks.folders", &sinks.folders, remedy);
+    let ca_file = sinks.ca_file.as_deref();
+    errors.extend(ca_file.and_then(|path| unreadable("sinks.ca_file", path)));
     for (name, source) in &sinks.secrets {
         if matches!(source, SecretSource::File(_) | SecretSource::Value(_))
             && let Err(problem) = secrets::read(name, source, None)

@@ -171,7 +171,7 @@ fn offline(command: OfflineCommand, global: &Global, out: &Output) -> Result<(),
             let mut config = configuration::read_usable(global);
             let deployed = deployed::besides(&config);
             config.pipelines.extend(deployed.into_iter().flatten());
-            doctor::run(&config, &errors, out)
+            doctor::run(&config, &errors, global, out)
         }
         OfflineCommand::Trace(args) => trace::run(args, global, out),
         OfflineCommand::Audit(args) => audit::run(args, global, out),

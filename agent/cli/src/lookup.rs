@@ -3,7 +3,7 @@
 //! The answer is that of a chain, but for fields: their picture is only checked here, and the agent
 //! asks the model.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
@@ -16,18 +16,14 @@ use watchkeeper_evidence::lookup::{LookupError, Lookups};
 use watchkeeper_evidence::picture;
 use watchkeeper_evidence::source::{SourceAnswer, in_unit};
 
-use super::agent_client::AgentClient;
+use super::agent_client::{AgentClient, AgentSocket};
 use super::args::Global;
 use super::configuration;
 use super::event_loop;
 use super::exit::Failure;
 use super::output::Output;
 
-/// The look-ups behind the agent's socket, for a session.
-#[derive(Debug)]
-pub(super) struct AgentLookups(pub(super) PathBuf);
-
-impl LookupAccess for AgentLookups {
+impl LookupAccess for AgentSocket {
     fn look_up(&self, name: String, value: String) -> BoxFuture<'_, Result<Value, String>> {
         async move {
             // The name comes from a model, and becomes a part of a path.

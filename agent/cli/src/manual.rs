@@ -1,8 +1,5 @@
 //! Completion scripts, generated from the flags.
 
-#[cfg(test)]
-mod document;
-
 use clap::CommandFactory;
 
 use super::args::Cli;
@@ -13,3 +10,6 @@ pub(super) fn completions(shell: clap_complete::Shell, out: &Output) {
     clap_complete::generate(shell, &mut Cli::command(), "watchkeeper", &mut script);
     out.page(String::from_utf8_lossy(&script).trim_end());
 }
+
+#[cfg(test)]
+mod tests;

@@ -22,8 +22,7 @@ use super::args::{Global, ModelAction, PullArgs};
 use super::download::{self, Fetcher};
 use super::exit::Failure;
 use super::output::Output;
-use super::run::find;
-use super::runtime_program::{self, PROGRAM};
+use super::runtime_program;
 
 /// What to do where the network fails every time.
 const OFFLINE: &str = "copy the file here and run `watchkeeper models add`";
@@ -120,11 +119,12 @@ fn show_downloaded(name: &str, files: &[Downloaded], out: &Output) {
 
 /// Has `watchkeeper-runtime` open a model file with this manifest. The error is its message.
 fn try_open(path: &Path, manifest: &str, out: &Output) -> Result<(), String> {
-    let Some(program) = find(PROGRAM) else {
-        out.note(format!(
-            "the file was not opened: {PROGRAM}: not found beside this program or on PATH"
-        ));
-        return Ok(());
+    let program = match runtime_program::path() {
+        Ok(program) => program,
+        Err(failure) => {
+            out.note(format!("the file was not opened: {failure}"));
+            return Ok(());
+        }
     };
     let failed = |e: std::io::Error| format!("can't try to open it: {e}");
     // The runtime reads the manifest beside the file; the user's folder must stay as it is.

@@ -3,6 +3,7 @@
 //! - It reads the configuration as this command does: file, variables, and flags as variables.
 //! - Its log is shown with `--verbose` only.
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -16,16 +17,33 @@ use super::run::find;
 
 pub(super) const PROGRAM: &str = "watchkeeper-runtime";
 
+/// Finds the program.
+///
+/// # Errors
+/// [`Exit::NoRuntime`] without it.
+pub(super) fn path() -> Result<PathBuf, Failure> {
+    find(PROGRAM).ok_or_else(|| {
+        let sentence = format!("{PROGRAM}: not found beside this program or on PATH");
+        Failure::new(Exit::NoRuntime, sentence)
+    })
+}
+
+/// Makes the name of a model, source or folder absolute where it is a path that exists: it is found
+/// from where the user stands, and a name of the zoo is no path.
+pub(super) fn absolute(name: &str) -> PathBuf {
+    let path = Path::new(name);
+    match path.exists() {
+        true => std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
+        false => path.to_owned(),
+    }
+}
+
 /// Makes the command, without a subcommand.
 ///
 /// # Errors
 /// [`Exit::NoRuntime`] without the program.
 pub(super) fn command(global: &Global) -> Result<Command, Failure> {
-    let program = find(PROGRAM).ok_or_else(|| {
-        let sentence = format!("{PROGRAM}: not found beside this program or on PATH");
-        Failure::new(Exit::NoRuntime, sentence)
-    })?;
-    let mut command = Command::new(program);
+    let mut command = Command::new(path()?);
     if let Some(config) = &global.config {
         command.arg("--config").arg(config);
     }

@@ -7,9 +7,7 @@ use std::sync::Arc;
 use watchkeeper_config::Config;
 use watchkeeper_store::{DiskStore, Options, Store};
 
-use super::archive::AgentArchive;
-use super::heartbeat::AgentHeartbeat;
-use super::lookup::AgentLookups;
+use super::agent_client::AgentSocket;
 use super::output::Output;
 use super::state_folder::state_folder;
 use watchkeeper_assistant::llm::LazyLlmClient;
@@ -43,6 +41,7 @@ pub(super) fn session_deps(
     out: &Output,
 ) -> SessionDeps {
     let home = state_folder().map_err(|failure| failure.sentence);
+    let agent = Arc::new(AgentSocket(config.agent_api.socket.clone()));
     SessionDeps {
         client,
         preferred_model: config.models.default.clone(),
@@ -55,9 +54,9 @@ pub(super) fn session_deps(
             .map(|home| Notes::checked(home, &config.memory)),
         state_dir: home,
         audit: config.agent.audit,
-        heartbeat: Some(Arc::new(AgentHeartbeat(config.agent_api.socket.clone()))),
-        archive: Some(Arc::new(AgentArchive(config.agent_api.socket.clone()))),
-        lookups: Some(Arc::new(AgentLookups(config.agent_api.socket.clone()))),
+        heartbeat: Some(agent.clone()),
+        archive: Some(agent.clone()),
+        lookups: Some(agent),
         approval: ApprovalRules::for_entrypoint(&config.permissions, entrypoint),
         other_trace: Some(config.state_dir.join(TRACE_FOLDER)),
         entrypoint,

@@ -17,7 +17,11 @@ pub(super) async fn run(
     config: &Config,
     out: &Output,
 ) -> Result<(), Failure> {
-    let request = sentence(args)?;
+    let camera = match &args.camera {
+        Some(_) => None,
+        None => only_camera(&client).await,
+    };
+    let request = sentence(args, camera)?;
     let ask = AskArgs {
         text: vec![request],
         yes: args.yes,
@@ -41,13 +45,24 @@ pub(super) fn list(out: &Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Request in plain words that a template makes of the flags.
-fn sentence(args: &WatchArgs) -> Result<String, Failure> {
+/// ID of the camera of a box with one. The request itself reports a runtime that does not answer.
+async fn only_camera(client: &RuntimeClient) -> Option<String> {
+    let sources = client.sources().await.ok()?;
+    let [only] = sources.as_slice() else {
+        return None;
+    };
+    Some(only.spec.id.to_string())
+}
+
+/// Request in plain words that a template makes of the flags; `camera` stands where none is named.
+fn sentence(args: &WatchArgs, camera: Option<String>) -> Result<String, Failure> {
     let plain = plain()?;
     let name = args.template.as_deref().unwrap_or_default();
     let template = plain.templates().iter().find(|t| t.name == name);
     let template = template.ok_or_else(|| Failure::input(format!("no template {name:?}")))?;
-    template.fill(&args.values()).map_err(|error| {
+    let mut values = args.values();
+    values.extend(camera.map(|camera| ("camera".to_owned(), camera)));
+    template.fill(&values).map_err(|error| {
         let text = match &error {
             FillError::Missing(name) => format!("{} is missing", flag(name)),
             FillError::NoParameter(name) => {
@@ -74,7 +89,9 @@ fn flag(parameter: &str) -> &str {
 fn usage(template: &Template) -> String {
     let mut usage = format!("watchkeeper watch {}", template.name);
     for (parameter, flag) in FLAGS {
-        if let Some(default) = template.defaults.get(parameter) {
+        if parameter == "camera" {
+            usage.push_str(" [--camera CAMERA]");
+        } else if let Some(default) = template.defaults.get(parameter) {
             usage.push_str(&format!(" [{flag} {default:?}]"));
         } else if template.needs.iter().any(|name| name == parameter) {
             let value = flag.trim_start_matches('-').to_uppercase();
@@ -92,63 +109,51 @@ mod tests {
     use super::super::args::{Cli, Command, OnlineCommand};
     use super::sentence;
 
-    fn said(line: &[&str]) -> Result<String, String> {
-        let line = ["watchkeeper", "watch"].iter().chain(line);
+    fn said(line: &str) -> Result<String, String> {
+        said_with(line, None)
+    }
+
+    fn said_with(line: &str, camera: Option<&str>) -> Result<String, String> {
+        let line = ["watchkeeper", "watch"].into_iter().chain(line.split('|'));
         let cli = Cli::try_parse_from(line).map_err(|e| e.to_string())?;
         let Command::Online(OnlineCommand::Watch(args)) = cli.command else {
             panic!("another command");
         };
-        sentence(&args).map_err(|failure| format!("{failure:?}"))
+        let camera = camera.map(str::to_owned);
+        sentence(&args, camera).map_err(|failure| format!("{failure:?}"))
+    }
+
+    #[test]
+    fn only_camera_of_the_box_needs_no_flag() {
+        let asked = said_with("zone-entry|--zone|the left half", Some("gate"));
+        assert!(asked.unwrap().contains("on camera gate"));
+        let asked = said("zone-entry|--zone|the left half").unwrap_err();
+        assert!(asked.contains("--camera is missing"), "{asked}");
     }
 
     #[test]
     fn flags_fill_the_sentence_of_a_template() {
-        let car = said(&[
-            "loitering",
-            "--camera",
-            "gate",
-            "--class",
-            "a car",
-            "--zone",
-            "the left half",
-            "--for",
-            "90 seconds",
-        ]);
+        let car =
+            said("loitering|--camera|gate|--class|a car|--zone|the left half|--for|90 seconds");
         assert_eq!(
             car.unwrap(),
             "Alert me when a car stays in the left half for more than 90 seconds on camera gate."
         );
-        let bench = [
-            "loitering",
-            "--camera",
-            "gate",
-            "--class",
-            "a car",
-            "--zone",
-            "bench",
-            "--for",
-            "3 seconds",
-        ];
-        assert!(said(&bench).unwrap().contains("stays in the bench for"));
+        let bench = "loitering|--camera|gate|--class|a car|--zone|bench|--for|3 seconds";
+        assert!(said(bench).unwrap().contains("stays in the bench for"));
     }
 
     #[test]
     fn missing_and_foreign_flags_are_named_with_the_usage() {
         for (line, part) in [
-            (&["zone-entry", "--camera", "gate"][..], "--zone is missing"),
+            ("zone-entry|--camera|gate", "--zone is missing"),
+            ("arrival|--camera|gate|--number|3", "has no --number"),
+            ("crowd|--camera|gate. Stop|--number|3", "give one value"),
             (
-                &["arrival", "--camera", "gate", "--number", "3"],
-                "has no --number",
-            ),
-            (
-                &["crowd", "--camera", "gate. Stop", "--number", "3"],
-                "give one value",
-            ),
-            (
-                &["crowd", "--camera", "gate", "--number", "many"],
+                "crowd|--camera|gate|--number|many",
                 "must be a whole number",
             ),
-            (&["lottery", "--camera", "gate"], "possible values"),
+            ("lottery|--camera|gate", "possible values"),
         ] {
             let refused = said(line).unwrap_err();
             assert!(refused.contains(part), "{line:?}: {refused}");

@@ -48,7 +48,7 @@ pub struct Call {
 
 /// A fault, played as the provider produces it.
 ///
-/// Where a protocol cannot have it, the provider's substitute is played; `tests/README.md` has the
+/// Where a protocol cannot have it, the provider's substitute is played; `README.md` has the
 /// table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind", deny_unknown_fields)]

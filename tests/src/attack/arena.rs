@@ -31,8 +31,8 @@ impl Arena {
         let bench = Bench::new("")?;
         let broker = Mosquitto::start(&bench.path("broker"))?;
         bench.configure(&format!(
-            "{extra}\n[mqtt]\nhost = \"127.0.0.1\"\nport = {}\ncommands = \"all\"\n",
-            broker.port
+            "{extra}\n{}commands = \"all\"\n",
+            broker.section()
         ))?;
         let subscriber = broker.subscribe(ALL)?;
         let mut arena = Self {

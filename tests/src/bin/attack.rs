@@ -17,6 +17,7 @@ use std::time::Instant;
 use anyhow::Context as _;
 use clap::{Parser, ValueEnum};
 use watchkeeper_tests::attack::{self, Report};
+use watchkeeper_tests::exit;
 
 /// Attacks a box and counts what it loses.
 #[derive(Debug, Parser)]
@@ -61,14 +62,7 @@ impl Attack {
 }
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("{error:#}");
-            ExitCode::from(2)
-        }
-    }
+    exit(run(&Args::parse()).map(|is_well| u8::from(!is_well)), 2)
 }
 
 /// Runs the attacks; returns whether the box withstood all of them.

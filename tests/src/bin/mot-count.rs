@@ -22,6 +22,7 @@ use anyhow::Context;
 use clap::Parser;
 use serde_json::json;
 use watchkeeper_contract::event::Verdict;
+use watchkeeper_tests::exit;
 use watchkeeper_tests::mot::count::{CrossingEvent, count};
 use watchkeeper_tests::mot::files::{Sequence, read_truth};
 use watchkeeper_tests::mot::truth_crossings::{
@@ -73,14 +74,7 @@ impl Tally {
 }
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // One line and no backtrace: the error is about files, not about this program.
-            eprintln!("{error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    exit(run(&Args::parse()).map(|()| 0), 1)
 }
 
 fn run(args: &Args) -> anyhow::Result<()> {

@@ -19,6 +19,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Parser;
+use watchkeeper_tests::exit;
 use watchkeeper_tests::mot::files::{Sequence, read_truth, results_text};
 use watchkeeper_tests::mot::follow::{Setting, run_tracker};
 use watchkeeper_tests::mot::score::{Figures, Score, score};
@@ -39,15 +40,7 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            // One line and no backtrace: the error is about files, not about this program.
-            eprintln!("{error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    exit(run(&Args::parse()).map(|is_well| u8::from(!is_well)), 1)
 }
 
 /// Processes every sequence; returns whether all of them succeeded. A failure does not stop the

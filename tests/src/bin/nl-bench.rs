@@ -9,7 +9,7 @@
 //! - 1: one of these failed, or an LLM was configured and never answered.
 //! - 2: it could not run, or a task of the file could not be read; the others ran.
 //!
-//! `tests/README.md` has the details.
+//! `tests/nl/README.md` has the details.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -23,6 +23,7 @@ use anyhow::{Context as _, bail};
 use clap::Parser;
 use secrecy::SecretString;
 use serde_json::Value;
+use watchkeeper_tests::exit;
 use watchkeeper_tests::nl::bench;
 use watchkeeper_tests::nl::provider::{Agent, Wire};
 use watchkeeper_tests::nl::task::TaskFile;
@@ -62,13 +63,7 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    match run(&Args::parse()) {
-        Ok(code) => ExitCode::from(code),
-        Err(error) => {
-            eprintln!("{error:#}");
-            ExitCode::from(2)
-        }
-    }
+    exit(run(&Args::parse()), 2)
 }
 
 /// Runs the command and returns its exit code.

@@ -5,7 +5,7 @@
 //!   derived.
 //! - Its edges are selectors, the steps that a flow control continues, and the selector of a rule.
 //! - A node may be of several families: a detection step with a class filter is a detector and a
-//!   filter. `tests/README.md` has the table.
+//!   filter. `tests/nl/README.md` has the table.
 //!
 //! - Places are in shares of the picture.
 //! - A setting that the specification leaves to a parameter has that parameter's value.

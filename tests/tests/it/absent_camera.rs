@@ -5,6 +5,7 @@ use std::process::{Command, Output, Stdio};
 use anyhow::ensure;
 use serde_json::{Value, json};
 use watchkeeper_tests::daemons::{Bench, program, wait_for};
+use watchkeeper_tests::scene::motion_workflow;
 
 const GATE: &str = "[sources.gate]\nuri = \"/dev/video250\"\n";
 
@@ -18,17 +19,7 @@ fn set_gain(bench: &Bench) -> anyhow::Result<Output> {
 }
 
 fn watch(bench: &Bench) -> anyhow::Result<()> {
-    let workflow = json!({
-        "version": "1.0",
-        "inputs": [{"type": "WorkflowImage", "name": "image"}],
-        "steps": [
-            {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "model",
-             "images": "$inputs.image", "model_id": "motion"}
-        ],
-        "outputs": [{"type": "JsonField", "name": "boxes",
-                     "selector": "$steps.model.predictions"}]
-    });
-    let pipeline = json!({"id": "p", "source": "gate", "workflow": workflow});
+    let pipeline = json!({"id": "p", "source": "gate", "workflow": motion_workflow()});
     bench.json("POST", "/v1/pipelines", Some(&pipeline))?;
     Ok(())
 }

@@ -11,6 +11,7 @@ use watchkeeper_tests::daemons::{Bench, Process, wait_for, wait_up_to};
 use watchkeeper_tests::person::types;
 use watchkeeper_tests::scene::LONG;
 use watchkeeper_tests::scripted_model::{KEY, ScriptedModel, answers, calls, thinks};
+use watchkeeper_tests::site::{CROSSES, middle};
 
 /// Request for a count without events.
 const COUNT_REQUEST: &str = "count people crossing the vertical line at 50%";
@@ -82,25 +83,10 @@ impl Site {
     }
 }
 
-/// Makes a workflow that counts moving objects at a line.
-fn line(from: [u32; 2], to: [u32; 2]) -> Value {
-    json!({
-        "version": "1.0",
-        "inputs": [{"type": "WorkflowImage", "name": "image"}],
-        "steps": [
-            {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "detect", "images": "$inputs.image", "model_id": "motion"},
-            {"type": "roboflow_core/byte_tracker@v3", "name": "tracker", "image": "$inputs.image", "detections": "$steps.detect.predictions"},
-            {"type": "roboflow_core/line_counter@v2", "name": "middle", "image": "$inputs.image",
-             "detections": "$steps.tracker.tracked_detections", "line_segment": [from, to]},
-        ],
-        "outputs": [{"type": "JsonField", "name": "in", "selector": "$steps.middle.count_in"}],
-    })
-}
-
 /// Makes the steps of an LLM that looks, drafts, previews and proposes.
 fn sets_up() -> Vec<Value> {
-    let workflow = line([320, 0], [320, 360]).to_string();
-    let rules = r#"[{"name": "crossed", "when": {"kind": "crosses", "line": "middle"}}]"#;
+    let workflow = middle().to_string();
+    let rules = CROSSES;
     vec![
         thinks(
             "I look first.",

@@ -247,8 +247,8 @@ fn verdict() -> anyhow::Result<JobCost> {
     }));
     let model = ScriptedModel::start(&bench.path(""), &[answer.clone(), answer])?;
     bench.configure(&format!(
-        "[mqtt]\nhost = \"127.0.0.1\"\nport = {}\n{}second_opinion = true\ncalls_per_hour = 10\n",
-        broker.port,
+        "{}{}second_opinion = true\ncalls_per_hour = 10\n",
+        broker.section(),
         model.section()
     ))?;
     let subscriber = broker.subscribe("watchkeeper/v1/test/bench/cam/street/#")?;

@@ -2,45 +2,24 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Output;
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 use serde_json::{Value, json};
 use watchkeeper_tests::agent_api::Api;
-use watchkeeper_tests::daemons::{Bench, json_lines, wait_up_to};
+use watchkeeper_tests::daemons::{Bench, wait_up_to};
 use watchkeeper_tests::hooks::{Answer, Hooks};
-use watchkeeper_tests::person;
+use watchkeeper_tests::person::{self, entry_names as names};
 use watchkeeper_tests::scene::{LONG, deploy_rule};
 use watchkeeper_tests::scripted_model::{answers, calls};
 use watchkeeper_tests::site::{Site, last};
 
-fn run(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Output> {
-    let mut command = person::command(bench)?;
-    command.arg("archive").args(arguments).arg("--json");
-    command.current_dir(bench.path(""));
-    Ok(command.output()?)
-}
-
 fn done(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Vec<Value>> {
-    let out = run(bench, arguments)?;
-    let errors = String::from_utf8_lossy(&out.stderr);
-    ensure!(out.status.success(), "{arguments:?}: {errors}");
-    json_lines(&out.stdout).with_context(|| errors.into_owned())
+    person::done(bench, &[&["archive"], arguments].concat())
 }
 
 /// Runs a command that has to fail; returns its error.
 fn refused(bench: &Bench, arguments: &[&str]) -> anyhow::Result<String> {
-    let out = run(bench, arguments)?;
-    ensure!(!out.status.success(), "{arguments:?} succeeded");
-    let all = [out.stdout, out.stderr].concat();
-    Ok(String::from_utf8_lossy(&all).into_owned())
-}
-
-fn names(found: &[Value]) -> Vec<&str> {
-    found
-        .iter()
-        .filter_map(|entry| entry["name"].as_str())
-        .collect()
+    person::refused(bench, &[&["archive"], arguments].concat())
 }
 
 fn write(path: &Path, content: &str) -> anyhow::Result<()> {

@@ -25,22 +25,19 @@ fn acl_of_the_guide() -> anyhow::Result<String> {
 struct Site {
     bench: Bench,
     broker: Mosquitto,
-    _daemons: [Process; 2],
+    daemons: [Process; 2],
 }
 
 /// Starts broker, runtime and agent; `keys` are further keys of `[mqtt]`.
 fn site(options: BrokerOptions, keys: &str) -> anyhow::Result<Site> {
     let bench = Bench::new("")?;
     let broker = Mosquitto::start_with(&bench.path("broker"), options)?;
-    bench.configure(&format!(
-        "[mqtt]\nhost = \"127.0.0.1\"\nport = {}\n{keys}",
-        broker.port
-    ))?;
+    bench.configure(&format!("{}{keys}", broker.section()))?;
     let daemons = [bench.runtime()?, bench.agent()?];
     Ok(Site {
         bench,
         broker,
-        _daemons: daemons,
+        daemons,
     })
 }
 
@@ -109,4 +106,18 @@ fn read_access_takes_a_snapshot_and_stops_nothing() -> anyhow::Result<()> {
     ensure!(reason.contains("mqtt.commands is \"read\""), "{reason}");
     wait_for("the snapshot to be tried", || status("snapshot", "failed"))?;
     Ok(())
+}
+
+#[test]
+fn two_boxes_under_one_name_are_named_as_a_cause() -> anyhow::Result<()> {
+    let first = site(BrokerOptions::default(), "")?;
+    let second = Bench::new("")?;
+    second.configure(&first.broker.section())?;
+    let daemons = [second.runtime()?, second.agent()?];
+    wait_for("the cause in the log of either", || {
+        let agents = [&first.daemons[1], &daemons[1]];
+        let mut logs = agents.iter().map(|agent| agent.log_text());
+        let cause = "another box has the same box.site and box.id";
+        logs.any(|log| log.contains(cause)).then_some(())
+    })
 }

@@ -306,9 +306,9 @@ fn configure(bench: &Bench, broker: &Mosquitto, server: &Hooks) -> anyhow::Resul
     let url = bench.path("hook.url");
     std::fs::write(&url, format!("{}\n", server.url("/hook")))?;
     bench.configure(&format!(
-        "[mqtt]\nhost = \"127.0.0.1\"\nport = {}\ncommands = \"all\"\n\n[channels.ops]\n\
+        "{}commands = \"all\"\n\n[channels.ops]\n\
          url_file = {url:?}\nmin_severity = \"critical\"\n",
-        broker.port
+        broker.section()
     ))
 }
 

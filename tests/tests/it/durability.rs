@@ -60,10 +60,7 @@ fn events_reach_the_broker_after_a_minute_without_it() -> anyhow::Result<()> {
 fn every_event_arrives(away: Duration) -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     let mut broker = Mosquitto::start(&bench.path("broker"))?;
-    bench.configure(&format!(
-        "[mqtt]\nhost = \"127.0.0.1\"\nport = {}\n",
-        broker.port
-    ))?;
+    bench.configure(&broker.section())?;
     let subscriber = broker.subscribe("watchkeeper/v1/test/bench/cam/+/ev/#")?;
     let runtime = bench.runtime()?;
     let agent = bench.agent()?;

@@ -162,8 +162,8 @@ fn said_everywhere(house: &Bench, event: &Value, wrong: &WrongConfig) -> anyhow:
     let broker = Mosquitto::start(&site.bench.path("broker"))?;
     let subscriber = broker.subscribe("#")?;
     site.bench.configure(&format!(
-        "{section}second_opinion = true\n[mqtt]\nhost = \"127.0.0.1\"\nport = {}\n",
-        broker.port
+        "{section}second_opinion = true\n{}",
+        broker.section()
     ))?;
     let agent = site.bench.agent()?;
     let word = wait_up_to(LONG, "the word on the event", || {
@@ -215,8 +215,8 @@ fn missing_runtime_error_says_how_to_start_it() -> anyhow::Result<()> {
     let broker = Mosquitto::start(&bench.path("broker"))?;
     let subscriber = broker.subscribe("#")?;
     bench.configure(&format!(
-        "[sources.gate]\nuri = \"demo:\"\n[mqtt]\nhost = \"127.0.0.1\"\nport = {}\n",
-        broker.port
+        "[sources.gate]\nuri = \"demo:\"\n{}",
+        broker.section()
     ))?;
     let mut agent = bench.agent()?;
     let told = wait_for("the agent to say it", || {

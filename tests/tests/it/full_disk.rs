@@ -225,10 +225,7 @@ fn outbox_on_full_disk_waits_and_delivers_everything() -> anyhow::Result<()> {
         || {
             let bench = Bench::new("")?;
             let mut broker = Mosquitto::start(&bench.path("broker"))?;
-            bench.configure(&format!(
-                "[mqtt]\nhost = \"127.0.0.1\"\nport = {}\n",
-                broker.port
-            ))?;
+            bench.configure(&broker.section())?;
             let subscriber = broker.subscribe("watchkeeper/v1/test/bench/cam/+/ev/#")?;
             let delivered = || arrived(&subscriber);
             let disk = SmallDisk::mount(&bench.path("state/agent"), DISK_MIB)?;

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use watchkeeper_tests::daemons::{Bench, Process, data, json_lines, program, wait_up_to};
 use watchkeeper_tests::nvmm::NvmmPlugin;
 use watchkeeper_tests::rtsp::{RtspOptions, RtspServer};
+use watchkeeper_tests::scene::motion_workflow;
 use watchkeeper_tests::watch::Watched;
 
 const LONG: Duration = Duration::from_secs(90);
@@ -25,19 +26,6 @@ const CAMERA: &str = "videotestsrc is-live=true pattern=ball ! \
     video/x-raw,format=I420,width=320,height=240,framerate=15/1 ! \
     x264enc bframes=2 b-adapt=false key-int-max=60 speed-preset=ultrafast ! \
     video/x-h264,profile=main ! rtph264pay name=pay0 pt=96 config-interval=1";
-
-fn workflow() -> Value {
-    json!({
-        "version": "1.0",
-        "inputs": [{"type": "WorkflowImage", "name": "image"}],
-        "steps": [
-            {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "model",
-             "images": "$inputs.image", "model_id": "motion"}
-        ],
-        "outputs": [{"type": "JsonField", "name": "boxes",
-                     "selector": "$steps.model.predictions"}]
-    })
-}
 
 /// A box with the stand-ins, and its running runtime.
 struct Jetson {
@@ -67,7 +55,7 @@ impl Jetson {
             spec.extend(members.clone());
         }
         self.bench.json("PUT", "/v1/sources/cam", Some(&spec))?;
-        let pipeline = json!({"id": "p", "source": "cam", "workflow": workflow()});
+        let pipeline = json!({"id": "p", "source": "cam", "workflow": motion_workflow()});
         self.bench.json("POST", "/v1/pipelines", Some(&pipeline))?;
         Ok(())
     }

@@ -78,10 +78,10 @@ impl InjectedBox {
             "[models]\ndir = {:?}\n\
              [sources.{CAMERA}]\nuri = {STREET:?}\npace = \"native\"\n\
              [sources.gate]\nuri = \"rtsp://viewer:{CAMERA_PASSWORD}@127.0.0.1:9/live\"\n\
-             [mqtt]\nhost = \"127.0.0.1\"\nport = {}\nusername = \"box\"\npassword = {BROKER_PASSWORD:?}\n\
+             {}username = \"box\"\npassword = {BROKER_PASSWORD:?}\n\
              [sinks]\nhosts = [{:?}]\nfolders = [{:?}]\nsecrets.HOOK = {{ file = {:?} }}\n",
             Path::new(env!("CARGO_MANIFEST_DIR")).join("models"),
-            broker.port,
+            broker.section(),
             hooks.address().to_string(),
             bench.path("out"),
             bench.path("hook.secret"),

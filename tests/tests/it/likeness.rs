@@ -7,7 +7,6 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::Output;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
@@ -15,9 +14,9 @@ use image::{GrayImage, Luma};
 use serde_json::{Value, json};
 use watchkeeper_models::{Sha256Sum, Zoo};
 use watchkeeper_tests::agent_api::Api;
-use watchkeeper_tests::daemons::{Bench, Process, data, json_lines, wait_up_to};
+use watchkeeper_tests::daemons::{Bench, Process, data, wait_up_to};
 use watchkeeper_tests::onnx::write_bright_cells;
-use watchkeeper_tests::person;
+use watchkeeper_tests::person::{self, done, entry_names as names, refused, run};
 use watchkeeper_tests::scene::LONG;
 
 /// Name of the packaged network.
@@ -39,38 +38,6 @@ fn write_picture(file: &Path, white: u32) -> anyhow::Result<()> {
     let level = |x: u32| if x / 4 < white { 255 } else { 0 };
     GrayImage::from_fn(64, 64, |x, _| Luma([level(x)])).save(file)?;
     Ok(())
-}
-
-/// Runs a command of `watchkeeper archive` or `job`.
-fn run(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Output> {
-    let mut command = person::command(bench)?;
-    command
-        .args(arguments)
-        .arg("--json")
-        .current_dir(bench.path(""));
-    Ok(command.output()?)
-}
-
-fn done(bench: &Bench, arguments: &[&str]) -> anyhow::Result<Vec<Value>> {
-    let out = run(bench, arguments)?;
-    let errors = String::from_utf8_lossy(&out.stderr);
-    ensure!(out.status.success(), "{arguments:?}: {errors}");
-    json_lines(&out.stdout).with_context(|| errors.into_owned())
-}
-
-/// Runs a command that has to fail; returns what it says.
-fn refused(bench: &Bench, arguments: &[&str]) -> anyhow::Result<String> {
-    let out = run(bench, arguments)?;
-    ensure!(!out.status.success(), "{arguments:?} succeeded");
-    let all = [out.stdout, out.stderr].concat();
-    Ok(String::from_utf8_lossy(&all).into_owned())
-}
-
-fn names(found: &[Value]) -> Vec<&str> {
-    found
-        .iter()
-        .filter_map(|entry| entry["name"].as_str())
-        .collect()
 }
 
 fn embeddings(api: &Api) -> anyhow::Result<Value> {

@@ -28,8 +28,8 @@ fn refused_login_is_told_and_a_corrected_file_is_read_at_the_next_connect() -> a
     let password = bench.path("mqtt.password");
     std::fs::write(&password, "wrong\n")?;
     bench.configure(&format!(
-        "[mqtt]\nhost = \"127.0.0.1\"\nport = {}\nusername = \"gate\"\npassword_file = {password:?}\n",
-        broker.port
+        "{}username = \"gate\"\npassword_file = {password:?}\n",
+        broker.section()
     ))?;
     let _runtime = bench.runtime()?;
     let agent = bench.agent()?;

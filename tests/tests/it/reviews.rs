@@ -142,10 +142,7 @@ fn whole_course_of_an_escalated_event_is_in_the_journal() -> anyhow::Result<()> 
 fn reviews_are_answered_over_the_api_of_the_agent_and_over_mqtt() -> anyhow::Result<()> {
     let bench = Bench::new("")?;
     let broker = Mosquitto::start(&bench.path("broker"))?;
-    bench.configure(&format!(
-        "[mqtt]\nhost = \"127.0.0.1\"\nport = {}\ncommands = \"all\"\n",
-        broker.port
-    ))?;
+    bench.configure(&format!("{}commands = \"all\"\n", broker.section()))?;
     let subscriber = broker.subscribe("watchkeeper/v1/test/bench/#")?;
     let _runtime = bench.runtime()?;
     let _agent = bench.agent()?;

@@ -16,8 +16,8 @@ fn subscriber_gets_doubtful_event_and_then_its_opinion() -> anyhow::Result<()> {
     }));
     let model = ScriptedModel::start(&bench.path(""), &[refutes.clone(), refutes])?;
     bench.configure(&format!(
-        "[mqtt]\nhost = \"127.0.0.1\"\nport = {}\n{}second_opinion = true\ncalls_per_hour = 10\n",
-        broker.port,
+        "{}{}second_opinion = true\ncalls_per_hour = 10\n",
+        broker.section(),
         model.section()
     ))?;
     let subscriber = broker.subscribe("watchkeeper/v1/test/bench/cam/street/#")?;

@@ -44,7 +44,7 @@ fn configure(bench: &Bench, broker: &Mosquitto, hooks: &Hooks) -> anyhow::Result
          [pipelines.gate]\nsource = \"gate\"\nmodel = \"motion\"\nworkflow = {WORKFLOW}\n\
          [pipelines.web]\nsource = \"web\"\nmodel = \"motion\"\nworkflow = {WORKFLOW}\n\
          [pipelines.street]\nsource = \"street\"\nmodel = \"motion\"\nworkflow = {WORKFLOW}\n\
-         [mqtt]\nhost = \"127.0.0.1\"\nport = {}\nusername = \"box\"\npassword_file = {:?}\n\
+         {}username = \"box\"\npassword_file = {:?}\n\
          [channels.desk]\nurl_file = {:?}\nmin_severity = \"info\"\n\
          [channels.slack]\nkind = \"slack\"\nurl = {:?}\nmin_severity = \"info\"\n\
          [agent.api]\nlisten = \"127.0.0.1:{}\"\ntoken_file = {:?}\n\
@@ -59,7 +59,7 @@ fn configure(bench: &Bench, broker: &Mosquitto, hooks: &Hooks) -> anyhow::Result
          key = \"{MARK}-llm\"\nmodel = \"m\"\n\
          [sinks]\nhosts = [\"{host}\"]\nsecrets.FILE = {{ file = {:?} }}\n\
          secrets.TEXT = {{ value = \"{MARK}-text\" }}\n",
-        broker.port,
+        broker.section(),
         file("mqtt"),
         file("channel"),
         hooks.url(&format!("/{MARK}-slack")),

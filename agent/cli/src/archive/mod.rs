@@ -28,7 +28,7 @@ use watchkeeper_assistant::wording::counted;
 use watchkeeper_config::{Config, bounded};
 use watchkeeper_store::chain::Hash;
 
-use super::agent_client::AgentClient;
+use super::agent_client::{AgentClient, AgentSocket};
 use super::args::{ArchiveAction, ArchiveQueryArgs, Like};
 use super::exit::Failure;
 use super::output::Output;
@@ -38,11 +38,7 @@ use status::number;
 /// Largest picture to compare with, in bytes.
 const MAX_LIKE_FILE: u64 = 12 << 20;
 
-/// The archive behind the agent's socket.
-#[derive(Debug)]
-pub(super) struct AgentArchive(pub(super) PathBuf);
-
-impl ArchiveAccess for AgentArchive {
+impl ArchiveAccess for AgentSocket {
     fn run(&self, verb: Verb) -> BoxFuture<'_, Result<Value, String>> {
         async move {
             let client = AgentClient::new(&self.0).map_err(|failure| failure.sentence)?;

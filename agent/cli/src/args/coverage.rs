@@ -13,7 +13,7 @@ use super::value::past;
 pub(crate) struct CoverageArgs {
     /// ID of the camera [default: all].
     pub camera: Option<SourceId>,
-    /// Show when this class could have been told; repeatable [default: any event].
+    /// Show when an event about this class was possible; repeatable [default: any event].
     #[arg(long, value_name = "CLASS")]
     pub class: Vec<String>,
     /// Start: a time such as 2026-03-29T08:00, or how long ago, such as 24h.

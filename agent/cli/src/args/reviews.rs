@@ -30,6 +30,7 @@ pub(crate) enum ReviewAction {
     /// It did not happen.
     Reject(AnswerArgs),
     /// Something happened, with an object of another class.
+    #[command(after_help = "Example: watchkeeper reviews correct 1841 --class dog")]
     Correct {
         #[command(flatten)]
         answer: AnswerArgs,

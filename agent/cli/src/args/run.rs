@@ -10,6 +10,10 @@ use super::value::{region, seconds, unit_interval};
 use crate::run::shape::{InterestRegion, NamedLine, NamedZone};
 
 #[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:
+  watchkeeper run street.mp4 --watch car --line road:0,218,640,218 --video seen.mp4
+  watchkeeper run rtsp://user:password@10.0.0.20/stream --watch person --for 60
+  watchkeeper run /dev/video0 --zone desk:100,100,500,100,500,400,100,400 --show")]
 pub(crate) struct RunArgs {
     /// Video file, folder of images, rtsp://…, http://…, /dev/videoN, csi://N or demo:
     ///

@@ -9,6 +9,10 @@ use watchkeeper_plain::templates::NAMES;
 use super::value::count;
 
 #[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:
+  watchkeeper watch intruder --hours \"between 20:00 and 06:00\"
+  watchkeeper watch loitering --camera gate --zone \"the left half\" --for \"90 seconds\"
+  watchkeeper watch line-crossing --class trucks --direction \"from right to left\"")]
 pub(crate) struct WatchArgs {
     /// Template of the watch; `--list` describes them.
     #[arg(required_unless_present = "list", value_parser = PossibleValuesParser::new(NAMES))]
@@ -16,7 +20,7 @@ pub(crate) struct WatchArgs {
     /// List the templates, their flags and defaults.
     #[arg(long, conflicts_with = "template")]
     pub list: bool,
-    /// Id or name of the camera.
+    /// ID or name of the camera [default: the only one].
     #[arg(long, value_name = "CAMERA")]
     pub camera: Option<String>,
     /// Objects to watch for, such as "people or cars".

@@ -1,17 +1,19 @@
-//! Findings about what is installed: the programs, GStreamer, ONNX Runtime and models.
+//! Findings about what is installed: the programs, GStreamer, back ends and models.
 //!
-//! - `watchkeeper-runtime --check-media` checks GStreamer.
+//! - `watchkeeper-runtime` checks GStreamer and opens the libraries of back ends.
 //! - Not here: folders that the daemons write (`state`).
 
-use std::path::PathBuf;
 use std::process::Command;
 
 use serde::Deserialize;
 use watchkeeper_agent::program::NAME as AGENT;
 use watchkeeper_config::{Backend, Config};
+use watchkeeper_contract::backend::BackendInfo;
 use watchkeeper_models::Zoo;
 
 use super::finding::Finding;
+use crate::args::Global;
+use crate::backends::found_by_program;
 use crate::run::find;
 use crate::runtime_program::PROGRAM as RUNTIME;
 
@@ -95,81 +97,45 @@ fn missing_elements(missing: Vec<MissingElement>) -> Vec<Finding> {
         .collect()
 }
 
-pub(super) fn onnxruntime(config: &Config) -> Finding {
-    let variable = std::env::var_os("ORT_DYLIB_PATH").map(PathBuf::from);
-    let named = config.inference.ort_library.clone().or(variable);
-    let remedy = match named {
-        Some(_) => "correct runtime.inference.ort_library or ORT_DYLIB_PATH, or remove it",
-        None => "watchkeeper backends pull onnxruntime",
+/// The back ends that are libraries, as the runtime's program opens them.
+pub(super) fn backends(config: &Config, global: &Global) -> Vec<Finding> {
+    let found = match found_by_program(global) {
+        Ok(found) => found,
+        // Its absence is a finding of its own.
+        Err(_) if find(RUNTIME).is_none() => return Vec::new(),
+        Err(failure) => return vec![Finding::unknown(format!("back ends: {}", failure.sentence))],
     };
-    let found = match named {
-        Some(path) => Some(path).filter(|path| path.exists()),
-        None => library("libonnxruntime.so", &config.library_folders()),
+    let wanted = config.inference.backend;
+    found.iter().filter_map(|it| backend(it, wanted)).collect()
+}
+
+fn backend(found: &BackendInfo, wanted: Backend) -> Option<Finding> {
+    let (name, is_wanted) = match found.name.as_str() {
+        "ort" => ("ONNX Runtime", wanted == Backend::Ort),
+        "trt" => ("TensorRT", wanted == Backend::Trt),
+        _ => return None,
     };
-    match (found, config.inference.backend) {
-        (Some(path), _) => Finding::ok(format!("ONNX Runtime: {}", path.display())),
-        (None, Backend::Ort) => Finding::problem(
-            "ONNX Runtime: not installed, but runtime.inference.backend is \"ort\"",
-            remedy,
-        ),
-        (None, Backend::Trt) => {
-            Finding::ok("ONNX Runtime: not installed, and not used with \"trt\"")
+    let why = match (&found.why_not, &found.library) {
+        (Some(why), _) => why,
+        (None, library) => {
+            let library = library.as_deref().unwrap_or("installed");
+            return Some(Finding::ok(format!("{name}: {library}")));
         }
-        (None, Backend::Auto | Backend::Rten) => Finding::advice(
-            "ONNX Runtime: not installed; models run on the built-in engine, at about half the speed",
-            remedy,
-        ),
-    }
-}
-
-/// The shim of TensorRT, which `backend = "trt"` needs; `None` with another back end.
-pub(super) fn tensorrt(config: &Config) -> Option<Finding> {
-    if config.inference.backend != Backend::Trt {
-        return None;
-    }
-    let found = match &config.inference.trt_library {
-        Some(path) => Some(path.clone()).filter(|path| path.exists()),
-        None => library("libwk_trt.so", &config.library_folders()),
     };
-    Some(match found {
-        Some(path) => Finding::ok(format!("TensorRT: {}", path.display())),
-        None => Finding::problem(
-            "TensorRT: no libwk_trt.so, but runtime.inference.backend is \"trt\"",
-            "compile it into /var/lib/watchkeeper/lib as docs/guide/models.md says",
-        ),
-    })
-}
-
-/// Finds a shared library in the runtime's search order; `own` are its last folders.
-fn library(name: &str, own: &[PathBuf]) -> Option<PathBuf> {
-    let arch = std::env::consts::ARCH;
-    let set = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    let fixed = [
-        "/usr/local/lib",
-        "/usr/lib",
-        "/lib",
-        "/usr/lib64",
-        "/opt/onnxruntime/lib",
-    ]
-    .map(PathBuf::from);
-    let multiarch = [
-        format!("/usr/lib/{arch}-linux-gnu"),
-        format!("/lib/{arch}-linux-gnu"),
-    ]
-    .map(PathBuf::from);
-    std::env::split_paths(&set)
-        .chain(fixed)
-        .chain(multiarch)
-        .chain(own.iter().cloned())
-        .filter_map(|dir| std::fs::read_dir(dir).ok())
-        .flat_map(|entries| entries.filter_map(Result::ok))
-        .find(|entry| {
-            let file = entry.file_name();
-            // Checksums and partial downloads lie beside a library.
-            let version = file.to_str().and_then(|file| file.strip_prefix(name));
-            version.is_some_and(|v| v.chars().all(|c| c == '.' || c.is_ascii_digit()))
-        })
-        .map(|entry| entry.path())
+    let remedy = found.remedy.as_deref();
+    let remedy = remedy.unwrap_or("docs/guide/models.md says how it is installed");
+    let key = &found.name;
+    match (is_wanted, wanted, key.as_str()) {
+        (true, ..) => Some(Finding::problem(
+            format!("{name}: {why}; runtime.inference.backend is \"{key}\""),
+            remedy,
+        )),
+        (false, Backend::Auto, "ort") => Some(Finding::advice(
+            format!("{name}: {why}; without it models take about twice the time"),
+            remedy,
+        )),
+        (false, ..) => None,
+    }
 }
 
 pub(super) fn models(config: &Config) -> Finding {
@@ -195,8 +161,33 @@ pub(super) fn models(config: &Config) -> Finding {
 
 #[cfg(test)]
 mod tests {
+    use watchkeeper_config::Backend;
+    use watchkeeper_contract::backend::BackendInfo;
+
     use super::super::finding::Level;
-    use super::missing_elements;
+    use super::{backend, missing_elements};
+
+    #[test]
+    fn absent_back_end_is_a_problem_only_where_it_is_wanted() {
+        let level = |name: &str, wanted| {
+            let found = BackendInfo {
+                name: name.to_owned(),
+                available: false,
+                version: None,
+                library: None,
+                why_not: Some("no library is installed".to_owned()),
+                remedy: None,
+                providers: Vec::new(),
+            };
+            backend(&found, wanted).map(|finding| finding.level)
+        };
+        assert_eq!(level("ort", Backend::Ort), Some(Level::Problem));
+        assert_eq!(level("ort", Backend::Auto), Some(Level::Advice));
+        assert_eq!(level("ort", Backend::Rten), None);
+        assert_eq!(level("trt", Backend::Trt), Some(Level::Problem));
+        assert_eq!(level("trt", Backend::Auto), None);
+        assert_eq!(level("rten", Backend::Rten), None);
+    }
 
     #[test]
     fn missing_element_names_its_package() {

@@ -3,7 +3,7 @@
 use watchkeeper_agent::connectors::secrets;
 use watchkeeper_config::{ArchiveConfig, ConfigError, SecretSource};
 
-use super::finding::{error, shown};
+use super::finding::{error, missing_folders, shown};
 
 /// Checks what the agent reads: the secret of the bucket, and the folders to ingest from.
 pub(super) fn check(archive: &ArchiveConfig) -> Vec<ConfigError> {
@@ -16,12 +16,10 @@ pub(super) fn check(archive: &ArchiveConfig) -> Vec<ConfigError> {
             errors.push(error(key, shown(path), problem));
         }
     }
-    for (nth, folder) in archive.ingest_roots.iter().enumerate() {
-        if !folder.is_dir() {
-            let problem = "no such folder; create it, readable by the agent's user".to_owned();
-            let key = format!("agent.archive.ingest_roots[{nth}]");
-            errors.push(error(key, shown(folder), problem));
-        }
-    }
+    errors.extend(missing_folders(
+        "agent.archive.ingest_roots",
+        &archive.ingest_roots,
+        "create it, readable by the agent's user",
+    ));
     errors
 }

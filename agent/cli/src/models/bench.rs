@@ -3,7 +3,6 @@
 //! - Each back end has a process of its own, so that its peak memory is its own.
 //! - The motion detector runs on none of them, and is measured once.
 
-use std::path::Path;
 use std::time::Duration;
 
 use watchkeeper_contract::backend::{BUILT_IN, BackendBench, ModelBench};
@@ -28,12 +27,7 @@ pub(super) fn run(args: &BenchArgs, global: &Global, out: &Output) -> Result<(),
     {
         return Err(no_network(backend, "a network"));
     }
-    // Found from where the user stands; a name of the zoo is no path.
-    let path = Path::new(&args.name);
-    let model = match path.is_file() {
-        true => std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
-        false => path.to_owned(),
-    };
+    let model = runtime_program::absolute(&args.name);
     let mut whole: Option<ModelBench> = None;
     let mut refused = Vec::new();
     for backend in back_ends(global)? {

@@ -1,7 +1,6 @@
 //! `watchkeeper models calibrate`: starts `watchkeeper-runtime model-calibrate` and prints its
 //! report.
 
-use std::path::Path;
 use std::time::Duration;
 
 use watchkeeper_contract::backend::ModelCalibration;
@@ -19,16 +18,11 @@ const TIMEOUT: Duration = Duration::from_secs(90 * 60);
 /// # Errors
 /// [`Exit::Failed`](crate::exit::Exit): nothing could be calibrated, or the result was not kept.
 pub(super) fn run(args: &CalibrateArgs, global: &Global, out: &Output) -> Result<(), Failure> {
-    // Found from where the user stands; a name of the zoo is no path.
-    let absolute = |text: &str| match Path::new(text).exists() {
-        true => std::path::absolute(text).unwrap_or_else(|_| text.into()),
-        false => text.into(),
-    };
     let mut command = runtime_program::command(global)?;
     let (frames, every) = (args.frames.to_string(), args.every.to_string());
     command.args(["model-calibrate", "--frames", &frames, "--every", &every]);
-    command.arg("--source").arg(absolute(&args.source));
-    command.arg("--").arg(absolute(&args.name));
+    let [source, name] = [&args.source, &args.name].map(|name| runtime_program::absolute(name));
+    command.arg("--source").arg(source).arg("--").arg(name);
     out.busy(format!("calibrating {}", args.name));
     let report = runtime_program::answer::<ModelCalibration>(&mut command, TIMEOUT);
     out.end_live_line();

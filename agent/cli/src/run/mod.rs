@@ -20,7 +20,7 @@ mod verdict;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use watchkeeper_config::Config;
+use watchkeeper_config::{Config, LoadRequest, effective, load};
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState};
 use watchkeeper_contract::problem::ProblemCode;
@@ -33,12 +33,12 @@ use broker::BrokerAddress;
 pub(crate) use children::find;
 use follow::Outcome;
 use request::RunRequest;
-use sandbox::RunEnvironment;
+use sandbox::{RunEnvironment, RunSetup};
 use summary::Summary;
 use verdict::RunTarget;
 
 use super::args::{Global, RunArgs};
-use super::configuration::{read_for_run, read_without_broker};
+use super::configuration::{for_run, invalid, read_without_broker, without_broker};
 use super::exit::{Exit, Failure};
 use super::output::Output;
 use super::user_file::{folder_of, unwritten};
@@ -72,13 +72,22 @@ pub fn workflow_of(
     Ok(plan::workflow(&watch, "yolox-nano"))
 }
 
-/// Loads the configuration of a run: that of the box, with the broker of `--mqtt` or without one.
+/// The request for the configuration of a run: that of the box, with the broker of `--mqtt` or
+/// without one.
+fn load_request(args: &RunArgs, global: &Global) -> Result<LoadRequest, Failure> {
+    Ok(match args.mqtt.as_deref() {
+        Some(broker) => BrokerAddress::parse(broker)?.onto(for_run(global)),
+        None => without_broker(global),
+    })
+}
+
+/// Loads the configuration of a run.
 ///
 /// # Errors
 /// An invalid configuration or address.
 pub(super) fn configuration(args: &RunArgs, global: &Global) -> Result<Config, Failure> {
-    match args.mqtt.as_deref().map(BrokerAddress::parse).transpose()? {
-        Some(broker) => read_for_run(global, |request| broker.onto(request)),
+    match args.mqtt {
+        Some(_) => load(&load_request(args, global)?).map_err(|errors| invalid(&errors)),
         None => read_without_broker(global),
     }
 }
@@ -107,7 +116,14 @@ pub(super) async fn run(
     if let Some(mask) = &mask {
         out.note(privacy::describe(mask));
     }
-    let mut environment = RunEnvironment::open(config, mask.as_ref(), keep, global.verbose).await?;
+    let setup = RunSetup {
+        config,
+        written: effective(&load_request(args, global)?, config),
+        mask: mask.as_ref(),
+        keep,
+        verbose: global.verbose,
+    };
+    let mut environment = RunEnvironment::open(setup).await?;
     let outcome = watch(&mut environment, &request, out).await;
     let undelivered = environment.close(out).await;
     let Outcome { results, failure } = outcome?;

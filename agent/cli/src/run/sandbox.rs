@@ -14,21 +14,19 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 use watchkeeper_agent::program::NAME as AGENT;
 use watchkeeper_board::storage;
-use watchkeeper_config::{Config, MODEL_CHECKS, redact};
+use watchkeeper_config::{Config, MODEL_CHECKS, SecretSource, redact};
 use watchkeeper_contract::health::Health;
 use watchkeeper_contract::privacy::PrivacyMask;
 use watchkeeper_store::Options;
 use watchkeeper_store::private_folder::make_private;
 
-use super::children::{Launch, Program, find, password_variable};
+use super::children::{Launch, Program, password_variable};
 use super::delivery::Delivery;
 use super::pending_effects;
-use crate::configuration::{
-    RUN_SITE, absolute, inference_section, mqtt_section, privacy_section, sinks_section,
-};
+use crate::configuration::{RUN_SITE, absolute};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-use crate::runtime_program::PROGRAM as RUNTIME;
+use crate::runtime_program::{self, PROGRAM as RUNTIME};
 use crate::state_folder::state_folder;
 use crate::user_file::unwritten;
 use watchkeeper_client::RuntimeClient;
@@ -60,6 +58,18 @@ pub(super) struct RunEnvironment {
     state: StateDir,
 }
 
+/// What the environment of a run is made of.
+#[derive(Debug)]
+pub(super) struct RunSetup<'r> {
+    pub(super) config: &'r Config,
+    /// The configuration in the shape of the file, without secrets.
+    pub(super) written: Value,
+    pub(super) mask: Option<&'r PrivacyMask>,
+    /// Folder of `--keep-state`.
+    pub(super) keep: Option<&'r Path>,
+    pub(super) verbose: bool,
+}
+
 #[derive(Debug)]
 enum StateDir {
     /// Removed at the end.
@@ -81,27 +91,17 @@ type Secrets = Vec<(String, SecretString)>;
 
 impl RunEnvironment {
     /// Creates the state folder, starts the daemons and waits until the runtime answers.
-    pub(super) async fn open(
-        config: &Config,
-        mask: Option<&PrivacyMask>,
-        keep: Option<&Path>,
-        verbose: bool,
-    ) -> Result<Self, Failure> {
-        let runtime_program = find(RUNTIME).ok_or_else(|| {
-            let sentence = format!(
-                "{RUNTIME}: not found beside this program or on PATH; build it with `cargo build -p {RUNTIME}`"
-            );
-            Failure::new(Exit::NoRuntime, sentence)
-        })?;
+    pub(super) async fn open(setup: RunSetup<'_>) -> Result<Self, Failure> {
+        let runtime_program = runtime_program::path()?;
         remove_stale(&std::env::temp_dir());
-        let state = state_dir(keep)?;
+        let config = setup.config;
+        let state = state_dir(setup.keep)?;
         check_space(&state)?;
         let dir = state.path().to_path_buf();
-        let broker = config.mqtt.as_ref().map(mqtt_section);
-        let (sinks, secrets) = sinks_with_secrets(config);
+        let (sinks, secrets) = sinks_with_secrets(config, &setup.written);
         // Without a broker nothing is published; without `[sinks]` every effect is refused.
-        let needs_agent = broker.is_some() || sinks.is_some();
-        let file = write_config(&dir, config, mask, broker, sinks)?;
+        let needs_agent = config.mqtt.is_some() || sinks.is_some();
+        let file = write_config(&dir, &setup, sinks)?;
         link_folders(&dir.join(STATE), config)?;
         let args = [
             OsStr::new("--config"),
@@ -109,7 +109,7 @@ impl RunEnvironment {
             OsStr::new("--exit-with-parent"),
         ];
         let of_runtime = [&args[..], &[OsStr::new("--one-run")]].concat();
-        let log_dir = (!verbose).then_some(&*dir);
+        let log_dir = (!setup.verbose).then_some(&*dir);
         let mut runtime = Program::start(&Launch {
             name: RUNTIME,
             program: &runtime_program,
@@ -183,15 +183,33 @@ impl RunEnvironment {
     }
 }
 
-/// Returns the section `[sinks]` with variables in place of secrets, and those variables.
-fn sinks_with_secrets(config: &Config) -> (Option<Value>, Secrets) {
+/// Returns the section `[sinks]` with variables in place of secrets, unless it allows nothing, and
+/// those variables.
+fn sinks_with_secrets(config: &Config, written: &Value) -> (Option<Value>, Secrets) {
+    let sinks = &config.sinks;
+    if sinks.hosts.is_empty() && sinks.folders.is_empty() && sinks.secrets.is_empty() {
+        return (None, Vec::new());
+    }
+    let mut section = written["sinks"].clone();
     let mut secrets = Vec::new();
-    let sinks = sinks_section(&config.sinks, ToString::to_string, |_, secret| {
-        let variable = format!("{SECRET_PREFIX}{}", secrets.len());
-        secrets.push((variable.clone(), secret.clone()));
-        json!({"env": variable})
-    });
-    (sinks, secrets)
+    for (name, source) in &sinks.secrets {
+        if let SecretSource::Value(secret) = source {
+            let variable = format!("{SECRET_PREFIX}{}", secrets.len());
+            section["secrets"][name] = json!({"env": variable});
+            secrets.push((variable, secret.clone()));
+        }
+    }
+    // The written addresses have no credentials.
+    for (key, url) in [
+        ("slack_url", &sinks.slack_url),
+        ("twilio_url", &sinks.twilio_url),
+        ("s3_url", &sinks.s3_url),
+    ] {
+        if let Some(url) = url {
+            section[key] = json!(url.as_str());
+        }
+    }
+    (Some(section), secrets)
 }
 
 /// Starts the agent, which executes effects and publishes events to the broker of `--mqtt`.
@@ -340,17 +358,17 @@ fn link_folders(state: &Path, config: &Config) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes the configuration of the run: inference, models and `[sinks]` of the box, the privacy
+/// Writes the configuration of the run: inference, models, `[mqtt]` and `[sinks]`, the privacy
 /// mask, paths in the state folder.
 fn write_config(
     dir: &Path,
-    config: &Config,
-    mask: Option<&PrivacyMask>,
-    broker: Option<Value>,
+    setup: &RunSetup<'_>,
     sinks: Option<Value>,
 ) -> Result<PathBuf, Failure> {
-    let library = config.inference.ort_library.as_deref().map(absolute);
-    let mut inference = inference_section(config, library.as_deref());
+    let RunSetup {
+        config, written, ..
+    } = setup;
+    let mut inference = written["runtime"]["inference"].clone();
     // An engine takes minutes to build, and the folder of the run is temporary.
     if config.inference.engine_dir.is_none()
         && let Ok(state) = state_folder()
@@ -373,13 +391,19 @@ fn write_config(
     if let Some(models) = &config.models.dir {
         file["models"] = json!({"dir": absolute(models)});
     }
-    if let Some(mask) = mask {
+    if let Some(mask) = setup.mask {
         // Only a configuration sets a mask; the run deploys the source over this section.
-        file["sources"][mask.source.as_str()] =
-            json!({"uri": redact::uri(&mask.uri), "privacy": privacy_section(mask)});
+        file["sources"][mask.source.as_str()] = json!({
+            "uri": redact::uri(&mask.uri),
+            "privacy": {"regions": mask.regions, "classes": mask.classes, "fill": mask.fill},
+        });
     }
-    if let Some(broker) = broker {
-        file["mqtt"] = broker;
+    if config.mqtt.is_some() {
+        file["mqtt"] = written["mqtt"].clone();
+        // The agent gets the password as a variable.
+        if let Some(section) = file["mqtt"].as_object_mut() {
+            section.retain(|key, _| !key.starts_with("password"));
+        }
     }
     if let Some(sinks) = sinks {
         file["sinks"] = sinks;

@@ -54,7 +54,8 @@ pub(crate) fn reason(broker: &Broker, accepted: bool, error: &ConnectionError) -
             keys.port
         ),
         ConnectionError::MqttState(source) => {
-            format!("the session with the broker broke: {}", deepest(source))
+            let why = deepest(source);
+            format!("the session with the broker broke: {why}{}", keys.same_name)
         }
         other => other.to_string(),
     }
