@@ -12,9 +12,10 @@ use std::ops::{Deref, DerefMut};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Once, OnceLock, Weak};
 use std::time::Instant;
 
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use watchkeeper_config::MemoryConfig;
 use watchkeeper_memory::{Embedder, HashedEmbedder, Memory};
@@ -247,7 +248,7 @@ impl Notes {
             }
             None => Some(shared.embedder()),
         };
-        let mut state = shared.state();
+        let mut state = shared.state.lock();
         make_private(folder).map_err(|e| failed(e.to_string()))?;
         let is_current = state.has_chosen_embedder || chosen.is_none();
         let opened = match state.memory.take().filter(|_| is_current) {
@@ -288,7 +289,7 @@ impl Notes {
     /// Number of notes that wait for embeddings; `None` while the notes are locked, and until they
     /// are opened with the chosen embedder.
     pub fn waiting(&self) -> Option<usize> {
-        let state = self.0.state.try_lock().ok()?;
+        let state = self.0.state.try_lock()?;
         let memory = state.memory.as_ref().filter(|_| state.has_chosen_embedder);
         memory.map(Memory::waiting)
     }
@@ -305,11 +306,6 @@ impl Shared {
             }
             (embedder, vectors)
         })
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        // A thread that panicked took the memory out, so the next one opens it again.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -382,7 +378,7 @@ fn embed(shared: &Weak<Shared>) {
     let (began, mut read, mut failed) = (Instant::now(), 0_usize, 0_usize);
     while let Some(shared) = shared.upgrade() {
         let wanted = {
-            let mut state = shared.state();
+            let mut state = shared.state.lock();
             let memory = state.memory.as_mut();
             let wanted = memory
                 .map(|memory| memory.wanted(BATCH))
@@ -415,7 +411,7 @@ fn embed(shared: &Weak<Shared>) {
             (wanted, vector.ok())
         });
         let made = made.collect();
-        if let Some(memory) = shared.state().memory.as_mut() {
+        if let Some(memory) = shared.state.lock().memory.as_mut() {
             memory.learn(made);
         }
         drop(shared);

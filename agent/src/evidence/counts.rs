@@ -1,8 +1,9 @@
 //! Counts of chains since the agent's start.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use watchkeeper_contract::assessment::ChainResult;
 use watchkeeper_evidence::source::{SourceAnswer, SourceResult};
@@ -12,11 +13,6 @@ const MAX_SOURCES: usize = 64;
 
 /// Counts that chains and look-ups write and the API reads.
 pub(crate) type SharedCounts = Arc<Mutex<Counts>>;
-
-/// Locks the counts; plain data stays valid if a holder panicked.
-pub(crate) fn lock(counts: &SharedCounts) -> MutexGuard<'_, Counts> {
-    counts.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Chains since the agent's start.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, utoipa::ToSchema)]

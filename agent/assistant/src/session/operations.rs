@@ -8,7 +8,7 @@
 //! - Actions on a collection are of all entries that it has at the yes, not when they were shown.
 //! - Any other text drops what waits.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -353,12 +353,7 @@ impl Session {
     }
 
     fn with_trajectory<T>(&self, read: impl FnOnce(&mut SessionTrajectory) -> T) -> T {
-        read(
-            &mut self
-                .trajectory
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        )
+        read(&mut self.trajectory.lock())
     }
 
     /// Reports the steps of this session, as text or as JSON lines.
