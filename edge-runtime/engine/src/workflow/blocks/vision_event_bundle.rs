@@ -8,7 +8,9 @@ use watchkeeper_contract::effect::{Attachment, Effect, FileBundle};
 use watchkeeper_vision::detections::{Detection, Detections};
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::blocks::common::sink::{Cooldown, DISABLE_SINK, FIRE_AND_FORGET, Sent};
+use crate::workflow::blocks::common::sink::{
+    Cooldown, DISABLE_SINK, FIRE_AND_FORGET, LastSent, Sent,
+};
 use crate::workflow::values::codec;
 use crate::workflow::values::json::detection_id;
 
@@ -162,7 +164,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("bundle_path", &[Kind::Text]),
         Output::new("message", &[Kind::Text]),
     ],
-    build: |_| Ok(Box::new(run)),
+    build: |_| Ok(stateful_instance(EventSink)),
     ..Manifest::BASE
 }];
 
@@ -172,8 +174,17 @@ struct Event {
     bundle: FileBundle,
 }
 
-fn run(call: &mut Call<'_>) -> Result<(), String> {
-    let cooldown = Cooldown::of(call, "events");
+struct EventSink;
+
+impl Stateful for EventSink {
+    type State = LastSent;
+
+    fn run(&self, last: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
+        send(call, Cooldown::of(call, last, "events"))
+    }
+}
+
+fn send(call: &mut Call<'_>, mut cooldown: Cooldown<'_>) -> Result<(), String> {
     call.put(2, "");
     call.put(3, "");
     let sent = if call.boolean(arg!("disable_sink"), false)? {

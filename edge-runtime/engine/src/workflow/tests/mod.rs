@@ -13,6 +13,7 @@ mod limits;
 mod panics;
 mod peer;
 mod random;
+mod sinks;
 mod state;
 mod visualizations;
 

@@ -95,16 +95,17 @@ pub(crate) const PLAIN_OUTPUTS: &[Output] = &[
 
 /// Sends one message unless the step is switched off or its cool-down is active, and reports the
 /// result in [`OUTPUTS`]. `effect` makes the message, or says why the sink refuses it. Only a
-/// message starts the cool-down.
+/// message starts the cool-down; `last` is the state of the step.
 ///
 /// # Errors
 /// If a property is invalid, so that there is nothing to send.
 pub(crate) fn send(
     call: &mut Call<'_>,
+    last: &mut LastSent,
     service: &str,
     effect: impl FnOnce(&Call<'_>) -> Result<Result<Effect, String>, String>,
 ) -> Result<(), String> {
-    let cooldown = Cooldown::of(call, service);
+    let mut cooldown = Cooldown::of(call, last, service);
     let sent = if call.boolean(call.named("disable_sink"), false)? {
         Sent::Off
     } else if cooldown.is_active(call, call.number(call.named("cooldown_seconds"), 5.0)?) {
@@ -122,38 +123,47 @@ pub(crate) fn send(
     Ok(())
 }
 
-/// Time of the last message, in the state that steps share: by service and
-/// [`COOLDOWN_SESSION_KEY`], or of one step where its block has no such property.
+/// Time of the last message of a step, in seconds. As part of its state it is gone once the
+/// settings of the step change.
+pub(crate) type LastSent = Option<f64>;
+
+/// Where the time of the last message is.
 #[derive(Debug)]
-pub(crate) struct Cooldown {
-    place: Arc<str>,
-    key: Arc<str>,
+pub(crate) enum Cooldown<'s> {
+    /// In the state that the steps of a service with one [`COOLDOWN_SESSION_KEY`] share.
+    Session {
+        place: Arc<str>,
+        key: Arc<str>,
+    },
+    Step(&'s mut LastSent),
 }
 
-impl Cooldown {
-    /// Returns the cool-down of the step that is called.
-    pub(crate) fn of(call: &Call<'_>, service: &str) -> Self {
+impl<'s> Cooldown<'s> {
+    /// Returns the cool-down of the step that is called; `last` is its state.
+    pub(crate) fn of(call: &Call<'_>, last: &'s mut LastSent, service: &str) -> Self {
         match call.arg(call.named("cooldown_session_key")).as_str() {
-            Some(key) => Self {
+            Some(key) => Self::Session {
                 place: format!("cooldown of {service}").into(),
                 key: key.into(),
             },
-            None => Self {
-                place: format!("cooldown of {service} steps").into(),
-                key: call.step.into(),
-            },
+            None => Self::Step(last),
         }
     }
 
     pub(crate) fn is_active(&self, call: &Call<'_>, cooldown_s: f64) -> bool {
-        let last = call.shared.get(&self.place, &self.key);
-        last.and_then(Value::as_f64)
-            .is_some_and(|last| (call.now.as_secs_f64() - last).max(0.0) < cooldown_s)
+        let last = match self {
+            Self::Session { place, key } => call.shared.get(place, key).and_then(Value::as_f64),
+            Self::Step(last) => **last,
+        };
+        last.is_some_and(|last| (call.now.as_secs_f64() - last).max(0.0) < cooldown_s)
     }
 
-    pub(crate) fn begin(&self, call: &mut Call<'_>) {
-        let now = Value::Float(call.now.as_secs_f64());
-        call.shared.set(&self.place, &self.key, now);
+    pub(crate) fn begin(&mut self, call: &mut Call<'_>) {
+        let now = call.now.as_secs_f64();
+        match self {
+            Self::Session { place, key } => call.shared.set(place, key, Value::Float(now)),
+            Self::Step(last) => **last = Some(now),
+        }
     }
 }
 
