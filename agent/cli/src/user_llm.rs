@@ -59,6 +59,7 @@ pub(super) fn session_deps(
         archive: Some(Arc::new(AgentArchive(config.agent_api.socket.clone()))),
         lookups: Some(Arc::new(AgentLookups(config.agent_api.socket.clone()))),
         approval: ApprovalRules::for_entrypoint(&config.permissions, entrypoint),
+        job_tools: Vec::new(),
         other_trace: Some(config.state_dir.join(TRACE_FOLDER)),
         entrypoint,
         out: Arc::new(out.clone()),

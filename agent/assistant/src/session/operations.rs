@@ -94,11 +94,13 @@ impl Session {
         action: &str,
         parameters: &str,
     ) -> Result<CommandResult, Error> {
-        let operation = match manual::parse(action, parameters) {
+        let operation = match manual::parse(action, parameters, &self.deps.job_tools) {
             Ok(operation) => operation,
             Err(why) => {
-                let given = serde_json::from_str(parameters).unwrap_or_default();
-                self.record_step(action, &given, StepOutcome::Failed, &why);
+                if !action.is_empty() {
+                    let given = serde_json::from_str(parameters).unwrap_or_default();
+                    self.record_step(action, &given, StepOutcome::Failed, &why);
+                }
                 return Err(Error::input(why));
             }
         };
