@@ -23,7 +23,7 @@ use watchkeeper_jobs::{CameraNames, Target, counted};
 use watchkeeper_pictures::Picture;
 use watchkeeper_pictures::album::file_name;
 
-use super::network_tools::RuntimeAccess;
+use super::network_tools::{RuntimeAccess, event_loop};
 
 /// Most pictures that one step brings.
 const MAX_PICTURES: usize = 10_000;
@@ -169,10 +169,7 @@ impl Tool for EventPictures {
         let filter = EventFilter::new(&params)?;
         let target = context.target(&params.folder)?;
         fs::create_dir(target.part()).map_err(|error| unwritten(target.path(), &error))?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
-        let runtime = runtime.map_err(|error| ToolError::Transient(error.to_string()))?;
+        let runtime = event_loop().map_err(|error| ToolError::Transient(error.to_string()))?;
         let client = self.runtime.client().map_err(|error| unreached(&error))?;
         let download = filter.download(&client, &target, context, &self.pages);
         let download = runtime.block_on(download)?;

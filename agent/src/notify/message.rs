@@ -16,6 +16,8 @@ use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 
 use crate::fleet::mqtt::payload::event_draft;
+use crate::heartbeat::Finding;
+use crate::heartbeat::asker::Added;
 use crate::second_opinion::Case;
 use crate::second_opinion::weigh::Weighed;
 use watchkeeper_assistant::wording::{self, cut, single_line, size};
@@ -101,6 +103,26 @@ mod as_text {
 }
 
 impl Notice {
+    /// Notice of a finding of the heartbeat, with what a model added.
+    pub(crate) fn of_finding(
+        finding: &Finding,
+        id: String,
+        at: Wall,
+        added: Option<&Added>,
+        payload: Vec<u8>,
+    ) -> Self {
+        Self {
+            id,
+            at,
+            severity: finding.severity(),
+            notify: Vec::new(),
+            reason: finding.sentence(),
+            camera: finding.camera().cloned(),
+            by_model: added.map(|added| added.words.clone()),
+            payload,
+        }
+    }
+
     /// Notice of a second opinion that raised or lowered an event.
     pub(crate) fn of_opinion(case: &Case, weighed: &Weighed, at: Wall, payload: Vec<u8>) -> Self {
         let event = &case.event;

@@ -186,7 +186,7 @@ impl RuntimeAccess {
     }
 }
 
-fn event_loop() -> std::io::Result<Runtime> {
+pub(crate) fn event_loop() -> std::io::Result<Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

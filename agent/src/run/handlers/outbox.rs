@@ -29,7 +29,7 @@ impl Agent {
                     let saved = second_opinion::queue::Input::Saved { id, version };
                     self.opinions.handle(Instant::now(), saved);
                 }
-                BatchOwner::Assessment(id) => self.assessments.stored(id),
+                BatchOwner::Assessment(id) => self.assessments.pending.stored(id),
                 BatchOwner::Notice(notice) => self.channels.send(notice),
             }
         }
