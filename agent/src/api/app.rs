@@ -1,4 +1,7 @@
 //! State of the API: what its handlers share, and limits of concurrent work.
+//!
+//! - Followers, bodies and bundles beyond their limit are refused at once; file accesses wait.
+//! - Files are accessed on blocking threads, so that a slow disk delays no other request.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,4 +1,6 @@
 //! Counts of chains since the agent's start.
+//!
+//! - At most [`MAX_SOURCES`] sources are counted by name, the others together.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

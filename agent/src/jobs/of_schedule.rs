@@ -1,4 +1,7 @@
 //! The jobs of one schedule among those of the agent.
+//!
+//! - A run of a schedule has a key, so a crash between its creation and its record repeats none.
+//! - Of the ended ones a number of done and of failed jobs is kept; a job that runs or waits stays.
 
 use watchkeeper_jobs::run::{JobFolder, JobId, JobState};
 
