@@ -2,14 +2,12 @@
 //!
 //! - Nothing here knows HTTP. A [`Problem`] names the field and the remedy.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use parking_lot::Mutex;
 use watchkeeper_config::Config;
 use watchkeeper_contract::backend::BackendReport;
 use watchkeeper_contract::backtest::{Backtest, BacktestReport};
@@ -25,7 +23,7 @@ use watchkeeper_contract::model::ModelInfo;
 use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec, PipelineStatus};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::review::{NewAssessment, PipelineAnswers};
-use watchkeeper_contract::source::{SourceCounters, SourceSpec, SourceStatus};
+use watchkeeper_contract::source::{SourceSpec, SourceStatus};
 use watchkeeper_contract::workflow::{
     DryRun, DryRunReport, FailedStep, WorkflowRun, WorkflowRunResult,
 };
@@ -74,8 +72,6 @@ pub struct Api {
     /// Site and ID of the box.
     name: String,
     config_warnings: Vec<String>,
-    /// Counters of each source at the last encoding of the metrics.
-    last_counters: Mutex<BTreeMap<SourceId, SourceCounters>>,
 }
 
 impl Api {
@@ -93,7 +89,6 @@ impl Api {
             signing,
             name: format!("{}/{}", config.site, config.box_id),
             config_warnings: config.warnings.iter().map(ToString::to_string).collect(),
-            last_counters: Mutex::default(),
         }
     }
 
@@ -294,21 +289,7 @@ impl Runtime for Api {
 
     fn metrics(&self) -> String {
         let parts = self.manager.parts();
-        let sources = self.manager.sources();
-        let mut last_counters = self.last_counters.lock();
-        last_counters.retain(|id, _| sources.iter().any(|source| source.spec.id == *id));
-        for source in &sources {
-            let (id, now) = (&source.spec.id, source.counters);
-            let seen = last_counters.entry(id.clone()).or_default();
-            // A replaced source counts from zero.
-            let grown = |now: u64, before: u64| if now >= before { now - before } else { now };
-            let frames = grown(now.frames, seen.frames);
-            parts.metrics.count_frames(id, frames);
-            let dropped = grown(now.dropped, seen.dropped);
-            parts.metrics.count_dropped(id, "slot", dropped);
-            *seen = now;
-        }
-        drop(last_counters);
+        let sources = parts.metrics.count_sources(|| self.manager.sources());
         let mut scrape = Scrape::default();
         scrape.add_sources(&sources);
         let pipelines = self.manager.pipelines();

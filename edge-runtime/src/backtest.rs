@@ -81,7 +81,7 @@ pub fn run(
         ));
     }
     if request.pictures {
-        report.strip = strip::draw(&chunks, &report.events);
+        report.strip = strip::draw(&chunks, &report.events, is_gone);
     }
     Ok(report)
 }

@@ -8,10 +8,12 @@ mod bounded;
 mod labels;
 mod scrape;
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use prometheus_client::encoding::text::{encode, encode_registry};
 use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric};
 use prometheus_client::metrics::TypedMetric;
@@ -22,6 +24,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Metric, Registry, Unit};
 use watchkeeper_contract::event::{ClipState, Decision};
 use watchkeeper_contract::id::{PipelineId, SourceId};
+use watchkeeper_contract::source::{SourceCounters, SourceStatus};
 
 use self::bounded::Bounded;
 pub use self::bounded::MAX_SERIES;
@@ -49,6 +52,8 @@ const CONFIDENCES: [f64; 13] = [
 /// All metrics; an update takes a read lock and an atomic addition.
 pub struct Metrics {
     registry: Registry,
+    /// Counters of each source when they were counted last.
+    counted: Mutex<BTreeMap<SourceId, SourceCounters>>,
     frames: Bounded<SourceLabels, Counter>,
     dropped: Bounded<DropLabels, Counter>,
     inference: Bounded<ModelLabels, Histogram>,
@@ -113,6 +118,7 @@ impl Metrics {
         let mut root = Registry::with_prefix(PREFIX);
         let to = &mut root;
         Self {
+            counted: Mutex::default(),
             frames: register_bounded(to, "frames", "Frames from decoders", Counter::default),
             dropped: register_bounded(
                 to,
@@ -176,15 +182,34 @@ impl Metrics {
         self.load_level.set(level.number().into());
     }
 
+    /// Counts what the counters of the sources grew by since the last call; returns the sources.
+    ///
+    /// `read` runs under a lock: of two calls at a time, none counts an older reading after a newer
+    /// one, which would look like a replaced source that counts from zero.
+    pub fn count_sources(&self, read: impl FnOnce() -> Vec<SourceStatus>) -> Vec<SourceStatus> {
+        let mut counted = self.counted.lock();
+        let sources = read();
+        counted.retain(|id, _| sources.iter().any(|source| source.spec.id == *id));
+        for source in &sources {
+            let (id, now) = (&source.spec.id, source.counters);
+            let seen = counted.entry(id.clone()).or_default();
+            let grown = |now: u64, before: u64| if now >= before { now - before } else { now };
+            self.count_frames(id, grown(now.frames, seen.frames));
+            self.count_dropped(id, "slot", grown(now.dropped, seen.dropped));
+            *seen = now;
+        }
+        sources
+    }
+
     /// Counts frames from the decoder of `source`.
-    pub fn count_frames(&self, source: &SourceId, count: u64) {
+    fn count_frames(&self, source: &SourceId, count: u64) {
         self.frames
             .metric(of_source(source.as_str()), || of_source(OTHER))
             .inc_by(count);
     }
 
     /// Counts frames of `source` that were dropped at a place such as `slot` or `budget`.
-    pub fn count_dropped(&self, source: &SourceId, at: &str, count: u64) {
+    fn count_dropped(&self, source: &SourceId, at: &str, count: u64) {
         let of = |source: &str, at: &str| DropLabels {
             source: source.to_owned(),
             at: at.to_owned(),

@@ -7,8 +7,9 @@
 //! - Every error is one sentence without the key.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use watchkeeper_config::{LlmConfig, bounded};
 use watchkeeper_llm::attempt_error::AttemptError;
@@ -91,7 +92,7 @@ impl LazyLlmClient {
         folder: &Path,
         open_store: impl FnOnce() -> Result<Arc<dyn Store>, StoreError>,
     ) -> Result<Client, String> {
-        let mut opened = self.client.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = self.client.lock();
         if let Some(client) = &*opened {
             return Ok(client.clone());
         }

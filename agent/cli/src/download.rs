@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, RANGE};
+use watchkeeper_llm::client::root_cause;
 use watchkeeper_models::{
     Checked, Download, DownloadError, Downloaded, PullPlan, Start, place_all,
 };
@@ -301,15 +302,6 @@ pub fn begin(status: StatusCode, headers: &HeaderMap, offset: u64) -> Result<Sta
         StatusCode::RANGE_NOT_SATISFIABLE if offset > 0 => Ok(Start::Nothing),
         other => Err(other.to_string()),
     }
-}
-
-/// Returns the last cause of an error, which is the most specific.
-fn root_cause(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause.to_string()
 }
 
 #[cfg(test)]

@@ -58,6 +58,7 @@ pub(super) fn session_deps(
         archive: Some(agent.clone()),
         lookups: Some(agent),
         approval: ApprovalRules::for_entrypoint(&config.permissions, entrypoint),
+        job_tools: Vec::new(),
         other_trace: Some(config.state_dir.join(TRACE_FOLDER)),
         entrypoint,
         out: Arc::new(out.clone()),

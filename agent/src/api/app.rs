@@ -1,8 +1,12 @@
 //! State of the API: what its handlers share, and limits of concurrent work.
+//!
+//! - Followers, bodies and bundles beyond their limit are refused at once; file accesses wait.
+//! - Files are accessed on blocking threads, so that a slow disk delays no other request.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_http::{Refusal, refusal};
@@ -36,13 +40,13 @@ pub struct EntrypointErrors(Mutex<[Option<String>; 2]>);
 impl EntrypointErrors {
     /// Sets or clears the error of an entrypoint.
     pub fn set(&self, entrypoint: Entrypoint, trouble: Option<String>) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         all[usize::from(entrypoint == Entrypoint::Remote)] = trouble;
     }
 
     /// All present errors.
     pub fn all(&self) -> Vec<String> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.0.lock();
         all.iter().flatten().cloned().collect()
     }
 }

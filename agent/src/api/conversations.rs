@@ -17,10 +17,11 @@ mod organise;
 mod task;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::sync::{Semaphore, mpsc, watch};
 use ulid::Ulid;
 use watchkeeper_assistant::alerts::{self, Alert};
@@ -112,14 +113,10 @@ impl Conversations {
         self.shared.bounds
     }
 
-    fn open(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Handle>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Conversations visible to the entrypoint `asks`, the oldest first.
     #[must_use]
     pub fn list(&self, asks: Entrypoint) -> Vec<Arc<Handle>> {
-        let open = self.open();
+        let open = self.open.lock();
         let may = |handle: &&Arc<Handle>| may_answer(handle.entrypoint, asks).is_ok();
         open.values().filter(may).cloned().collect()
     }
@@ -161,7 +158,7 @@ impl Conversations {
 
     fn push_alert(&self, alert: &Alert<'_>) {
         let json = alert.to_json();
-        for handle in self.open().values() {
+        for handle in self.open.lock().values() {
             if handle.with_alerts.load(Ordering::Relaxed) {
                 handle.feed.push(json.clone());
             }
@@ -177,7 +174,7 @@ impl Conversations {
         id: &str,
         asks: Entrypoint,
     ) -> Result<Arc<Handle>, ConversationError> {
-        let found = self.open().get(id).cloned();
+        let found = self.open.lock().get(id).cloned();
         if let Some(handle) = found {
             return match may_answer(handle.entrypoint, asks) {
                 Ok(()) => Ok(handle),
@@ -204,7 +201,7 @@ impl Conversations {
         kept: PendingProposal,
     ) -> Result<Arc<Handle>, ConversationError> {
         let id = kept.requester.as_ref().map(|by| by.conversation.as_str());
-        let found = id.and_then(|id| self.open().get(id).cloned());
+        let found = id.and_then(|id| self.open.lock().get(id).cloned());
         match found {
             Some(handle) => Ok(handle),
             None => self.reopen(kept),
@@ -227,7 +224,7 @@ impl Conversations {
         if *self.shared.closing.borrow() {
             return Err(ConversationError::Closing);
         }
-        let mut open = self.open();
+        let mut open = self.open.lock();
         if let Some(handle) = open.get(&id) {
             return Ok(Arc::clone(handle));
         }
@@ -286,7 +283,7 @@ impl Conversations {
     /// # Errors
     /// When another message is in progress, or the limit of messages is reached.
     pub fn send(&self, handle: &Handle, message: Message) -> Result<Turn, ConversationError> {
-        let mut state = handle.state();
+        let mut state = handle.state.lock();
         if state.working {
             return Err(ConversationError::Working {
                 id: handle.id.clone(),
@@ -311,7 +308,7 @@ impl Conversations {
     /// Ends a conversation and drops its pending proposal.
     pub async fn end(&self, handle: &Handle) {
         handle.ending.send_replace(true);
-        let waits = handle.state().waits.clone();
+        let waits = handle.state.lock().waits.clone();
         if let Awaiting::Yes {
             proposal: Some(id), ..
         } = waits
@@ -351,7 +348,7 @@ struct RemoveOnDrop {
 
 impl Drop for RemoveOnDrop {
     fn drop(&mut self) {
-        let mut open = self.all.open();
+        let mut open = self.all.open.lock();
         open.remove(&self.handle.id);
         self.handle.over.send_replace(true);
         self.all.number.send_replace(open.len());

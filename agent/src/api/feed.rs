@@ -10,8 +10,9 @@
 //! - At most [`MAX_ALERTS`] alerts are kept, so that they do not evict the conversation.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -89,13 +90,9 @@ impl Default for Feed {
 }
 
 impl Feed {
-    fn buffer(&self) -> MutexGuard<'_, Buffer> {
-        self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Starts turn `turn`; returns the number of the last event before it.
     pub fn begin(&self, turn: u64) -> u64 {
-        let mut kept = self.buffer();
+        let mut kept = self.buffer.lock();
         kept.turn = turn;
         kept.plan.clear();
         kept.last
@@ -104,7 +101,7 @@ impl Feed {
     /// Adds an event to the turn.
     pub fn push(&self, mut event: Value) {
         let last = {
-            let mut kept = self.buffer();
+            let mut kept = self.buffer.lock();
             kept.last += 1;
             let kind = event.get("type").and_then(Value::as_str);
             let (is_end, is_alert) = (kind == Some(END), kind == Some(ALERT));
@@ -142,26 +139,26 @@ impl Feed {
 
     /// At most `limit` events after `seq`, the oldest first.
     pub fn after(&self, seq: u64, limit: usize) -> Vec<Entry> {
-        let kept = self.buffer();
+        let kept = self.buffer.lock();
         let later = kept.entries.iter().filter(|entry| entry.seq > seq);
         later.take(limit).cloned().collect()
     }
 
     /// Every event of a turn that is still kept.
     pub(crate) fn of_turn(&self, turn: u64) -> Vec<Entry> {
-        let kept = self.buffer();
+        let kept = self.buffer.lock();
         let of_it = kept.entries.iter().filter(|entry| entry.turn == turn);
         of_it.cloned().collect()
     }
 
     /// The model's latest plan for this turn.
     pub fn plan(&self) -> Vec<Value> {
-        self.buffer().plan.clone()
+        self.buffer.lock().plan.clone()
     }
 
     /// The number of the last event.
     pub fn last(&self) -> u64 {
-        self.buffer().last
+        self.buffer.lock().last
     }
 
     /// Notifies of every new event.
@@ -180,7 +177,7 @@ impl ProgressSink for Feed {
                 bound(&mut event);
                 if step == ProgressStep::Plan {
                     let steps = event.get("steps").and_then(Value::as_array);
-                    self.buffer().plan = steps.cloned().unwrap_or_default();
+                    self.buffer.lock().plan = steps.cloned().unwrap_or_default();
                 }
                 event["text"] = Value::from(line);
                 self.push(event);

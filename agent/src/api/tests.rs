@@ -18,13 +18,13 @@ use watchkeeper_assistant::proposal::conversation::ShownProposal;
 use watchkeeper_assistant::proposal::pending::Requester;
 use watchkeeper_client::RuntimeClient;
 
-struct Here {
-    dir: tempfile::TempDir,
-    all: Arc<Conversations>,
-    close: watch::Sender<bool>,
+pub(super) struct Here {
+    pub(super) dir: tempfile::TempDir,
+    pub(super) all: Arc<Conversations>,
+    pub(super) close: watch::Sender<bool>,
 }
 
-fn here(bounds: Bounds) -> Here {
+pub(super) fn here(bounds: Bounds) -> Here {
     let dir = tempfile::tempdir().expect("a folder");
     let deps = ConversationDeps {
         archive: None,

@@ -9,7 +9,6 @@
 use std::fmt;
 use std::hint::black_box;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::extract::{Request, State};
@@ -17,6 +16,7 @@ use axum::http::header::{AUTHORIZATION, CONNECTION, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 use watchkeeper_config::SecretSource;
 use watchkeeper_contract::problem::ProblemCode;
@@ -79,10 +79,7 @@ impl Token {
     }
 
     fn log_rejection(&self) {
-        let mut log = self
-            .rejection_log
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut log = self.rejection_log.lock();
         if let Some(suppressed) = log.admit(Instant::now()) {
             tracing::warn!(
                 suppressed,

@@ -8,9 +8,9 @@
 //! - It rests after each picture for as long as that took: the runtime has other work.
 
 use std::io::Read as _;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use watchkeeper_archive::{
     Archive, ArchiveError, Body, Content, ContentHash, EmbeddingOutcome, EmbeddingStats, Entry,
@@ -41,12 +41,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 pub(super) struct Progress(Mutex<EmbeddingStats>);
 
 impl Progress {
-    fn lock(&self) -> MutexGuard<'_, EmbeddingStats> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn count(&self, outcome: &EmbeddingOutcome) {
-        let mut counts = self.lock();
+        let mut counts = self.0.lock();
         match outcome {
             EmbeddingOutcome::Vector(_) => counts.made += 1,
             EmbeddingOutcome::Refused(_) => counts.refused += 1,
@@ -56,7 +52,7 @@ impl Progress {
     pub(super) fn stats(&self, archive: &Archive) -> EmbeddingStats {
         EmbeddingStats {
             waiting: archive.waiting_embeddings(),
-            ..self.lock().clone()
+            ..self.0.lock().clone()
         }
     }
 }
@@ -93,10 +89,10 @@ pub(super) async fn embed_pictures(
             Ok(()) | Err(Stop::Changed) => {}
             Err(stop) => {
                 let why = stop.to_string();
-                if progress.lock().why.as_ref() != Some(&why) {
+                if progress.0.lock().why.as_ref() != Some(&why) {
                     tracing::warn!("archive: pictures wait for their embeddings: {why}");
                 }
-                progress.lock().why = Some(why);
+                progress.0.lock().why = Some(why);
                 tokio::time::sleep(backoff.next_delay()).await;
             }
         }
@@ -119,7 +115,7 @@ impl Worker<'_> {
         backoff: &mut Backoff,
     ) -> Result<(), Stop> {
         let model = self.embedder.model().await?;
-        self.progress.lock().model = Some(model.name);
+        self.progress.0.lock().model = Some(model.name);
         let is_queued =
             |(digest, at): &(String, Instant)| *digest == model.digest && at.elapsed() < REQUEUE;
         if !queued.as_ref().is_some_and(is_queued) {
@@ -130,14 +126,14 @@ impl Worker<'_> {
         while Instant::now() < until {
             let batch = self.archive.unembedded(BATCH).await?;
             if batch.is_empty() {
-                self.progress.lock().why = None;
+                self.progress.0.lock().why = None;
                 tokio::time::sleep(IDLE).await;
             }
             for (number, name) in batch {
                 let begun = Instant::now();
                 if self.settle(number, &name, &model.digest).await? {
                     backoff.reset();
-                    self.progress.lock().why = None;
+                    self.progress.0.lock().why = None;
                     tokio::time::sleep(begun.elapsed()).await;
                 }
             }

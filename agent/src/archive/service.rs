@@ -1,4 +1,8 @@
 //! The archive of this agent behind its verbs.
+//!
+//! - It is opened at the first use and tried again; everything else works without it.
+//! - At most [`MAX_INGESTS`] ingests run at a time, the others wait.
+//! - Not here: entries and tiers (crate `archive`), routes.
 
 use std::fs::File;
 use std::io::Read as _;

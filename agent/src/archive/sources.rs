@@ -1,4 +1,8 @@
 //! Reads what an ingest names, and makes entries of it.
+//!
+//! - Files and folders are read below the configured roots only, hosts as [`Web`] allows.
+//! - Entries that were made before a failure stay; what can't be read of a folder is named.
+//! - Not here: the form of a source (crate `archive`).
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};

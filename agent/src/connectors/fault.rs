@@ -1,4 +1,6 @@
 //! Failed attempts: the reason, and whether a retry makes sense.
+//!
+//! - A reason is one line of at most [`MAX_CHARS`] characters, without the secrets of its effect.
 
 use std::fmt;
 use std::time::Duration;

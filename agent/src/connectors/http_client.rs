@@ -1,4 +1,8 @@
-//! One HTTP client for all connectors: no proxy, no automatic redirects, the configured CAs.
+//! One HTTP client for all connectors.
+//!
+//! - It uses no proxy of the environment and follows no redirect: each address is allowed by name.
+//! - With `sinks.ca_file` it trusts those authorities alone.
+//! - It is built at its first use; a file that can't be read is read again for the next effect.
 
 use std::fmt;
 use std::path::PathBuf;

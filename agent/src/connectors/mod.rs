@@ -32,6 +32,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use watchkeeper_config::SinksConfig;
+use watchkeeper_config::sinks::Place;
 use watchkeeper_contract::effect::{Effect, HttpCall};
 use watchkeeper_contract::spool::SpooledEffect;
 use watchkeeper_store::Store;
@@ -103,29 +104,13 @@ impl Executor {
         match &spooled.effect {
             Effect::Http(call) => http::call(&self.context, &spooled.id, call, secrets).await,
             Effect::File(write) => {
-                let place = self
-                    .context
-                    .config
-                    .place(&write.directory)
-                    .map_err(Fault::permanent)?;
+                let job = file::Job::new(spooled, write, self.place(&write.directory)?);
                 let store = Arc::clone(&self.context.store);
-                let job = file::Job::new(spooled, write, place);
-                let written = tokio::task::spawn_blocking(move || job.write(&*store)).await;
-                written.unwrap_or_else(|error| {
-                    Err(Fault::transient(format!("file writer panicked: {error}")))
-                })
+                write_file(move || job.write(&*store)).await
             }
             Effect::Bundle(bundle) => {
-                let place = self
-                    .context
-                    .config
-                    .place(&bundle.directory)
-                    .map_err(Fault::permanent)?;
-                let job = bundle::Job::new(spooled, bundle, place);
-                let written = tokio::task::spawn_blocking(move || job.write()).await;
-                written.unwrap_or_else(|error| {
-                    Err(Fault::transient(format!("file writer panicked: {error}")))
-                })
+                let job = bundle::Job::new(spooled, bundle, self.place(&bundle.directory)?);
+                write_file(move || job.write()).await
             }
             Effect::Email(message) => {
                 email::send(
@@ -144,4 +129,18 @@ impl Executor {
             Effect::Mqtt(message) => self.brokers.publish(spooled, message, secrets).await,
         }
     }
+
+    /// The folder of a step's files.
+    fn place(&self, directory: &str) -> Result<Place, Fault> {
+        let place = self.context.config.place(directory);
+        place.map_err(Fault::permanent)
+    }
+}
+
+/// Writes a file on a thread for that.
+async fn write_file(
+    write: impl FnOnce() -> Result<(), Fault> + Send + 'static,
+) -> Result<(), Fault> {
+    let written = tokio::task::spawn_blocking(write).await;
+    written.unwrap_or_else(|error| Err(Fault::transient(format!("file writer panicked: {error}"))))
 }

@@ -1,8 +1,11 @@
 //! Counts of chains since the agent's start.
+//!
+//! - At most [`MAX_SOURCES`] sources are counted by name, the others together.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use watchkeeper_contract::assessment::ChainResult;
 use watchkeeper_evidence::source::{SourceAnswer, SourceResult};
@@ -12,11 +15,6 @@ const MAX_SOURCES: usize = 64;
 
 /// Counts that chains and look-ups write and the API reads.
 pub(crate) type SharedCounts = Arc<Mutex<Counts>>;
-
-/// Locks the counts; plain data stays valid if a holder panicked.
-pub(crate) fn lock(counts: &SharedCounts) -> MutexGuard<'_, Counts> {
-    counts.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// Chains since the agent's start.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, utoipa::ToSchema)]

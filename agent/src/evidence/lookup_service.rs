@@ -13,7 +13,7 @@ use watchkeeper_assistant::lookup_access::{LookupAccess, unknown_lookup};
 use watchkeeper_config::LookupConfig;
 use watchkeeper_evidence::lookup::Lookups;
 
-use super::counts::{SharedCounts, lock};
+use super::counts::SharedCounts;
 
 /// The look-ups; clones share them. They are opened at their first use.
 #[derive(Debug, Clone, Default)]
@@ -48,7 +48,7 @@ impl LookupService {
             for error in errors {
                 let text = format!("agent.lookups.{}: {}", error.name, error.problem);
                 tracing::error!("{text}");
-                lock(&self.0.counts).problems.push(text);
+                self.0.counts.lock().problems.push(text);
             }
             Arc::new(lookups)
         };

@@ -1,4 +1,7 @@
 //! The assessment that the runtime records as the result of a chain.
+//!
+//! - Only a decided chain approves; any other leaves the event to a person.
+//! - Its texts are one line, without control characters.
 
 use watchkeeper_contract::assessment::{
     Assessment, AssessmentAnswer, Assessor, ChainDetails, ChainResult, MAX_ASSESSMENT_TEXT,

@@ -30,7 +30,7 @@ use watchkeeper_evidence::value::EventFacts;
 use watchkeeper_store::{Batch, Op, Store, StoreError};
 
 use super::ask::Sources;
-use super::counts::{SharedCounts, lock};
+use super::counts::SharedCounts;
 use super::lookup_service::LookupService;
 use super::on_disk::{self, StoredChain};
 use super::report::new_assessment;
@@ -229,7 +229,7 @@ impl Queue {
     }
 
     fn count_waiting(&self) {
-        lock(&self.deps.counts).waiting = self.waiting.len() + self.active.len();
+        self.deps.counts.lock().waiting = self.waiting.len() + self.active.len();
     }
 }
 
@@ -266,7 +266,7 @@ impl Deps {
                 .ask(&source, &stored.event, &stored.chain)
                 .await;
             tracing::debug!(event = %id, source = source.name, ?result, "source asked");
-            lock(&self.counts).count_source(&source.name, &result);
+            self.counts.lock().count_source(&source.name, &result);
             stored.chain.answer(result);
             self.commit(vec![on_disk::save_op(&stored)]).await;
         }
@@ -286,14 +286,14 @@ impl Deps {
         let end = record_assessment(self.runtime.clone(), stored.event.seq, new).await;
         if end == SendEnd::Refused {
             tracing::error!(event = %id, "chains: result refused; sent again after the next start");
-            lock(&self.counts).refused += 1;
+            self.counts.lock().refused += 1;
             return;
         }
         self.commit(vec![on_disk::delete_op(id)]).await;
         if end == SendEnd::EventGone {
             return;
         }
-        lock(&self.counts).count(done.result);
+        self.counts.lock().count(done.result);
         self.trace.note_or_log_in_background("chain", details).await;
     }
 

@@ -19,7 +19,7 @@ use watchkeeper_memory::{Memory, Note, Query};
 use super::finding::Finding;
 use super::input::{Budget, CheckInput};
 use super::prompt;
-use crate::model_access::ModelAccess;
+use crate::model_access::{ModelAccess, blocking};
 use watchkeeper_assistant::notes::Notes;
 use watchkeeper_assistant::trace::Trace;
 use watchkeeper_client::clock::wall_now;
@@ -82,8 +82,7 @@ impl Asker {
         };
         let (asker, noted) = (Arc::clone(&self), added.clone());
         // A panic costs the notes, not the report.
-        let kept = tokio::task::spawn_blocking(move || asker.keep(&found, noted.as_ref())).await;
-        if let Ok(Err(why)) = kept {
+        if let Err(why) = blocking(move || asker.keep(&found, noted.as_ref())).await {
             tracing::warn!(why, "heartbeat: cannot write the findings to the notes");
         }
         added
@@ -113,9 +112,7 @@ impl Asker {
             notes.sort_by_key(|note| std::cmp::Reverse(note.at));
             Ok(notes)
         };
-        let read = tokio::task::spawn_blocking(read).await;
-        let read = read.unwrap_or_else(|panic| Err(panic.to_string()));
-        read.unwrap_or_else(|why| {
+        blocking(read).await.unwrap_or_else(|why| {
             tracing::warn!(why, "heartbeat: cannot read the observations of cameras");
             Vec::new()
         })

@@ -1,4 +1,7 @@
 //! Input of a heartbeat's check, as plain data.
+//!
+//! - What was not answered is absent, never empty: without a runtime no camera is judged.
+//! - Hours are those of the box's time zone; without a set clock there are none.
 
 use jiff::civil::{Date, DateTime};
 use serde::{Deserialize, Serialize};

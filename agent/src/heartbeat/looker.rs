@@ -21,7 +21,7 @@ use watchkeeper_memory::note::Origin;
 
 use super::asker::{Asker, remember};
 use super::look::{self, Seen};
-use crate::model_access::{ModelAccess, prepare_for};
+use crate::model_access::{ModelAccess, blocking, prepare_for};
 
 /// Timeout of the call about one frame.
 const CALL_TIMEOUT: Duration = Duration::from_secs(60);
@@ -89,11 +89,11 @@ impl Asker {
         let details = json!({"camera": camera, "text": text});
         self.trace.note_or_log_in_background("seen", details).await;
         let asker = Arc::clone(&self);
-        let kept = tokio::task::spawn_blocking(move || {
+        let kept = blocking(move || {
             let mut memory = asker.notes.open()?;
             remember(&mut memory, "look", Some(camera), origin, &text)
         });
-        if let Ok(Err(why)) = kept.await {
+        if let Err(why) = kept.await {
             tracing::warn!(why, "heartbeat: cannot write an observation to the notes");
         }
     }

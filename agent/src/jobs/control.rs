@@ -12,7 +12,7 @@ use watchkeeper_jobs::run::{Ended, JobId, JobState};
 
 use super::job_trace;
 use super::request::JobServiceError;
-use super::service::{JobService, lock};
+use super::service::JobService;
 
 impl JobService {
     /// Asks a job that runs or waits to end; false if it does neither.
@@ -27,7 +27,7 @@ impl JobService {
         }
         job.record_cancel()?;
         let (was_waiting, live) = {
-            let mut state = lock(&self.0.state);
+            let mut state = self.0.state.lock();
             (state.pool.remove_waiting(id), state.live.get(id).cloned())
         };
         if was_waiting {
@@ -54,7 +54,7 @@ impl JobService {
     }
 
     fn queue_again(&self, id: &str, asks: Entrypoint) -> Result<JobId, JobServiceError> {
-        let _removing = lock(&self.0.removing);
+        let _removing = self.0.removing.lock();
         let job = self.open(id, asks)?;
         let id = job.info().id.clone();
         if self.is_active(&id) {
@@ -63,7 +63,7 @@ impl JobService {
         if job.summary()?.state == JobState::Done {
             return Err(JobServiceError::Done(id));
         }
-        lock(&self.0.state).pool.reserve()?;
+        self.0.state.lock().pool.reserve()?;
         let details = json!({"sentence": format!("job {id} goes on"), "job": id});
         let trace = self.trace(Some(asks.name()));
         let noted = trace
@@ -74,7 +74,7 @@ impl JobService {
                 // Before the answer: a restart resumes it then.
                 Ok(job.reopen()?)
             });
-        let mut state = lock(&self.0.state);
+        let mut state = self.0.state.lock();
         match noted {
             Ok(()) => {
                 state.pool.push(id.clone());
@@ -92,7 +92,7 @@ impl JobService {
     /// # Errors
     /// If it is active, there is no such job, or the disk refuses.
     pub fn delete(&self, id: &str, asks: Entrypoint) -> Result<JobId, JobServiceError> {
-        let _removing = lock(&self.0.removing);
+        let _removing = self.0.removing.lock();
         let job = self.open(id, asks)?;
         let info = job.info().clone();
         if self.is_active(&info.id) {

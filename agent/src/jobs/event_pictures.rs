@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use watchkeeper_client::{ClientError, JournalRecord, RuntimeClient};
@@ -22,7 +23,7 @@ use watchkeeper_jobs::{CameraNames, Target, counted};
 use watchkeeper_pictures::Picture;
 use watchkeeper_pictures::album::file_name;
 
-use super::network_tools::RuntimeAccess;
+use super::network_tools::{RuntimeAccess, event_loop};
 
 /// Most pictures that one step brings.
 const MAX_PICTURES: usize = 10_000;
@@ -168,10 +169,7 @@ impl Tool for EventPictures {
         let filter = EventFilter::new(&params)?;
         let target = context.target(&params.folder)?;
         fs::create_dir(target.part()).map_err(|error| unwritten(target.path(), &error))?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build();
-        let runtime = runtime.map_err(|error| ToolError::Transient(error.to_string()))?;
+        let runtime = event_loop().map_err(|error| ToolError::Transient(error.to_string()))?;
         let client = self.runtime.client().map_err(|error| unreached(&error))?;
         let download = filter.download(&client, &target, context, &self.pages);
         let download = runtime.block_on(download)?;
@@ -285,7 +283,7 @@ impl<'a> EventFilter<'a> {
             let Some(last) = page.last() else {
                 return Ok(found);
             };
-            locked(pages).add(after, &page);
+            pages.lock().add(after, &page);
             after = last.seq();
             for record in page {
                 context.check_continue()?;
@@ -333,7 +331,7 @@ impl<'a> EventFilter<'a> {
 
     /// The record after which events of the range may stand.
     async fn start(&self, client: &RuntimeClient, pages: &Mutex<Pages>) -> EventSeq {
-        let Some(end) = locked(pages).before(self.since_ms).cloned() else {
+        let Some(end) = pages.lock().before(self.since_ms).cloned() else {
             return EventSeq(0);
         };
         // Another journal may have taken the place of the one that was read.
@@ -346,7 +344,7 @@ impl<'a> EventFilter<'a> {
         if record.is_some_and(is_same) {
             return end.seq;
         }
-        locked(pages).0.clear();
+        pages.lock().0.clear();
         EventSeq(0)
     }
 
@@ -378,10 +376,6 @@ impl<'a> EventFilter<'a> {
 fn same(wanted: &Option<String>, found: Option<&str>) -> bool {
     let Some(wanted) = wanted else { return true };
     found.is_some_and(|found| found.eq_ignore_ascii_case(wanted))
-}
-
-fn locked(pages: &Mutex<Pages>) -> MutexGuard<'_, Pages> {
-    pages.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// State of the picture of an event.

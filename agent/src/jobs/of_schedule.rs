@@ -1,9 +1,12 @@
 //! The jobs of one schedule among those of the agent.
+//!
+//! - A run of a schedule has a key, so a crash between its creation and its record repeats none.
+//! - Of the ended ones a number of done and of failed jobs is kept; a job that runs or waits stays.
 
 use watchkeeper_jobs::run::{JobFolder, JobId, JobState};
 
 use super::request::JobServiceError;
-use super::service::{JobService, lock};
+use super::service::JobService;
 
 impl JobService {
     /// Returns the job of a schedule with this key, if there is one.
@@ -35,7 +38,7 @@ impl JobService {
     /// Removes all but the last `keep` done jobs of a schedule, and all but the last `keep` that
     /// failed or were cancelled, with the files that they wrote.
     pub fn keep_last(&self, name: &str, keep: usize) {
-        let _removing = lock(&self.0.removing);
+        let _removing = self.0.removing.lock();
         let jobs = match self.of_schedule(name) {
             Ok(jobs) => jobs,
             Err(error) => return tracing::warn!("jobs: old ones stay: {error}"),

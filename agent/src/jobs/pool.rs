@@ -1,4 +1,9 @@
-//! Which job runs and which waits; without threads.
+//! Which job runs and which waits. Sans-IO.
+//!
+//! - At most [`MAX_RUNNING`] jobs run and [`MAX_WAITING`] wait, in the order of their arrival; a
+//!   further one is refused before it is created.
+//! - Jobs that a start finds accepted wait beyond that bound.
+//! - Not here: threads (`service`), what a job does (crate `jobs`).
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,7 @@
 //! The plan that a schedule runs: read and checked when it is due, and before.
+//!
+//! - A request is planned by the rules alone, for the time at which it is due.
+//! - A file is read at each run, up to the size of a plan.
 
 use std::fs::File;
 use std::io::Read as _;

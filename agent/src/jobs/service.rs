@@ -6,9 +6,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 use watchkeeper_assistant::jobs::ModelPlaces;
 use watchkeeper_assistant::permissions::Entrypoint;
@@ -47,7 +48,7 @@ pub(super) struct Live {
 
 impl Live {
     pub(super) fn progress(&self) -> Vec<StepProgress> {
-        let steps = lock(&self.steps);
+        let steps = self.steps.lock();
         let steps = steps.iter().map(|(step, &(done, total))| StepProgress {
             step: step.clone(),
             done,
@@ -86,10 +87,6 @@ pub(super) struct Inner {
 /// The agent's jobs, shared by reference.
 #[derive(Debug, Clone)]
 pub struct JobService(pub(super) Arc<Inner>);
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// The tools of jobs on this box; some ask the runtime.
 pub fn toolbox(setup: &ToolSetup) -> Toolbox {
@@ -162,13 +159,13 @@ impl JobService {
             return Ok(());
         }
         tracing::info!("jobs: resuming {id}");
-        lock(&self.0.state).pool.restore(id.to_owned());
+        self.0.state.lock().pool.restore(id.to_owned());
         Ok(())
     }
 
     /// Starts no further job. Running ones end with the process.
     pub fn close(&self) {
-        lock(&self.0.state).is_closed = true;
+        self.0.state.lock().is_closed = true;
     }
 
     pub fn tools(&self) -> &Toolbox {
@@ -201,7 +198,7 @@ impl JobService {
             let faults = faults.iter().map(ToString::to_string);
             return Err(JobServiceError::Invalid(faults.collect()));
         }
-        lock(&self.0.state).pool.reserve()?;
+        self.0.state.lock().pool.reserve()?;
         let from = Provenance {
             entrypoint: Some(request.channel.to_owned()),
             schedule: request.schedule,
@@ -211,11 +208,11 @@ impl JobService {
         let id = match created {
             Ok(id) => id,
             Err(error) => {
-                lock(&self.0.state).pool.release();
+                self.0.state.lock().pool.release();
                 return Err(error);
             }
         };
-        lock(&self.0.state).pool.push(id.clone());
+        self.0.state.lock().pool.push(id.clone());
         self.advance();
         self.dispatch();
         let changes = repaired.changes.iter().map(ToString::to_string);
@@ -258,7 +255,7 @@ impl JobService {
     /// Starts threads for waiting jobs while places are free.
     pub(super) fn dispatch(&self) {
         loop {
-            let mut state = lock(&self.0.state);
+            let mut state = self.0.state.lock();
             if state.is_closed {
                 return;
             }
@@ -285,7 +282,7 @@ impl JobService {
     }
 
     fn finish(&self, id: &str) {
-        let mut state = lock(&self.0.state);
+        let mut state = self.0.state.lock();
         state.pool.finish(id);
         state.live.remove(id);
         drop(state);
@@ -324,13 +321,13 @@ impl JobService {
     fn on_event(&self, id: &str, trace: &Trace, live: &Live, event: &JobEvent<'_>) {
         match event {
             JobEvent::Started { step, .. } => {
-                lock(&live.steps).insert(step.name.clone(), (0, 0));
+                live.steps.lock().insert(step.name.clone(), (0, 0));
             }
             JobEvent::Progress { step, done, total } => {
-                lock(&live.steps).insert(step.name.clone(), (*done, *total));
+                live.steps.lock().insert(step.name.clone(), (*done, *total));
             }
             JobEvent::Finished { step, .. } | JobEvent::Failed { step, .. } => {
-                lock(&live.steps).remove(&step.name);
+                live.steps.lock().remove(&step.name);
             }
         }
         job_trace::step(trace, id, event);
@@ -343,8 +340,8 @@ impl JobService {
 
     fn prune(&self) {
         let now_ms = Timestamp::now().as_millisecond();
-        let _removing = lock(&self.0.removing);
-        let is_active = |id: &str| lock(&self.0.state).pool.may_be_active(id);
+        let _removing = self.0.removing.lock();
+        let is_active = |id: &str| self.0.state.lock().pool.may_be_active(id);
         match self.0.jobs.prune_idle(&self.0.limits, now_ms, &is_active) {
             Ok(removed) if removed.is_empty() => {}
             Ok(removed) => tracing::info!(jobs = removed.join(", "), "jobs: removed old ones"),
@@ -354,22 +351,22 @@ impl JobService {
 
     /// Sets what health says of the schedules.
     pub(super) fn set_schedules(&self, schedules: Vec<ScheduleStatus>) {
-        *lock(&self.0.schedules) = schedules;
+        *self.0.schedules.lock() = schedules;
     }
 
     /// Returns the number of jobs and the status of each schedule.
     pub fn health(&self) -> JobsHealth {
-        let (running, waiting) = lock(&self.0.state).pool.counts();
+        let (running, waiting) = self.0.state.lock().pool.counts();
         JobsHealth {
             running,
             waiting,
-            schedules: lock(&self.0.schedules).clone(),
+            schedules: self.0.schedules.lock().clone(),
         }
     }
 
     /// Whether a job runs or waits.
     pub fn is_active(&self, id: &str) -> bool {
-        lock(&self.0.state).pool.is_active(id)
+        self.0.state.lock().pool.is_active(id)
     }
 }
 

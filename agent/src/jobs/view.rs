@@ -10,7 +10,7 @@ use watchkeeper_jobs::run::{JobFolder, JobFolderError, JobState, LogLine};
 
 use super::bundle;
 use super::request::JobServiceError;
-use super::service::{JobService, lock};
+use super::service::JobService;
 use super::status::{JobStatus, StepProgress};
 
 impl JobService {
@@ -62,7 +62,7 @@ impl JobService {
         id: &str,
         begin: u64,
     ) -> Result<(Vec<LogLine>, u64, Vec<StepProgress>), JobServiceError> {
-        let live = lock(&self.0.state).live.get(id).cloned();
+        let live = self.0.state.lock().live.get(id).cloned();
         let (lines, end) = self.0.jobs.open_exact(id)?.log_from(begin)?;
         let running = live.map(|live| live.progress());
         Ok((lines, end, running.unwrap_or_default()))
@@ -89,7 +89,7 @@ impl JobService {
     fn status_of(&self, job: &JobFolder) -> Result<JobStatus, JobServiceError> {
         let info = job.info();
         let (is_waiting, live) = {
-            let state = lock(&self.0.state);
+            let state = self.0.state.lock();
             (
                 state.pool.is_waiting(&info.id),
                 state.live.get(&info.id).cloned(),

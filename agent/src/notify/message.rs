@@ -1,10 +1,12 @@
 //! Selects the events that a channel notifies of, and writes their texts.
 //!
-//! Invariant: outside text (labels, names, reasons) is plain text in a message: no mention, no link
-//! and no line break.
+//! Invariants:
+//! - Outside text (labels, names, reasons) is plain text in a message: no mention, no line break,
+//!   and in Slack no link.
+//! - The only link is that of a review, and it is never cut.
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use watchkeeper_config::{ChannelConfig, ChannelKind};
 use watchkeeper_contract::assessment::{Assessor, ChainResult};
 use watchkeeper_contract::effect::{Attachment, HttpBody};
@@ -14,6 +16,8 @@ use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 
 use crate::fleet::mqtt::payload::event_draft;
+use crate::heartbeat::Finding;
+use crate::heartbeat::asker::Added;
 use crate::second_opinion::Case;
 use crate::second_opinion::weigh::Weighed;
 use watchkeeper_assistant::wording::{self, cut, single_line, size};
@@ -39,10 +43,22 @@ pub(crate) struct Notification {
     /// Time of the event.
     pub at: Wall,
     pub text: String,
+    /// Page that answers the review of the event. Not part of `text`: it must not be cut.
+    pub link: Option<String>,
     /// MQTT payload of the event; empty for a channel that sends only texts.
     pub event: Vec<u8>,
     /// Attached picture or clip.
     pub media: Option<MediaRef>,
+}
+
+impl Notification {
+    /// The text with the link behind it.
+    fn line(&self) -> String {
+        match &self.link {
+            Some(link) => format!("{}, answer: {link}", self.text),
+            None => self.text.clone(),
+        }
+    }
 }
 
 /// A file to attach, kept by the journal.
@@ -87,6 +103,26 @@ mod as_text {
 }
 
 impl Notice {
+    /// Notice of a finding of the heartbeat, with what a model added.
+    pub(crate) fn of_finding(
+        finding: &Finding,
+        id: String,
+        at: Wall,
+        added: Option<&Added>,
+        payload: Vec<u8>,
+    ) -> Self {
+        Self {
+            id,
+            at,
+            severity: finding.severity(),
+            notify: Vec::new(),
+            reason: finding.sentence(),
+            camera: finding.camera().cloned(),
+            by_model: added.map(|added| added.words.clone()),
+            payload,
+        }
+    }
+
     /// Notice of a second opinion that raised or lowered an event.
     pub(crate) fn of_opinion(case: &Case, weighed: &Weighed, at: Wall, payload: Vec<u8>) -> Self {
         let event = &case.event;
@@ -151,6 +187,7 @@ pub(crate) fn notice_notification(
             id: notice.id.clone(),
             at: notice.at,
             text: cut(text, MAX_TEXT),
+            link: None,
             event: match channel.kind {
                 ChannelKind::Webhook => notice.payload.clone(),
                 ChannelKind::Slack => Vec::new(),
@@ -208,7 +245,8 @@ pub(crate) fn event_notification(
         seq: event.seq,
         id: format!("{}-{}", event.id, phase_name(event.phase)),
         at: event.at,
-        text: event_text(name, event, link),
+        text: event_text(name, event, link.is_some()),
+        link: link.filter(|_| waits_for_answer(event)).map(str::to_owned),
         event: payload,
         media,
     })
@@ -289,9 +327,9 @@ fn clip_text(clip: &Clip) -> String {
     }
 }
 
-/// Text of an event in one line: severity, reason, box, camera, rule, confidence, local time.
-fn event_text(name: &str, event: &Event, link: Option<&str>) -> String {
-    let is_waiting = waits_for_answer(event);
+/// Text of an event in one line: severity, reason, box, camera, rule, confidence, local time;
+/// without a link also the command that answers its review.
+fn event_text(name: &str, event: &Event, has_link: bool) -> String {
     let mut text = String::new();
     text.push_str(severity_prefix(event.severity));
     match event.phase {
@@ -323,7 +361,7 @@ fn event_text(name: &str, event: &Event, link: Option<&str>) -> String {
             ", confidence {:.2}{doubt}",
             event.decision.confidence
         ));
-        if is_waiting && link.is_none() {
+        if waits_for_answer(event) && !has_link {
             text.push_str(&format!(
                 ", answer with `watchkeeper reviews approve {0}` or `reject {0}`",
                 event.seq
@@ -334,11 +372,7 @@ fn event_text(name: &str, event: &Event, link: Option<&str>) -> String {
         text.push_str(&format!(", {time}"));
     }
     text.push(')');
-    match link.filter(|_| is_waiting) {
-        // A cut link is no link.
-        Some(link) => format!("{}, answer: {link}", cut(text, MAX_TEXT)),
-        None => cut(text, MAX_TEXT),
-    }
+    cut(text, MAX_TEXT)
 }
 
 /// Whether a person should answer the event of this record.
@@ -359,11 +393,14 @@ pub(crate) fn body(
     notifications: &[Notification],
     attached: Option<(&'static str, Vec<u8>)>,
 ) -> HttpBody {
-    let texts: Vec<&str> = notifications.iter().map(|t| t.text.as_str()).collect();
+    let texts: Vec<String> = notifications.iter().map(Notification::line).collect();
     let text = texts.join("\n");
     match kind {
         ChannelKind::Slack => HttpBody::Json {
-            document: json!({"text": escaped(&text)}),
+            document: json!({
+                "text": escaped(&text),
+                "blocks": notifications.iter().map(slack_block).collect::<Vec<_>>(),
+            }),
         },
         ChannelKind::Webhook => {
             let mut fields = vec![("text".to_owned(), text)];
@@ -388,9 +425,18 @@ pub(crate) fn body(
     }
 }
 
+/// What Slack shows of a notification; `text` of the message is for its previews and for compatible
+/// services. `verbatim` makes no link of an address in a text from outside, which an incoming
+/// webhook offers for text objects only ("Text object" in Slack's documentation).
+fn slack_block(notification: &Notification) -> Value {
+    let link = notification.link.iter();
+    let link: String = link.map(|url| format!(", answer: <{url}>")).collect();
+    let text = format!("{}{link}", escaped(&notification.text));
+    json!({"type": "section", "text": {"type": "mrkdwn", "verbatim": true, "text": text}})
+}
+
 /// Escapes the three control characters of Slack's `mrkdwn` ("Escaping text" in its documentation),
-/// so that a text contains no mention and hides no address behind a name. Slack still makes a link
-/// of an address that is written out.
+/// so that a text contains no mention and hides no address behind a name.
 fn escaped(text: &str) -> String {
     let text = text.replace('&', "&amp;");
     text.replace('<', "&lt;").replace('>', "&gt;")

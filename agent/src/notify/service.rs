@@ -4,9 +4,10 @@
 //! that is interrupted by the end of the agent is repeated after the next start with the same id.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use secrecy::ExposeSecret as _;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -56,11 +57,6 @@ pub(crate) struct Setup {
 
 type HealthMap = Arc<Mutex<BTreeMap<ChannelId, ChannelHealth>>>;
 
-/// Locks the map; plain data stays valid if a holder panicked.
-fn lock(health: &HealthMap) -> MutexGuard<'_, BTreeMap<ChannelId, ChannelHealth>> {
-    health.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Handle of the tasks. Dropping it stops them.
 #[derive(Debug)]
 pub(crate) struct Service {
@@ -96,7 +92,9 @@ impl Service {
         let (mut tasks, mut notices) = (JoinSet::new(), BTreeMap::new());
         for channel in &setup.channels {
             let reached = on_disk::load_position(&**store, &channel.id)?;
-            lock(&health).insert(channel.id.clone(), ChannelHealth::default());
+            health
+                .lock()
+                .insert(channel.id.clone(), ChannelHealth::default());
             let (sender, received) = mpsc::channel(NOTICE_BUFFER);
             notices.insert(channel.id.clone(), sender);
             let task = ChannelTask {
@@ -126,7 +124,7 @@ impl Service {
     /// Adds a notice to every channel that receives it. Returns the operations that store it, and
     /// what to pass to [`Self::send_notice`] after that.
     pub(crate) fn add_notice(&self, notice: Notice) -> (Vec<Op>, PendingNotice) {
-        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending = self.pending.lock();
         let (mut ops, mut numbers) = (Vec::new(), Vec::new());
         for channel in &self.channels {
             if message::is_wanted(channel, &notice) {
@@ -155,7 +153,7 @@ impl Service {
 
     /// Health of each channel, by name.
     pub(crate) fn health(&self) -> Vec<(ChannelId, ChannelHealth)> {
-        let health = lock(&self.health);
+        let health = self.health.lock();
         health.iter().map(|(i, f)| (i.clone(), f.clone())).collect()
     }
 
@@ -287,7 +285,7 @@ impl ChannelTask {
         let stored = tokio::task::spawn_blocking(move || store.commit(batch)).await;
         match stored {
             Ok(Ok(())) => {
-                let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut pending = self.pending.lock();
                 pending.settled(channel, &self.settled);
                 self.settled.clear();
                 Ok(())
@@ -330,7 +328,7 @@ impl ChannelTask {
             let given_up = counts.given_up - before.given_up;
             tracing::error!(channel = %self.receiver.channel.id, given_up, "notifications given up");
         }
-        if let Some(health) = lock(&self.health).get_mut(&self.receiver.channel.id) {
+        if let Some(health) = self.health.lock().get_mut(&self.receiver.channel.id) {
             health.counts = counts;
         }
         counts != before
@@ -358,7 +356,7 @@ impl ChannelTask {
                 })
             }
         };
-        if let Some(health) = lock(&self.health).get_mut(id) {
+        if let Some(health) = self.health.lock().get_mut(id) {
             // The first failures leave an earlier trouble unchanged.
             if trouble.is_some() || queue.failures() == 0 {
                 health.trouble = trouble;

@@ -11,9 +11,10 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
@@ -117,7 +118,7 @@ impl ReferenceService {
     /// [`ReferenceError::Closed`].
     pub fn list(&self) -> Result<Vec<SetSummary>, ReferenceError> {
         let sets = self.store()?.sets().into_iter();
-        let progress = self.progress();
+        let progress = self.0.progress.lock();
         let sets = sets.map(|(name, pictures)| {
             let mut problems = pictures.iter().filter_map(|p| progress.why_not(&name, p));
             SetSummary {
@@ -142,7 +143,7 @@ impl ReferenceService {
     }
 
     fn shown(&self, set: &str, picture: &ReferencePicture) -> ShownPicture {
-        let progress = self.progress();
+        let progress = self.0.progress.lock();
         let problem = progress.why_not(set, picture);
         let vector = picture.vector.as_ref();
         ShownPicture {
@@ -180,7 +181,7 @@ impl ReferenceService {
             vector: None,
         };
         let added = self.store()?.add(set, content, new, record)?;
-        self.progress().clear(set, &added.sha256);
+        self.0.progress.lock().clear(set, &added.sha256);
         self.0.changed.notify_one();
         Ok(self.shown(set, &added))
     }
@@ -202,12 +203,6 @@ impl ReferenceService {
     fn store(&self) -> Result<&Arc<ReferenceStore>, ReferenceError> {
         let store = self.0.store.as_ref();
         store.map_err(|why| ReferenceError::Closed(why.clone()))
-    }
-
-    /// Ignores poisoning: plain data stays valid if a holder panicked.
-    fn progress(&self) -> MutexGuard<'_, EmbeddingProgress> {
-        let progress = self.0.progress.lock();
-        progress.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The answer of the source `reference SETS` about an event.
@@ -260,7 +255,7 @@ impl ReferenceService {
     fn comparable(&self, set: &str, model: &str) -> Result<Vec<Arc<ReferencePicture>>, String> {
         let pictures = self.store().and_then(|store| store.set(set));
         let pictures = pictures.map_err(|error| error.to_string())?;
-        let progress = self.progress();
+        let progress = self.0.progress.lock();
         let waiting = pictures.iter().filter(|p| progress.is_due(set, p)).count();
         let show = format!("`watchkeeper reference show {set}` shows which, and why");
         if waiting > 0 {
@@ -281,7 +276,7 @@ impl ReferenceService {
 
     /// Notes the present model. Returns whether it is another one than before.
     fn set_model(&self, model: &str, digest: &str) -> bool {
-        let is_other = self.progress().set_model(digest);
+        let is_other = self.0.progress.lock().set_model(digest);
         if is_other {
             tracing::info!(model, digest, "references: model");
         }
@@ -307,7 +302,7 @@ impl ReferenceService {
             return true;
         };
         let sets = store.sets();
-        self.progress().keep_only(&sets);
+        self.0.progress.lock().keep_only(&sets);
         if sets.is_empty() {
             return true;
         }
@@ -317,11 +312,11 @@ impl ReferenceService {
         let mut is_done = true;
         for (set, picture) in self.due(&sets) {
             let Err(failed) = self.embed(store, &set, &picture).await else {
-                self.progress().clear(&set, &picture.sha256);
+                self.0.progress.lock().clear(&set, &picture.sha256);
                 continue;
             };
             let (file, is_refused, why) = (&picture.file, failed.is_refused, failed.why.clone());
-            if self.progress().note(&set, &picture.sha256, failed) {
+            if self.0.progress.lock().note(&set, &picture.sha256, failed) {
                 tracing::warn!(set, file, is_refused, why, "references: no embedding");
             }
             is_done &= is_refused;
@@ -335,7 +330,7 @@ impl ReferenceService {
 
     /// The pictures whose embedding is to be computed, with their sets.
     fn due(&self, sets: &Sets) -> Vec<(String, Arc<ReferencePicture>)> {
-        let progress = self.progress();
+        let progress = self.0.progress.lock();
         let mut due = Vec::new();
         for (set, pictures) in sets {
             let pictures = pictures.iter().filter(|one| progress.is_due(set, one));
@@ -353,7 +348,7 @@ impl ReferenceService {
             }
             Err(error) => in_words(error),
         };
-        if self.progress().set_away(why.clone()) {
+        if self.0.progress.lock().set_away(why.clone()) {
             tracing::warn!(why, "references: pictures wait for their embeddings");
         }
         false

@@ -1,7 +1,8 @@
 //! Pictures of a replay: some of its events, each on the nearest kept picture, in one JPEG.
 //!
-//! - The events are divided into at most [`MAX_EVENTS`] parts in the order of time. Of each part
-//!   the one nearest to a kept picture is shown, because pictures are seconds apart.
+//! - The events are divided into up to [`MAX_EVENTS`] parts of about one size in the order of time.
+//!   Of each the one nearest to a kept picture is shown, because pictures are seconds apart.
+//! - Nothing more is decoded or drawn once the caller is gone.
 
 use image::RgbImage;
 use watchkeeper_contract::backtest::BacktestEvent;
@@ -28,10 +29,14 @@ const QUALITY: u8 = 80;
 const LINE_WIDTH: f64 = 2.0;
 
 /// Draws events of a replay on the pictures of its chunks; base64 of a JPEG. `None` where no event
-/// has a picture.
-pub(super) fn draw(chunks: &[StoredChunk], events: &[BacktestEvent]) -> Option<String> {
+/// has a picture, or the caller `is_gone`.
+pub(super) fn draw(
+    chunks: &[StoredChunk],
+    events: &[BacktestEvent],
+    is_gone: &dyn Fn() -> bool,
+) -> Option<String> {
     let mut loaded = (None, Vec::new());
-    let parts = events.chunks(events.len().div_ceil(MAX_EVENTS).max(1));
+    let parts = parts(events).take_while(|_| !is_gone());
     let shown = parts.filter_map(|part| {
         let near = part.iter().filter_map(|event| {
             let mut before = chunks.iter().rev();
@@ -44,7 +49,7 @@ pub(super) fn draw(chunks: &[StoredChunk], events: &[BacktestEvent]) -> Option<S
         near.min_by_key(|shown| shown.distance_ms)
     });
     let drawn: Vec<RgbImage> = shown.filter_map(|shown| draw_event(&shown)).collect();
-    let sheet = in_columns(&drawn, COLUMNS)?;
+    let sheet = in_columns(&drawn, COLUMNS).filter(|_| !is_gone())?;
     match jpeg::encode(&sheet, QUALITY) {
         Ok(jpeg) => Some(codec::to_base64(&jpeg)),
         Err(error) => {
@@ -52,6 +57,13 @@ pub(super) fn draw(chunks: &[StoredChunk], events: &[BacktestEvent]) -> Option<S
             None
         }
     }
+}
+
+/// Divides the events into as many parts as there are pictures to show.
+fn parts(events: &[BacktestEvent]) -> impl Iterator<Item = &[BacktestEvent]> {
+    let number = events.len().min(MAX_EVENTS);
+    let start = move |nth: usize| nth * events.len() / number;
+    (0..number).filter_map(move |nth| events.get(start(nth)..start(nth + 1)))
 }
 
 /// An event and the picture nearest to it.
@@ -115,6 +127,39 @@ mod tests {
 
     use super::*;
 
+    fn event(at_ms: i64) -> BacktestEvent {
+        let event = json!({
+            "at_ms": at_ms, "severity": "info",
+            "decision": {"verdict": "act", "confidence": 0.9, "reason": "r"},
+            "event": {"rule": "r", "condition": "enters", "reason": "r", "tracks": [],
+                "frame": 1, "pts_s": 0.0},
+        });
+        serde_json::from_value(event).expect("an event")
+    }
+
+    #[test]
+    fn events_are_divided_into_six_parts_or_one_each() {
+        for number in 0..40 {
+            let events: Vec<BacktestEvent> = (0..number).map(event).collect();
+            let sizes: Vec<usize> = parts(&events).map(<[_]>::len).collect();
+            assert_eq!(sizes.len(), events.len().min(MAX_EVENTS), "{number}");
+            assert_eq!(sizes.iter().sum::<usize>(), events.len());
+            let (least, most) = (sizes.iter().min(), sizes.iter().max());
+            assert!(
+                most.is_none_or(|most| most - least.unwrap_or(most) <= 1),
+                "{sizes:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_picture_is_drawn_for_a_caller_that_is_gone() {
+        let asked = std::cell::Cell::new(0);
+        let is_gone = || asked.replace(asked.get() + 1) > 0;
+        assert_eq!(draw(&[], &[event(0), event(1), event(2)], &is_gone), None);
+        assert_eq!(asked.get(), 2, "the second part ends it");
+    }
+
     #[test]
     fn event_is_shown_on_the_nearest_picture_within_ten_seconds() {
         let picture = |wall_ms: u32| SeenPicture {
@@ -123,13 +168,7 @@ mod tests {
         };
         let pictures = [picture(0), picture(5_000), picture(9_000)];
         let found = |at_ms: i64| {
-            let event: BacktestEvent = serde_json::from_value(json!({
-                "at_ms": at_ms, "severity": "info",
-                "decision": {"verdict": "act", "confidence": 0.9, "reason": "r"},
-                "event": {"rule": "r", "condition": "enters", "reason": "r", "tracks": [],
-                    "frame": 1, "pts_s": 0.0},
-            }))
-            .ok()?;
+            let event = event(at_ms);
             let shown = nearest(&pictures, 1_000_000, &event)?;
             Some((shown.jpeg, shown.distance_ms))
         };

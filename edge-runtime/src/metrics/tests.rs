@@ -3,7 +3,6 @@
 use serde_json::json;
 use watchkeeper_contract::event::Verdict;
 use watchkeeper_contract::pipeline::LookRate;
-use watchkeeper_contract::source::SourceStatus;
 
 use super::*;
 use crate::journal::media::{MediaLimits, MediaStore};
@@ -54,16 +53,38 @@ fn updated_metrics_are_in_the_text() {
     assert!(text.ends_with("# EOF\n"));
 }
 
-#[test]
-fn states_of_sources_and_look_rates_are_read_at_the_scrape() {
-    let source: SourceStatus = serde_json::from_value(json!({
+fn source(frames: u64) -> SourceStatus {
+    serde_json::from_value(json!({
         "spec": {"id": "gate", "uri": "rtsp://gate/live"},
         "state": {"state": "ended"},
         "since": {"unix_ms": 0, "quality": "synced"},
         "decoder": {"element": "nvv4l2decoder", "hardware": true},
-        "counters": {"frames": 1, "dropped": 0, "connects": 1, "losses": 0, "fps": 0.0},
+        "counters": {"frames": frames, "dropped": 0, "connects": 1, "losses": 0, "fps": 0.0},
     }))
-    .unwrap();
+    .unwrap()
+}
+
+#[test]
+fn overlapping_scrapes_count_each_frame_once() {
+    let metrics = Metrics::new();
+    metrics.count_sources(|| vec![source(100)]);
+    metrics.count_sources(|| {
+        // Another scrape waits with its reading, so that it is never the older one.
+        assert!(metrics.counted.try_lock().is_none());
+        vec![source(110)]
+    });
+    let line = "watchkeeper_frames_total{source=\"gate\"}";
+    assert!(text(&metrics).contains(&format!("{line} 110\n")));
+    metrics.count_sources(|| vec![source(3)]);
+    assert!(
+        text(&metrics).contains(&format!("{line} 113\n")),
+        "replaced"
+    );
+}
+
+#[test]
+fn states_of_sources_and_look_rates_are_read_at_the_scrape() {
+    let source = source(1);
     let rate = LookRate {
         wanted_fps: 10.0,
         looked_fps: 7.5,

@@ -7,9 +7,11 @@ use axum::extract::State;
 use serde::Deserialize;
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::id::SourceId;
+use watchkeeper_contract::problem::Problem;
 use watchkeeper_http::body::Query;
 use watchkeeper_http::{Refusal, body};
 
+use super::Runtime;
 use super::app::App;
 
 /// A range of time, and a source.
@@ -60,7 +62,7 @@ pub(super) async fn report(
     Query(query): Query<CoverageQuery>,
 ) -> Result<Json<CoverageReport>, Refusal> {
     let (range, source) = query.read()?;
-    let work = app.try_call(move |r| r.coverage(range, source.as_ref()));
+    let work = app.try_call(move |r| coverage(r, range, source.as_ref()));
     Ok(Json(work.await?))
 }
 
@@ -72,6 +74,22 @@ pub(super) async fn statement(
     Query(query): Query<CoverageQuery>,
 ) -> Result<Json<CoverageStatement>, Refusal> {
     let (range, source) = query.read()?;
-    let work = move |r: &dyn super::Runtime| r.sign(r.coverage(range, source.as_ref())?);
+    let work = move |r: &dyn Runtime| r.sign(coverage(r, range, source.as_ref())?);
     Ok(Json(app.try_call(work).await?))
+}
+
+/// Reports the coverage, unless the source is neither there nor was ever watched: of a misspelt one
+/// an empty report would say that nothing was watched.
+fn coverage(
+    runtime: &dyn Runtime,
+    range: Range<i64>,
+    source: Option<&SourceId>,
+) -> Result<CoverageReport, Problem> {
+    if let Some(id) = source
+        && let Err(unknown) = runtime.source(id)
+        && runtime.coverage(0..i64::MAX, source)?.spans.is_empty()
+    {
+        return Err(unknown.at("source", id.as_str()));
+    }
+    runtime.coverage(range, source)
 }

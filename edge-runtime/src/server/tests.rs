@@ -1156,6 +1156,23 @@ async fn health_does_not_wait_for_metrics_that_wait_for_a_disk() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn coverage_of_an_unknown_source_is_refused() {
+    let bench = Bench::start();
+    for route in ["coverage", "coverage/statement"] {
+        let problem = bench
+            .get(&format!("/v1/{route}?source=nope"))
+            .await
+            .problem();
+        let named = (problem.field.as_deref(), problem.value.as_deref());
+        assert_eq!(
+            (problem.status, named),
+            (404, (Some("source"), Some("nope")))
+        );
+        assert_eq!(bench.get(&format!("/v1/{route}")).await.status, 200);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_definition_route_accepts_the_max_definition_body() {
     let bench = Bench::start();
     let definition = |bytes: usize| json!({"version": "1.0", "note": "A".repeat(bytes)});

@@ -212,7 +212,7 @@ fn manual_actions_are_typed_and_ask_like_words() -> anyhow::Result<()> {
         &bench,
         &format!(
             "{ingest}\n/manual retrieve {name}\n/manual retrieve {{\"nam\": 1}}\n\
-             /manual destory {{}}\n/manual destroy {{\"collection\": \"research\"}}\nno\n\
+             /manual destory {{}}\n/manual list_picture {{}}\n/manual destroy {{\"collection\": \"research\"}}\nno\n\
              /manual measure_quality {{\"pictures\": \"/nowhere\", \"colour\": 1}}\n\
              /manual list_pictures {{\"folder\": {:?}}}\n",
             bench.path("docs").display().to_string()
@@ -223,7 +223,12 @@ fn manual_actions_are_typed_and_ask_like_words() -> anyhow::Result<()> {
     assert!(done[1].0.contains("from durable"), "{done:?}");
     assert!(types(&said).contains(&"actions") && types(&said).contains(&"dropped"));
     let failures: String = said.iter().map(Value::to_string).collect();
-    for part in ["unknown field `nam`", "did you mean destroy?", "0 pictures"] {
+    for part in [
+        "unknown field `nam`",
+        "did you mean destroy?",
+        "did you mean list_pictures?",
+        "0 pictures",
+    ] {
         assert!(failures.contains(part), "{part}: {failures}");
     }
     assert_eq!(entries(&bench)?, 3);

@@ -164,18 +164,12 @@ impl Job {
         }
     }
 
-    /// The tool that every blueprint has.
+    /// The tool that every blueprint has: the first of the job.
     #[must_use]
     pub const fn first_tool(self) -> &'static str {
-        match self {
-            Self::Triage => "get_event",
-            Self::Jobs => "propose_plan",
-            Self::Ingestor => "propose_ingest",
-            Self::Retriever => "query_archive",
-            Self::Organiser => "propose_job",
-            Self::Identifier => "query_events",
-            Self::Coordinator => "delegate",
-            Self::SetUp | Self::Question | Self::Notes => "look_around",
+        match self.tools() {
+            [first, ..] => first,
+            [] => "",
         }
     }
 

@@ -69,13 +69,22 @@ pub(crate) fn is_action(name: &str) -> bool {
     ACTIONS.contains(&name)
 }
 
-/// Reads an action; no parameters stand for `{}`.
+/// Reads an action of the archive; no parameters stand for `{}`. `others` are further actions, for
+/// the sentence that lists them.
 ///
 /// # Errors
 /// A sentence: the action is unknown, or a parameter is missing, unknown or invalid.
-pub fn parse(action: &str, parameters: &str) -> Result<Operation, String> {
+pub fn parse(action: &str, parameters: &str, others: &[&str]) -> Result<Operation, String> {
+    let known = [&ACTIONS, others].concat();
+    if action.is_empty() {
+        return Err(format!(
+            "/manual needs an action, such as /manual retrieve {{\"name\": \
+             \"research/alpha.txt\"}}; there are {}",
+            known.join(", ")
+        ));
+    }
     if !is_action(action) {
-        return Err(unknown("action", action, &ACTIONS));
+        return Err(unknown("action", action, &known));
     }
     let parameters: Value = match parameters.trim() {
         "" => json!({}),
@@ -118,7 +127,7 @@ mod tests {
                 "prune" | "destroy" | "protect" | "unprotect" => selection,
                 _ => "",
             };
-            assert_eq!(parse(action, parameters).unwrap().name(), action);
+            assert_eq!(parse(action, parameters, &[]).unwrap().name(), action);
         }
     }
 
@@ -127,6 +136,9 @@ mod tests {
         for (action, parameters, part) in [
             ("destory", "{}", "did you mean destroy?"),
             ("rm", "{}", "there are ingest"),
+            ("rm", "{}", "stats, list_pictures"),
+            ("", "", "stats, list_pictures"),
+            ("lst_pictures", "{}", "did you mean list_pictures?"),
             ("list", r#"{"all": true}"#, "unknown field `all`"),
             ("stats", r#"{"x": 1}"#, "unknown field `x`"),
             ("retrieve", "{}", "missing field `name`"),
@@ -149,7 +161,7 @@ mod tests {
             ),
             ("prune", "alpha.txt", "not JSON"),
         ] {
-            let why = parse(action, parameters).unwrap_err();
+            let why = parse(action, parameters, &["list_pictures"]).unwrap_err();
             assert!(why.contains(part), "{action} {parameters}: {why}");
         }
     }

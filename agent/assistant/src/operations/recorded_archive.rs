@@ -1,10 +1,11 @@
 //! An archive that adds each operation to the trajectory of a session.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use watchkeeper_archive::{EntryName, Verb};
 
@@ -42,10 +43,7 @@ impl RecordedArchive {
     }
 
     fn record(&self, tool: &'static str, params: &Value, outcome: StepOutcome, result: &str) {
-        let mut steps = self
-            .trajectory
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut steps = self.trajectory.lock();
         steps.add(
             Timestamp::now().as_millisecond(),
             tool,

@@ -9,6 +9,7 @@ pub enum AgentCommand {
     History(bool),
     /// An operation on the archive, or a tool of jobs, without a model.
     Manual {
+        /// Empty if none was named.
         action: String,
         /// JSON, not yet parsed; may be empty.
         parameters: String,
@@ -51,12 +52,10 @@ pub(super) fn parse(command: &str, rest: &str) -> Result<AgentCommand, String> {
                 .trim()
                 .to_owned(),
         },
-        ("/manual", []) => {
-            return Err(
-                "/manual needs an action, such as /manual retrieve {\"name\": \"research/alpha.txt\"}"
-                    .to_owned(),
-            );
-        }
+        ("/manual", []) => AgentCommand::Manual {
+            action: String::new(),
+            parameters: String::new(),
+        },
         ("/switch", []) => AgentCommand::Switch(None),
         ("/switch", [name]) => AgentCommand::Switch(Some((*name).to_owned())),
         ("/show", [name]) => AgentCommand::Show((*name).to_owned()),

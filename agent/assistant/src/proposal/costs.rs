@@ -79,7 +79,7 @@ pub struct RuleUse {
 /// What one class of calls used. A ceiling bounds a class together with all lower classes.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
 pub struct ClassUse {
-    /// `person`, `set_up`, `escalation` (second opinions) or `heartbeat`.
+    /// `person`, `set_up`, `escalation` (second opinions and chains), `heartbeat` or `look`.
     #[schema(value_type = String)]
     pub class: CallClass,
     /// Its calls within the last 60 minutes.

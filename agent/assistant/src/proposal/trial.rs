@@ -225,19 +225,25 @@ impl TrialStats {
     /// Whether a zone never was as empty as a rule expects: somebody may just have passed.
     pub fn contradicts(&self, spec: &PipelineSpec) -> bool {
         let mut rules = spec.rules.iter().flatten();
-        let never_fell = |rule: &RuleSpec| match &rule.when {
-            Condition::Count {
-                detections,
-                bound: CountBound::Under(bound),
-                ..
-            } => {
-                let zone = self.zone(detections);
-                let is_above = zone.is_some_and(|(_, seen)| seen.present >= *bound);
-                is_above && rule.schedule.is_none() && !self.may_have_fired(rule)
-            }
-            _ => false,
+        self.inconclusive_reason().is_none() && rules.any(|rule| self.never_fell(rule))
+    }
+
+    fn never_fell(&self, rule: &RuleSpec) -> bool {
+        matches!(self.counted(rule), Some((_, present, CountBound::Under(bound)))
+            if present >= bound && !self.may_have_fired(rule))
+    }
+
+    /// The zone of a rule on a count, the objects in it at the end, and the bound. Outside its
+    /// schedule the rule is silent, so there is none for a rule with a schedule.
+    fn counted(&self, rule: &RuleSpec) -> Option<(&str, u32, CountBound)> {
+        let Condition::Count {
+            detections, bound, ..
+        } = &rule.when
+        else {
+            return None;
         };
-        self.inconclusive_reason().is_none() && rules.any(never_fell)
+        let (zone, seen) = self.zone(detections).filter(|_| rule.schedule.is_none())?;
+        Some((zone, seen.present, *bound))
     }
 
     /// Whether the rule made an event, as far as is known: unlisted events may be of any rule.
@@ -268,22 +274,14 @@ impl TrialStats {
 
     fn remark_on_rule(&self, rule: &RuleSpec) -> Option<String> {
         let events = self.events.get(&rule.name).copied().unwrap_or_default();
-        let may_have_fired = self.may_have_fired(rule);
-        if let Condition::Count {
-            detections,
-            bound,
-            for_s,
-        } = &rule.when
-            // Outside its schedule the rule is silent.
-            && rule.schedule.is_none()
-            && let Some((zone, seen)) = self.zone(detections)
-        {
-            let present = seen.present;
-            let then = match *for_s {
-                hold if may_have_fired || hold <= 0.0 => "at once".to_owned(),
-                hold => format!("after {hold} s"),
+        if let Some((zone, present, bound)) = self.counted(rule) {
+            let then = match rule.when {
+                Condition::Count { for_s, .. } if for_s > 0.0 && !self.may_have_fired(rule) => {
+                    format!("after {for_s} s")
+                }
+                _ => "at once".to_owned(),
             };
-            return match *bound {
+            return match bound {
                 CountBound::Under(1) if present == 0 => {
                     Some(format!("{zone} is empty now, so the event comes {then}"))
                 }
@@ -291,7 +289,7 @@ impl TrialStats {
                     "there are fewer than {bound} in {zone} now ({present}), so the event comes {then}"
                 )),
                 // The condition held and ended again.
-                CountBound::Under(_) if may_have_fired => None,
+                CountBound::Under(_) if !self.never_fell(rule) => None,
                 CountBound::Under(1) => Some(format!(
                     "{zone} was never empty for long enough ({present} inside at the end): if it is empty now, the zone is in the wrong place"
                 )),

@@ -8,7 +8,7 @@
 //! - Actions on a collection are of all entries that it has at the yes, not when they were shown.
 //! - Any other text drops what waits.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -94,11 +94,13 @@ impl Session {
         action: &str,
         parameters: &str,
     ) -> Result<CommandResult, Error> {
-        let operation = match manual::parse(action, parameters) {
+        let operation = match manual::parse(action, parameters, &self.deps.job_tools) {
             Ok(operation) => operation,
             Err(why) => {
-                let given = serde_json::from_str(parameters).unwrap_or_default();
-                self.record_step(action, &given, StepOutcome::Failed, &why);
+                if !action.is_empty() {
+                    let given = serde_json::from_str(parameters).unwrap_or_default();
+                    self.record_step(action, &given, StepOutcome::Failed, &why);
+                }
                 return Err(Error::input(why));
             }
         };
@@ -353,12 +355,7 @@ impl Session {
     }
 
     fn with_trajectory<T>(&self, read: impl FnOnce(&mut SessionTrajectory) -> T) -> T {
-        read(
-            &mut self
-                .trajectory
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        )
+        read(&mut self.trajectory.lock())
     }
 
     /// Reports the steps of this session, as text or as JSON lines.

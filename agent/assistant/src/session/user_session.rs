@@ -76,6 +76,8 @@ pub struct SessionDeps {
     pub archive: Option<Arc<dyn ArchiveAccess>>,
     /// The agent's look-ups; `None` where no agent is reached.
     pub lookups: Option<Arc<dyn LookupAccess>>,
+    /// Tools of jobs that the caller runs for `/manual`; empty where it runs none.
+    pub job_tools: Vec<&'static str>,
     /// Folder of a second trace to show: that of the agent, in a user's session.
     pub other_trace: Option<PathBuf>,
     pub entrypoint: Entrypoint,

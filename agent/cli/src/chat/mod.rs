@@ -31,7 +31,7 @@ use watchkeeper_assistant::proposal::chat_command::{self, ChatCommand};
 use watchkeeper_assistant::proposal::snapshot::SystemSnapshot;
 use watchkeeper_assistant::session::progress::{ProgressEvent, ProgressSink as _};
 use watchkeeper_assistant::session::short_command::CommandResult;
-use watchkeeper_assistant::session::user_session::Session;
+use watchkeeper_assistant::session::user_session::{Session, SessionDeps};
 use watchkeeper_client::RuntimeClient;
 
 pub(super) async fn run(
@@ -44,7 +44,10 @@ pub(super) async fn run(
         .ok()
         .map(|folder| folder.join("chat.history"));
     let mut chat = Chat {
-        session: Session::new(session_deps(client, config, Entrypoint::Chat, out))?,
+        session: Session::new(SessionDeps {
+            job_tools: jobs::tool_names(),
+            ..session_deps(client, config, Entrypoint::Chat, out)
+        })?,
         config,
         out,
     };
@@ -153,7 +156,7 @@ impl Chat<'_> {
             return self.organise(line.to_owned(), cancelled).await;
         }
         if let Some(ChatCommand::Agents(AgentCommand::Manual { action, parameters })) = &command
-            && jobs::is_tool(action)
+            && jobs::tool_names().contains(&action.as_str())
         {
             let (tool, given) = (action.clone(), parameters.clone());
             let run = move |config: &Config, flag: &AtomicBool, out: &Output| {

@@ -112,10 +112,11 @@ pub(super) fn answer_in_chat(
     commands.run_until(job, &|| is_cancelled.load(Ordering::Relaxed), out)
 }
 
-/// Whether jobs have a tool of this name.
-pub(super) fn is_tool(name: &str) -> bool {
+/// Names of the tools that jobs have.
+pub(super) fn tool_names() -> Vec<&'static str> {
     // Only names are looked up: no socket is opened.
-    toolbox(&ToolSetup::default()).spec(name).is_some()
+    let tools = toolbox(&ToolSetup::default());
+    tools.specs().map(|spec| spec.name).collect()
 }
 
 /// Runs one tool with parameters as JSON, as a job of one step.

@@ -108,6 +108,7 @@ impl ConversationDeps {
             heartbeat: Some(Arc::new(self.heartbeat_control(entrypoint))),
             archive: self.archive.clone().map(|archive| Arc::new(archive) as _),
             lookups: Some(Arc::new(self.lookups.clone())),
+            job_tools: Vec::new(),
             other_trace: None,
             notes: Some(self.notes.clone()),
             state_dir: Ok(self.home.clone()),

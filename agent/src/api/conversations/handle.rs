@@ -3,11 +3,12 @@
 //! - Invariant: the inbox has one place, and it is empty while no message is in progress.
 //! - Not here: handling a message (`task`), limits (`deps`).
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
@@ -125,13 +126,9 @@ pub struct Handle {
 }
 
 impl Handle {
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns its status.
     pub fn status(&self) -> ConversationStatus {
-        let state = self.state();
+        let state = self.state.lock();
         ConversationStatus {
             id: self.id.clone(),
             channel: self.entrypoint,

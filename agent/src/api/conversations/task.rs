@@ -77,7 +77,7 @@ pub(super) async fn run_conversation(
             end["by_model"] = Value::from(session.is_llm_reply);
         }
         {
-            let mut state = handle.state();
+            let mut state = handle.state.lock();
             state.waits = waits;
             state.working = false;
             handle.feed.push(end);

@@ -388,12 +388,7 @@ pub(super) async fn memory(
     State(app): State<App>,
     Query(query): Query<MemoryQuery>,
 ) -> Result<Json<Vec<Value>>, Refusal> {
-    let limit = body::number_within(
-        "limit",
-        query.limit.as_deref(),
-        DEFAULT_NOTES,
-        [1, MAX_NOTES],
-    )?;
+    let limit = limit(query.limit.as_deref(), DEFAULT_NOTES, MAX_NOTES)?;
     let words = query.q.unwrap_or_default();
     let length = words.chars().count();
     if words.trim().is_empty() || length > MAX_QUESTION {
@@ -405,10 +400,16 @@ pub(super) async fn memory(
     }
     let wanted = watchkeeper_memory::Query {
         now: Some(Timestamp::now()),
-        limit: usize::try_from(limit).unwrap_or(1),
+        limit,
         ..watchkeeper_memory::Query::new(words)
     };
     find_notes(&app, move |memory| memory.search(wanted)).await
+}
+
+/// Reads the member `limit` of a query.
+pub(super) fn limit(text: Option<&str>, default: u64, max: u64) -> Result<usize, Refusal> {
+    let limit = body::number_within("limit", text, default, [1, max])?;
+    Ok(usize::try_from(limit).unwrap_or(1))
 }
 
 /// Returns the notes that `find` finds.
@@ -443,13 +444,7 @@ pub(super) async fn trace(
     State(app): State<App>,
     Query(query): Query<TraceQuery>,
 ) -> Result<Json<Vec<Value>>, Refusal> {
-    let limit = body::number_within(
-        "limit",
-        query.limit.as_deref(),
-        DEFAULT_ENTRIES,
-        [1, MAX_ENTRIES],
-    )?;
-    let limit = usize::try_from(limit).unwrap_or(1);
+    let limit = limit(query.limit.as_deref(), DEFAULT_ENTRIES, MAX_ENTRIES)?;
     let channel = app.entrypoint;
     let entries = app.access_files(move |shared| {
         let trace = Trace::new(&shared.conversations.deps().home, AGENT);

@@ -1,4 +1,8 @@
 //! Routes of jobs: plans that the agent runs.
+//!
+//! - Over TCP only jobs are seen that came over TCP.
+//! - A follower reads the log from its cursor; a job does not wait for followers.
+//! - Not here: how jobs come in (`submission`).
 
 use std::collections::VecDeque;
 use std::time::Duration;

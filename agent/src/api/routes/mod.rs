@@ -42,6 +42,7 @@ pub(super) fn all() -> OpenApiRouter<App> {
         .routes(routes!(talk::stream))
         .routes(routes!(proposals::list))
         .routes(routes!(proposals::get))
+        .routes(routes!(proposals::picture))
         .routes(routes!(proposals::confirm))
         .routes(routes!(proposals::refuse))
         .routes(routes!(reviews::list))

@@ -8,11 +8,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use watchkeeper_assistant::moment::{FORMS, parse_moment};
 use watchkeeper_contract::id::SourceId;
+use watchkeeper_http::Refusal;
 use watchkeeper_http::body::Query;
-use watchkeeper_http::{Refusal, body};
 use watchkeeper_memory::Kind;
 
-use super::about::find_notes;
+use super::about::{find_notes, limit};
 use crate::api::app::App;
 
 /// Default number of observations in an answer.
@@ -46,12 +46,6 @@ pub(super) async fn observations(
     State(app): State<App>,
     Query(query): Query<ObservationQuery>,
 ) -> Result<Json<Vec<Value>>, Refusal> {
-    let limit = body::number_within(
-        "limit",
-        query.limit.as_deref(),
-        DEFAULT_NOTES,
-        [1, MAX_NOTES],
-    )?;
     let camera = query.camera.as_deref().map(SourceId::new).transpose();
     let camera = camera.map_err(|error| {
         let value = query.camera.clone().unwrap_or_default();
@@ -62,7 +56,7 @@ pub(super) async fn observations(
         kinds: vec![Kind::Observation],
         since: moment("from", query.from.as_deref())?,
         until: moment("to", query.to.as_deref())?,
-        limit: usize::try_from(limit).unwrap_or(1),
+        limit: limit(query.limit.as_deref(), DEFAULT_NOTES, MAX_NOTES)?,
         ..watchkeeper_memory::Query::new("")
     };
     find_notes(&app, move |memory| memory.list(&wanted)).await

@@ -7,6 +7,8 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse as _, Response};
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -144,6 +146,36 @@ pub(super) async fn get(
     }))
 }
 
+/// A picture that the trial of a pipeline made: `preview` has its lines and zones, `events` some of
+/// those that it would have reported in the last hours. The newest 40 of all trials are kept.
+#[utoipa::path(get, path = "/proposals/{id}/pictures/{pipeline}/{kind}", tag = "proposals",
+    params(("id" = String, Path, description = "Id of the proposal"),
+        ("pipeline" = String, Path, description = "Name of the pipeline in `tried`"),
+        ("kind" = String, Path, description = "`preview` or `events`")),
+    responses((status = 200, content_type = "image/jpeg", body = Vec<u8>)))]
+pub(super) async fn picture(
+    State(app): State<App>,
+    Path((id, pipeline, kind)): Path<(String, String, String)>,
+) -> Result<Response, Refusal> {
+    let kept = find(&app, &id).await?;
+    let mut trials = kept.shown.trials.iter();
+    let trial = trials.find(|trial| trial.pipeline.as_str() == pipeline);
+    let file = trial.and_then(|trial| match kind.as_str() {
+        "preview" => trial.picture.clone(),
+        "events" => trial.backtest.as_ref()?.pictures.clone(),
+        _ => None,
+    });
+    // The file is named by the stored proposal, never by the client.
+    let file = file.ok_or_else(|| no_picture("the trial of this pipeline made no such picture"))?;
+    let read = app.access_files(move |_| std::fs::read(file)).await?;
+    let jpeg = read.map_err(|_| no_picture("the picture made room for newer ones"))?;
+    Ok(([(CONTENT_TYPE, "image/jpeg")], jpeg).into_response())
+}
+
+fn no_picture(why: &str) -> Refusal {
+    Refusal::new(StatusCode::NOT_FOUND, ProblemCode::NotFound, why)
+}
+
 /// Confirms a proposal; nothing changes before. If what runs has changed since the proposal was
 /// shown, nothing is done, and 409 names the new proposal. On the box every proposal may be
 /// confirmed, over TCP those that were requested over TCP.
@@ -274,4 +306,79 @@ fn failed(failure: &Value) -> Refusal {
         ProblemCode::Conflict,
         detail,
     )
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use std::sync::Arc;
+
+    use axum::body::to_bytes;
+    use tokio::sync::mpsc;
+    use watchkeeper_assistant::proposal::backtest::BacktestSummary;
+    use watchkeeper_assistant::proposal::conversation::ShownProposal;
+    use watchkeeper_assistant::proposal::pending::Requester;
+    use watchkeeper_assistant::proposal::trial::TrialResult;
+
+    use super::*;
+    use crate::api::app::Shared;
+    use crate::api::conversations::Bounds;
+    use crate::api::tests::here;
+
+    #[tokio::test]
+    async fn picture_of_a_trial_is_served_where_its_proposal_is_seen() {
+        let here = here(Bounds::default());
+        let file = here.dir.path().join("7-events-gate.jpg");
+        std::fs::write(&file, b"jpeg").unwrap();
+        let spec = json!({"id": "watch", "source": "gate", "workflow": {}});
+        let trial = TrialResult {
+            picture: Some(here.dir.path().join("gone.jpg").display().to_string()),
+            backtest: Some(BacktestSummary {
+                pictures: Some(file.display().to_string()),
+                ..BacktestSummary::default()
+            }),
+            ..TrialResult::new(&serde_json::from_value(spec).unwrap())
+        };
+        let now = Timestamp::now();
+        let shown = ShownProposal {
+            request: "count cars".to_owned(),
+            corrections: Vec::new(),
+            at: now,
+            fingerprint: "m".to_owned(),
+            llm_proposal: None,
+            trials: vec![trial],
+            actions: None,
+        };
+        let by = Requester {
+            entrypoint: Entrypoint::Remote,
+            conversation: "c1".to_owned(),
+        };
+        let socket = here.dir.path().join("none.sock");
+        let waiting = here.all.deps().waiting();
+        let id = waiting.keep(&socket, &shown, Some(by), now).unwrap();
+        let app = App {
+            entrypoint: Entrypoint::Remote,
+            shared: Shared::new(
+                Arc::clone(&here.all),
+                mpsc::channel(1).0,
+                here.close.subscribe(),
+            ),
+        };
+        let get = async |id: &str, pipeline: &str, kind: &str| {
+            let names = (id.to_owned(), pipeline.to_owned(), kind.to_owned());
+            picture(State(app.clone()), Path(names)).await
+        };
+        let response = get(&id, "watch", "events").await.unwrap();
+        assert_eq!(response.headers()[CONTENT_TYPE], "image/jpeg");
+        assert_eq!(to_bytes(response.into_body(), 9).await.unwrap(), "jpeg");
+        for (id, pipeline, kind) in [
+            (&*id, "watch", "preview"),
+            (&id, "watch", "../events"),
+            (&id, "other", "events"),
+            ("nope", "watch", "events"),
+        ] {
+            let refused = get(id, pipeline, kind).await.unwrap_err();
+            assert_eq!(refused.0.status, 404, "{id} {pipeline} {kind}");
+        }
+    }
 }

@@ -18,9 +18,9 @@ mod session;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rumqttc::{PublishOptions, QoS};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio::sync::mpsc::error::TrySendError;
@@ -195,7 +195,7 @@ impl Brokers {
 
     /// Timeouts in a row of a step, and whether it has a session of its own.
     fn history_of(&self, step: &LaneName) -> (u32, bool) {
-        let all = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.history.lock();
         all.get(step).map_or((0, false), |history| {
             let is_isolated = history
                 .isolated_at
@@ -206,7 +206,7 @@ impl Brokers {
 
     /// Changes the history of a step; one without failures is deleted.
     fn update_history(&self, step: &LaneName, change: impl FnOnce(&mut StepHistory)) {
-        let mut all = self.history.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.history.lock();
         let mut history = all.remove(step).unwrap_or_default();
         change(&mut history);
         if history.timeouts == 0
@@ -235,7 +235,7 @@ impl Brokers {
             isolated: None,
             ..name.clone()
         };
-        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut warned = self.warned.lock();
         if warned.len() < MAX_STEPS && warned.insert(name.clone()) {
             tracing::warn!(
                 host = name.host,
@@ -258,8 +258,7 @@ impl Brokers {
         connect_timeout: Duration,
         job: PublishJob,
     ) -> Option<(mpsc::Sender<PublishJob>, PublishJob)> {
-        // No code panics while it holds the lock.
-        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = self.sessions.lock();
         sessions.retain(|_, session| !session.jobs.is_closed());
         let mut job = job;
         if let Some(session) = sessions.get_mut(&name)

@@ -67,7 +67,7 @@ impl FaultyBroker {
 
     /// Numbers of the sessions that published to `topic`, one per message.
     fn sessions(&self, topic: &str) -> Vec<usize> {
-        let received = self.received.lock().unwrap();
+        let received = self.received.lock();
         let matching = received.iter().filter(|(_, other)| other == topic);
         matching.map(|(session, _)| *session).collect()
     }
@@ -92,7 +92,7 @@ async fn serve(
             3 => {
                 let end = 2 + usize::from(body[1]);
                 let topic = String::from_utf8(body[2..end].to_vec()).ok()?;
-                log.lock().unwrap().push((session, topic.clone()));
+                log.lock().push((session, topic.clone()));
                 let acknowledged = [0x40, 2, body[end], body[end + 1]];
                 match topic.as_str() {
                     "trap" => return None,
@@ -251,8 +251,8 @@ fn history_is_bounded_and_deleted_after_success() {
     for n in 0..MAX_STEPS + 9 {
         brokers.update_history(&step(n), |history| history.timeouts += 1);
     }
-    assert_eq!(brokers.history.lock().unwrap().len(), MAX_STEPS);
+    assert_eq!(brokers.history.lock().len(), MAX_STEPS);
     brokers.update_history(&step(MAX_STEPS), |history| history.timeouts = 0);
-    assert_eq!(brokers.history.lock().unwrap().len(), MAX_STEPS - 1);
+    assert_eq!(brokers.history.lock().len(), MAX_STEPS - 1);
     assert_eq!(brokers.history_of(&step(MAX_STEPS)), (0, false));
 }

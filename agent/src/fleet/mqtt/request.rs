@@ -1,4 +1,8 @@
 //! Parses command requests: untrusted bytes into a checked value, or the reason of a refusal.
+//!
+//! - A request has at most [`MAX_PAYLOAD`] bytes and only members that its operation knows.
+//! - Its topic names the operation; a member `op` may only repeat it.
+//! - Not here: whether the box accepts the operation (`run`), its execution (`fleet::command`).
 
 use serde_json::{Map, Value};
 use watchkeeper_contract::assessment::AssessmentAnswer;

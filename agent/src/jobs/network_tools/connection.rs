@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 use watchkeeper_archive::ContentHash;
@@ -122,7 +123,7 @@ impl RuntimeAccess {
         kept: &Arc<Mutex<Listed<T>>>,
         ask: impl AsyncFnOnce(RuntimeClient) -> Option<T> + Send + 'static,
     ) -> Option<T> {
-        let mut listed = lock(kept);
+        let mut listed = kept.lock();
         let is_new = listed.at.is_some_and(|at| at.elapsed() < KEEP_LIST);
         if is_new || listed.is_asked {
             return listed.found.clone();
@@ -141,7 +142,7 @@ impl RuntimeAccess {
             let found = client
                 .zip(event_loop().ok())
                 .and_then(|(client, runtime)| runtime.block_on(ask(client)));
-            *lock(&listed) = Listed {
+            *listed.lock() = Listed {
                 found,
                 at: Some(Instant::now()),
                 is_asked: false,
@@ -154,7 +155,7 @@ impl RuntimeAccess {
         };
         // Without an answer in time the former list is used.
         is_done.recv_timeout(wait).ok();
-        lock(kept).found.clone()
+        kept.lock().found.clone()
     }
 
     /// Connects for one step.
@@ -185,11 +186,7 @@ impl RuntimeAccess {
     }
 }
 
-fn lock<T>(listed: &Mutex<Listed<T>>) -> MutexGuard<'_, Listed<T>> {
-    listed.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn event_loop() -> std::io::Result<Runtime> {
+pub(crate) fn event_loop() -> std::io::Result<Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -339,7 +336,7 @@ mod tests {
         let models = event_loop().unwrap().block_on(async { access.models() });
         assert_eq!(models, None);
         // Its thread still waits, and a second check begins no other.
-        assert!(lock(&access.models).is_asked);
+        assert!(access.models.lock().is_asked);
         assert_eq!(access.models(), None);
     }
 }

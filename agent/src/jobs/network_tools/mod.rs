@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use watchkeeper_jobs::Toolbox;
 
-pub(super) use connection::RuntimeAccess;
 pub use connection::ToolSetup;
+pub(super) use connection::{RuntimeAccess, event_loop};
 
 /// Adds the tools.
 pub(super) fn add(tools: &mut Toolbox, runtime: Arc<RuntimeAccess>) {

@@ -33,7 +33,10 @@ fn event(phase: Phase, severity: Severity, notify: &[&str]) -> Event {
 fn doubtful_event_carries_its_link_instead_of_the_command() {
     let named = channel(ChannelKind::Slack, None, false);
     let link = "https://box.example/review/1.2.3.4";
-    let text = |event: &Event, link| event_notification(&named, "box", event, link).unwrap().text;
+    let text = |event: &Event, link| {
+        let notification = event_notification(&named, "box", event, link);
+        notification.unwrap().line()
+    };
     let mut doubtful = event(Phase::New, Severity::Info, &["security"]);
     assert!(
         !text(&doubtful, Some(link)).contains(link),
@@ -154,9 +157,41 @@ fn outside_text_makes_no_mention_and_no_line_break() {
     let HttpBody::Json { document } = body(ChannelKind::Slack, &[notification], None) else {
         panic!("JSON");
     };
-    let text = document["text"].as_str().unwrap();
-    assert!(!text.contains(['<', '>']), "{text}");
-    assert!(text.contains("&lt;!channel&gt; &amp;"), "{text}");
+    let shown = &document["blocks"][0]["text"];
+    for text in [&document["text"], &shown["text"]] {
+        let text = text.as_str().unwrap();
+        assert!(!text.contains(['<', '>']), "{text}");
+        assert!(text.contains("&lt;!channel&gt; &amp;"), "{text}");
+    }
+    assert_eq!(shown["verbatim"], true, "no link of an address");
+}
+
+#[test]
+fn only_link_in_slack_is_that_of_the_review() {
+    let mut doubtful = event(Phase::New, Severity::Info, &["security"]);
+    doubtful.decision.verdict = Verdict::Review;
+    if let EventBody::Rule(rule) = &mut doubtful.body {
+        rule.reason = "see https://evil.example".to_owned();
+    }
+    let channel = channel(ChannelKind::Slack, None, false);
+    let link = "https://box.example/review/1.2.3.4";
+    let notification = event_notification(&channel, "box", &doubtful, Some(link)).unwrap();
+    let sent = [notification.clone(), notification];
+    let HttpBody::Json { document } = body(ChannelKind::Slack, &sent, None) else {
+        panic!("JSON");
+    };
+    let blocks = document["blocks"].as_array().unwrap();
+    assert_eq!(blocks.len(), 2, "one for each");
+    for block in blocks {
+        assert_eq!(
+            (&block["type"], &block["text"]["type"]),
+            (&json!("section"), &json!("mrkdwn"))
+        );
+        let text = block["text"]["text"].as_str().unwrap();
+        assert!(text.contains("see https://evil.example"), "{text}");
+        assert_eq!(text.matches('<').count(), 1, "{text}");
+        assert!(text.ends_with(&format!(", answer: <{link}>")), "{text}");
+    }
 }
 
 #[test]

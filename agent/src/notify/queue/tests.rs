@@ -23,6 +23,7 @@ fn notification(seq: u64, at_ms: i64) -> Notification {
         id: format!("e{seq}-new"),
         at: wall(at_ms),
         text: String::new(),
+        link: None,
         event: Vec::new(),
         media: None,
     }

@@ -45,7 +45,7 @@ fn png(colour: [u8; 3]) -> Vec<u8> {
 }
 
 async fn models(State(script): State<Shared>) -> Json<Value> {
-    let digest = script.lock().unwrap().digest.clone();
+    let digest = script.lock().digest.clone();
     let model = digest.map(|digest| {
         json!({"name": "look", "task": "image-embedding", "labels": [], "digest": digest,
             "makes_embeddings": true, "state": {"state": "present", "path": "/m"}})
@@ -56,7 +56,7 @@ async fn models(State(script): State<Shared>) -> Json<Value> {
 async fn run(State(script): State<Shared>, Json(run): Json<Value>) -> Response {
     let file = BASE64.decode(run["images"][0].as_str().unwrap()).unwrap();
     let colour = image::load_from_memory(&file).unwrap().to_rgb8()[(0, 0)].0;
-    let mut script = script.lock().unwrap();
+    let mut script = script.lock();
     if script.fails.contains(&colour) {
         let problem = json!({"status": 503, "code": "not_ready", "detail": "no time for it"});
         return (StatusCode::SERVICE_UNAVAILABLE, Json(problem)).into_response();
@@ -66,7 +66,7 @@ async fn run(State(script): State<Shared>, Json(run): Json<Value>) -> Response {
 }
 
 async fn media(State(script): State<Shared>) -> Vec<u8> {
-    png(script.lock().unwrap().event)
+    png(script.lock().event)
 }
 
 /// A service with its scripted runtime.
@@ -80,8 +80,8 @@ impl Bench {
     fn start() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let script = Shared::default();
-        script.lock().unwrap().digest = Some("first".to_owned());
-        script.lock().unwrap().event = RED;
+        script.lock().digest = Some("first".to_owned());
+        script.lock().event = RED;
         let socket = dir.path().join("runtime.sock");
         let listener = tokio::net::UnixListener::bind(&socket).unwrap();
         let router = Router::new()
@@ -183,7 +183,7 @@ async fn damaged_picture_is_left_out_and_the_rest_is_compared() {
 #[tokio::test]
 async fn picture_that_waits_keeps_its_cause_and_fails_the_question() {
     let bench = Bench::start();
-    bench.script.lock().unwrap().fails.insert(GREEN);
+    bench.script.lock().fails.insert(GREEN);
     bench.add("truck", "waits.png", GREEN);
     bench.add("truck", "ready.png", RED);
     bench.add("other", "blue.png", BLUE);
@@ -203,7 +203,7 @@ async fn picture_that_waits_keeps_its_cause_and_fails_the_question() {
     let problems: Vec<_> = bench.service.list().unwrap();
     let problems: Vec<bool> = problems.iter().map(|set| set.problem.is_some()).collect();
     assert_eq!(problems, [false, true], "other, truck");
-    bench.script.lock().unwrap().fails.clear();
+    bench.script.lock().fails.clear();
     assert!(bench.service.embed_all().await);
     assert_found(&bench.answer(&["truck", "other"]).await, "ready.png");
 }
@@ -215,31 +215,31 @@ async fn embeddings_of_another_model_are_computed_again_without_a_change_of_sets
     bench.add("truck", "b.png", BLUE);
     assert!(bench.service.embed_all().await);
     assert!(bench.service.embed_all().await);
-    assert_eq!(bench.script.lock().unwrap().runs, 2, "each once");
-    bench.script.lock().unwrap().digest = Some("second".to_owned());
+    assert_eq!(bench.script.lock().runs, 2, "each once");
+    bench.script.lock().digest = Some("second".to_owned());
     let answer = bench.answer(&["truck"]).await;
     assert_failed(&answer, "2 of 2 pictures of truck wait");
     // What `serve` does once in `MODEL_CHECK`.
     assert!(bench.service.embed_all().await);
     assert_found(&bench.answer(&["truck"]).await, "a.png");
     // The next run of the agent finds them.
-    let runs = bench.script.lock().unwrap().runs;
+    let runs = bench.script.lock().runs;
     let again = Bench::open(bench.dir.path());
     assert!(again.embed_all().await);
-    assert_eq!(bench.script.lock().unwrap().runs, runs);
+    assert_eq!(bench.script.lock().runs, runs);
     assert_eq!(again.list().unwrap()[0].ready, 2);
 }
 
 #[tokio::test]
 async fn missing_model_is_the_cause_of_all_pictures_and_passes() {
     let bench = Bench::start();
-    bench.script.lock().unwrap().digest = None;
+    bench.script.lock().digest = None;
     bench.add("truck", "a.png", RED);
     assert!(!bench.service.embed_all().await);
     let (ready, is_left_out, why) = bench.state("truck", "a.png");
     assert!(!ready && !is_left_out, "{why}");
     assert!(why.starts_with("agent.references.model: "), "{why}");
-    bench.script.lock().unwrap().digest = Some("first".to_owned());
+    bench.script.lock().digest = Some("first".to_owned());
     assert!(bench.service.embed_all().await);
     assert_eq!(bench.state("truck", "a.png"), (true, false, String::new()));
 }

@@ -1,6 +1,5 @@
 //! Reports the agent's own status from its loop.
 
-use crate::evidence::counts::lock;
 use crate::fleet::outbox::ClassStats;
 use crate::run::Agent;
 use crate::status::{AgentStatus, ChannelStatus, MqttStatus, OutboxStatus};
@@ -30,7 +29,7 @@ impl Agent {
             },
             channels: channels.map(ChannelStatus::of).collect(),
             opinions: self.opinions.counts(),
-            chains: lock(&self.chain_counts).clone(),
+            chains: self.chain_counts.lock().clone(),
         }
     }
 }

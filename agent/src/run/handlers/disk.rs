@@ -64,16 +64,7 @@ impl Agent {
     fn notify_from_memory(&mut self, finding: &Finding) {
         let (id, at) = (ulid::Ulid::new().to_string(), wall_now());
         let draft = heartbeat_draft(finding, &id, at, None);
-        let notice = Notice {
-            id,
-            at,
-            severity: finding.severity(),
-            notify: Vec::new(),
-            reason: finding.sentence(),
-            camera: None,
-            by_model: None,
-            payload: draft.payload,
-        };
+        let notice = Notice::of_finding(finding, id, at, None, draft.payload);
         self.channels.send_unstored(notice, &mut self.outbox);
     }
 }

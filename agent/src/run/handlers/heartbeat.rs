@@ -77,17 +77,9 @@ impl Agent {
             tracing::info!(kind = finding.kind(), reason, "heartbeat");
             let id = ulid::Ulid::new().to_string();
             let draft = heartbeat_draft(finding, &id, at, added.as_ref());
-            let message = Notice {
-                id,
-                at,
-                severity: finding.severity(),
-                notify: Vec::new(),
-                reason,
-                camera: finding.camera().cloned(),
-                by_model: added.as_ref().map(|added| added.words.clone()),
-                payload: draft.payload.clone(),
-            };
-            self.channels.stage(message, &mut self.outbox);
+            let payload = draft.payload.clone();
+            let notice = Notice::of_finding(finding, id, at, added.as_ref(), payload);
+            self.channels.stage(notice, &mut self.outbox);
             if self.mqtt.broker.is_some() {
                 self.feed_outbox(outbox::Input::Own(draft))?;
             }

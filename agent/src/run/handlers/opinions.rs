@@ -92,7 +92,7 @@ impl Agent {
             new: new_assessment(case, answer, &weighed),
         };
         let id = case.event.id;
-        let ops = self.assessments.add(id, pending);
+        let ops = self.assessments.pending.add(id, pending);
         self.outbox.stage_for(BatchOwner::Assessment(id), ops);
         let at = wall_now();
         let draft = opinion_draft(case, answer, &weighed, at);

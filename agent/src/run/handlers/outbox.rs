@@ -1,4 +1,8 @@
 //! Feeds the outbox and executes its outputs: persist first, then publish.
+//!
+//! - An owner is notified once the batch with its operations is durable.
+//! - A message that is too large for the broker is replaced by a loss record: it would end every
+//!   session.
 
 use std::time::Instant;
 
@@ -29,7 +33,7 @@ impl Agent {
                     let saved = second_opinion::queue::Input::Saved { id, version };
                     self.opinions.handle(Instant::now(), saved);
                 }
-                BatchOwner::Assessment(id) => self.assessments.stored(id),
+                BatchOwner::Assessment(id) => self.assessments.pending.stored(id),
                 BatchOwner::Notice(notice) => self.channels.send(notice),
             }
         }

@@ -1,4 +1,7 @@
 //! Retained topics of the box: birth, health of both daemons, states of sources, alarms.
+//!
+//! - A topic is published when it changed, and again in each session.
+//! - A removed source stays known until the broker acknowledged that its topics are cleared.
 
 use watchkeeper_client::clock::wall_now;
 use watchkeeper_contract::source::SourceStatus;

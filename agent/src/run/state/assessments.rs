@@ -12,7 +12,7 @@ use crate::second_opinion::pending::{PendingAssessment, PendingAssessments};
 
 /// The assessments with the request in progress.
 pub(crate) struct Assessments {
-    pending: PendingAssessments,
+    pub(crate) pending: PendingAssessments,
     sending: Option<BoxFuture<'static, (EventId, SendEnd)>>,
 }
 
@@ -22,16 +22,6 @@ impl Assessments {
             pending,
             sending: None,
         }
-    }
-
-    /// Adds an assessment; returns the operations that store it.
-    pub(crate) fn add(&mut self, id: EventId, pending: PendingAssessment) -> Vec<Op> {
-        self.pending.add(id, pending)
-    }
-
-    /// The assessment of event `id` is on stable storage, so it may be sent.
-    pub(crate) fn stored(&mut self, id: EventId) {
-        self.pending.stored(id);
     }
 
     /// Starts to send the oldest stored assessment, unless one is being sent.

@@ -1,4 +1,8 @@
 //! The notification channels: their tasks, and the errors that were published last.
+//!
+//! - A notice is handed to the tasks once it is stored; one about a disk that refuses is the
+//!   exception.
+//! - Not here: texts, retries and positions (`notify`).
 
 use std::sync::Arc;
 

@@ -1,4 +1,6 @@
 //! Failed jobs of schedules, on their way to the notification channels.
+//!
+//! - At most [`MAX_NOTICES`] wait; the scheduler, not the loop, waits for a place.
 
 use tokio::sync::mpsc;
 

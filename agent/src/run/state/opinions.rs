@@ -1,4 +1,7 @@
 //! The queue of second opinions with the call in progress.
+//!
+//! - One event is asked about at a time; a panic of the task that asks is its missing answer.
+//! - Not here: which event is next (`second_opinion::queue`), what is stored (`handlers`).
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -11,9 +11,10 @@
 //!   logged, and its owner never returned: a command is then resumed or sent again.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::task::{JoinError, JoinHandle};
 use watchkeeper_contract::id::EventId;
 use watchkeeper_store::{Batch, Keyspace, Op, Store, StoreError};
@@ -175,7 +176,7 @@ impl DurableOutbox {
 
     /// Why nothing can be stored at the moment; it is retried every second.
     pub(crate) fn refusal(&self) -> Option<DiskRefusal> {
-        let refusal = self.refusal.lock().unwrap_or_else(PoisonError::into_inner);
+        let refusal = self.refusal.lock();
         refusal.clone()
     }
 
@@ -243,7 +244,7 @@ fn write_until_done(
     must_sync: bool,
     refusal: &SharedRefusal,
 ) -> Result<(), StoreError> {
-    let known = || refusal.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = || refusal.lock();
     loop {
         let written = if must_sync {
             store.commit(batch.clone())

@@ -74,6 +74,15 @@ impl KeptFiles {
         results.filter_map(|(_, path)| read(&path).ok())
     }
 
+    /// Makes a result the newest one.
+    ///
+    /// # Errors
+    /// When there is none, or the disk refuses.
+    pub(super) fn renew(&self, key: &Key) -> io::Result<()> {
+        let file = fs::File::options().append(true).open(self.path(key))?;
+        file.set_modified(SystemTime::now())
+    }
+
     /// Writes a result; durable on return.
     ///
     /// # Errors

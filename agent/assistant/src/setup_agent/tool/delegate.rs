@@ -12,8 +12,9 @@ use crate::permissions::{Effect, ToolScope};
 pub(super) const TOOL: Tool = Tool {
     name: "delegate",
     description: "Hands one instruction to an agent and returns a summary of its result. ingestor: \
-        brings files, texts or events into the archive. retriever: finds, lists, reads, prunes, \
-        destroys in the archive. organiser: jobs on pictures. identifier: the evidence of an event.",
+        brings files, texts or events into the archive. retriever: finds, lists, reads and \
+        prunes in the archive, and proposes to destroy there. organiser: jobs on pictures. \
+        identifier: the evidence of an event.",
     schema: || {
         let agent = json!({"type": "string", "enum": AGENTS});
         let properties = json!({

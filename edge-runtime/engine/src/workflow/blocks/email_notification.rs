@@ -231,27 +231,4 @@ mod tests {
             "{out}"
         );
     }
-
-    #[test]
-    fn nothing_is_sent_during_cool_down_or_when_off() {
-        let frame = || picture(1, [4, 2], |_, _| [9, 9, 9]);
-        let plain = json!({"attachments": {}, "message_parameters": {"who": 1}});
-        let mut bench = bench("v1", &plain);
-        for (wait, throttled) in [(0.0, false), (4.0, true), (1.0, false)] {
-            bench.wait(wait);
-            let out = bench.feed(&[("image", frame())]).unwrap();
-            assert_eq!(out["throttling_status"], throttled);
-        }
-        assert_eq!(bench.effects().len(), 2);
-        let off = self::step(
-            "v1",
-            &json!({"attachments": {}, "message_parameters": {}, "disable_sink": true}),
-        );
-        let mut bench = Bench::new(off, &[("image", Kind::Image)]);
-        let out = bench.feed(&[("image", frame())]).unwrap();
-        assert_eq!(
-            (&out["error_status"], bench.effects().len()),
-            (&json!(false), 0)
-        );
-    }
 }

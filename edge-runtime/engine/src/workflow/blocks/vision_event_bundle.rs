@@ -8,7 +8,7 @@ use watchkeeper_contract::effect::{Attachment, Effect, FileBundle};
 use watchkeeper_vision::detections::Detections;
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::blocks::common::sink::{self, DISABLE_SINK, FIRE_AND_FORGET, Sent};
+use crate::workflow::blocks::common::sink::{self, DISABLE_SINK, FIRE_AND_FORGET, LastSent, Sent};
 use crate::workflow::values::codec;
 use crate::workflow::values::json::detection_id;
 
@@ -159,7 +159,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Output::new("bundle_path", &[Kind::Text]),
         Output::new("message", &[Kind::Text]),
     ],
-    build: |_| Ok(Box::new(run)),
+    build: |_| Ok(stateful_instance(EventSink)),
     ..sink::BASE
 }];
 
@@ -169,11 +169,21 @@ struct Event {
     bundle: FileBundle,
 }
 
-fn run(call: &mut Call<'_>) -> Result<(), String> {
+struct EventSink;
+
+impl Stateful for EventSink {
+    type State = LastSent;
+
+    fn run(&self, last: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
+        send(call, last)
+    }
+}
+
+fn send(call: &mut Call<'_>, last: &mut LastSent) -> Result<(), String> {
     call.put(2, "");
     call.put(3, "");
     let mut made = None;
-    let sent = sink::send(call, "events", |call| {
+    let sent = sink::send(call, last, "events", |call| {
         let Event { id, bundle } = event(call)?;
         let folder = bundle.directory.trim_end_matches('/');
         made = Some((id, format!("{folder}/{}", bundle.name)));

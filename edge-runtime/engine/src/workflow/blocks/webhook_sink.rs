@@ -90,7 +90,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         sink::COOLDOWN,
     ],
     build: |setup| {
-        Ok(Box::new(Webhook {
+        Ok(stateful_instance(Webhook {
             json_operations: setup.parse("json_payload_operations")?,
             file_operations: setup.parse("multi_part_encoded_files_operations")?,
             form_operations: setup.parse("form_data_operations")?,
@@ -105,9 +105,11 @@ struct Webhook {
     form_operations: BTreeMap<String, Chain>,
 }
 
-impl Block for Webhook {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let sent = sink::send(call, "webhooks", |call| {
+impl Stateful for Webhook {
+    type State = sink::LastSent;
+
+    fn run(&self, last: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
+        let sent = sink::send(call, last, "webhooks", |call| {
             Ok(Ok(Effect::Http(self.request(call)?)))
         })?;
         sent.put(call);

@@ -256,6 +256,13 @@ impl Bench {
         self
     }
 
+    /// Continues from the saved state of another bench.
+    pub(in super::super) fn resumed(mut self, other: &Self) -> Self {
+        let restored = self.run.restore(&other.run.save().bytes).unwrap();
+        self.now = restored.now;
+        self
+    }
+
     /// Effects of the step.
     pub(in super::super) fn effects(&self) -> &[Effect] {
         &self.host.effects

@@ -17,6 +17,7 @@ mod parameters;
 mod peer;
 mod random;
 mod readers;
+mod sinks;
 mod state;
 mod visualizations;
 

@@ -49,6 +49,15 @@ impl Records {
         Some(self.0.read::<Kept>(key).ok()?.measured)
     }
 
+    /// The measurement of a network that is opened; it becomes the listed one of its model.
+    pub(super) fn get_for_opening(&self, key: &Key) -> Option<Measurement> {
+        let measured = self.get(key)?;
+        if let Err(error) = self.0.renew(key) {
+            tracing::debug!(%key, %error, "an older measurement of the model stays listed");
+        }
+        Some(measured)
+    }
+
     pub(super) fn put(&self, key: &Key, stamp: &str, measured: Measurement) {
         let stamp = stamp.to_owned();
         if let Err(error) = self.0.write(key, &Kept { stamp, measured }) {
@@ -58,7 +67,7 @@ impl Records {
     }
 
     /// Lists the measurements under `stamp`, by model. Of a model whose file was replaced, only the
-    /// newest counts.
+    /// one that was measured or applied last counts.
     pub(super) fn list(&self, stamp: &str) -> Vec<MeasuredModel> {
         let kept = self.0.read_all::<Kept>();
         let kept = kept.filter(|kept| kept.stamp == stamp);
@@ -102,11 +111,12 @@ mod tests {
     }
 
     #[test]
-    fn list_has_only_the_newest_measurement_of_a_model() {
+    fn list_has_the_measurement_that_was_made_or_applied_last() {
         let state = tempfile::tempdir().unwrap();
         let records = Records::new(state.path());
+        let key = |file: &[u8]| key_of(&Sha256Sum::of(file), "one");
         for (n, file) in [&b"a"[..], b"b", b"c"].into_iter().enumerate() {
-            let key = key_of(&Sha256Sum::of(file), "one");
+            let key = key(file);
             let mut newer = measured("m");
             newer.model.fastest = n.to_string();
             records.put(&key, "one", newer);
@@ -116,8 +126,12 @@ mod tests {
             let at = std::time::UNIX_EPOCH + std::time::Duration::from_secs(n as u64);
             written.unwrap().set_modified(at).unwrap();
         }
-        let listed = records.list("one");
-        let fastest: Vec<&str> = listed.iter().map(|model| &*model.fastest).collect();
-        assert_eq!(fastest, ["2"]);
+        let listed = || {
+            let models = records.list("one").into_iter();
+            models.map(|model| model.fastest).collect::<Vec<_>>()
+        };
+        assert_eq!(listed(), ["2"]);
+        assert!(records.get_for_opening(&key(b"a")).is_some(), "restored");
+        assert_eq!(listed(), ["0"]);
     }
 }

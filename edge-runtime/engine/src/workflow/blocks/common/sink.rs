@@ -114,7 +114,7 @@ pub(crate) fn messenger(
     service: &'static str,
     make: fn(&Template, &Call<'_>) -> Result<EffectOrRefusal, String>,
 ) -> Result<Box<dyn Instance>, String> {
-    Ok(Box::new(Messenger {
+    Ok(stateful_instance(Messenger {
         service,
         message: Template::of(setup, "message")?,
         make,
@@ -127,24 +127,27 @@ struct Messenger {
     make: fn(&Template, &Call<'_>) -> Result<EffectOrRefusal, String>,
 }
 
-impl Block for Messenger {
-    fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        send(call, self.service, |call| (self.make)(&self.message, call))?.put(call);
+impl Stateful for Messenger {
+    type State = LastSent;
+
+    fn run(&self, last: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
+        send(call, last, self.service, |call| (self.make)(&self.message, call))?.put(call);
         Ok(())
     }
 }
 
 /// Sends one message unless the step is switched off or its cool-down is active. Only a message
-/// starts the cool-down.
+/// starts the cool-down; `last` is the state of the step.
 ///
 /// # Errors
 /// If a property is invalid, so that there is nothing to send.
 pub(crate) fn send(
     call: &mut Call<'_>,
+    last: &mut LastSent,
     service: &str,
     make: impl FnOnce(&Call<'_>) -> Result<EffectOrRefusal, String>,
 ) -> Result<Sent, String> {
-    let cooldown = Cooldown::of(call, service);
+    let mut cooldown = Cooldown::of(call, last, service);
     if call.boolean(call.named("disable_sink"))? {
         return Ok(Sent::Off);
     }
@@ -160,38 +163,47 @@ pub(crate) fn send(
     })
 }
 
-/// Time of the last message, in the state that steps share: by service and
-/// [`COOLDOWN_SESSION_KEY`], or of one step where its block has no such property.
+/// Time of the last message of a step, in seconds. As part of its state it is gone once the
+/// settings of the step change.
+pub(crate) type LastSent = Option<f64>;
+
+/// Where the time of the last message is.
 #[derive(Debug)]
-struct Cooldown {
-    place: Arc<str>,
-    key: Arc<str>,
+enum Cooldown<'s> {
+    /// In the state that the steps of a service with one [`COOLDOWN_SESSION_KEY`] share.
+    Session {
+        place: Arc<str>,
+        key: Arc<str>,
+    },
+    Step(&'s mut LastSent),
 }
 
-impl Cooldown {
-    /// Returns the cool-down of the step that is called.
-    fn of(call: &Call<'_>, service: &str) -> Self {
+impl<'s> Cooldown<'s> {
+    /// Returns the cool-down of the step that is called; `last` is its state.
+    fn of(call: &Call<'_>, last: &'s mut LastSent, service: &str) -> Self {
         match call.arg(call.named("cooldown_session_key")).as_str() {
-            Some(key) => Self {
+            Some(key) => Self::Session {
                 place: format!("cooldown of {service}").into(),
                 key: key.into(),
             },
-            None => Self {
-                place: format!("cooldown of {service} steps").into(),
-                key: call.step.into(),
-            },
+            None => Self::Step(last),
         }
     }
 
     fn is_active(&self, call: &Call<'_>, cooldown_s: f64) -> bool {
-        let last = call.shared.get(&self.place, &self.key);
-        last.and_then(Value::as_f64)
-            .is_some_and(|last| (call.now.as_secs_f64() - last).max(0.0) < cooldown_s)
+        let last = match self {
+            Self::Session { place, key } => call.shared.get(place, key).and_then(Value::as_f64),
+            Self::Step(last) => **last,
+        };
+        last.is_some_and(|last| (call.now.as_secs_f64() - last).max(0.0) < cooldown_s)
     }
 
-    fn begin(&self, call: &mut Call<'_>) {
-        let now = Value::Float(call.now.as_secs_f64());
-        call.shared.set(&self.place, &self.key, now);
+    fn begin(&mut self, call: &mut Call<'_>) {
+        let now = call.now.as_secs_f64();
+        match self {
+            Self::Session { place, key } => call.shared.set(place, key, Value::Float(now)),
+            Self::Step(last) => **last = Some(now),
+        }
     }
 }
 

@@ -1,0 +1,169 @@
+//! The cool-down of every sink that has one.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value as Json, json};
+
+use super::super::blocks;
+use super::bench::Bench;
+
+/// A sink with the cool-down that it has by default.
+struct Sink {
+    step: Json,
+    default_s: f64,
+    /// Longest cool-down of a sink that may share it with other steps.
+    max_shared_s: Option<i64>,
+}
+
+fn sinks() -> Vec<Sink> {
+    let own = |step: Json, default_s| Sink {
+        step,
+        default_s,
+        max_shared_s: None,
+    };
+    let shared = |step: Json| Sink {
+        max_shared_s: Some(15 * 60),
+        ..own(step, 5.0)
+    };
+    let email = |version: &str| {
+        json!({
+            "type": format!("roboflow_core/email_notification@{version}"), "subject": "door",
+            "receiver_email": "a@box", "message": "m", "sender_email": "box@box",
+            "smtp_server": "mail.box", "sender_email_password": "hush",
+        })
+    };
+    let sms = |version: &str| {
+        json!({
+            "type": format!("roboflow_core/twilio_sms_notification@{version}"), "message": "m",
+            "twilio_account_sid": "AC1", "twilio_auth_token": "t", "sender_number": "+1",
+            "receiver_number": "+2",
+        })
+    };
+    vec![
+        shared(json!({
+            "type": "roboflow_core/slack_notification@v1", "slack_token": "t", "channel": "yard",
+            "message": "m", "cooldown_session_key": "a",
+        })),
+        shared(with(&sms("v1"), "cooldown_session_key", json!("a"))),
+        own(
+            with(&sms("v2"), "sms_provider", json!("Custom Twilio")),
+            5.0,
+        ),
+        own(email("v1"), 5.0),
+        own(
+            with(&email("v2"), "email_provider", json!("Custom SMTP")),
+            5.0,
+        ),
+        own(
+            json!({
+                "type": "roboflow_core/webhook_sink@v1", "url": "https://host/in", "method": "POST",
+            }),
+            5.0,
+        ),
+        own(
+            json!({
+                "type": "roboflow_core/vision_event_bundle@v1", "target_directory": "events",
+                "event_type": "custom",
+            }),
+            1.0,
+        ),
+    ]
+}
+
+/// The step with one more property.
+fn with(step: &Json, property: &str, value: Json) -> Json {
+    let mut step = step.clone();
+    step[property] = value;
+    step
+}
+
+/// Runs the step after a pause, and returns whether the cool-down kept its message.
+fn is_kept_back(bench: &mut Bench, pause_s: f64) -> bool {
+    bench.wait(pause_s);
+    let out = bench.feed(&[]).unwrap();
+    assert_eq!(out["error_status"], false, "{out}");
+    out["throttling_status"] == true
+}
+
+fn bench(step: &Json) -> Bench {
+    Bench::new(step.clone(), &[])
+}
+
+#[test]
+fn table_has_every_sink_with_a_cool_down() {
+    let has_cooldown = blocks::all().filter(|block| {
+        let mut outputs = block.outputs.iter();
+        outputs.any(|output| output.name == "throttling_status")
+    });
+    let all: BTreeSet<&str> = has_cooldown.map(|block| block.name).collect();
+    let sinks = sinks();
+    let tested = sinks.iter().map(|sink| sink.step["type"].as_str().unwrap());
+    assert_eq!(tested.collect::<BTreeSet<_>>(), all);
+}
+
+#[test]
+fn nothing_is_sent_before_the_cool_down_is_over() {
+    for Sink {
+        step, default_s, ..
+    } in sinks()
+    {
+        for (step, cooldown_s) in [
+            (step.clone(), default_s),
+            (with(&step, "cooldown_seconds", json!(60)), 60.0),
+        ] {
+            let mut bench = bench(&step);
+            assert!(!is_kept_back(&mut bench, 0.0), "{step}");
+            assert!(is_kept_back(&mut bench, cooldown_s - 0.5), "{step}");
+            assert!(!is_kept_back(&mut bench, 0.5), "{step}");
+            assert_eq!(bench.effects().len(), 2, "{step}");
+        }
+        let mut without = bench(&with(&step, "cooldown_seconds", json!(0)));
+        assert!(!is_kept_back(&mut without, 0.0) && !is_kept_back(&mut without, 0.0));
+        let mut off = bench(&with(&step, "disable_sink", json!(true)));
+        assert!(
+            !is_kept_back(&mut off, 0.0) && off.effects().is_empty(),
+            "{step}"
+        );
+    }
+}
+
+#[test]
+fn only_a_shared_cool_down_has_a_limit() {
+    for Sink {
+        step, max_shared_s, ..
+    } in sinks()
+    {
+        let at = |seconds: i64| with(&step, "cooldown_seconds", json!(seconds));
+        match max_shared_s {
+            Some(max) => {
+                bench(&at(max));
+                assert!(!Bench::refusal(at(max + 1)).is_empty());
+                assert!(!Bench::refusal(at(-1)).is_empty());
+            }
+            None => drop(bench(&at(7 * 24 * 3600))),
+        }
+    }
+}
+
+#[test]
+fn changed_step_sends_at_once_and_an_unchanged_or_shared_one_waits() {
+    for Sink {
+        step, max_shared_s, ..
+    } in sinks()
+    {
+        let step = with(&step, "cooldown_seconds", json!(60));
+        let mut first = bench(&step);
+        assert!(!is_kept_back(&mut first, 0.0));
+        assert!(
+            is_kept_back(&mut bench(&step).resumed(&first), 1.0),
+            "{step}"
+        );
+        let changed = with(&step, "cooldown_seconds", json!(90));
+        let mut changed = bench(&changed).resumed(&first);
+        assert_eq!(
+            is_kept_back(&mut changed, 1.0),
+            max_shared_s.is_some(),
+            "{step}"
+        );
+    }
+}
