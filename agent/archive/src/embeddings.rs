@@ -14,6 +14,7 @@ use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 use serde::Serialize;
+use utoipa::ToSchema;
 use watchkeeper_pictures::likeness::cosine;
 use watchkeeper_store::{Batch, pages};
 
@@ -50,8 +51,7 @@ pub struct QueryVector {
 }
 
 /// Counts of embeddings.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, ToSchema)]
 pub struct EmbeddingStats {
     /// Model that makes them; absent until it was found.
     pub model: Option<String>,
