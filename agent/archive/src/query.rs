@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 use crate::entry::{Entry, Retention};
 use crate::error::ArchiveError;
 use crate::name::EntryName;
-use crate::slot::{Details, Place, Slot, label_text};
+use crate::slot::{Details, EVENT, LABEL, Place, Slot, TEXT, TRACK, label_text};
 
 /// Most entries of one answer.
 pub const MAX_LIMIT: usize = 1_000;
@@ -245,23 +245,20 @@ impl<'a> Conditions<'a> {
                 .is_none_or(|pattern| pattern.matches_with(name.as_str(), options))
             && slot
                 .details
-                .as_deref()
+                .as_ref()
                 .is_none_or(|known| self.is_met_by_details(known))
     }
 
     /// Returns whether an entry with these details fulfils the conditions on them.
     pub(crate) fn is_met_by_details(&self, known: &Details) -> bool {
         let query = self.query;
-        let event = query.event.as_deref();
-        event.is_none_or(|wanted| wanted.eq_ignore_ascii_case(&known.event))
-            && query
-                .track
-                .is_none_or(|track| known.tracks.contains(&track))
-            && self.labels.iter().all(|label| known.labels.contains(label))
-            && self
-                .text
-                .as_deref()
-                .is_none_or(|wanted| known.texts.lines().any(|text| text.contains(wanted)))
+        let (event, text) = (query.event.as_deref(), self.text.as_deref());
+        let track = query.track.map(|track| track.to_string());
+        let has_label = |label: &String| known.has(LABEL, |one| one == label);
+        event.is_none_or(|wanted| known.has(EVENT, |one| one.eq_ignore_ascii_case(wanted)))
+            && track.is_none_or(|wanted| known.has(TRACK, |one| one == wanted))
+            && self.labels.iter().all(has_label)
+            && text.is_none_or(|wanted| known.has(TEXT, |one| one.contains(wanted)))
     }
 }
 
