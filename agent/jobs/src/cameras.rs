@@ -23,6 +23,11 @@ pub struct KnownNames {
 }
 
 impl KnownNames {
+    /// Returns whether the runtime has answered: it has cameras, rules or detectors then.
+    pub(crate) fn are_of_runtime(&self) -> bool {
+        !(self.cameras.0.is_empty() && self.classes.is_empty() && self.rules.is_empty())
+    }
+
     /// Returns whether an installed detector finds objects of this class.
     pub(crate) fn has_class(&self, name: &str) -> bool {
         self.classes

@@ -16,6 +16,7 @@ mod request;
 mod self_standing;
 mod template;
 mod times;
+mod unread_words;
 mod words;
 
 use std::collections::BTreeMap;
@@ -706,6 +707,20 @@ mod tests {
             let error = plan(text, now(), &names()).unwrap_err().to_string();
             assert!(error.contains(named), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn object_is_refused_with_what_is_missing() {
+        let mut here = KnownNames::default();
+        let refused = |names: &KnownNames| {
+            let planned = plan("photos in ./a with people", now(), names);
+            planned.unwrap_err().to_string()
+        };
+        assert!(refused(&here).contains("start the runtime"));
+        here.cameras.add("gate", None);
+        assert!(refused(&here).contains("models pull ssd-mobilenet-v2"));
+        here.classes = vec!["dog".to_owned()];
+        assert!(refused(&here).contains("no installed detector finds people"));
     }
 
     #[test]

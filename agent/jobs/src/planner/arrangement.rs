@@ -1,7 +1,7 @@
 //! How a request arranges pictures: groups, order, and which are kept.
 
 use super::conditions::Conditions;
-use super::request::{BLURRED, Words};
+use super::unread_words::{BLURRED, Words};
 use super::words::{
     Choice, EACH, GROUPINGS, OF_TIME, ORDERS, SORTING_VERBS, SORTINGS, is_filler, is_picture_noun,
     is_single, number,

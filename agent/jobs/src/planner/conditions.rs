@@ -8,8 +8,8 @@
 
 use watchkeeper_pictures::scores::SHARP;
 
-use super::request::{BLURRED, DUPLICATES, Words};
 use super::self_standing::{SCORES, Test, opposite};
+use super::unread_words::{BLURRED, DUPLICATES, Words};
 use super::words::{is_filler, is_plural, number, singular};
 use crate::cameras::KnownNames;
 

@@ -1,7 +1,7 @@
 //! Conditions that stand for themselves: a time of the day, a weekday, a shape, a format, a size or
 //! a score.
 
-use super::request::{BLURRED, Words};
+use super::unread_words::{BLURRED, Words};
 use super::words::is_picture_word;
 use watchkeeper_pictures::scores::SHARP;
 

@@ -9,7 +9,7 @@ use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Span, ToSpan as _};
 
-use super::request::Words;
+use super::unread_words::Words;
 use super::words::{Range, is_picture_noun, number, singular};
 
 /// Words that begin a part of a request, so that "on" before them belongs to the date.
