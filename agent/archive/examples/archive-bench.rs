@@ -10,6 +10,8 @@
 //!   and count what matches.
 //! - It prints medians of processor time, which a busy machine does not change much. A query keeps
 //!   one core busy.
+//! - It prints the memory of the archive alone, before the others have their copies: resident
+//!   memory after the fill and after the first query by likeness.
 //! - At last it changes embeddings, alone and beside queries by likeness: how long a change waits.
 #![allow(clippy::print_stdout, reason = "a command's output")]
 
@@ -60,7 +62,22 @@ async fn main() -> Done<()> {
     let numbers = arguments.next().map_or(Ok(640), |n| n.parse())?;
     let folder = tempfile::tempdir()?;
     let began = Instant::now();
+    let before = memory()?;
     let (archive, vectors) = fill(folder.path(), entries, numbers).await?;
+    let own = before + vectors.capacity() as u64;
+    let filled = memory()?.saturating_sub(own);
+    let first = Query {
+        like: Some(EntryName::new("events", "000000-clean.jpg")?),
+        ..Query::default()
+    };
+    archive.query(first).await?;
+    let compared = memory()?.saturating_sub(own);
+    let per_entry = |bytes: u64| bytes / entries.max(1) as u64;
+    println!(
+        "memory: {} bytes an entry, {} with the embeddings",
+        per_entry(filled),
+        per_entry(compared)
+    );
     let everything = all(&archive).await?;
     let sqlite = table(&folder.path().join("peer"), &everything)?;
     let (filled, count) = (began.elapsed(), everything.len());
@@ -404,6 +421,15 @@ fn alike(
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
     let best = ranked.into_iter().take(LIMIT);
     best.map(|(_, entry)| entry.name.clone()).collect()
+}
+
+/// Resident memory of this process, in bytes.
+fn memory() -> Done<u64> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let number = line.and_then(|line| line.split_whitespace().next());
+    let kibibytes: u64 = number.ok_or("no VmRSS in /proc/self/status")?.parse()?;
+    Ok(kibibytes << 10)
 }
 
 /// Processor time of this process so far.

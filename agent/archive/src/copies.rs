@@ -1,4 +1,8 @@
 //! The fast tiers together: memory, then memcached where there is one.
+//!
+//! - A copy counts only if it has the SHA-256 that was asked for.
+//! - A tier that fails is one without the content: reads go on to the disk.
+//! - A removal names each tier and server that did not answer, and so may still have a copy.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

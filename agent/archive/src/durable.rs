@@ -12,7 +12,7 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use jiff::Timestamp;
@@ -29,7 +29,7 @@ use crate::name::EntryName;
 use crate::on_disk::{self, EMBEDDINGS, ENTRIES, ObjectTask};
 use crate::open_report::{OpenReport, scan_entries, settle_files};
 use crate::slot::{Place, Slot, place_of};
-use crate::vectors::Vectors;
+use crate::vector_cache::VectorCache;
 
 /// Records of one batch.
 const PAGE: usize = 1_000;
@@ -47,8 +47,7 @@ pub struct Durable {
     has_objects: bool,
     writer: Mutex<()>,
     index: Mutex<Index>,
-    /// Loaded by the first query by likeness.
-    vectors: RwLock<Option<Vectors>>,
+    vectors: VectorCache,
 }
 
 /// What a change removed.
@@ -101,7 +100,7 @@ impl Durable {
             has_objects,
             writer: Mutex::new(()),
             index: Mutex::new(index),
-            vectors: RwLock::default(),
+            vectors: VectorCache::default(),
         };
         Ok((durable, report))
     }
@@ -111,12 +110,8 @@ impl Durable {
         self.index.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn vectors(&self) -> RwLockWriteGuard<'_, Option<Vectors>> {
-        self.vectors.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn vectors_read(&self) -> RwLockReadGuard<'_, Option<Vectors>> {
-        self.vectors.read().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn vectors(&self) -> &VectorCache {
+        &self.vectors
     }
 
     pub(crate) fn write_lock(&self) -> MutexGuard<'_, ()> {
@@ -293,11 +288,8 @@ impl Durable {
         }
         let synced = self.store.sync();
         drop(index);
-        if !lost.is_empty()
-            && let Some(vectors) = &mut *self.vectors()
-        {
-            lost.iter().for_each(|hash| vectors.remove(hash));
-        }
+        lost.iter()
+            .for_each(|hash| self.vectors.follow(*hash, None));
         synced.map_err(Uncommitted::Unsynced)?;
         contents.iter().for_each(|hash| self.blobs.remove(hash));
         Ok(Removed {

@@ -14,6 +14,7 @@ use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
 use serde::Serialize;
+use utoipa::ToSchema;
 use watchkeeper_pictures::likeness::cosine;
 use watchkeeper_store::{Batch, pages};
 
@@ -23,7 +24,7 @@ use crate::entry::{Entry, MAX_EMBEDDING, is_picture};
 use crate::error::ArchiveError;
 use crate::index::Row;
 use crate::on_disk::EMBEDDINGS;
-use crate::vectors::{Packed, Record, Vectors, compare_records, read, unpack};
+use crate::vectors::{Packed, Record, compare_records, read, unpack};
 
 /// Records that are read at a time.
 const PAGE: usize = 1_000;
@@ -50,8 +51,7 @@ pub struct QueryVector {
 }
 
 /// Counts of embeddings.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, ToSchema)]
 pub struct EmbeddingStats {
     /// Model that makes them; absent until it was found.
     pub model: Option<String>,
@@ -77,17 +77,16 @@ impl QueryVector {
     ) -> Result<Vec<(f64, Row)>, ArchiveError> {
         if let Some(digest) = &self.digest {
             let own = Packed::of(&self.vector);
-            durable.load_vectors(digest)?;
+            let contents = || durable.index().contents_by_time().collect();
+            durable.vectors().load(durable.store(), digest, contents)?;
             let (mut found, mut unknown) = (Vec::with_capacity(rows.len()), Vec::new());
             let mut rows = rows.into_iter().peekable();
             while rows.peek().is_some() {
                 let some = rows.by_ref().take(ROWS);
                 // Released after each part: a change waits for one part and not for all.
-                match durable.vectors_read().as_ref() {
-                    Some(known) if known.digest() == digest => {
-                        known.compare(some, &own, &mut found, &mut unknown);
-                    }
-                    _ => unknown.extend(some),
+                match durable.vectors().read().of(digest) {
+                    Some(known) => known.compare(some, &own, &mut found, &mut unknown),
+                    None => unknown.extend(some),
                 }
             }
             let by_pages = durable.are_most(unknown.len());
@@ -138,22 +137,6 @@ impl QueryVector {
 }
 
 impl Durable {
-    /// Reads the embeddings of a model into memory, unless they are there. Changes wait for it.
-    fn load_vectors(&self, digest: &str) -> Result<(), ArchiveError> {
-        let is_loaded = |all: &Option<Vectors>| all.as_ref().is_some_and(|a| a.digest() == digest);
-        if is_loaded(&self.vectors_read()) {
-            return Ok(());
-        }
-        let mut vectors = self.vectors();
-        if !is_loaded(&vectors) {
-            let mut all = Vectors::load(self.store(), digest)?;
-            let contents: Vec<_> = self.index().contents_by_time().collect();
-            all.arrange(&contents);
-            *vectors = Some(all);
-        }
-        Ok(())
-    }
-
     pub(crate) fn record(&self, hash: &ContentHash) -> Result<Option<Record>, ArchiveError> {
         let stored = self.store().get(EMBEDDINGS, &hash.0)?;
         // One of another version counts as absent.
@@ -213,8 +196,7 @@ impl Durable {
         // Without a sync: what a crash takes is computed again.
         self.store()
             .write(Batch::new().put(EMBEDDINGS, &hash.0, &record))?;
-        let mut vectors = self.vectors();
-        vectors.iter_mut().for_each(|all| all.put(*hash, &record));
+        self.vectors().follow(*hash, Some(&record));
         Ok(())
     }
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::ContentHash;
 use crate::error::ArchiveError;
@@ -30,9 +31,8 @@ const NUMBER_BYTES: usize = 14;
 pub const MAX_TTL_S: u64 = 315_360_000;
 
 /// How long an entry is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Retention {
     /// Until its time to live has passed, or room is needed: the oldest first.
     #[default]
@@ -42,9 +42,8 @@ pub enum Retention {
 }
 
 /// Where the content of an entry is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Content {
     /// In the archive.
     Stored,
@@ -53,9 +52,8 @@ pub enum Content {
 }
 
 /// What a picture file says of itself.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Exif {
     /// Local time of the exposure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,9 +70,8 @@ pub struct Exif {
 }
 
 /// Where the time of an entry comes from, if not from its caller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum TimeSource {
     /// The EXIF time of the picture: by the offset that it names, or else in the time zone of the
     /// box.
@@ -82,15 +79,14 @@ pub enum TimeSource {
 }
 
 /// What is known of a content. All of it may be absent.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Metadata {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub camera: Option<String>,
     /// When it was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    #[schema(value_type = Option<String>)]
     pub time: Option<Timestamp>,
     /// Where `time` comes from; absent: from the caller or the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -279,26 +275,25 @@ impl NewEntry {
 }
 
 /// One entry of the archive.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Entry {
     /// Name as `collection/name`.
-    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    #[schema(value_type = String)]
     pub name: EntryName,
     /// Place in the order of ingests.
     pub number: u64,
-    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    #[schema(value_type = String)]
     pub archived: Timestamp,
     pub bytes: u64,
     /// SHA-256 of the content, hex.
-    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    #[schema(value_type = String)]
     pub sha256: ContentHash,
     pub content_type: String,
     pub content: Content,
     pub retention: Retention,
     /// When it expires; a protected entry does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    #[schema(value_type = Option<String>)]
     pub expires: Option<Timestamp>,
     pub metadata: Metadata,
 }

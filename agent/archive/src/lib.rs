@@ -39,6 +39,7 @@ mod slot;
 pub mod source;
 pub mod stats;
 pub mod tier;
+mod vector_cache;
 mod vectors;
 pub mod verb;
 mod verb_runner;

@@ -11,11 +11,12 @@ use std::collections::BTreeMap;
 use glob::{MatchOptions, Pattern};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::entry::{Entry, Retention};
 use crate::error::ArchiveError;
 use crate::name::EntryName;
-use crate::slot::{Details, Place, Slot, label_text};
+use crate::slot::{Details, EVENT, LABEL, Place, Slot, TEXT, TRACK, label_text};
 
 /// Most entries of one answer.
 pub const MAX_LIMIT: usize = 1_000;
@@ -27,9 +28,8 @@ pub const MAX_ANSWER_BYTES: u64 = 4 << 20;
 const MAX_PATTERN: usize = 200;
 
 /// Order of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Order {
     /// By the time of what is seen, the newest first.
     #[default]
@@ -51,9 +51,8 @@ impl Order {
 }
 
 /// Conditions of a query.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Query {
     /// `collection/name` with `*`, `?` and `[…]`; without a slash, the collection.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,11 +74,11 @@ pub struct Query {
     pub text: Option<String>,
     /// Seen at this time or later.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    #[schema(value_type = Option<String>)]
     pub since: Option<Timestamp>,
     /// Seen before this time.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    #[schema(value_type = Option<String>)]
     pub until: Option<Timestamp>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
@@ -90,7 +89,7 @@ pub struct Query {
     pub retention: Option<Retention>,
     /// Name of an entry: the most alike first, by the embeddings of both.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    #[schema(value_type = Option<String>)]
     pub like: Option<EntryName>,
     /// The most alike to this text first; needs a model that reads texts.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,7 +100,7 @@ pub struct Query {
     pub order: Order,
     /// Continue behind the entry of this name, in the order of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    #[schema(value_type = Option<String>)]
     pub after: Option<EntryName>,
     /// Most entries of the answer, 1 to 1000; 100 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -131,15 +130,14 @@ pub(crate) struct Conditions<'a> {
 }
 
 /// The answer of a query.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Matches {
     pub entries: Vec<Entry>,
     /// All that match; with `after`, those behind it.
     pub matched: u64,
     /// The value of `after` for the rest, where the limit or the bytes of an answer end it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    #[schema(value_type = Option<String>)]
     pub next: Option<EntryName>,
     /// Likeness of each entry, -1 to 1, where it was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -247,23 +245,20 @@ impl<'a> Conditions<'a> {
                 .is_none_or(|pattern| pattern.matches_with(name.as_str(), options))
             && slot
                 .details
-                .as_deref()
+                .as_ref()
                 .is_none_or(|known| self.is_met_by_details(known))
     }
 
     /// Returns whether an entry with these details fulfils the conditions on them.
     pub(crate) fn is_met_by_details(&self, known: &Details) -> bool {
         let query = self.query;
-        let event = query.event.as_deref();
-        event.is_none_or(|wanted| wanted.eq_ignore_ascii_case(&known.event))
-            && query
-                .track
-                .is_none_or(|track| known.tracks.contains(&track))
-            && self.labels.iter().all(|label| known.labels.contains(label))
-            && self
-                .text
-                .as_deref()
-                .is_none_or(|wanted| known.texts.lines().any(|text| text.contains(wanted)))
+        let (event, text) = (query.event.as_deref(), self.text.as_deref());
+        let track = query.track.map(|track| track.to_string());
+        let has_label = |label: &String| known.has(LABEL, |one| one == label);
+        event.is_none_or(|wanted| known.has(EVENT, |one| one.eq_ignore_ascii_case(wanted)))
+            && track.is_none_or(|wanted| known.has(TRACK, |one| one == wanted))
+            && self.labels.iter().all(has_label)
+            && text.is_none_or(|wanted| known.has(TEXT, |one| one.contains(wanted)))
     }
 }
 

@@ -219,7 +219,7 @@ mod tests {
         max_entries: 6,
         max_references: 30,
         // Details of about 20 entries find room in the index.
-        max_record_bytes: 64 << 10,
+        max_record_bytes: 40 << 10,
     };
 
     fn open(folder: &tempfile::TempDir, store: &Tested) -> Durable {
@@ -408,7 +408,7 @@ mod tests {
     #[test]
     fn ingest_that_replaces_no_embedding_does_not_wait_for_a_query_by_likeness() {
         let (_folder, durable) = yard();
-        let _comparing = durable.vectors();
+        let _comparing = durable.vectors().read();
         refer(&durable, "yard/new.jpg", json!({}));
         assert_eq!(names(&durable, json!({"pattern": "yard/new.jpg"})).len(), 1);
     }
@@ -426,7 +426,7 @@ mod tests {
         // The first one loads the embeddings.
         let ask = || query(&durable, &Query::default(), Some(near()), at(0)).unwrap();
         assert_eq!(ask().matched, 1);
-        let comparing = durable.vectors_read();
+        let comparing = durable.vectors().read();
         let (sender, answers) = mpsc::channel();
         thread::scope(|scope| {
             scope.spawn(|| sender.send(ask().matched));

@@ -1,4 +1,7 @@
 //! What the index keeps of one entry: sizes, order, and what queries ask.
+//!
+//! - What many entries have in common is in memory once; what one has for itself is one allocation.
+//! - Camera, class, zone and texts are in lower case; labels and events are as written.
 
 use std::sync::Arc;
 
@@ -30,42 +33,57 @@ pub(crate) struct Facts {
     pub(crate) content_type: String,
 }
 
-/// What an entry has for itself, for conditions on it.
-#[derive(Debug)]
-pub(crate) struct Details {
-    /// Empty where no event is known.
-    pub(crate) event: Box<str>,
-    pub(crate) tracks: Box<[i64]>,
-    /// Labels, as [`label_text`] writes them.
-    pub(crate) labels: Box<str>,
-    /// Text, codes and labels in lower case, each ended by a line feed.
-    pub(crate) texts: Box<str>,
-}
+/// Kinds of lines in [`Details`].
+pub(crate) const EVENT: char = 'e';
+pub(crate) const TRACK: char = 't';
+pub(crate) const LABEL: char = 'l';
+/// Text, code, key or value of a label, in lower case.
+pub(crate) const TEXT: char = 'x';
 
-/// Writes a label between control characters, which no label has.
+/// What an entry has for itself, for conditions on it: one allocation, a line for each value. A
+/// line begins with its kind; no value has a line feed.
+#[derive(Debug, Clone)]
+pub(crate) struct Details(Arc<str>);
+
+/// Writes a label with a control character, which no label has, between its parts.
 pub(crate) fn label_text((key, value): (&String, &String)) -> String {
-    format!("\u{1}{key}\u{2}{value}\u{3}")
+    format!("{key}\u{2}{value}")
 }
 
 impl Details {
     pub(crate) fn of(entry: &Entry) -> Self {
         let known = &entry.metadata;
+        let mut lines = String::new();
+        let mut add = |kind: char, value: &str| {
+            lines.push(kind);
+            lines.push_str(value);
+            lines.push('\n');
+        };
+        known.event.iter().for_each(|event| add(EVENT, event));
+        for track in &known.tracks {
+            add(TRACK, &track.to_string());
+        }
+        let labels = known.labels.iter();
+        labels.for_each(|label| add(LABEL, &label_text(label)));
         let labels = known.labels.iter().flat_map(|(key, value)| [key, value]);
         let texts = known.text.iter().chain(&known.codes).chain(labels);
-        let texts: String = texts.map(|text| text.to_lowercase() + "\n").collect();
-        let labels: String = known.labels.iter().map(label_text).collect();
-        Self {
-            event: known.event.clone().unwrap_or_default().into(),
-            tracks: known.tracks.as_slice().into(),
-            labels: labels.into(),
-            texts: texts.into(),
-        }
+        texts.for_each(|text| add(TEXT, &text.to_lowercase()));
+        Self(lines.into())
+    }
+
+    /// Returns whether a value of this kind fulfils a condition.
+    pub(crate) fn has(&self, kind: char, is_wanted: impl Fn(&str) -> bool) -> bool {
+        let mut values = self
+            .0
+            .split('\n')
+            .filter_map(|line| line.strip_prefix(kind));
+        values.any(is_wanted)
     }
 
     /// Bytes in memory, nearly.
     pub(crate) fn bytes(&self) -> usize {
-        let texts = self.event.len() + self.labels.len() + self.texts.len();
-        size_of::<Self>() + texts + size_of_val(&*self.tracks)
+        // Beside the text stand two counts.
+        size_of::<Self>() + 2 * size_of::<usize>() + self.0.len()
     }
 }
 
@@ -75,7 +93,7 @@ pub(crate) struct Slot {
     pub(crate) number: u64,
     pub(crate) facts: Arc<Facts>,
     /// Absent where those of other entries fill the memory for them.
-    pub(crate) details: Option<Arc<Details>>,
+    pub(crate) details: Option<Details>,
     pub(crate) hash: ContentHash,
     pub(crate) bytes: u64,
     /// Bytes of its record.
@@ -98,7 +116,7 @@ impl Slot {
                 zone: lower(&known.zone),
                 content_type: entry.content_type.clone(),
             }),
-            details: Some(Arc::new(Details::of(entry))),
+            details: Some(Details::of(entry)),
             hash: entry.sha256,
             bytes: entry.bytes,
             record_bytes: entry.record_bytes(),

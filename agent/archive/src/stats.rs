@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::embeddings::EmbeddingStats;
 use crate::tier::EndpointHealth;
@@ -36,8 +37,7 @@ impl TierCounts {
 }
 
 /// Reads of one tier since the start.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct TierStats {
     /// `memory`, `memcached`, `durable` or `s3`.
     pub tier: String,
@@ -51,8 +51,7 @@ pub struct TierStats {
 }
 
 /// Contents and reads of the archive.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Stats {
     /// Entries with content in the archive.
     pub entries: u64,

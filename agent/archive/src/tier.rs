@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::ContentHash;
 
@@ -25,8 +26,7 @@ pub enum TierError {
 }
 
 /// Status of one endpoint.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct EndpointHealth {
     /// Host and port.
     pub endpoint: String,

@@ -2,9 +2,8 @@
 //!
 //! - Memory has what the records have, up to [`MAX_BYTES`]; the others are read at each query, and
 //!   so are those with another number of numbers than the first.
-//! - The first query by likeness reads them all, and arranges them as the index walks its entries:
-//!   at 100,000 pictures most of its time was misses of the processor's cache. A change is applied
-//!   to records and memory.
+//! - They lie as the index walks its entries: at 100,000 pictures most of the time of a query was
+//!   misses of the processor's cache.
 //! - The embedding of a content goes with its last picture: from the records in the same batch, and
 //!   then from memory, whether or not the sync succeeds.
 
@@ -140,7 +139,7 @@ impl Vectors {
         for page in pages(store, EMBEDDINGS, PAGE) {
             for record in page?.entries {
                 if let Some(hash) = ContentHash::from_bytes(&record.key) {
-                    all.put(hash, &record.value);
+                    all.follow(hash, Some(&record.value));
                 }
             }
         }
@@ -151,10 +150,10 @@ impl Vectors {
         &self.digest
     }
 
-    /// Follows a change of the record of a content.
-    pub(crate) fn put(&mut self, hash: ContentHash, record: &[u8]) {
+    /// Follows the record of a content that was written, or deleted where `record` is absent.
+    pub(crate) fn follow(&mut self, hash: ContentHash, record: Option<&[u8]>) {
         self.remove(&hash);
-        let Some(numbers) = numbers_of(record, &self.digest) else {
+        let Some(numbers) = record.and_then(|record| numbers_of(record, &self.digest)) else {
             return;
         };
         if self.rows.is_empty() {
@@ -174,7 +173,7 @@ impl Vectors {
     }
 
     /// Forgets the embedding of a content; the last one takes its place.
-    pub(crate) fn remove(&mut self, hash: &ContentHash) {
+    fn remove(&mut self, hash: &ContentHash) {
         let Some(place) = self.places.remove(hash) else {
             return;
         };
@@ -245,10 +244,19 @@ impl Vectors {
         }
     }
 
-    fn likeness(&self, place: usize, own: &Packed) -> Option<f64> {
+    fn numbers_at(&self, place: usize) -> Option<&[u8]> {
         let begin = place * self.length;
-        let numbers = self.numbers.get(begin..begin + self.length)?;
-        own.cosine(numbers, self.rows.get(place)?.1)
+        self.numbers.get(begin..begin + self.length)
+    }
+
+    /// The numbers of a content in memory.
+    #[cfg(test)]
+    pub(crate) fn numbers_of(&self, hash: &ContentHash) -> Option<&[u8]> {
+        self.numbers_at(*self.places.get(hash)?)
+    }
+
+    fn likeness(&self, place: usize, own: &Packed) -> Option<f64> {
+        own.cosine(self.numbers_at(place)?, self.rows.get(place)?.1)
     }
 }
 
@@ -390,7 +398,7 @@ mod tests {
                 let record = Record { model: "m".to_owned(), digest, refused: None };
                 if numbers == &Some(3) {
                     store.write(Batch::new().delete(EMBEDDINGS, &hash.0)).unwrap();
-                    vectors.iter_mut().for_each(|all| all.remove(&hash));
+                    vectors.iter_mut().for_each(|all| all.follow(hash, None));
                     continue;
                 }
                 let vector = numbers.map(|numbers| {
@@ -398,7 +406,7 @@ mod tests {
                 });
                 let record = record.encode(vector.as_ref());
                 store.write(Batch::new().put(EMBEDDINGS, &hash.0, &record)).unwrap();
-                vectors.iter_mut().for_each(|all| all.put(hash, &record));
+                vectors.iter_mut().for_each(|all| all.follow(hash, Some(&record)));
             }
             let loaded = || Vectors::load_up_to(&store, "d", max).unwrap();
             let mut changed = vectors.unwrap_or_else(loaded);

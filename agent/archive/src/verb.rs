@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::entry::{Entry, Metadata, Retention};
 use crate::name::EntryName;
@@ -18,20 +19,18 @@ use crate::query::{Matches, Query};
 use crate::stats::Stats;
 
 /// One entry, or all of a collection.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub enum Selection {
     /// Name as `collection/name`.
-    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    #[schema(value_type = String)]
     Entry(EntryName),
     Collection(String),
 }
 
 /// What to ingest from a source.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Ingest {
     /// `file::PATH`, `folder::PATH`, `mem::TEXT`, `clip::EVENT`, `event::EVENT` or `http::URL`.
     pub source: String,
@@ -44,9 +43,8 @@ pub struct Ingest {
 }
 
 /// What an ingest says of a content.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct IngestOptions {
     /// MIME type; by the name if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,8 +89,7 @@ pub enum Verb {
 }
 
 /// What was done with fast tiers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Pruned {
     /// Entries that were named; they stay in the durable tier.
     pub entries: u64,
@@ -104,8 +101,7 @@ pub struct Pruned {
 }
 
 /// What was destroyed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Destroyed {
     pub entries: u64,
     /// Contents that no entry has any more, and that are deleted.
@@ -118,8 +114,7 @@ pub struct Destroyed {
 }
 
 /// Answer of a query in plain words.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Found {
     /// What the words were understood as.
     pub query: Query,

@@ -10,6 +10,7 @@ use std::ops::Bound;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::ContentHash;
 use crate::archive::Archive;
@@ -24,30 +25,29 @@ const MAX_BYTES: u64 = 512 << 20;
 const MAX_ENTRIES: usize = 1_000;
 
 /// What a verification found.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Verified {
     /// Contents that were read.
     pub contents: u64,
     /// Bytes that were read.
     pub bytes: u64,
     /// Entries whose content is damaged or missing, and no tier has a copy.
-    #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>))]
+    #[schema(value_type = Vec<String>)]
     pub damaged: Vec<EntryName>,
     /// Entries whose content was damaged, and is replaced by its copy.
-    #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>))]
+    #[schema(value_type = Vec<String>)]
     pub repaired: Vec<EntryName>,
     /// Entries whose content is damaged or missing, and that may have a copy: the object tier gave
     /// no sound answer, or the disk refused the copy. Verify again later.
     #[serde(default)]
-    #[cfg_attr(feature = "openapi", schema(value_type = Vec<String>))]
+    #[schema(value_type = Vec<String>)]
     pub unknown: Vec<EntryName>,
     /// Why the last of `unknown` was not repaired.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     /// Where the next call begins; absent at the end of the archive.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
+    #[schema(value_type = Option<String>)]
     pub next: Option<EntryName>,
 }
 

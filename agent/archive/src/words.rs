@@ -21,7 +21,7 @@ use crate::entry::Retention;
 use crate::error::ArchiveError;
 use crate::index::Index;
 use crate::lexicon::{changes_answer, kind, order, singulars};
-use crate::query::{MAX_LIMIT, Order, Query};
+use crate::query::{MAX_LIMIT, Order, Query, read_pattern};
 use crate::slot::Facts;
 
 /// Longest request, in characters.
@@ -243,6 +243,13 @@ fn split(text: &str) -> Vec<Word> {
     words
 }
 
+/// The name of an entry, or a pattern with a collection.
+fn pattern(word: &Word) -> Option<String> {
+    let (collection, name) = word.written.split_once('/')?;
+    let is_whole = !collection.is_empty() && !name.is_empty() && !name.contains('/');
+    (is_whole && read_pattern(&word.written).is_ok()).then(|| word.written.clone())
+}
+
 struct Reader<'a> {
     /// The words that are not read yet.
     words: &'a [Word],
@@ -289,6 +296,10 @@ impl Reader<'_> {
         let number = self.take_number();
         if number > 0 {
             return number;
+        }
+        if let Some(pattern) = self.words.first().and_then(pattern) {
+            self.query.pattern = Some(pattern);
+            return 1;
         }
         let name = match self.take_named() {
             0 => self.take_name(),
@@ -504,6 +515,16 @@ mod tests {
         let at: jiff::civil::DateTime = "2026-11-25T12:00".parse().unwrap();
         at.to_zoned(TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap())
             .unwrap()
+    }
+
+    #[test]
+    fn word_with_a_slash_is_a_pattern() {
+        for pattern in ["events/*-clean.jpg", "events/a.jpg"] {
+            let found = read(&format!("photos {pattern}"), &known(), &now()).unwrap();
+            assert_eq!(found.query.pattern.as_deref(), Some(pattern));
+            assert_eq!(found.query.content_type.as_deref(), Some("image/"));
+        }
+        assert!(read("photos /etc/passwd", &known(), &now()).is_err());
     }
 
     #[test]

@@ -1,9 +1,13 @@
-//! The names that requests may use: those of a box's cameras, and the classes of its detectors.
+//! The names that requests may use: those of a box's cameras and rules, and the classes of its
+//! detectors.
 //!
 //! - Neither case nor what stands between the words of a name counts.
 //! - A name that two cameras have means neither.
 
 use strsim::damerau_levenshtein;
+
+/// Class of the events of the motion detector.
+const MOTION: &str = "motion";
 
 /// Most words of the name of a camera.
 pub const MAX_NAME_WORDS: usize = 8;
@@ -14,6 +18,33 @@ pub struct KnownNames {
     pub cameras: CameraNames,
     /// Classes that installed detectors find; none while the runtime is away.
     pub classes: Vec<String>,
+    /// Rules in force; none while the runtime is away.
+    pub rules: Vec<String>,
+}
+
+impl KnownNames {
+    /// Returns whether the runtime has answered: it has cameras, rules or detectors then.
+    pub(crate) fn are_of_runtime(&self) -> bool {
+        !(self.cameras.0.is_empty() && self.classes.is_empty() && self.rules.is_empty())
+    }
+
+    /// Returns whether an installed detector finds objects of this class.
+    pub(crate) fn has_class(&self, name: &str) -> bool {
+        self.classes
+            .iter()
+            .any(|class| class.eq_ignore_ascii_case(name))
+    }
+
+    /// Returns the rule or class of events that a noun names. While neither is known, the run will
+    /// say whether there are any.
+    pub(crate) fn of_events(&self, plural: &str, single: &str) -> Option<String> {
+        let is_rule =
+            |rule: &&String| rule.eq_ignore_ascii_case(plural) || rule.eq_ignore_ascii_case(single);
+        let rule = self.rules.iter().find(is_rule).cloned();
+        let is_nothing_known = self.classes.is_empty() && self.rules.is_empty();
+        let is_class = is_nothing_known || single == MOTION || self.has_class(single);
+        rule.or_else(|| is_class.then(|| single.to_owned()))
+    }
 }
 
 /// Names of cameras, with the ID of each.

@@ -7,13 +7,16 @@
 //! Not here: where templates are kept ([`crate::template_store`]), language models.
 
 mod arrangement;
+mod conditions;
 mod job_request;
 mod not_understood;
 mod pattern;
 mod refine;
 mod request;
+mod self_standing;
 mod template;
 mod times;
+mod unread_words;
 mod words;
 
 use std::collections::BTreeMap;
@@ -22,6 +25,7 @@ use jiff::SignedDuration;
 use jiff::civil::DateTime;
 use serde_json::{Map, Value, json};
 
+use conditions::Shown;
 pub use job_request::is_job_request;
 pub use not_understood::NotUnderstood;
 pub use pattern::absolute_folders;
@@ -167,39 +171,65 @@ fn build(text: &str, request: &Request) -> Plan {
 /// The steps that leave pictures out. Those that need no pixels come first: the others then decode
 /// fewer pictures.
 fn clean(chain: &mut Chain, request: &Request) {
-    let conditions = conditions(request);
-    if !conditions.is_empty() {
+    let wanted = conditions(request);
+    if !wanted.is_empty() {
         let reason = match &request.camera {
-            Some(camera) => format!("those that are meant; {camera} is a camera that EXIF names"),
-            None => "those that are meant".to_owned(),
+            Some(camera) if wanted.contains_key("camera") => {
+                format!("those that are meant; {camera} is a camera that EXIF names")
+            }
+            _ => "those that are meant".to_owned(),
         };
-        chain.add_on_pictures("wanted", "filter", Value::Object(conditions), &reason);
+        chain.add_on_pictures("wanted", "filter", Value::Object(wanted), &reason);
     }
-    if request.without_duplicates {
+    let conditions = &request.conditions;
+    if conditions.without_duplicates == Some(true) {
         let reason = "one picture of each burst";
         chain.add_on_pictures("unique", "find_duplicates", json!({}), reason);
         chain.is_measured = true;
     }
-    if let Some(sharpness) = request.min_sharpness {
+    if let Some(sharpness) = conditions.least_sharpness() {
         chain.measure();
         let params = json!({"min_sharpness": sharpness});
         chain.add_on_pictures("sharp", "filter", params, "those that are not blurred");
     }
-    if let Some((class, is_shown)) = &request.shows {
-        let reason = match is_shown {
-            true => "those that show it",
-            false => "to leave out those that show it",
-        };
-        chain.add_on_pictures("objects", FIND_OBJECTS, json!({"class": class}), reason);
-        if !is_shown {
-            "${objects.others}".clone_into(&mut chain.pictures);
-        }
+    if !conditions.of_scores.is_empty() {
+        chain.measure();
+        let params = json!({"where": conditions.of_scores});
+        chain.add_on_pictures("measured", "filter", params, "those with the wanted scores");
+    }
+    for (n, shown) in conditions.shown.iter().enumerate() {
+        find(chain, n, shown);
     }
     let orders = [request.order, request.best.map(|(_, by)| by)];
     let groupings = request.by.iter().copied();
     let by_score = |by: &str| by == "quality" || by == "sharpness";
     if orders.into_iter().flatten().chain(groupings).any(by_score) {
         chain.measure();
+    }
+}
+
+/// The steps that look for objects and keep the pictures with the wanted number of them.
+fn find(chain: &mut Chain, place: usize, shown: &Shown) {
+    let Shown {
+        class,
+        comparison,
+        number,
+    } = shown;
+    let suffix = match place {
+        0 => String::new(),
+        place => (place + 1).to_string(),
+    };
+    let name = format!("objects{suffix}");
+    let reason = format!("those with {comparison} {number} {class}");
+    chain.add_on_pictures(&name, FIND_OBJECTS, json!({"class": class}), &reason);
+    match (*comparison, *number) {
+        (">=", 1) => {}
+        ("<", 1) => chain.pictures = format!("${{{name}.others}}"),
+        _ => {
+            chain.pictures = format!("${{{name}.all}}");
+            let params = json!({"where": [format!("objects {comparison} {number}")]});
+            chain.add_on_pictures(&format!("number{suffix}"), "filter", params, &reason);
+        }
     }
 }
 
@@ -252,6 +282,8 @@ fn conditions(request: &Request) -> Map<String, Value> {
         let camera = request.camera.as_deref().map(Value::from);
         conditions.extend(camera.map(|camera| ("camera".to_owned(), camera)));
     }
+    let texts = &request.conditions.of_metadata;
+    conditions.extend((!texts.is_empty()).then(|| ("where".to_owned(), json!(texts))));
     conditions
 }
 
@@ -342,6 +374,7 @@ mod tests {
         names.cameras.add("gate", None);
         names.cameras.add("dock-2", Some("Löading Dock"));
         names.classes = ["person", "car"].map(str::to_owned).to_vec();
+        names.rules = vec!["delivery".to_owned()];
         names
     }
 
@@ -519,6 +552,11 @@ mod tests {
                  since=\"2023-03-01T00:00:00\" until=\"2023-04-01T00:00:00\" → album",
             ),
             (
+                "photos of the gate of the last 2 months",
+                "event_pictures camera=\"gate\" since=\"2026-09-28T15:00:00\" \
+                 until=\"2026-11-28T15:00:00\" → album",
+            ),
+            (
                 "only 2 of each day in ./a",
                 "list_pictures folder=\"./a\" → measure_quality → group by=\"day\" \
                  → select_best by=\"quality\" count=2 → album",
@@ -592,7 +630,6 @@ mod tests {
             ("photos of me in ./a by day", "\"me\""),
             ("photos in ./a taken by me", "\"me\""),
             ("photos in ./a from last summer", "\"summer\""),
-            ("photos of the gate of the last 2 months", "\"last\", \"2\""),
             (
                 "photos in ./a without unicorns",
                 "\"unicorns\" (no installed detector finds unicorns)",
@@ -651,10 +688,11 @@ mod tests {
                 "(did you mean the camera löading dock?)",
             ),
             ("the clips of today", "watchkeeper archive query"),
-            ("delete the blurred ones of ./a", "\"blurred\""),
+            ("delete the blurred ones of ./a", "\"delete\""),
+            ("organise today's thoughts by hour", "\"thoughts\""),
             (
                 "keep the blurred ones of ./a, each day in a separate folder",
-                "\"blurred\", \"separate\"",
+                "\"separate\"",
             ),
             ("photos in ./a taken with a flash", "\"flash\""),
             ("photos in ./a taken with Anna", "\"Anna\""),
@@ -669,6 +707,20 @@ mod tests {
             let error = plan(text, now(), &names()).unwrap_err().to_string();
             assert!(error.contains(named), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn object_is_refused_with_what_is_missing() {
+        let mut here = KnownNames::default();
+        let refused = |names: &KnownNames| {
+            let planned = plan("photos in ./a with people", now(), names);
+            planned.unwrap_err().to_string()
+        };
+        assert!(refused(&here).contains("start the runtime"));
+        here.cameras.add("gate", None);
+        assert!(refused(&here).contains("models pull ssd-mobilenet-v2"));
+        here.classes = vec!["dog".to_owned()];
+        assert!(refused(&here).contains("no installed detector finds people"));
     }
 
     #[test]

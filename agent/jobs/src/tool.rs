@@ -1,4 +1,9 @@
 //! What a step can do: tools, their parameters and results.
+//!
+//! - A value is checked against the [`Kind`] of its parameter before the run if the plan has it,
+//!   else by the tool.
+//! - A tool writes only at a [`Target`] that its [`Context`] has reserved.
+//! - A tool asks [`Context::check_continue`] at least once a second.
 
 use std::fmt;
 use std::path::{Component, Path};
@@ -9,6 +14,7 @@ use std::time::Instant;
 use jiff::civil::DateTime;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use watchkeeper_pictures::condition::Condition;
 
 use crate::answer_cache::AnswerCache;
 use crate::cameras::{CameraNames, KnownNames};
@@ -18,6 +24,8 @@ use crate::target::{Target, TargetError};
 pub(crate) const MIN_TEXTS: usize = 2;
 /// Most texts of a [`Kind::Texts`].
 const MAX_TEXTS: usize = 64;
+/// Most conditions of a [`Kind::Conditions`].
+pub(crate) const MAX_CONDITIONS: usize = 16;
 
 /// Kind of a parameter or result. Values of one kind fit parameters of that kind.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,6 +33,8 @@ pub enum Kind {
     Text,
     /// List of [`MIN_TEXTS`] to [`MAX_TEXTS`] texts, to choose from.
     Texts,
+    /// List of 1 to [`MAX_CONDITIONS`] texts of a [`Condition`].
+    Conditions,
     /// Path of a folder that is read.
     Folder,
     /// Name of a new file or folder in the job's output folder.
@@ -72,6 +82,7 @@ impl Kind {
                 let is_text = |text: &Value| text.as_str().is_some_and(|text| !text.is_empty());
                 (MIN_TEXTS..=MAX_TEXTS).contains(&texts.len()) && texts.iter().all(is_text)
             }),
+            Self::Conditions => return refuse_conditions(value),
             Self::Name => value.as_str().is_some_and(is_name),
             Self::Flag => value.is_boolean(),
             Self::Time => value
@@ -91,6 +102,10 @@ impl fmt::Display for Kind {
         match self {
             Self::Text => f.write_str("a text"),
             Self::Texts => write!(f, "a list of {MIN_TEXTS} to {MAX_TEXTS} texts"),
+            Self::Conditions => write!(
+                f,
+                "a list of 1 to {MAX_CONDITIONS} conditions such as \"width >= 1000\""
+            ),
             Self::Folder => f.write_str("the path of a folder"),
             Self::Name => f.write_str("a file name without folders"),
             Self::Flag => f.write_str("true or false"),
@@ -104,6 +119,20 @@ impl fmt::Display for Kind {
             Self::Collection => f.write_str("pictures or groups of another step"),
         }
     }
+}
+
+fn refuse_conditions(value: &Value) -> Option<String> {
+    let listed = value.as_array();
+    let Some(texts) = listed.filter(|texts| (1..=MAX_CONDITIONS).contains(&texts.len())) else {
+        return Some(Kind::Conditions.to_string());
+    };
+    texts
+        .iter()
+        .find_map(|text| match text.as_str().map(str::parse::<Condition>) {
+            Some(Ok(_)) => None,
+            Some(Err(error)) => Some(format!("{}; {error}", Kind::Conditions)),
+            None => Some(Kind::Conditions.to_string()),
+        })
 }
 
 /// Reads a date, with or without a time of the day.
@@ -241,6 +270,11 @@ pub trait Tool: Send + Sync {
         Vec::new()
     }
 
+    /// Returns the rules whose events it brings, as far as they are known now.
+    fn rules(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Runs the tool with checked parameters whose references are resolved.
     ///
     /// Calls [`Context::check_continue`] at least once a second.
@@ -294,6 +328,7 @@ impl Toolbox {
         for tool in &self.0 {
             names.cameras.extend(tool.cameras());
             names.classes.extend(tool.classes());
+            names.rules.extend(tool.rules());
         }
         names
     }

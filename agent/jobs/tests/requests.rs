@@ -3,14 +3,19 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 
 mod scene;
+mod trip;
 
-use watchkeeper_jobs::KnownNames;
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use watchkeeper_jobs::plan::repair;
 use watchkeeper_jobs::planner;
 use watchkeeper_jobs::run::{Ended, Jobs, Runner};
 use watchkeeper_jobs::tools::picture_tools;
+use watchkeeper_jobs::{KnownNames, Toolbox};
 
 use scene::{REQUESTS, agrees, album, expected, now, write_scene};
+use trip::tools::tools_of_trip;
 
 /// Requests of owners who had not seen the forty.
 const OTHERS: [(&str, &str); 10] = [
@@ -69,19 +74,20 @@ const REFUSED: [&str; 12] = [
     "put the 10 best pictures of yesterday into FOLDER",
 ];
 
-#[test]
-fn requests_make_the_right_files() {
+/// Plans, runs and checks requests; returns those whose files are wrong, and why.
+fn wrong<'r>(
+    requests: impl IntoIterator<Item = (&'r str, BTreeSet<String>)>,
+    photos: &Path,
+    tools: &Toolbox,
+) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
-    let photos = dir.path().join("photos");
-    write_scene(&photos);
-    let tools = picture_tools();
     let jobs = Jobs::new(dir.path().join("jobs"));
     let runner = Runner::new(tools.clone(), jobs.clone());
     let mut wrong = Vec::new();
-    for (n, (request, names)) in REQUESTS.into_iter().chain(OTHERS).enumerate() {
+    for (n, (request, names)) in requests.into_iter().enumerate() {
         let words = request.replace("FOLDER", &photos.display().to_string());
-        let plan = match planner::plan(&words, now(), &KnownNames::default()) {
-            Ok(plan) => repair(plan, &tools).unwrap(),
+        let plan = match planner::plan(&words, now(), &tools.names()) {
+            Ok(plan) => repair(plan, tools).unwrap(),
             Err(error) => {
                 wrong.push(format!("{request}: {error}"));
                 continue;
@@ -91,33 +97,49 @@ fn requests_make_the_right_files() {
         let output = dir.path().join(n.to_string());
         let job = jobs.create(&plan.plan, request, Some(&output)).unwrap();
         let ended = runner.run(&job, &mut |_| {}, &|| false).unwrap();
+        assert_eq!(ended, Ended::Done, "{request}: {:?}", job.log());
         if names.is_empty() {
             // Nothing to show is no failure, and no empty page.
-            assert_eq!(ended, Ended::Done, "{request}");
             assert!(!output.join("album").exists(), "{request}");
             continue;
         }
-        assert_eq!(ended, Ended::Done, "{request}: {:?}", job.log());
         let found = album(&output.join("album"));
-        if !agrees(&found, &expected(names)) {
+        if !agrees(&found, &names) {
             wrong.push(format!("{request}: {found:?}"));
         }
     }
-    assert!(
-        wrong.is_empty(),
-        "{} wrong:\n{}",
-        wrong.len(),
-        wrong.join("\n")
-    );
+    wrong
+}
+
+#[test]
+fn requests_make_the_right_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let photos = dir.path().join("photos");
+    write_scene(&photos);
+    let requests = REQUESTS.into_iter().chain(OTHERS);
+    let requests = requests.map(|(request, names)| (request, expected(names)));
+    assert_eq!(wrong(requests, &photos, &picture_tools()), [""; 0]);
+}
+
+#[test]
+fn conditions_of_photographers_keep_the_right_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let photos = dir.path().join("trip");
+    trip::write_trip(&photos);
+    let requests = trip::REQUESTS.into_iter();
+    let requests = requests.map(|(request, names)| (request, trip::expected(names)));
+    let tools = tools_of_trip(photos.clone());
+    assert_eq!(wrong(requests, &photos, &tools), [""; 0]);
 }
 
 #[test]
 fn request_that_is_not_understood_whole_is_refused() {
-    for request in REFUSED {
+    let of_trip = tools_of_trip("/srv/trip".into()).names();
+    let refused = REFUSED.map(|request| (request, KnownNames::default()));
+    let of_trip = trip::REFUSED.map(|request| (request, of_trip.clone()));
+    for (request, names) in refused.into_iter().chain(of_trip) {
         let words = request.replace("FOLDER", "/srv/photos");
-        assert!(
-            planner::plan(&words, now(), &KnownNames::default()).is_err(),
-            "{request}"
-        );
+        let planned = planner::plan(&words, now(), &names);
+        assert!(planned.is_err(), "{request}: {planned:?}");
     }
 }

@@ -1,4 +1,7 @@
 //! Picture files in a folder.
+//!
+//! - The order is that of paths. A folder beyond the bounds is refused whole.
+//! - Links to folders are not followed; hidden names and outputs of jobs are passed over.
 
 use std::fs;
 use std::io;

@@ -34,6 +34,8 @@ pub enum By {
     Month,
     Day,
     Hour,
+    /// Day of the week, such as all Mondays.
+    Weekday,
     /// No gap between two pictures is longer than this number of minutes.
     Gap {
         minutes: f64,
@@ -48,6 +50,8 @@ pub enum By {
     Folder,
     /// Whether the sharpness is [`SHARP`] at least.
     Sharpness,
+    /// Landscape, portrait or square.
+    Shape,
 }
 
 /// Groups pictures; local times without an instant are those of `zone`.
@@ -123,6 +127,7 @@ const fn describe(by: By) -> &'static str {
         By::Month => "month",
         By::Day => "day",
         By::Hour => "hour",
+        By::Weekday => "weekday",
         By::Gap { .. } => "time",
         By::Place { .. } => "place",
         By::Camera => "camera",
@@ -130,6 +135,7 @@ const fn describe(by: By) -> &'static str {
         By::Zone => "zone",
         By::Folder => "folder",
         By::Sharpness => "sharpness",
+        By::Shape => "shape",
     }
 }
 
@@ -144,6 +150,8 @@ fn name(picture: &Picture, by: By, root: &Path) -> Option<String> {
         By::Month => time("%Y-%m"),
         By::Day => time("%Y-%m-%d"),
         By::Hour => time("%Y-%m-%d %H h"),
+        By::Weekday => time("%A"),
+        By::Shape => Some(picture.shape().to_owned()),
         By::Camera => picture.camera.clone(),
         By::Class => picture.class.clone(),
         By::Zone => picture.zone.clone(),

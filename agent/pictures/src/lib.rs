@@ -12,6 +12,7 @@
 //! Not here: where pictures come from, and what a job does with them.
 
 pub mod album;
+pub mod condition;
 mod difference_hash;
 pub mod duplicates;
 pub mod folder;

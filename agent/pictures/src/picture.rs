@@ -1,5 +1,6 @@
 //! One picture file and what is known of it.
 
+use std::cmp::Ordering;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -144,6 +145,15 @@ impl Picture {
     pub fn instant(&self, zone: &TimeZone) -> Option<Timestamp> {
         let placed = || Some(self.taken?.to_zoned(zone.clone()).ok()?.timestamp());
         self.at.or_else(placed)
+    }
+
+    /// Returns `landscape`, `portrait` or `square`.
+    pub fn shape(&self) -> &'static str {
+        match self.width.cmp(&self.height) {
+            Ordering::Greater => "landscape",
+            Ordering::Less => "portrait",
+            Ordering::Equal => "square",
+        }
     }
 
     /// Returns the last part of the path.

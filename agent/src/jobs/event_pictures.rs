@@ -160,6 +160,10 @@ impl Tool for EventPictures {
         self.runtime.cameras().unwrap_or_default()
     }
 
+    fn rules(&self) -> Vec<String> {
+        self.runtime.rules().unwrap_or_default()
+    }
+
     fn run(
         &self,
         params: Map<String, Value>,

@@ -282,5 +282,15 @@ fn plan_that_can_only_fail_is_refused_before_it_runs() -> anyhow::Result<()> {
     let valid = run(&bench, &["validate", "plan.json"])?;
     let absent = valid[0]["absent_folders"][0].as_str();
     assert_eq!(absent, Some("./gone"));
+    for arguments in [
+        &["run", "plan.json"][..],
+        &["plan", "./gone by day", "--run"],
+    ] {
+        let out = job(&bench, arguments)?.output()?;
+        assert_eq!(out.status.code(), Some(2), "{arguments:?}");
+        let errors = String::from_utf8_lossy(&out.stderr);
+        ensure!(errors.contains("there is no folder"), "{errors}");
+    }
+    assert_eq!(run(&bench, &["list"])?.len(), 1);
     Ok(())
 }

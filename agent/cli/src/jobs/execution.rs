@@ -49,8 +49,10 @@ impl JobCommands {
         if !faults.is_empty() {
             return Err(invalid(origin, &faults));
         }
-        for folder in absent_folders(plan.plan(), &self.tools) {
-            out.note(format!("there is no folder {folder}"));
+        let absent = absent_folders(plan.plan(), &self.tools);
+        if !absent.is_empty() {
+            let why = format!("there is no folder {}", absent.join(", "));
+            return Err(Failure::input(why).with(["name one that exists".to_owned()]));
         }
         let from = Provenance {
             planned,

@@ -1,4 +1,8 @@
 //! What follows from the links of a chain.
+//!
+//! - A failure is a link with confidence 0; no answer is no link.
+//! - Without an answer of a source that can decide, the result is unknown and a person decides.
+//! - Networks alone never reach `act`.
 
 use watchkeeper_contract::assessment::ChainResult;
 use watchkeeper_contract::event::Verdict;

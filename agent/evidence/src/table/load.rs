@@ -1,4 +1,8 @@
 //! Reads the rows of a CSV file or a database, within the bounds.
+//!
+//! - The first bytes say which of both a file is, not its name.
+//! - A database is opened to read only, and its table is one of those that it lists.
+//! - A table beyond the bounds is refused whole: a part of it would answer "not there".
 
 use std::io::Read as _;
 use std::path::Path;

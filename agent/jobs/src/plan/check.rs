@@ -1,4 +1,10 @@
 //! Checks a plan against the tools.
+//!
+//! - All faults are reported together, each once.
+//! - A [`CheckedPlan`] has none: its references, kinds and files fit, and its steps stand after
+//!   those that they wait for.
+//! - Not here: the form of a plan (`read`), repairs (`repair`), what other jobs and folders hold
+//!   (`crate::addresses`).
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,4 +1,7 @@
 //! Reads a plan from YAML or JSON, field by field, so that all faults are found in one pass.
+//!
+//! - A field that is not known, or has a value of another kind, is a fault; nothing is dropped.
+//! - Bounds of bytes, steps, tries and times are checked here, before anything is built on them.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,8 @@
 //! References in parameters: `${step.key}`, `${inputs.key}` and `job://id/step/key`.
+//!
+//! - A text that is one whole reference takes the value of any kind; inside a text stand texts and
+//!   numbers only.
+//! - A `${` or `job://` that is no reference is [`Text::Malformed`], never a plain text.
 
 use std::sync::LazyLock;
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{MAX_PAUSE_S, MAX_STEPS, MAX_TIMEOUT_S, MAX_TRIES};
-use crate::tool::{Kind, MIN_TEXTS, ToolSpec, Toolbox};
+use crate::tool::{Kind, MAX_CONDITIONS, MIN_TEXTS, ToolSpec, Toolbox};
 
 /// Returns the schema (draft 2020-12) of the plans that these tools can run.
 pub fn schema(tools: &Toolbox) -> Value {
@@ -112,6 +112,8 @@ fn kind(kind: Kind) -> Value {
         }
         Kind::Texts => or_reference(json!({"type": "array", "minItems": MIN_TEXTS,
             "items": {"type": "string", "minLength": 1}})),
+        Kind::Conditions => or_reference(json!({"type": "array", "minItems": 1,
+            "maxItems": MAX_CONDITIONS, "items": {"type": "string", "minLength": 1}})),
         Kind::Flag => or_reference(json!({"type": "boolean"})),
         Kind::Integer { min, max } => {
             or_reference(json!({"type": "integer", "minimum": min, "maximum": max}))

@@ -1,10 +1,12 @@
 //! How a request arranges pictures: groups, order, and which are kept.
 
-use super::request::{BLURRED, Words};
+use super::conditions::Conditions;
+use super::unread_words::{BLURRED, Words};
 use super::words::{
     Choice, EACH, GROUPINGS, OF_TIME, ORDERS, SORTING_VERBS, SORTINGS, is_filler, is_picture_noun,
     is_single, number,
 };
+use crate::cameras::KnownNames;
 
 /// What makes a group of the blurred ones, behind them.
 const APART: [&[&str]; 5] = [
@@ -15,10 +17,73 @@ const APART: [&[&str]; 5] = [
     &["their", "own"],
 ];
 
+/// Pictures that "the best" means where no number is given.
+pub(super) const FEW: u64 = 10;
+
+/// Which pictures a request keeps, in which groups and order.
+pub(super) struct Selection {
+    pub(super) conditions: Conditions,
+    pub(super) by: Vec<&'static str>,
+    pub(super) best: Option<(u64, &'static str)>,
+    pub(super) is_best_of_all: bool,
+    pub(super) order: Option<&'static str>,
+    /// Words that are understood, and can't be done.
+    pub(super) refused: Vec<String>,
+}
+
 /// The place of a grouping in a request, and what is grouped by.
 pub(super) type Grouping = (usize, Vec<&'static str>);
 
 impl Words {
+    /// Reads what is kept. Pictures are bounded by a folder or a time, or are those of all events.
+    pub(super) fn selection(
+        &mut self,
+        names: &KnownNames,
+        is_folder: bool,
+        is_bounded: bool,
+    ) -> Selection {
+        let is_each = self.has_each();
+        let is_blurred_apart = self.blurred_apart();
+        let mut conditions = self.conditions(names);
+        let order = self.shown_order();
+        self.read_last_as_newest();
+        let choice = self.choice();
+        let best = choice.map(|choice| (choice.count.unwrap_or(FEW), choice.order));
+        let is_of_event = !is_folder && self.of_each("event");
+        let grouping = self.grouping(is_bounded);
+        let place = grouping.as_ref().map(|(place, _)| *place);
+        let is_number_first = choice.is_some_and(|choice| choice.counts_before(place));
+        let mut by = grouping.map(|(_, by)| by).unwrap_or_default();
+        by.extend(is_blurred_apart.then_some("sharpness"));
+        let is_in_total =
+            choice.is_some_and(|choice| choice.count.is_some()) && self.take(&["in", "total"]);
+        // The step that drops duplicates keeps the best of each burst. Beside groups the number
+        // belongs to those.
+        let is_of_burst = best == Some((1, "quality")) && by.is_empty() && self.of_each("burst");
+        if is_of_burst {
+            conditions.without_duplicates = Some(true);
+        }
+        // An event has one picture.
+        let is_one_of_event = is_of_event && best.is_none_or(|(count, _)| count == 1);
+        let refused = [
+            // "The best of each" means nothing where there are no groups.
+            (by.is_empty() && self.find(&["each"]).is_some(), "each"),
+            (is_of_event && !is_one_of_event, "event"),
+            // Only a refinement takes them back.
+            (conditions.without_duplicates == Some(false), "duplicates"),
+            (conditions.min_sharpness == Some(None), "blurred"),
+        ];
+        let refused = refused.iter().filter(|(is_refused, _)| *is_refused);
+        Selection {
+            conditions,
+            by,
+            best: best.filter(|_| !is_of_burst && !is_one_of_event),
+            is_best_of_all: is_in_total || is_number_first && !is_each,
+            order,
+            refused: refused.map(|(_, word)| (*word).to_owned()).collect(),
+        }
+    }
+
     /// `the blurred ones apart` or `put the blurred photos in a separate folder`.
     pub(super) fn blurred_apart(&mut self) -> bool {
         let Some(place) = BLURRED.iter().find_map(|word| self.find(&[word])) else {
@@ -39,8 +104,9 @@ impl Words {
         true
     }
 
-    pub(super) fn of_burst(&mut self) -> bool {
-        EACH.iter().any(|each| self.take(&[each, "burst"]))
+    /// Uses up `each NOUN`, `every NOUN` or `per NOUN`; returns whether it was there.
+    pub(super) fn of_each(&mut self, noun: &str) -> bool {
+        EACH.iter().any(|each| self.take(&[each, noun]))
     }
 
     /// `by day`, `by place and month`, `of each day` or `per day`. Of pictures without a folder or
@@ -163,8 +229,23 @@ impl Words {
         })
     }
 
-    /// `keep one picture of each day`: a number after a verb of choice.
+    /// `keep one picture of each day`: a number after a verb of choice, or `a photo per day`.
     fn kept_number(&mut self) -> Option<Choice> {
+        for place in 0..self.len() {
+            let noun = self.get(place + 1).filter(|word| is_picture_noun(word));
+            let count = match self.get(place).and_then(number) {
+                None if self.stands(place, &["a"]) && noun.is_some() => Some(1),
+                count => count,
+            };
+            let behind = place + 1 + usize::from(noun.is_some());
+            let is_word = |at: usize, words: &[&str]| words.iter().any(|w| self.stands(at, &[w]));
+            let is_of = is_word(behind, &["of", "from", "for"]);
+            let is_of_each = is_word(behind + usize::from(is_of), &EACH);
+            if let Some(count) = count.filter(|_| is_of_each) {
+                self.use_up(place, 1);
+                return Some(Choice::of_number(place, count));
+            }
+        }
         let verbs = ["keep", "pick", "choose", "select", "only"];
         for place in 0..self.0.len() {
             let skipped = usize::from(self.stands(place + 1, &["only"]));

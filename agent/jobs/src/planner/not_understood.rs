@@ -27,9 +27,12 @@ impl NotUnderstood {
 
     /// An object that no detector finds.
     pub(super) fn object(noun: &str, mut words: Vec<String>, names: &KnownNames) -> Self {
-        let why = match names.classes.is_empty() {
-            true => "start the runtime: it knows the classes".to_owned(),
-            false => format!("no installed detector finds {noun}"),
+        let why = match names.are_of_runtime() {
+            false => "start the runtime: it knows the classes".to_owned(),
+            true if names.classes.is_empty() => {
+                "no detector is installed; `watchkeeper models pull ssd-mobilenet-v2`".to_owned()
+            }
+            true => format!("no installed detector finds {noun}"),
         };
         let near = near_camera(&words, &names.cameras);
         words.push(noun.to_owned());

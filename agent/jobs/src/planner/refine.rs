@@ -5,10 +5,12 @@
 
 use jiff::civil::DateTime;
 use serde_json::{Value, json};
-use watchkeeper_pictures::scores::SHARP;
 
+use super::arrangement::FEW;
+use super::conditions::Conditions;
 use super::not_understood::NotUnderstood;
-use super::request::{BEGINNING, BLURRED, DUPLICATES, FEW, Request, Source, Words};
+use super::request::{BEGINNING, Request, Source};
+use super::unread_words::Words;
 use super::words::{Choice, Range, is_single, number};
 use crate::cameras::KnownNames;
 use crate::plan::reference::{INPUTS, Text, parse};
@@ -37,9 +39,7 @@ pub struct Refinement {
     /// Empty: without groups.
     by: Option<Vec<&'static str>>,
     name: Option<String>,
-    without_duplicates: Option<bool>,
-    /// `Some(None)`: blurred pictures too.
-    min_sharpness: Option<Option<f64>>,
+    conditions: Conditions,
     range: Range,
     camera: Option<String>,
     sheet: bool,
@@ -53,11 +53,16 @@ impl Refinement {
     /// If a word is not understood, or nothing is to be changed.
     pub fn read(text: &str, now: DateTime, names: &KnownNames) -> Result<Self, NotUnderstood> {
         let mut words = Words::new(text);
+        let ungrouped = [
+            &["without", "groups"][..],
+            &["not", "grouped"],
+            &["ungrouped"],
+        ];
+        let is_ungrouped = ungrouped.iter().any(|phrase| words.take(phrase));
         let mut refinement = Self {
             name: words.made_name(true),
-            min_sharpness: sharpness(&mut words),
-            without_duplicates: duplicates(&mut words),
             range: words.range(now),
+            conditions: words.conditions(names),
             sheet: words.sheet(),
             album: words.take(&["album"]),
             shown: words.shown_order(),
@@ -72,12 +77,6 @@ impl Refinement {
         refinement.order = choice.map(|choice| choice.order);
         let choice = choice.or_else(|| bare_count(&mut words));
         refinement.count = choice.and_then(|choice| choice.count);
-        let ungrouped = [
-            &["without", "groups"][..],
-            &["not", "grouped"],
-            &["ungrouped"],
-        ];
-        let is_ungrouped = ungrouped.iter().any(|phrase| words.take(phrase));
         let grouping = (!is_ungrouped).then(|| words.grouping(true)).flatten();
         let place = grouping.as_ref().map(|(place, _)| *place);
         refinement.is_number_first = choice.is_some_and(|choice| choice.counts_before(place));
@@ -87,6 +86,7 @@ impl Refinement {
         };
         refinement.camera = words.camera(&names.cameras);
         let mut left = words.left();
+        left.extend(refinement.conditions.unknown.take());
         left.retain(|word| {
             let word = word.to_lowercase();
             let counts = refinement.camera.is_some() && OF_CAMERAS.contains(&word.as_str());
@@ -118,12 +118,7 @@ impl Refinement {
         if let Some(by) = self.by {
             request.by = by;
         }
-        if let Some(without) = self.without_duplicates {
-            request.without_duplicates = without;
-        }
-        if let Some(sharpness) = self.min_sharpness {
-            request.min_sharpness = sharpness;
-        }
+        request.conditions.extend(self.conditions);
         // An old end that the new start leaves no time before is no longer meant, and vice versa.
         let (old, Range { since, until }) = (request.range, self.range);
         let old_since = old.since.filter(|old| until.is_none_or(|new| *old < new));
@@ -163,8 +158,8 @@ impl Refinement {
             changes.push(("group", "by", json!(by)));
             rest.by = None;
         }
-        if let Some(Some(sharpness)) = rest.min_sharpness {
-            rest.min_sharpness = None;
+        if let Some(sharpness) = rest.conditions.least_sharpness() {
+            rest.conditions.min_sharpness = None;
             changes.push(("filter", "min_sharpness", json!(sharpness)));
         }
         if let Some(camera) = rest.camera.take() {
@@ -237,38 +232,6 @@ fn set(plan: &mut Plan, tool: &str, param: &str, value: Value) -> Result<(), Str
         }
     };
     Ok(())
-}
-
-/// `without blurred ones`, `with blurred ones` or `sharpness at least 0.5`.
-fn sharpness(words: &mut Words) -> Option<Option<f64>> {
-    for phrase in [
-        &["sharpness", "at", "least"][..],
-        &["sharpness", "over"],
-        &["sharpness", "above"],
-        &["sharpness"],
-    ] {
-        let Some(place) = words.find(phrase) else {
-            continue;
-        };
-        let bound = words.get(place + phrase.len())?.parse::<f64>().ok();
-        let bound = bound.filter(|bound| (0.0..=1.0).contains(bound))?;
-        words.use_up(place, phrase.len() + 1);
-        return Some(Some(bound));
-    }
-    if words.without(&BLURRED) || words.take(&["sharp"]) {
-        return Some(Some(SHARP));
-    }
-    let keeps = |words: &mut Words| BLURRED.iter().any(|noun| words.take(&["with", noun]));
-    keeps(words).then_some(None)
-}
-
-/// `without duplicates` or `with duplicates`.
-fn duplicates(words: &mut Words) -> Option<bool> {
-    if words.without(&DUPLICATES) {
-        return Some(true);
-    }
-    let keeps = |words: &mut Words| DUPLICATES.iter().any(|noun| words.take(&["with", noun]));
-    keeps(words).then_some(false)
 }
 
 /// `keep 5`, `only 5` or `5 of each`: a number without an order.

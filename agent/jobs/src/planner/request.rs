@@ -4,20 +4,13 @@
 //! meaning here; else the request is refused.
 
 use jiff::civil::{DateTime, datetime};
-use watchkeeper_pictures::scores::SHARP;
 
+use super::arrangement::Selection;
+use super::conditions::{Conditions, Shown};
 use super::not_understood::NotUnderstood;
-use super::words::{
-    EACH, Range, is_filler, is_folder, is_path, is_picture_noun, is_plural, singular, tokens,
-};
-use crate::cameras::{CameraNames, KnownNames, MAX_NAME_WORDS};
-
-/// Pictures that "the best" means where no number is given.
-pub(super) const FEW: u64 = 10;
-
-/// Words for pictures of a burst, and for blurred ones.
-pub(super) const DUPLICATES: [&str; 3] = ["duplicates", "copies", "bursts"];
-pub(super) const BLURRED: [&str; 3] = ["blurred", "blurry", "unsharp"];
+use super::unread_words::Words;
+use super::words::{Range, is_picture_noun, is_plural, singular};
+use crate::cameras::KnownNames;
 
 /// Before every event: a camera alone means all that its events have kept.
 pub(super) const BEGINNING: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
@@ -38,8 +31,7 @@ pub(super) struct Request {
     pub(super) source: Source,
     pub(super) range: Range,
     pub(super) camera: Option<String>,
-    /// Class of an object to be looked for, and whether each picture shows one, or none does.
-    pub(super) shows: Option<(String, bool)>,
+    pub(super) conditions: Conditions,
     /// Groupings; a further one divides the groups of the one before.
     pub(super) by: Vec<&'static str>,
     /// Number of pictures to keep, and by what order.
@@ -48,9 +40,6 @@ pub(super) struct Request {
     pub(super) is_best_of_all: bool,
     /// Order in which the pictures are shown.
     pub(super) order: Option<&'static str>,
-    pub(super) without_duplicates: bool,
-    /// Least sharpness of a picture, from 0 to 1.
-    pub(super) min_sharpness: Option<f64>,
     /// Name of the album or the contact sheet.
     pub(super) name: Option<String>,
     pub(super) sheet: bool,
@@ -64,13 +53,15 @@ impl Request {
         names: &KnownNames,
     ) -> Result<Self, NotUnderstood> {
         let (request, left) = Self::read_in_part(text, now, names)?;
-        match left.is_empty() {
-            true => Ok(request),
-            false => Err(NotUnderstood::words(left, &names.cameras)),
+        match &request.conditions.unknown {
+            Some(noun) => Err(NotUnderstood::object(noun, left, names)),
+            None if left.is_empty() => Ok(request),
+            None => Err(NotUnderstood::words(left, &names.cameras)),
         }
     }
 
-    /// Reads what is understood, and returns the words that are not.
+    /// Reads what is understood, and returns the words that are not. A noun that names no known
+    /// object stays in the conditions.
     pub(super) fn read_in_part(
         text: &str,
         now: DateTime,
@@ -81,54 +72,36 @@ impl Request {
         let name = words.made_name(false);
         let folder = words.folder();
         let range = words.range(now);
-        let is_each = words.has_each();
-        let without_duplicates = words.without(&DUPLICATES);
-        let are_sharp = words.without(&BLURRED) || words.take(&["sharp"]);
-        let is_blurred_apart = words.blurred_apart();
-        let sheet = words.sheet();
-        let album = words.take(&["album"]);
-        let order = words.shown_order();
-        words.read_last_as_newest();
-        let choice = words.choice();
-        let best = choice.map(|choice| (choice.count.unwrap_or(FEW), choice.order));
-        let grouping = words.grouping(folder.is_some() || range != Range::default());
-        let place = grouping.as_ref().map(|(place, _)| *place);
-        let is_number_first = choice.is_some_and(|choice| choice.counts_before(place));
-        let mut by = grouping.map(|(_, by)| by).unwrap_or_default();
-        by.extend(is_blurred_apart.then_some("sharpness"));
-        let is_in_total =
-            choice.is_some_and(|choice| choice.count.is_some()) && words.take(&["in", "total"]);
-        let camera = words.camera(&names.cameras);
-        let camera = camera.or_else(|| folder.as_ref().and_then(|_| words.taken_with()));
-        // The step that drops duplicates keeps the best of each burst. Beside groups the number
-        // belongs to those.
-        let of_burst = best == Some((1, "quality")) && by.is_empty() && words.of_burst();
+        let taken_with = folder.as_ref().and_then(|_| words.taken_with());
+        let (sheet, album) = (words.sheet(), words.take(&["album"]));
+        let is_bounded = folder.is_some() || range != Range::default();
+        let Selection {
+            mut conditions,
+            by,
+            best,
+            is_best_of_all,
+            order,
+            refused,
+        } = words.selection(names, folder.is_some(), is_bounded);
+        let camera = words.camera(&names.cameras).or(taken_with);
         words.take(&["put", "them"]);
-        let (mut shows, no_class) = words.shown_object(&names.classes);
-        // "The best of each" means nothing where there are no groups.
-        let each = words.find(&["each"]).filter(|_| by.is_empty());
-        let mut left: Vec<String> = each.map(|_| "each".to_owned()).into_iter().collect();
+        let mut left = refused;
         left.extend(words.left());
         let is_bounded = names_pictures && (camera.is_some() || range.until.is_some());
         let since = range.since.or(is_bounded.then_some(BEGINNING));
-        let Some(source) = source(folder, since, &mut shows, &mut left) else {
-            left.extend(no_class);
+        let Some(source) = source(folder, since, &mut conditions.shown, &mut left, names) else {
+            left.extend(conditions.unknown);
             return Err(NotUnderstood::words(left, &names.cameras));
         };
-        if let Some(noun) = no_class {
-            return Err(NotUnderstood::object(&noun, left, names));
-        }
         let request = Self {
             source,
             range,
             camera,
-            shows,
+            conditions,
             by,
-            best: best.filter(|_| !of_burst),
-            is_best_of_all: is_in_total || is_number_first && !is_each,
+            best,
+            is_best_of_all,
             order,
-            without_duplicates: without_duplicates || of_burst,
-            min_sharpness: are_sharp.then_some(SHARP),
             name,
             sheet,
             album,
@@ -145,263 +118,44 @@ impl Request {
     /// Returns whether it says which pictures are kept, or what is made of them.
     pub(super) fn keeps(&self) -> bool {
         let by_look = |(_, by): (u64, &str)| by == "quality" || by == "sharpness";
-        let cleans = self.without_duplicates || self.min_sharpness.is_some();
         let selects = self.best.is_some_and(by_look);
-        selects || cleans || self.sheet || self.album
+        selects || self.conditions.are_of_pixels() || self.sheet || self.album
     }
 }
 
-/// The pictures that a request is about; takes the class of events from what is shown or `left`.
+/// The pictures that a request is about. A plural that is left names the class or rule of events,
+/// or an object that pictures of a folder show.
 fn source(
     folder: Option<String>,
     since: Option<DateTime>,
-    shows: &mut Option<(String, bool)>,
+    shown: &mut Vec<Shown>,
     left: &mut Vec<String>,
+    names: &KnownNames,
 ) -> Option<Source> {
+    let mut plurals = (0..left.len()).filter(|n| left.get(*n).is_some_and(|word| is_plural(word)));
+    let (first, second) = (plurals.next(), plurals.next());
+    let named = first.filter(|_| second.is_none());
+    let named = named.and_then(|n| Some((n, left.get(n)?.clone())));
     if let Some(folder) = folder {
+        let class = named.map(|(n, plural)| (n, singular(&plural)));
+        if let Some((n, class)) = class.filter(|(_, class)| names.has_class(class)) {
+            left.remove(n);
+            shown.insert(0, Shown::some(class));
+        }
         return Some(Source::Folder(folder));
     }
     let since = since?;
-    let mut plurals = (0..left.len()).filter(|n| left.get(*n).is_some_and(|word| is_plural(word)));
-    let what = match (plurals.next(), plurals.next()) {
-        (Some(one), None) => Some(singular(&left.remove(one))),
-        (None, _) => {
-            let shown = shows.take_if(|(_, is_shown)| *is_shown);
-            shown.map(|(class, _)| class)
+    let of_events = |plural: &str| names.of_events(plural, &singular(plural));
+    let what = match named.and_then(|(n, plural)| Some((n, of_events(&plural)?))) {
+        Some((n, name)) => {
+            left.remove(n);
+            Some(name)
         }
-        _ => None,
+        None if first.is_none() => {
+            let place = shown.iter().position(Shown::is_any);
+            place.map(|place| shown.remove(place).class)
+        }
+        None => None,
     };
     Some(Source::Events { what, since })
-}
-
-/// The words of a request that no rule has used so far; a used one is `None`.
-pub(super) struct Words(pub(super) Vec<Option<String>>);
-
-impl Words {
-    pub(super) fn new(text: &str) -> Self {
-        Self(tokens(text).into_iter().map(Some).collect())
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    pub(super) fn get(&self, place: usize) -> Option<&str> {
-        self.0.get(place)?.as_deref()
-    }
-
-    /// Returns whether `phrase` stands at `place`, in any case of letters.
-    pub(super) fn stands(&self, place: usize, phrase: &[&str]) -> bool {
-        let mut pairs = phrase.iter().enumerate();
-        pairs.all(|(n, word)| {
-            self.get(place + n)
-                .is_some_and(|found| found.eq_ignore_ascii_case(word))
-        })
-    }
-
-    pub(super) fn find(&self, phrase: &[&str]) -> Option<usize> {
-        (0..self.0.len()).find(|place| self.stands(*place, phrase))
-    }
-
-    pub(super) fn use_up(&mut self, place: usize, number: usize) {
-        for word in self.0.iter_mut().skip(place).take(number) {
-            *word = None;
-        }
-    }
-
-    /// Uses up a phrase; returns whether it was there.
-    pub(super) fn take(&mut self, phrase: &[&str]) -> bool {
-        let place = self.find(phrase);
-        if let Some(place) = place {
-            self.use_up(place, phrase.len());
-        }
-        place.is_some()
-    }
-
-    /// A word that is quoted or a path: the folder that is read.
-    fn folder(&mut self) -> Option<String> {
-        let is_source = |at: &usize| {
-            self.get(*at).is_some_and(is_folder) && !self.is_target(*at) && !self.names_camera(*at)
-        };
-        let place = (0..self.len()).find(is_source)?;
-        let path = self.0.get_mut(place)?.take()?;
-        Some(path.trim_matches('"').to_owned())
-    }
-
-    /// Returns whether the folder at `place` is one to write: `to ./a`, `into the folder ./a` or
-    /// `put them in ./a`.
-    fn is_target(&self, place: usize) -> bool {
-        let is = |at: usize, words: &[&str]| words.iter().any(|word| self.stands(at, &[word]));
-        let mut before = (0..place)
-            .rev()
-            .skip_while(|at| is(*at, &["the", "a", "my", "folder"]));
-        before.next().is_some_and(|at| {
-            let begin = at.saturating_sub(2);
-            is(at, &["to", "into"]) || self.stands(begin, &["put", "them", "in"])
-        })
-    }
-
-    /// Returns whether the word at `place` names a camera: `of camera X100` or `camera "EOS R5"`.
-    fn names_camera(&self, place: usize) -> bool {
-        let is = |back: usize, words: &[&str]| {
-            let at = place.checked_sub(back);
-            at.is_some_and(|at| words.iter().any(|word| self.stands(at, &[word])))
-        };
-        let fits = match self.get(place) {
-            Some(name) if name.starts_with('"') => !is(2, &["by", "each", "per", "every"]),
-            Some(name) => is(2, &["of", "from"]) && !is_filler(name) && !is_path(name),
-            None => false,
-        };
-        fits && is(1, &["camera"])
-    }
-
-    /// `of the gate`, a camera that is known, or `of camera gate`.
-    pub(super) fn camera(&mut self, cameras: &CameraNames) -> Option<String> {
-        if let Some(known) = self.known_camera(cameras) {
-            return Some(known);
-        }
-        let place = (0..self.len()).find(|place| self.names_camera(*place))?;
-        let name = self.get(place)?.trim_matches('"').to_owned();
-        self.use_up(place.saturating_sub(1), 2);
-        Some(name)
-    }
-
-    /// The longest name of a known camera, perhaps beside the word `camera`.
-    fn known_camera(&mut self, cameras: &CameraNames) -> Option<String> {
-        for length in (1..=MAX_NAME_WORDS).rev() {
-            for place in 0..self.len() {
-                let words: Option<Vec<&str>> =
-                    (place..place + length).map(|n| self.get(n)).collect();
-                let Some(words) = words.filter(|words| !words.iter().all(|word| is_filler(word)))
-                else {
-                    continue;
-                };
-                let Some(id) = cameras.id(&words.join(" ")).map(str::to_owned) else {
-                    continue;
-                };
-                let before = place.saturating_sub(1);
-                for beside in [before, place + length] {
-                    if self.stands(beside, &["camera"]) {
-                        self.use_up(beside, 1);
-                    }
-                }
-                self.use_up(place, length);
-                return Some(id);
-            }
-        }
-        None
-    }
-
-    /// An object that is one of `classes`, and whether it is shown; or else a noun that is none.
-    fn shown_object(&mut self, classes: &[String]) -> (Option<(String, bool)>, Option<String>) {
-        let Some((noun, is_shown)) = self.object() else {
-            return (None, None);
-        };
-        let class = singular(&noun);
-        match classes
-            .iter()
-            .any(|known| known.eq_ignore_ascii_case(&class))
-        {
-            true => (Some((class, is_shown)), None),
-            false => (None, Some(noun)),
-        }
-    }
-
-    /// `with people`, `with a car` or `without people`: the noun, and whether it is shown.
-    fn object(&mut self) -> Option<(String, bool)> {
-        for place in 0..self.len() {
-            let is_shown = self.stands(place, &["with"]);
-            if !is_shown && !self.stands(place, &["without"]) {
-                continue;
-            }
-            let has_article = self.stands(place + 1, &["a"]) || self.stands(place + 1, &["an"]);
-            let length = 2 + usize::from(has_article);
-            let is_object = |noun: &&str| {
-                let lower = noun.to_lowercase();
-                let mut others = DUPLICATES.iter().chain(&BLURRED);
-                let is_known = others.any(|word| **word == lower);
-                !is_known && !is_filler(noun) && (has_article || is_plural(noun))
-            };
-            let noun = self.get(place + length - 1).filter(is_object);
-            if let Some(noun) = noun.map(str::to_owned) {
-                self.use_up(place, length);
-                return Some((noun, is_shown));
-            }
-        }
-        None
-    }
-
-    pub(super) fn without(&mut self, nouns: &[&str]) -> bool {
-        let verbs = ["without", "no", "not", "remove", "drop", "skip"];
-        let is = |at: usize, words: &[&str]| words.iter().any(|word| self.stands(at, &[word]));
-        let found = (0..self.len()).find_map(|place| {
-            let noun = (place + 1..).find(|at| !is(*at, &["near", "the", "all"]))?;
-            (is(place, &verbs) && is(noun, nouns)).then_some((place, noun + 1 - place))
-        });
-        if let Some((place, number)) = found {
-            self.use_up(place, number);
-        }
-        found.is_some()
-    }
-
-    /// `call it NAME`, `name it NAME` or `album called NAME`: the name of what is made. In a
-    /// refinement `called NAME` is enough: it changes the one album.
-    pub(super) fn made_name(&mut self, is_refinement: bool) -> Option<String> {
-        let is = |at: usize, words: [&str; 2]| words.iter().any(|word| self.stands(at, &[word]));
-        let (place, length) = (0..self.len()).find_map(|at| {
-            let has_noun =
-                at > 0 && (is(at - 1, ["album", "sheet"]) || self.stands(at - 1, &["folder"]));
-            match () {
-                () if is(at, ["call", "name"]) && self.stands(at + 1, &["it"]) => Some((at, 2)),
-                () if is(at, ["called", "named"]) && (has_noun || is_refinement) => Some((at, 1)),
-                () => None,
-            }
-        })?;
-        let name = self.get(place + length)?.trim_matches('"').to_owned();
-        self.use_up(place, length + 1);
-        Some(name)
-    }
-
-    /// Returns whether a word such as `each` is there.
-    pub(super) fn has_each(&self) -> bool {
-        EACH.iter().any(|each| self.find(&[each]).is_some())
-    }
-
-    /// `taken with the Canon EOS R5`: the words behind it that have a capital or a digit. Without
-    /// an article or a digit it may be a person.
-    fn taken_with(&mut self) -> Option<String> {
-        let verbs = ["taken", "made", "shot"];
-        let place = verbs.iter().find_map(|verb| self.find(&[verb, "with"]))?;
-        let articles = ["the", "a", "an", "my"];
-        let has_article = articles.iter().any(|word| self.stands(place + 2, &[word]));
-        let begin = place + 2 + usize::from(has_article);
-        let has_digit = |word: &str| word.contains(|c: char| c.is_ascii_digit());
-        let is_name = |word: &str| word.contains(char::is_uppercase) || has_digit(word);
-        let words = (begin..self.len()).map_while(|at| self.get(at));
-        let words = words.take_while(|word| !is_folder(word) && is_name(word));
-        let words: Vec<&str> = words.collect();
-        let name = words.join(" ");
-        if words.is_empty() || !has_article && !has_digit(&name) {
-            return None;
-        }
-        let end = begin + words.len();
-        let end = end + usize::from(self.stands(end, &["camera"]));
-        self.use_up(place, end - place);
-        Some(name)
-    }
-
-    /// `contact sheet` or `on a contact sheet`.
-    pub(super) fn sheet(&mut self) -> bool {
-        self.take(&["on", "a", "contact", "sheet"]) || self.take(&["contact", "sheet"])
-    }
-
-    /// Words that nothing has used, without those that mean nothing: "me" does in "of me".
-    pub(super) fn left(self) -> Vec<String> {
-        let is = |at: usize, words: &[&str]| words.iter().any(|word| self.stands(at, &[word]));
-        let narrows = |at: usize| at > 0 && is(at, &["me"]) && is(at - 1, &["of", "with", "by"]);
-        let words = self.0.iter().enumerate();
-        let words = words.filter_map(|(at, word)| Some((at, word.as_ref()?)));
-        let meant = words.filter(|(at, word)| narrows(*at) || !is_filler(word));
-        meant.map(|(_, word)| word.clone()).collect()
-    }
 }

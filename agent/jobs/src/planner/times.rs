@@ -7,9 +7,9 @@
 use jiff::civil::{Date, DateTime, Time};
 use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, ToSpan as _};
+use jiff::{SignedDuration, Span, ToSpan as _};
 
-use super::request::Words;
+use super::unread_words::Words;
 use super::words::{Range, is_picture_noun, number, singular};
 
 /// Words that begin a part of a request, so that "on" before them belongs to the date.
@@ -18,6 +18,8 @@ const PARTS: [&str; 8] = ["and", "then", "by", "per", "in", "with", "without", "
 impl Words {
     pub(super) fn range(&mut self, now: DateTime) -> Range {
         self.named_range(now)
+            .or_else(|| self.today(now))
+            .or_else(|| self.weekday(now))
             .or_else(|| self.last_units(now))
             .unwrap_or_else(|| self.dates())
     }
@@ -32,7 +34,11 @@ impl Words {
         let evening = back(1).saturating_add(hours(18));
         let year = now.date().first_of_year().to_datetime(Time::midnight());
         let year_before = year.checked_sub(1.year()).unwrap_or(year);
-        let ranges: [(&[&str], DateTime, DateTime); 9] = [
+        let night = (evening, today.saturating_add(hours(8)).min(now));
+        let ranges: [(&[&str], DateTime, DateTime); 11] = [
+            (&["last", "weekend"], back(monday + 2), back(monday)),
+            (&["last", "night"], night.0, night.1),
+            (&["yesterday", "night"], night.0, night.1),
             (&["today"], today, now),
             (&["yesterday"], back(1), today),
             (&["this", "week"], back(monday), now),
@@ -41,11 +47,6 @@ impl Words {
             (&["last", "month"], before, month),
             (&["this", "year"], year, now),
             (&["last", "year"], year_before, year),
-            (
-                &["last", "night"],
-                evening,
-                today.saturating_add(hours(8)).min(now),
-            ),
         ];
         let found = ranges.into_iter().find(|(phrase, ..)| self.take(phrase));
         found.map(|(_, since, until)| Range {
@@ -54,25 +55,58 @@ impl Words {
         })
     }
 
-    /// `last 3 days` or `last hour`.
+    /// `this morning`: today; the part of the day is a condition.
+    fn today(&mut self, now: DateTime) -> Option<Range> {
+        let mut parts = ["morning", "afternoon", "evening"].into_iter();
+        let place = parts.find_map(|part| self.find(&["this", part]))?;
+        self.use_up(place, 1);
+        Some(Range {
+            since: Some(now.date().to_datetime(Time::midnight())),
+            until: Some(now),
+        })
+    }
+
+    /// `on Monday` or `last Monday`: the latest before today.
+    fn weekday(&mut self, now: DateTime) -> Option<Range> {
+        for place in 0..self.len() {
+            let begins = ["on", "last"];
+            let has_word = begins.iter().any(|word| self.stands(place, &[word]));
+            let name = self.get(place + 1).filter(|_| has_word);
+            let weekday = name.and_then(|name| strtime::parse("%A", name).ok()?.weekday());
+            let date = weekday.and_then(|weekday| now.date().nth_weekday(-1, weekday).ok());
+            if let Some(date) = date {
+                self.use_up(place, 2);
+                let begin = date.to_datetime(Time::midnight());
+                return Some(Range {
+                    since: Some(begin),
+                    until: begin.checked_add(1.day()).ok(),
+                });
+            }
+        }
+        None
+    }
+
+    /// `last 3 days`, `past 2 months` or `last hour`.
     fn last_units(&mut self, now: DateTime) -> Option<Range> {
-        let units = [("hour", 1), ("day", 24), ("week", 168)];
+        let units = ["hour", "day", "week", "month", "year"];
         for place in 0..self.len() {
             let written = self.get(place + 1).and_then(number);
             let amount = written.or(Some(1));
             let used = 2 + usize::from(written.is_some());
             let unit = self.get(place + used - 1).map(singular);
-            let unit = units
-                .iter()
-                .find(|(name, _)| unit.as_deref() == Some(*name));
-            if let (true, Some(amount), Some((name, hours))) =
-                (self.stands(place, &["last"]), amount, unit)
-            {
+            let unit = units.iter().find(|name| unit.as_deref() == Some(**name));
+            let is_last = self.stands(place, &["last"]) || self.stands(place, &["past"]);
+            if let (true, Some(amount), Some(unit)) = (is_last, amount, unit) {
                 self.use_up(place, used);
-                let hours = i64::try_from(amount).unwrap_or(1).saturating_mul(*hours);
-                let since = match *name == "hour" {
-                    true => hours_before(now, hours, TimeZone::system()),
-                    false => now.checked_sub(SignedDuration::from_hours(hours)).ok(),
+                // A number of a request is at most 10,000.
+                let amount = i64::try_from(amount).unwrap_or(1);
+                let before = |span: Span| now.checked_sub(span).ok();
+                let since = match *unit {
+                    "hour" => hours_before(now, amount, TimeZone::system()),
+                    "day" => before(amount.days()),
+                    "week" => before(amount.weeks()),
+                    "month" => before(amount.months()),
+                    _ => before(amount.years()),
                 };
                 return Some(Range {
                     since: Some(since.unwrap_or(now)),

@@ -1,4 +1,4 @@
-//! The words that the planner knows.
+//! The words that the planner knows, in lists that are closed: any other is not understood.
 
 use jiff::civil::DateTime;
 
@@ -36,11 +36,12 @@ impl Choice {
 }
 
 /// Words without a meaning of their own here.
-const FILLERS: [&str; 44] = [
+const FILLERS: [&str; 54] = [
     "a", "all", "are", "give", "an", "and", "as", "at", "choose", "copy", "each", "find", "for",
     "from", "get", "group", "i", "in", "into", "keep", "make", "me", "my", "of", "only",
     "organise", "organize", "pick", "please", "select", "show", "sort", "the", "them", "then",
-    "to", "want", "with", "arrange", "grouped", "sorted", "taken", "rank", "ranked",
+    "to", "want", "with", "arrange", "grouped", "sorted", "taken", "rank", "ranked", "list",
+    "display", "view", "see", "collect", "gather", "extract", "our", "file", "files",
 ];
 
 /// Words for what every request is about: first [`PICTURE_NOUNS`] that mean pictures only.
@@ -54,13 +55,16 @@ const PICTURE_NOUNS: usize = 8;
 pub(super) const EACH: [&str; 3] = ["each", "every", "per"];
 
 /// Words after "by" or "each", and the tool's own word.
-pub(super) const GROUPINGS: [(&str, &str); 19] = [
+pub(super) const GROUPINGS: [(&str, &str); 22] = [
     ("year", "year"),
     ("month", "month"),
     ("day", "day"),
     ("date", "day"),
     ("hour", "hour"),
+    ("weekday", "weekday"),
+    ("orientation", "shape"),
     ("moment", "gap"),
+    ("event", "gap"),
     ("gap", "gap"),
     ("place", "place"),
     ("location", "place"),

@@ -1,4 +1,9 @@
 //! Runs a job: one thread for each running step, and one that decides and writes the log.
+//!
+//! - Which step starts, is tried again or is skipped is decided by [`Execution`], which is sans-IO.
+//! - A step counts as done once its result and its line of the log are on disk.
+//! - A step that panics has failed; the job goes on.
+//! - At most [`MAX_THREADS`] steps run at a time. A cancellation is noticed within [`TICK`].
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,4 +1,4 @@
-//! `group`: pictures by time, place, camera, class, zone, folder or sharpness.
+//! `group`: pictures by time, place, camera, class, zone, folder, shape or sharpness.
 
 use jiff::tz::TimeZone;
 use serde::Deserialize;
@@ -43,6 +43,7 @@ impl Tool for GroupPictures {
                         "month",
                         "day",
                         "hour",
+                        "weekday",
                         "gap",
                         "place",
                         "camera",
@@ -50,6 +51,7 @@ impl Tool for GroupPictures {
                         "zone",
                         "folder",
                         "sharpness",
+                        "shape",
                     ]),
                     required: true,
                     about: "What the pictures of a group have in common; gap: no long time between two.",
@@ -81,6 +83,8 @@ impl Tool for GroupPictures {
             "year" => By::Year,
             "month" => By::Month,
             "hour" => By::Hour,
+            "weekday" => By::Weekday,
+            "shape" => By::Shape,
             "gap" => By::Gap {
                 minutes: params.gap_minutes.unwrap_or(GAP_MINUTES),
             },

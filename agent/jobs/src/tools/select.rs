@@ -1,10 +1,16 @@
 //! `rank`, `select_best` and `filter`.
+//!
+//! - An order by scores of pictures without scores fails; it would be one by name.
+//! - What is unknown comes last in an order, and meets no condition but `is not` and `is unknown`;
+//!   the summary counts it.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use watchkeeper_pictures::condition::Condition;
 use watchkeeper_pictures::select::{Order, rank};
 use watchkeeper_pictures::{Group, Picture, Trait};
 
@@ -229,6 +235,8 @@ struct FilterParams {
     zone: Option<String>,
     since: Option<String>,
     until: Option<String>,
+    #[serde(default, rename = "where")]
+    conditions: Vec<String>,
 }
 
 impl Tool for Filter {
@@ -258,6 +266,12 @@ impl Tool for Filter {
                     Kind::Time,
                     "Local time that is no longer included.",
                 ),
+                Param::optional(
+                    "where",
+                    Kind::Conditions,
+                    "FIELD is [not] TEXT [or TEXT], FIELD is FROM-TO, FIELD < | <= | = | >= | > \
+                     NUMBER, FIELD is known | unknown.",
+                ),
             ],
             outputs: &[PICTURES, COUNT],
         };
@@ -267,48 +281,71 @@ impl Tool for Filter {
     fn needs_scores(&self, params: &Map<String, Value>) -> bool {
         let bounds = ["min_quality", "min_sharpness"];
         let is_set = |name: &&str| params.get(*name).is_some_and(|bound| !bound.is_null());
-        bounds.iter().any(is_set)
+        let listed = params.get("where").and_then(Value::as_array);
+        let texts = listed.into_iter().flatten().filter_map(Value::as_str);
+        let mut conditions = texts.filter_map(|text| text.parse::<Condition>().ok());
+        bounds.iter().any(is_set) || conditions.any(|condition| condition.needs_scores())
     }
 
     fn run(&self, params: Map<String, Value>, _: &Context<'_>) -> Result<ToolOutput, ToolError> {
         let params: FilterParams = read(params)?;
+        let conditions = params.conditions()?;
         let since = params.since.as_deref().and_then(local_time);
         let until = params.until.as_deref().and_then(local_time);
-        let same = |wanted: &Option<String>, value: &Option<String>| {
-            let Some(wanted) = wanted else { return true };
-            value
-                .as_ref()
-                .is_some_and(|value| value.eq_ignore_ascii_case(wanted))
-        };
-        let least = |wanted: Option<f64>, part: Trait, picture: &Picture| {
-            let score = picture.scores.map(|scores| scores.get(part));
-            wanted.is_none_or(|wanted| score.is_some_and(|score| score >= wanted))
-        };
         let number = params.pictures.len();
-        let untimed = match since.or(until) {
+        let mut unknown = match since.or(until) {
             Some(_) => without_time(&params.pictures, "left out"),
             None => String::new(),
         };
+        for condition in &conditions {
+            let lacking = params
+                .pictures
+                .iter()
+                .filter(|one| condition.lacks_value(one));
+            match lacking.count() {
+                0 => {}
+                number => {
+                    write!(unknown, "; without {}: {number}", condition.field()).unwrap_or(())
+                }
+            }
+        }
         let mut kept = params.pictures;
         kept.retain(|picture| {
-            least(params.min_quality, Trait::Overall, picture)
-                && least(params.min_sharpness, Trait::Sharpness, picture)
-                && has_words(params.camera.as_deref(), picture.camera.as_deref())
-                && same(&params.class, &picture.class)
-                && same(&params.zone, &picture.zone)
+            conditions.iter().all(|condition| condition.is_met(picture))
                 && since.is_none_or(|since| picture.taken.is_some_and(|taken| taken >= since))
                 && until.is_none_or(|until| picture.taken.is_some_and(|taken| taken < until))
         });
         let number = counted(number, "picture");
-        let summary = format!("{} of {number} met the conditions{untimed}", kept.len());
+        let summary = format!("{} of {number} met the conditions{unknown}", kept.len());
         Ok(pictures_done(&kept, summary))
     }
 }
 
-/// Returns whether a name has the wanted words, one behind the other, in any case of letters.
-fn has_words(wanted: Option<&str>, name: Option<&str>) -> bool {
-    let spaced = |text: &str| format!(" {} ", text.to_lowercase());
-    wanted.is_none_or(|wanted| name.is_some_and(|name| spaced(name).contains(&spaced(wanted))))
+impl FilterParams {
+    /// All conditions but those of time.
+    fn conditions(&self) -> Result<Vec<Condition>, ToolError> {
+        let texts = [
+            ("camera", &self.camera),
+            ("class", &self.class),
+            ("zone", &self.zone),
+        ];
+        let bounds = [
+            ("quality", self.min_quality),
+            ("sharpness", self.min_sharpness),
+        ];
+        let texts = texts
+            .iter()
+            .filter_map(|(name, text)| Condition::is(name, text.as_deref()?));
+        let bounds = bounds
+            .iter()
+            .filter_map(|(name, least)| Condition::at_least(name, (*least)?));
+        let mut conditions: Vec<Condition> = texts.chain(bounds).collect();
+        for text in &self.conditions {
+            let read = text.parse::<Condition>();
+            conditions.push(read.map_err(|error| ToolError::Permanent(error.to_string()))?);
+        }
+        Ok(conditions)
+    }
 }
 
 #[cfg(test)]
@@ -317,22 +354,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn camera_is_found_by_words_of_its_name() {
-        for (wanted, name, is_found) in [
-            (Some("Canon EOS R5"), Some("Canon EOS R5"), true),
-            (Some("canon"), Some("Canon EOS R5"), true),
-            (Some("eos r5"), Some("Canon EOS R5"), true),
-            (Some("EOS R"), Some("Canon EOS R5"), false),
-            (Some("Canon R5"), Some("Canon EOS R5"), false),
-            (Some("gate"), Some("gate-2"), false),
-            (Some("gate"), None, false),
-            (None, None, true),
-        ] {
-            assert_eq!(has_words(wanted, name), is_found, "{wanted:?} {name:?}");
-        }
-    }
 
     #[test]
     fn pictures_without_a_time_are_counted_where_the_order_is_one_of_time() {

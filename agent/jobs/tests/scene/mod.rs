@@ -142,7 +142,7 @@ pub(crate) const REQUESTS: [(&str, &str); 40] = [
 ];
 
 /// Squares of a size and place of each look, in colours that never clip.
-fn draw(look: u32, sigma: f32) -> RgbImage {
+pub(crate) fn draw(look: u32, sigma: f32) -> RgbImage {
     let mut state = look;
     let mut random = |below: u32| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -175,7 +175,7 @@ fn text(tag: Tag, text: &str) -> Field {
 }
 
 /// The EXIF block of a shot as a JPEG segment.
-fn metadata(taken: &str, camera: &str, latitude: f64) -> Vec<u8> {
+pub(crate) fn metadata(taken: &str, camera: &str, latitude: Option<f64>) -> Vec<u8> {
     let degrees = |angle: f64| {
         let rational = |num: u32, denom: u32| Rational { num, denom };
         let value = vec![
@@ -190,14 +190,19 @@ fn metadata(taken: &str, camera: &str, latitude: f64) -> Vec<u8> {
         ifd_num: In::PRIMARY,
         value: degrees(angle),
     };
-    let fields = [
-        text(Tag::Model, camera),
-        text(Tag::DateTimeOriginal, taken),
-        text(Tag::GPSLatitudeRef, "N"),
-        place(Tag::GPSLatitude, latitude),
-        text(Tag::GPSLongitudeRef, "E"),
-        place(Tag::GPSLongitude, 8.0),
-    ];
+    let of_camera = [text(Tag::Model, camera), text(Tag::DateTimeOriginal, taken)];
+    let of_place = latitude.map(|latitude| {
+        [
+            text(Tag::GPSLatitudeRef, "N"),
+            place(Tag::GPSLatitude, latitude),
+            text(Tag::GPSLongitudeRef, "E"),
+            place(Tag::GPSLongitude, 8.0),
+        ]
+    });
+    let fields: Vec<Field> = of_camera
+        .into_iter()
+        .chain(of_place.into_iter().flatten())
+        .collect();
     let mut writer = Writer::new();
     fields.iter().for_each(|field| writer.push_field(field));
     let mut block = std::io::Cursor::new(Vec::new());
@@ -207,19 +212,22 @@ fn metadata(taken: &str, camera: &str, latitude: f64) -> Vec<u8> {
     [&[0xff, 0xe1][..], &length, b"Exif\0\0", &block].concat()
 }
 
+/// A JPEG file with an EXIF block.
+pub(crate) fn jpeg(picture: &RgbImage, block: Option<Vec<u8>>) -> Vec<u8> {
+    let mut jpeg = Vec::new();
+    JpegEncoder::new_with_quality(&mut jpeg, 92)
+        .encode_image(picture)
+        .unwrap();
+    // After the marker of the start.
+    jpeg.splice(2..2, block.into_iter().flatten());
+    jpeg
+}
+
 pub(crate) fn write_scene(folder: &Path) {
     fs::create_dir_all(folder).unwrap();
     for (name, taken, camera, latitude, look, sigma) in SHOTS {
-        let mut jpeg = Vec::new();
-        let picture = draw(look, sigma);
-        JpegEncoder::new_with_quality(&mut jpeg, 92)
-            .encode_image(&picture)
-            .unwrap();
-        if !taken.is_empty() {
-            let block = metadata(taken, camera, latitude);
-            // After the marker of the start.
-            jpeg.splice(2..2, block);
-        }
+        let block = (!taken.is_empty()).then(|| metadata(taken, camera, Some(latitude)));
+        let jpeg = jpeg(&draw(look, sigma), block);
         fs::write(folder.join(format!("{name}.jpg")), jpeg).unwrap();
     }
 }

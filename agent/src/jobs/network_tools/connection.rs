@@ -57,6 +57,7 @@ pub(crate) struct RuntimeAccess {
     setup: ToolSetup,
     models: Arc<Mutex<Listed<Vec<ModelInfo>>>>,
     cameras: Arc<Mutex<Listed<CameraNames>>>,
+    rules: Arc<Mutex<Listed<Vec<String>>>>,
 }
 
 /// A picture with its embedding, of length 1.
@@ -78,6 +79,7 @@ impl RuntimeAccess {
             setup,
             models: Arc::default(),
             cameras: Arc::default(),
+            rules: Arc::default(),
         }
     }
 
@@ -113,6 +115,14 @@ impl RuntimeAccess {
                 cameras.add(source.spec.id.as_str(), name);
             }
             Some(cameras)
+        })
+    }
+
+    /// The rules in force, for requests that name their events.
+    pub(crate) fn rules(&self) -> Option<Vec<String>> {
+        self.list(&self.rules, async |client| {
+            let pipelines = client.pipelines().await.ok()?.into_iter();
+            Some(pipelines.flat_map(|pipeline| pipeline.rules).collect())
         })
     }
 

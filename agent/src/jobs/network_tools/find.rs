@@ -85,6 +85,11 @@ impl Tool for FindObjects {
                     kind: Kind::Pictures,
                     about: "The pictures without such an object.",
                 },
+                Output {
+                    key: "all",
+                    kind: Kind::Pictures,
+                    about: "All pictures, each with the objects in it.",
+                },
                 GROUPS,
                 COUNT,
                 Output {
@@ -302,10 +307,12 @@ fn parted(
     found: Vec<(Picture, Vec<FoundObject>)>,
     unread: &str,
 ) -> ToolOutput {
-    let all = found.len();
-    let (with, others): (Vec<_>, Vec<_>) = found
-        .into_iter()
-        .map(|(picture, objects)| Picture { objects, ..picture })
+    let found = found.into_iter();
+    let all = found.map(|(picture, objects)| Picture { objects, ..picture });
+    let all: Vec<Picture> = all.collect();
+    let (with, others): (Vec<_>, Vec<_>) = all
+        .iter()
+        .cloned()
         .partition(|picture| !picture.objects.is_empty());
     let objects: usize = with.iter().map(|picture| picture.objects.len()).sum();
     let group = |how: &str, why: &str, pictures: &[Picture]| Group {
@@ -319,13 +326,16 @@ fn parted(
     ];
     groups.retain(|group| !group.pictures.is_empty());
     let summary = format!(
-        "{} of {all} pictures with {class}, {} ({model}){unread}",
+        "{} of {} pictures with {class}, {} ({model}){unread}",
         with.len(),
+        all.len(),
         counted(objects, "object")
     );
     let mut done = pictures_and_groups_done(&with, &groups, summary);
-    let others = serde_json::to_value(others).unwrap_or_default();
-    done.values.insert("others".to_owned(), others);
+    for (key, pictures) in [("others", others), ("all", all)] {
+        let pictures = serde_json::to_value(pictures).unwrap_or_default();
+        done.values.insert(key.to_owned(), pictures);
+    }
     done.values
         .insert("objects".to_owned(), Value::from(objects));
     done

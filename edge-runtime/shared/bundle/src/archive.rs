@@ -150,6 +150,9 @@ fn read_block(input: &mut impl Read) -> Result<[u8; BLOCK], BundleFault> {
 
 fn read_header(block: &[u8; BLOCK]) -> Result<(String, u64), BundleFault> {
     let read = Header::from_byte_slice(block);
+    if read.as_ustar().is_none() {
+        return Err(form("it has no header of a tar file".to_owned()));
+    }
     let name = String::from_utf8(read.path_bytes().into_owned()).unwrap_or_default();
     if !is_name(&name) {
         return Err(form(format!("{name:?} is no name of its files")));
@@ -217,6 +220,12 @@ mod tests {
         }
         assert!(is_name("media/01JABC.jpg") && is_name("results/step-1.json"));
         assert!(!is_name(&"a".repeat(MAX_NAME + 1)));
+    }
+
+    #[test]
+    fn file_of_another_kind_is_refused_without_its_bytes() {
+        let error = unpack(&[b'%'; 2 * BLOCK]).unwrap_err().to_string();
+        assert!(error.ends_with("it has no header of a tar file"), "{error}");
     }
 
     #[test]

@@ -48,6 +48,8 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         .filter(|m| m.task == DETECTION && matches!(m.state, ModelState::Present { .. }));
     let classes = present.flat_map(|model| &model.labels);
     names.classes = classes.cloned().collect();
+    let pipelines = here.pipelines.into_iter();
+    names.rules = pipelines.flat_map(|pipeline| pipeline.rules).collect();
     let plan = planner::plan(&request, now, &names).map_err(|error| error.to_string())?;
     if !planner::understands(&request, now, &names) {
         return Err(

@@ -1,0 +1,334 @@
+//! Conditions that stand for themselves: a time of the day, a weekday, a shape, a format, a size or
+//! a score.
+
+use super::unread_words::{BLURRED, Words};
+use super::words::is_picture_word;
+use watchkeeper_pictures::scores::SHARP;
+
+/// A field with a test, and the place of the word behind.
+pub(super) struct Test {
+    pub(super) field: &'static str,
+    pub(super) comparison: &'static str,
+    pub(super) value: String,
+    pub(super) end: usize,
+}
+
+impl Test {
+    fn is(field: &'static str, value: &str, end: usize) -> Self {
+        Self {
+            field,
+            comparison: "is",
+            value: value.to_owned(),
+            end,
+        }
+    }
+
+    /// The condition or its opposite, as `filter` takes it.
+    pub(super) fn text(&self, is_wanted: bool) -> Option<String> {
+        let comparison = match is_wanted {
+            true => self.comparison,
+            false => opposite(self.comparison)?,
+        };
+        Some(format!("{} {comparison} {}", self.field, self.value))
+    }
+}
+
+/// The comparison that is true where this one is not; `None` if `filter` has none.
+pub(super) fn opposite(comparison: &str) -> Option<&'static str> {
+    Some(match comparison {
+        "is" => "is not",
+        ">=" => "<",
+        ">" => "<=",
+        "<=" => ">",
+        "<" => ">=",
+        _ => return None,
+    })
+}
+
+/// Words before a number, and the comparison.
+const COMPARISONS: [(&[&str], &str); 14] = [
+    (&["at", "least"], ">="),
+    (&["at", "most"], "<="),
+    (&["more", "than"], ">"),
+    (&["larger", "than"], ">"),
+    (&["bigger", "than"], ">"),
+    (&["less", "than"], "<"),
+    (&["fewer", "than"], "<"),
+    (&["smaller", "than"], "<"),
+    (&["up", "to"], "<="),
+    (&["over"], ">"),
+    (&["above"], ">"),
+    (&["under"], "<"),
+    (&["below"], "<"),
+    (&["exactly"], "="),
+];
+
+/// Parts of the day with their hours, as requests for watches have them.
+const PARTS_OF_DAY: [(&str, &str); 4] = [
+    ("morning", "6-12"),
+    ("afternoon", "12-18"),
+    ("evening", "18-24"),
+    ("night", "22-6"),
+];
+
+/// Measured traits that a request may bound.
+pub(super) const SCORES: [&str; 4] = ["sharpness", "quality", "exposure", "contrast"];
+
+const WEEKDAYS: [(&str, &str); 9] = [
+    ("monday", "monday"),
+    ("tuesday", "tuesday"),
+    ("wednesday", "wednesday"),
+    ("thursday", "thursday"),
+    ("friday", "friday"),
+    ("saturday", "saturday"),
+    ("sunday", "sunday"),
+    ("weekend", "saturday or sunday"),
+    (
+        "weekday",
+        "monday or tuesday or wednesday or thursday or friday",
+    ),
+];
+
+impl Words {
+    pub(super) fn is_one(&self, place: usize, words: &[&str]) -> bool {
+        words.iter().any(|word| self.stands(place, &[word]))
+    }
+
+    /// A condition that stands for itself.
+    pub(super) fn test(&self, place: usize) -> Option<Test> {
+        let tests = [
+            Self::part_of_day,
+            Self::clock_times,
+            Self::weekdays,
+            Self::shape,
+            Self::format,
+            Self::size,
+            Self::score,
+            Self::blurred,
+        ];
+        tests.into_iter().find_map(|read| read(self, place))
+    }
+
+    pub(super) fn comparison(&self, place: usize) -> Option<(&'static str, usize)> {
+        let mut known = COMPARISONS.iter();
+        let (words, comparison) = known.find(|(words, _)| self.stands(place, words))?;
+        Some((*comparison, place + words.len()))
+    }
+
+    /// `in the morning`, `at night`, or the word behind a day.
+    fn part_of_day(&self, place: usize) -> Option<Test> {
+        let has_preposition = self.is_one(place, &["in", "at", "during", "on"]);
+        let at = place + usize::from(has_preposition);
+        let at = at + usize::from(has_preposition && self.stands(at, &["the"]));
+        let is_behind_day = place > 0 && self.get(place - 1).is_none();
+        let word = self.get(at)?.to_lowercase();
+        let mut parts = PARTS_OF_DAY.iter();
+        let (_, hours) =
+            parts.find(|(part, _)| word.strip_suffix('s').unwrap_or(&word) == *part)?;
+        (has_preposition || is_behind_day).then(|| Test::is("hour", hours, at + 1))
+    }
+
+    /// `between 8:00 and 10:00`, `from 8 to 10 pm`, `after 18:00` or `before noon`.
+    fn clock_times(&self, place: usize) -> Option<Test> {
+        let first = self.clock(place + 1)?;
+        let pairs = [("between", "and"), ("from", "to"), ("from", "until")];
+        let is_pair = |(begin, joint): &(&str, &str)| {
+            self.stands(place, &[begin]) && self.stands(first.end, &[joint])
+        };
+        if pairs.iter().any(is_pair) {
+            let last = self.clock(first.end + 1)?;
+            if !first.is_clear && !last.is_clear {
+                return None;
+            }
+            // "Between 8 and 10 pm"; "between 11 and 1 pm" begins before noon.
+            let is_later = !first.is_clear && first.hour + 12.0 < last.hour;
+            let from = first.hour % 24.0 + if is_later { 12.0 } else { 0.0 };
+            return Some(Test::is("hour", &format!("{from}-{}", last.hour), last.end));
+        }
+        let comparison = match () {
+            () if !first.is_clear => return None,
+            () if self.is_one(place, &["after", "since", "from"]) => ">=",
+            () if self.is_one(place, &["before", "until"]) => "<",
+            () => return None,
+        };
+        Some(Test {
+            field: "hour",
+            comparison,
+            value: first.hour.to_string(),
+            end: first.end,
+        })
+    }
+
+    /// A time of the clock, such as `18:30`, `8 am`, `8pm`, `8 o'clock` or `noon`.
+    fn clock(&self, place: usize) -> Option<Clock> {
+        let word = self.get(place)?.to_lowercase();
+        let clear = |hour: f64, end| {
+            Some(Clock {
+                hour,
+                is_clear: true,
+                end,
+            })
+        };
+        match word.as_str() {
+            "noon" | "midday" => return clear(12.0, place + 1),
+            "midnight" => return clear(24.0, place + 1),
+            _ => {}
+        }
+        let split = word.find(|c: char| !c.is_ascii_digit() && c != ':');
+        let (time, glued) = word.split_at(split.unwrap_or(word.len()));
+        let (hour, minute) = time.split_once(':').unwrap_or((time, ""));
+        let part = |text: &str, most: u8| text.parse::<u8>().ok().filter(|n| *n <= most);
+        let minutes = match minute {
+            "" => Some(0),
+            text => part(text, 59),
+        };
+        let (number, minutes) = (part(hour, 24)?, f64::from(minutes?));
+        let next = self.get(place + 1).unwrap_or_default().to_lowercase();
+        let (half, end) = match glued {
+            "" if ["am", "pm", "o'clock"].contains(&next.as_str()) => (next.as_str(), place + 2),
+            _ => (glued, place + 1),
+        };
+        let hour = match (half, number) {
+            ("" | "o'clock", number) => number,
+            ("am", 1..=12) => number % 12,
+            ("pm", 1..=12) => number % 12 + 12,
+            _ => return None,
+        };
+        Some(Clock {
+            hour: f64::from(hour) + minutes / 60.0,
+            is_clear: !half.is_empty() || !minute.is_empty(),
+            end,
+        })
+    }
+
+    /// `on Sundays`, `on a Monday`, `at weekends` or `Saturdays and Sundays`.
+    fn weekdays(&self, place: usize) -> Option<Test> {
+        let has_preposition = self.is_one(place, &["on", "at", "during"]);
+        let mut at = place + usize::from(has_preposition);
+        let has_article = has_preposition && self.stands(at, &["a"]);
+        at += usize::from(has_article);
+        let mut days: Vec<&str> = Vec::new();
+        loop {
+            let word = self.get(at).unwrap_or_default().to_lowercase();
+            let name = word.strip_suffix('s');
+            let name = name.or(has_article.then_some(word.as_str()));
+            let mut known = WEEKDAYS.iter();
+            let Some((_, texts)) = known.find(|(day, _)| name == Some(*day)) else {
+                break;
+            };
+            days.push(texts);
+            at += 1;
+            let is_joined = self.is_one(at, &["and", "or"]);
+            at += usize::from(is_joined);
+        }
+        let is_joint = at > place && self.is_one(at - 1, &["and", "or"]);
+        (!days.is_empty())
+            .then(|| Test::is("weekday", &days.join(" or "), at - usize::from(is_joint)))
+    }
+
+    /// `in landscape format`, `portrait orientation` or `square photos`. "Landscape photos" may
+    /// show landscapes.
+    fn shape(&self, place: usize) -> Option<Test> {
+        let at = place + usize::from(self.stands(place, &["in"]));
+        let has_noun = self.is_one(at + 1, &["format", "orientation", "mode"]);
+        let shape = match self.get(at)?.to_lowercase().as_str() {
+            "landscape" if has_noun => "landscape",
+            "portrait" if has_noun => "portrait",
+            "horizontal" => "landscape",
+            "vertical" | "upright" => "portrait",
+            "square" => "square",
+            _ => return None,
+        };
+        Some(Test::is("shape", shape, at + 1 + usize::from(has_noun)))
+    }
+
+    /// `JPEG files`, `PNGs` or `in PNG format`.
+    fn format(&self, place: usize) -> Option<Test> {
+        let at = place + usize::from(self.stands(place, &["in"]));
+        let format = match self.get(at)?.to_lowercase().as_str() {
+            "jpeg" | "jpg" | "jpegs" | "jpgs" => "jpeg",
+            "png" | "pngs" => "png",
+            _ => return None,
+        };
+        let has_noun = self.is_one(at + 1, &["format"]);
+        Some(Test::is("format", format, at + 1 + usize::from(has_noun)))
+    }
+
+    /// `wider than 1000 pixels`, `at least 2 megapixels` or `over 1000 pixels wide`.
+    fn size(&self, place: usize) -> Option<Test> {
+        let number = |at: usize| self.get(at)?.parse::<f64>().ok().filter(|n| *n >= 0.0);
+        let test = |field, comparison, value: f64, end| Test {
+            field,
+            comparison,
+            value: value.to_string(),
+            end,
+        };
+        let sides = [
+            ("wider", "width", ">"),
+            ("narrower", "width", "<"),
+            ("taller", "height", ">"),
+            ("higher", "height", ">"),
+        ];
+        let mut sides = sides.into_iter();
+        if let Some((_, field, comparison)) =
+            sides.find(|(word, ..)| self.stands(place, &[word, "than"]))
+        {
+            let end = place + 3 + usize::from(self.stands(place + 3, &["pixels"]));
+            return Some(test(field, comparison, number(place + 2)?, end));
+        }
+        let at = place + usize::from(self.stands(place, &["of"]));
+        let (comparison, at) = self.comparison(at)?;
+        let value = number(at)?;
+        let unit = |words: &[&str]| self.is_one(at + 1, words);
+        match () {
+            () if unit(&["megapixels", "megapixel", "mp"]) => {
+                Some(test("megapixels", comparison, value, at + 2))
+            }
+            () if unit(&["pixels"]) && self.stands(at + 2, &["wide"]) => {
+                Some(test("width", comparison, value, at + 3))
+            }
+            () if unit(&["pixels"]) && self.is_one(at + 2, &["high", "tall"]) => {
+                Some(test("height", comparison, value, at + 3))
+            }
+            () => None,
+        }
+    }
+
+    /// `sharpness at least 0.5` or `a quality over 0.6`.
+    fn score(&self, place: usize) -> Option<Test> {
+        let field = SCORES
+            .into_iter()
+            .find(|score| self.stands(place, &[score]))?;
+        let at = place + 1 + usize::from(self.stands(place + 1, &["of"]));
+        let (comparison, at) = self.comparison(at).unwrap_or((">=", at));
+        let bound = self.get(at)?.parse::<f64>().ok();
+        let bound = bound.filter(|bound| (0.0..=1.0).contains(bound))?;
+        Some(Test {
+            field,
+            comparison,
+            value: bound.to_string(),
+            end: at + 1,
+        })
+    }
+
+    /// `the blurred ones`: only those.
+    fn blurred(&self, place: usize) -> Option<Test> {
+        let noun = self.get(place + 1)?.to_lowercase();
+        let is_meant = self.is_one(place, &BLURRED) && is_picture_word(&noun);
+        is_meant.then(|| Test {
+            field: "sharpness",
+            comparison: "<",
+            value: SHARP.to_string(),
+            end: place + 2,
+        })
+    }
+}
+
+/// A time of the clock in a request.
+struct Clock {
+    /// 0 to 24, with minutes as a fraction.
+    hour: f64,
+    /// Whether it can only be a time of the clock, and of which half of the day.
+    is_clear: bool,
+    end: usize,
+}

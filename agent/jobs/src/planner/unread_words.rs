@@ -1,0 +1,194 @@
+//! The words of a request that no rule has used so far, and the rules for folders, cameras and
+//! names.
+//!
+//! - A word is used up by one rule; what is left refuses the request.
+//! - The place of a word never changes.
+
+use super::words::{EACH, is_filler, is_folder, is_path, tokens};
+use crate::cameras::{CameraNames, MAX_NAME_WORDS};
+
+/// Words for pictures of a burst, and for blurred ones.
+pub(super) const DUPLICATES: [&str; 3] = ["duplicates", "copies", "bursts"];
+pub(super) const BLURRED: [&str; 3] = ["blurred", "blurry", "unsharp"];
+
+/// The words of a request that no rule has used so far; a used one is `None`.
+pub(super) struct Words(pub(super) Vec<Option<String>>);
+
+impl Words {
+    pub(super) fn new(text: &str) -> Self {
+        Self(tokens(text).into_iter().map(Some).collect())
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(super) fn get(&self, place: usize) -> Option<&str> {
+        self.0.get(place)?.as_deref()
+    }
+
+    /// Returns whether `phrase` stands at `place`, in any case of letters.
+    pub(super) fn stands(&self, place: usize, phrase: &[&str]) -> bool {
+        let mut pairs = phrase.iter().enumerate();
+        pairs.all(|(n, word)| {
+            self.get(place + n)
+                .is_some_and(|found| found.eq_ignore_ascii_case(word))
+        })
+    }
+
+    pub(super) fn find(&self, phrase: &[&str]) -> Option<usize> {
+        (0..self.0.len()).find(|place| self.stands(*place, phrase))
+    }
+
+    pub(super) fn use_up(&mut self, place: usize, number: usize) {
+        for word in self.0.iter_mut().skip(place).take(number) {
+            *word = None;
+        }
+    }
+
+    /// Uses up a phrase; returns whether it was there.
+    pub(super) fn take(&mut self, phrase: &[&str]) -> bool {
+        let place = self.find(phrase);
+        if let Some(place) = place {
+            self.use_up(place, phrase.len());
+        }
+        place.is_some()
+    }
+
+    /// A word that is quoted or a path: the folder that is read.
+    pub(super) fn folder(&mut self) -> Option<String> {
+        let is_source = |at: &usize| {
+            self.get(*at).is_some_and(is_folder) && !self.is_target(*at) && !self.names_camera(*at)
+        };
+        let place = (0..self.len()).find(is_source)?;
+        let path = self.0.get_mut(place)?.take()?;
+        Some(path.trim_matches('"').to_owned())
+    }
+
+    /// Returns whether the folder at `place` is one to write: `to ./a`, `into the folder ./a` or
+    /// `put them in ./a`.
+    fn is_target(&self, place: usize) -> bool {
+        let is = |at: usize, words: &[&str]| words.iter().any(|word| self.stands(at, &[word]));
+        let mut before = (0..place)
+            .rev()
+            .skip_while(|at| is(*at, &["the", "a", "my", "folder"]));
+        before.next().is_some_and(|at| {
+            let begin = at.saturating_sub(2);
+            is(at, &["to", "into"]) || self.stands(begin, &["put", "them", "in"])
+        })
+    }
+
+    /// Returns whether the word at `place` names a camera: `of camera X100` or `camera "EOS R5"`.
+    fn names_camera(&self, place: usize) -> bool {
+        let is = |back: usize, words: &[&str]| {
+            let at = place.checked_sub(back);
+            at.is_some_and(|at| words.iter().any(|word| self.stands(at, &[word])))
+        };
+        let fits = match self.get(place) {
+            Some(name) if name.starts_with('"') => !is(2, &["by", "each", "per", "every"]),
+            Some(name) => is(2, &["of", "from"]) && !is_filler(name) && !is_path(name),
+            None => false,
+        };
+        fits && is(1, &["camera"])
+    }
+
+    /// `of the gate`, a camera that is known, or `of camera gate`.
+    pub(super) fn camera(&mut self, cameras: &CameraNames) -> Option<String> {
+        if let Some(known) = self.known_camera(cameras) {
+            return Some(known);
+        }
+        let place = (0..self.len()).find(|place| self.names_camera(*place))?;
+        let name = self.get(place)?.trim_matches('"').to_owned();
+        self.use_up(place.saturating_sub(1), 2);
+        Some(name)
+    }
+
+    /// The longest name of a known camera, perhaps beside the word `camera`.
+    fn known_camera(&mut self, cameras: &CameraNames) -> Option<String> {
+        let named = (0..self.len())
+            .filter_map(|place| Some((place, self.known_camera_at(place, cameras)?)));
+        let (place, (id, length)) =
+            named.max_by_key(|(place, (_, length))| (*length, std::cmp::Reverse(*place)))?;
+        for beside in [place.saturating_sub(1), place + length] {
+            if self.stands(beside, &["camera"]) {
+                self.use_up(beside, 1);
+            }
+        }
+        self.use_up(place, length);
+        Some(id)
+    }
+
+    /// The ID of the camera whose name stands at a place, and the number of its words.
+    pub(super) fn known_camera_at(
+        &self,
+        place: usize,
+        cameras: &CameraNames,
+    ) -> Option<(String, usize)> {
+        (1..=MAX_NAME_WORDS).rev().find_map(|length| {
+            let words: Option<Vec<&str>> = (place..place + length).map(|n| self.get(n)).collect();
+            let words = words.filter(|words| !words.iter().all(|word| is_filler(word)))?;
+            Some((cameras.id(&words.join(" "))?.to_owned(), length))
+        })
+    }
+
+    /// `call it NAME`, `name it NAME` or `album called NAME`: the name of what is made. In a
+    /// refinement `called NAME` is enough: it changes the one album.
+    pub(super) fn made_name(&mut self, is_refinement: bool) -> Option<String> {
+        let is = |at: usize, words: [&str; 2]| words.iter().any(|word| self.stands(at, &[word]));
+        let (place, length) = (0..self.len()).find_map(|at| {
+            let has_noun =
+                at > 0 && (is(at - 1, ["album", "sheet"]) || self.stands(at - 1, &["folder"]));
+            match () {
+                () if is(at, ["call", "name"]) && self.stands(at + 1, &["it"]) => Some((at, 2)),
+                () if is(at, ["called", "named"]) && (has_noun || is_refinement) => Some((at, 1)),
+                () => None,
+            }
+        })?;
+        let name = self.get(place + length)?.trim_matches('"').to_owned();
+        self.use_up(place, length + 1);
+        Some(name)
+    }
+
+    /// Returns whether a word such as `each` is there.
+    pub(super) fn has_each(&self) -> bool {
+        EACH.iter().any(|each| self.find(&[each]).is_some())
+    }
+
+    /// `taken with the Canon EOS R5`: the words behind it that have a capital or a digit. Without
+    /// an article or a digit it may be a person.
+    pub(super) fn taken_with(&mut self) -> Option<String> {
+        let verbs = ["taken", "made", "shot"];
+        let place = verbs.iter().find_map(|verb| self.find(&[verb, "with"]))?;
+        let articles = ["the", "a", "an", "my"];
+        let has_article = articles.iter().any(|word| self.stands(place + 2, &[word]));
+        let begin = place + 2 + usize::from(has_article);
+        let has_digit = |word: &str| word.contains(|c: char| c.is_ascii_digit());
+        let is_name = |word: &str| word.contains(char::is_uppercase) || has_digit(word);
+        let words = (begin..self.len()).map_while(|at| self.get(at));
+        let words = words.take_while(|word| !is_folder(word) && is_name(word));
+        let words: Vec<&str> = words.collect();
+        let name = words.join(" ");
+        if words.is_empty() || !has_article && !has_digit(&name) {
+            return None;
+        }
+        let end = begin + words.len();
+        let end = end + usize::from(self.stands(end, &["camera"]));
+        self.use_up(place, end - place);
+        Some(name)
+    }
+
+    /// `contact sheet` or `on a contact sheet`.
+    pub(super) fn sheet(&mut self) -> bool {
+        self.take(&["on", "a", "contact", "sheet"]) || self.take(&["contact", "sheet"])
+    }
+
+    /// Words that nothing has used, without those that mean nothing: "me" does in "of me".
+    pub(super) fn left(self) -> Vec<String> {
+        let is = |at: usize, words: &[&str]| words.iter().any(|word| self.stands(at, &[word]));
+        let narrows = |at: usize| at > 0 && is(at, &["me"]) && is(at - 1, &["of", "with", "by"]);
+        let words = self.0.iter().enumerate();
+        let words = words.filter_map(|(at, word)| Some((at, word.as_ref()?)));
+        let meant = words.filter(|(at, word)| narrows(*at) || !is_filler(word));
+        meant.map(|(_, word)| word.clone()).collect()
+    }
+}

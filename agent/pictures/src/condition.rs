@@ -1,0 +1,397 @@
+//! Conditions on what is known of a picture: `width >= 1000`, `camera is not gate`.
+//!
+//! - The form is `FIELD COMPARISON VALUE`. `is` takes texts joined by `or`, or a range of numbers
+//!   without its end. A range of hours may pass midnight: `hour is 22-6`.
+//! - A picture whose value is not known meets `is not` and `is unknown` only.
+
+use std::path::Path;
+use std::str::FromStr;
+
+use jiff::civil::DateTime;
+
+use crate::picture::Picture;
+use crate::scores::Trait;
+
+/// Reads what a condition compares; `None` if it is not known.
+#[derive(Debug, Clone, Copy)]
+enum Field {
+    Text(fn(&Picture) -> Option<String>),
+    Number(fn(&Picture) -> Option<f64>),
+    /// A [`Field::Number`] of measured pictures.
+    Score(fn(&Picture) -> Option<f64>),
+}
+
+const FIELDS: [(&str, Field); 18] = [
+    ("camera", Field::Text(|picture| picture.camera.clone())),
+    ("class", Field::Text(|picture| picture.class.clone())),
+    ("zone", Field::Text(|picture| picture.zone.clone())),
+    (
+        "time",
+        Field::Text(|picture| Some(picture.taken?.to_string())),
+    ),
+    (
+        "place",
+        Field::Text(|picture| Some(format!("{:?}", picture.place?))),
+    ),
+    (
+        "weekday",
+        Field::Text(|picture| Some(picture.taken?.strftime("%A").to_string())),
+    ),
+    ("format", Field::Text(format)),
+    (
+        "shape",
+        Field::Text(|picture| Some(picture.shape().to_owned())),
+    ),
+    ("hour", Field::Number(|picture| picture.taken.map(hour))),
+    ("width", Field::Number(|picture| Some(picture.width.into()))),
+    (
+        "height",
+        Field::Number(|picture| Some(picture.height.into())),
+    ),
+    (
+        "megapixels",
+        Field::Number(|picture| Some(megapixels(picture))),
+    ),
+    (
+        "objects",
+        Field::Number(|picture| Some(picture.objects.len() as f64)),
+    ),
+    (
+        "quality",
+        Field::Score(|picture| score(picture, Trait::Overall)),
+    ),
+    (
+        "sharpness",
+        Field::Score(|picture| score(picture, Trait::Sharpness)),
+    ),
+    (
+        "exposure",
+        Field::Score(|picture| score(picture, Trait::Exposure)),
+    ),
+    (
+        "contrast",
+        Field::Score(|picture| score(picture, Trait::Contrast)),
+    ),
+    (
+        "noise",
+        Field::Score(|picture| score(picture, Trait::Noise)),
+    ),
+];
+
+fn format(picture: &Picture) -> Option<String> {
+    let extension = Path::new(&picture.file).extension()?.to_str()?;
+    Some(extension.to_lowercase().replace("jpg", "jpeg"))
+}
+
+fn hour(taken: DateTime) -> f64 {
+    f64::from(taken.hour()) + f64::from(taken.minute()) / 60.0
+}
+
+fn megapixels(picture: &Picture) -> f64 {
+    f64::from(picture.width) * f64::from(picture.height) / 1e6
+}
+
+fn score(picture: &Picture, of: Trait) -> Option<f64> {
+    Some(picture.scores?.get(of))
+}
+
+/// What a condition asks of a value.
+#[derive(Debug, Clone, PartialEq)]
+enum Test {
+    Known(bool),
+    /// One of these texts, or none of them.
+    OneOf {
+        texts: Vec<String>,
+        is: bool,
+    },
+    Within {
+        from: f64,
+        to: f64,
+        is: bool,
+    },
+    Compared {
+        by: Comparison,
+        with: f64,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Comparison {
+    Less,
+    AtMost,
+    Equal,
+    AtLeast,
+    More,
+}
+
+/// A condition on one field of a picture.
+#[derive(Debug, Clone)]
+pub struct Condition {
+    name: &'static str,
+    field: Field,
+    test: Test,
+}
+
+/// A text that is no condition.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{0:?} is no condition such as \"width >= 1000\", \"place is unknown\" or \"camera is not \
+     gate\"; the fields are {fields}",
+    fields = FIELDS.map(|(name, _)| name).join(", ")
+)]
+pub struct InvalidCondition(String);
+
+impl Condition {
+    /// Makes the condition that a field has this text.
+    pub fn is(name: &str, text: &str) -> Option<Self> {
+        let texts = vec![text.to_owned()];
+        Self::new(name, Test::OneOf { texts, is: true })
+    }
+
+    /// Makes the condition that a number is at least this.
+    pub fn at_least(name: &str, with: f64) -> Option<Self> {
+        let by = Comparison::AtLeast;
+        Self::new(name, Test::Compared { by, with })
+    }
+
+    /// `None` if there is no such field, or it has values of another kind.
+    fn new(name: &str, test: Test) -> Option<Self> {
+        let (name, field) = FIELDS.into_iter().find(|(known, _)| *known == name)?;
+        let fits = match test {
+            Test::Known(_) => true,
+            Test::OneOf { .. } => matches!(field, Field::Text(_)),
+            Test::Within { .. } | Test::Compared { .. } => !matches!(field, Field::Text(_)),
+        };
+        fits.then_some(Self { name, field, test })
+    }
+
+    /// Returns the name of the field.
+    pub fn field(&self) -> &'static str {
+        self.name
+    }
+
+    /// Returns whether it is about a score of measured pictures.
+    pub fn needs_scores(&self) -> bool {
+        matches!(self.field, Field::Score(_))
+    }
+
+    /// Returns whether a picture fails because its value is not known.
+    pub fn lacks_value(&self, picture: &Picture) -> bool {
+        let is_known = match self.field {
+            Field::Text(read) => read(picture).is_some(),
+            Field::Number(read) | Field::Score(read) => read(picture).is_some(),
+        };
+        !is_known && !self.is_met(picture) && self.test != Test::Known(true)
+    }
+
+    /// Returns whether a picture meets it.
+    pub fn is_met(&self, picture: &Picture) -> bool {
+        match self.field {
+            Field::Text(read) => self.is_met_by_text(read(picture).as_deref()),
+            Field::Number(read) | Field::Score(read) => self.is_met_by_number(read(picture)),
+        }
+    }
+
+    fn is_met_by_text(&self, value: Option<&str>) -> bool {
+        let Test::OneOf { texts, is } = &self.test else {
+            return self.test == Test::Known(value.is_some());
+        };
+        let fits = |value: &str, text: &String| match self.name {
+            "camera" => has_words(text, value),
+            _ => value.eq_ignore_ascii_case(text),
+        };
+        value.is_some_and(|value| texts.iter().any(|text| fits(value, text))) == *is
+    }
+
+    fn is_met_by_number(&self, value: Option<f64>) -> bool {
+        match self.test {
+            Test::Known(is) => value.is_some() == is,
+            Test::Within { from, to, is } => {
+                value.is_some_and(|value| is_within(value, from, to)) == is
+            }
+            Test::Compared { by, with } => value.is_some_and(|value| match by {
+                Comparison::Less => value < with,
+                Comparison::AtMost => value <= with,
+                Comparison::Equal => value == with,
+                Comparison::AtLeast => value >= with,
+                Comparison::More => value > with,
+            }),
+            Test::OneOf { .. } => false,
+        }
+    }
+}
+
+fn is_within(value: f64, from: f64, to: f64) -> bool {
+    match from <= to {
+        true => from <= value && value < to,
+        false => from <= value || value < to,
+    }
+}
+
+/// Returns whether a name has the wanted words, one behind the other, in any case of letters.
+fn has_words(wanted: &str, name: &str) -> bool {
+    let spaced = |text: &str| format!(" {} ", text.to_lowercase());
+    spaced(name).contains(&spaced(wanted))
+}
+
+impl FromStr for Condition {
+    type Err = InvalidCondition;
+
+    fn from_str(text: &str) -> Result<Self, InvalidCondition> {
+        read(text).ok_or_else(|| InvalidCondition(text.to_owned()))
+    }
+}
+
+fn read(text: &str) -> Option<Condition> {
+    let (name, rest) = text.trim().split_once(' ')?;
+    let tests = match rest.trim() {
+        "is known" => [Some(Test::Known(true)), None],
+        "is unknown" => [Some(Test::Known(false)), None],
+        // A camera may be named 22-6.
+        rest => [number_test(rest), text_test(rest)],
+    };
+    let mut tests = tests.into_iter().flatten();
+    tests.find_map(|test| Condition::new(name, test))
+}
+
+fn text_test(text: &str) -> Option<Test> {
+    let (is, texts) = after_is(text)?;
+    let texts = texts.split(" or ").map(|text| text.trim().to_owned());
+    let texts: Vec<String> = texts.collect();
+    let is_written = texts.iter().all(|text| !text.is_empty());
+    is_written.then_some(Test::OneOf { texts, is })
+}
+
+/// Whether `is` or `is not` begins a text, and what follows it.
+fn after_is(text: &str) -> Option<(bool, &str)> {
+    let rest = text.strip_prefix("is ")?.trim_start();
+    Some(match rest.strip_prefix("not ") {
+        Some(rest) => (false, rest),
+        None => (true, rest),
+    })
+}
+
+fn number_test(text: &str) -> Option<Test> {
+    let number = |text: &str| text.trim().parse::<f64>().ok().filter(|n| n.is_finite());
+    if let Some((is, range)) = after_is(text) {
+        let (from, to) = range.split_once('-')?;
+        let (from, to) = (number(from)?, number(to)?);
+        return Some(Test::Within { from, to, is });
+    }
+    let (by, with) = text.split_once(' ')?;
+    let by = match by {
+        "<" => Comparison::Less,
+        "<=" => Comparison::AtMost,
+        "=" => Comparison::Equal,
+        ">=" => Comparison::AtLeast,
+        ">" => Comparison::More,
+        _ => return None,
+    };
+    let with = number(with)?;
+    Some(Test::Compared { by, with })
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use super::*;
+    use crate::picture::testing::picture;
+    use crate::place::Place;
+
+    /// A Saturday at half past nine in the evening.
+    fn known() -> Picture {
+        Picture {
+            camera: Some("Canon EOS R5".to_owned()),
+            place: Some(Place {
+                latitude: 50.0,
+                longitude: 8.0,
+            }),
+            width: 4000,
+            height: 3000,
+            ..picture("/a/b.JPG", Some("2026-11-28T21:30:00"))
+        }
+    }
+
+    #[test]
+    fn picture_meets_a_condition_on_what_is_known_of_it() {
+        for (text, expected) in [
+            ("camera is Canon EOS R5", true),
+            ("camera is canon", true),
+            ("camera is eos r5", true),
+            ("camera is EOS R", false),
+            ("camera is Canon R5", false),
+            ("camera is nikon or canon", true),
+            ("camera is not canon", false),
+            ("camera is not nikon or sony", true),
+            ("place is known", true),
+            ("place is unknown", false),
+            ("weekday is saturday or sunday", true),
+            ("shape is landscape", true),
+            ("format is jpeg", true),
+            ("format is png", false),
+            ("hour is 18-24", true),
+            ("hour is 22-6", false),
+            ("hour is not 22-6", true),
+            ("hour >= 21.5", true),
+            ("width >= 4000", true),
+            ("width > 4000", false),
+            ("height < 3000", false),
+            ("height <= 3000", true),
+            ("megapixels = 12", true),
+            ("objects = 0", true),
+        ] {
+            let condition: Condition = text.parse().unwrap();
+            assert_eq!(condition.is_met(&known()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn unknown_value_meets_no_comparison_but_a_negation() {
+        let unknown = picture("/a/b.png", None);
+        for (text, is_met, lacks) in [
+            ("camera is canon", false, true),
+            ("camera is not canon", true, false),
+            ("camera is unknown", true, false),
+            ("camera is known", false, false),
+            ("hour < 24", false, true),
+            ("sharpness < 0.5", false, true),
+            ("hour is not 0-12", true, false),
+        ] {
+            let condition: Condition = text.parse().unwrap();
+            assert_eq!(condition.is_met(&unknown), is_met, "{text}");
+            assert_eq!(condition.lacks_value(&unknown), lacks, "{text}");
+        }
+    }
+
+    #[test]
+    fn hours_of_a_range_may_pass_midnight() {
+        let condition: Condition = "hour is 22-6".parse().unwrap();
+        for (time, expected) in [
+            ("22:00", true),
+            ("05:59", true),
+            ("06:00", false),
+            ("21:59", false),
+        ] {
+            let one = picture("/a", Some(&format!("2026-11-28T{time}:00")));
+            assert_eq!(condition.is_met(&one), expected, "{time}");
+        }
+    }
+
+    #[test]
+    fn text_that_is_no_condition_is_refused_with_the_fields() {
+        for text in [
+            "",
+            "width",
+            "mood is good",
+            "width is big",
+            "camera > 3",
+            "width >= wide",
+            "camera is ",
+            "hour is 5",
+            "width >= inf",
+        ] {
+            let refused = text.parse::<Condition>().unwrap_err().to_string();
+            assert!(refused.contains("camera, class, zone"), "{text}: {refused}");
+        }
+    }
+}
