@@ -65,11 +65,7 @@ impl Session {
     ) -> Result<(), Error> {
         let shown = self.conversation.shown();
         let (waits, is_another) = (shown.is_some(), shown != before);
-        let is_answer = matches!(
-            reply,
-            Reply::Apply(_) | Reply::Dropped | Reply::ChangedProposal(_)
-        );
-        if before.is_some() && is_another && !is_answer {
+        if before.is_some() && is_another && drops_previous(&reply) {
             self.report_note("the previous proposal is dropped");
         }
         let is_confirmed = matches!(reply, Reply::Apply(_));
@@ -255,6 +251,16 @@ impl Session {
             Look::Templates | Look::Help => out.report(ProgressEvent::Text(&looked.text)),
         }
         Ok(())
+    }
+}
+
+/// Whether a reply leaves the proposal that waited before, and is none of its own: a correction
+/// changes that proposal.
+fn drops_previous(reply: &Reply) -> bool {
+    match reply {
+        Reply::Apply(_) | Reply::Dropped | Reply::ChangedProposal(_) => false,
+        Reply::Proposal(offer) => offer.corrections.is_empty(),
+        _ => true,
     }
 }
 
