@@ -9,6 +9,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::model::{ModelInfo, ModelState};
+use watchkeeper_contract::pipeline::PipelineStatus;
 use watchkeeper_contract::source::SourceState;
 use watchkeeper_models::{PREFERRED, Zoo};
 use watchkeeper_plain::answer::{Look, Looked, Unknown};
@@ -225,14 +226,28 @@ impl Session {
         let out = Arc::clone(&self.deps.out);
         match &looked.look {
             Look::Cameras => out.report(ProgressEvent::Cameras(&here.sources)),
-            Look::Pipelines(None) => {
-                out.report(ProgressEvent::Pipelines(&here.pipelines, &looked.text))
+            Look::Pipelines { camera, paused } => {
+                let is_asked = |p: &&PipelineStatus| {
+                    camera.as_ref().is_none_or(|id| p.spec.source == *id)
+                        && paused.is_none_or(|paused| p.spec.paused == paused)
+                };
+                let asked = here.pipelines.iter().filter(is_asked);
+                let asked: Vec<_> = asked.cloned().collect();
+                out.report(ProgressEvent::Pipelines(&asked, &looked.text));
             }
-            Look::Pipelines(Some(camera)) => {
-                let on_it = here.pipelines.iter().filter(|p| p.spec.source == *camera);
-                let on_it: Vec<_> = on_it.cloned().collect();
-                out.report(ProgressEvent::Pipelines(&on_it, &looked.text));
+            Look::Commands {
+                pipelines,
+                from,
+                to,
+            } => {
+                let confirmed = self.confirmed_changes(pipelines, (*from, *to))?;
+                out.report(ProgressEvent::Text(&format!(
+                    "{confirmed}\n{}",
+                    looked.text
+                )));
             }
+            Look::Notes(words) => out.report(ProgressEvent::Notes(&self.search_memory(words)?)),
+            Look::Cost => self.report_cost(),
             Look::Status(camera) => {
                 report_status(out.as_ref(), camera.as_ref(), &looked.text, here);
             }
