@@ -1,7 +1,7 @@
 //! What has to happen, from everything that the phrases of a request say together.
 //!
-//! - A number is one of objects only before a class, or where a comparison says so; one that no rule
-//!   can tell stays unread.
+//! - A number is one of objects only before a class, or where a comparison says so. One that no
+//!   rule can tell stays unread.
 //! - Two phrases that no single condition can hold are refused, never narrowed to one of them.
 
 use watchkeeper_contract::rule::{Condition, CountBound, CrossDirection};

@@ -246,8 +246,8 @@ impl Settings {
     }
 }
 
-/// Reads until which day it goes on, in seconds from now. `from monday until friday` are days of each
-/// week.
+/// Reads until which day it goes on, in seconds from now. `from monday until friday` are days of
+/// each week.
 fn end(r: &mut Reader<'_>) -> Option<f64> {
     const UNTIL: [&str; 2] = [
         "until|till|til at? <h>? tomorrow",

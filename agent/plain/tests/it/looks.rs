@@ -77,6 +77,8 @@ fn costs_are_looked_up() {
     ] {
         assert_eq!(looked(text, &box_with_a_pause()).look, Look::Cost, "{text}");
     }
+    let time = ask("how many people spent time here today", &box_with_a_pause());
+    assert!(!matches!(&time, Answer::Look(l) if l.look == Look::Cost));
 }
 
 #[test]
