@@ -254,7 +254,7 @@ fn not_read(r: &Reader<'_>, left: Vec<String>) -> Need {
     let text = format!(
         "I do not understand {} of that, so nothing is done. I pause, resume and delete whole watches, at once and by their names, such as \"pause {example} until 8 tomorrow\". {}",
         quoted_all(&left, ", "),
-        listed(r.scene, None)
+        listed(r.scene, None, None)
     );
     Need::not_read(text, left)
 }

@@ -36,7 +36,7 @@ pub(crate) struct Awake {
     /// From Monday (0) on; empty: every day. `None`: nothing was said of days.
     days: Option<Vec<usize>>,
     /// From when to when in minutes since midnight; equal: all day. `None`: nothing was said.
-    hours: Option<(f64, f64)>,
+    pub(crate) hours: Option<(f64, f64)>,
     /// Whether they are all but some: `not on mondays`.
     leaves_out: bool,
 }
@@ -72,11 +72,6 @@ impl Awake {
         self.hours = new.hours.or(self.hours);
         self.days = new.days.clone().or(self.days.take());
         Ok(())
-    }
-
-    /// Whether hours of the day were said.
-    pub(crate) fn has_hours(&self) -> bool {
-        self.hours.is_some()
     }
 
     /// Refuses `not on mondays` of a watch of some days `now`, which would add the others.

@@ -85,7 +85,10 @@ fn pipelines(
     slots: &Slots,
     words: &KindWords,
 ) -> Result<(Look, String), String> {
-    let paused = state_asked(r).filter(|_| slots.wanted.pipelines.is_empty());
+    let is_paused = r.says(&["paused"]);
+    // Of a watch that is named, both are shown.
+    let is_one = is_paused != r.says(&["running|runs|active"]) && slots.wanted.pipelines.is_empty();
+    let paused = is_one.then_some(is_paused);
     refuse_unread(r, words)?;
     let camera = slots.cameras.first().cloned();
     let camera = match slots.wanted.pipelines.as_slice() {
@@ -93,19 +96,8 @@ fn pipelines(
         [one] if camera.is_none() => r.scene.pipeline(one).map(|p| p.spec.source.clone()),
         _ => return Err("Ask about one watch or one camera, or about all.".to_owned()),
     };
-    let listed = deployed::listed(r.scene, camera.as_ref());
-    let text = match paused {
-        Some(true) => "Nothing is paused there.".to_owned(),
-        Some(false) => format!("Nothing runs there now. {listed}"),
-        None => listed,
-    };
+    let text = deployed::listed(r.scene, camera.as_ref(), paused);
     Ok((Look::Pipelines { camera, paused }, text))
-}
-
-/// Whether only what is paused is asked for, or only what is not.
-fn state_asked(r: &Reader<'_>) -> Option<bool> {
-    let is_paused = r.says(&["paused"]);
-    (is_paused != r.says(&["running|runs|active"])).then_some(is_paused)
 }
 
 /// Whether a question is of this kind, where it is of none before.

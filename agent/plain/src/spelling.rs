@@ -25,7 +25,7 @@ pub(crate) fn put_right(
     scene: &Scene,
     lexicon: &Lexicon,
 ) -> (Vec<Token>, Vec<String>) {
-    let names = names(scene);
+    let names = Names::of(scene);
     let (mut right, mut slips) = (Vec::new(), Vec::new());
     for token in tokens {
         let word = Some(&token.text).filter(|_| token.is_word());
@@ -44,27 +44,39 @@ pub(crate) fn put_right(
     (right, slips)
 }
 
-/// Every word of a name on this box.
-fn names(scene: &Scene) -> BTreeSet<String> {
-    let cameras = scene.cameras.iter().flat_map(|camera| {
-        let places = camera.places.iter().map(|place| place.name.as_str());
-        places.chain([camera.id.as_str(), &camera.name])
-    });
-    let pipelines = scene.pipelines.iter();
-    let pipelines = pipelines.flat_map(|pipeline| [pipeline.spec.id.as_str(), &pipeline.name]);
-    let channels = scene.channels.iter().map(|channel| channel.as_str());
-    let labels = scene.models.iter().flat_map(|m| &m.labels);
-    let names = cameras.chain(pipelines).chain(channels);
-    let mut words = BTreeSet::new();
-    for name in names.chain(labels.map(String::as_str)) {
-        words.extend(folded(name).split(' ').map(str::to_owned));
+/// The words of the names on this box.
+struct Names {
+    /// Words of cameras and places, whose misspellings are corrected.
+    places: BTreeSet<String>,
+    /// Words of all names.
+    all: BTreeSet<String>,
+}
+
+impl Names {
+    fn of(scene: &Scene) -> Self {
+        let cameras = scene.cameras.iter().flat_map(|camera| {
+            let places = camera.places.iter().map(|place| place.name.as_str());
+            places.chain([camera.id.as_str(), &camera.name])
+        });
+        let pipelines = scene.pipelines.iter();
+        let pipelines = pipelines.flat_map(|p| [p.spec.id.as_str(), &p.name]);
+        let channels = scene.channels.iter().map(|channel| channel.as_str());
+        let labels = scene.models.iter().flat_map(|m| &m.labels);
+        let others = pipelines.chain(channels).chain(labels.map(String::as_str));
+        let places = words(cameras);
+        let all = words(others).union(&places).cloned().collect();
+        Self { places, all }
     }
-    words
+}
+
+fn words<'n>(names: impl Iterator<Item = &'n str>) -> BTreeSet<String> {
+    let names: Vec<String> = names.map(folded).collect();
+    names.join(" ").split(' ').map(str::to_owned).collect()
 }
 
 /// The word that was meant by one that means nothing.
-fn meant(word: &str, names: &BTreeSet<String>, lexicon: &Lexicon) -> Option<String> {
-    if names.contains(word) {
+fn meant(word: &str, names: &Names, lexicon: &Lexicon) -> Option<String> {
+    if names.all.contains(word) {
         return None;
     }
     if let Some(right) = lexicon.spelling.written.get(word) {
@@ -76,7 +88,7 @@ fn meant(word: &str, names: &BTreeSet<String>, lexicon: &Lexicon) -> Option<Stri
     }
     // `enter` is no slip of `enters`.
     let is_form = |r: &str| r.strip_suffix('s') == Some(word) || word.strip_suffix('s') == Some(r);
-    let right = lexicon.spelling.right.union(names);
+    let right = lexicon.spelling.right.union(&names.places);
     let mut right = right.filter(|r| is_slip(word, r) && !is_form(r));
     match (right.next(), right.next()) {
         (Some(only), None) => Some(only.clone()),

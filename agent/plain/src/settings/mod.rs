@@ -158,15 +158,13 @@ impl Settings {
     /// Sets what `new` says, and refuses what contradicts the rest. For how long it has to be so
     /// depends on the condition, and is left to the caller.
     pub(crate) fn merge(&mut self, new: &Self) -> Result<(), Need> {
+        let has_hours = new.awake.as_ref().is_some_and(|new| new.hours.is_some());
         for (about, is_said) in [
             (About::Channels, !new.notify.is_empty()),
             (About::Clip, new.clip.is_some()),
             (About::Confidence, new.confidence.is_some()),
             (About::End, new.stop_after_s.is_some()),
-            (
-                About::Hours,
-                new.awake.as_ref().is_some_and(Awake::has_hours),
-            ),
+            (About::Hours, has_hours),
         ] {
             self.notes.retain(|(of, _)| !is_said || *of != about);
         }

@@ -141,3 +141,9 @@ fn a_misspelt_name_of_a_camera_or_place_is_read_and_said() {
         "{proposal:?}"
     );
 }
+
+#[test]
+fn a_word_like_a_class_is_no_slip_of_it() {
+    let text = "how many doors are marked in my plan";
+    assert!(!format!("{:?}", ask(text, &scene())).contains("plant"));
+}

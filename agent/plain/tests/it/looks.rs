@@ -110,3 +110,11 @@ fn a_pause_without_an_end_is_longer_than_any() {
     let kept = question_in("pause the gate alarm for 5 hours", &scene);
     assert!(kept.text.contains("until somebody resumes it"), "{kept:?}");
 }
+
+#[test]
+fn a_list_of_what_is_paused_names_nothing_else() {
+    let said = looked("what is paused", &box_with_a_pause()).text;
+    assert!(said.contains("gate-") && !said.contains("dock-"), "{said}");
+    let said = looked("what is paused", &with_pipelines(&["gate"])).text;
+    assert_eq!(said, "Nothing is paused.");
+}
