@@ -111,13 +111,13 @@ fn classes(wanted: &Wanted, target: &Deployed, scene: &Scene) -> Result<Option<O
     let (said, out): (Vec<&Mention>, Vec<&Mention>) =
         (wanted.mentions.iter()).partition(|m| m.stand == Stand::Wanted);
     let names_all = said.iter().any(|m| m.labels.is_empty());
-    let mut model = match model_of(target, scene) {
-        // A model without classes sees everything already.
-        Some(model) if !wanted.mentions.is_empty() && !(names_all && model.labels.is_empty()) => {
-            model.clone()
-        }
-        _ => return Ok(None),
+    let Some(mut model) = model_of(target, scene).cloned() else {
+        return Ok(None);
     };
+    // A model without classes sees everything already.
+    if wanted.mentions.is_empty() || names_all && model.labels.is_empty() {
+        return Ok(None);
+    }
     let now = watch::named_classes(&target.spec.workflow);
     let is_unknown = |m: &&&Mention| !m.labels.is_empty() && pick(&model, m).is_empty();
     if let Some(unknown) = said.iter().find(is_unknown) {
