@@ -6,11 +6,11 @@ use watchkeeper_contract::assessment::{
 };
 use watchkeeper_contract::event::{Event, EventBody, Evidence, Media, MediaKind, Verdict};
 use watchkeeper_contract::model::ModelInfo;
+use watchkeeper_contract::problem::nearest;
 use watchkeeper_contract::review::{
     NewAssessment, PipelineAnswers, Review, ReviewQueue, RuleAnswers,
 };
 use watchkeeper_engine::rules::calibration;
-use watchkeeper_plain::scene::nearest;
 
 use crate::wording::{counted, local_time};
 

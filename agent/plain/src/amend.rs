@@ -15,7 +15,7 @@ use crate::place::{self, Said};
 use crate::reader::{Reader, Slot};
 use crate::request::{Parts, the_place};
 use crate::scene::Camera;
-use crate::settings::channels;
+use crate::settings::{About, channels};
 
 /// What a change of a pipeline is about.
 const OF_A_PIPELINE: &str =
@@ -72,11 +72,11 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Nee
     let turn = ["the? other|opposite way|direction round|around?", "reverse"];
     let turns = r.take(&turn).is_some();
     let ways = place::ways(r);
-    let wanted = Wanted::read(r, false)?;
+    let mut wanted = Wanted::read(r, false)?;
     r.slot = Slot::Place;
     let place = match named {
         Some(place) => Some(place),
-        None => place::place(r)?,
+        None => wanted.settings.keep(About::Place, r, place::place)?,
     };
     let is_of_it = |slot: &Slot| !matches!(slot, Slot::Free | Slot::Other);
     let one = cameras == Cameras::None || watches.len() == 1;
@@ -138,6 +138,7 @@ fn set_where(parts: &mut Parts, place: Option<&Said>, ways: &[Way], turns: bool)
             return None;
         }
         parts.place = Some(place.clone());
+        (parts.settings.notes).retain(|(about, _)| *about != About::Place);
     }
     if !ways.is_empty() {
         parts.ways = ways.to_vec();

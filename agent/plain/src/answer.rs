@@ -79,8 +79,23 @@ pub struct Looked {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Look {
     Cameras,
-    /// What is deployed, on one camera or on all.
-    Pipelines(Option<SourceId>),
+    /// What is deployed.
+    Pipelines {
+        /// On this camera; absent: on all.
+        camera: Option<SourceId>,
+        /// Only what is paused, or only what is not; absent: both.
+        paused: Option<bool>,
+    },
+    /// What was confirmed about these pipelines; empty: about all.
+    Commands {
+        pipelines: Vec<PipelineId>,
+        from: Option<Timestamp>,
+        to: Option<Timestamp>,
+    },
+    /// Notes of the user, by these words.
+    Notes(String),
+    /// What the language model cost.
+    Cost,
     /// Status of one camera or of the box.
     Status(Option<SourceId>),
     Events(Box<EventsWanted>),

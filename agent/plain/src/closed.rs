@@ -11,7 +11,7 @@ use crate::hours::is_time;
 use crate::names;
 use crate::need::Need;
 use crate::reader::{Reader, Slot, one_of};
-use crate::scene::quoted;
+use crate::scene::{quoted, quoted_all};
 use crate::token::Kind;
 
 const WHERE: &str = "at|in|on|from|inside|into|onto|within|to|of|for|during|by|through|over|across|via|with|after|until";
@@ -185,22 +185,56 @@ pub(crate) fn refuse(r: &Reader<'_>) -> Result<(), Need> {
         let labels = vec![class.clone()];
         return Err(names::no_such_class(&class, labels, words, r.scene));
     }
-    let quotes: Vec<String> = words.iter().map(|w| quoted(w)).collect();
     let remedy = match (is_known, is_time) {
         (_, true) => {
             "A watch has days of the week and hours, and no dates: say for example \"on fridays between 20:00 and 23:00\"."
         }
-        (_, false) if is_camera => {
-            &format!("The cameras are: {}.", names::listed(&r.scene.cameras))
+        (_, false) if is_outage(r, &words) => {
+            "A camera that is lost, failed, black or frozen is an event by itself: `min_severity = \"warning\"` in the section of a channel sends it there."
         }
+        (_, false) if is_camera => &no_such_camera(r)
+            .unwrap_or_else(|| format!("The cameras are: {}.", names::listed(&r.scene.cameras))),
         (true, false) => "Say a sentence for each class and each camera.",
         (false, false) => "Say it in other words, or one thing in a sentence.",
     };
     let text = format!(
         "I do not understand {} here, and without it the request would be another one, so I offer nothing. {remedy}",
-        quotes.join(", ")
+        quoted_all(&words, ", ")
     );
     Err(Need::not_read(text, words))
+}
+
+/// Whether what is left over is said of a camera that gives no picture.
+fn is_outage(r: &Reader<'_>, left: &[String]) -> bool {
+    const OUTAGE: &str = "offline|dark|black|frozen|covered|blind|disconnected|disconnects|unplugged|signal|connection|outage|outages|lost|dead";
+    let is_camera = r
+        .tokens
+        .iter()
+        .any(|t| one_of("camera|cameras|cam", &t.text));
+    let mut words = left.iter().flat_map(|words| words.split(' '));
+    is_camera && words.any(|word| one_of(OUTAGE, word))
+}
+
+/// A sentence about the camera that is named and that there is not: `the pool camera`,
+/// `on camera pool`.
+pub(crate) fn no_such_camera(r: &Reader<'_>) -> Option<String> {
+    let is_name = |i: &usize| {
+        let is_unread = matches!(r.slot_of(*i), Slot::Free | Slot::Place);
+        let is_word = r.tokens.get(*i).is_some_and(|t| t.is_word());
+        is_unread && is_word && !r.lexicon.is_everyday(r.any_word(*i))
+    };
+    let beside = |i: usize| {
+        let behind = one_of("on|at|from|of|for|in", r.before(i)).then_some(i + 1);
+        let mut names = i.checked_sub(1).into_iter().chain(behind);
+        names.find(is_name)
+    };
+    let mut cameras = (0..r.tokens.len()).filter(|i| one_of("camera|cam", r.word(*i)));
+    let name = cameras.find_map(beside)?;
+    let (name, cameras) = (r.written(name..name + 1), names::listed(&r.scene.cameras));
+    Some(format!(
+        "There is no camera {}; the cameras are: {cameras}.",
+        quoted(&name)
+    ))
 }
 
 /// Whether a word and those that describe it stand where only an object does, and no place:
@@ -226,7 +260,7 @@ fn unknown_class(r: &Reader<'_>, at: &Range<usize>) -> Option<String> {
             && !one_of("me|us", r.any_word(i + 1))
     };
     let mut words = at.clone().filter(content);
-    let start = words.find(|i| !r.lexicon.is_place(r.word(*i)) || is_object(r, *i))?;
+    let start = words.find(|i| !r.lexicon.words.places.contains(r.word(*i)) || is_object(r, *i))?;
     let end = (start..at.end).find(|i| !content(i)).unwrap_or(at.end);
     // `a red car`: it describes what is known.
     if r.slot_of(end) == Slot::Class {

@@ -5,7 +5,8 @@
 //!   part.
 //! - A watch is named by its id, its name, its camera, or the class that only it watches for.
 
-use watchkeeper_contract::id::PipelineId;
+use jiff::Zoned;
+use watchkeeper_contract::id::{PipelineId, SourceId};
 
 use crate::answer::Change;
 use crate::asks::Asks;
@@ -15,9 +16,9 @@ use crate::lexicon::VerbKind;
 use crate::moments;
 use crate::names::{self, Cameras};
 use crate::need::Need;
-use crate::propose::{Offer, pause};
+use crate::propose::{Offer, pause, pause_end};
 use crate::reader::{Reader, one_of};
-use crate::scene::{Scene, quoted};
+use crate::scene::{Scene, quoted_all};
 
 /// Words that say nothing of which pipelines are meant.
 const SMALL: &str = "ones|to|then|and|for|of|on|in|at|about|camera|cam|only|just|please|all|every|each|both|anyway|telling|current|existing|old";
@@ -66,19 +67,11 @@ pub(crate) fn control(r: &mut Reader<'_>, asks: Asks, behind: bool) -> Result<Of
         left.push(r.written(0..r.tokens.len()));
     }
     if !left.is_empty() {
-        return Err(not_read(left, scene));
+        return Err(not_read(r, left));
     }
     let mut targets = match (named.is_empty(), &cameras) {
         (false, _) => named,
-        (_, Cameras::These(on)) => {
-            let on_them = on.iter().flat_map(|camera| scene.on(camera));
-            let targets: Vec<PipelineId> = on_them.map(|p| p.spec.id.clone()).collect();
-            let is_clear = all || several || targets.len() == on.len();
-            if targets.is_empty() || targets.len() > 1 && !is_clear {
-                return Err(verb.which(&targets, scene));
-            }
-            targets
-        }
+        (_, Cameras::These(on)) => verb.on_cameras(on, all || several, scene)?,
         _ => ids_of(scene),
     };
     targets.retain(|id| !spared.contains(id));
@@ -93,10 +86,45 @@ pub(crate) fn control(r: &mut Reader<'_>, asks: Asks, behind: bool) -> Result<Of
         r.assume(PAUSED_INSTEAD);
     }
     Ok(match asks {
-        Asks::Stop if verb.deletes => Offer::of("Stop", targets, scene, Change::Stop),
-        Asks::Stop | Asks::Pause => pause(targets, until, scene),
+        Asks::Stop if verb.deletes => Offer::of("Delete", targets, scene, Change::Stop),
+        Asks::Stop | Asks::Pause => {
+            keep_longer_pauses(r, &mut targets, until.as_ref())?;
+            pause(targets, until, scene)
+        }
         _ => Offer::of("Resume", targets, scene, Change::Resume),
     })
+}
+
+/// Notes the pauses that there are already. One that is longer stays as it is, unless the order
+/// says `only`.
+fn keep_longer_pauses(
+    r: &mut Reader<'_>,
+    targets: &mut Vec<PipelineId>,
+    until: Option<&Zoned>,
+) -> Result<(), Need> {
+    let scene = r.scene;
+    let shortens = r.tokens.iter().any(|t| one_of("only|just", &t.text));
+    let mut kept = Vec::new();
+    targets.retain(|id| {
+        let Some(paused) = scene.pipeline(id).filter(|p| p.paused) else {
+            return true;
+        };
+        let end = paused.paused_until.as_ref();
+        let stays = !shortens && until.is_some_and(|until| end.is_none_or(|end| end > until));
+        let note = format!("{id} is paused already, {}", pause_end(end).to_lowercase());
+        match stays {
+            true => kept.push(format!(
+                "{note}. That is longer and stays so; say \"only\" to shorten it."
+            )),
+            false => r.assume(format!("{note}.")),
+        }
+        !stays
+    });
+    if targets.is_empty() {
+        return Err(Need::meaning(kept.join(" ")));
+    }
+    r.notes.assumed.extend(kept);
+    Ok(())
 }
 
 /// The verb of an order.
@@ -178,6 +206,22 @@ impl Verb {
         }
     }
 
+    /// The pipelines on these cameras. Refuses several of one camera where `several` are not said.
+    fn on_cameras(
+        &self,
+        on: &[SourceId],
+        several: bool,
+        scene: &Scene,
+    ) -> Result<Vec<PipelineId>, Need> {
+        let on_them = on.iter().flat_map(|camera| scene.on(camera));
+        let targets: Vec<PipelineId> = on_them.map(|p| p.spec.id.clone()).collect();
+        match targets.len() {
+            0 => Err(self.which(&[], scene)),
+            many if many > 1 && !several && many != on.len() => Err(self.which(&targets, scene)),
+            _ => Ok(targets),
+        }
+    }
+
     /// The question which of several is meant; of all where there are none.
     fn which(&self, targets: &[PipelineId], scene: &Scene) -> Need {
         let some: Vec<_> = targets.iter().filter_map(|id| scene.pipeline(id)).collect();
@@ -201,14 +245,16 @@ fn refuse_a_camera_itself(r: &Reader<'_>) -> Result<(), Need> {
     }
 }
 
-fn not_read(left: Vec<String>, scene: &Scene) -> Need {
-    let words: Vec<String> = left.iter().map(|w| quoted(w)).collect();
-    let first = scene.pipelines.first();
+fn not_read(r: &Reader<'_>, left: Vec<String>) -> Need {
+    if let Some(text) = closed::no_such_camera(r) {
+        return Need::not_read(text, left);
+    }
+    let first = r.scene.pipelines.first();
     let example = first.map_or("the gate watch", |p| p.spec.id.as_str());
     let text = format!(
         "I do not understand {} of that, so nothing is done. I pause, resume and delete whole watches, at once and by their names, such as \"pause {example} until 8 tomorrow\". {}",
-        words.join(", "),
-        listed(scene, None)
+        quoted_all(&left, ", "),
+        listed(r.scene, None, None)
     );
     Need::not_read(text, left)
 }

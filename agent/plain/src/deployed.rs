@@ -51,14 +51,19 @@ pub(crate) fn ids_of(scene: &Scene) -> Vec<PipelineId> {
     scene.pipelines.iter().map(|p| p.spec.id.clone()).collect()
 }
 
-/// Lists the pipelines of one camera, or all, in a sentence.
-pub(crate) fn listed(scene: &Scene, camera: Option<&SourceId>) -> String {
-    let on = |p: &&Deployed| camera.is_none_or(|camera| p.spec.source == *camera);
-    match camera {
-        Some(camera) if scene.on(camera).next().is_none() => {
-            format!("Nothing is deployed on {camera}.")
-        }
-        _ => sentence(scene.pipelines.iter().filter(on)),
+/// Lists pipelines in a sentence: those of one camera, and those that are paused or are not.
+pub(crate) fn listed(scene: &Scene, camera: Option<&SourceId>, paused: Option<bool>) -> String {
+    let is_asked = |p: &&Deployed| {
+        camera.is_none_or(|camera| p.spec.source == *camera)
+            && paused.is_none_or(|paused| p.paused == paused)
+    };
+    let asked: Vec<&Deployed> = scene.pipelines.iter().filter(is_asked).collect();
+    let on = camera.map_or_else(String::new, |camera| format!(" on {camera}"));
+    match (asked.is_empty(), paused) {
+        (false, _) => sentence(asked.into_iter()),
+        (true, Some(true)) => format!("Nothing is paused{on}."),
+        (true, Some(false)) => format!("Nothing runs{on} now."),
+        (true, None) => format!("Nothing is deployed{on}."),
     }
 }
 

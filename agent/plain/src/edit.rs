@@ -15,8 +15,8 @@ use crate::names::{self, Cameras, Mention, WATCHES};
 use crate::need::Need;
 use crate::propose::{Offer, replace};
 use crate::reader::{Reader, Slot, one_of};
-use crate::request::{are_only_these, one_list, pick};
-use crate::scene::{Deployed, Model, Scene, quoted};
+use crate::request::{are_only_these, labels, one_list, pick};
+use crate::scene::{Deployed, Model, Scene, quoted, quoted_all};
 use crate::settings::Settings;
 use crate::token::Token;
 
@@ -46,7 +46,13 @@ impl Wanted {
             let before = r.before(r.before_articles(m.at.start));
             m.labels.as_slice() == ["person"] && one_of(TELLS, before)
         };
-        let wrong = mentions.iter().find(|m| m.is_nobody() || is_told(m));
+        // `everything` is what to look for only where that is said.
+        let is_vague = |m: &Mention| {
+            let looks = one_of("for|about|to", r.before(m.at.start)) && m.said != "something";
+            of_a_watch && m.labels.is_empty() && m.stand == Stand::Wanted && !looks
+        };
+        let wrong = |m: &&Mention| m.is_nobody() || is_told(m) || is_vague(m);
+        let wrong = mentions.iter().find(wrong);
         if let Some(at) = wrong.map(|m| m.at.clone()) {
             r.set(at, Slot::Free);
         }
@@ -104,12 +110,14 @@ fn classes(wanted: &Wanted, target: &Deployed, scene: &Scene) -> Result<Option<O
     let id = &target.spec.id;
     let (said, out): (Vec<&Mention>, Vec<&Mention>) =
         (wanted.mentions.iter()).partition(|m| m.stand == Stand::Wanted);
-    // `everything` is no class to change to, `everything but cars` is some.
     let names_all = said.iter().any(|m| m.labels.is_empty());
-    let is_change = !out.is_empty() || !said.is_empty() && !names_all;
-    let Some(mut model) = model_of(target, scene).cloned().filter(|_| is_change) else {
+    let Some(mut model) = model_of(target, scene).cloned() else {
         return Ok(None);
     };
+    // A model without classes sees everything already.
+    if wanted.mentions.is_empty() || names_all && model.labels.is_empty() {
+        return Ok(None);
+    }
     let now = watch::named_classes(&target.spec.workflow);
     let is_unknown = |m: &&&Mention| !m.labels.is_empty() && pick(&model, m).is_empty();
     if let Some(unknown) = said.iter().find(is_unknown) {
@@ -118,33 +126,20 @@ fn classes(wanted: &Wanted, target: &Deployed, scene: &Scene) -> Result<Option<O
             format!("The model of {id} does not know {said}. Which classes shall it watch for?");
         return Err(Need::new(Missing::Class, text));
     }
-    let mut all: Vec<String> = match said.is_empty() || wanted.keeps_classes() {
+    let base = match said.is_empty() || wanted.keeps_classes() {
         _ if names_all => model.labels.clone(),
         true => now.clone().unwrap_or_else(|| model.labels.clone()),
         false => Vec::new(),
     };
-    for label in said.iter().flat_map(|m| pick(&model, m)) {
-        if !all.contains(&label) {
-            all.push(label);
-        }
-    }
     // A class that the model at hand does not know may be left out too.
     model.labels.extend(now.iter().flatten().cloned());
-    let left_out: Vec<String> = out.iter().flat_map(|m| pick(&model, m)).collect();
-    all.retain(|label| !left_out.contains(label));
-    if all.is_empty() {
-        let text = "Nothing is left to watch for. What shall be watched for?";
-        return Err(Need::new(Missing::Class, text));
-    }
+    let (labels, left_out) = labels(&model, base, &said, &out)?;
     let said = match (now, left_out.is_empty()) {
+        (_, true) if names_all => "anything".to_owned(),
         (None, false) => format!("anything but {}", left_out.join(" or ")),
-        _ => all.join(" or "),
+        _ => labels.join(" or "),
     };
-    Ok(Some(Objects {
-        labels: all,
-        said,
-        only: false,
-    }))
+    Ok(Some(Objects { labels, said }))
 }
 
 /// Understands a request to change a pipeline.
@@ -156,7 +151,7 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<Offer, Need> {
     let target = target(r)?;
     drop_used(r);
     r.take_all(&["duration|delay|dwell time?", "time"]);
-    let wanted = Wanted::read(r, true)?;
+    let mut wanted = Wanted::read(r, true)?;
     let mut rules = target.spec.rules.iter().flatten();
     if let Some(now) = rules.find_map(|rule| rule.schedule.as_ref())
         && let Some(awake) = &wanted.settings.awake
@@ -168,10 +163,7 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<Offer, Need> {
             "A change takes no channel away. Ask for a new watch with \"no notifications\", or pause this one.",
         ));
     }
-    let awake = wanted.settings.awake.iter();
-    r.notes
-        .assumed
-        .extend(awake.flat_map(|awake| awake.assumed.clone()));
+    wanted.settings.tell(&mut r.notes);
     r.take_all(&["too|less|more? nervous|sensitive|noisy|jumpy|twitchy|touchy"]);
     // A change adds a channel and takes none away.
     let limits = match wanted.settings.notify.is_empty() {
@@ -183,7 +175,7 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<Offer, Need> {
     let for_now = r.find(&["for now", "for the moment"]);
     left.extend(for_now.map(|found| r.written(found.at)));
     if !left.is_empty() {
-        return Err(not_read(left, target));
+        return Err(not_read(r, left, target));
     }
     let objects = classes(&wanted, target, r.scene)?;
     if objects.is_none() && wanted.settings == Settings::default() {
@@ -260,12 +252,14 @@ fn model_of<'s>(target: &Deployed, scene: &'s Scene) -> Option<&'s Model> {
 }
 
 /// Refuses a change of which words are left over.
-fn not_read(left: Vec<String>, target: &Deployed) -> Need {
-    let words: Vec<String> = left.iter().map(|w| quoted(w)).collect();
+fn not_read(r: &Reader<'_>, left: Vec<String>, target: &Deployed) -> Need {
+    if let Some(text) = closed::no_such_camera(r) {
+        return Need::not_read(text, left);
+    }
     let text = format!(
         "I do not understand {} of the change of {}, so nothing is done. I can change its classes (\"only cars\", \"ignore bicycles\"), the confidence, the cool-down, the duration, the hours, the \
          channels and the clip; for another place or another event, ask for a new watch and delete this one.",
-        words.join(", "),
+        quoted_all(&left, ", "),
         target.spec.id
     );
     Need::not_read(text, left)

@@ -36,11 +36,9 @@ pub(crate) struct Awake {
     /// From Monday (0) on; empty: every day. `None`: nothing was said of days.
     days: Option<Vec<usize>>,
     /// From when to when in minutes since midnight; equal: all day. `None`: nothing was said.
-    hours: Option<(f64, f64)>,
+    pub(crate) hours: Option<(f64, f64)>,
     /// Whether they are all but some: `not on mondays`.
     leaves_out: bool,
-    /// What is taken for granted of it, one sentence each.
-    pub(crate) assumed: Vec<String>,
 }
 
 impl Awake {
@@ -71,10 +69,7 @@ impl Awake {
     /// Sets what `new` says: hours alone keep the days, and days alone the hours.
     pub(crate) fn merge(&mut self, new: &Self) -> Result<(), Need> {
         new.check_days(&self.weekdays().unwrap_or_default())?;
-        if new.hours.is_some() {
-            self.hours = new.hours;
-            self.assumed.clone_from(&new.assumed);
-        }
+        self.hours = new.hours.or(self.hours);
         self.days = new.days.clone().or(self.days.take());
         Ok(())
     }
@@ -122,7 +117,6 @@ pub(crate) fn awake(r: &mut Reader<'_>) -> Option<Awake> {
     });
     is_working.iter().for_each(|found| r.mark(found.at.clone()));
     let is_working = is_working.is_some();
-    let before = r.notes.assumed.len();
     let (mut days, leaves_out, left_out) = days(r);
     let read = r.used.clone();
     let mut hours = hours(r, days.is_some());
@@ -139,12 +133,10 @@ pub(crate) fn awake(r: &mut Reader<'_>) -> Option<Awake> {
         r.assume("Working hours are taken as Monday to Friday, 08:00 to 18:00.");
         (days, hours) = (Some((0..5).collect()), Some((480.0, 1080.0)));
     }
-    let assumed = r.notes.assumed.split_off(before);
     (days.is_some() || hours.is_some()).then_some(Awake {
         days,
         hours,
         leaves_out,
-        assumed,
     })
 }
 
@@ -231,19 +223,17 @@ fn take_left_out(r: &mut Reader<'_>, day: &Found) -> bool {
 
 /// Reads from when to when of a day. `has_days`: days were said.
 fn hours(r: &mut Reader<'_>, has_days: bool) -> Option<(f64, f64)> {
-    if let Some((from, to)) = span(r, has_days) {
-        // `at night from 22:00 to 6:00` says it twice.
-        for part in &r.lexicon.phrases.parts_of_day {
-            let (_, begin, end) = &part.is;
-            let is_inside = match begin < end {
-                true => (begin..end).contains(&&from),
-                false => from >= *begin || from < *end,
-            };
-            if is_inside || (from > to && begin > end) {
-                r.take_all(&part.words);
-            }
-        }
-        return Some((from, to));
+    let is_meant = |r: &Reader<'_>, found: &Found| {
+        let is_led = one_of("from|between", r.any_word(found.at.start));
+        let next = r.any_word(found.at.end);
+        has_days && says(r, "-|–", &found.at)
+            || is_led
+                && !one_of("is|are", r.before(found.at.start))
+                && one_of("|.|,|;|!|?|on|at|every|if|when|but|except", next)
+    };
+    if let Some(hours) = span(r, false, &is_meant) {
+        take_part_of_day(r, hours);
+        return Some(hours);
     }
     let after = r.take(&["after|past <t>", "from <t> on|onwards"]);
     let before = r.take(&["before|until|till <t>"]);
@@ -265,35 +255,69 @@ fn hours(r: &mut Reader<'_>, has_days: bool) -> Option<(f64, f64)> {
     }
     let mut parts = r.lexicon.phrases.parts_of_day.iter();
     parts.find_map(|part| {
-        r.take(&part.words)?;
+        let found = r.find(&part.words)?;
+        let is_left_out = take_left_out(r, &found);
+        r.mark(found.at);
         let (name, from, to) = &part.is;
         let (begin, end) = (clock(*from), clock(*to));
         r.assume(format!("{name} is taken as {begin} to {end}."));
-        Some((*from, *to))
+        Some(match is_left_out {
+            true => (*to, *from),
+            false => (*from, *to),
+        })
     })
 }
 
-/// Reads a span of which both ends were said. Two bare numbers are hours only where they can't be a
-/// number of things or a place.
-fn span(r: &mut Reader<'_>, has_days: bool) -> Option<(f64, f64)> {
+/// Takes a part of the day that is said beside hours which lie in it, and notes what it is:
+/// `at night from 22:00 to 6:00`. One that contradicts them stays unread.
+fn take_part_of_day(r: &mut Reader<'_>, (from, to): (f64, f64)) {
+    for part in &r.lexicon.phrases.parts_of_day {
+        let (name, begin, end) = &part.is;
+        let last = (from - begin).rem_euclid(1440.0) + length(from, to);
+        let is_night = from > to && begin > end;
+        if (last <= length(*begin, *end) || is_night) && r.take_all(&part.words) {
+            let (from, to) = (clock(from), clock(to));
+            r.assume(format!("{name} is taken as {from} to {to}."));
+        }
+    }
+}
+
+/// Reads a span of which both ends were said. Two bare numbers may be a number of things or a
+/// place: they are hours only where it `is_meant`. `of_night`: both are of a night.
+pub(crate) fn span(
+    r: &mut Reader<'_>,
+    of_night: bool,
+    is_meant: &dyn Fn(&Reader<'_>, &Found) -> bool,
+) -> Option<(f64, f64)> {
     const MARKS: &str = "am|pm|noon|midday|midnight|o'clock|uhr|until|till|morning|afternoon|evening|night|half|quarter|past";
-    let accepted = |at: usize| {
-        let mut found = r.lexicon.phrases.hours_span.iter();
-        let found = { found }.find_map(|span| r.fits(span, at))?;
-        let (before, next) = (r.before(at), r.any_word(found.at.end));
-        let says = |words: &str| found.at.clone().any(|i| one_of(words, r.any_word(i)));
-        let is_led = one_of("from|between", r.any_word(at));
-        let is_marked = found.at.clone().any(|i| is_clock(r, i)) || says(MARKS);
-        let is_hours = is_marked
-            || has_days && says("-|–")
-            || is_led
-                && !one_of("is|are", before)
-                && one_of("|.|,|;|!|?|on|at|every|if|when|but|except", next);
-        is_hours.then_some(found)
-    };
-    let found = (0..r.tokens.len()).find_map(accepted)?;
+    let found = (0..r.tokens.len()).find_map(|at| {
+        let mut spans = r.lexicon.phrases.hours_span.iter();
+        let found = spans.find_map(|span| r.fits(span, at))?;
+        let is_marked = found.at.clone().any(|i| is_clock(r, i)) || says(r, MARKS, &found.at);
+        (is_marked || is_meant(r, &found)).then_some(found)
+    })?;
     r.mark(found.at.clone());
-    Some(ends(r, &found, false))
+    Some(ends(r, &found, of_night))
+}
+
+/// Minutes from one time of the day to the next time that is the other; a whole day where they are
+/// the same.
+fn length(from: f64, to: f64) -> f64 {
+    match (to - from).rem_euclid(1440.0) {
+        0.0 => 1440.0,
+        length => length,
+    }
+}
+
+/// Whether one of these words stands there.
+fn says(r: &Reader<'_>, words: &str, at: &Range<usize>) -> bool {
+    at.clone().any(|i| one_of(words, r.any_word(i)))
+}
+
+/// Whether the half of the day is said there.
+pub(crate) fn says_half(r: &Reader<'_>, at: &Range<usize>) -> bool {
+    const HALVES: &str = "am|pm|noon|midday|midnight|morning|afternoon|evening";
+    says(r, HALVES, at)
 }
 
 fn is_clock(r: &Reader<'_>, at: usize) -> bool {
@@ -303,24 +327,21 @@ fn is_clock(r: &Reader<'_>, at: usize) -> bool {
 /// The two ends that were said, in the halves of the day that make the span shortest:
 /// `6 to 8 pm` is in the evening, and nobody means the night by `from 9 to 5`. A half that an end
 /// says is its own, and what is at night at one end is so at the other. `of_night`: both are.
-pub(crate) fn ends(r: &mut Reader<'_>, found: &Found, of_night: bool) -> (f64, f64) {
-    const HALVES: &str = "am|pm|noon|midday|midnight|morning|afternoon|evening";
+fn ends(r: &mut Reader<'_>, found: &Found, of_night: bool) -> (f64, f64) {
     let span = r.part(found.at.clone());
     let hour = |from: usize| (from..span.tokens.len()).find_map(|i| span.fits("<h>", i));
     let words_of = |from: usize| hour(from).map_or(0..0, |found| found.at);
     let first = words_of(0);
     let second = words_of(first.end);
-    let says = |words: &str, at: &Range<usize>| at.clone().any(|i| one_of(words, span.any_word(i)));
-    let is_half_said = says(HALVES, &first) || says(HALVES, &second);
-    let is_at_night = of_night || says("night", &(0..span.tokens.len()));
+    let is_half_said = says_half(&span, &first) || says_half(&span, &second);
+    let is_at_night = of_night || says(&span, "night", &(0..span.tokens.len()));
     // The times of day that each end may be.
     let may_be = |at: &Range<usize>, minutes: f64| {
-        let is_clock = is_clock(&span, at.start);
-        let is_full =
-            minutes >= 780.0 && !says("night", at) || span.any_word(at.start).starts_with('0');
-        let is_fixed = says(HALVES, at) || is_full || is_clock && !is_half_said;
+        let is_full = minutes >= 780.0 && !says(&span, "night", at)
+            || span.any_word(at.start).starts_with('0');
+        let is_clock = is_clock(&span, at.start) && !is_half_said;
         let mut times = vec![minutes];
-        if !is_fixed {
+        if !(says_half(&span, at) || is_full || is_clock) {
             times.push((minutes + 720.0) % 1440.0);
             times.retain(|m| !is_at_night || !(420.0..1020.0).contains(m));
         }
@@ -328,12 +349,8 @@ pub(crate) fn ends(r: &mut Reader<'_>, found: &Found, of_night: bool) -> (f64, f
     };
     let (from, to) = (found.value(0), found.value(1));
     let (froms, tos) = (may_be(&first, from), may_be(&second, to));
-    let length = |(from, to): &(f64, f64)| match (to - from).rem_euclid(1440.0) {
-        0.0 => 1440.0,
-        length => length,
-    };
     let spans = froms.iter().flat_map(|f| tos.iter().map(move |t| (*f, *t)));
-    let taken = spans.min_by(|a, b| length(a).total_cmp(&length(b)));
+    let taken = spans.min_by(|a, b| length(a.0, a.1).total_cmp(&length(b.0, b.1)));
     let taken = taken.unwrap_or((from, to));
     for (end, before, after) in [("beginning", from, taken.0), ("end", to, taken.1)] {
         if before != after {

@@ -15,6 +15,8 @@ pub(crate) struct WatchFor {
     /// Model that knows the classes.
     pub(crate) model: String,
     pub(crate) objects: Objects,
+    /// Whether these are said to be the only ones.
+    pub(crate) only: bool,
     /// What has to happen; empty: it only counts.
     pub(crate) conditions: Vec<Condition>,
     /// Where in the picture.
@@ -31,8 +33,6 @@ pub(crate) struct Objects {
     pub(crate) labels: Vec<String>,
     /// As the person said it, such as `people or cars`.
     pub(crate) said: String,
-    /// Whether these are said to be the only ones.
-    pub(crate) only: bool,
 }
 
 impl Objects {

@@ -10,9 +10,9 @@ use watchkeeper_engine::templates::watch;
 
 use crate::english;
 use crate::lexicon::folded;
-use crate::question_words::{EventKind, Happened, patterns};
+use crate::question_words::{EventKind, Happened};
 use crate::reader::{Reader, one_of};
-use crate::scene::{Deployed, Scene, quoted};
+use crate::scene::{Deployed, Scene, quoted, quoted_all};
 
 pub(crate) const TWO_QUESTIONS: &str = "Those are two questions. Please ask them one at a time.";
 
@@ -24,7 +24,7 @@ pub(crate) fn asked(r: &mut Reader<'_>, number: bool) -> Result<Vec<Happened>, S
         let is_left = |at: &usize| happened.name == "leaving" && is_verb_left(r, *at);
         let left = (0..r.tokens.len()).find(is_left);
         left.into_iter().for_each(|at| r.mark(at..at + 1));
-        if r.take_all(&patterns(&happened.words)) || left.is_some() {
+        if r.take_all(&happened.words) || left.is_some() {
             found.push(happened.clone());
         }
     }
@@ -69,10 +69,9 @@ pub(crate) fn counted(
     labels: &[String],
     number: bool,
 ) -> (Vec<EventKind>, Vec<String>) {
-    let named: Vec<String> = labels.iter().map(|l| quoted(l)).collect();
     let who = match labels {
         [] => "something".to_owned(),
-        _ => named.join(" or "),
+        _ => quoted_all(labels, " or "),
     };
     let (mut kinds, mut said) = (Vec::new(), Vec::new());
     for Happened { counts, .. } in asked {
@@ -119,11 +118,7 @@ fn tells(deployed: &Deployed, kind: &EventKind, labels: &[String]) -> bool {
 
 /// The rules of a pipeline: its own, else those that follow from its workflow.
 fn rules(deployed: &Deployed) -> Vec<RuleSpec> {
-    let steps = |part| {
-        names_of_steps(deployed, part)
-            .map(str::to_owned)
-            .collect::<Vec<_>>()
-    };
+    let steps = |part| names_of_steps(deployed, part);
     let own = deployed.spec.rules.clone();
     own.unwrap_or_else(|| {
         derive(
@@ -135,14 +130,13 @@ fn rules(deployed: &Deployed) -> Vec<RuleSpec> {
 }
 
 /// The names of the steps whose type has this part.
-fn names_of_steps<'d>(deployed: &'d Deployed, part: &str) -> impl Iterator<Item = &'d str> {
-    let steps = deployed.spec.workflow["steps"].as_array();
-    let steps = steps.into_iter().flatten();
-    let of_type =
-        move |step: &&serde_json::Value| step["type"].as_str().is_some_and(|t| t.contains(part));
-    steps
-        .filter(of_type)
-        .filter_map(|step| step["name"].as_str())
+fn names_of_steps(deployed: &Deployed, part: &str) -> Vec<String> {
+    let steps = deployed.spec.workflow["steps"].as_array().into_iter();
+    let named = steps.flatten().filter_map(|step| {
+        let is_it = step["type"].as_str()?.contains(part);
+        step["name"].as_str().filter(|_| is_it).map(str::to_owned)
+    });
+    named.collect()
 }
 
 /// What a number of events is the number of: not of people or things, of which one may have
@@ -166,18 +160,19 @@ pub(crate) fn unknown_now(
     labels: &[String],
 ) -> Result<String, String> {
     let is_told = |p: &Deployed| {
-        let is_there = |place| names_of_steps(p, "").any(|name| folded(name) == folded(place));
+        let is_there = |place| {
+            names_of_steps(p, "")
+                .iter()
+                .any(|name| folded(name) == folded(place))
+        };
         place.is_none_or(is_there) && knows(p, labels, scene)
     };
     let cameras = scene.cameras.iter().map(|known| &known.id);
     let cameras = cameras.filter(|id| camera.is_none_or(|camera| *id == camera));
     let watched: Vec<&SourceId> = cameras.filter(|id| scene.on(id).next().is_some()).collect();
     let is_unknown = |id: &&&SourceId| !scene.on(id).any(is_told);
-    let unknown: Vec<&str> = watched
-        .iter()
-        .filter(is_unknown)
-        .map(|id| id.as_str())
-        .collect();
+    let unknown = watched.iter().filter(is_unknown);
+    let unknown: Vec<&str> = unknown.map(|id| id.as_str()).collect();
     let of = match labels {
         [] => "what is".to_owned(),
         labels => format!("how many {} are", english::several(&labels.join(" or "))),

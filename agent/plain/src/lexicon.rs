@@ -40,17 +40,17 @@ struct Classes {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Words {
-    anything: Vec<String>,
-    vague: BTreeSet<String>,
+pub(crate) struct Words {
+    pub(crate) anything: BTreeSet<String>,
+    pub(crate) vague: BTreeSet<String>,
     /// Words without a meaning of their own in a request to watch.
-    function: BTreeSet<String>,
+    pub(crate) function: BTreeSet<String>,
     /// Small words of questions.
     asked: BTreeSet<String>,
     /// Small words that turn round or limit what they stand in.
     limits: BTreeSet<String>,
     /// Nouns of place.
-    places: BTreeSet<String>,
+    pub(crate) places: BTreeSet<String>,
 }
 
 /// How words are written by those who write in a hurry.
@@ -88,6 +88,20 @@ pub(crate) enum Way {
     Any,
 }
 
+/// A part of the picture.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PartOfPicture {
+    pub(crate) name: String,
+    /// Its corner that is next to the top left of the picture, in shares of the picture.
+    pub(crate) from: [f64; 2],
+    /// The opposite corner.
+    pub(crate) to: [f64; 2],
+    /// What is said where it only stands for what was said.
+    #[serde(default)]
+    pub(crate) taken_as: String,
+}
+
 /// Patterns, and what all of them mean.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -107,15 +121,19 @@ pub(crate) struct Phrases {
     pub(crate) ways: Vec<Phrase<Way>>,
     pub(crate) named_days: Vec<Phrase<Vec<usize>>>,
     pub(crate) parts_of_day: Vec<Phrase<(String, f64, f64)>>,
+    pub(crate) parts_of_past: Vec<Phrase<(f64, f64)>>,
     pub(crate) bounds: Vec<Phrase<(i64, bool)>>,
-    pub(crate) vertical_line: Vec<String>,
-    pub(crate) horizontal_line: Vec<String>,
+    pub(crate) lines: Vec<Phrase<String>>,
+    pub(crate) parts_of_picture: Vec<Phrase<PartOfPicture>>,
     pub(crate) whole_picture: Vec<String>,
     pub(crate) hours_left_out: Vec<String>,
     pub(crate) all_day: Vec<String>,
     pub(crate) days: Vec<String>,
     pub(crate) more_days: Vec<String>,
     pub(crate) hours_span: Vec<String>,
+    pub(crate) until_tomorrow: Vec<String>,
+    pub(crate) until_day: Vec<String>,
+    pub(crate) past_night: Vec<String>,
     pub(crate) each_one: Vec<String>,
     pub(crate) cooldown: Vec<String>,
     pub(crate) held_for: Vec<String>,
@@ -171,12 +189,10 @@ pub(crate) enum VerbKind {
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Lexicon {
-    /// Labels that a word stands for.
-    classes: BTreeMap<String, Vec<String>>,
-    narrower: BTreeSet<String>,
+    /// Labels that a word stands for, and whether it means only some objects of its class.
+    classes: BTreeMap<String, (Vec<String>, bool)>,
     occupants: BTreeMap<String, Vec<String>>,
-    anything: BTreeSet<String>,
-    words: Words,
+    pub(crate) words: Words,
     pub(crate) spelling: Spelling,
     /// The longest phrase of a kind first: it is the one that is meant.
     verbs: BTreeMap<VerbKind, Vec<String>>,
@@ -186,52 +202,40 @@ pub(crate) struct Lexicon {
 
 impl Lexicon {
     pub(crate) fn builtin() -> Result<Self, DataError> {
-        Ok(Self {
-            questions: QuestionWords::builtin()?,
-            phrases: phrases(PHRASES)?,
-            ..Self::read(BUILTIN)?
-        })
-    }
-
-    fn read(text: &str) -> Result<Self, DataError> {
-        let mut file: File = toml::from_str(text)?;
+        let mut file: File = toml::from_str(BUILTIN)?;
         for verbs in file.verbs.values_mut() {
             verbs.sort_by_key(|verb| std::cmp::Reverse(verb.split(' ').count()));
         }
-        let mut classes: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        let narrower = file.classes.iter().flat_map(|entry| &entry.narrower);
-        let narrower = narrower.map(|word| folded(word)).collect();
+        let (mut classes, mut occupants) = (BTreeMap::new(), BTreeMap::new());
         for entry in file.classes {
-            for word in entry.words.into_iter().chain(entry.narrower) {
-                classes.insert(folded(&word), entry.labels.clone());
+            for word in entry.words {
+                classes.insert(folded(&word), (entry.labels.clone(), false));
+            }
+            for word in entry.narrower {
+                classes.insert(folded(&word), (entry.labels.clone(), true));
             }
         }
-        let occupants = file.occupants.into_iter().flat_map(|entry| {
-            let labels = entry.labels;
-            let words = entry.words.into_iter();
-            words.map(move |word| (word, labels.clone()))
-        });
+        for entry in file.occupants {
+            for word in entry.words {
+                occupants.insert(word, entry.labels.clone());
+            }
+        }
         Ok(Self {
-            occupants: occupants.collect(),
             classes,
-            narrower,
-            anything: file.words.anything.iter().map(|w| folded(w)).collect(),
+            occupants,
             words: file.words,
             spelling: file.spelling,
             verbs: file.verbs,
-            questions: QuestionWords::default(),
-            phrases: Phrases::default(),
+            questions: QuestionWords::builtin()?,
+            phrases: phrases(PHRASES)?,
         })
     }
 
-    /// Labels that a word or its singular stands for; the word is folded.
-    pub(crate) fn class(&self, word: &str) -> Option<&[String]> {
-        singulars(word).find_map(|w| self.classes.get(&w).map(Vec::as_slice))
-    }
-
-    /// Whether a word or its singular means only some objects of its class; the word is folded.
-    pub(crate) fn is_narrower(&self, word: &str) -> bool {
-        singulars(word).any(|w| self.narrower.contains(&w))
+    /// Labels that a word or its singular stands for, and whether it means only some objects of
+    /// their class; the word is folded.
+    pub(crate) fn class(&self, word: &str) -> Option<(&[String], bool)> {
+        let (labels, is_narrower) = singulars(word).find_map(|w| self.classes.get(&w))?;
+        Some((labels, *is_narrower))
     }
 
     /// Labels that are expected in a place of this kind.
@@ -243,8 +247,8 @@ impl Lexicon {
     pub(crate) fn has(&self, word: &str) -> bool {
         self.class(word).is_some()
             || self.is_everyday(word)
-            || self.is_vague(word)
-            || self.is_anything(word)
+            || self.words.vague.contains(word)
+            || self.words.anything.contains(word)
             || self.occupants.contains_key(word)
             || self.spelling.right.contains(word)
             || self.spelling.other.contains(word)
@@ -263,14 +267,6 @@ impl Lexicon {
         lists.flatten().map(String::as_str)
     }
 
-    pub(crate) fn is_anything(&self, word: &str) -> bool {
-        self.anything.contains(word)
-    }
-
-    pub(crate) fn is_vague(&self, word: &str) -> bool {
-        self.words.vague.contains(word)
-    }
-
     /// Whether a word stands anywhere in a request to watch and changes nothing.
     pub(crate) fn is_function(&self, word: &str) -> bool {
         self.words.function.contains(word)
@@ -284,10 +280,6 @@ impl Lexicon {
     /// Whether a word is a small one, which no name is by itself.
     pub(crate) fn is_everyday(&self, word: &str) -> bool {
         self.is_asked(word) || self.words.limits.contains(word)
-    }
-
-    pub(crate) fn is_place(&self, word: &str) -> bool {
-        self.words.places.contains(word)
     }
 }
 
@@ -321,10 +313,11 @@ mod tests {
     #[test]
     fn synonyms_and_plurals_lead_to_labels() {
         let lexicon = Lexicon::builtin().unwrap();
-        assert_eq!(lexicon.class("people").unwrap(), ["person"]);
-        assert_eq!(lexicon.class("vehicles").unwrap().len(), 4);
-        assert_eq!(lexicon.class("hard hats").unwrap()[0], "helmet");
-        assert_eq!(lexicon.class("dragon"), None);
+        let labels = |word: &str| lexicon.class(word).map(|(labels, _)| labels.to_vec());
+        assert_eq!(labels("people").unwrap(), ["person"]);
+        assert_eq!(labels("vehicles").unwrap().len(), 4);
+        assert_eq!(labels("hard hats").unwrap()[0], "helmet");
+        assert_eq!(labels("dragon"), None);
     }
 
     #[test]
@@ -333,6 +326,6 @@ mod tests {
             assert!(*word == word.to_lowercase() && tokens(word).len() <= LONGEST);
         }
         let typo = BUILTIN.replace("[words]", "[wrods]");
-        assert!(Lexicon::read(&typo).is_err());
+        assert!(toml::from_str::<File>(&typo).is_err());
     }
 }

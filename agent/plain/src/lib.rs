@@ -58,7 +58,6 @@ mod reader;
 mod request;
 pub mod scene;
 mod settings;
-mod span;
 mod spelling;
 pub mod templates;
 mod token;

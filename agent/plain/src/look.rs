@@ -10,17 +10,16 @@ use watchkeeper_contract::rule::CrossDirection;
 
 use crate::answer::Look;
 use crate::asks::STATES;
-use crate::closed::content_words;
+use crate::closed::{content_words, no_such_camera};
 use crate::deployed;
 use crate::kinds;
 use crate::lexicon::Stand;
 use crate::moments;
 use crate::names::{self, Mention, WATCHES};
 use crate::question::{Slots, is_past, read_place};
-use crate::question_words::{KindWords, QuestionKind, patterns};
+use crate::question_words::{KindWords, QuestionKind};
 use crate::reader::{Reader, one_of};
-use crate::scene::{Scene, quoted};
-use crate::span;
+use crate::scene::{Deployed, Model, Scene, quoted, quoted_all};
 
 /// Words for events.
 const EVENTS: &str = "events|event|alerts|alarms|warnings|incidents";
@@ -37,28 +36,26 @@ pub(crate) fn look(r: &mut Reader<'_>) -> Result<(Look, String), String> {
     let Some(words) = kinds.find(|words| fits(words, &slots, r)) else {
         return Err(String::new());
     };
-    let camera = slots.cameras.first().cloned();
     Ok(match words.is {
-        QuestionKind::Refused | QuestionKind::History => return Err(words.text.clone()),
+        QuestionKind::Refused => return Err(words.text.clone()),
+        QuestionKind::Notes => {
+            let asked = r.find(&words.asked).map_or(0, |found| found.at.end);
+            let about = r.written(asked..r.tokens.len());
+            let about = about.trim_end_matches(['?', '.', '!', ' ']).to_owned();
+            (Look::Notes(about), String::new())
+        }
         _ if slots.cameras.len() > 1 => {
             return Err("Ask about one camera at a time, or about all cameras.".to_owned());
         }
+        QuestionKind::History => return commands(r, slots, words),
         QuestionKind::Events => return events(r, slots, words),
         QuestionKind::Status => return status(r, &slots, words),
-        QuestionKind::Pipelines => {
-            refuse_unread(r, words)?;
-            let camera = match slots.wanted.pipelines.as_slice() {
-                [] => camera,
-                [one] if camera.is_none() => r.scene.pipeline(one).map(|p| p.spec.source.clone()),
-                _ => return Err("Ask about one watch or one camera, or about all.".to_owned()),
-            };
-            let text = deployed::listed(r.scene, camera.as_ref());
-            (Look::Pipelines(camera), text)
-        }
+        QuestionKind::Pipelines => return pipelines(r, &slots, words),
         kind => {
             refuse_narrowed(r, &slots, words)?;
             match kind {
                 QuestionKind::Templates => (Look::Templates, String::new()),
+                QuestionKind::Cost => (Look::Cost, String::new()),
                 QuestionKind::Help => (Look::Help, words.text.clone()),
                 QuestionKind::Classes => (Look::Classes, classes(r.scene)),
                 _ => {
@@ -70,18 +67,50 @@ pub(crate) fn look(r: &mut Reader<'_>) -> Result<(Look, String), String> {
     })
 }
 
+/// A question for what was done to watches.
+fn commands(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Result<(Look, String), String> {
+    refuse_unread(r, words).map_err(|_| words.text.clone())?;
+    let (from, to) = slots.range.unwrap_or_default();
+    let look = Look::Commands {
+        pipelines: slots.wanted.pipelines,
+        from,
+        to,
+    };
+    Ok((look, words.text.clone()))
+}
+
+/// A question for the watches that there are now.
+fn pipelines(
+    r: &mut Reader<'_>,
+    slots: &Slots,
+    words: &KindWords,
+) -> Result<(Look, String), String> {
+    let is_paused = r.says(&["paused"]);
+    // Of a watch that is named, both are shown.
+    let is_one = is_paused != r.says(&["running|runs|active"]) && slots.wanted.pipelines.is_empty();
+    let paused = is_one.then_some(is_paused);
+    refuse_unread(r, words)?;
+    let camera = slots.cameras.first().cloned();
+    let camera = match slots.wanted.pipelines.as_slice() {
+        [] => camera,
+        [one] if camera.is_none() => r.scene.pipeline(one).map(|p| p.spec.source.clone()),
+        _ => return Err("Ask about one watch or one camera, or about all.".to_owned()),
+    };
+    let text = deployed::listed(r.scene, camera.as_ref(), paused);
+    Ok((Look::Pipelines { camera, paused }, text))
+}
+
 /// Whether a question is of this kind, where it is of none before.
 fn fits(words: &KindWords, slots: &Slots, r: &Reader<'_>) -> bool {
-    let says = r.says(&patterns(&words.asked));
+    let says = r.says(&words.asked);
     let is_past =
         is_past(r) || slots.wanted.most.is_some() || slots.wanted.pictures || slots.wanted.by_hour;
     // Some model knows a camera as a class: `list cameras` is about those of the box.
     let is_thing = |m: &Mention| !one_of("camera|cameras", &m.said.to_lowercase());
     let is_class = || names::find_classes(r).iter().any(is_thing);
     let names_watch = !slots.wanted.pipelines.is_empty();
-    let is_alone = || !slots.many && r.says(&patterns(&words.asked_alone));
+    let is_alone = || !slots.many && r.says(&words.asked_alone);
     match words.is {
-        QuestionKind::Refused | QuestionKind::Templates | QuestionKind::Help => says,
         QuestionKind::Classes => {
             let of_things = !slots.many
                 && slots.cameras.is_empty()
@@ -94,6 +123,7 @@ fn fits(words: &KindWords, slots: &Slots, r: &Reader<'_>) -> bool {
         QuestionKind::Pipelines => says || names_watch,
         QuestionKind::Status => says || is_alone() || is_class() || !slots.cameras.is_empty(),
         QuestionKind::Cameras => says || slots.all,
+        _ => says,
     }
 }
 
@@ -129,13 +159,11 @@ fn events(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Result<(Look, 
         return Err(kinds::TWO_QUESTIONS.to_owned());
     }
     let (labels, substitutions) = labels(r, words)?;
-    let watches: Vec<_> = r
-        .scene
-        .pipelines
-        .iter()
-        .filter(|p| wanted.pipelines.is_empty() || wanted.pipelines.contains(&p.spec.id))
-        .filter(|p| wanted.camera.as_ref().is_none_or(|c| p.spec.source == *c))
-        .collect();
+    let is_asked = |p: &&Deployed| {
+        (wanted.pipelines.is_empty() || wanted.pipelines.contains(&p.spec.id))
+            && wanted.camera.as_ref().is_none_or(|c| p.spec.source == *c)
+    };
+    let watches: Vec<_> = r.scene.pipelines.iter().filter(is_asked).collect();
     let (kinds, mut told) = kinds::counted(&asked, &watches, &labels, number);
     if number && kinds.is_empty() && !of_events {
         told.push(kinds::events_of(&labels));
@@ -145,7 +173,7 @@ fn events(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Result<(Look, 
     told.extend(substitutions);
     // The answer names the spans of a comparison itself.
     if wanted.compared_with.is_none() {
-        told.push(span::describe(range, &r.scene.now));
+        told.push(moments::describe(range, &r.scene.now));
     }
     told.retain(|sentence| !sentence.is_empty());
     let crossings = kinds.iter().filter(|kind| kind.condition == "crosses");
@@ -168,10 +196,10 @@ fn status(r: &mut Reader<'_>, slots: &Slots, words: &KindWords) -> Result<(Look,
     // `is the gate up`, and not `how many cars go up at the gate`
     let is_named = names::find_classes(r).iter().any(|m| !m.labels.is_empty());
     if !is_named && !slots.many {
-        r.take_all(&patterns(&words.asked_alone));
+        r.take_all(&words.asked_alone);
     }
     // `is the camera ok` counts no cameras.
-    if !slots.many && r.says(&patterns(&words.asked)) {
+    if !slots.many && r.says(&words.asked) {
         r.take_all(&["camera|cameras"]);
     }
     let (labels, mut told) = labels(r, words)?;
@@ -200,7 +228,10 @@ fn refuse_classes_apart(r: &Reader<'_>, mentions: &[Mention]) -> Result<(), Stri
     let mut left_out = mentions
         .iter()
         .filter(|m| m.stand != Stand::Wanted && !m.is_nobody());
-    let Some(mention) = left_out.next().or_else(|| Some(apart.next()?.1)) else {
+    // `who is on the bench`, where no place has that name, is about no bench.
+    let there = || mentions.iter().find(|m| names::is_where(r, m.at.start));
+    let found = left_out.next().or_else(|| Some(apart.next()?.1));
+    let Some(mention) = found.or_else(there) else {
         return Ok(());
     };
     let from = mention.at.start.saturating_sub(1);
@@ -243,34 +274,33 @@ fn refuse_narrowed(r: &mut Reader<'_>, slots: &Slots, words: &KindWords) -> Resu
 fn refuse_unread(r: &mut Reader<'_>, words: &KindWords) -> Result<(), String> {
     const SHOWN: &str =
         "tell|show|shows|list|display|see|currently|moment|present|today|give|doing";
-    r.take_all(&patterns(&words.asked));
-    r.take_all(&patterns(&words.beside));
+    r.take_all(&words.asked);
+    r.take_all(&words.beside);
     r.take_all(&[SHOWN, "right now", "no changes|change"]);
     let rest = content_words(r);
     if rest.is_empty() {
         return Ok(());
     }
-    let rest: Vec<String> = rest.iter().map(|words| quoted(words)).collect();
+    if let Some(text) = no_such_camera(r) {
+        return Err(text);
+    }
     Err(format!(
         "I did not understand {}. I can show the cameras, what is watched, how many are counted and what happened; a time is for example \"yesterday between 14:00 and 15:00\". Ask \"help\" for more.",
-        rest.join(", ")
+        quoted_all(&rest, ", ")
     ))
 }
 
 fn classes(scene: &Scene) -> String {
-    let models: Vec<String> = scene
-        .models
-        .iter()
-        .map(|m| match m.labels.as_slice() {
-            [] => format!(
-                "{} sees anything that moves and tells no classes apart",
-                m.name
-            ),
-            labels => format!("{} knows {}", m.name, labels.join(", ")),
-        })
-        .collect();
-    if models.is_empty() {
-        return "There is no model here.".to_owned();
+    let one = |m: &Model| match m.labels.as_slice() {
+        [] => format!(
+            "{} sees anything that moves and tells no classes apart",
+            m.name
+        ),
+        labels => format!("{} knows {}", m.name, labels.join(", ")),
+    };
+    let models: Vec<String> = scene.models.iter().map(one).collect();
+    match models.is_empty() {
+        true => "There is no model here.".to_owned(),
+        false => format!("{}.", models.join("; ")),
     }
-    format!("{}.", models.join("; "))
 }

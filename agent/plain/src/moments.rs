@@ -1,40 +1,27 @@
 //! Moments relative to now: spans of the past, and the moment until which something pauses.
 //!
-//! Invariant: they are computed on the calendar of the box's time zone, so that `eight tomorrow` is
-//! eight o'clock after a clock change too.
+//! - They are computed on the calendar of the box's time zone, so that `eight tomorrow` is eight
+//!   o'clock after a clock change too.
+//! - A question about what happened is never answered for a time still to come.
 
 use jiff::civil::{Date, Weekday};
-use jiff::{Timestamp, ToSpan as _, Zoned};
+use jiff::{SignedDuration, Timestamp, ToSpan as _, Zoned};
 
-use crate::hours::{ends, whole};
+use crate::hours::{self, says_half, whole};
 use crate::names;
 use crate::reader::{Found, Reader, Slot, one_of};
 
+/// The moment so many minutes after a day has begun, by the clock on the wall.
 fn at(now: &Zoned, date: Date, minutes: f64) -> Option<Zoned> {
-    let minutes = whole(minutes);
-    // A day ends as the next one begins.
-    let date = match minutes / 60 {
-        24.. => date.tomorrow().ok()?,
-        _ => date,
-    };
-    let (h, m) = (
-        i8::try_from(minutes / 60 % 24).ok()?,
-        i8::try_from(minutes % 60).ok()?,
-    );
-    let civil = jiff::civil::Time::new(h, m, 0, 0).ok()?;
-    date.to_datetime(civil)
-        .to_zoned(now.time_zone().clone())
-        .ok()
+    let minutes = i64::from(whole(minutes)).minutes();
+    let civil = date.at(0, 0, 0, 0).checked_add(minutes).ok()?;
+    civil.to_zoned(now.time_zone().clone()).ok()
 }
 
-fn later(now: &Zoned, seconds: f64) -> Option<Zoned> {
-    let seconds = std::time::Duration::try_from_secs_f64(seconds).ok()?;
+/// The moment so many seconds from now; a negative number is of the past.
+fn after(now: &Zoned, seconds: f64) -> Option<Zoned> {
+    let seconds = SignedDuration::try_from_secs_f64(seconds).ok()?;
     now.checked_add(seconds).ok()
-}
-
-fn earlier(now: &Zoned, seconds: f64) -> Option<Zoned> {
-    let seconds = std::time::Duration::try_from_secs_f64(seconds).ok()?;
-    now.checked_sub(seconds).ok()
 }
 
 /// The first day of this number of the week after `date`, or the last one before it.
@@ -48,18 +35,11 @@ fn next_day(date: Date, day: f64, before: bool) -> Option<Date> {
 pub(crate) fn until(r: &mut Reader<'_>) -> Option<Zoned> {
     let now = &r.scene.now;
     if let Some(found) = r.take(&["for the? next? <d>", "for an? <u>", "next <d>"]) {
-        return later(now, found.value(0));
+        return after(now, found.value(0));
     }
     let tomorrow = now.date().tomorrow().ok()?;
-    let of_tomorrow = r.take(&[
-        "until|till|til at? <h> tomorrow",
-        "until|till|til tomorrow morning|evening|afternoon? at? <h>",
-        "until|till|til tomorrow morning?",
-    ]);
-    let of_week = r.take(&[
-        "until|till|til next|on? <w> morning? at? <h>",
-        "until|till|til next|on? <w> morning?",
-    ]);
+    let of_tomorrow = r.take(&r.lexicon.phrases.until_tomorrow);
+    let of_week = r.take(&r.lexicon.phrases.until_day);
     let (date, hour, at_words) = match (of_tomorrow, of_week) {
         (Some(found), _) => (Some(tomorrow), found.held.first().copied(), found.at),
         (None, Some(found)) => {
@@ -116,7 +96,7 @@ pub(crate) fn past(r: &mut Reader<'_>) -> Option<Range> {
         "in|during|within|over|for? the? last|past <u>",
         "since <d> ago",
     ]) {
-        return Some((stamp(earlier(now, found.value(0))), None));
+        return Some((stamp(after(now, -found.value(0))), None));
     }
     let night = past_night(r);
     if night.is_some() {
@@ -195,32 +175,22 @@ fn day_of(r: &Reader<'_>, found: &Found) -> Option<Date> {
     }
 }
 
-/// Hours of the past that are open at one end.
-const FROM: &str = "since|after|from at? <h>";
-const TO: &str = "before|until at? <h>";
-
 /// Reads the night that is over, or a span of its hours.
 fn past_night(r: &mut Reader<'_>) -> Option<Range> {
     let now = &r.scene.now;
     let yesterday = now.date().yesterday().ok()?;
-    r.take(&[
-        // `came in last night` is a way in.
-        "in the last|past night",
-        "of|during? the? last|past night",
-        "overnight",
-        "during|in the night",
-    ])?;
+    r.take(&r.lexicon.phrases.past_night)?;
     let (from, to) = span_of_hours(r, true).unwrap_or_else(|| {
-        // `after 10` and `before 11` of a night are in the evening.
-        let hour = |found: Found, evening: f64| match found.value(0) {
+        // `after 10` and `before 11` of a night are in the evening, `before 11 am` is not.
+        let hour = |r: &Reader<'_>, found: Found, evening: f64| match found.value(0) {
+            hour if says_half(r, &found.at) => hour,
             hour if (evening..=720.0).contains(&hour) => hour + 720.0,
             hour => hour,
         };
-        let from = take_hours(r, &[FROM]);
-        let to = take_hours(r, &[TO]);
+        let (from, to) = open_hours(r);
         r.assume("The night is taken as 22:00 to 06:00.");
-        let from = from.map_or(1320.0, |found| hour(found, 420.0));
-        (from, to.map_or(360.0, |found| hour(found, 601.0)))
+        let from = from.map_or(1320.0, |found| hour(r, found, 420.0));
+        (from, to.map_or(360.0, |found| hour(r, found, 601.0)))
     });
     let on = |minutes: f64| match minutes < 720.0 {
         true => stamp(at(now, now.date(), minutes)),
@@ -280,57 +250,88 @@ fn stamp(moment: Option<Zoned>) -> Option<Timestamp> {
 
 /// Reads a span of hours of one day, or of a night, in minutes since midnight.
 fn span_of_hours(r: &mut Reader<'_>, is_night: bool) -> Option<(f64, f64)> {
-    let found = take_hours(
-        r,
-        &[
-            "between <h> and|- <h>",
-            "from <h> to|until|till|- <h>",
-            "<h> to|-|– <t>",
-        ],
-    )?;
-    Some(ends(r, &found, is_night))
+    hours::span(r, is_night, &|r, found| {
+        one_of("from|between", r.any_word(found.at.start)) && !is_counted(r, found)
+    })
+}
+
+/// Takes hours of the past of which one end is open: the first, and the last.
+fn open_hours(r: &mut Reader<'_>) -> (Option<Found>, Option<Found>) {
+    let mut take = |pattern| {
+        let found = r.find(&[pattern]).filter(|found| !is_counted(r, found))?;
+        r.mark(found.at.clone());
+        Some(found)
+    };
+    (
+        take("since|after|from at? <h>"),
+        take("before|until at? <h>"),
+    )
 }
 
 /// Reads hours of one day in minutes since midnight; an end may be open.
 fn past_hours(r: &mut Reader<'_>) -> Option<(Option<f64>, Option<f64>)> {
-    if let Some((from, to)) = span_of_hours(r, false) {
-        let is_later = r.take(&["this|in the? afternoon|evening"]).is_some();
-        r.take(&["this|in the? morning"]);
-        let at = |minutes| {
-            minutes
-                + if is_later && minutes < 720.0 {
-                    720.0
-                } else {
-                    0.0
-                }
-        };
-        return Some((Some(at(from)), Some(at(to))));
+    let (from, to) = match span_of_hours(r, false) {
+        Some((from, to)) => (Some(from), Some(to)),
+        None => {
+            let (from, to) = open_hours(r);
+            (from.map(|f| f.value(0)), to.map(|f| f.value(0)))
+        }
+    };
+    let mut parts = r.lexicon.phrases.parts_of_past.iter();
+    let part = parts.find_map(|part| Some((part.is, r.take(&part.words)?.at)));
+    let Some(((begin, end), said)) = part else {
+        return (from.is_some() || to.is_some()).then_some((from, to));
+    };
+    // `three` of the afternoon is 15:00, and midnight ends the evening.
+    let within = |minutes: f64| {
+        let mut may_be = [0.0, 720.0, 1440.0]
+            .map(|later| minutes + later)
+            .into_iter();
+        may_be.find(|minutes| (begin..=end).contains(minutes))
+    };
+    match (
+        from.map_or(Some(begin), within),
+        to.map_or(Some(end), within),
+    ) {
+        (Some(from), Some(to)) => Some((Some(from), Some(to))),
+        // `this morning from 14:00 to 16:00`
+        _ => {
+            r.set(said, Slot::Free);
+            Some((from, to))
+        }
     }
-    if let Some(found) = take_hours(r, &[FROM]) {
-        return Some((Some(found.value(0)), None));
-    }
-    if let Some(found) = take_hours(r, &[TO]) {
-        return Some((None, Some(found.value(0))));
-    }
-    const PARTS: [(&str, f64, f64); 4] = [
-        ("this|in? the? morning", 360.0, 720.0),
-        ("this|in? the? afternoon", 720.0, 1080.0),
-        ("this|in? the? evening", 1080.0, 1440.0),
-        ("tonight", 1080.0, 1440.0),
-    ];
-    let mut parts = PARTS.into_iter();
-    parts.find_map(|(said, from, to)| r.take(&[said]).map(|_| (Some(from), Some(to))))
 }
 
-/// Reads hours; a bare number before what is counted is no hour: `between 2 and 3 people`.
-fn take_hours(r: &mut Reader<'_>, patterns: &[&str]) -> Option<Found> {
+/// Whether a bare number stands before what is counted: `between 2 and 3 people` are no hours.
+fn is_counted(r: &Reader<'_>, found: &Found) -> bool {
     const EVENTS: &str = "events|event|alerts|alarms|warnings|incidents|times|cameras|watches";
-    let found = r.find(patterns)?;
     let end = found.at.end;
-    let is_counted = names::class_begins(r, end) || one_of(EVENTS, r.any_word(end));
-    if is_counted && r.number(end - 1).is_some() {
-        return None;
+    let counts = names::class_begins(r, end) || one_of(EVENTS, r.any_word(end));
+    counts && r.number(end - 1).is_some()
+}
+
+/// Notes a span of which a part is still to come.
+pub(crate) fn note_future(r: &mut Reader<'_>, (from, to): Range) {
+    let now = r.scene.now.timestamp();
+    if from.is_some_and(|from| from > now) {
+        r.assume("That time is still to come.");
+    } else if to.is_some_and(|to| to > now) && from.is_some_and(|from| from < now) {
+        r.assume("A part of that time is still to come.");
     }
-    r.mark(found.at.clone());
-    Some(found)
+}
+
+/// The span as a sentence.
+pub(crate) fn describe((from, to): Range, now: &Zoned) -> String {
+    let shown = |at: Timestamp| {
+        let at = at.to_zoned(now.time_zone().clone());
+        at.strftime("%A %-d %B %H:%M").to_string()
+    };
+    match (from, to) {
+        (Some(from), Some(to)) => {
+            format!("This is from {} until {}.", shown(from), shown(to))
+        }
+        (Some(from), None) => format!("This is from {} until now.", shown(from)),
+        (None, Some(to)) => format!("This is until {}.", shown(to)),
+        (None, None) => String::new(),
+    }
 }

@@ -62,23 +62,17 @@ impl Cameras {
 /// Whether a word means something by itself, so that a name made of it needs the word `camera`
 /// beside it.
 fn everyday(name: &str, lexicon: &Lexicon) -> bool {
-    let has_verb = |word: &str| {
-        lexicon
-            .all_verbs()
-            .any(|v| v.split(' ').next() == Some(word))
+    let is_common = |word: &str| {
+        lexicon.is_everyday(word)
+            || lexicon.words.anything.contains(word)
+            || number_word(word).is_some()
+            || word.parse::<f64>().is_ok()
     };
-    let words: Vec<&str> = name.split(' ').collect();
-    let one = words.len() == 1;
-    let common = |w: &str| {
-        lexicon.is_everyday(w)
-            || lexicon.is_anything(w)
-            || number_word(w).is_some()
-            || w.parse::<f64>().is_ok()
+    let is_verb = |word: &str| {
+        let mut verbs = lexicon.all_verbs();
+        verbs.any(|verb| verb.split(' ').next() == Some(word))
     };
-    name.chars().count() < 2
-        || (one && common(name))
-        || words.iter().all(|w| common(w))
-        || words.into_iter().any(has_verb)
+    name.chars().count() < 2 || name.split(' ').all(is_common) || name.split(' ').any(is_verb)
 }
 
 /// The known camera whose name begins here, the longest name first.
@@ -96,7 +90,7 @@ fn camera_names(reader: &Reader<'_>, at: usize) -> Option<(Range<usize>, SourceI
             let named = beside(reader.before(at)) || (beside(reader.any_word(end)) && !article);
             // `the parking bay` is a place of its own where a camera is called Parking.
             let next = reader.word(end);
-            let of_place = reader.lexicon.is_place(next)
+            let of_place = reader.lexicon.words.places.contains(next)
                 && !one_of("area|zone|region|side|corner|counter", next)
                 && !name.contains(' ');
             let is_class = mention_at(reader, at).is_some_and(|class| class.at.end == end);
@@ -230,7 +224,7 @@ pub(crate) fn known_place<'s>(
 }
 
 /// Whether a word for where and an article stand before `at`.
-fn is_where(reader: &Reader<'_>, at: usize) -> bool {
+pub(crate) fn is_where(reader: &Reader<'_>, at: usize) -> bool {
     let before = |back: usize| at.checked_sub(back).map_or("", |i| reader.any_word(i));
     one_of("the|my|our", before(1)) && one_of("at|in|inside|into|on|onto", before(2))
 }
@@ -330,60 +324,50 @@ const NOTHING: &str = "nothing";
 const PLACES: &str = "area|zone|lane|path|walkway|entrance|exit|door|park|lot|bay|bays|room|rack|station|shelter|shed|stable|wash|corridor|ramp";
 
 fn mention_at(reader: &Reader<'_>, at: usize) -> Option<Mention> {
-    for len in (1..=LONGEST).rev() {
-        let words: Vec<&str> = (at..at + len).map(|i| reader.word(i)).collect();
-        // A mark is no part of a name, though names are compared without.
-        let is_mark = |i: usize| reader.tokens.get(i).is_some_and(|t| t.kind == Kind::Mark);
-        if words.contains(&"") || is_mark(at) || is_mark(at + len - 1) {
-            continue;
-        }
-        let text = folded(&words.join(" "));
-        let labels = reader.scene.models.iter().flat_map(|m| &m.labels);
-        let labels = labels.chain(&reader.scene.classes);
-        let mut own: Vec<String> = labels
-            .filter(|label| {
-                let label = folded(label);
-                singulars(&text).any(|w| w == label)
-            })
-            .cloned()
-            .collect();
-        let is_owned = at > 0 && one_of(OWNERS, reader.any_word(at - 1));
-        let is_narrower = is_owned || own.is_empty() && reader.lexicon.is_narrower(&text);
-        let written = at - usize::from(is_owned)..at + len;
-        own.extend(
-            reader
-                .lexicon
-                .class(&text)
-                .unwrap_or_default()
-                .iter()
-                .cloned(),
-        );
-        let mut seen = BTreeSet::new();
-        own.retain(|label| seen.insert(label.clone()));
-        let anything = reader.lexicon.is_anything(&text);
-        if own.is_empty() && !anything {
-            continue;
-        }
-        // `nothing but cars` is not that nothing is there.
-        let but = ["but", "except", "besides", "other", "apart", "else", "more"];
-        if text == NOTHING && but.contains(&reader.any_word(at + len)) {
-            continue;
-        }
-        // A zebra crossing is a place, and so is the pedestrian area.
-        let next = reader.word(at + len);
-        let crossing = next == "crossing" && matches!(text.as_str(), "zebra" | "pedestrian");
-        if crossing || one_of(PLACES, next) {
-            continue;
-        }
-        return Some(Mention {
-            at: at..at + len,
-            said: words.join(" "),
-            labels: if anything { Vec::new() } else { own },
-            narrower: (is_narrower && !anything).then(|| reader.written(written)),
-            stand: stand(reader, at..at + len).0,
-        });
+    (1..=LONGEST)
+        .rev()
+        .find_map(|len| mention_of(reader, at..at + len))
+}
+
+/// The class that these words name.
+fn mention_of(reader: &Reader<'_>, at: Range<usize>) -> Option<Mention> {
+    let words: Vec<&str> = at.clone().map(|i| reader.word(i)).collect();
+    // A mark is no part of a name, though names are compared without.
+    let is_mark = |i: usize| reader.tokens.get(i).is_some_and(|t| t.kind == Kind::Mark);
+    if words.contains(&"") || is_mark(at.start) || is_mark(at.end - 1) {
+        return None;
     }
-    None
+    let text = folded(&words.join(" "));
+    let next = reader.any_word(at.end);
+    // `nothing but cars` is not that nothing is there.
+    let is_but = text == NOTHING && one_of("but|except|besides|other|apart|else|more", next);
+    // A zebra crossing is a place, and so is the pedestrian area.
+    let is_crossing = one_of("zebra|pedestrian", &text) && reader.word(at.end) == "crossing";
+    if is_but || is_crossing || one_of(PLACES, reader.word(at.end)) {
+        return None;
+    }
+    let is_named = |label: &&String| singulars(&text).any(|word| word == folded(label));
+    let labels = reader.scene.models.iter().flat_map(|m| &m.labels);
+    let labels = labels.chain(&reader.scene.classes).filter(is_named);
+    let mut labels: Vec<String> = labels.cloned().collect();
+    let (of_word, is_narrower) = reader.lexicon.class(&text).unwrap_or_default();
+    let is_owned = at.start > 0 && one_of(OWNERS, reader.before(at.start));
+    let is_narrower = is_owned || labels.is_empty() && is_narrower;
+    labels.extend_from_slice(of_word);
+    let mut seen = BTreeSet::new();
+    labels.retain(|label| seen.insert(label.clone()));
+    let is_anything = reader.lexicon.words.anything.contains(&text);
+    if labels.is_empty() && !is_anything {
+        return None;
+    }
+    let written = || reader.written(at.start - usize::from(is_owned)..at.end);
+    Some(Mention {
+        said: words.join(" "),
+        narrower: (is_narrower && !is_anything).then(written),
+        labels: if is_anything { Vec::new() } else { labels },
+        stand: stand(reader, at.clone()).0,
+        at,
+    })
 }
 
 /// Words that make a class one object of somebody's.

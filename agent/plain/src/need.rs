@@ -64,6 +64,11 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
+    /// Adds a sentence about what was not said and is taken so.
+    pub(crate) fn assume(&mut self, sentence: impl Into<String>) {
+        self.assumed.push(sentence.into());
+    }
+
     pub(crate) fn extend(&mut self, more: Self) {
         self.assumed.extend(more.assumed);
         self.not_possible.extend(more.not_possible);

@@ -173,13 +173,8 @@ fn has_extent(shape: &Shape) -> bool {
 }
 
 fn line(r: &mut Reader<'_>) -> Result<Option<Said>, Need> {
-    let p = &r.lexicon.phrases;
-    let lines = [
-        ("vertical", &p.vertical_line),
-        ("horizontal", &p.horizontal_line),
-    ];
-    let found = lines.into_iter();
-    let found = { found }.find_map(|(way, patterns)| Some((way, r.take(patterns)?)));
+    let mut lines = r.lexicon.phrases.lines.iter();
+    let found = lines.find_map(|line| Some((&line.is, r.take(&line.words)?)));
     let Some((way, found)) = found else {
         return Ok(None);
     };
@@ -217,86 +212,29 @@ fn of_picture(r: &mut Reader<'_>, end: usize) -> bool {
     r.any_word(end) != "of"
 }
 
-/// Sides of the picture: words, name, axis, and whether it is the far one of the axis.
-const SIDES: [(&str, &str, usize, bool); 4] = [
-    ("left|left-hand", "left", 0, false),
-    ("right|right-hand", "right", 0, true),
-    ("top|upper", "top", 1, false),
-    ("bottom|lower", "bottom", 1, true),
-];
-/// Strips along a side: words, name and share of the picture.
-const STRIPS: [(&str, &str, f64); 4] = [
-    ("half", "half", 0.5),
-    ("third", "third", 1.0 / 3.0),
-    ("quarter", "quarter", 0.25),
-    ("side|part", "half", 0.5),
-];
-
 /// Takes a part of the picture, such as `the left half`.
 fn part(r: &mut Reader<'_>) -> Option<Said> {
-    let found = (0..r.tokens.len()).find_map(|at| corner(r, at).or_else(|| side(r, at)));
-    found.or_else(|| {
-        r.take(&r.lexicon.phrases.whole_picture)?;
-        Some(unnamed(
-            rectangle([0.0, 0.0], [1.0, 1.0]),
-            "the whole picture",
-        ))
-    })
-}
-
-/// Takes the words of a part that begins here, with `of the picture` behind it.
-fn take_part(r: &mut Reader<'_>, pattern: &str, at: usize) -> bool {
-    let found = r.fits(pattern, at);
-    found.is_some_and(|found| {
-        let fits = of_picture(r, found.at.end);
-        if fits {
-            r.mark(found.at);
+    let all = &r.lexicon.phrases.parts_of_picture;
+    for at in 0..r.tokens.len() {
+        let begins = all.iter().find_map(|part| {
+            let mut words = part.words.iter();
+            Some((&part.is, words.find_map(|pattern| r.fits(pattern, at))?))
+        });
+        let Some((part, found)) = begins.filter(|(_, found)| of_picture(r, found.at.end)) else {
+            continue;
+        };
+        r.mark(found.at);
+        let text = format!("the {} of the picture", part.name);
+        if !part.taken_as.is_empty() {
+            r.assume(format!("{}: {text}.", part.taken_as));
         }
-        fits
-    })
-}
-
-/// Takes a corner, such as `top left corner`, as a quarter of the picture.
-fn corner(r: &mut Reader<'_>, at: usize) -> Option<Said> {
-    let [left, right, top, bottom] = SIDES;
-    for (ys, y_name, _, low) in [top, bottom] {
-        for (xs, x_name, _, far) in [left, right] {
-            let pattern = format!("{ys} {xs} corner|quarter|quadrant|part?");
-            if take_part(r, &pattern, at) {
-                let text = format!("the {y_name} {x_name} quarter of the picture");
-                r.assume(format!("A corner is taken as a quarter: {text}."));
-                let [x, y] = [far, low].map(|second| if second { 0.5 } else { 0.0 });
-                return Some(unnamed(rectangle([x, y], [x + 0.5, y + 0.5]), text));
-            }
-        }
+        return Some(unnamed(rectangle(part.from, part.to), text));
     }
-    None
-}
-
-/// Takes a strip along an edge, such as `left third` or `right side`.
-fn side(r: &mut Reader<'_>, at: usize) -> Option<Said> {
-    for (words, name, axis, far) in SIDES {
-        for (nouns, noun, share) in STRIPS {
-            if !take_part(r, &format!("{words} hand? {nouns}"), at) {
-                continue;
-            }
-            let text = format!("the {name} {noun} of the picture");
-            if nouns != noun {
-                r.assume(format!("A side is taken as a half: {text}."));
-            }
-            let (from, to) = if far {
-                (1.0 - share, 1.0)
-            } else {
-                (0.0, share)
-            };
-            let shape = match axis {
-                0 => rectangle([from, 0.0], [to, 1.0]),
-                _ => rectangle([0.0, from], [1.0, to]),
-            };
-            return Some(unnamed(shape, text));
-        }
-    }
-    None
+    r.take(&r.lexicon.phrases.whole_picture)?;
+    Some(unnamed(
+        rectangle([0.0, 0.0], [1.0, 1.0]),
+        "the whole picture",
+    ))
 }
 
 impl Way {

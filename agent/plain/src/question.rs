@@ -10,7 +10,6 @@ use crate::moments::{self, Range};
 use crate::names::{self, Cameras};
 use crate::reader::{Reader, one_of};
 use crate::scene::{Camera, quoted};
-use crate::span;
 
 /// What a question says, whatever it asks for.
 #[derive(Debug, Default)]
@@ -36,14 +35,8 @@ impl Slots {
             None => (moments::past(r), None),
         };
         let spans = range.into_iter().chain(compared_with);
-        spans.for_each(|span| span::note_future(r, span));
-        let by_hour = r.take_all(&[
-            "at|in|during? what|which hour|hours|time was|were|is|are? it? the? busiest",
-            "at|in|during? what|which|the? busiest|peak hour|hours|time|times?",
-            "per|each|every hour",
-            "by the? hour",
-            "hourly",
-        ]);
+        spans.for_each(|span| moments::note_future(r, span));
+        let by_hour = r.take_all(&r.lexicon.questions.by_hour);
         let many = r.take(&["how many", "how often", "number of"]).is_some();
         let only_number = many || by_hour || compared_with.is_some();
         // A number of the last is none.
@@ -122,12 +115,7 @@ pub(crate) fn read_place(
 /// Whether pictures of events are asked for, and how many of the newest: `show me the picture of
 /// the last visitor`.
 fn pictures(r: &mut Reader<'_>) -> (bool, Option<usize>) {
-    const PICTURES: [&str; 3] = [
-        "show|see|display|give|send me|us? the|its|their last|latest|newest? picture|photo|image|snapshot of|from|for?",
-        "last|latest|newest|recent <n>? pictures|photos|images|snapshots of|from|for?",
-        "show|see|display|give|send me|us? the|its|their? pictures|photos|images|snapshots of|from|for?",
-    ];
-    let Some(found) = r.take(&PICTURES) else {
+    let Some(found) = r.take(&r.lexicon.questions.pictures) else {
         let several = r.take(&["pictures|photos|images|snapshots of|from|for"]);
         return (several.is_some(), None);
     };
@@ -150,15 +138,10 @@ fn last(r: &mut Reader<'_>) -> Option<usize> {
     }
     let last = "most? last|latest|newest|recent";
     let found = r.take(&[&format!("{last} <n>"), last])?;
+    let next = r.word(found.at.end);
     match found.held.first() {
         // `the last events` are as many as are shown.
-        None if one_of(
-            "events|alerts|alarms|warnings|incidents",
-            r.word(found.at.end),
-        ) =>
-        {
-            None
-        }
+        None if one_of("events|alerts|alarms|warnings|incidents", next) => None,
         number => newest(number.copied().unwrap_or(1.0)),
     }
 }

@@ -13,6 +13,8 @@ use crate::DataError;
 pub(crate) struct QuestionWords {
     /// In the order in which they are tried.
     pub(crate) kinds: Vec<KindWords>,
+    pub(crate) by_hour: Vec<String>,
+    pub(crate) pictures: Vec<String>,
     pub(crate) happened: Vec<Happened>,
 }
 
@@ -46,6 +48,9 @@ pub(crate) struct KindWords {
 pub(crate) enum QuestionKind {
     /// Nothing that can be looked up.
     Refused,
+    /// Notes about the words behind the pattern.
+    Notes,
+    Cost,
     Templates,
     Help,
     Classes,
@@ -55,11 +60,6 @@ pub(crate) enum QuestionKind {
     Pipelines,
     Status,
     Cameras,
-}
-
-/// Patterns as a reader takes them.
-pub(crate) fn patterns(of: &[String]) -> Vec<&str> {
-    of.iter().map(String::as_str).collect()
 }
 
 /// What a rule records.

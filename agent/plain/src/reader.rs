@@ -112,7 +112,7 @@ impl<'s> Reader<'s> {
 
     /// Notes a sentence about what was not said and is taken so.
     pub(crate) fn assume(&mut self, sentence: impl Into<String>) {
-        self.notes.assumed.push(sentence.into());
+        self.notes.assume(sentence);
     }
 
     /// The text of a token that is still free; empty where there is none.
@@ -409,7 +409,10 @@ impl<'s> Reader<'s> {
             _ => match self.word(at) {
                 "noon" | "midday" => (720.0, at + 1, true),
                 "midnight" => (0.0, at + 1, true),
-                _ => self.bare_hour(at).map(|(hour, end)| (hour, end, false))?,
+                _ => match self.part_of_hour(at) {
+                    Some((minutes, end)) => (minutes, end, true),
+                    None => self.bare_hour(at).map(|(hour, end)| (hour, end, false))?,
+                },
             },
         };
         match self.word(end) {
@@ -425,6 +428,18 @@ impl<'s> Reader<'s> {
             Some((minutes + shift, self.fits(part, end)?.at.end))
         });
         of_part.or(is_whole.then_some((minutes, end)))
+    }
+
+    /// `half past seven`, `a quarter to eight`.
+    fn part_of_hour(&self, at: usize) -> Option<(f64, usize)> {
+        let (share, end) = self.fraction(at)?;
+        let minutes = match self.word(end) {
+            "past" => share * 60.0,
+            "to" if share == 0.25 => -15.0,
+            _ => return None,
+        };
+        let (hour, end) = self.bare_hour(end + 1)?;
+        Some(((hour + minutes).rem_euclid(1440.0), end))
     }
 
     fn bare_hour(&self, at: usize) -> Option<(f64, usize)> {
@@ -531,6 +546,8 @@ mod tests {
             ("12pm", 720.0),
             ("eight o'clock", 480.0),
             ("midnight", 0.0),
+            ("half past seven", 450.0),
+            ("a quarter to 8 in the evening", 1185.0),
         ] {
             assert_eq!(held(text, "<t>"), Some(vec![minutes]), "{text}");
         }

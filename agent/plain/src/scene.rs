@@ -62,6 +62,8 @@ pub struct Deployed {
     pub name: String,
     /// Whether it is paused.
     pub paused: bool,
+    /// When its pause ends by itself; absent: it is not paused, or until somebody resumes it.
+    pub paused_until: Option<Zoned>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,6 +87,12 @@ pub fn quoted(name: &str) -> String {
     format!("\"{}\"", cut.replace('"', "'"))
 }
 
+/// Names or words as a sentence shows them, with a link between them.
+pub(crate) fn quoted_all(names: &[String], link: &str) -> String {
+    let quotes: Vec<String> = names.iter().map(|name| quoted(name)).collect();
+    quotes.join(link)
+}
+
 impl Scene {
     /// The camera of this id.
     pub(crate) fn camera(&self, id: &SourceId) -> Option<&Camera> {
@@ -102,15 +110,4 @@ impl Scene {
             .iter()
             .filter(move |p| p.spec.source == *camera)
     }
-}
-
-/// The known name that is most like what was written, where one is alike. By Jaro-Winkler, which
-/// forgives most at the end of a word; 0.85 is what the command line takes too.
-pub fn nearest<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    known
-        .into_iter()
-        .map(|name| (strsim::jaro_winkler(written, &name.to_lowercase()), name))
-        .filter(|(near, _)| *near > 0.85)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, name)| name)
 }

@@ -1,6 +1,7 @@
 //! Corrects words that mean nothing here and are one typing error away from one that does.
 //!
-//! - A word that means something here, or is part of a name of this box, is never touched.
+//! - A word that means something here, or is part of a name of this box, is never touched. What is
+//!   none and is like a part of one name is that name, misspelt.
 //! - A word is corrected only where a single word fits it.
 //! - The answer says each correction, so a wrong guess is seen before the user confirms.
 
@@ -10,64 +11,72 @@ use std::collections::BTreeSet;
 use crate::hours;
 use crate::lexicon::{Lexicon, folded};
 use crate::scene::{Scene, quoted};
-use crate::token::{Kind, Token, number_word};
+use crate::token::{Token, number_word};
 
 /// Shortest word of which a letter may be missing.
 const SHORT: usize = 5;
 /// Shortest word of which a letter may be another one or too many.
 const LONG: usize = 7;
 
-/// Puts slips right, and returns a sentence about each. The tokens say afterwards what was meant.
-pub(crate) fn put_right(tokens: &mut Vec<Token>, scene: &Scene, lexicon: &Lexicon) -> Vec<String> {
-    let names = names(scene);
-    let mut slips = Vec::new();
-    let mut at = 0;
-    while at < tokens.len() {
-        let right = tokens
-            .get(at)
-            .filter(|token| token.kind == Kind::Word)
-            .and_then(|token| meant(&token.text, &names, lexicon));
-        let Some(right) = right else {
-            at += 1;
+/// Puts slips right: the tokens say afterwards what was meant. Returns them with a sentence about
+/// each slip.
+pub(crate) fn put_right(
+    tokens: Vec<Token>,
+    scene: &Scene,
+    lexicon: &Lexicon,
+) -> (Vec<Token>, Vec<String>) {
+    let names = Names::of(scene);
+    let (mut right, mut slips) = (Vec::new(), Vec::new());
+    for token in tokens {
+        let word = Some(&token.text).filter(|_| token.is_word());
+        let Some(meant) = word.and_then(|word| meant(word, &names, lexicon)) else {
+            right.push(token);
             continue;
         };
-        let meant = crate::token::tokens(&right);
-        let count = meant.len();
-        let replaced: Vec<Token> = tokens.splice(at..=at, meant).collect();
-        let written: String = replaced.into_iter().map(|t| t.written).collect();
+        let words = crate::token::tokens(&meant);
         // Nobody has to be told that `pls` is please.
-        if count == 1 && !lexicon.is_everyday(&right) {
-            slips.push(format!(
-                "I read {} as {}.",
-                quoted(&written),
-                quoted(&right)
-            ));
+        if words.len() == 1 && !lexicon.is_everyday(&meant) {
+            let (written, meant) = (quoted(&token.written), quoted(&meant));
+            slips.push(format!("I read {written} as {meant}."));
         }
-        at += count;
+        right.extend(words);
     }
-    slips
+    (right, slips)
 }
 
-/// Every word of a name on this box.
-fn names(scene: &Scene) -> BTreeSet<String> {
-    let cameras = scene.cameras.iter().flat_map(|camera| {
-        let places = camera.places.iter().map(|place| place.name.as_str());
-        places.chain([camera.id.as_str(), &camera.name])
-    });
-    let pipelines = scene.pipelines.iter();
-    let pipelines = pipelines.flat_map(|pipeline| [pipeline.spec.id.as_str(), &pipeline.name]);
-    let channels = scene.channels.iter().map(|channel| channel.as_str());
-    let labels = scene.models.iter().flat_map(|m| &m.labels);
-    let names = cameras.chain(pipelines).chain(channels);
-    let folded = names.chain(labels.map(String::as_str)).map(folded);
-    folded
-        .flat_map(|name| name.split(' ').map(str::to_owned).collect::<Vec<_>>())
-        .collect()
+/// The words of the names on this box.
+struct Names {
+    /// Words of cameras and places, whose misspellings are corrected.
+    places: BTreeSet<String>,
+    /// Words of all names.
+    all: BTreeSet<String>,
+}
+
+impl Names {
+    fn of(scene: &Scene) -> Self {
+        let cameras = scene.cameras.iter().flat_map(|camera| {
+            let places = camera.places.iter().map(|place| place.name.as_str());
+            places.chain([camera.id.as_str(), &camera.name])
+        });
+        let pipelines = scene.pipelines.iter();
+        let pipelines = pipelines.flat_map(|p| [p.spec.id.as_str(), &p.name]);
+        let channels = scene.channels.iter().map(|channel| channel.as_str());
+        let labels = scene.models.iter().flat_map(|m| &m.labels);
+        let others = pipelines.chain(channels).chain(labels.map(String::as_str));
+        let places = words(cameras);
+        let all = words(others).union(&places).cloned().collect();
+        Self { places, all }
+    }
+}
+
+fn words<'n>(names: impl Iterator<Item = &'n str>) -> BTreeSet<String> {
+    let names: Vec<String> = names.map(folded).collect();
+    names.join(" ").split(' ').map(str::to_owned).collect()
 }
 
 /// The word that was meant by one that means nothing.
-fn meant(word: &str, names: &BTreeSet<String>, lexicon: &Lexicon) -> Option<String> {
-    if names.contains(word) {
+fn meant(word: &str, names: &Names, lexicon: &Lexicon) -> Option<String> {
+    if names.all.contains(word) {
         return None;
     }
     if let Some(right) = lexicon.spelling.written.get(word) {
@@ -79,7 +88,7 @@ fn meant(word: &str, names: &BTreeSet<String>, lexicon: &Lexicon) -> Option<Stri
     }
     // `enter` is no slip of `enters`.
     let is_form = |r: &str| r.strip_suffix('s') == Some(word) || word.strip_suffix('s') == Some(r);
-    let right = lexicon.spelling.right.iter();
+    let right = lexicon.spelling.right.union(&names.places);
     let mut right = right.filter(|r| is_slip(word, r) && !is_form(r));
     match (right.next(), right.next()) {
         (Some(only), None) => Some(only.clone()),
@@ -91,15 +100,12 @@ fn meant(word: &str, names: &BTreeSet<String>, lexicon: &Lexicon) -> Option<Stri
 /// another or too many.
 fn is_slip(written: &str, right: &str) -> bool {
     let (w, r) = (written.chars().count(), right.chars().count());
-    let sorted = |word: &str| {
-        let mut letters: Vec<char> = word.chars().collect();
-        letters.sort_unstable();
-        letters
-    };
+    // Two letters in each other's place are two changes of one letter.
+    let is_swapped = w == r && strsim::levenshtein(written, right) == 2;
     let begins_alike = written.chars().next() == right.chars().next();
     strsim::osa_distance(written, right) == 1
         && match w.cmp(&r) {
-            Ordering::Equal if sorted(written) == sorted(right) => w > 3,
+            _ if is_swapped => w > 3,
             Ordering::Less => begins_alike && r >= SHORT,
             Ordering::Equal | Ordering::Greater => begins_alike && w >= LONG,
         }

@@ -106,8 +106,7 @@ impl Plain {
 
     /// Returns a reader of a text with misspelt words corrected, and the notes about them.
     fn put_right<'s>(&'s self, text: &str, scene: &'s Scene) -> Reader<'s> {
-        let mut tokens = tokens(text);
-        let slips = spelling::put_right(&mut tokens, scene, &self.lexicon);
+        let (tokens, slips) = spelling::put_right(tokens(text), scene, &self.lexicon);
         let mut reader = Reader::new(tokens, scene, &self.lexicon);
         reader.notes.assumed = slips;
         reader
@@ -240,38 +239,28 @@ fn is_short(text: &str) -> bool {
     text.chars().count() <= MAX_CHARS
 }
 
-/// Pauses what the new watches take the place of.
-fn pause_replaced(watches: &[WatchFor], scene: &Scene, notes: &mut Notes) -> Option<Offer> {
-    let pipelines = replaced(watches, scene);
-    if pipelines.is_empty() {
+/// Pauses the watches that tell of other classes on the camera of a new one that is to tell of its
+/// classes only.
+fn pause_replaced(new: &[WatchFor], scene: &Scene, notes: &mut Notes) -> Option<Offer> {
+    let tells_others = |deployed: &&Deployed| {
+        let spec = &deployed.spec;
+        let classes = watch::named_classes(&spec.workflow).unwrap_or_default();
+        let has_rules = spec.rules.as_ref().is_none_or(|rules| !rules.is_empty());
+        let mut only = new.iter().filter(|w| w.only && w.camera == spec.source);
+        let is_other = |w: &WatchFor| classes.iter().any(|c| !w.objects.labels.contains(c));
+        has_rules && !deployed.paused && only.any(is_other)
+    };
+    let replaced = scene.pipelines.iter().filter(tells_others);
+    let replaced: Vec<PipelineId> = replaced.map(|p| p.spec.id.clone()).collect();
+    let names: Vec<&str> = replaced.iter().map(|id| id.as_str()).collect();
+    if names.is_empty() {
         return None;
     }
-    let names: Vec<&str> = pipelines.iter().map(|id| id.as_str()).collect();
-    notes.assumed.push(format!(
+    notes.assume(format!(
         "You said \"only\", so the new watch takes the place of {}, which is paused; say \"delete\" to remove it for good.",
         names.join(" and ")
     ));
-    Some(pause(pipelines, None, scene))
-}
-
-/// The watches that tell of other classes on the camera of one that is to tell of these only.
-fn replaced(watches: &[WatchFor], scene: &Scene) -> Vec<PipelineId> {
-    let tells_others = |deployed: &&Deployed, new: &WatchFor| {
-        let classes = watch::named_classes(&deployed.spec.workflow).unwrap_or_default();
-        deployed.spec.source == new.camera
-            && !deployed.paused
-            && deployed
-                .spec
-                .rules
-                .as_ref()
-                .is_none_or(|rules| !rules.is_empty())
-            && classes
-                .iter()
-                .any(|class| !new.objects.labels.contains(class))
-    };
-    let only = watches.iter().filter(|w| w.objects.only);
-    let running = only.flat_map(|w| scene.pipelines.iter().filter(move |p| tells_others(p, w)));
-    running.map(|p| p.spec.id.clone()).collect()
+    Some(pause(replaced, None, scene))
 }
 
 /// Refuses an order in the sentence of a watch, which may be meant for when something happens:

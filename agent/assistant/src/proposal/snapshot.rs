@@ -59,6 +59,7 @@ impl SystemSnapshot {
             spec: status.spec.clone(),
             name: display_name(status.spec.name.as_ref(), status.spec.id.as_str()),
             paused: status.spec.paused,
+            paused_until: (status.paused_until).map(|at| at.to_zoned(now.time_zone().clone())),
         };
         Scene {
             cameras: self.sources.iter().map(camera).collect(),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::model::{ModelInfo, ModelState};
+use watchkeeper_contract::pipeline::PipelineStatus;
 use watchkeeper_contract::source::SourceState;
 use watchkeeper_models::{PREFERRED, Zoo};
 use watchkeeper_plain::answer::{Look, Looked, Unknown};
@@ -65,11 +66,7 @@ impl Session {
     ) -> Result<(), Error> {
         let shown = self.conversation.shown();
         let (waits, is_another) = (shown.is_some(), shown != before);
-        let is_answer = matches!(
-            reply,
-            Reply::Apply(_) | Reply::Dropped | Reply::ChangedProposal(_)
-        );
-        if before.is_some() && is_another && !is_answer {
+        if before.is_some() && is_another && drops_previous(&reply) {
             self.report_note("the previous proposal is dropped");
         }
         let is_confirmed = matches!(reply, Reply::Apply(_));
@@ -229,14 +226,28 @@ impl Session {
         let out = Arc::clone(&self.deps.out);
         match &looked.look {
             Look::Cameras => out.report(ProgressEvent::Cameras(&here.sources)),
-            Look::Pipelines(None) => {
-                out.report(ProgressEvent::Pipelines(&here.pipelines, &looked.text))
+            Look::Pipelines { camera, paused } => {
+                let is_asked = |p: &&PipelineStatus| {
+                    camera.as_ref().is_none_or(|id| p.spec.source == *id)
+                        && paused.is_none_or(|paused| p.spec.paused == paused)
+                };
+                let asked = here.pipelines.iter().filter(is_asked);
+                let asked: Vec<_> = asked.cloned().collect();
+                out.report(ProgressEvent::Pipelines(&asked, &looked.text));
             }
-            Look::Pipelines(Some(camera)) => {
-                let on_it = here.pipelines.iter().filter(|p| p.spec.source == *camera);
-                let on_it: Vec<_> = on_it.cloned().collect();
-                out.report(ProgressEvent::Pipelines(&on_it, &looked.text));
+            Look::Commands {
+                pipelines,
+                from,
+                to,
+            } => {
+                let confirmed = self.confirmed_changes(pipelines, (*from, *to))?;
+                out.report(ProgressEvent::Text(&format!(
+                    "{confirmed}\n{}",
+                    looked.text
+                )));
             }
+            Look::Notes(words) => out.report(ProgressEvent::Notes(&self.search_memory(words)?)),
+            Look::Cost => self.report_cost(),
             Look::Status(camera) => {
                 report_status(out.as_ref(), camera.as_ref(), &looked.text, here);
             }
@@ -255,6 +266,16 @@ impl Session {
             Look::Templates | Look::Help => out.report(ProgressEvent::Text(&looked.text)),
         }
         Ok(())
+    }
+}
+
+/// Whether a reply leaves the proposal that waited before, and is none of its own: a correction
+/// changes that proposal.
+fn drops_previous(reply: &Reply) -> bool {
+    match reply {
+        Reply::Apply(_) | Reply::Dropped | Reply::ChangedProposal(_) => false,
+        Reply::Proposal(offer) => offer.corrections.is_empty(),
+        _ => true,
     }
 }
 

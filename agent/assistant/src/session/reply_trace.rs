@@ -60,7 +60,10 @@ impl Session {
 const fn describe_look(look: &Look) -> &'static str {
     match look {
         Look::Cameras => "the cameras",
-        Look::Pipelines(_) => "the pipelines",
+        Look::Pipelines { .. } => "the pipelines",
+        Look::Commands { .. } => "confirmed changes",
+        Look::Notes(_) => "notes",
+        Look::Cost => "costs",
         Look::Status(_) => "the status",
         Look::Events(_) => "events",
         Look::Classes => "the classes",

@@ -26,6 +26,11 @@ use crate::trace::{Trace, at, may_see};
 
 /// Events that `/reviews` lists.
 const MAX_REVIEWS: u32 = 20;
+/// All pipelines, whether they run or not.
+const ALL_PIPELINES: Look = Look::Pipelines {
+    camera: None,
+    paused: None,
+};
 
 /// Result of a text or command.
 #[derive(Debug)]
@@ -84,8 +89,7 @@ impl Session {
             ChatCommand::Streams => {
                 let here = self.fetch_snapshot().await?;
                 self.answer_look(&look_up(Look::Cameras), &here).await?;
-                self.answer_look(&look_up(Look::Pipelines(None)), &here)
-                    .await?;
+                self.answer_look(&look_up(ALL_PIPELINES), &here).await?;
             }
             ChatCommand::Events(count) => self.latest_events(count).await?,
             ChatCommand::Reviews => {
@@ -213,7 +217,7 @@ impl Session {
     }
 
     /// Reports the costs from the ledger of the user, or of the agent.
-    fn report_cost(&self) {
+    pub(super) fn report_cost(&self) {
         let model = self.deps.open_llm.as_ref();
         let ledger = model.map(|open| open().map(|client| client.report()));
         let cost = CostReport::new(self.deps.provider.clone(), ledger);
@@ -255,7 +259,7 @@ impl Session {
 
 fn look_up(look: Look) -> Looked {
     let text = match look {
-        Look::Pipelines(_) => "No pipeline is deployed.",
+        Look::Pipelines { .. } => "No pipeline is deployed.",
         _ => "",
     };
     Looked {

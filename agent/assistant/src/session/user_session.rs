@@ -340,7 +340,7 @@ impl Session {
                 return Ok((reply, here));
             }
         };
-        if waited {
+        if waited && offer.corrections.is_empty() {
             self.report_note("the previous proposal is dropped");
         }
         self.drop_pending().await;

@@ -41,11 +41,8 @@ pub(crate) fn deploy(watches: &[WatchFor], scene: &Scene) -> Result<Offer, Need>
 fn pipeline_name(watch: &WatchFor) -> String {
     let what = watch.conditions.first().map_or("count", kind);
     let camera: String = watch.camera.as_str().chars().take(16).collect();
-    let mut words = watch.objects.said.split(' ');
-    let first: Vec<&str> = words
-        .by_ref()
-        .take_while(|w| !one_of("or|but", w))
-        .collect();
+    let words = watch.objects.said.split(' ');
+    let first: Vec<&str> = words.take_while(|w| !one_of("or|but", w)).collect();
     let objects: String = slug(&first.join(" ")).chars().take(12).collect();
     let objects = if objects.is_empty() { "all" } else { &objects };
     format!("{camera}-{objects}-{what}")
@@ -87,10 +84,8 @@ struct Shapes {
 
 /// Draws a place in the pixels of its camera's picture.
 fn shapes(place: &Said, watch: &WatchFor, scene: &Scene) -> Result<Shapes, Need> {
-    let size = scene
-        .camera(&watch.camera)
-        .and_then(|c| c.size)
-        .filter(|[w, h]| *w > 0 && *h > 0);
+    let size = scene.camera(&watch.camera).and_then(|c| c.size);
+    let size = size.filter(|[w, h]| *w > 0 && *h > 0);
     let Some([w, h]) = size else {
         let text = format!(
             "The camera {} has shown no picture yet, so nothing can be placed in it. Ask again when it does.",

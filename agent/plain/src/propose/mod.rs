@@ -38,23 +38,25 @@ impl Offer {
             None => id.to_string(),
         };
         let all: Vec<String> = ids.iter().map(one).collect();
-        let noun = match ids.len() {
-            1 => "pipeline",
-            _ => "pipelines",
-        };
+        let s = if ids.len() == 1 { "" } else { "s" };
         Self {
-            text: format!("{verb} {} {noun}: {}.", ids.len(), all.join("; ")),
+            text: format!("{verb} {} pipeline{s}: {}.", ids.len(), all.join("; ")),
             changes: ids.into_iter().map(change).collect(),
         }
     }
 }
 
+/// The end of a pause in words.
+pub(crate) fn pause_end(until: Option<&Zoned>) -> String {
+    match until {
+        Some(until) => until.strftime("Until %Y-%m-%d %H:%M %:z").to_string(),
+        None => "Until somebody resumes it".to_owned(),
+    }
+}
+
 /// Pauses pipelines, until a moment or until a person resumes them.
 pub(crate) fn pause(ids: Vec<PipelineId>, until: Option<Zoned>, scene: &Scene) -> Offer {
-    let end = match &until {
-        Some(until) => format!(" Until {}.", until.strftime("%Y-%m-%d %H:%M %:z")),
-        None => " Until somebody resumes it.".to_owned(),
-    };
+    let end = format!(" {}.", pause_end(until.as_ref()));
     let mut offer = Offer::of("Pause", ids, scene, |pipeline| Change::Pause {
         pipeline,
         until: until.clone(),

@@ -46,7 +46,7 @@ pub(crate) fn replace(
         said => format!("only {}", english::several(said)),
     });
     let parts: Vec<String> = only.into_iter().chain(settings.describe()).collect();
-    notes.assumed.push(match spec.stop_after_s {
+    notes.assume(match spec.stop_after_s {
         // The runtime counts it from the first frame of what is deployed.
         Some(time) => format!(
             "Everything else stays as it is, but its time of {} starts again.",

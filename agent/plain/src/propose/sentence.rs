@@ -69,11 +69,8 @@ fn condition(when: &Condition, watch: &WatchFor) -> String {
             crossing(*direction, watch.place.as_ref().map(|p| &p.shape))
         ),
         Condition::Count { bound, for_s, .. } => {
-            let hold = if *for_s > 0.0 {
-                format!(" for {}", seconds(*for_s))
-            } else {
-                String::new()
-            };
+            let hold = (*for_s > 0.0).then(|| format!(" for {}", seconds(*for_s)));
+            let hold = hold.unwrap_or_default();
             let many = english::several(said);
             let people = watch.objects.labels.as_slice() == ["person"];
             let there = match bound {

@@ -39,7 +39,7 @@ pub(super) fn cameras_of<'s>(
         ([only], _) => {
             if drawn.is_none() && before.is_none() {
                 let only_one = format!("The camera is {}, the only one.", names::shown(only));
-                notes.assumed.push(only_one);
+                notes.assume(only_one);
             }
             Ok(may_be)
         }

@@ -1,5 +1,7 @@
 //! What has to happen, from everything that the phrases of a request say together.
 //!
+//! - A number is one of objects only before a class, or where a comparison says so. One that no
+//!   rule can tell stays unread.
 //! - Two phrases that no single condition can hold are refused, never narrowed to one of them.
 
 use watchkeeper_contract::rule::{Condition, CountBound, CrossDirection};
@@ -9,9 +11,10 @@ use super::parts::Parts;
 use super::spot::{direction_of, which_line, whole_picture};
 use crate::answer::Missing;
 use crate::lexicon::{Stand, Way};
-use crate::names::Mention;
+use crate::names::{self, Mention};
 use crate::need::{Need, Notes};
 use crate::place::Said;
+use crate::reader::{Reader, Slot, one_of};
 use crate::scene::{Camera, Shape};
 use crate::settings::seconds;
 
@@ -26,6 +29,7 @@ const NONE_MOVES: &str = "I tell those who come, go or cross as they do, and not
 const WHICH_IS_IN: &str =
     "Which way over the line is in or out? Say it as it is seen, such as \"from left to right\".";
 const IN_A_MOMENT: &str = "Who crosses a line or leaves does so in a moment. Say it without the time, or say for how long somebody stays or nobody is there, such as \"when nobody is in the hall for 10 minutes\".";
+const ALL_COUNT: &str = "I count all that are there, and not only those who stay. Say for example \"tell me when a person stays at the bench for 2 minutes\": each of them is an event, and \"how many people stayed at the bench today\" counts those.";
 const NOT_ALONE: &str = "I can tell when none of something is there, and not when there is none but something else. Say it without the exception, such as \"when nobody is in the hall\".";
 
 impl Parts {
@@ -72,6 +76,7 @@ impl Parts {
                 NONE_MOVES,
             ),
             (alone, NOT_ALONE),
+            (self.counted && !self.told && acts.stays, ALL_COUNT),
             (
                 self.told && (crosses || acts.leaves) && self.settings.hold_s.is_some(),
                 IN_A_MOMENT,
@@ -134,9 +139,7 @@ impl Parts {
         let stays = self.acts.stays || (self.settings.hold_s.is_some() && self.told);
         let moves = self.bound.is_none() && (stays || self.told);
         if place.is_none() && moves && (stays || self.acts.leaves) {
-            notes
-                .assumed
-                .push("No place was said: the whole picture.".to_owned());
+            notes.assume("No place was said: the whole picture.");
             place = Some(whole_picture());
         }
         let conditions = match self.bound {
@@ -148,10 +151,7 @@ impl Parts {
         let is_one_way = matches!(self.ways.as_slice(), [way] if *way != Way::Any);
         match is_one_way {
             false => Ok((conditions, place)),
-            true => Err(which_line(
-                "Which way something moves is told by a line that it crosses. Where is the line?",
-                &[camera],
-            )),
+            true => Err(no_line(place.as_ref(), camera)),
         }
     }
 
@@ -162,8 +162,7 @@ impl Parts {
         notes: &mut Notes,
     ) -> Result<Vec<Condition>, Need> {
         let Some((line, Shape::Line(a, b))) = place.map(|p| (p.step(), &p.shape)) else {
-            let question = "Where is the line that they cross?";
-            return Err(which_line(question, &[camera]));
+            return Err(no_line(place, camera));
         };
         let direction = direction_of(&self.ways, (*a, *b))?;
         let way = match direction {
@@ -172,7 +171,7 @@ impl Parts {
             CrossDirection::In => "in",
             CrossDirection::Out => "out",
         };
-        notes.assumed.push(format!(
+        notes.assume(format!(
             "A line counts both directions, each by itself: the one that was said is count_{way}."
         ));
         Ok(Vec::new())
@@ -183,7 +182,7 @@ impl Parts {
             (Some(said), _) => said,
             (None, CountBound::Over(_)) => 0.0,
             (None, CountBound::Under(_)) => {
-                notes.assumed.push(format!(
+                notes.assume(format!(
                     "For how long was not said: it has to be so for {}, because somebody who is hidden for a moment is not gone.",
                     seconds(TOO_FEW_S)
                 ));
@@ -215,7 +214,7 @@ impl Parts {
         let Some(zone) = place.map(Said::step) else {
             if self.acts.enters {
                 let seen = "No place was said: an object seen for the first time has entered.";
-                notes.assumed.push(seen.to_owned());
+                notes.assume(seen.to_owned());
             }
             let detections = TRACKED.to_owned();
             return vec![Condition::Appears { detections }];
@@ -225,4 +224,106 @@ impl Parts {
         let leaves = self.acts.leaves.then_some(Condition::Leaves { zone });
         enters.into_iter().chain(leaves).collect()
     }
+}
+
+/// The question which line is crossed. A zone is none: an answer would contradict it.
+fn no_line(zone: Option<&Said>, camera: &Camera) -> Need {
+    let Some(zone) = zone else {
+        return which_line("Where is the line that they cross?", &[camera]);
+    };
+    let text = format!(
+        "What crosses a line, and which way, is told by a line, and {} is a zone. Say the whole request again with a line instead of it, or without the way.",
+        zone.text
+    );
+    Need::meaning(which_line(&text, &[camera]).text)
+}
+
+/// A number that nothing compares is the least.
+const BARE: &str = "<n>";
+
+/// How many of them there have to be. `None`: nothing was said about that, or nothing that a rule
+/// can tell, whose words stay unread.
+pub(super) fn bound(r: &mut Reader<'_>) -> Option<CountBound> {
+    const GOES_ON: &str = "are|is|at|in|on|there|stand|wait|.|,";
+    let bounds = r.lexicon.phrases.bounds.iter();
+    let bounds = bounds.flat_map(|of| of.words.iter().map(|pattern| (pattern.as_str(), of.is)));
+    for (pattern, (shift, over)) in bounds.chain([(BARE, (-1, true))]) {
+        let is_bare = pattern == BARE;
+        let found = (0..r.tokens.len()).find_map(|at| {
+            let found = r.fits(pattern, at)?;
+            let (before, next) = (r.before(at), found.at.end);
+            let is_part = one_of("-|–|/|#|only|just|exactly|than|least|most", before);
+            let counted = names::class_begins(r, next);
+            let ends = r.tokens.len() == next && one_of("are|is", before);
+            // `stays for more than 3` is a time without its unit.
+            let is_time = r.word(found.at.start.wrapping_sub(1)) == "for";
+            let compares = !is_bare && !is_time && (ends || one_of(GOES_ON, r.any_word(next)));
+            (!is_part && (counted || compares)).then_some(found)
+        });
+        let Some(found) = found else {
+            continue;
+        };
+        let bound = limit(found.value(0), shift, over)?;
+        if is_bare && r.word(found.at.start) == "one" {
+            return None;
+        }
+        r.slot = Slot::Bound;
+        r.mark(found.at);
+        r.take_all(&["all? at the same time", "all? at once", "simultaneously"]);
+        return Some(bound);
+    }
+    None
+}
+
+/// The bound that a number makes; none where it is no number of objects, or one that is never so.
+fn limit(number: f64, shift: i64, over: bool) -> Option<CountBound> {
+    if number.fract() != 0.0 || !(0.0..=1e6).contains(&number) {
+        return None;
+    }
+    let limit = u32::try_from(number as i64 + shift).ok()?;
+    match (over, limit) {
+        (true, limit) => Some(CountBound::Over(limit)),
+        (false, 0) => None,
+        (false, limit) => Some(CountBound::Under(limit)),
+    }
+}
+
+/// Verbs of telling: what stands behind one is what is told.
+const TELLS: &str = "tell|warn|warning|alert|alerts|notify|inform|message|text|email|ping|let|\
+    remind|report|page|call|buzz|shout|flag";
+
+/// Words for an event that is graver than another.
+const GRAVE: &str = "critical|critically|urgent|urgently|emergency";
+
+/// The clauses of a request that say a condition each: those that begin with `when` or its like,
+/// and one behind a second verb of telling. `hold_at`: where a time that something goes on stands.
+pub(super) fn clauses(r: &Reader<'_>, mentions: &[Mention], hold_at: Option<usize>) -> usize {
+    let count = |begins: &dyn Fn(usize) -> bool| {
+        let begin = |i: &usize| begins(*i) && matches!(r.slot_of(*i), Slot::Free | Slot::Other);
+        (0..r.tokens.len()).filter(begin).count()
+    };
+    let soon = |i: usize| r.any_word(i) == "soon" && i > 0 && r.any_word(i - 1) == "as";
+    let whens = count(&|i| one_of("when|if|whenever", r.any_word(i)) || soon(i));
+    let whos = count(&|i| one_of("who|which", r.any_word(i)));
+    let twice = 1 + usize::from(tells_twice(r, mentions, hold_at));
+    whens.max(whos).max(twice)
+}
+
+/// Whether two things are to be told: `tell me about people, and warn me after 10 minutes`,
+/// `alert me about people. If they stay 10 minutes it's urgent`.
+fn tells_twice(r: &Reader<'_>, mentions: &[Mention], hold_at: Option<usize>) -> bool {
+    let tells = |i: usize, words: &str| {
+        matches!(r.slot_of(i), Slot::Verb | Slot::Wish) && one_of(words, r.any_word(i))
+    };
+    let ends = |i: usize| one_of(".|!|?|;|\n", r.any_word(i));
+    mentions.iter().any(|mention| {
+        let behind = mention.at.end..r.tokens.len();
+        let first = (0..mention.at.start).any(|i| tells(i, TELLS));
+        let again = |i: &usize| tells(*i, TELLS) || tells(*i, GRAVE) || ends(*i);
+        let second = behind.clone().find(again).filter(|_| first);
+        second.is_some_and(|at| {
+            let acts = (at..behind.end).any(|i| r.slot_of(i) == Slot::Act);
+            acts || hold_at.is_some_and(|hold| hold > at)
+        })
+    })
 }

@@ -11,19 +11,16 @@
 //! - A correction changes the parts ([`crate::amend`]), so it is checked like a request.
 
 mod acts;
-mod amounts;
 mod cameras;
-mod clauses;
 mod conditions;
 mod objects;
 mod parts;
 mod spot;
-mod verbs;
 
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::Severity;
 
-pub(crate) use objects::{are_only_these, one_list, pick};
+pub(crate) use objects::{are_only_these, labels, one_list, pick};
 pub(crate) use parts::Parts;
 pub(crate) use spot::{ALONG, inwards, slug, the_place};
 
@@ -35,14 +32,12 @@ use crate::need::{Need, Notes};
 use crate::place::{self, Said};
 use crate::reader::{Reader, Slot};
 use crate::scene::{Camera, Scene, quoted};
-use crate::settings::seconds;
-use acts::{Acts, acts};
-use amounts::bound;
+use crate::settings::{About, seconds};
+use acts::{Acts, acts, take_abandoned, take_courtesies, wanted};
 use cameras::cameras_of;
-use clauses::clauses;
+use conditions::{bound, clauses};
 use objects::{equipment, objects, take_required};
 use spot::{unknown_place, where_is};
-use verbs::{take_abandoned, take_courtesies, verbs};
 
 /// Seconds of quiet after an event where a request says nothing about it.
 const DEFAULT_COOLDOWN_S: f64 = 60.0;
@@ -78,7 +73,7 @@ impl Parts {
         self.acts.people = r.says(&["head count|counts", "headcount|head-count|crowd|crowds"]);
         r.slot = Slot::Verb;
         let told;
-        (told, self.counted) = verbs(r);
+        (told, self.counted) = wanted(r);
         // It was asked to watch, even where another phrase took the verb.
         self.told = told || asks || !self.counted;
         Ok(())
@@ -103,7 +98,7 @@ impl Parts {
         let hold_at = self.settings.read_times(r)?;
         r.slot = Slot::Place;
         if self.place.is_none() {
-            self.place = place::place(r)?;
+            self.place = self.settings.keep(About::Place, r, place::place)?;
         }
         Ok(hold_at)
     }
@@ -139,6 +134,7 @@ impl Parts {
         scene: &Scene,
         notes: &mut Notes,
     ) -> Result<Vec<WatchFor>, Need> {
+        self.settings.tell(notes);
         self.refuse_contradictions(&self.cameras.known(scene))?;
         let (model, objects) = objects(&self, scene, notes)?;
         let cameras = cameras_of(&self, scene, None, notes)?;
@@ -150,7 +146,7 @@ impl Parts {
             }
         }
         if self.settings.quiet && self.told {
-            notes.assumed.push("No channel notifies: each event is kept with its picture, and published over MQTT as any other.".to_owned());
+            notes.assume("No channel notifies: each event is kept with its picture, and published over MQTT as any other.");
         }
         self.complete(notes);
         let mut watches = Vec::new();
@@ -161,19 +157,16 @@ impl Parts {
             settings.hold_s = None;
             if settings.cooldown_s.is_none() && !conditions.is_empty() {
                 settings.cooldown_s = Some(DEFAULT_COOLDOWN_S);
-                notes.assumed.push(format!(
+                notes.assume(format!(
                     "How often was not said: after an event it is quiet for {}. Say \"every one\" to hear of each.",
                     seconds(DEFAULT_COOLDOWN_S)
                 ));
             }
-            let awake = settings.awake.iter();
-            notes
-                .assumed
-                .extend(awake.flat_map(|awake| awake.assumed.clone()));
             watches.push(WatchFor {
                 camera: camera.id.clone(),
                 model: model.clone(),
                 objects: objects.clone(),
+                only: self.only,
                 conditions,
                 place,
                 counts: self.counted,
@@ -183,26 +176,20 @@ impl Parts {
         Ok(watches)
     }
 
-    /// The place on a camera. One with a name lies on each where it was drawn there.
+    /// The place on a camera. One that was drawn lies on each where it was drawn there.
     fn place_on(&self, camera: &Camera) -> Result<Option<Said>, Need> {
-        let mut place = self.place.clone();
-        if let Some(Said {
-            shape,
-            name: Some(name),
-            drawn: true,
-            ..
-        }) = &mut place
-        {
-            let there = names::place_on(camera, name).ok_or_else(|| {
-                Need::meaning(format!(
-                    "The place {} is not drawn on {}. Draw it there too, name another camera, or say a part of the picture, such as \"the left half\".",
-                    quoted(name),
-                    camera.id
-                ))
-            })?;
-            shape.clone_from(&there.shape);
-        }
-        Ok(place)
+        let drawn = self.place.as_ref().filter(|place| place.drawn);
+        let Some(name) = drawn.and_then(|place| place.name.as_ref()) else {
+            return Ok(self.place.clone());
+        };
+        let there = names::place_on(camera, name).map(the_place);
+        there.map(Some).ok_or_else(|| {
+            Need::meaning(format!(
+                "The place {} is not drawn on {}. Draw it there too, name another camera, or say a part of the picture, such as \"the left half\".",
+                quoted(name),
+                camera.id
+            ))
+        })
     }
 }
 

@@ -95,7 +95,7 @@ pub(super) fn objects(
         return unnamed(parts, scene, notes);
     }
     if first.labels.is_empty() && scene.models.len() == 1 {
-        notes.assumed.push(tells_none_apart(first));
+        notes.assume(tells_none_apart(first));
         return Ok((first.name.clone(), Objects::anything()));
     }
     let is_anything = excluded.is_empty() && wanted.iter().any(|m| m.labels.is_empty());
@@ -104,8 +104,7 @@ pub(super) fn objects(
         false => dedup(wanted.iter().map(|m| m.said.clone()).collect()).join(" or "),
     };
     let model = model_for(mentions, scene)?;
-    let mut objects = chosen(model, &wanted, &excluded, said)?;
-    objects.only = parts.only;
+    let objects = chosen(model, &wanted, &excluded, said)?;
     Ok((model.name.clone(), objects))
 }
 
@@ -125,7 +124,7 @@ pub(crate) fn are_only_these(r: &Reader<'_>, mentions: &[Mention]) -> bool {
     })
 }
 
-/// Returns the labels of a model that are wanted, without those that are left out.
+/// Returns the objects of a model that are wanted, without those that are left out.
 fn chosen(
     model: &Model,
     wanted: &[&Mention],
@@ -133,33 +132,38 @@ fn chosen(
     mut said: String,
 ) -> Result<Objects, Need> {
     let all = wanted.is_empty() || wanted.iter().any(|m| m.labels.is_empty());
-    let mut labels: Vec<String> = if all && excluded.is_empty() {
-        Vec::new()
-    } else if all {
-        model.labels.clone()
-    } else {
-        wanted.iter().flat_map(|m| pick(model, m)).collect()
-    };
-    let left_out: Vec<String> = excluded.iter().flat_map(|m| pick(model, m)).collect();
-    labels.retain(|l| !left_out.contains(l));
+    let base = model.labels.iter().filter(|_| all && !excluded.is_empty());
+    let wanted = if all { &[] } else { wanted };
+    let (labels, left_out) = labels(model, base.cloned().collect(), wanted, excluded)?;
     if !left_out.is_empty() {
-        if labels.is_empty() {
-            return Err(Need::new(
-                Missing::Class,
-                "Nothing is left to watch for. What shall be watched for?",
-            ));
-        }
+        let left_out = english::several(&left_out.join(" or "));
         said = format!(
-            "{} but not {}",
-            if all { "anything" } else { &said },
-            english::several(&left_out.join(" or "))
+            "{} but not {left_out}",
+            if all { "anything" } else { &said }
         );
     }
-    Ok(Objects {
-        labels: dedup(labels),
-        said,
-        only: false,
-    })
+    Ok(Objects { labels, said })
+}
+
+/// Returns labels of a model, `base` and those that are wanted, without those that are left out,
+/// and these.
+pub(crate) fn labels(
+    model: &Model,
+    base: Vec<String>,
+    wanted: &[&Mention],
+    excluded: &[&Mention],
+) -> Result<(Vec<String>, Vec<String>), Need> {
+    let wanted = wanted.iter().flat_map(|m| pick(model, m));
+    let mut labels = dedup(base.into_iter().chain(wanted).collect());
+    let left_out: Vec<String> = excluded.iter().flat_map(|m| pick(model, m)).collect();
+    labels.retain(|label| !left_out.contains(label));
+    match labels.is_empty() && !left_out.is_empty() {
+        true => Err(Need::new(
+            Missing::Class,
+            "Nothing is left to watch for. What shall be watched for?",
+        )),
+        false => Ok((labels, left_out)),
+    }
 }
 
 fn no_model() -> Need {
@@ -171,7 +175,8 @@ fn no_model() -> Need {
 
 /// Refuses a word that says too little.
 pub(super) fn refuse_vague(r: &Reader<'_>) -> Result<(), Need> {
-    let Some(vague) = (0..r.tokens.len()).find(|i| r.lexicon.is_vague(r.word(*i))) else {
+    let Some(vague) = (0..r.tokens.len()).find(|i| r.lexicon.words.vague.contains(r.word(*i)))
+    else {
         return Ok(());
     };
     let text = format!(
@@ -206,7 +211,7 @@ fn unnamed(parts: &Parts, scene: &Scene, notes: &mut Notes) -> Result<(String, O
     if !labels.is_empty() {
         (objects.said, objects.labels) = (labels.join(" or "), labels);
     }
-    notes.assumed.push(match model.labels.is_empty() {
+    notes.assume(match model.labels.is_empty() {
         true => tells_none_apart(model),
         false => format!("Who or what was not said: {}.", objects.said),
     });

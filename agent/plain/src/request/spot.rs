@@ -3,6 +3,7 @@
 //! - An unknown place is asked for, never guessed.
 //! - The name that a place gets is valid for a step of a workflow.
 
+use watchkeeper_contract::problem::nearest;
 use watchkeeper_contract::rule::CrossDirection;
 use watchkeeper_engine::templates::shape::{RESERVED, RESERVED_PREFIX};
 
@@ -13,7 +14,7 @@ use crate::lexicon::Way;
 use crate::need::Need;
 use crate::place::{REMEDY, Said};
 use crate::reader::{Reader, Slot, one_of};
-use crate::scene::{Camera, Place, Shape, nearest, quoted};
+use crate::scene::{Camera, Place, Shape, quoted, quoted_all};
 
 const LINE_REMEDY: &str = "Say it as \"vertical line at 50%\", \"horizontal line at 40%\" or \"line from 10%,50% to 90%,50%\".";
 
@@ -33,13 +34,13 @@ pub(super) fn unknown_place(r: &mut Reader<'_>, nobody: bool) -> Option<String> 
     };
     let noun = |r: &Reader<'_>, i: usize| {
         let word = r.word(i);
-        let noun = r.lexicon.is_place(word) || has_state(r, i);
+        let noun = r.lexicon.words.places.contains(word) || has_state(r, i);
         !word.is_empty() && noun && r.tokens.get(i).is_some_and(|t| t.is_word())
     };
     let at = (0..r.tokens.len()).find_map(|last| {
         if !noun(r, last)
             || noun(r, last + 1)
-            || r.lexicon.is_everyday(r.word(last)) && !r.lexicon.is_place(r.word(last))
+            || r.lexicon.is_everyday(r.word(last)) && !r.lexicon.words.places.contains(r.word(last))
         {
             return None;
         }
@@ -108,10 +109,7 @@ pub(super) fn which_line(question: &str, cameras: &[&Camera]) -> Need {
     let lines: Vec<String> = lines.map(|p| p.name.clone()).collect();
     let drawn = match lines.is_empty() {
         true => String::new(),
-        false => {
-            let lines: Vec<String> = lines.iter().map(|l| quoted(l)).collect();
-            format!(" Drawn there: {}.", lines.join(", "))
-        }
+        false => format!(" Drawn there: {}.", quoted_all(&lines, ", ")),
     };
     Need::new(Missing::Line, format!("{question}{drawn} {LINE_REMEDY}")).with(lines)
 }

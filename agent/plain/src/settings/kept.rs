@@ -8,7 +8,7 @@ use crate::reader::{Reader, one_of};
 
 /// Takes what says that nobody is to be told, and whether anything did. What goes on
 /// (`no alerts at night`) says something else.
-pub(crate) fn quietly(r: &mut Reader<'_>) -> bool {
+pub(super) fn quietly(r: &mut Reader<'_>) -> bool {
     let mut any = false;
     for at in 0..r.tokens.len() {
         let fits = r.lexicon.phrases.no_notification.iter();
@@ -32,11 +32,6 @@ pub(super) fn second_opinion(r: &mut Reader<'_>) -> bool {
         r.assume("A larger model is asked about what is not sure where the configuration has one (llm.second_opinion); until it answers, and without one, the box's own decision holds.");
     }
     is_wanted
-}
-
-/// Whether the picture is to be kept, as it is anyway; the words for it are used then.
-pub(super) fn is_kept(r: &mut Reader<'_>) -> bool {
-    r.take_all(&r.lexicon.phrases.picture_kept)
 }
 
 /// Whether the events are critical; the words for it are used then.

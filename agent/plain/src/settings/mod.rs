@@ -13,14 +13,24 @@ use watchkeeper_contract::rule::{ClipSpec, RuleSpec, Severity};
 
 use crate::hours::{self, Awake};
 use crate::moments;
-use crate::need::Need;
+use crate::need::{Need, Notes};
 use crate::reader::{Reader, Slot};
 pub(crate) use amounts::seconds;
 use amounts::{confidence, cooldown, hold};
 pub(crate) use channels::channels;
 use channels::names_of;
-pub(crate) use kept::quietly;
-use kept::{clip, is_kept, second_opinion};
+use kept::{clip, quietly, second_opinion};
+
+/// What a note is about: the note goes when a correction says that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum About {
+    Channels,
+    Clip,
+    Confidence,
+    End,
+    Hours,
+    Place,
+}
 
 /// What a sentence sets.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -44,6 +54,8 @@ pub(crate) struct Settings {
     pub(crate) second_opinion: bool,
     /// Whether no channel notifies.
     pub(crate) quiet: bool,
+    /// Notes on what is set, and on the place beside it.
+    pub(crate) notes: Vec<(About, Notes)>,
 }
 
 impl Settings {
@@ -52,12 +64,13 @@ impl Settings {
     pub(crate) fn read_wishes(&mut self, r: &mut Reader<'_>) -> Result<bool, Need> {
         r.slot = Slot::Wish;
         self.severity = kept::is_critical(r).then_some(Severity::Critical);
-        self.clip = clip(r)?;
-        let is_kept = is_kept(r);
+        self.clip = self.keep(About::Clip, r, clip)?;
+        // The picture is kept anyway.
+        let is_kept = r.take_all(&r.lexicon.phrases.picture_kept);
         self.quiet = quietly(r);
         self.second_opinion = second_opinion(r);
         let is_sent;
-        (self.notify, is_sent) = channels(r);
+        (self.notify, is_sent) = self.keep(About::Channels, r, channels);
         self.cooldown_s = cooldown(r);
         self.refuse_contradiction(is_sent)?;
         Ok(self.clip.is_some() || is_kept || is_sent)
@@ -89,30 +102,35 @@ impl Settings {
         let hold = hold(r);
         self.hold_s = hold.as_ref().map(|found| found.value(0));
         r.slot = Slot::Wish;
-        self.confidence = confidence(r, true)?;
+        self.confidence = self.keep(About::Confidence, r, |r| confidence(r, true))?;
         r.slot = Slot::Time;
-        self.read_end(r);
-        self.awake = hours::awake(r);
+        let end = self.keep(About::End, r, end);
+        self.stop_after_s = end.or(self.stop_after_s);
+        self.awake = self.keep(About::Hours, r, hours::awake);
         Ok(hold.map(|found| found.at.start))
     }
 
-    /// Reads until which day it goes on. `from monday until friday` are days of each week.
-    fn read_end(&mut self, r: &mut Reader<'_>) {
-        const UNTIL: [&str; 2] = [
-            "until|till|til at? <h>? tomorrow",
-            "until|till|til next|on? <w>",
-        ];
-        let is_of_days = |at: usize| at > 0 && r.begins(at - 1, &["<w>"]);
-        let is_end = r.find(&UNTIL).is_some_and(|f| !is_of_days(f.at.start));
-        let Some(end) = is_end.then(|| moments::until(r)).flatten() else {
-            return;
-        };
-        let minutes = end.duration_since(&r.scene.now).as_secs_f64() / 60.0;
-        self.stop_after_s = Some(minutes.round() * 60.0);
-        r.assume(format!(
-            "It ends on {}.",
-            end.strftime("%A %-d %B at %H:%M")
-        ));
+    /// Reads a part of a request, and keeps the notes on it.
+    pub(crate) fn keep<T>(
+        &mut self,
+        about: About,
+        r: &mut Reader<'_>,
+        read: impl FnOnce(&mut Reader<'_>) -> T,
+    ) -> T {
+        let before = std::mem::take(&mut r.notes);
+        let part = read(r);
+        let notes = std::mem::replace(&mut r.notes, before);
+        if notes != Notes::default() {
+            self.notes.push((about, notes));
+        }
+        part
+    }
+
+    /// Moves the notes on what is set to those of the answer.
+    pub(crate) fn tell(&mut self, notes: &mut Notes) {
+        std::mem::take(&mut self.notes)
+            .into_iter()
+            .for_each(|(_, of)| notes.extend(of));
     }
 
     /// Reads the settings that a change names. `bare`: a share without a name is a confidence.
@@ -122,7 +140,7 @@ impl Settings {
         settings.read_times(r)?;
         r.slot = Slot::Other;
         if bare && settings.confidence.is_none() {
-            settings.confidence = confidence(r, false)?;
+            settings.confidence = settings.keep(About::Confidence, r, |r| confidence(r, false))?;
         }
         Ok(settings)
     }
@@ -131,6 +149,7 @@ impl Settings {
     pub(crate) fn sets_more_than_hours(&self) -> bool {
         let hours = Self {
             awake: self.awake.clone(),
+            notes: self.notes.clone(),
             ..Self::default()
         };
         *self != hours
@@ -139,6 +158,17 @@ impl Settings {
     /// Sets what `new` says, and refuses what contradicts the rest. For how long it has to be so
     /// depends on the condition, and is left to the caller.
     pub(crate) fn merge(&mut self, new: &Self) -> Result<(), Need> {
+        let has_hours = new.awake.as_ref().is_some_and(|new| new.hours.is_some());
+        for (about, is_said) in [
+            (About::Channels, !new.notify.is_empty()),
+            (About::Clip, new.clip.is_some()),
+            (About::Confidence, new.confidence.is_some()),
+            (About::End, new.stop_after_s.is_some()),
+            (About::Hours, has_hours),
+        ] {
+            self.notes.retain(|(of, _)| !is_said || *of != about);
+        }
+        self.notes.extend(new.notes.clone());
         self.confidence = new.confidence.or(self.confidence);
         self.cooldown_s = new.cooldown_s.or(self.cooldown_s);
         self.stop_after_s = new.stop_after_s.or(self.stop_after_s);
@@ -212,4 +242,22 @@ impl Settings {
             rule.schedule = awake.schedule(rule.schedule.take());
         }
     }
+}
+
+/// Reads until which day it goes on, in seconds from now. `from monday until friday` are days of
+/// each week.
+fn end(r: &mut Reader<'_>) -> Option<f64> {
+    const UNTIL: [&str; 2] = [
+        "until|till|til at? <h>? tomorrow",
+        "until|till|til next|on? <w>",
+    ];
+    let is_of_days = |at: usize| at > 0 && r.begins(at - 1, &["<w>"]);
+    r.find(&UNTIL).filter(|found| !is_of_days(found.at.start))?;
+    let end = moments::until(r)?;
+    let minutes = end.duration_since(&r.scene.now).as_secs_f64() / 60.0;
+    r.assume(format!(
+        "It ends on {}.",
+        end.strftime("%A %-d %B at %H:%M")
+    ));
+    Some(minutes.round() * 60.0)
 }

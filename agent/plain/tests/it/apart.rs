@@ -153,10 +153,7 @@ fn whom_to_tell_is_no_class() {
     assert!(proposal.understood.contains("only people"));
     proposal_in("Tell me when nobody is at the gate.", &scene);
     let everything = refused_in("Make the gate watch tell me everything.", &scene);
-    assert!(
-        everything.contains("What shall be different"),
-        "{everything}"
-    );
+    assert!(everything.contains("\"everything\""), "{everything}");
 }
 
 #[test]

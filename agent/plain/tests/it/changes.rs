@@ -38,6 +38,7 @@ fn add(scene: &mut Scene, id: &str, mut spec: PipelineSpec) {
         name: id.to_owned(),
         spec,
         paused: false,
+        paused_until: None,
     });
 }
 

@@ -541,6 +541,13 @@ fn a_change_that_adds_or_leaves_out_a_class_keeps_the_others() {
     question_in("Change the gate alarm to ignore people and cars.", &scene);
 }
 
+fn pipelines(paused: Option<bool>) -> Look {
+    Look::Pipelines {
+        camera: None,
+        paused,
+    }
+}
+
 #[test]
 fn questions_are_looked_up_and_change_nothing() {
     let scene = with_pipelines(&["gate"]);
@@ -549,7 +556,7 @@ fn questions_are_looked_up_and_change_nothing() {
         other => panic!("{text}: {other:#?}"),
     };
     assert_eq!(look("list cameras").look, Look::Cameras);
-    assert_eq!(look("What is running?").look, Look::Pipelines(None));
+    assert_eq!(look("What is running?").look, pipelines(Some(false)));
     assert_eq!(look("status").look, Look::Status(None));
     assert_eq!(look("List the templates").look, Look::Templates);
     assert_eq!(look("help").look, Look::Help);
@@ -684,14 +691,11 @@ fn cameras_watches_and_what_was_last_seen_are_asked_for_in_other_words_too() {
     for (text, look) in [
         ("which cameras do you have?", Look::Cameras),
         ("show me all cameras", Look::Cameras),
-        ("what are you watching", Look::Pipelines(None)),
-        ("what are you watching for?", Look::Pipelines(None)),
-        (
-            "What are you watching at the moment?",
-            Look::Pipelines(None),
-        ),
-        ("Which watches are active?", Look::Pipelines(None)),
-        ("what is being watched?", Look::Pipelines(None)),
+        ("what are you watching", pipelines(None)),
+        ("what are you watching for?", pipelines(None)),
+        ("What are you watching at the moment?", pipelines(None)),
+        ("Which watches are active?", pipelines(Some(false))),
+        ("what is being watched?", pipelines(None)),
         ("how many people are there?", Look::Status(None)),
         ("is everything ok?", Look::Status(None)),
     ] {

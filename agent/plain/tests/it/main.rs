@@ -4,10 +4,12 @@
 mod answers;
 mod apart;
 mod changes;
+mod contradictions;
 mod corrections;
 mod doubt;
 mod ends;
 mod language;
+mod looks;
 mod meant;
 mod mishearing;
 mod numbers;

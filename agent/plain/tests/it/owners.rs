@@ -282,7 +282,7 @@ fn what_one_camera_watches_is_that_of_this_camera() {
             panic!("{text}");
         };
         assert!(
-            matches!(&looked.look, Look::Pipelines(Some(camera)) if camera.as_str() == "gate"),
+            matches!(&looked.look, Look::Pipelines { camera: Some(camera), .. } if camera.as_str() == "gate"),
             "{text}: {looked:?}"
         );
         assert!(!looked.text.contains("yard"), "{}", looked.text);

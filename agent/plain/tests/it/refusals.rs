@@ -145,3 +145,44 @@ fn dates_are_refused_with_their_reason() {
     assert!(date.contains("no dates"), "{date}");
     assert!(!date.contains("can't be watched"), "{date}");
 }
+
+#[test]
+fn a_camera_that_there_is_not_is_named() {
+    let scene = with_pipelines(&["gate"]);
+    for text in [
+        "tell me when a person is on the swimming camera",
+        "tell me when a person is on camera pool",
+        "how many people were on the pool camera today",
+        "what happened on camera pool yesterday",
+        "pause the pool camera",
+        "how many people are on the pool camera",
+    ] {
+        let refused = refusal(text, &scene);
+        assert!(
+            refused.text.contains("no camera \"") && refused.text.contains("dock"),
+            "{text}: {}",
+            refused.text
+        );
+    }
+}
+
+#[test]
+fn an_outage_of_a_camera_has_the_remedy() {
+    for text in [
+        "tell me when the gate camera goes offline",
+        "warn me if camera gate is frozen",
+        "tell me when a camera loses the connection",
+    ] {
+        let refused = refusal(text, &scene());
+        assert!(
+            refused.text.contains("min_severity"),
+            "{text}: {}",
+            refused.text
+        );
+    }
+}
+
+#[test]
+fn a_place_that_nobody_drew_is_no_class_that_is_counted() {
+    refusal("who is on the bench now", &with_pipelines(&["gate"]));
+}

@@ -65,6 +65,7 @@ pub(crate) fn with_pipelines(cameras: &[&str]) -> Scene {
             name: format!("{camera} alarm"),
             spec,
             paused: false,
+            paused_until: None,
         });
     }
     scene

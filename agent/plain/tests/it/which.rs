@@ -37,6 +37,7 @@ fn site() -> Scene {
             name: id.to_owned(),
             spec,
             paused: false,
+            paused_until: None,
         });
     }
     scene

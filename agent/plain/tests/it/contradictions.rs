@@ -1,0 +1,149 @@
+//! What contradicts the rest of a request, or was said before it was corrected, is said or refused.
+
+use watchkeeper_contract::rule::Schedule;
+use watchkeeper_plain::Missing;
+use watchkeeper_plain::answer::{Answer, EventsWanted, Look};
+
+use crate::support::{PLAIN, ask, deployed, proposal_in, question, scene, specs, with_pipelines};
+
+fn schedule(text: &str) -> Schedule {
+    let rule = deployed(text).rules.unwrap().remove(0);
+    rule.schedule.unwrap()
+}
+
+fn events(text: &str) -> EventsWanted {
+    match ask(text, &with_pipelines(&["gate"])) {
+        Answer::Look(looked) => match looked.look {
+            Look::Events(wanted) => *wanted,
+            other => panic!("{text}: {other:?}"),
+        },
+        other => panic!("{text}: {other:#?}"),
+    }
+}
+
+#[test]
+fn those_who_stay_are_not_counted_as_all() {
+    for text in [
+        "count people who stay in the left parking bay",
+        "count the people who wait in the left half on camera gate",
+    ] {
+        let asked = question(text, Missing::Meaning);
+        assert!(asked.text.contains("not only those who stay"), "{asked:?}");
+    }
+}
+
+#[test]
+fn a_direction_at_a_zone_asks_for_no_line_that_it_would_refuse() {
+    let text = "tell me when a car goes from left to right in the left parking bay";
+    let asked = question(text, Missing::Meaning);
+    assert!(asked.text.contains("is a zone"), "{asked:?}");
+}
+
+#[test]
+fn an_assumption_goes_with_what_is_corrected() {
+    let text = "tell me when a person is in the top left corner on camera gate, save a clip";
+    for (correction, gone) in [
+        ("make it the right half", "corner"),
+        (
+            "a clip from 5 seconds before to 10 seconds after it",
+            "How long the clip is",
+        ),
+    ] {
+        let before = proposal_in(text, &scene()).assumed.concat();
+        assert!(before.contains(gone), "{before}");
+        let corrections = [correction.to_owned()];
+        let Answer::Propose(after) = PLAIN.corrected(text, &corrections, &scene()).unwrap() else {
+            panic!("{correction}");
+        };
+        let after = after.assumed.concat();
+        assert!(!after.contains(gone), "{correction}: {after}");
+    }
+}
+
+#[test]
+fn a_correction_of_the_channel_takes_back_what_was_not_possible() {
+    let text = "tell me when a person is on camera gate, tell #upstairs";
+    let corrections = ["send it to #security".to_owned()];
+    let Answer::Propose(after) = PLAIN.corrected(text, &corrections, &scene()).unwrap() else {
+        panic!("not corrected");
+    };
+    assert_eq!(after.not_possible, [""; 0]);
+}
+
+#[test]
+fn what_is_deleted_is_not_called_stopped() {
+    let proposal = proposal_in("delete the gate alarm", &with_pipelines(&["gate"]));
+    assert!(proposal.understood.starts_with("Delete "), "{proposal:?}");
+}
+
+#[test]
+fn a_half_of_the_day_that_is_said_is_kept() {
+    let until = events("what happened last night before 11 am").to.unwrap();
+    assert_eq!(until.to_string(), "2026-03-28T10:00:00Z");
+    let until = events("what happened last night before 11").to.unwrap();
+    assert_eq!(until.to_string(), "2026-03-27T22:00:00Z");
+}
+
+#[test]
+fn a_part_of_the_day_beside_hours_is_read_or_refused() {
+    let afternoon = events("how many people came yesterday between 2 and 4 this afternoon");
+    assert!(afternoon.from < afternoon.to);
+    let text = "tell me when a person is on camera gate in the morning from 10:00 to 18:00";
+    assert!(!matches!(ask(text, &scene()), Answer::Propose(_)));
+    let text = "how many people came this morning from 14:00 to 16:00";
+    assert!(!matches!(
+        ask(text, &with_pipelines(&["gate"])),
+        Answer::Look(_)
+    ));
+    let twice = "tell me when a person is on camera gate at night from 22:00 to 6:00";
+    assert_eq!(schedule(twice).from, "22:00");
+}
+
+#[test]
+fn hours_are_read_as_owners_say_them() {
+    let text = "tell me when a person is on camera gate";
+    for (said, from, to) in [
+        ("outside office hours", "18:00", "08:00"),
+        ("after hours", "18:00", "08:00"),
+        ("but not at night", "06:00", "22:00"),
+        (
+            "between half past seven and a quarter to nine in the evening",
+            "19:30",
+            "20:45",
+        ),
+        ("after half past seven", "07:30", "00:00"),
+    ] {
+        let read = schedule(&format!("{text} {said}"));
+        assert_eq!((&*read.from, &*read.to), (from, to), "{said}");
+    }
+}
+
+#[test]
+fn a_watch_that_looks_for_everything_has_all_classes() {
+    let scene = with_pipelines(&["gate"]);
+    let text = "the gate alarm should look for everything with a confidence of 60%";
+    let proposal = proposal_in(text, &scene);
+    let changed = specs(&proposal).remove(0).workflow.to_string();
+    assert!(changed.contains("giraffe"), "{changed}");
+    assert!(proposal.understood.contains("anything"), "{proposal:?}");
+    let vague = "the gate alarm should save a clip of something";
+    assert!(!matches!(ask(vague, &scene), Answer::Propose(_)));
+}
+
+#[test]
+fn a_misspelt_name_of_a_camera_or_place_is_read_and_said() {
+    let mut scene = scene();
+    scene.cameras[1].name = "Forecourt".to_owned();
+    let proposal = proposal_in("tell me when a person is on camera forecuort", &scene);
+    assert_eq!(specs(&proposal)[0].source.as_str(), "gate");
+    assert!(
+        proposal.assumed.concat().contains("\"forecourt\""),
+        "{proposal:?}"
+    );
+}
+
+#[test]
+fn a_word_like_a_class_is_no_slip_of_it() {
+    let text = "how many doors are marked in my plan";
+    assert!(!format!("{:?}", ask(text, &scene())).contains("plant"));
+}

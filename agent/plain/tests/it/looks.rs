@@ -1,0 +1,120 @@
+//! What is looked up besides events: what is paused, commands, notes and costs.
+
+use jiff::ToSpan as _;
+use watchkeeper_plain::answer::{Answer, Look, Looked};
+use watchkeeper_plain::{Change, Scene};
+
+use crate::support::{ask, evening, proposal_in, question_in, with_pipelines};
+
+/// A box whose gate watch is paused until eleven tonight, and whose dock watch runs.
+fn box_with_a_pause() -> Scene {
+    let mut scene = with_pipelines(&["gate", "dock"]);
+    scene.pipelines[0].paused = true;
+    scene.pipelines[0].paused_until = Some(evening().saturating_add(110.minutes()));
+    scene
+}
+
+fn looked(text: &str, scene: &Scene) -> Looked {
+    match ask(text, scene) {
+        Answer::Look(looked) => looked,
+        other => panic!("{text}: {other:#?}"),
+    }
+}
+
+#[test]
+fn what_is_paused_lists_nothing_that_runs() {
+    for (text, wanted) in [
+        ("what is paused right now", Some(true)),
+        ("is anything paused?", Some(true)),
+        ("which watches are running", Some(false)),
+        ("which watches are there", None),
+        ("is the gate alarm paused?", None),
+    ] {
+        let Look::Pipelines { paused, .. } = looked(text, &box_with_a_pause()).look else {
+            panic!("{text}");
+        };
+        assert_eq!(paused, wanted, "{text}");
+    }
+}
+
+#[test]
+fn commands_about_a_watch_are_looked_up_with_their_time() {
+    let answer = looked("was the gate alarm paused yesterday", &box_with_a_pause());
+    let Look::Commands {
+        pipelines,
+        from,
+        to,
+    } = answer.look
+    else {
+        panic!("{answer:?}");
+    };
+    assert_eq!(pipelines.len(), 1, "{pipelines:?}");
+    assert!(from.is_some() && to.is_some());
+}
+
+#[test]
+fn notes_are_asked_for_by_what_they_are_about() {
+    for text in [
+        "what did I tell you about the gate?",
+        "did I say anything about the gate",
+        "what do you know about the gate",
+        "show my notes about the gate",
+    ] {
+        let Look::Notes(words) = looked(text, &box_with_a_pause()).look else {
+            panic!("{text}");
+        };
+        assert_eq!(words, "the gate", "{text}");
+    }
+}
+
+#[test]
+fn costs_are_looked_up() {
+    for text in [
+        "how much does it cost",
+        "what does it cost?",
+        "how much have you spent so far",
+        "what is the budget",
+    ] {
+        assert_eq!(looked(text, &box_with_a_pause()).look, Look::Cost, "{text}");
+    }
+    let time = ask("how many people spent time here today", &box_with_a_pause());
+    assert!(!matches!(&time, Answer::Look(l) if l.look == Look::Cost));
+}
+
+#[test]
+fn a_longer_pause_is_not_shortened_unless_only_is_said() {
+    let scene = box_with_a_pause();
+    let kept = question_in("pause the gate alarm for 10 minutes", &scene);
+    assert!(kept.text.contains("23:00"), "{}", kept.text);
+    for (text, minutes) in [
+        ("pause the gate alarm only for 10 minutes", 10),
+        ("pause the gate alarm for 5 hours", 300),
+    ] {
+        let proposal = proposal_in(text, &scene);
+        let [Change::Pause { until, .. }] = &proposal.changes[..] else {
+            panic!("{text}: {proposal:#?}");
+        };
+        let wanted = evening().saturating_add(minutes.minutes());
+        assert_eq!(until.as_ref(), Some(&wanted), "{text}");
+        assert!(proposal.assumed.concat().contains("23:00"), "{proposal:#?}");
+    }
+    let both = proposal_in("pause everything for 10 minutes", &scene);
+    assert_eq!(both.changes.len(), 1, "{both:#?}");
+    assert!(both.assumed.concat().contains("gate-"), "{both:#?}");
+}
+
+#[test]
+fn a_pause_without_an_end_is_longer_than_any() {
+    let mut scene = box_with_a_pause();
+    scene.pipelines[0].paused_until = None;
+    let kept = question_in("pause the gate alarm for 5 hours", &scene);
+    assert!(kept.text.contains("until somebody resumes it"), "{kept:?}");
+}
+
+#[test]
+fn a_list_of_what_is_paused_names_nothing_else() {
+    let said = looked("what is paused", &box_with_a_pause()).text;
+    assert!(said.contains("gate-") && !said.contains("dock-"), "{said}");
+    let said = looked("what is paused", &with_pipelines(&["gate"])).text;
+    assert_eq!(said, "Nothing is paused.");
+}
