@@ -85,10 +85,9 @@ fn pipelines(
     slots: &Slots,
     words: &KindWords,
 ) -> Result<(Look, String), String> {
-    let is_paused = r.says(&["paused"]);
-    // Of a watch that is named, both are shown.
-    let is_one = is_paused != r.says(&["running|runs|active"]) && slots.wanted.pipelines.is_empty();
-    let paused = is_one.then_some(is_paused);
+    // Of a watch that is named, and of what runs, all are shown with their state.
+    let is_one = r.says(&["paused"]) && !r.says(&["running|runs|active"]);
+    let paused = (is_one && slots.wanted.pipelines.is_empty()).then_some(true);
     refuse_unread(r, words)?;
     let camera = slots.cameras.first().cloned();
     let camera = match slots.wanted.pipelines.as_slice() {

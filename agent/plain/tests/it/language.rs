@@ -556,7 +556,7 @@ fn questions_are_looked_up_and_change_nothing() {
         other => panic!("{text}: {other:#?}"),
     };
     assert_eq!(look("list cameras").look, Look::Cameras);
-    assert_eq!(look("What is running?").look, pipelines(Some(false)));
+    assert_eq!(look("What is running?").look, pipelines(None));
     assert_eq!(look("status").look, Look::Status(None));
     assert_eq!(look("List the templates").look, Look::Templates);
     assert_eq!(look("help").look, Look::Help);
@@ -694,7 +694,7 @@ fn cameras_watches_and_what_was_last_seen_are_asked_for_in_other_words_too() {
         ("what are you watching", pipelines(None)),
         ("what are you watching for?", pipelines(None)),
         ("What are you watching at the moment?", pipelines(None)),
-        ("Which watches are active?", pipelines(Some(false))),
+        ("Which watches are active?", pipelines(None)),
         ("what is being watched?", pipelines(None)),
         ("how many people are there?", Look::Status(None)),
         ("is everything ok?", Look::Status(None)),
