@@ -82,15 +82,17 @@ pub struct TrackerConfig {
     pub frame_rate: f64,
 }
 
-/// The activation at which scores have weight 1.
-const ACTIVATION: f64 = 0.5;
+/// Default of [`TrackerConfig::activation`], at which scores have weight 1.
+pub const ACTIVATION: f64 = 0.5;
+/// Default of [`TrackerConfig::least_likeness`].
+pub const LEAST_LIKENESS: f64 = 0.2;
 
 impl Default for TrackerConfig {
     fn default() -> Self {
         Self {
             activation: ACTIVATION,
             buffer_s: 1.0,
-            least_likeness: 0.2,
+            least_likeness: LEAST_LIKENESS,
             confirm_s: 0.125,
             fewest_sights: 2,
             frame_rate: USUAL_FPS,
