@@ -53,7 +53,6 @@ const OTHER_CLASS: f64 = 0.5;
 const HELD_OVERLAP: f64 = 0.5;
 /// Frames in which a track may be missed at any frame rate, because a pipeline may look rarely.
 const ALWAYS_FORGIVEN: u32 = 2;
-/// Frames per second when unknown.
 const USUAL_FPS: f64 = 30.0;
 /// Deviation from the usual interval, in intervals, beyond which a step is unusual.
 const UNUSUAL_INTERVALS: f64 = 0.5;
@@ -84,7 +83,6 @@ pub struct TrackerConfig {
 
 /// Default of [`TrackerConfig::activation`], at which scores have weight 1.
 pub const ACTIVATION: f64 = 0.5;
-/// Default of [`TrackerConfig::least_likeness`].
 pub const LEAST_LIKENESS: f64 = 0.2;
 
 impl Default for TrackerConfig {
