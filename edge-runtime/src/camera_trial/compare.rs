@@ -249,8 +249,7 @@ fn propose(measured: &[Measured], counts: &[usize], wanted_fps: f64) -> (Option<
 
 /// A box extended by [`REACH`] on each side.
 fn grown(b: &BBox) -> BBox {
-    let [x, y] = [b.width() * REACH, b.height() * REACH];
-    BBox::new(b.x1 - x, b.y1 - y, b.x2 + x, b.y2 + y)
+    b.grown(b.width() * REACH, b.height() * REACH)
 }
 
 #[cfg(test)]

@@ -39,12 +39,22 @@ pub fn quantile<T: Copy + Into<f64>>(sorted: &[T], share: f64) -> f64 {
     let place = share.clamp(0.0, 1.0) * last as f64;
     let low = place.floor() as usize;
     let at = |i: usize| sorted.get(i.min(last)).map_or(0.0, |n| (*n).into());
+    if place.fract() == 0.0 {
+        // The next number may be infinite.
+        return at(low);
+    }
     at(low) + (at(low + 1) - at(low)) * place.fract()
 }
 
 #[cfg(test)]
 mod tests {
     use super::{average, deviation, mean, quantile};
+
+    #[test]
+    fn quantile_at_a_number_is_that_number() {
+        assert!((quantile(&[1.0, f64::INFINITY], 0.0) - 1.0).abs() < 1e-12);
+        assert!((quantile(&[1.0, 2.0, f64::INFINITY], 0.5) - 2.0).abs() < 1e-12);
+    }
 
     #[test]
     fn the_mean_of_nothing_is_no_number() {

@@ -149,8 +149,8 @@ pub fn fit(spec: &PipelineSpec, plan: &Plan, models: &BTreeMap<String, ModelFact
     fit
 }
 
-/// Returns an error for each other model that can't do what its step asks. A replacement model only
-/// replaces detectors.
+/// Returns an error for each model, detectors aside, that can't do what its step asks. A
+/// replacement model only replaces detectors.
 fn unsupported_questions(plan: &Plan, models: &BTreeMap<String, ModelFacts>) -> Vec<SpecError> {
     let mut errors = Vec::new();
     for step in plan.compiled.questions() {

@@ -41,7 +41,7 @@ struct Followed {
 }
 
 impl Followed {
-    fn case<'a>(
+    fn make_case<'a>(
         &self,
         kind: &'a TrackKind,
         context: &'a mut RuleContext,
@@ -123,7 +123,7 @@ impl TrackRule {
                 Ok(()) => followed.refused = None,
                 Err(why) => followed.refused = followed.refused.map(|_| why),
             }
-            let mut case = followed.case(&self.watch.kind, context, stay, history);
+            let mut case = followed.make_case(&self.watch.kind, context, stay, history);
             case.observe(scene, &mut followed.life, accepted.is_ok());
         }
     }
@@ -166,7 +166,7 @@ impl TrackRule {
         for stay in view.stays[self.watch.scope].visits.ended() {
             let followed = self.followed.remove(&stay.number);
             if let Some(followed) = followed.filter(|_| stay.counted_s.is_some()) {
-                let mut case = followed.case(&self.watch.kind, context, stay, history);
+                let mut case = followed.make_case(&self.watch.kind, context, stay, history);
                 case.end(scene, followed, source_ended);
             }
         }

@@ -80,9 +80,9 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         journal: journal(&values),
         media: media(&values),
         recordings: recordings(&values),
-        history_bytes: values.count("runtime.history_bytes"),
+        history_bytes: values.whole_or_zero("runtime.history_bytes"),
         dry_run_roots: values.folders("runtime.dry_run_roots", &mut errors),
-        crash_loop_limit: values.count("runtime.crash_loop_limit"),
+        crash_loop_limit: values.whole_or_zero("runtime.crash_loop_limit"),
         sources,
         privacy,
         pipelines,
@@ -134,20 +134,20 @@ fn socket_mode(values: &Values<'_>) -> u32 {
 
 fn media(values: &Values<'_>) -> MediaConfig {
     MediaConfig {
-        max_bytes: values.count("runtime.media_bytes"),
+        max_bytes: values.whole_or_zero("runtime.media_bytes"),
     }
 }
 
 fn journal(values: &Values<'_>) -> JournalConfig {
     JournalConfig {
-        max_events: values.count("runtime.journal_events"),
-        max_bytes: values.count("runtime.journal_bytes"),
+        max_events: values.whole_or_zero("runtime.journal_events"),
+        max_bytes: values.whole_or_zero("runtime.journal_bytes"),
     }
 }
 
 fn recordings(values: &Values<'_>) -> RecordingsConfig {
     RecordingsConfig {
-        max_bytes: values.count("runtime.recording_bytes"),
+        max_bytes: values.whole_or_zero("runtime.recording_bytes"),
         max_age: values.seconds("runtime.recording_days") * 86_400,
     }
 }
@@ -176,21 +176,21 @@ fn inference(values: &Values<'_>) -> InferenceConfig {
 
 fn agent_bounds(values: &Values<'_>) -> AgentConfig {
     AgentConfig {
-        outbox_events: values.count("agent.outbox_events"),
-        outbox_bytes: values.count("agent.outbox_bytes"),
+        outbox_events: values.whole_or_zero("agent.outbox_events"),
+        outbox_bytes: values.whole_or_zero("agent.outbox_bytes"),
         telemetry: values.seconds("agent.telemetry_s"),
         heartbeat: values
             .whole("agent.heartbeat.interval_min")
             .map(|minutes| Duration::from_secs(60 * minutes)),
         audit: AuditConfig {
-            max_days: values.count("agent.audit.max_days"),
-            max_bytes: values.count("agent.audit.max_bytes"),
+            max_days: values.whole_or_zero("agent.audit.max_days"),
+            max_bytes: values.whole_or_zero("agent.audit.max_bytes"),
         },
         job_faces: values.switch("agent.job_tools.faces"),
         job_limits: JobLimitsConfig {
-            max_jobs: values.count("agent.job_limits.max_jobs"),
-            max_bytes: values.count("agent.job_limits.max_bytes"),
-            max_days: values.count("agent.job_limits.max_days"),
+            max_jobs: values.whole_or_zero("agent.job_limits.max_jobs"),
+            max_bytes: values.whole_or_zero("agent.job_limits.max_bytes"),
+            max_days: values.whole_or_zero("agent.job_limits.max_days"),
         },
     }
 }

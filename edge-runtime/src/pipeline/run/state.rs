@@ -2,6 +2,7 @@
 //!
 //! - Only a run of a camera has one, from its first frame on; a recording begins again.
 //! - A tracker that restarts gives out its ids again, so the stays and tracks of the old ids end.
+//! - The stays of a zone that restarts end too: its polygon may be another.
 //! - Downtime passes as source time. Where no clock shows it, it is longer than any track lasts and
 //!   does not count as watched.
 //! - Not here: the file of the checkpoint and its interval.
@@ -102,11 +103,12 @@ impl Run {
                 *line = count;
             }
         }
-        // A tracker that restarts gives out its track ids again, so stays and tracks of the old
-        // ids would be mixed up with new ones.
-        if restored.restarted.is_empty() && state.tracked.len() == self.tracked.len() {
+        // Stays and tracks of the old ids would be mixed up with new ones.
+        if !restored.track_ids_restart && state.tracked.len() == self.tracked.len() {
             for (name, saved) in state.zones {
-                self.rules.resume_stays(&name, saved);
+                if !restored.is_restarted(&name) {
+                    self.rules.resume_stays(&name, saved);
+                }
             }
             for ((_, seen), saved) in self.tracked.iter_mut().zip(state.tracked) {
                 *seen = saved;

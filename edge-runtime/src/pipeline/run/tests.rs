@@ -79,9 +79,18 @@ fn run(detect: Json) -> Run {
 
 /// Like [`run`], for a duration.
 fn run_for(detect: Json, stop_after_s: Option<f64>) -> Run {
+    run_of_json(loitering(detect, stop_after_s))
+}
+
+fn run_of_json(spec: Json) -> Run {
+    let spec = serde_json::from_value(spec).unwrap();
+    run_of(&spec, &|| Box::new(Statue(info("person", false))))
+}
+
+fn loitering(detect: Json, stop_after_s: Option<f64>) -> Json {
     let image = "$inputs.image";
     let tracked = "$steps.tracker.tracked_detections";
-    let spec: PipelineSpec = serde_json::from_value(json!({
+    json!({
         "id": "p", "source": "test", "detect": detect, "stop_after_s": stop_after_s,
         "workflow": {
             "version": "1.0",
@@ -99,9 +108,7 @@ fn run_for(detect: Json, stop_after_s: Option<f64>) -> Run {
             ],
         },
         "rules": [{"name": "loitering", "when": {"kind": "stays", "zone": "zone", "for_s": 3.0}}],
-    }))
-    .unwrap();
-    run_of(&spec, &|| Box::new(Statue(info("person", false))))
+    })
 }
 
 /// Facts of a detector of one class; one that follows one picture knows no kinds of objects.
@@ -276,6 +283,45 @@ fn another_process_resumes_the_requested_duration() {
         second.restore(state, away).unwrap();
         let found = watched(&mut second);
         assert!(found.abs_diff(left) <= 2, "{away_s:?}: {found}, not {left}");
+    }
+}
+
+#[test]
+fn only_a_changed_tracker_or_zone_ends_stays() {
+    let webhook = |cooldown_s: i64| {
+        json!({"type": "roboflow_core/webhook_sink@v1", "name": "hook", "method": "POST",
+            "url": "https://host/in", "cooldown_seconds": cooldown_s})
+    };
+    for (what, step, change, tracks, stays_on) in [
+        ("nothing", 3, webhook(5), 1, true),
+        ("settings of a sink", 3, webhook(9), 1, true),
+        (
+            "zone",
+            2,
+            json!({"zone": [[0, 0], [64, 0], [64, 60], [0, 60]]}),
+            1,
+            false,
+        ),
+        ("tracker", 1, json!({"lost_track_buffer": 60}), 2, false),
+    ] {
+        let mut spec = loitering(always(), None);
+        let steps = &mut spec["workflow"]["steps"];
+        steps.as_array_mut().unwrap().push(webhook(5));
+        let mut first = run_of_json(spec.clone());
+        show(&mut first, (0..20u64).map(|n| live(n + 1, n * 100)));
+
+        let step = &mut spec["workflow"]["steps"][step];
+        for (property, value) in change.as_object().unwrap() {
+            step[property] = value.clone();
+        }
+        let mut second = run_of_json(spec);
+        let away = Duration::from_millis(100);
+        second.restore(first.save().unwrap(), Some(away)).unwrap();
+        let results = show(&mut second, (20..35u64).map(|n| live(n + 1, n * 100))).results;
+        assert_eq!(results.tracks, tracks, "{what}");
+        let visits = visits(&results);
+        assert_eq!(visits.len(), 1, "{what}: {visits:?}");
+        assert_eq!(visits[0].1 > 3.0, stays_on, "{what}: {visits:?}");
     }
 }
 

@@ -53,7 +53,6 @@ const OTHER_CLASS: f64 = 0.5;
 const HELD_OVERLAP: f64 = 0.5;
 /// Frames in which a track may be missed at any frame rate, because a pipeline may look rarely.
 const ALWAYS_FORGIVEN: u32 = 2;
-/// Frames per second when unknown.
 const USUAL_FPS: f64 = 30.0;
 /// Deviation from the usual interval, in intervals, beyond which a step is unusual.
 const UNUSUAL_INTERVALS: f64 = 0.5;
@@ -82,15 +81,16 @@ pub struct TrackerConfig {
     pub frame_rate: f64,
 }
 
-/// The activation at which scores have weight 1.
-const ACTIVATION: f64 = 0.5;
+/// Default of [`TrackerConfig::activation`], at which scores have weight 1.
+pub const ACTIVATION: f64 = 0.5;
+pub const LEAST_LIKENESS: f64 = 0.2;
 
 impl Default for TrackerConfig {
     fn default() -> Self {
         Self {
             activation: ACTIVATION,
             buffer_s: 1.0,
-            least_likeness: 0.2,
+            least_likeness: LEAST_LIKENESS,
             confirm_s: 0.125,
             fewest_sights: 2,
             frame_rate: USUAL_FPS,

@@ -18,12 +18,12 @@ use watchkeeper_vision::geometry::Anchor;
 
 use crate::workflow::block_api::arg::Arg;
 use crate::workflow::block_api::host::Host;
-use crate::workflow::block_api::property::Property;
+use crate::workflow::block_api::property::{Default, Property};
 use crate::workflow::block_api::shape::Shape;
 use crate::workflow::values::image::{ImageValue, VideoMeta};
 use crate::workflow::values::value::Value;
 
-/// What stands behind the values of a step's properties.
+/// The declared properties of a step, and the workflow inputs that they read.
 pub(crate) trait Declarations {
     fn property(&self, index: usize) -> Option<&'static Property>;
 
@@ -33,7 +33,7 @@ pub(crate) trait Declarations {
 
 pub(crate) struct Call<'a> {
     pub(crate) step: &'a str,
-    /// What stands behind the property values: their defaults, and names for error messages.
+    /// Defaults of the properties, and names for error messages.
     pub(crate) declared: &'a dyn Declarations,
     pub(crate) now: Duration,
     /// Values of the properties, in the order of the manifest.
@@ -131,6 +131,11 @@ impl<'a> Call<'a> {
         Arg::at((0..self.args.len()).find(is_it).unwrap_or(usize::MAX), &[])
     }
 
+    /// Returns whether this version has the property.
+    pub(crate) fn has(&self, arg: Arg) -> bool {
+        self.declared.property(arg.index).is_some()
+    }
+
     /// Name of a property, for messages.
     pub(crate) fn name(&self, arg: Arg) -> &'static str {
         self.declared
@@ -141,9 +146,25 @@ impl<'a> Call<'a> {
     /// The error that property `arg` is not what is `expected`, with the remedy if a workflow
     /// input supplies it.
     pub(crate) fn unfit(&self, arg: Arg, expected: &str) -> String {
+        let what = self.arg(arg).what();
+        self.invalid(arg, &format!("{expected} expected, got {what}"))
+    }
+
+    /// Like [`unfit`](Self::unfit) for a list; names the first item that does not fit.
+    fn unfit_list(&self, arg: Arg, expected: &str, fits: fn(&Value) -> bool) -> String {
+        let mut items = self.arg(arg).as_list().unwrap_or_default().iter();
+        match items.find(|item| !fits(item)) {
+            Some(item) => {
+                let what = item.what();
+                self.invalid(arg, &format!("{expected} expected, but it contains {what}"))
+            }
+            None => self.unfit(arg, expected),
+        }
+    }
+
+    fn invalid(&self, arg: Arg, problem: &str) -> String {
         let found = self.arg(arg);
-        let what = found.what();
-        let message = format!("{}: {expected} expected, got {what}", self.name(arg));
+        let message = format!("{}: {problem}", self.name(arg));
         match self.declared.input(arg.index) {
             Some(input) if found.is_null() => format!(
                 "{message}; give input {input} a value, or a default_value in the definition"
@@ -163,7 +184,13 @@ impl<'a> Call<'a> {
         let read_value = match self.arg(arg) {
             Value::Null => {
                 let declared = self.declared.property(arg.index);
-                let default = declared.and_then(|property| property.default.to_json());
+                let default = declared.map(|property| property.default);
+                debug_assert!(
+                    !matches!(default, None | Some(Default::Null)),
+                    "{arg:?} of step {} has no default; read it by `optional`",
+                    self.step
+                );
+                let default = default.and_then(Default::to_json);
                 default.map(Value::from).as_ref().and_then(read)
             }
             value => read(value),
@@ -253,20 +280,28 @@ impl<'a> Call<'a> {
     }
 
     /// Like [`number`](Self::number), within the bounds of its shape also where another step
-    /// supplies it.
+    /// supplies it. Between the bounds of an integer, a fraction is accepted.
     ///
     /// # Errors
     /// If it is something else or out of these bounds.
     pub(crate) fn bounded(&self, arg: Arg) -> Result<f64, String> {
+        let bounds = match self.declared.property(arg.index).map(|p| p.shape) {
+            Some(Shape::Integer(least, most)) => least as f64..=most as f64,
+            Some(Shape::Number(least, most)) => least..=most,
+            _ => return Err(format!("{} is declared without bounds", self.name(arg))),
+        };
+        self.in_range(arg, self.number(arg)?, &bounds)
+    }
+
+    /// Like [`integer`](Self::integer), within the bounds of its shape also where another step
+    /// supplies it.
+    ///
+    /// # Errors
+    /// If it is something else or out of these bounds.
+    pub(crate) fn bounded_integer<T: TryFrom<i64>>(&self, arg: Arg) -> Result<T, String> {
         match self.declared.property(arg.index).map(|p| p.shape) {
-            Some(Shape::Integer(least, most)) => {
-                let integer = self.integer_in::<i64>(arg, least..=most)?;
-                Ok(integer as f64)
-            }
-            Some(Shape::Number(least, most)) => {
-                self.in_range(arg, self.number(arg)?, &(least..=most))
-            }
-            _ => self.number(arg),
+            Some(Shape::Integer(least, most)) => self.integer_in(arg, least..=most),
+            _ => Err(format!("{} is not declared as an integer", self.name(arg))),
         }
     }
 
@@ -288,7 +323,7 @@ impl<'a> Call<'a> {
         bounds: RangeInclusive<i64>,
     ) -> Result<T, String> {
         let integer = self.in_range(arg, self.integer(arg)?, &bounds)?;
-        T::try_from(integer).map_err(|_| self.unfit(arg, "a smaller number"))
+        self.sized(arg, integer)
     }
 
     /// Like [`integer`](Self::integer), with the nearer bound instead of a number beyond it.
@@ -301,7 +336,12 @@ impl<'a> Call<'a> {
         bounds: RangeInclusive<i64>,
     ) -> Result<T, String> {
         let integer = self.integer(arg)?.clamp(*bounds.start(), *bounds.end());
-        T::try_from(integer).map_err(|_| self.unfit(arg, "a smaller number"))
+        self.sized(arg, integer)
+    }
+
+    /// The integer as a type of another size; its bounds should be those of this type.
+    fn sized<T: TryFrom<i64>>(&self, arg: Arg, integer: i64) -> Result<T, String> {
+        T::try_from(integer).map_err(|_| format!("{}: {integer} is out of range", self.name(arg)))
     }
 
     fn in_range<T: PartialOrd + Display>(
@@ -331,12 +371,16 @@ impl<'a> Call<'a> {
         self.or_default(arg, "a boolean", as_bool)
     }
 
-    /// Property `arg` as text.
+    /// Property `arg` as text, or its default if it is null.
     ///
     /// # Errors
     /// If it is something else.
     pub(crate) fn text(&self, arg: Arg) -> Result<&'a str, String> {
-        let text = self.arg(arg).as_str();
+        let default = self.declared.property(arg.index).map(|p| p.default);
+        let text = match (self.arg(arg), default) {
+            (Value::Null, Some(Default::Text(default))) => Some(default),
+            (value, _) => value.as_str(),
+        };
         text.ok_or_else(|| self.unfit(arg, "a string"))
     }
 
@@ -346,7 +390,8 @@ impl<'a> Call<'a> {
     /// If it is something else.
     pub(crate) fn numbers(&self, arg: Arg) -> Result<Vec<f64>, String> {
         let numbers = self.arg(arg).as_numbers();
-        numbers.ok_or_else(|| self.unfit(arg, "a list of numbers"))
+        let is_number = |item: &Value| item.as_f64().is_some();
+        numbers.ok_or_else(|| self.unfit_list(arg, "a list of numbers", is_number))
     }
 
     /// Property `arg` as a list of texts.
@@ -361,11 +406,12 @@ impl<'a> Call<'a> {
             };
             items.iter().map(text).collect()
         });
-        texts.ok_or_else(|| self.unfit(arg, "a list of texts"))
+        let is_text = |item: &Value| item.as_str().is_some();
+        texts.ok_or_else(|| self.unfit_list(arg, "a list of texts", is_text))
     }
 
-    /// What the name in property `arg` stands for in a table, from which its shape is made by
-    /// [`names_of`](crate::workflow::block_api::shape::names_of).
+    /// What the name in property `arg`, or in its default if it is null, stands for in a table,
+    /// from which its shape is made by [`names_of`](crate::workflow::block_api::shape::names_of).
     ///
     /// # Errors
     /// If it is something else.

@@ -44,7 +44,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
                 .to_owned(),
         );
     };
-    if map.shape().len() != 2 {
+    if !matches!(map.shape(), [rows, columns] if *rows > 0 && *columns > 0) {
         return Err(format!(
             "anomaly_map has to be rows of numbers, not an array of shape {:?}",
             map.shape()
@@ -63,10 +63,11 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     drawing::put(call, move |canvas: &mut Canvas<'_>| {
         let each = map.data().iter().map(|n| unusual(*n, threshold));
         let unusual = Array::new(map.shape().to_vec(), each.collect());
+        // The shape was checked above.
         let Some(Ok(unusual)) = unusual.map(|map| stretched(&map, size)) else {
             return;
         };
-        for (y, row) in (0..).zip(unusual.data().chunks_exact(size[0] as usize)) {
+        for (y, row) in (0..).zip(unusual.data().chunks_exact(size[0].max(1) as usize)) {
             for (x, place) in (0..).zip(row) {
                 let (color, alpha) = color_at(stops, f64::from(*place));
                 canvas.blend(x, y, color, alpha * opacity);
@@ -141,6 +142,11 @@ mod tests {
 
     #[test]
     fn invalid_map_is_refused() {
+        for shape in [vec![0], vec![0, 2], vec![2, 0]] {
+            let map = Array::new(shape, Vec::new()).unwrap();
+            let refused = drawn(&json!({}), map).unwrap_err();
+            assert!(refused.contains("rows of numbers"), "{refused}");
+        }
         assert!(drawn(&json!({}), Array::row(vec![1.0, 2.0])).is_err());
     }
 }

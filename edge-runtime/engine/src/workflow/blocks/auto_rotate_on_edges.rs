@@ -14,7 +14,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::choice(
             "target_orientation",
             "target direction of the edges; either is the nearer one",
-            &["vertical", "horizontal", "either"],
+            &names_of(&ORIENTATIONS),
             "vertical",
         ),
         Property::number(
@@ -41,26 +41,23 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::of("classical_computer_vision")
 }];
 
+/// Degrees of the direction across upright edges, and the degrees after which it repeats. Across a
+/// vertical edge the brightness changes from left to right.
+const ORIENTATIONS: [(&str, (f64, f64)); 3] = [
+    ("vertical", (0.0, 180.0)),
+    ("horizontal", (90.0, 180.0)),
+    ("either", (0.0, 90.0)),
+];
+
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let image = call.image(arg!("image"))?;
-    let target = call.text(arg!("target_orientation"))?;
-    let period = match target {
-        "vertical" | "horizontal" => 180.0,
-        "either" => 90.0,
-        other => {
-            return Err(format!(
-                "{other:?} is not an orientation; use vertical, horizontal or either"
-            ));
-        }
-    };
+    let (level, period) = call.choice(arg!("target_orientation"), &ORIENTATIONS)?;
     let [least, most] = [
         call.number(arg!("skip_below_degrees"))?,
         call.number(arg!("max_correction_degrees"))?,
     ];
     let side = call.integer_in(arg!("internal_resolution"), 1..=u32::MAX.into())?;
     let across = skew::across_edges(&small(&image.pixels.rgb(), side));
-    // Across a vertical edge the brightness changes from left to right.
-    let level = if target == "horizontal" { 90.0 } else { 0.0 };
     let tilt = across.map(|angle| {
         let angle = (angle - level).rem_euclid(period);
         if angle > period / 2.0 {

@@ -105,12 +105,11 @@ impl Stateful for Tracker {
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let meta = call.video(arg!("metadata" | "image"))?;
         let detections = call.detections(arg!("detections"))?;
-        let frames = |arg: Arg| call.clamped(arg, 0..=u32::MAX.into());
         let config = ByteTrackConfig {
             activation_threshold: call.number(arg!("track_activation_threshold"))?,
-            lost_track_buffer: frames(arg!("lost_track_buffer"))?,
+            lost_track_buffer: instances::frames(call, arg!("lost_track_buffer"))?,
             match_threshold: call.number(arg!("minimum_matching_threshold"))?,
-            minimum_consecutive_frames: frames(arg!("minimum_consecutive_frames"))?,
+            minimum_consecutive_frames: instances::frames(call, arg!("minimum_consecutive_frames"))?,
             frame_rate: meta.fps.unwrap_or(0.0),
         };
         let video = videos.get(&meta.video_identifier, || {

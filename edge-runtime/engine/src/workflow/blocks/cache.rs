@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::workflow::block_api::prelude::*;
 
-const IMAGE: Property =
+const FRAME_OF_VIDEO: Property =
     Property::data("image", "a picture of the video", &[Kind::Image]).inputs_only();
 const KEY: Property = Property::value("key", "name of the value", Shape::Text);
 const VALUE: Property = Property::data("value", "the value", &[Kind::Any, Kind::ListOfValues]);
@@ -13,7 +13,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/cache_get@v1",
         summary: "Returns the value stored under a key for the video of the picture; false if there is none.",
-        properties: &[IMAGE, KEY],
+        properties: &[FRAME_OF_VIDEO, KEY],
         outputs: OUTPUTS,
         build: |_| Ok(Box::new(get)),
         ..Manifest::of("fusion")
@@ -21,7 +21,7 @@ pub(super) const BLOCKS: &[Manifest] = &[
     Manifest {
         name: "roboflow_core/cache_set@v1",
         summary: "Stores a value under a key for the video of the picture.",
-        properties: &[IMAGE, KEY, VALUE],
+        properties: &[FRAME_OF_VIDEO, KEY, VALUE],
         outputs: OUTPUTS,
         build: |_| Ok(Box::new(set)),
         ..Manifest::of("fusion")

@@ -29,7 +29,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::choice(
             "interval_unit",
             "unit of the interval",
-            &["seconds", "minutes", "hours", "runs"],
+            &names_of(&UNITS),
             "seconds",
         )
         .literal_only(),
@@ -40,6 +40,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     build,
     ..Manifest::of("analytics")
 }];
+
+/// Seconds of a unit; `None` for runs.
+const UNITS: [(&str, Option<f64>); 4] = [
+    ("seconds", Some(1.0)),
+    ("minutes", Some(60.0)),
+    ("hours", Some(3600.0)),
+    ("runs", None),
+];
 
 const MODES: [&str; 9] = [
     "sum",
@@ -136,15 +144,11 @@ impl Stateful for Aggregate {
             added = added.and(one);
         }
         let interval = call.integer(arg!("interval"))?;
-        let seconds = |unit: f64| {
-            call.now.saturating_sub(since).as_secs_f64()
-                >= call.number(arg!("interval")).unwrap_or(1.0) * unit
-        };
-        let is_over = match call.text(arg!("interval_unit"))? {
-            "runs" => state.runs >= interval,
-            "minutes" => seconds(60.0),
-            "hours" => seconds(3600.0),
-            _ => seconds(1.0),
+        let is_over = match call.choice(arg!("interval_unit"), &UNITS)? {
+            Some(unit_s) => {
+                call.now.saturating_sub(since).as_secs_f64() >= interval as f64 * unit_s
+            }
+            None => state.runs >= interval,
         };
         if let Err(why) = added {
             // As in the peer, a value that can't be added does not end the interval; unless the

@@ -134,9 +134,8 @@ impl Stateful for EventLog {
         }
         let (logged, pending): (Vec<_>, Vec<_>) =
             log.seen.iter().partition(|(_, s)| s.frames >= threshold);
-        let count = |list: &[(&i64, &Seen)]| i64::try_from(list.len()).unwrap_or(i64::MAX);
-        call.put(2, count(&logged));
-        call.put(3, count(&pending));
+        call.put(2, logged.len());
+        call.put(3, pending.len());
         let entries = |list: Vec<(&i64, &Seen)>| {
             Value::dict(
                 list.into_iter()

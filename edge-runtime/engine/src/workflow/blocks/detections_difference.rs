@@ -96,14 +96,14 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         }
         some
     };
-    let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
     call.put(1, some(after, stayed.collect()));
-    call.put(3, count(gone.len()));
-    call.put(4, count(new.len()));
+    call.put(3, gone.len());
+    call.put(4, new.len());
     call.put(
         5,
         !before.boxes.is_empty()
-            && count(gone.len()) >= call.integer(arg!("min_removed_to_verify"))?,
+            && i64::try_from(gone.len()).unwrap_or(i64::MAX)
+                >= call.integer(arg!("min_removed_to_verify"))?,
     );
     call.put(0, some(before, gone.into_iter().collect()));
     call.put(2, some(after, new.into_iter().collect()));

@@ -26,7 +26,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "confidence_strategy",
             "score of merged detections",
-            Shape::Choice(&["max", "mean", "min"]),
+            Shape::Choice(&names_of(&SCORES)),
         )
         .kinds(&[Kind::ListOfValues])
         .or(Or::Text("max")),
@@ -58,6 +58,12 @@ enum Score {
     Lowest,
 }
 
+const SCORES: [(&str, Score); 3] = [
+    ("max", Score::Highest),
+    ("mean", Score::Mean),
+    ("min", Score::Lowest),
+];
+
 impl Score {
     fn of(self, group: &[Detection]) -> f64 {
         let scores = group.iter().map(|d| d.confidence);
@@ -82,11 +88,7 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             children.len()
         ));
     }
-    let score = match call.text(arg!("confidence_strategy"))? {
-        "mean" => Score::Mean,
-        "min" => Score::Lowest,
-        _ => Score::Highest,
-    };
+    let score = call.choice(arg!("confidence_strategy"), &SCORES)?;
     let threshold = call.number(arg!("overlap_threshold"))?;
     let near = call.number(arg!("keypoint_merge_threshold"))?;
     let root = |d: &Detection| d.place().map(|p| p.root.size);

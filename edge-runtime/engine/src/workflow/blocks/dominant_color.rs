@@ -35,9 +35,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let image = call.image(arg!("image"))?;
-    let groups = call.bounded(arg!("color_clusters"))? as usize;
-    let rounds = call.bounded(arg!("max_iterations"))? as usize;
-    let target = call.bounded(arg!("target_size"))? as usize;
+    let groups = call.bounded_integer(arg!("color_clusters"))?;
+    let rounds = call.bounded_integer(arg!("max_iterations"))?;
+    let target: usize = call.bounded_integer(arg!("target_size"))?;
     let [width, height] = image.size();
     let step = (width.min(height) as usize / target).max(1);
     let color = dominant::color(&image.pixels.rgb(), step, groups, rounds);

@@ -12,7 +12,14 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     properties: &[
         Property::data("data", "the picture", &[Kind::Image]),
         MODEL,
-        Property::choice("output_type", "feature_vector: input of the model's last layer; logits: output of the last layer, before scores are computed", &["feature_vector", "logits"], "feature_vector").literal_only(),
+        Property::choice(
+            "output_type",
+            "feature_vector: input of the model's last layer; logits: output of the last layer, \
+             before scores are computed",
+            &["feature_vector", "logits"],
+            "feature_vector",
+        )
+        .literal_only(),
     ],
     outputs: &[
         Output::new("embedding", &[Kind::Embedding]),
@@ -34,12 +41,11 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
         _ => (Layer::Last, "classifier-linear-input@v1"),
     };
     let features = call.host.features(model_id, image, layer)?;
-    let dimension = i64::try_from(features.numbers.len()).unwrap_or(i64::MAX);
     let info = [
         ("model_id", Value::from(model_id)),
         ("feature_definition", Value::from(definition)),
         ("output_type", Value::from(output_type)),
-        ("dimension", Value::Int(dimension)),
+        ("dimension", Value::from(features.numbers.len())),
         ("normalization", Value::from("none")),
         ("space_id", Value::from(features.space)),
     ];

@@ -64,7 +64,7 @@ impl Stateful for Delay {
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let meta = call.video(arg!("image"))?;
-        let back = (-call.bounded(arg!("offset"))?) as u64;
+        let back = call.bounded_integer::<i64>(arg!("offset"))?.unsigned_abs();
         let number = meta.frame_number;
         let past = videos.get(&meta.video_identifier, || Ok(Past::default()))?;
         if past

@@ -14,13 +14,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::literal(
             "strategy",
             "how the mean of earlier embeddings is computed",
-            Shape::Choice(&[
-                "Exponential Moving Average (EMA)",
-                "Simple Moving Average (SMA)",
-                "Sliding Window",
-            ]),
+            Shape::Choice(&names_of(&STRATEGIES)),
         )
-        .or(Or::Text("Exponential Moving Average (EMA)")),
+        .or(Or::Text(STRATEGIES[0].0)),
         Property::data("embedding", "embedding of the picture", &[Kind::Embedding]),
         Property::fraction(
             "threshold_percentile",
@@ -51,6 +47,20 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     build: |_| Ok(stateful_instance(Changes)),
     ..Manifest::of("video")
 }];
+
+/// How the mean is computed.
+#[derive(Debug, Clone, Copy)]
+enum Average {
+    Exponential,
+    Simple,
+    Window,
+}
+
+const STRATEGIES: [(&str, Average); 3] = [
+    ("Exponential Moving Average (EMA)", Average::Exponential),
+    ("Simple Moving Average (SMA)", Average::Simple),
+    ("Sliding Window", Average::Window),
+];
 
 /// Maximum embeddings of a window.
 const MAX_WINDOW: i64 = 4096;
@@ -163,10 +173,10 @@ impl Stateful for Changes {
         let embedding = unit_embedding(call, arg!("embedding"), earlier)?;
         let count = usual.seen as f64 + 1.0;
         let window = call.clamped(arg!("window_size"), 1..=MAX_WINDOW)?;
-        let strategy = match call.text(arg!("strategy"))? {
-            "Simple Moving Average (SMA)" => Strategy::Simple(count),
-            "Sliding Window" => Strategy::Window(window),
-            _ => Strategy::Exponential(call.number(arg!("smoothing_factor"))?),
+        let strategy = match call.choice(arg!("strategy"), &STRATEGIES)? {
+            Average::Exponential => Strategy::Exponential(call.number(arg!("smoothing_factor"))?),
+            Average::Simple => Strategy::Simple(count),
+            Average::Window => Strategy::Window(window),
         };
         let (score, percentile) = usual.compare(&embedding, strategy);
         let warming_up = usual.seen < call.integer(arg!("warmup"))?;

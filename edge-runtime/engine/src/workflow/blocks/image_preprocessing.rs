@@ -20,6 +20,19 @@ const FLIPS: [(&str, Flip); 3] = [
     ("both", imageops::rotate180),
 ];
 
+#[derive(Debug, Clone, Copy)]
+enum Operation {
+    Resize,
+    Rotate,
+    Flip,
+}
+
+const TASKS: [(&str, Operation); 3] = [
+    ("resize", Operation::Resize),
+    ("rotate", Operation::Rotate),
+    ("flip", Operation::Flip),
+];
+
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/image_preprocessing@v1",
     summary: "Resizes, rotates or flips a picture.",
@@ -28,7 +41,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::literal(
             "task_type",
             "the operation",
-            Shape::Choice(&["resize", "rotate", "flip"]),
+            Shape::Choice(&names_of(&TASKS)),
         ),
         Property::count("width", "width in pixels, to resize", 640),
         Property::count("height", "height in pixels, to resize", 640),
@@ -50,12 +63,12 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let image = call.image(arg!("image"))?;
-    let task = call.text(arg!("task_type"))?;
+    let task = call.choice(arg!("task_type"), &TASKS)?;
     let rgb = image.pixels.rgb();
     let picture = RgbImage::from_raw(rgb.width, rgb.height, rgb.data.clone())
         .ok_or("the picture has no pixels")?;
     let changed = match task {
-        "resize" => {
+        Operation::Resize => {
             let [now_width, now_height] = image.size().map(i64::from);
             // An omitted side keeps the aspect ratio.
             let follow = |open: i64, given: i64, now: i64| open.saturating_mul(given) / now.max(1);
@@ -73,16 +86,11 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
             let (width, height) = (side(width, "width")?, side(height, "height")?);
             imageops::resize(&picture, width, height, FilterType::Triangle)
         }
-        "rotate" => {
+        Operation::Rotate => {
             let degrees = call.integer_in(arg!("rotation_degrees"), -360..=360)?;
             turn(&picture, degrees)
         }
-        "flip" => call.choice(arg!("flip_type"), &FLIPS)?(&picture),
-        other => {
-            return Err(format!(
-                "{other:?} is not a task; use resize, rotate or flip"
-            ));
-        }
+        Operation::Flip => call.choice(arg!("flip_type"), &FLIPS)?(&picture),
     };
     let pixels = RgbPixels {
         width: changed.width(),

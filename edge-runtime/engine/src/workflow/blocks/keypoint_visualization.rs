@@ -19,15 +19,30 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "detections with keypoints",
             &[Kind::Keypoints],
         ),
-        Property::choice("annotator_type", "whether to draw lines, points, or points with names", &["edge", "vertex", "vertex_label"], "edge").literal_only(),
+        Property::choice(
+            "annotator_type",
+            "whether to draw lines, points, or points with names",
+            &["edge", "vertex", "vertex_label"],
+            "edge",
+        )
+        .literal_only(),
         Property::text("color", "the colour", "#A351FB"),
         Property::text("text_color", "colour of the names", "black"),
         Property::number("text_scale", "size of the names", 0.5),
-        Property::integer("text_thickness", "kept for compatibility: the weight of the text is fixed", 1),
+        Property::integer(
+            "text_thickness",
+            "kept for compatibility: the weight of the text is fixed",
+            1,
+        ),
         Property::integer("text_padding", "pixels around the names", 10),
         Property::integer("thickness", "width of lines in pixels", 2),
         Property::integer("radius", "radius of points in pixels", 10),
-        Property::optional("edges", "keypoints to join, as pairs of numbers from 1; by default the 17 points of a person in COCO", Shape::List)
+        Property::optional(
+            "edges",
+            "keypoints to join, as pairs of numbers from 1; by default the 17 points of a person \
+             in COCO",
+            Shape::List,
+        )
         .not_null(),
     ],
     build: |_| Ok(Box::new(run)),

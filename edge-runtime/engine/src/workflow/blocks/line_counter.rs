@@ -147,9 +147,8 @@ fn ends(line: &Value) -> Result<[Point; 2], String> {
 }
 
 fn put_counts(call: &mut Call<'_>, count_in: u64, count_out: u64) {
-    let count = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-    call.put(0, count(count_in));
-    call.put(1, count(count_out));
+    call.put(0, count_in);
+    call.put(1, count_out);
 }
 
 #[cfg(test)]

@@ -10,21 +10,13 @@ const KERNEL_SIZE: Property = Property::integer("kernel_size", "size of the kern
 const OPERATION: Property = Property::choice(
     "operation",
     "the operation",
-    &[
-        "Erosion",
-        "Dilation",
-        "Opening",
-        "Closing",
-        "Gradient",
-        "Top Hat",
-        "Black Hat",
-    ],
+    &names_of(&OPERATIONS),
     "Closing",
 );
 const OPERATION_V2: Property = Property::choice(
     "operation",
     "the operation",
-    &names_of(&OPERATIONS),
+    &names_of(&OPERATIONS_V2),
     "Opening then Closing",
 );
 pub(super) const BLOCKS: &[Manifest] = &[
@@ -32,28 +24,35 @@ pub(super) const BLOCKS: &[Manifest] = &[
         name: "roboflow_core/morphological_transformation@v1",
         summary: "Grows or shrinks bright shapes of a picture, by brightness.",
         properties: &[IMAGE, KERNEL_SIZE, OPERATION],
-        build: |_| Ok(Box::new(Change { in_colour: false })),
+        build: |_| {
+            Ok(Box::new(Change {
+                in_colour: false,
+                operations: &OPERATIONS,
+            }))
+        },
         ..picture_filter::BASE
     },
     Manifest {
         name: "roboflow_core/morphological_transformation@v2",
         summary: "Grows or shrinks bright shapes of a picture, per colour channel.",
         properties: &[IMAGE, KERNEL_SIZE, OPERATION_V2],
-        build: |_| Ok(Box::new(Change { in_colour: true })),
+        build: |_| {
+            Ok(Box::new(Change {
+                in_colour: true,
+                operations: &OPERATIONS_V2,
+            }))
+        },
         ..picture_filter::BASE
     },
 ];
 
 type Operation = fn(&Plane, &Kernel) -> Plane;
 
-const OPERATIONS: [(&str, Operation); 8] = [
+const OPERATIONS: [(&str, Operation); 7] = [
     ("Erosion", erode),
     ("Dilation", dilate),
     ("Opening", open),
     ("Closing", close),
-    ("Opening then Closing", |plane, kernel| {
-        close(&open(plane, kernel), kernel)
-    }),
     ("Gradient", |plane, kernel| {
         above(&dilate(plane, kernel), &erode(plane, kernel))
     }),
@@ -65,17 +64,30 @@ const OPERATIONS: [(&str, Operation); 8] = [
     }),
 ];
 
+const OPERATIONS_V2: [(&str, Operation); 8] = {
+    let [erosion, dilation, opening, closing, rest @ ..] = OPERATIONS;
+    let [gradient, top_hat, black_hat] = rest;
+    let both: (&str, Operation) = ("Opening then Closing", |plane, kernel| {
+        close(&open(plane, kernel), kernel)
+    });
+    [
+        erosion, dilation, opening, closing, both, gradient, top_hat, black_hat,
+    ]
+};
+
 struct Change {
     /// Whether colours are kept.
     in_colour: bool,
+    operations: &'static [(&'static str, Operation)],
 }
 
 impl Block for Change {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
-        let kernel = Kernel::square(call.integer_in(arg!("kernel_size"), KERNELS)?);
-        let change = call.choice(arg!("operation"), &OPERATIONS)?;
+        let side = call.integer_in(arg!("kernel_size"), KERNELS)?;
+        let change = call.choice(arg!("operation"), self.operations)?;
         let in_colour = self.in_colour;
         picture_filter::put(call, move |pixels| {
+            let kernel = Kernel::square(side);
             if in_colour {
                 return imaging::each_channel(pixels, |plane| change(plane, &kernel));
             }

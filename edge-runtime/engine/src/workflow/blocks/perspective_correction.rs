@@ -217,7 +217,7 @@ impl Part {
         ];
         let one = match anchor {
             "ALL" => None,
-            name => Some(call::anchor(name)?),
+            name => Some(call::anchor(name).map_err(|why| format!("{why}, or ALL"))?),
         };
         for d in &all.boxes {
             for (i, (from, to, farthest)) in sides.into_iter().enumerate() {

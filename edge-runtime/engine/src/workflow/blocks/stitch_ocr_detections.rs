@@ -16,20 +16,14 @@ const PREDICTIONS: Property = Property::data(
 const READING_DIRECTION: Property = Property::literal(
     "reading_direction",
     "reading direction; auto depends on the shape of the letters",
-    Shape::Choice(&[
-        "left_to_right",
-        "right_to_left",
-        "vertical_top_to_bottom",
-        "vertical_bottom_to_top",
-        "auto",
-    ]),
+    Shape::Choice(&names_of(&DIRECTIONS)),
 );
 const TOLERANCE: Property = Property::count("tolerance", "tolerance in pixels across a line", 10);
 const DELIMITER: Property = Property::text("delimiter", "text between two letters", "");
 const STITCHING_ALGORITHM: Property = Property::literal(
     "stitching_algorithm",
     "how lines are formed: by rows of equal height, by the gaps between letters, or letter by letter",
-    Shape::Choice(&["tolerance", "otsu", "collimate"]),
+    Shape::Choice(&names_of(&ALGORITHMS)),
 );
 const OTSU_THRESHOLD_MULTIPLIER: Property = Property::number(
     "otsu_threshold_multiplier",
@@ -71,6 +65,20 @@ pub(super) const BLOCKS: &[Manifest] = &[
     },
 ];
 
+/// How lines are formed.
+#[derive(Debug, Clone, Copy)]
+enum Algorithm {
+    Rows,
+    Gaps,
+    LetterByLetter,
+}
+
+const ALGORITHMS: [(&str, Algorithm); 3] = [
+    ("tolerance", Algorithm::Rows),
+    ("otsu", Algorithm::Gaps),
+    ("collimate", Algorithm::LetterByLetter),
+];
+
 struct Stitch {
     second: bool,
 }
@@ -82,23 +90,28 @@ struct Way {
     backwards: bool,
 }
 
+/// `None` depends on the letters.
+const DIRECTIONS: [(&str, Option<Way>); 5] = [
+    ("left_to_right", Some(Way::new(false, false))),
+    ("right_to_left", Some(Way::new(false, true))),
+    ("vertical_top_to_bottom", Some(Way::new(true, false))),
+    ("vertical_bottom_to_top", Some(Way::new(true, true))),
+    ("auto", None),
+];
+
 impl Way {
-    fn from_name(name: &str, all: &Detections) -> Self {
-        let (vertical, backwards) = match name {
-            "right_to_left" => (false, true),
-            "vertical_top_to_bottom" => (true, false),
-            "vertical_bottom_to_top" => (true, true),
-            "auto" => {
-                let sum = |f: fn(&BBox) -> f64| all.boxes.iter().map(|d| f(&d.bbox)).sum::<f64>();
-                let flat = sum(BBox::width) > sum(BBox::height);
-                (!flat && !all.boxes.is_empty(), false)
-            }
-            _ => (false, false),
-        };
+    const fn new(vertical: bool, backwards: bool) -> Self {
         Self {
             vertical,
             backwards,
         }
+    }
+
+    /// The direction of letters by their shape: down where they are not wider than high.
+    fn from_letters(all: &Detections) -> Self {
+        let sum = |f: fn(&BBox) -> f64| all.boxes.iter().map(|d| f(&d.bbox)).sum::<f64>();
+        let flat = sum(BBox::width) > sum(BBox::height);
+        Self::new(!flat && !all.boxes.is_empty(), false)
     }
 
     /// Separator of two lines.
@@ -152,7 +165,8 @@ impl Letter {
 impl Block for Stitch {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let all = call.detections(call.named("predictions"))?;
-        let way = Way::from_name(call.text(call.named("reading_direction"))?, all);
+        let way = call.choice(call.named("reading_direction"), &DIRECTIONS)?;
+        let way = way.unwrap_or_else(|| Way::from_letters(all));
         let tolerance = call.number(call.named("tolerance"))?;
         let delimiter = call.text(call.named("delimiter"))?;
         let letters: Vec<Letter> = all
@@ -162,26 +176,26 @@ impl Block for Stitch {
             .collect();
         // The first version has no choice of algorithms.
         let algorithm = if self.second {
-            call.text(arg!("stitching_algorithm"))?
+            call.choice(arg!("stitching_algorithm"), &ALGORITHMS)?
         } else {
-            "tolerance"
+            Algorithm::Rows
         };
         let text = match algorithm {
             _ if letters.is_empty() => String::new(),
-            "otsu" => by_gaps(
+            Algorithm::Gaps => by_gaps(
                 letters,
                 way,
                 delimiter,
                 call.number(arg!("otsu_threshold_multiplier"))?,
             ),
-            "collimate" => letter_by_letter(
+            Algorithm::LetterByLetter => letter_by_letter(
                 letters,
                 way,
                 delimiter,
                 call.number(arg!("collimate_tolerance"))?,
             ),
-            _ if tolerance > 0.0 => by_rows(letters, way, delimiter, tolerance),
-            _ => return Err(format!("tolerance is {tolerance} and has to be above 0")),
+            Algorithm::Rows if tolerance > 0.0 => by_rows(letters, way, delimiter, tolerance),
+            Algorithm::Rows => return Err(format!("tolerance is {tolerance} and has to be above 0")),
         };
         call.put(0, text);
         Ok(())

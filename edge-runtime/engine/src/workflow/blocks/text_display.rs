@@ -48,7 +48,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::choice(
             "text_align",
             "alignment of shorter lines",
-            &["left", "center", "right"],
+            &names_of(&ALIGNMENTS),
             "left",
         ),
         Property::value(
@@ -92,6 +92,9 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..drawing::BASE
 }];
 
+/// Share of the free space to the left of a line.
+const ALIGNMENTS: [(&str, f64); 3] = [("left", 0.0), ("center", 0.5), ("right", 1.0)];
+
 struct Draw {
     text: Template,
 }
@@ -119,11 +122,7 @@ impl Block for Draw {
             padding: call.number(arg!("padding"))?,
             radius: call.number(arg!("border_radius"))?,
         };
-        let align = match call.text(arg!("text_align"))? {
-            "center" => 0.5,
-            "right" => 1.0,
-            _ => 0.0,
-        };
+        let align = call.choice(arg!("text_align"), &ALIGNMENTS)?;
         let place = Place::read(call)?;
         drawing::put(call, move |canvas: &mut Canvas<'_>| {
             let lines: Vec<&str> = words.lines().collect();

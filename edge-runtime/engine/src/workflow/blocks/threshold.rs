@@ -48,7 +48,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 
 fn run(call: &mut Call<'_>) -> Result<(), String> {
     let method = call.choice(arg!("threshold_type"), &METHODS)?;
-    let threshold = call.integer(arg!("thresh_value"))?;
+    // The other methods compute their own threshold.
+    let threshold = match method {
+        Method::Fixed(_) => call.integer(arg!("thresh_value"))?,
+        Method::Otsu | Method::Adaptive { .. } => 0,
+    };
     let most = call.clamped(arg!("max_value"), 0..=255)?;
     picture_filter::put(call, move |pixels| {
         let grey = || Plane::from(&imaging::grey(pixels));

@@ -32,7 +32,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
         Property::value(
             "state_ttl",
             "frames without sighting after which a track is dropped",
-            Shape::Integer(1, 1_000_000),
+            Shape::Integer(1, MAX_COUNT),
         )
         .or(Or::Int(300)),
         Property::value(
@@ -52,6 +52,8 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     ..Manifest::of("transformation")
 }];
 
+/// Maximum number of votes, and of frames without sighting.
+const MAX_COUNT: i64 = 1_000_000;
 /// Maximum number of tracks per video.
 const MAX_TRACKS: usize = 4096;
 /// Maximum number of classes per track.
@@ -70,13 +72,12 @@ struct Settings {
 
 impl Settings {
     fn from_call(call: &Call<'_>) -> Result<Self, String> {
-        let whole = |arg: Arg| Ok::<i64, String>(call.bounded(arg)? as i64);
-        let state_ttl = whole(arg!("state_ttl"))?;
+        let state_ttl = call.bounded_integer(arg!("state_ttl"))?;
         Ok(Self {
-            min_votes: whole(arg!("min_votes"))?,
+            min_votes: call.integer_in(arg!("min_votes"), 1..=MAX_COUNT)?,
             vote_confidence: call.bounded(arg!("vote_confidence"))?,
-            lead_margin: whole(arg!("lead_margin"))?,
-            switch_after: whole(arg!("switch_after"))?,
+            lead_margin: call.integer_in(arg!("lead_margin"), 0..=MAX_COUNT)?,
+            switch_after: call.integer_in(arg!("switch_after"), 1..=MAX_COUNT)?,
             state_ttl,
             reattach_window: call.integer_in(arg!("reattach_window"), 0..=state_ttl)?,
             reattach_iou: call.bounded(arg!("reattach_iou"))?,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use watchkeeper_vision::track::tracker::{Tracker, TrackerConfig};
+use watchkeeper_vision::track::tracker::{ACTIVATION, LEAST_LIKENESS, Tracker, TrackerConfig};
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::instances::{self, BUFFER, Instances, Video};
@@ -18,10 +18,19 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     properties: &[
         FRAME,
         Property::data("detections", "what to follow", DETECTIONS),
-        Property::fraction("track_activation_threshold", "score that one box of a track needs before it is reported, for a vehicle joined over its classes; scores are weighed relative to it", 0.5)
+        Property::fraction(
+            "track_activation_threshold",
+            "score that one box of a track needs before it is reported, for a vehicle joined over \
+             its classes; scores are weighed relative to it",
+            ACTIVATION,
+        )
         .nullable(),
         BUFFER,
-        Property::fraction("minimum_matching_threshold", "largest distance (1 - overlap × score) at which a box continues a track", 0.8)
+        Property::fraction(
+            "minimum_matching_threshold",
+            "largest distance (1 - overlap × score) at which a box continues a track",
+            1.0 - LEAST_LIKENESS,
+        )
         .nullable(),
         Property::optional(
             "minimum_consecutive_frames",
@@ -57,7 +66,7 @@ impl Stateful for Step {
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let meta = call.video(arg!("image"))?;
         let detections = call.detections(arg!("detections"))?;
-        let buffer: u32 = call.clamped(arg!("lost_track_buffer"), 0..=u32::MAX.into())?;
+        let buffer = instances::frames(call, arg!("lost_track_buffer"))?;
         let mut config = TrackerConfig {
             activation: call.number(arg!("track_activation_threshold"))?,
             buffer_s: f64::from(buffer) / BUFFER_FPS,
@@ -65,8 +74,8 @@ impl Stateful for Step {
             frame_rate: meta.fps.unwrap_or(0.0),
             ..TrackerConfig::default()
         };
-        let frames = |call: &Call<'_>, arg| call.clamped::<u32>(arg, 0..=u32::MAX.into());
-        if let Some(more) = call.optional(arg!("minimum_consecutive_frames"), frames)? {
+        let more = call.optional(arg!("minimum_consecutive_frames"), instances::frames)?;
+        if let Some(more) = more {
             config.fewest_sights = more.saturating_add(1);
             config.confirm_s = 0.0;
         }

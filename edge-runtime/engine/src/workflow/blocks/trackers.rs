@@ -12,7 +12,7 @@ use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::instances::{self, BUFFER, CACHE_SIZE, Instances, Video};
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
 
-const BOXES: Property = Property::data("detections", "what to follow", ANY_DETECTIONS);
+const FOLLOWED: Property = Property::data("detections", "what to follow", ANY_DETECTIONS);
 
 /// Frames until a track is reported.
 const fn proof(frames: i64) -> Property {
@@ -25,13 +25,13 @@ const fn proof(frames: i64) -> Property {
 }
 
 /// A threshold from 0 to 1.
-const fn share(name: &'static str, about: &'static str, default: f64) -> Property {
+const fn threshold(name: &'static str, about: &'static str, default: f64) -> Property {
     Property::fraction(name, about, default).nullable()
 }
 
 /// Minimum overlap of a box and a track.
 const fn overlap(default: f64) -> Property {
-    share(
+    threshold(
         "minimum_iou_threshold",
         "minimum overlap with which a box continues a track",
         default,
@@ -40,7 +40,7 @@ const fn overlap(default: f64) -> Property {
 
 /// Minimum score of a box that begins a track.
 const fn activation(default: f64) -> Property {
-    share(
+    threshold(
         "track_activation_threshold",
         "minimum score with which a box begins a track",
         default,
@@ -49,30 +49,32 @@ const fn activation(default: f64) -> Property {
 
 /// Minimum score of a box that is matched first.
 const fn good(default: f64) -> Property {
-    share(
+    threshold(
         "high_conf_det_threshold",
         "minimum score with which a box is matched first",
         default,
     )
 }
 
+/// The first properties of each of the blocks; the default of [`proof`] differs.
+const COMMON: &[Property] = &[FRAME, FOLLOWED, proof(3), BUFFER, CACHE_SIZE];
 const BOT: &[Property] = &[
     FRAME,
-    BOXES,
+    FOLLOWED,
     proof(2),
     BUFFER,
     CACHE_SIZE,
-    share(
+    threshold(
         "minimum_iou_threshold_first_assoc",
         "minimum overlap, times score, with which a good box continues a track",
         0.2,
     ),
-    share(
+    threshold(
         "minimum_iou_threshold_second_assoc",
         "minimum overlap with which a weak box continues a track",
         0.5,
     ),
-    share(
+    threshold(
         "minimum_iou_threshold_unconfirmed_assoc",
         "minimum overlap, times score, with which a box confirms a track",
         0.3,
@@ -100,7 +102,7 @@ const BOT: &[Property] = &[
 ];
 const BYTE: &[Property] = &[
     FRAME,
-    BOXES,
+    FOLLOWED,
     proof(2),
     BUFFER,
     CACHE_SIZE,
@@ -110,13 +112,13 @@ const BYTE: &[Property] = &[
 ];
 const OC: &[Property] = &[
     FRAME,
-    BOXES,
+    FOLLOWED,
     proof(3),
     BUFFER,
     CACHE_SIZE,
     overlap(0.3),
-    share("high_conf_det_threshold", "minimum score of a box", 0.6),
-    share(
+    threshold("high_conf_det_threshold", "minimum score of a box", 0.6),
+    threshold(
         "direction_consistency_weight",
         "weight of the direction of a track",
         0.2,
@@ -130,7 +132,7 @@ const OC: &[Property] = &[
 ];
 const SORT: &[Property] = &[
     FRAME,
-    BOXES,
+    FOLLOWED,
     proof(3),
     BUFFER,
     CACHE_SIZE,
@@ -143,7 +145,6 @@ const OUTPUTS: &[Output] = &[
     Output::new("already_seen_instances", ANY_DETECTIONS),
 ];
 
-/// Their first properties are those of [`SORT`].
 const BASE: Manifest = Manifest {
     role: Role::Tracker,
     outputs: OUTPUTS,
@@ -248,15 +249,14 @@ impl Stateful for Following {
     type State = Followed;
 
     fn run(&self, followed: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let meta = call.video(arg!(SORT, "image"))?;
-        let detections = call.detections(arg!(SORT, "detections"))?;
+        let meta = call.video(arg!(COMMON, "image"))?;
+        let detections = call.detections(arg!(COMMON, "detections"))?;
         let Followed { next, videos } = followed;
         let video = videos.get(&meta.video_identifier, || {
-            let frames = |arg: Arg| call.clamped(arg, 0..=u32::MAX.into());
             let config = SortConfig {
                 kind: (self.kind)(call)?,
-                lost_track_buffer: frames(arg!(SORT, "lost_track_buffer"))?,
-                minimum_consecutive_frames: frames(arg!(SORT, "minimum_consecutive_frames"))?,
+                lost_track_buffer: instances::frames(call, arg!(COMMON, "lost_track_buffer"))?,
+                minimum_consecutive_frames: instances::frames(call, arg!(COMMON, "minimum_consecutive_frames"))?,
                 frame_rate: meta.fps.unwrap_or(0.0),
             };
             Ok(Video {

@@ -91,9 +91,13 @@ fn sms(message: &Template, call: &Call<'_>) -> Result<EffectOrRefusal, String> {
     let media = texts(call, call.named("media_url")).map_err(|why| {
         format!("{why}; Twilio fetches pictures from the web, so a picture of this machine needs a public URL")
     })?;
-    let most = call
-        .optional(call.named("length_limit"), Call::integer)?
-        .unwrap_or(MAX_TEXT);
+    // The second version has no limit of its own.
+    let limit = call.named("length_limit");
+    let most = if call.has(limit) {
+        call.clamped(limit, 0..=MAX_TEXT)?
+    } else {
+        MAX_TEXT
+    };
     let [account, token, from] = ACCOUNT;
     Ok(Ok(Effect::Sms(Sms {
         account: sealed(call, call.named(account))?,
@@ -136,6 +140,18 @@ mod tests {
             panic!("{effects:?}")
         };
         assert_eq!(sms.text, "somebody has b [...]");
+    }
+
+    #[test]
+    fn limit_beyond_that_of_the_service_is_lowered() {
+        let (_, effects) = sent(&json!({
+            "type": "roboflow_core/twilio_sms_notification@v1", "cooldown_session_key": "a",
+            "length_limit": 100_000, "message": "m".repeat(2000)
+        }));
+        let Effect::Sms(sms) = &effects[0] else {
+            panic!("{effects:?}")
+        };
+        assert_eq!(sms.text.chars().count(), 1600);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Runs of a batch: pictures and values of any type, one element each.
 //!
-//! - Every input is known, given or optional, and as long as the batch, before any step runs.
+//! - Every input is known, and given or optional, before any step runs. A picture or value of the
+//!   batch has one element each; a parameter has one value for all.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
 use thiserror::Error;
 
+use crate::workflow::block_api::manifest::Role;
 use crate::workflow::block_api::stateful;
 use crate::workflow::plan::fingerprint::{Fingerprint, of_steps};
 use crate::workflow::run::execution::Execution;
@@ -52,9 +53,13 @@ pub struct Restart {
 impl Restart {
     fn step(name: &str, why: impl Into<String>) -> Self {
         Self {
-            what: format!("step {name}"),
+            what: Self::what_of(name),
             why: why.into(),
         }
+    }
+
+    fn what_of(step: &str) -> String {
+        format!("step {step}")
     }
 }
 
@@ -65,6 +70,17 @@ pub struct Restored {
     pub now: Duration,
     /// Steps that restart.
     pub restarted: Vec<Restart>,
+    /// Whether a tracker is among them, which gives out its track ids again.
+    pub track_ids_restart: bool,
+}
+
+impl Restored {
+    /// Returns whether the step of this name restarts.
+    #[must_use]
+    pub fn is_restarted(&self, step: &str) -> bool {
+        let what = Restart::what_of(step);
+        self.restarted.iter().any(|restart| restart.what == what)
+    }
 }
 
 /// Why a state can't be restored.
@@ -218,6 +234,7 @@ impl Execution {
         let mut saved: BTreeMap<&str, &StepState> = BTreeMap::new();
         saved.extend(document.steps.iter().map(|s| (&*s.name, s)));
         let mut restarted = Vec::new();
+        let mut track_ids_restart = false;
         let plan = &self.plan;
         let blocks = self.blocks.iter_mut();
         for ((step, block), settings) in plan.steps.iter().zip(blocks).zip(of_steps(plan)) {
@@ -243,6 +260,7 @@ impl Execution {
             };
             if let Err(why) = taken {
                 restarted.push(Restart::step(&step.name, why));
+                track_ids_restart |= step.manifest.role == Role::Tracker;
             }
         }
         for (place, key, value) in shared {
@@ -253,6 +271,7 @@ impl Execution {
         Ok(Restored {
             now: document.now,
             restarted,
+            track_ids_restart,
         })
     }
 }

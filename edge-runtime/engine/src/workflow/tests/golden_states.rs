@@ -25,7 +25,8 @@ fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/workflow/tests/states")
 }
 
-/// A definition with a step of each block with saved state, behind a model and trackers.
+/// A definition with a step of each block with saved state except the sinks, whose state is one
+/// time, behind a model and trackers.
 fn stateful_definition() -> Json {
     let of = |name: &str, r#type: &str, more: Json| {
         let mut step = json!({"type": format!("roboflow_core/{type}"), "name": name, "image": "$inputs.image",

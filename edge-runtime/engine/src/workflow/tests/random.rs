@@ -270,7 +270,10 @@ proptest! {
                 prop_assert!(report.ok);
                 let mut run = compiled.instantiate();
                 for number in 1..=3 {
-                    run.run(frame(number, [64, 48]), &[], Duration::from_secs(number), &mut FixedBoxes::three());
+                    let now = Duration::from_secs(number);
+                    let report = run.run(frame(number, [64, 48]), &[], now, &mut FixedBoxes::three());
+                    let panicked = report.errors.iter().find(|e| e.message.starts_with("internal error"));
+                    prop_assert!(panicked.is_none(), "{:?}", panicked);
                 }
                 prop_assert!(run.outputs_json().is_object());
                 if let Some(image) = run.output_image() {

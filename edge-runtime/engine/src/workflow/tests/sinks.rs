@@ -1,11 +1,12 @@
 //! The cool-down of every sink that has one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value as Json, json};
 
-use super::super::blocks;
+use super::super::{Execution, blocks, compile};
 use super::bench::Bench;
+use super::state::{play, prelude};
 
 /// A sink with the cool-down that it has by default.
 struct Sink {
@@ -138,10 +139,73 @@ fn only_a_shared_cool_down_has_a_limit() {
             Some(max) => {
                 bench(&at(max));
                 assert!(!Bench::refusal(at(max + 1)).is_empty());
-                assert!(!Bench::refusal(at(-1)).is_empty());
             }
             None => drop(bench(&at(7 * 24 * 3600))),
         }
+        assert!(!Bench::refusal(at(-1)).is_empty(), "{step}");
+    }
+}
+
+/// A workflow of a model, trackers and these steps.
+fn started(model: &str, steps: &[Json]) -> Execution {
+    let mut all = prelude();
+    all[0]["model_id"] = json!(model);
+    all.extend_from_slice(steps);
+    let definition = json!({
+        "version": "1.0", "inputs": [{"type": "WorkflowImage", "name": "image"}], "steps": all,
+        "outputs": [],
+    });
+    let compiled = compile(&definition, &BTreeMap::new());
+    compiled.unwrap_or_else(|e| panic!("{e:#?}")).instantiate()
+}
+
+/// Number of messages in one frame.
+fn sent(run: &mut Execution, frame: u64) -> usize {
+    let frames = play(run, frame, frame + 1);
+    frames.iter().map(|(_, _, effects)| effects.len()).sum()
+}
+
+#[test]
+fn steps_with_one_key_share_a_cool_down() {
+    let slack = |name: &str, key: &str| {
+        json!({
+            "type": "roboflow_core/slack_notification@v1", "name": name, "slack_token": "t",
+            "channel": "yard", "message": "m", "cooldown_session_key": key, "cooldown_seconds": 60,
+        })
+    };
+    for (keys, count) in [(["a", "a"], 1), (["a", "b"], 2)] {
+        let steps = [slack("one", keys[0]), slack("two", keys[1])];
+        assert_eq!(sent(&mut started("m/1", &steps), 1), count, "{keys:?}");
+    }
+}
+
+#[test]
+fn changed_step_before_a_sink_ends_its_cool_down() {
+    let hook = json!({
+        "type": "roboflow_core/webhook_sink@v1", "name": "hook", "url": "https://host/in",
+        "method": "POST", "cooldown_seconds": 60,
+        "json_payload": {"seen": "$steps.model.predictions"},
+    });
+    let steps = [hook];
+    let mut first = started("m/1", &steps);
+    assert_eq!(sent(&mut first, 1), 1);
+    for (model, count) in [("m/1", 0), ("m/2", 1)] {
+        let mut second = started(model, &steps);
+        second.restore(&first.save().bytes).unwrap();
+        assert_eq!(sent(&mut second, 2), count, "{model}");
+    }
+}
+
+#[test]
+fn refused_message_starts_no_cool_down() {
+    // The managed service is refused.
+    let mut bench = bench(&json!({
+        "type": "roboflow_core/twilio_sms_notification@v2", "message": "m", "receiver_number": "+2",
+    }));
+    for _ in 0..2 {
+        let out = bench.feed(&[]).unwrap();
+        let status = (&out["error_status"], &out["throttling_status"]);
+        assert_eq!(status, (&json!(true), &json!(false)), "{out}");
     }
 }
 

@@ -179,9 +179,7 @@ pub(super) fn frame_property(v: &Value, property: FrameProperty) -> Result<Value
         other => return Err(expected("an image", other)),
     };
     Ok(match property {
-        FrameProperty::FrameNumber => {
-            Value::Int(i64::try_from(meta.frame_number).unwrap_or(i64::MAX))
-        }
+        FrameProperty::FrameNumber => Value::from(meta.frame_number),
         FrameProperty::FrameTimestamp => Value::Float(meta.frame_timestamp),
         FrameProperty::SecondsSinceStart => Value::Float(meta.time_s()),
     })

@@ -66,8 +66,8 @@ pub(super) fn mqtt(
         tls,
         ca_file: values.path("mqtt.ca_file"),
         client_cert,
-        connect_timeout: Duration::from_secs(values.count("mqtt.connect_timeout_s")),
-        keep_alive: Duration::from_secs(values.count("mqtt.keep_alive_s")),
+        connect_timeout: Duration::from_secs(values.whole_or_zero("mqtt.connect_timeout_s")),
+        keep_alive: Duration::from_secs(values.whole_or_zero("mqtt.keep_alive_s")),
     };
     let named = values.text("mqtt.commands");
     mqtt.commands = match named.and_then(|name| CommandAccess::from_name(&name)) {
@@ -170,10 +170,10 @@ fn llm_of(provider: String, values: &Values<'_>) -> LlmConfig {
         large_model: values.text("llm.large_model"),
         models_file: values.path("llm.models_file"),
         second_opinion: values.switch("llm.second_opinion"),
-        calls_per_hour: values.count("llm.calls_per_hour"),
-        tokens_per_call: values.count("llm.tokens_per_call"),
+        calls_per_hour: values.whole_or_zero("llm.calls_per_hour"),
+        tokens_per_call: values.whole_or_zero("llm.tokens_per_call"),
         idle_timeout: values.seconds("llm.idle_timeout_s"),
-        timeout_factor: values.count("llm.timeout_factor"),
+        timeout_factor: values.whole_or_zero("llm.timeout_factor"),
         day_usd: number("llm.day_usd"),
         month_usd: number("llm.month_usd"),
         second: None,
@@ -254,7 +254,7 @@ pub(super) fn look(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> Option
             true => LookedAt::All,
             false => LookedAt::These(named.into_iter().flatten().collect()),
         },
-        frames: values.count("agent.heartbeat.look_frames"),
+        frames: values.whole_or_zero("agent.heartbeat.look_frames"),
         schedule: look_schedule(values, errors),
     })
 }

@@ -9,9 +9,9 @@ use crate::sinks::{HostRule, SecretSource};
 
 pub(super) fn archive(values: &Values<'_>, errors: &mut Vec<ConfigError>) -> ArchiveConfig {
     ArchiveConfig {
-        max_bytes: values.count("agent.archive.max_bytes"),
-        max_entry_bytes: values.count("agent.archive.max_entry_bytes"),
-        memory_bytes: values.count("agent.archive.memory_bytes"),
+        max_bytes: values.whole_or_zero("agent.archive.max_bytes"),
+        max_entry_bytes: values.whole_or_zero("agent.archive.max_entry_bytes"),
+        memory_bytes: values.whole_or_zero("agent.archive.memory_bytes"),
         memcached: values.texts("agent.archive.memcached", errors, server),
         s3: s3(values, errors),
         ingest_roots: values.folders("agent.archive.ingest_roots", errors),

@@ -132,8 +132,8 @@ impl Section<'_, '_> {
         found
     }
 
-    fn whole<T: TryFrom<u64> + Default>(&self, last: &str) -> T {
-        self.values.count(&self.key(last))
+    fn whole_or_zero<T: TryFrom<u64> + Default>(&self, last: &str) -> T {
+        self.values.whole_or_zero(&self.key(last))
     }
 
     fn seconds(&self, last: &str) -> Duration {
@@ -228,11 +228,11 @@ impl Section<'_, '_> {
                 .unwrap_or_default(),
             confidence_at,
             cache_for: self.seconds("cache_s"),
-            cache_entries: self.whole("cache_entries"),
-            per_minute: self.whole("per_minute"),
-            tries: self.whole("tries"),
+            cache_entries: self.whole_or_zero("cache_entries"),
+            per_minute: self.whole_or_zero("per_minute"),
+            tries: self.whole_or_zero("tries"),
             timeout: self.seconds("timeout_s"),
-            max_bytes: self.whole("max_bytes"),
+            max_bytes: self.whole_or_zero("max_bytes"),
             may_be_private: self.values.switch(&self.key("private")),
             ca_file: self.values.path(&self.key("ca_file")),
         })

@@ -48,8 +48,9 @@ impl Values<'_> {
         }
     }
 
-    /// Returns a whole number of a key with a default.
-    pub(super) fn count<T: TryFrom<u64> + Default>(&self, path: &str) -> T {
+    /// Returns the whole number of a key with a default. A wrong value, which has an error of its
+    /// own, is zero.
+    pub(super) fn whole_or_zero<T: TryFrom<u64> + Default>(&self, path: &str) -> T {
         let whole = self.whole(path);
         whole.and_then(|n| T::try_from(n).ok()).unwrap_or_default()
     }

@@ -78,16 +78,19 @@ pub(crate) fn color_at(stops: &[Stop], place: f64) -> (Color, f64) {
     (color, faint + (strong - faint) * share)
 }
 
-/// Resamples the rows and columns to those of the picture, by bilinear interpolation.
-pub(crate) fn stretched(depth: &Array, [width, height]: [u32; 2]) -> Result<Array, String> {
-    let &[rows, columns] = depth.shape() else {
+/// Resamples rows of numbers to the pixels of a picture, by bilinear interpolation.
+///
+/// # Errors
+/// If they are not rows of numbers.
+pub(crate) fn stretched(map: &Array, [width, height]: [u32; 2]) -> Result<Array, String> {
+    let &[rows, columns] = map.shape() else {
         return Err(format!(
-            "the model has to return rows of numbers, not an array of shape {:?}",
-            depth.shape()
+            "rows of numbers expected, got an array of shape {:?}",
+            map.shape()
         ));
     };
     if rows == 0 || columns == 0 {
-        return Err("the model returned no numbers".to_owned());
+        return Err("rows of numbers expected, got none".to_owned());
     }
     // The cells around a pixel's centre, and the share of the second.
     let around = |pixel: u32, pixels: u32, cells: usize| {
@@ -105,8 +108,7 @@ pub(crate) fn stretched(depth: &Array, [width, height]: [u32; 2]) -> Result<Arra
     for y in 0..height {
         let (upper, lower, share) = around(y, height, rows);
         let row = |r: usize| {
-            depth
-                .data()
+            map.data()
                 .get(r * columns..(r + 1) * columns)
                 .unwrap_or_default()
         };
@@ -120,5 +122,5 @@ pub(crate) fn stretched(depth: &Array, [width, height]: [u32; 2]) -> Result<Arra
         }
     }
     Array::new(vec![height as usize, width as usize], data)
-        .ok_or_else(|| "the model's answer is incomplete".to_owned())
+        .ok_or_else(|| "rows of numbers expected, got too few".to_owned())
 }

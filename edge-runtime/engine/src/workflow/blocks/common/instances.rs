@@ -31,6 +31,14 @@ pub(crate) const BUFFER: Property = Property::integer(
 )
 .nullable();
 
+/// A number of frames; 0 for a negative one.
+///
+/// # Errors
+/// If it is not a whole number.
+pub(crate) fn frames(call: &Call<'_>, arg: Arg) -> Result<u32, String> {
+    call.clamped(arg, 0..=u32::MAX.into())
+}
+
 /// Number of tracks that a step remembers; 0 for a negative number.
 pub(crate) fn cache_size(setup: &Setup<'_>) -> usize {
     let size = setup.literals.get(CACHE_SIZE.name).and_then(Json::as_i64);

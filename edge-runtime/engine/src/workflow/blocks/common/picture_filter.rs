@@ -1,4 +1,4 @@
-//! Declaration and behaviour of the blocks that make a new picture of one, of the same size.
+//! Declaration of the blocks that make a new picture of one, and the change of its pixels.
 //!
 //! - Pixels are computed when they are read.
 

@@ -33,11 +33,12 @@ pub(crate) const FIRE_AND_FORGET: Property = Property::boolean(
 );
 pub(crate) const DISABLE_SINK: Property =
     Property::boolean("disable_sink", "whether the sink is switched off", false);
-pub(crate) const COOLDOWN: Property = Property::integer(
+pub(crate) const COOLDOWN: Property = Property::value(
     "cooldown_seconds",
     "minimum seconds between two messages",
-    5,
-);
+    Shape::at_least(0),
+)
+.or(Or::Int(5));
 /// [`COOLDOWN`] of sinks that may share it, up to 15 minutes.
 pub(crate) const SHARED_COOLDOWN: Property = Property {
     shape: Shape::Integer(0, 15 * 60),
@@ -131,7 +132,10 @@ impl Stateful for Messenger {
     type State = LastSent;
 
     fn run(&self, last: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        send(call, last, self.service, |call| (self.make)(&self.message, call))?.put(call);
+        send(call, last, self.service, |call| {
+            (self.make)(&self.message, call)
+        })?
+        .put(call);
         Ok(())
     }
 }
@@ -151,7 +155,7 @@ pub(crate) fn send(
     if call.boolean(call.named("disable_sink"))? {
         return Ok(Sent::Off);
     }
-    if cooldown.is_active(call, call.number(call.named("cooldown_seconds"))?) {
+    if cooldown.is_active(call, call.bounded(call.named("cooldown_seconds"))?) {
         return Ok(Sent::Resting);
     }
     Ok(match make(call)? {
@@ -164,7 +168,8 @@ pub(crate) fn send(
 }
 
 /// Time of the last message of a step, in seconds. As part of its state it is gone once the
-/// settings of the step change.
+/// settings of the step, of a step before it, or a parameter that they read change. A time under a
+/// [`COOLDOWN_SESSION_KEY`] is not part of the state, and stays.
 pub(crate) type LastSent = Option<f64>;
 
 /// Where the time of the last message is.
