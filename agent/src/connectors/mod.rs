@@ -137,7 +137,7 @@ impl Executor {
     }
 }
 
-/// Writes a file on a thread for that.
+/// Runs a blocking write of a file outside the async threads.
 async fn write_file(
     write: impl FnOnce() -> Result<(), Fault> + Send + 'static,
 ) -> Result<(), Fault> {

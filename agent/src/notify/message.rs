@@ -32,6 +32,10 @@ const MAX_ATTACHMENT_BYTES: u64 = 8 << 20;
 const MAX_TEXT: usize = 500;
 /// Longest reason in it.
 const MAX_REASON: usize = 200;
+/// Longest text of a section block, in characters ("Section block" in Slack's documentation).
+const SLACK_MAX_BLOCK_TEXT: usize = 3000;
+/// Longest link that a block has room for behind the longest escaped text.
+const SLACK_MAX_LINK: usize = SLACK_MAX_BLOCK_TEXT - MAX_TEXT * "&amp;".len();
 
 /// One notification of one channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -426,11 +430,13 @@ pub(crate) fn body(
 }
 
 /// What Slack shows of a notification; `text` of the message is for its previews and for compatible
-/// services. `verbatim` makes no link of an address in a text from outside, which an incoming
-/// webhook offers for text objects only ("Text object" in Slack's documentation).
+/// services. With `verbatim`, an address in a text from outside stays text; an incoming webhook has
+/// that for text objects only ("Text object" in Slack's documentation).
 fn slack_block(notification: &Notification) -> Value {
     let link = notification.link.iter();
-    let link: String = link.map(|url| format!(", answer: <{url}>")).collect();
+    let link = link.map(|url| format!(", answer: <{}>", escaped(url)));
+    // Slack refuses the whole message for one block that is too long.
+    let link: String = link.filter(|link| link.len() <= SLACK_MAX_LINK).collect();
     let text = format!("{}{link}", escaped(&notification.text));
     json!({"type": "section", "text": {"type": "mrkdwn", "verbatim": true, "text": text}})
 }

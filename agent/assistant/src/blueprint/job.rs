@@ -35,6 +35,9 @@ pub enum Job {
     Coordinator,
 }
 
+// The first tool of each list stays first: every blueprint has it, and five jobs call it unasked
+// (`Job::calls_first_tool`).
+
 /// Tools of the set-up, in the order of the prompt.
 const SET_UP: &[&str] = &[
     "look_around",
@@ -164,7 +167,7 @@ impl Job {
         }
     }
 
-    /// The tool that every blueprint has: the first of the job.
+    /// The tool that every blueprint has: the first of [`Job::tools`].
     #[must_use]
     pub const fn first_tool(self) -> &'static str {
         match self.tools() {
@@ -241,6 +244,24 @@ mod tests {
             let there = ToolSet::new(&ToolPermissions::unrestricted(Entrypoint::Ask), job.tools());
             assert_eq!(there.names(), job.tools(), "{}", job.name());
         }
+    }
+
+    #[test]
+    fn first_tool_of_each_job_is_the_required_one() {
+        let first = Job::ALL.map(|job| (job.first_tool(), job.calls_first_tool()));
+        let expected = [
+            ("look_around", true),
+            ("get_event", true),
+            ("look_around", true),
+            ("look_around", true),
+            ("propose_plan", false),
+            ("propose_ingest", false),
+            ("query_archive", true),
+            ("propose_job", false),
+            ("query_events", false),
+            ("delegate", false),
+        ];
+        assert_eq!(first, expected);
     }
 
     #[test]

@@ -229,13 +229,13 @@ impl TrialStats {
     }
 
     fn never_fell(&self, rule: &RuleSpec) -> bool {
-        matches!(self.counted(rule), Some((_, present, CountBound::Under(bound)))
+        matches!(self.zone_count(rule), Some((_, present, CountBound::Under(bound)))
             if present >= bound && !self.may_have_fired(rule))
     }
 
     /// The zone of a rule on a count, the objects in it at the end, and the bound. Outside its
     /// schedule the rule is silent, so there is none for a rule with a schedule.
-    fn counted(&self, rule: &RuleSpec) -> Option<(&str, u32, CountBound)> {
+    fn zone_count(&self, rule: &RuleSpec) -> Option<(&str, u32, CountBound)> {
         let Condition::Count {
             detections, bound, ..
         } = &rule.when
@@ -274,7 +274,7 @@ impl TrialStats {
 
     fn remark_on_rule(&self, rule: &RuleSpec) -> Option<String> {
         let events = self.events.get(&rule.name).copied().unwrap_or_default();
-        if let Some((zone, present, bound)) = self.counted(rule) {
+        if let Some((zone, present, bound)) = self.zone_count(rule) {
             let then = match rule.when {
                 Condition::Count { for_s, .. } if for_s > 0.0 && !self.may_have_fired(rule) => {
                     format!("after {for_s} s")

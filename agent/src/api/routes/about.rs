@@ -406,7 +406,7 @@ pub(super) async fn memory(
     find_notes(&app, move |memory| memory.search(wanted)).await
 }
 
-/// Reads the member `limit` of a query.
+/// Reads the member `limit` of a query, from 1 to `max`.
 pub(super) fn limit(text: Option<&str>, default: u64, max: u64) -> Result<usize, Refusal> {
     let limit = body::number_within("limit", text, default, [1, max])?;
     Ok(usize::try_from(limit).unwrap_or(1))

@@ -4,6 +4,10 @@
 //! reopened if needed. So a change of the configuration is compared with the present one, and the
 //! conversation's followers see the result. Actions on archive and jobs are compared with nothing.
 
+use std::fs::File;
+use std::io::{ErrorKind, Read as _};
+use std::path::{Path as FilePath, PathBuf};
+
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -22,6 +26,7 @@ use crate::api::app::App;
 use crate::api::conversations::Message;
 use watchkeeper_assistant::permissions::{Entrypoint, may_answer};
 use watchkeeper_assistant::proposal::pending::PendingProposal;
+use watchkeeper_assistant::proposal::trial::TrialResult;
 use watchkeeper_assistant::setup_agent::tool_context::system_snapshot;
 
 /// A pending proposal.
@@ -146,8 +151,38 @@ pub(super) async fn get(
     }))
 }
 
-/// A picture that the trial of a pipeline made: `preview` has its lines and zones, `events` some of
-/// those that it would have reported in the last hours. The newest 40 of all trials are kept.
+/// Largest picture of a trial that is served.
+const MAX_PICTURE_BYTES: u64 = 16 << 20;
+
+/// A picture that the trial of a pipeline makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PictureKind {
+    /// Lines and zones on a frame.
+    Preview,
+    /// Some of the events that it would have reported in the last hours.
+    Events,
+}
+
+impl PictureKind {
+    fn from_name(name: &str) -> Result<Self, Refusal> {
+        match name {
+            "preview" => Ok(Self::Preview),
+            "events" => Ok(Self::Events),
+            _ => Err(Refusal::invalid("kind must be preview or events").at("kind", name)),
+        }
+    }
+
+    fn file(self, trial: &TrialResult) -> Option<&str> {
+        match self {
+            Self::Preview => trial.picture.as_deref(),
+            Self::Events => trial.backtest.as_ref()?.pictures.as_deref(),
+        }
+    }
+}
+
+/// A picture that the trial of a pipeline made: `preview` shows its lines and zones, `events` some
+/// events that it would have reported in the last hours. A proposal of a language model has no
+/// `preview`. The newest 40 of all trials are kept.
 #[utoipa::path(get, path = "/proposals/{id}/pictures/{pipeline}/{kind}", tag = "proposals",
     params(("id" = String, Path, description = "Id of the proposal"),
         ("pipeline" = String, Path, description = "Name of the pipeline in `tried`"),
@@ -157,19 +192,44 @@ pub(super) async fn picture(
     State(app): State<App>,
     Path((id, pipeline, kind)): Path<(String, String, String)>,
 ) -> Result<Response, Refusal> {
+    let kind = PictureKind::from_name(&kind)?;
     let kept = find(&app, &id).await?;
     let mut trials = kept.shown.trials.iter();
     let trial = trials.find(|trial| trial.pipeline.as_str() == pipeline);
-    let file = trial.and_then(|trial| match kind.as_str() {
-        "preview" => trial.picture.clone(),
-        "events" => trial.backtest.as_ref()?.pictures.clone(),
-        _ => None,
-    });
+    let trial = trial.ok_or_else(|| not_tried(&kept, &pipeline))?;
     // The file is named by the stored proposal, never by the client.
+    let file = kind.file(trial).map(PathBuf::from);
     let file = file.ok_or_else(|| no_picture("the trial of this pipeline made no such picture"))?;
-    let read = app.access_files(move |_| std::fs::read(file)).await?;
-    let jpeg = read.map_err(|_| no_picture("the picture made room for newer ones"))?;
+    let jpeg = app.access_files(move |_| read_picture(&file)).await??;
     Ok(([(CONTENT_TYPE, "image/jpeg")], jpeg).into_response())
+}
+
+/// Reads a picture of at most [`MAX_PICTURE_BYTES`].
+fn read_picture(file: &FilePath) -> Result<Vec<u8>, Refusal> {
+    let mut jpeg = Vec::new();
+    let read = File::open(file);
+    let read = read.and_then(|open| open.take(MAX_PICTURE_BYTES + 1).read_to_end(&mut jpeg));
+    match read {
+        Ok(_) if jpeg.len() as u64 <= MAX_PICTURE_BYTES => Ok(jpeg),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Err(no_picture("the picture made room for newer ones"))
+        }
+        Ok(_) | Err(_) => {
+            let file = file.display();
+            tracing::error!(%file, error = ?read.err(), "the picture of a trial can't be read");
+            Err(watchkeeper_http::refusal::internal())
+        }
+    }
+}
+
+fn not_tried(kept: &PendingProposal, pipeline: &str) -> Refusal {
+    let tried = kept.shown.trials.iter();
+    let tried: Vec<&str> = tried.map(|trial| trial.pipeline.as_str()).collect();
+    let detail = match tried.as_slice() {
+        [] => "no pipeline of this proposal was tried".to_owned(),
+        names => format!("pipeline must be one of those tried: {}", names.join(", ")),
+    };
+    no_picture(&detail).at("pipeline", pipeline)
 }
 
 fn no_picture(why: &str) -> Refusal {
@@ -318,23 +378,21 @@ mod tests {
     use watchkeeper_assistant::proposal::backtest::BacktestSummary;
     use watchkeeper_assistant::proposal::conversation::ShownProposal;
     use watchkeeper_assistant::proposal::pending::Requester;
-    use watchkeeper_assistant::proposal::trial::TrialResult;
 
     use super::*;
     use crate::api::app::Shared;
     use crate::api::conversations::Bounds;
-    use crate::api::tests::here;
+    use crate::api::tests::{Here, here};
 
-    #[tokio::test]
-    async fn picture_of_a_trial_is_served_where_its_proposal_is_seen() {
-        let here = here(Bounds::default());
-        let file = here.dir.path().join("7-events-gate.jpg");
-        std::fs::write(&file, b"jpeg").unwrap();
+    /// Keeps a proposal that came in by `entrypoint`, with both pictures of its trial.
+    fn keep_proposal(here: &Here, entrypoint: Entrypoint, preview: &FilePath) -> String {
+        let events = here.dir.path().join("7-events-gate.jpg");
+        std::fs::write(&events, b"jpeg").unwrap();
         let spec = json!({"id": "watch", "source": "gate", "workflow": {}});
         let trial = TrialResult {
-            picture: Some(here.dir.path().join("gone.jpg").display().to_string()),
+            picture: Some(preview.display().to_string()),
             backtest: Some(BacktestSummary {
-                pictures: Some(file.display().to_string()),
+                pictures: Some(events.display().to_string()),
                 ..BacktestSummary::default()
             }),
             ..TrialResult::new(&serde_json::from_value(spec).unwrap())
@@ -350,35 +408,69 @@ mod tests {
             actions: None,
         };
         let by = Requester {
-            entrypoint: Entrypoint::Remote,
+            entrypoint,
             conversation: "c1".to_owned(),
         };
         let socket = here.dir.path().join("none.sock");
         let waiting = here.all.deps().waiting();
-        let id = waiting.keep(&socket, &shown, Some(by), now).unwrap();
-        let app = App {
-            entrypoint: Entrypoint::Remote,
-            shared: Shared::new(
-                Arc::clone(&here.all),
-                mpsc::channel(1).0,
-                here.close.subscribe(),
-            ),
-        };
-        let get = async |id: &str, pipeline: &str, kind: &str| {
-            let names = (id.to_owned(), pipeline.to_owned(), kind.to_owned());
-            picture(State(app.clone()), Path(names)).await
-        };
-        let response = get(&id, "watch", "events").await.unwrap();
+        waiting.keep(&socket, &shown, Some(by), now).unwrap()
+    }
+
+    async fn get_picture(
+        here: &Here,
+        entrypoint: Entrypoint,
+        [id, pipeline, kind]: [&str; 3],
+    ) -> Result<Vec<u8>, Refusal> {
+        let shared = Shared::new(
+            Arc::clone(&here.all),
+            mpsc::channel(1).0,
+            here.close.subscribe(),
+        );
+        let app = App { entrypoint, shared };
+        let names = (id.to_owned(), pipeline.to_owned(), kind.to_owned());
+        let response = picture(State(app), Path(names)).await?;
         assert_eq!(response.headers()[CONTENT_TYPE], "image/jpeg");
-        assert_eq!(to_bytes(response.into_body(), 9).await.unwrap(), "jpeg");
-        for (id, pipeline, kind) in [
-            (&*id, "watch", "preview"),
-            (&id, "watch", "../events"),
-            (&id, "other", "events"),
-            ("nope", "watch", "events"),
-        ] {
-            let refused = get(id, pipeline, kind).await.unwrap_err();
-            assert_eq!(refused.0.status, 404, "{id} {pipeline} {kind}");
+        Ok(to_bytes(response.into_body(), 9).await.unwrap().to_vec())
+    }
+
+    #[tokio::test]
+    async fn picture_of_a_trial_is_served_where_its_proposal_is_seen() {
+        let here = here(Bounds::default());
+        let preview = here.dir.path().join("preview.jpg");
+        std::fs::write(&preview, b"drawn").unwrap();
+        let id = keep_proposal(&here, Entrypoint::Local, &preview);
+        for (kind, bytes) in [("preview", b"drawn".as_slice()), ("events", b"jpeg".as_slice())] {
+            let names = [&*id, "watch", kind];
+            let served = get_picture(&here, Entrypoint::Local, names).await;
+            assert_eq!(served.unwrap(), bytes);
+            let hidden = get_picture(&here, Entrypoint::Remote, names).await;
+            assert_eq!(hidden.unwrap_err().0.status, 404, "over TCP");
         }
+    }
+
+    #[tokio::test]
+    async fn refused_picture_names_field_and_allowed_values() {
+        let here = here(Bounds::default());
+        let gone = here.dir.path().join("gone.jpg");
+        let id = keep_proposal(&here, Entrypoint::Remote, &gone);
+        for (names, status, detail) in [
+            ([&*id, "watch", "preview"], 404, "made room"),
+            ([&*id, "watch", "../events"], 400, "preview or events"),
+            ([&*id, "other", "events"], 404, "one of those tried: watch"),
+            (["nope", "watch", "events"], 404, "not pending"),
+        ] {
+            let refused = get_picture(&here, Entrypoint::Remote, names).await;
+            let problem = refused.unwrap_err().0;
+            assert_eq!(problem.status, status, "{names:?}");
+            assert!(problem.detail.contains(detail), "{}", problem.detail);
+        }
+    }
+
+    #[tokio::test]
+    async fn unreadable_picture_is_an_internal_error() {
+        let here = here(Bounds::default());
+        let id = keep_proposal(&here, Entrypoint::Local, here.dir.path());
+        let refused = get_picture(&here, Entrypoint::Local, [&id, "watch", "preview"]).await;
+        assert_eq!(refused.unwrap_err().0.status, 500);
     }
 }

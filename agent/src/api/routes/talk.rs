@@ -27,6 +27,7 @@ use watchkeeper_http::body::Query;
 use watchkeeper_http::{Refusal, body, closed, refusal};
 use watchkeeper_plain::MAX_CHARS;
 
+use super::about::limit;
 use super::problem::refused;
 use crate::api::app::{App, MAX_BODY_READS, MAX_FOLLOWERS, MAX_MESSAGE};
 use crate::api::conversations::{ConversationStatus, Handle, Message};
@@ -305,10 +306,9 @@ pub(super) async fn events(
     let handle = find(&app, &id)?;
     let after = body::number("after", query.after.as_deref(), 0)?;
     let most = u64::try_from(MAX_EVENTS).unwrap_or(u64::MAX);
-    let limit = body::number_within("limit", query.limit.as_deref(), DEFAULT_LIMIT, [1, most])?;
+    let limit = limit(query.limit.as_deref(), DEFAULT_LIMIT, most)?;
     let wait = body::number_within("wait", query.wait.as_deref(), 0, [0, 30])?;
     not_ahead(&handle, after)?;
-    let limit = usize::try_from(limit).unwrap_or(1);
     let _place = match wait {
         0 => None,
         _ => Some(follower(&app)?),

@@ -16,7 +16,7 @@ pub struct Keys {
     pub(super) host: &'static str,
     pub(super) port: &'static str,
     pub(super) client_id: &'static str,
-    /// Cause of a session that the broker ends again and again: it gives the name to another.
+    /// Cause of a session that the broker keeps ending: another client has its client id.
     pub(super) same_name: &'static str,
     pub(super) login: &'static str,
     /// Remedy for a broker that asks for a login.

@@ -195,6 +195,34 @@ fn only_link_in_slack_is_that_of_the_review() {
 }
 
 #[test]
+fn block_for_slack_is_short_enough_and_escapes_its_link() {
+    let mut doubtful = event(Phase::New, Severity::Info, &["security"]);
+    doubtful.decision.verdict = Verdict::Review;
+    let channel = channel(ChannelKind::Slack, None, false);
+    let block = |link: &str| {
+        let notification = event_notification(&channel, "box", &doubtful, Some(link)).unwrap();
+        let text = "&".repeat(MAX_TEXT);
+        slack_block(&Notification {
+            text,
+            ..notification
+        })
+    };
+    let text = |link: &str| block(link)["text"]["text"].as_str().unwrap().to_owned();
+    let linked = text("https://box.example/a&b");
+    assert!(linked.len() < SLACK_MAX_BLOCK_TEXT, "{}", linked.len());
+    assert!(linked.ends_with(", answer: <https://box.example/a&amp;b>"));
+    let too_long = text(&format!(
+        "https://box.example/{}",
+        "a".repeat(SLACK_MAX_LINK)
+    ));
+    assert_eq!(
+        too_long,
+        "&amp;".repeat(MAX_TEXT),
+        "the message is sent without it"
+    );
+}
+
+#[test]
 fn notice_is_notified_from_its_minimal_severity_on() {
     let notice = Notice {
         id: "01J".to_owned(),

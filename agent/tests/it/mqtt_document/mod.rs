@@ -42,7 +42,9 @@ fn render() -> String {
          ## Guarantees\n\n\
          - **At least once, no silent loss.** Events and command reports are stored on the box before they are \
          published, and deleted only after the broker's PUBACK. After a broken session everything unacknowledged is \
-         published again: the same `seq` may come twice. Use `seq` (`id` of a loss record) to detect repetitions.\n\
+         published again: the same `seq` may come twice. Use `seq` (`id` of a loss record) to detect repetitions. \
+         A box restored from a backup gives the numbers after the copy again, to other events: after a restore only \
+         `id` tells them apart.\n\
          - **`seq` rises by one** over all events of a box, over restarts too. A message on `ev/loss` explains a gap and \
          covers the missing numbers. Messages of severity `critical`, outages, loss records and command reports overtake \
          other events, which come in the order of `seq`.\n\

@@ -99,23 +99,19 @@ impl ShownProposal {
     /// now.
     pub fn recheck(&self, plain: &Plain, here: &SystemSnapshot) -> Option<CheckedProposal> {
         let at = self.at.to_zoned(here.now.time_zone().clone());
-        if let Some(llm_proposal) = &self.llm_proposal {
-            return Some(CheckedProposal::from_llm(
-                &self.request,
-                &at,
-                llm_proposal.clone(),
-                here,
-            ));
-        }
-        match plain.corrected(&self.request, &self.corrections, &here.scene(&at)) {
-            Ok(Answer::Propose(proposal)) => {
-                let mut offer = CheckedProposal::new(&self.request, &at, *proposal, here);
-                offer.corrections.clone_from(&self.corrections);
-                offer.trials.clone_from(&self.trials);
-                Some(offer)
+        let mut offer = if let Some(llm_proposal) = &self.llm_proposal {
+            CheckedProposal::from_llm(&self.request, &at, llm_proposal.clone(), here)
+        } else {
+            match plain.corrected(&self.request, &self.corrections, &here.scene(&at)) {
+                Ok(Answer::Propose(proposal)) => {
+                    CheckedProposal::new(&self.request, &at, *proposal, here)
+                }
+                Ok(Answer::Ask(_) | Answer::Look(_) | Answer::Unknown(_)) | Err(_) => return None,
             }
-            Ok(Answer::Ask(_) | Answer::Look(_) | Answer::Unknown(_)) | Err(_) => None,
-        }
+        };
+        offer.corrections.clone_from(&self.corrections);
+        offer.trials.clone_from(&self.trials);
+        Some(offer)
     }
 
     /// Returns the request with its corrections, in one line.

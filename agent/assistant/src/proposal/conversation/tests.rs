@@ -8,6 +8,7 @@ use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_plain::Change;
 
 use super::super::snapshot::testing::{situation, status};
+use super::super::trial::TrialResult;
 use super::*;
 
 /// Created once: reading the lexicon costs more than a request.
@@ -492,6 +493,18 @@ fn llm_proposal_is_applied_once_after_a_yes() {
     talk.propose_by_llm("räum auf", llm_proposal(&here), &here);
     assert_eq!(applied(hear(&mut talk, "yes", &here)), offered);
     assert!(!matches!(hear(&mut talk, "yes", &here), Reply::Apply(_)));
+}
+
+#[test]
+fn rechecked_llm_proposal_keeps_its_trials() {
+    let here = watched();
+    let mut talk = SessionState::default();
+    let mut offered = offer(talk.propose_by_llm("räum auf", llm_proposal(&here), &here));
+    offered.trials = vec![TrialResult::new(&here.pipelines[0].spec)];
+    let shown = ShownProposal::from_proposal(&offered);
+    let again = shown.recheck(&PLAIN, &here).unwrap();
+    assert_eq!(again.trials, offered.trials);
+    assert_eq!(again.fingerprint(), shown.fingerprint);
 }
 
 #[test]
