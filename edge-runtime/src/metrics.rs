@@ -49,7 +49,8 @@ const CONFIDENCES: [f64; 13] = [
     0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0,
 ];
 
-/// All metrics; an update takes a read lock and an atomic addition.
+/// All metrics. An update takes a read lock and an atomic addition.
+/// [`Metrics::count_sources`] takes a mutex, once a scrape.
 pub struct Metrics {
     registry: Registry,
     /// Counters of each source when they were counted last.
@@ -195,7 +196,7 @@ impl Metrics {
             let seen = counted.entry(id.clone()).or_default();
             let grown = |now: u64, before: u64| if now >= before { now - before } else { now };
             self.count_frames(id, grown(now.frames, seen.frames));
-            self.count_dropped(id, "slot", grown(now.dropped, seen.dropped));
+            self.count_dropped(id, grown(now.dropped, seen.dropped));
             *seen = now;
         }
         sources
@@ -208,14 +209,14 @@ impl Metrics {
             .inc_by(count);
     }
 
-    /// Counts frames of `source` that were dropped at a place such as `slot` or `budget`.
-    fn count_dropped(&self, source: &SourceId, at: &str, count: u64) {
-        let of = |source: &str, at: &str| DropLabels {
+    /// Counts frames of `source` that were dropped in its slot.
+    fn count_dropped(&self, source: &SourceId, count: u64) {
+        let of = |source: &str, at| DropLabels {
             source: source.to_owned(),
-            at: at.to_owned(),
+            at,
         };
         self.dropped
-            .metric(of(source.as_str(), at), || of(OTHER, OTHER))
+            .metric(of(source.as_str(), "slot"), || of(OTHER, OTHER))
             .inc_by(count);
     }
 

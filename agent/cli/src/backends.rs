@@ -12,6 +12,7 @@ use watchkeeper_client::{ClientError, RuntimeClient};
 use watchkeeper_config::Config;
 use watchkeeper_contract::backend::{BackendInfo, BackendReport, MeasuredModel};
 use watchkeeper_models::library::LibraryError;
+use watchkeeper_models::model_check::{Ending, Interruption, Outcome};
 use watchkeeper_models::registry::library::LibraryManifest;
 use watchkeeper_models::{Checked, Downloaded, PREFERRED, PullPlan};
 
@@ -44,7 +45,20 @@ pub(super) async fn run(
 /// with its sentence.
 pub(super) fn found_by_program(global: &Global) -> Result<Vec<BackendInfo>, Failure> {
     let mut command = runtime_program::command(global)?;
-    runtime_program::answer(command.arg("backends"), TIMEOUT)
+    runtime_program::answer_or(command.arg("backends"), TIMEOUT, |outcome| match outcome {
+        Outcome::Refused(why) => why,
+        Outcome::Ended(Ending::Crash(signal)) => format!(
+            "a library crashes when it is opened (signal {signal}); set \
+             runtime.inference.ort_library or trt_library to another one, or remove it"
+        ),
+        Outcome::Interrupted(Interruption::Overdue) => format!(
+            "{PROGRAM} did not list them within {} s; try again when the box has less to do",
+            TIMEOUT.as_secs()
+        ),
+        Outcome::Loaded | Outcome::Ended(_) | Outcome::Interrupted(_) => {
+            format!("{PROGRAM} did not list them; `{PROGRAM} backends` prints the reason")
+        }
+    })
 }
 
 /// The back end of `--backend`; absent for `auto`.

@@ -54,31 +54,11 @@ pub(super) async fn run(
         ..EventsWanted::default()
     };
     let answer = past::answer(client, &wanted).await?;
-    if let Some(camera) = &wanted.camera {
-        check_camera(camera, &answer.report, client).await?;
-    }
     let zone = TimeZone::system();
     out.both(&object(&answer.report, &answer.knowledge, &zone), || {
         answer.knowledge.lines(&zone).join("\n")
     });
     Ok(())
-}
-
-/// Refuses a camera that does not exist and was not watched.
-async fn check_camera(
-    camera: &SourceId,
-    report: &CoverageReport,
-    client: &RuntimeClient,
-) -> Result<(), Failure> {
-    let sources = client.sources().await?.into_iter();
-    let known: Vec<SourceId> = sources.map(|source| source.spec.id).collect();
-    let mut watched = report.spans.iter().map(|span| &span.watch.source);
-    if known.contains(camera) || watched.any(|source| source == camera) {
-        return Ok(());
-    }
-    let known: Vec<&str> = known.iter().map(SourceId::as_str).collect();
-    let sentence = format!("there is no camera {:?}", camera.as_str());
-    Err(Failure::input(sentence).with([format!("cameras: {}", known.join(", "))]))
 }
 
 fn object(report: &CoverageReport, knowledge: &Knowledge, zone: &TimeZone) -> Value {

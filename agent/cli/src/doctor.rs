@@ -43,7 +43,7 @@ pub(super) fn run(
     findings.extend(programs::installed());
     findings.extend(programs::media());
     findings.extend(configuration(errors));
-    findings.extend(programs::backends(config, global));
+    findings.extend(programs::backends(config, errors, global));
     findings.push(programs::models(config));
     findings.push(state::folder("state folder", &config.state_dir));
     findings.push(state::socket(&config.runtime_socket));

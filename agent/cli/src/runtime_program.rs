@@ -12,6 +12,7 @@ use watchkeeper_config::ENV_PREFIX;
 use watchkeeper_models::model_check::{self, Outcome};
 
 use super::args::Global;
+use super::configuration::absolute;
 use super::exit::{Exit, Failure};
 use super::run::find;
 
@@ -23,17 +24,30 @@ pub(super) const PROGRAM: &str = "watchkeeper-runtime";
 /// [`Exit::NoRuntime`] without it.
 pub(super) fn path() -> Result<PathBuf, Failure> {
     find(PROGRAM).ok_or_else(|| {
-        let sentence = format!("{PROGRAM}: not found beside this program or on PATH");
+        let sentence = format!(
+            "{PROGRAM}: not found beside this program or on PATH; install it, or build it with \
+             cargo build -p {PROGRAM}"
+        );
         Failure::new(Exit::NoRuntime, sentence)
     })
 }
 
-/// Makes the name of a model, source or folder absolute where it is a path that exists: it is found
-/// from where the user stands, and a name of the zoo is no path.
-pub(super) fn absolute(name: &str) -> PathBuf {
+/// Makes the name of a source or folder absolute where it is a path that exists: it is found from
+/// where the user stands.
+pub(super) fn source(name: &str) -> PathBuf {
+    absolute_where(name, Path::exists)
+}
+
+/// Makes the name of a model absolute where it is a file: it is found from where the user stands.
+/// Any other is a name of the zoo, also beside a folder of that name.
+pub(super) fn model(name: &str) -> PathBuf {
+    absolute_where(name, Path::is_file)
+}
+
+fn absolute_where(name: &str, is_path: impl FnOnce(&Path) -> bool) -> PathBuf {
     let path = Path::new(name);
-    match path.exists() {
-        true => std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
+    match is_path(path) {
+        true => absolute(path),
         false => path.to_owned(),
     }
 }
@@ -81,6 +95,24 @@ pub(super) fn answer<T: DeserializeOwned>(
     command: &mut Command,
     timeout: Duration,
 ) -> Result<T, Failure> {
+    answer_or(command, timeout, |outcome| match outcome {
+        Outcome::Ended(ending) => ending.to_string(),
+        Outcome::Interrupted(why) => why.to_string(),
+        Outcome::Refused(why) => why,
+        Outcome::Loaded => String::new(),
+    })
+}
+
+/// Runs a command that prints one JSON object, for `timeout` at most. `describe` says why there is
+/// none.
+///
+/// # Errors
+/// [`Exit::Failed`].
+pub(super) fn answer_or<T: DeserializeOwned>(
+    command: &mut Command,
+    timeout: Duration,
+    describe: impl FnOnce(Outcome) -> String,
+) -> Result<T, Failure> {
     pass_settings(command);
     let ran = model_check::run_for_answer(command, timeout, &|| false).map_err(|error| {
         let remedy = model_check::start_remedy(&error);
@@ -92,8 +124,20 @@ pub(super) fn answer<T: DeserializeOwned>(
                 "{PROGRAM} printed no answer ({e}); install all programs in the same version"
             ))
         }),
-        (Outcome::Refused(why), _) => Err(Failure::failed(why)),
-        (Outcome::Ended(ending), _) => Err(Failure::failed(ending.to_string())),
-        (Outcome::Interrupted(why), _) => Err(Failure::failed(why.to_string())),
+        (other, _) => Err(Failure::failed(describe(other))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folder_is_a_source_and_no_model() {
+        // Unit tests run in the folder of this crate.
+        assert_eq!(model("src"), Path::new("src"));
+        assert!(source("src").is_absolute());
+        assert!(model("Cargo.toml").is_absolute());
+        assert_eq!(source("yolox-nano"), Path::new("yolox-nano"));
     }
 }

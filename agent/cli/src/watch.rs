@@ -19,7 +19,7 @@ pub(super) async fn run(
 ) -> Result<(), Failure> {
     let camera = match &args.camera {
         Some(_) => None,
-        None => only_camera(&client).await,
+        None => only_camera(&client).await?,
     };
     let request = sentence(args, camera)?;
     let ask = AskArgs {
@@ -45,13 +45,13 @@ pub(super) fn list(out: &Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// ID of the camera of a box with one. The request itself reports a runtime that does not answer.
-async fn only_camera(client: &RuntimeClient) -> Option<String> {
-    let sources = client.sources().await.ok()?;
-    let [only] = sources.as_slice() else {
-        return None;
-    };
-    Some(only.spec.id.to_string())
+/// ID of the camera of a box with one.
+async fn only_camera(client: &RuntimeClient) -> Result<Option<String>, Failure> {
+    let sources = client.sources().await?;
+    Ok(match sources.as_slice() {
+        [only] => Some(only.spec.id.to_string()),
+        _ => None,
+    })
 }
 
 /// Request in plain words that a template makes of the flags; `camera` stands where none is named.

@@ -325,6 +325,16 @@ impl StoredChunk {
             |file| read_pictures(&mut BufReader::new(file)),
         )
     }
+
+    /// A chunk without frames, with one picture at its start.
+    #[cfg(test)]
+    pub(crate) fn with_picture(folder: &Path, head: ChunkHead, jpeg: Vec<u8>) -> Self {
+        let path = path_of(folder, head.start_ms, 1, &head.source);
+        let picture = super::pictures::encode(0, jpeg);
+        append(&pictures_of(&path), &picture).expect("a writable folder");
+        let bytes = picture.len() as u64;
+        Self { path, head, bytes }
+    }
 }
 
 #[cfg(test)]

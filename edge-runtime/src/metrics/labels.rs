@@ -16,7 +16,7 @@ pub(super) struct SourceLabels {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct DropLabels {
     pub(super) source: String,
-    pub(super) at: String,
+    pub(super) at: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]

@@ -1,5 +1,7 @@
 //! The text of the metrics.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use serde_json::json;
 use watchkeeper_contract::event::Verdict;
 use watchkeeper_contract::pipeline::LookRate;
@@ -22,7 +24,7 @@ fn updated_metrics_are_in_the_text() {
     let metrics = Metrics::new();
     let gate = SourceId::new("gate").unwrap();
     metrics.count_frames(&gate, 1);
-    metrics.count_dropped(&gate, "slot", 3);
+    metrics.count_dropped(&gate, 3);
     metrics.observe_inference("yolox-nano", Duration::from_millis(20));
     metrics.count_event(&Decision {
         verdict: Verdict::Review,
@@ -66,18 +68,23 @@ fn source(frames: u64) -> SourceStatus {
 
 #[test]
 fn overlapping_scrapes_count_each_frame_once() {
-    let metrics = Metrics::new();
-    metrics.count_sources(|| vec![source(100)]);
-    metrics.count_sources(|| {
-        // Another scrape waits with its reading, so that it is never the older one.
-        assert!(metrics.counted.try_lock().is_none());
-        vec![source(110)]
+    let (metrics, frames) = (Metrics::new(), AtomicU64::new(0));
+    let read = || {
+        let frames = frames.fetch_add(1, Ordering::Relaxed) + 1;
+        // The other scrape may read and count before this one counts.
+        std::thread::yield_now();
+        vec![source(frames)]
+    };
+    let scrape = || (0..1_000).for_each(|_| drop(metrics.count_sources(read)));
+    std::thread::scope(|scope| {
+        scope.spawn(scrape);
+        scope.spawn(scrape);
     });
     let line = "watchkeeper_frames_total{source=\"gate\"}";
-    assert!(text(&metrics).contains(&format!("{line} 110\n")));
+    assert!(text(&metrics).contains(&format!("{line} 2000\n")));
     metrics.count_sources(|| vec![source(3)]);
     assert!(
-        text(&metrics).contains(&format!("{line} 113\n")),
+        text(&metrics).contains(&format!("{line} 2003\n")),
         "replaced"
     );
 }

@@ -54,7 +54,8 @@ impl CoverageQuery {
 }
 
 /// Returns when pipelines watched in a range of time, and what they could tell then. An absent
-/// event means that it did not happen only where a span covers the time and the class.
+/// event means that it did not happen only where a span covers the time and the class. A source
+/// that does not exist and was never watched is refused with 404.
 #[utoipa::path(get, path = "/coverage", tag = "events", params(CoverageQuery),
     responses((status = 200, body = CoverageReport)))]
 pub(super) async fn report(
@@ -66,7 +67,8 @@ pub(super) async fn report(
     Ok(Json(work.await?))
 }
 
-/// Returns the same report, signed with the key of the box.
+/// Returns the report of `/coverage`, signed with the key of the box. A source that does not exist
+/// and was never watched is refused with 404.
 #[utoipa::path(get, path = "/coverage/statement", tag = "events", params(CoverageQuery),
     responses((status = 200, body = CoverageStatement)))]
 pub(super) async fn statement(
@@ -78,18 +80,23 @@ pub(super) async fn statement(
     Ok(Json(app.try_call(work).await?))
 }
 
-/// Reports the coverage, unless the source is neither there nor was ever watched: of a misspelt one
-/// an empty report would say that nothing was watched.
+/// Reports the coverage. Refuses a source that does not exist and was never watched: for a misspelt
+/// name an empty report would say that nothing was watched.
 fn coverage(
     runtime: &dyn Runtime,
     range: Range<i64>,
     source: Option<&SourceId>,
 ) -> Result<CoverageReport, Problem> {
+    let report = runtime.coverage(range, source)?;
     if let Some(id) = source
+        && report.spans.is_empty()
+        // A deleted span may have been of this source.
+        && report.spans_since_ms.is_none()
         && let Err(unknown) = runtime.source(id)
+        // The range may end before the first span.
         && runtime.coverage(0..i64::MAX, source)?.spans.is_empty()
     {
         return Err(unknown.at("source", id.as_str()));
     }
-    runtime.coverage(range, source)
+    Ok(report)
 }

@@ -21,7 +21,9 @@ use watchkeeper_contract::board::BoardReport;
 use watchkeeper_contract::bundle::{
     BoxKey, BundleFile, BundleSubject, MissingPart, SignedManifest,
 };
-use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
+use watchkeeper_contract::coverage::{
+    CoverageReport, CoverageSpan, CoverageStatement, SpanEnd, Watched,
+};
 use watchkeeper_contract::effect::{Effect, HttpBody, HttpCall, HttpMethod};
 use watchkeeper_contract::event::{
     Decision, EVENT_SCHEMA, Event, EventBody, Media, MediaKind, Phase, Verdict,
@@ -63,6 +65,8 @@ struct Little {
     folder: PathBuf,
     sources: Mutex<BTreeMap<SourceId, SourceStatus>>,
     pipelines: Mutex<BTreeMap<PipelineId, PipelineStatus>>,
+    spans: Mutex<Vec<CoverageSpan>>,
+    spans_since_ms: Mutex<Option<i64>>,
     gate: Mutex<()>,
     /// Locked while metrics are read.
     disk: Mutex<()>,
@@ -87,15 +91,24 @@ impl Little {
 }
 
 impl Runtime for Little {
-    fn coverage(&self, range: Range<i64>, _: Option<&SourceId>) -> Result<CoverageReport, Problem> {
+    fn coverage(
+        &self,
+        range: Range<i64>,
+        source: Option<&SourceId>,
+    ) -> Result<CoverageReport, Problem> {
+        let mut spans = self.spans.lock().unwrap().clone();
+        spans.retain(|span| {
+            let is_of_source = source.is_none_or(|source| span.watch.source == *source);
+            is_of_source && span.from.unix_ms < range.end
+        });
         Ok(CoverageReport {
             from_ms: range.start,
             to_ms: range.end,
             source: None,
             events_waiting: 0,
             at: NOW,
-            spans: Vec::new(),
-            spans_since_ms: None,
+            spans,
+            spans_since_ms: *self.spans_since_ms.lock().unwrap(),
             events_since_ms: None,
             head: self.journal.last_link().unwrap(),
         })
@@ -415,6 +428,8 @@ impl Bench {
             folder: folder.path().to_owned(),
             sources: Mutex::default(),
             pipelines: Mutex::default(),
+            spans: Mutex::default(),
+            spans_since_ms: Mutex::default(),
             gate: Mutex::default(),
             disk: Mutex::default(),
             has_read_metrics: AtomicBool::default(),
@@ -1170,6 +1185,43 @@ async fn coverage_of_an_unknown_source_is_refused() {
         );
         assert_eq!(bench.get(&format!("/v1/{route}")).await.status, 200);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn coverage_is_reported_for_a_source_that_is_or_was_watched() {
+    let bench = Bench::start();
+    let statuses = async |query: &str| {
+        let mut statuses = Vec::new();
+        for route in ["coverage", "coverage/statement"] {
+            let path = format!("/v1/{route}?source={query}");
+            statuses.push(bench.get(&path).await.status);
+        }
+        statuses
+    };
+    let new = r#"{"id": "new", "uri": "rtsp://10.0.0.20/stream"}"#;
+    let status = bench.ask("PUT", "/v1/sources/new", new).await.status;
+    assert_eq!(status, 200);
+    assert_eq!(statuses("new").await, [200, 200], "never watched");
+
+    bench.little.spans.lock().unwrap().push(CoverageSpan {
+        from: NOW,
+        to: NOW,
+        frames: 1,
+        end: SpanEnd::Paused,
+        watch: Watched {
+            source: SourceId::new("removed").unwrap(),
+            pipeline: PipelineId::new("p").unwrap(),
+            renames_classes: false,
+            rules: Vec::new(),
+        },
+    });
+    assert_eq!(statuses("removed").await, [200, 200]);
+    let earlier = "removed&to_ms=1000";
+    assert_eq!(statuses(earlier).await, [200, 200], "not watched yet");
+    assert_eq!(statuses("nope").await, [404, 404]);
+
+    *bench.little.spans_since_ms.lock().unwrap() = Some(NOW.unix_ms);
+    assert_eq!(statuses("nope").await, [200, 200], "its spans are deleted");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde::Deserialize;
 use watchkeeper_agent::program::NAME as AGENT;
-use watchkeeper_config::{Backend, Config};
+use watchkeeper_config::{Backend, Config, ConfigError};
 use watchkeeper_contract::backend::BackendInfo;
 use watchkeeper_models::Zoo;
 
@@ -98,11 +98,16 @@ fn missing_elements(missing: Vec<MissingElement>) -> Vec<Finding> {
 }
 
 /// The back ends that are libraries, as the runtime's program opens them.
-pub(super) fn backends(config: &Config, global: &Global) -> Vec<Finding> {
+pub(super) fn backends(config: &Config, errors: &[ConfigError], global: &Global) -> Vec<Finding> {
     let found = match found_by_program(global) {
         Ok(found) => found,
         // Its absence is a finding of its own.
         Err(_) if find(RUNTIME).is_none() => return Vec::new(),
+        // The program refuses an invalid configuration.
+        Err(_) if !errors.is_empty() => {
+            let what = "back ends: not checked, because the configuration has errors";
+            return vec![Finding::unknown(what)];
+        }
         Err(failure) => return vec![Finding::unknown(format!("back ends: {}", failure.sentence))],
     };
     let wanted = config.inference.backend;

@@ -27,7 +27,7 @@ pub(super) fn run(args: &BenchArgs, global: &Global, out: &Output) -> Result<(),
     {
         return Err(no_network(backend, "a network"));
     }
-    let model = runtime_program::absolute(&args.name);
+    let model = runtime_program::model(&args.name);
     let mut whole: Option<ModelBench> = None;
     let mut refused = Vec::new();
     for backend in back_ends(global)? {

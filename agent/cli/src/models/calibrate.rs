@@ -21,7 +21,8 @@ pub(super) fn run(args: &CalibrateArgs, global: &Global, out: &Output) -> Result
     let mut command = runtime_program::command(global)?;
     let (frames, every) = (args.frames.to_string(), args.every.to_string());
     command.args(["model-calibrate", "--frames", &frames, "--every", &every]);
-    let [source, name] = [&args.source, &args.name].map(|name| runtime_program::absolute(name));
+    let source = runtime_program::source(&args.source);
+    let name = runtime_program::model(&args.name);
     command.arg("--source").arg(source).arg("--").arg(name);
     out.busy(format!("calibrating {}", args.name));
     let report = runtime_program::answer::<ModelCalibration>(&mut command, TIMEOUT);

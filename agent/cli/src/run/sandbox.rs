@@ -3,7 +3,8 @@
 //! - Order: the runtime starts before the agent, the agent stops before the runtime.
 //! - No daemon outlives the run, however it ends.
 //! - Only a folder named by `--keep-state` stays.
-//! - Passwords and secrets reach the agent by its environment; no file holds them.
+//! - Passwords, secrets and logins of addresses reach the agent by its environment; no file holds
+//!   them.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
@@ -12,9 +13,10 @@ use std::time::{Duration, Instant};
 
 use secrecy::SecretString;
 use serde_json::{Value, json};
+use url::Url;
 use watchkeeper_agent::program::NAME as AGENT;
 use watchkeeper_board::storage;
-use watchkeeper_config::{Config, MODEL_CHECKS, SecretSource, redact};
+use watchkeeper_config::{Config, ENV_PREFIX, MODEL_CHECKS, SecretSource, redact};
 use watchkeeper_contract::health::Health;
 use watchkeeper_contract::privacy::PrivacyMask;
 use watchkeeper_store::Options;
@@ -183,8 +185,8 @@ impl RunEnvironment {
     }
 }
 
-/// Returns the section `[sinks]` with variables in place of secrets, unless it allows nothing, and
-/// those variables.
+/// Returns the section `[sinks]` without secrets and logins of addresses, unless it allows nothing,
+/// and the variables that hold them.
 fn sinks_with_secrets(config: &Config, written: &Value) -> (Option<Value>, Secrets) {
     let sinks = &config.sinks;
     if sinks.hosts.is_empty() && sinks.folders.is_empty() && sinks.secrets.is_empty() {
@@ -199,17 +201,28 @@ fn sinks_with_secrets(config: &Config, written: &Value) -> (Option<Value>, Secre
             secrets.push((variable, secret.clone()));
         }
     }
-    // The written addresses have no credentials.
     for (key, url) in [
         ("slack_url", &sinks.slack_url),
         ("twilio_url", &sinks.twilio_url),
         ("s3_url", &sinks.s3_url),
     ] {
-        if let Some(url) = url {
-            section[key] = json!(url.as_str());
+        let Some(url) = url else { continue };
+        let without_login = without_login(url);
+        if without_login != *url {
+            let variable = format!("{ENV_PREFIX}SINKS__{}", key.to_uppercase());
+            secrets.push((variable, url.as_str().into()));
         }
+        section[key] = json!(without_login.as_str());
     }
     (Some(section), secrets)
+}
+
+fn without_login(url: &Url) -> Url {
+    let mut url = url.clone();
+    // Neither fails for an address with a host.
+    url.set_username("").ok();
+    url.set_password(None).ok();
+    url
 }
 
 /// Starts the agent, which executes effects and publishes events to the broker of `--mqtt`.
@@ -437,7 +450,33 @@ async fn wait_until_up(client: &RuntimeClient, runtime: &mut Program) -> Result<
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+    use watchkeeper_config::{LoadRequest, effective, load};
+
     use super::*;
+
+    #[test]
+    fn login_of_an_address_is_in_a_variable_and_not_in_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("watchkeeper.toml");
+        let text = "[sinks]\nhosts = [\"10.0.0.5\"]\n\
+                    s3_url = \"http://user:hunter2@10.0.0.5:9000/\"\n";
+        std::fs::write(&file, text).unwrap();
+        let request = LoadRequest {
+            file: Some(file),
+            ..LoadRequest::default()
+        };
+        let config = load(&request).unwrap();
+        let (section, secrets) = sinks_with_secrets(&config, &effective(&request, &config));
+        let section = section.unwrap();
+        assert_eq!(section["s3_url"], "http://10.0.0.5:9000/");
+        assert!(!section.to_string().contains("hunter2"), "{section}");
+        let [(variable, address)] = secrets.as_slice() else {
+            panic!("{secrets:?}");
+        };
+        assert_eq!(variable, "WATCHKEEPER_SINKS__S3_URL");
+        let address = secrecy::ExposeSecret::expose_secret(address);
+        assert_eq!(address, "http://user:hunter2@10.0.0.5:9000/");
+    }
 
     #[test]
     fn state_of_a_killed_run_is_removed() {

@@ -16,8 +16,8 @@ pub struct Keys {
     pub(super) host: &'static str,
     pub(super) port: &'static str,
     pub(super) client_id: &'static str,
-    /// Cause of a session that the broker keeps ending: another client has its client id.
-    pub(super) same_name: &'static str,
+    /// Likely cause of a session that the broker ends: it leaves the client id to a newer client.
+    pub(super) same_client_id: &'static str,
     pub(super) login: &'static str,
     /// Remedy for a broker that asks for a login.
     pub(super) new_login: &'static str,
@@ -33,7 +33,8 @@ impl Keys {
         host: "mqtt.host",
         port: "mqtt.port",
         client_id: "mqtt.client_id",
-        same_name: "; if it breaks again and again, another box has the same box.site and box.id",
+        same_client_id: "; another client may use the same mqtt.client_id (by default of box.site \
+                         and box.id)",
         login: "mqtt.username and mqtt.password",
         new_login: "set mqtt.username and mqtt.password_file",
         tls: "mqtt.tls",
@@ -46,7 +47,7 @@ impl Keys {
         port: "the step's port",
         client_id: "which client ids the broker accepts",
         // Each has a client id of its own.
-        same_name: "",
+        same_client_id: "",
         login: "the step's username and password",
         new_login: "give the step a username and a password",
         tls: "the step's tls",

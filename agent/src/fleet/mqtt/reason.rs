@@ -4,9 +4,10 @@
 //! - It goes to the log and to `svc/agent/health`; where a remedy is known, the reason names it.
 
 use std::error::Error;
+use std::io::{self, ErrorKind as Kind};
 
 use rumqttc::tokio_rustls::rustls::{self, AlertDescription as Alert, CertificateError as Cert};
-use rumqttc::{ConnectReturnCode as Code, ConnectionError};
+use rumqttc::{ConnectReturnCode as Code, ConnectionError, StateError};
 
 use super::broker::Broker;
 use super::tls::HandshakeFailed;
@@ -55,7 +56,11 @@ pub(crate) fn reason(broker: &Broker, accepted: bool, error: &ConnectionError) -
         ),
         ConnectionError::MqttState(source) => {
             let why = deepest(source);
-            format!("the session with the broker broke: {why}{}", keys.same_name)
+            let cause = match accepted && is_closed_by_broker(source) {
+                true => keys.same_client_id,
+                false => "",
+            };
+            format!("the session with the broker broke: {why}{cause}")
         }
         other => other.to_string(),
     }
@@ -120,6 +125,18 @@ fn of_tls(broker: &Broker, error: &rustls::Error) -> String {
     }
 }
 
+fn is_closed_by_broker(error: &StateError) -> bool {
+    match error {
+        StateError::ConnectionAborted => true,
+        // TLS reports a connection that was closed without notice as an unexpected end.
+        StateError::Io(error) => matches!(
+            error.kind(),
+            Kind::ConnectionAborted | Kind::ConnectionReset | Kind::UnexpectedEof
+        ),
+        _ => false,
+    }
+}
+
 /// First error of type `T` in the chain. An `io::Error` shows its inner error only by `get_ref`.
 fn find<'e, T: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e T> {
     let mut next = Some(error);
@@ -127,7 +144,7 @@ fn find<'e, T: Error + 'static>(error: &'e (dyn Error + 'static)) -> Option<&'e 
         if let Some(found) = error.downcast_ref::<T>() {
             return Some(found);
         }
-        next = match error.downcast_ref::<std::io::Error>() {
+        next = match error.downcast_ref::<io::Error>() {
             Some(io) => io.get_ref().map(|inner| inner as &(dyn Error + 'static)),
             None => error.source(),
         };
@@ -142,4 +159,48 @@ fn deepest(error: &dyn Error) -> String {
         error = source;
     }
     error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use watchkeeper_config::{CommandAccess, MqttConfig};
+
+    use super::super::broker::Keys;
+    use super::*;
+
+    fn broker() -> Broker {
+        Broker {
+            settings: MqttConfig {
+                host: "b".to_owned(),
+                port: 1883,
+                client_id: "c".to_owned(),
+                username: None,
+                password: None,
+                password_file: None,
+                commands: CommandAccess::Off,
+                tls: false,
+                ca_file: None,
+                client_cert: None,
+                connect_timeout: Duration::from_secs(1),
+                keep_alive: Duration::from_secs(30),
+            },
+            keys: Keys::OWN,
+        }
+    }
+
+    #[test]
+    fn only_a_session_that_the_broker_closes_names_another_client() {
+        let names_client = |accepted: bool, error: StateError| {
+            let reason = reason(&broker(), accepted, &ConnectionError::MqttState(error));
+            reason.contains("another client may use the same mqtt.client_id")
+        };
+        let io = |kind: Kind| StateError::Io(kind.into());
+        assert!(names_client(true, StateError::ConnectionAborted));
+        assert!(names_client(true, io(Kind::ConnectionReset)));
+        assert!(!names_client(false, StateError::ConnectionAborted));
+        assert!(!names_client(true, io(Kind::TimedOut)));
+        assert!(!names_client(true, StateError::AwaitPingResp));
+    }
 }

@@ -197,6 +197,8 @@ fn router(shared: Shared) -> Router {
         .route("/v1/sources/{id}/frame.jpg", get(media))
         .route("/v1/pipelines", get(|| async { Json(json!([])) }))
         .route("/v1/models", get(|| async { Json(json!([])) }))
+        .route("/v1/coverage", get(no_coverage))
+        .route("/v1/coverage/statement", get(no_coverage))
         .route(
             "/v1/pipelines/{id}",
             get(deployed).put(deploy).delete(delete),
@@ -413,6 +415,14 @@ async fn events(State(shared): State<Shared>, Query(cursor): Query<Cursor>) -> R
     axum::response::Sse::new(records.take_until(wait_for_stop(stop)))
         .keep_alive(KeepAlive::default())
         .into_response()
+}
+
+/// No source was ever watched.
+async fn no_coverage(Query(query): Query<BTreeMap<String, String>>) -> Response {
+    let source = query.get("source").cloned().unwrap_or_default();
+    let mut unknown = Problem::not_found(format!("there is no camera {source:?}"));
+    unknown.allowed = vec!["gate".to_owned()];
+    problem(unknown.at("source", source))
 }
 
 fn problem(problem: Problem) -> Response {

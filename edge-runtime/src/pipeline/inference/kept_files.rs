@@ -1,14 +1,14 @@
 //! A folder of results that cost time and can be made again: a small JSON file for each key.
 //!
 //! - A file is replaced whole and synced.
-//! - At most as many files as the owner says are kept; the oldest make room.
+//! - At most as many files as the owner says are kept; those written or used longest ago make room.
 //! - Not here: what a key stands for, and what the loss of a result means.
 
 use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -67,20 +67,23 @@ impl KeptFiles {
 
     /// Reads all results, except those that can't be read; the newest first.
     pub(super) fn read_all<T: DeserializeOwned>(&self) -> impl Iterator<Item = T> {
-        let files = fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        let mut files: Vec<_> = files.filter(is_result).map(dated).collect();
-        files.sort();
-        let results = files.into_iter().rev();
+        let results = self.files().unwrap_or_default().into_iter().rev();
         results.filter_map(|(_, path)| read(&path).ok())
     }
 
-    /// Makes a result the newest one.
+    /// Makes a result the newest one, also where the clock of the box is behind.
     ///
     /// # Errors
     /// When there is none, or the disk refuses.
     pub(super) fn renew(&self, key: &Key) -> io::Result<()> {
-        let file = fs::File::options().append(true).open(self.path(key))?;
-        file.set_modified(SystemTime::now())
+        let path = self.path(key);
+        let file = fs::File::options().append(true).open(&path)?;
+        let mut at = SystemTime::now();
+        let newest = self.files()?.into_iter().rfind(|(_, other)| *other != path);
+        if let Some((newest, _)) = newest {
+            at = at.max(newest + Duration::from_millis(1));
+        }
+        file.set_modified(at)
     }
 
     /// Writes a result; durable on return.
@@ -92,24 +95,32 @@ impl KeptFiles {
         make_private(&self.folder)?;
         let path = self.path(key);
         durable::replace(&path, &bytes)?;
+        self.renew(key)?;
         self.remove_oldest_but(&path)
     }
 
     /// Removes the oldest results until the others fit the bound beside `written`.
     fn remove_oldest_but(&self, written: &Path) -> io::Result<()> {
-        let mut files: Vec<(SystemTime, PathBuf)> = Vec::new();
-        for entry in fs::read_dir(&self.folder)? {
-            let entry = entry?;
-            if is_result(&entry) && entry.path() != written {
-                files.push(dated(entry));
-            }
-        }
-        files.sort();
+        let mut files = self.files()?;
+        files.retain(|(_, path)| path != written);
         let surplus = files.len().saturating_sub(self.max_files.saturating_sub(1));
         for (_, path) in files.iter().take(surplus) {
             fs::remove_file(path)?;
         }
         Ok(())
+    }
+
+    /// The results with their times, the oldest first.
+    fn files(&self) -> io::Result<Vec<(SystemTime, PathBuf)>> {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let entry = entry?;
+            if is_result(&entry) {
+                files.push(dated(entry));
+            }
+        }
+        files.sort();
+        Ok(files)
     }
 }
 
@@ -120,7 +131,7 @@ fn read<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
     Ok(serde_json::from_slice(&fs::read(path)?)?)
 }
 
-/// The time of the last write of a file, and its path.
+/// When a file was last written or used, and its path.
 fn dated(file: fs::DirEntry) -> (SystemTime, PathBuf) {
     let modified = file.metadata().and_then(|file| file.modified());
     (modified.unwrap_or(SystemTime::UNIX_EPOCH), file.path())
@@ -171,6 +182,28 @@ mod tests {
         assert!(!files.path(&key(0)).exists());
         assert!(files.path(&key(1)).exists());
     }
+
+    #[test]
+    fn result_used_or_written_by_a_slow_clock_is_the_newest() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = KeptFiles::new(folder.path().to_owned(), 3);
+        let key = |n: u8| Key::of(&[n]);
+        // The box starts with a clock that is behind the times of its files.
+        let ahead = SystemTime::now() + Duration::from_secs(3600);
+        for n in 0..3 {
+            fs::write(files.path(&key(n)), n.to_string()).unwrap();
+            let file = fs::File::options().append(true).open(files.path(&key(n)));
+            let at = ahead + Duration::from_secs(n.into());
+            file.unwrap().set_modified(at).unwrap();
+        }
+        files.renew(&key(0)).unwrap();
+        assert_eq!(files.read_all::<u8>().collect::<Vec<_>>(), [0, 2, 1]);
+        files.write(&key(3), &3_u8).unwrap();
+        assert_eq!(files.read_all::<u8>().collect::<Vec<_>>(), [3, 0, 2]);
+        files.write(&key(4), &4_u8).unwrap();
+        assert_eq!(files.read_all::<u8>().collect::<Vec<_>>(), [4, 3, 0]);
+    }
+
     #[test]
     fn result_replaced_at_the_bound_costs_no_other() {
         let folder = tempfile::tempdir().unwrap();

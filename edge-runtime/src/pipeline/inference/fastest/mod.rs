@@ -136,7 +136,7 @@ impl Fastest {
     /// end is `auto` and rten is faster.
     pub(super) fn apply(&self, sum: &Sha256Sum, request: &mut OpenRequest) {
         let key = self.shared.key(sum);
-        let Some(measured) = key.and_then(|key| self.shared.records.get_for_opening(&key)) else {
+        let Some(measured) = key.and_then(|key| self.shared.records.use_for_opening(&key)) else {
             return;
         };
         let is_auto = self.shared.settings.backend() == BackendChoice::Auto;

@@ -49,8 +49,9 @@ impl Records {
         Some(self.0.read::<Kept>(key).ok()?.measured)
     }
 
-    /// The measurement of a network that is opened; it becomes the listed one of its model.
-    pub(super) fn get_for_opening(&self, key: &Key) -> Option<Measurement> {
+    /// Returns the measurement of a network that is opened, and makes it the listed one of its
+    /// model.
+    pub(super) fn use_for_opening(&self, key: &Key) -> Option<Measurement> {
         let measured = self.get(key)?;
         if let Err(error) = self.0.renew(key) {
             tracing::debug!(%key, %error, "an older measurement of the model stays listed");
@@ -131,7 +132,7 @@ mod tests {
             models.map(|model| model.fastest).collect::<Vec<_>>()
         };
         assert_eq!(listed(), ["2"]);
-        assert!(records.get_for_opening(&key(b"a")).is_some(), "restored");
+        assert!(records.use_for_opening(&key(b"a")).is_some(), "restored");
         assert_eq!(listed(), ["0"]);
     }
 }
