@@ -144,7 +144,7 @@ pub fn run(config: Config, lifetime: &Lifetime) -> anyhow::Result<()> {
         .enable_all()
         .build()?;
     let stop = Stop::listen(lifetime.exit_with_parent)?;
-    let boot = Boot::begin();
+    let boot = Boot::new();
     // Private: the store holds the addresses of sources with their credentials.
     make_private(&config.state_dir)
         .or_else(unless_refused)

@@ -138,7 +138,7 @@ fn held_event() -> Event {
             message: "on purpose".to_owned(),
         },
     };
-    box_event(record, &Boot::begin())
+    box_event(record, &Boot::new())
 }
 
 #[test]
