@@ -138,8 +138,8 @@ fn replay_newest(
 }
 
 /// The span to replay after one that took `took`; none where all is done, or where `left` does not
-/// suffice for more. Half of the time is spared for busier hours, [`WHOLE_SHARE`] of it suffices for
-/// the whole.
+/// suffice for more. Half of the time is spared for busier hours; the whole may take
+/// [`WHOLE_SHARE`] of it.
 fn next_span(span_ms: i64, whole_ms: i64, took: Duration, left: Duration) -> Option<i64> {
     let fitting = left.as_secs_f64() / took.as_secs_f64();
     let growth = whole_ms as f64 / span_ms as f64;

@@ -4,8 +4,8 @@
 //! - What belongs together is written in one batch.
 //! - An unreadable record is listed and stays on disk.
 //! - Not decided here: which of them apply.
-//! - Format 2 is JSON, with the specification as in the HTTP API v1. Format 1 has its members beside
-//!   `format` and `over`, without the id.
+//! - Format 2 is JSON, with the specification as in the HTTP API v1. In format 1 its members lie
+//!   beside `format` and `over`, without the id.
 //! - A new member has a default and is not written while it has that. No format loses a member, so
 //!   one that this version does not know shows a newer version, as a newer format does.
 //! - A source is stored with its credentials; the state folder is private to this user.
