@@ -18,9 +18,9 @@ fn trial_of_a_removed_source_returns_its_report() {
         let frames = manager.source(&id("gate")).map(|s| s.counters.frames);
         if frames.is_ok_and(|frames| frames > 0) {
             looks.set(looks.get() + 1);
-        }
-        if looks.get() == 10 {
-            manager.delete_source(&id("gate")).unwrap();
+            if looks.get() == 10 {
+                manager.delete_source(&id("gate")).unwrap();
+            }
         }
         false
     };
