@@ -57,7 +57,7 @@ const FRAME_TIMEOUT: Duration = Duration::from_secs(5);
 /// Max wait for events on their way to the disk.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-// A run that waits behind a backtest gets its turn.
+// A backtest replays for less time than a run waits for its turn; drawing its pictures is extra.
 const _: () = assert!(backtest::MAX_WALL.as_secs() < RUN_WAIT.as_secs());
 
 /// Max pictures of one run: the whole batch is in memory, with everything made from it.

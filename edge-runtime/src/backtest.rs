@@ -7,12 +7,14 @@
 //! - It reads one chunk at a time, and ends after [`MAX_WALL`], or when the caller is gone. Of a
 //!   history that takes longer the newest hours are replayed, and a limit says so.
 //! - Each replay is in the order of the frames, because rules have a memory. So it is tried on the
-//!   last [`FIRST_SPAN_MS`], then on [`GROWTH`] times as much while the time suffices.
+//!   last [`FIRST_SPAN_MS`], then on [`GROWTH`] times as much, or all of it, while the time
+//!   suffices.
 
 mod recorded;
 mod report;
 mod strip;
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use watchkeeper_contract::backtest::{Backtest, BacktestReport, MAX_BACKTEST_HOURS};
@@ -33,13 +35,15 @@ use crate::pipeline::manager::Manager;
 use crate::pipeline::plan::{self, Plan};
 use crate::pipeline::run::Run;
 
-/// Maximum real time; shorter than the next run waits for its turn.
+/// Maximum real time without drawing pictures; shorter than the next run waits for its turn.
 pub(crate) const MAX_WALL: Duration = Duration::from_secs(8);
 /// First span that is replayed, in milliseconds.
 const FIRST_SPAN_MS: i64 = 300_000;
 /// Growth from one span to the next.
 const GROWTH: f64 = 4.0;
-/// Frames between two checks of the time and the caller.
+/// Share of the fitting span up to which the whole history is replayed: other hours may be busier.
+const WHOLE_SHARE: f64 = 0.8;
+/// Frames between two checks of the caller.
 const CHECK_EVERY: usize = 500;
 
 /// Replays the pipeline in `request` until it is done, or `is_gone` says that the caller has left.
@@ -51,6 +55,7 @@ pub fn run(
     request: &Backtest,
     is_gone: &dyn Fn() -> bool,
 ) -> Result<BacktestReport, Problem> {
+    let began = Instant::now();
     let hours = request.hours;
     check_hours(hours)?;
     let spec = replayed_spec(&request.pipeline);
@@ -74,7 +79,7 @@ pub fn run(
         return Ok(not_replayed(why));
     };
     let earliest_ms = from_ms.max(first.head.start_ms);
-    let mut report = replay_newest(&spec, &chunks, earliest_ms, now_ms, is_gone)?;
+    let mut report = replay_newest(&spec, &chunks, earliest_ms..now_ms, began, is_gone)?;
     if left_out > 0 {
         report.limits.push(format!(
             "{left_out} parts of the history are of another picture size or of other classes"
@@ -86,22 +91,21 @@ pub fn run(
     Ok(report)
 }
 
-/// Replays the newest part of the chunks that fits in [`MAX_WALL`], at most from `earliest_ms` on.
+/// Replays the newest part of the chunks in `range_ms` that fits in [`MAX_WALL`] after `began`.
 fn replay_newest(
     spec: &PipelineSpec,
     chunks: &[StoredChunk],
-    earliest_ms: i64,
-    now_ms: i64,
+    range_ms: Range<i64>,
+    began: Instant,
     is_gone: &dyn Fn() -> bool,
 ) -> Result<BacktestReport, Problem> {
-    let began = Instant::now();
     let until = began + MAX_WALL;
-    let whole_ms = now_ms - earliest_ms;
+    let whole_ms = range_ms.end - range_ms.start;
     let (mut span_ms, mut done) = (FIRST_SPAN_MS.min(whole_ms), None);
     loop {
         let attempt = Instant::now();
         let mut replay = Replay::new(spec, chunks, until)?;
-        if !replay.play_all(chunks, now_ms - span_ms, is_gone)? {
+        if !replay.play_all(chunks, range_ms.end - span_ms, is_gone)? {
             break;
         }
         if let Some(why) = replay.failure {
@@ -134,13 +138,15 @@ fn replay_newest(
 }
 
 /// The span to replay after one that took `took`; none where all is done, or where `left` does not
-/// suffice for more. Half of it is spared for busier hours, unless the whole just fits: a last
-/// attempt that fails costs only its time.
+/// suffice for more. Half of the time is spared for busier hours; the whole may take
+/// [`WHOLE_SHARE`] of it.
 fn next_span(span_ms: i64, whole_ms: i64, took: Duration, left: Duration) -> Option<i64> {
     let fitting = left.as_secs_f64() / took.as_secs_f64();
-    let next = match whole_ms as f64 / span_ms as f64 {
-        growth if growth <= fitting.min(GROWTH) => whole_ms,
-        _ => whole_ms.min((span_ms as f64 * GROWTH.min(fitting / 2.0)) as i64),
+    let growth = whole_ms as f64 / span_ms as f64;
+    let next = if growth <= GROWTH.min(fitting * WHOLE_SHARE) {
+        whole_ms
+    } else {
+        whole_ms.min((span_ms as f64 * GROWTH.min(fitting / 2.0)) as i64)
     };
     (next > span_ms).then_some(next)
 }
@@ -312,21 +318,28 @@ impl Replay {
             if let Some(earlier) = earlier {
                 self.shown.set(&[]);
                 for between in left_out_between(earlier, at, frame.left_out) {
+                    if !self.has_time(is_gone)? {
+                        return Ok(false);
+                    }
                     self.process(head, between, Some(earlier), &picture);
                 }
             }
             self.shown.set(&frame.boxes);
             self.process(head, at, earlier, &picture);
             earlier = Some(at);
-            if self.frames.is_multiple_of(CHECK_EVERY) && is_gone() {
-                let detail = "the caller of the backtest is gone";
-                return Err(Problem::not_ready(detail));
-            }
-            if Instant::now() > self.until {
+            if !self.has_time(is_gone)? {
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    /// Whether time is left for the next frame; asks for the caller every [`CHECK_EVERY`] frames.
+    fn has_time(&self, is_gone: &dyn Fn() -> bool) -> Result<bool, Problem> {
+        if self.frames.is_multiple_of(CHECK_EVERY) && is_gone() {
+            return Err(Problem::not_ready("the caller of the backtest is gone"));
+        }
+        Ok(Instant::now() <= self.until)
     }
 
     /// Replays one frame; `earlier` is the last recorded one before it in its chunk.
@@ -417,18 +430,18 @@ mod tests {
     }
 
     #[test]
-    fn history_that_just_fits_is_replayed_whole() {
+    fn history_that_fits_with_a_reserve_is_replayed_whole() {
         let seconds = Duration::from_secs;
-        assert_eq!(next_span(100, 300, seconds(2), seconds(6)), Some(300));
-        // One that does not fit leaves half of the time.
-        assert_eq!(next_span(100, 301, seconds(2), seconds(6)), Some(150));
+        assert_eq!(next_span(100, 300, seconds(2), seconds(8)), Some(300));
+        // One that just fits leaves half of the time: a busier hour would not fit.
+        assert_eq!(next_span(100, 300, seconds(2), seconds(6)), Some(150));
         assert_eq!(next_span(100, 1_000, seconds(1), seconds(60)), Some(400));
         assert_eq!(next_span(300, 300, seconds(1), seconds(6)), None);
     }
 
     proptest! {
-        /// At a steady pace all of the history is replayed, or over a quarter of what the time
-        /// suffices for, and never longer than the time.
+        /// At a steady pace all of the history is replayed, or the last replay takes over a quarter
+        /// of the time; no replay exceeds the time.
         #[test]
         fn newest_part_grows_while_the_time_suffices(
             whole_ms in 1_000i64..86_400_000, ms_an_hour in 0.001f64..20_000.0,

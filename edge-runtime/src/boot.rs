@@ -19,8 +19,9 @@ pub struct Boot {
 }
 
 impl Boot {
-    /// Begins a run with a new identity.
-    pub fn begin() -> Self {
+    /// A run that begins now, with a new identity.
+    #[expect(clippy::new_without_default, reason = "each run is another one")]
+    pub fn new() -> Self {
         Self {
             id: Ulid::new().to_string().into(),
             started: Instant::now(),

@@ -144,7 +144,7 @@ pub fn run(config: Config, lifetime: &Lifetime) -> anyhow::Result<()> {
         .enable_all()
         .build()?;
     let stop = Stop::listen(lifetime.exit_with_parent)?;
-    let boot = Boot::begin();
+    let boot = Boot::new();
     // Private: the store holds the addresses of sources with their credentials.
     make_private(&config.state_dir)
         .or_else(unless_refused)
@@ -160,17 +160,12 @@ pub fn run(config: Config, lifetime: &Lifetime) -> anyhow::Result<()> {
     let guard = Arc::new(GuardFile::open(&config.state_dir, config.crash_loop_limit)?);
     // At once: a stop during a long model load must not look like a crash.
     let stopped = Arc::clone(&guard);
-    let is_stopping = Arc::<AtomicBool>::default();
-    let stopping = Arc::clone(&is_stopping);
-    stop.on_request(runtime.handle(), move || {
-        stopped.stopped();
-        stopping.store(true, Ordering::Relaxed);
-    });
+    stop.on_request(runtime.handle(), move || stopped.stopped());
     let startup = Startup {
         config: &config,
         boot,
         guard: Arc::clone(&guard),
-        is_stopping,
+        is_stopping: stop.flag(),
         is_lasting: !lifetime.one_run,
     };
     let outcome = startup.run(runtime, stop);
@@ -251,7 +246,7 @@ impl Startup<'_> {
                 stop,
             ))
         };
-        // The task of a request may not have run yet, and a service may end without a request.
+        // A service that can't begin ends without a request.
         self.is_stopping.store(true, Ordering::Relaxed);
         runtime.shutdown_timeout(Duration::from_secs(2));
         board.shut_down(RECORDER_TIMEOUT);

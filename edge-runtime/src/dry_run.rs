@@ -72,6 +72,8 @@ pub fn run(
         run = run.masking(Arc::clone(mask));
     }
     let footage = Footage::open(manager, request)?;
+    // The source may be removed during the trial.
+    let max_fps = manager.source(&spec.source)?.spec.max_fps;
     let frames = match &footage {
         Some(footage) => footage.subscribe(),
         None => manager.watch(&spec.source)?,
@@ -104,7 +106,6 @@ pub fn run(
     add_events(&mut report, run.finish(&mut EventId::generate));
     report.results = run.results();
     if report.results.source_s > 0.0 {
-        let max_fps = manager.source(&spec.source)?.spec.max_fps;
         let offered_fps = offered_fps(offered, report.results.source_s, max_fps);
         report.wanted_fps = wanted_fps(&spec, offered_fps);
     }

@@ -4,9 +4,12 @@
 //!   regularly.
 //! - A request stays visible to every later check, and its callbacks run at once, even during a
 //!   long start.
+//! - A stop without a request, such as after a failed disk, sets [`Stop::flag`] only.
 //! - A second interrupt ends the process as `kill -9` does, which the store survives.
 
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::Signal;
 use tokio::runtime::Handle;
@@ -17,6 +20,7 @@ use tokio::sync::watch;
 #[derive(Debug, Clone)]
 pub struct Stop {
     requested: watch::Receiver<bool>,
+    is_stopping: Arc<AtomicBool>,
 }
 
 impl Stop {
@@ -35,6 +39,8 @@ impl Stop {
         let mut hangup = signal(SignalKind::hangup())?;
         drop(entered);
         let (request, requested) = watch::channel(false);
+        let is_stopping = Arc::<AtomicBool>::default();
+        let flag = Arc::clone(&is_stopping);
         let listen = async move {
             tokio::select! {
                 _ = terminate.recv() => {}
@@ -42,6 +48,7 @@ impl Stop {
                 _ = hangup.recv() => {}
                 () = parent_gone(exit_with_parent) => {}
             }
+            flag.store(true, Ordering::Relaxed);
             request.send_replace(true);
             interrupt.recv().await;
             tracing::warn!("interrupted again; exiting at once");
@@ -55,7 +62,15 @@ impl Stop {
         std::thread::Builder::new()
             .name("signals".to_owned())
             .spawn(move || listening.block_on(listen))?;
-        Ok(Self { requested })
+        Ok(Self {
+            requested,
+            is_stopping,
+        })
+    }
+
+    /// Whether the process stops, by request or not; ends checks of models.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_stopping)
     }
 
     /// Calls `act` on `runtime` when the stop is requested.

@@ -15,7 +15,7 @@ use watchkeeper_vision::{jpeg, picture_file};
 
 use crate::clock;
 use crate::history::{SeenPicture, StoredChunk};
-use crate::pipeline::pixels::in_columns;
+use crate::pipeline::pixels::arrange_in_columns;
 
 /// Most events in the strip.
 const MAX_EVENTS: usize = 6;
@@ -49,7 +49,7 @@ pub(super) fn draw(
         near.min_by_key(|shown| shown.distance_ms)
     });
     let drawn: Vec<RgbImage> = shown.filter_map(|shown| draw_event(&shown)).collect();
-    let sheet = in_columns(&drawn, COLUMNS).filter(|_| !is_gone())?;
+    let sheet = arrange_in_columns(&drawn, COLUMNS).filter(|_| !is_gone())?;
     match jpeg::encode(&sheet, QUALITY) {
         Ok(jpeg) => Some(codec::to_base64(&jpeg)),
         Err(error) => {
@@ -192,8 +192,10 @@ mod tests {
 
     #[test]
     fn pictures_stand_in_rows_of_three() {
-        let of = |number: usize| in_columns(&vec![RgbImage::new(320, 180); number], COLUMNS);
+        let of =
+            |number: usize| arrange_in_columns(&vec![RgbImage::new(320, 180); number], COLUMNS);
         assert_eq!(of(0), None);
+        assert_eq!(arrange_in_columns(&[RgbImage::new(320, 180)], 0), None);
         for (number, size) in [(1, (320, 180)), (3, (960, 180)), (5, (960, 360))] {
             assert_eq!(of(number).map(|sheet| sheet.dimensions()), Some(size));
         }

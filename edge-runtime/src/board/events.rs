@@ -15,7 +15,7 @@ use watchkeeper_board::reading::{Drive, Reading, Reserve, Throttling};
 use watchkeeper_contract::event::{EventBody, Phase};
 use watchkeeper_contract::id::EventId;
 
-use crate::pipeline::box_event::{BoxRecord, lasted_s};
+use crate::pipeline::box_event::{BoxRecord, round_to_ms};
 
 /// Time without a cause after which throttling is over.
 const CALM: Duration = Duration::from_secs(30);
@@ -110,7 +110,7 @@ impl Throttled {
             phase,
             body: EventBody::BoardThrottled {
                 message: self.message.clone(),
-                lasted_s: lasted.map(lasted_s),
+                lasted_s: lasted.map(round_to_ms),
             },
         }
     }

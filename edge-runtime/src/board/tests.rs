@@ -71,7 +71,7 @@ fn throttling_of_the_board_is_an_event_that_ends_with_the_runtime() {
     let folder = tempfile::tempdir().unwrap();
     let (recorder, journal) = recorder(folder.path());
     let (board, samples) = weakly_supplied_board();
-    let sampler = BoardSampler::spawn(move || board, recorder.clone(), Boot::begin()).unwrap();
+    let sampler = BoardSampler::spawn(move || board, recorder.clone(), Boot::new()).unwrap();
     samples.recv_timeout(LONG).unwrap();
     sampler.shut_down(LONG);
     assert_eq!(recorder.flush(None, LONG), FlushResult::Durable);
@@ -110,7 +110,7 @@ fn report_before_the_first_sample_finds_nothing() {
         allowed.recv_timeout(LONG).ok();
         board
     };
-    let sampler = BoardSampler::spawn(open, recorder, Boot::begin()).unwrap();
+    let sampler = BoardSampler::spawn(open, recorder, Boot::new()).unwrap();
     let report = sampler.report();
     assert_eq!(report.findings, []);
     let unknown: Vec<&str> = report.unknown.iter().map(|each| &*each.what).collect();

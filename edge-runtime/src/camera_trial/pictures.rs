@@ -12,7 +12,7 @@ use watchkeeper_vision::{jpeg, shrink};
 use super::compare::{Finding, Judgement, Measured};
 use super::frames::Taken;
 use super::request::CameraTrialError;
-use crate::pipeline::pixels::in_columns;
+use crate::pipeline::pixels::arrange_in_columns;
 
 /// Longest side of one candidate's picture in the overview, in pixels.
 const LONGEST: u32 = 960;
@@ -52,7 +52,7 @@ pub(super) fn write(
         let shrunk = shrink::within(&Picture::from(drawn), LONGEST);
         small.push(shrunk.map_err(|e| unwritten(folder, &e))?);
     }
-    if let Some(all) = in_columns(&small, COLUMNS) {
+    if let Some(all) = arrange_in_columns(&small, COLUMNS) {
         paths.insert(0, save(folder, "side-by-side.jpg", &all)?);
     }
     Ok(paths)

@@ -21,21 +21,29 @@ pub struct Missing {
     pub needed_for: String,
 }
 
-/// A feature, and the alternative sets of elements that it needs, separated by spaces. The first
-/// set is recommended if none is complete.
-pub type Need = (&'static str, &'static [&'static str]);
+/// A feature and the elements that it needs.
+#[derive(Debug)]
+pub struct Need {
+    pub what: &'static str,
+    /// Sets of elements, separated by spaces; one complete set suffices. The first is recommended.
+    pub alternatives: &'static [&'static str],
+}
+
+const fn need(what: &'static str, alternatives: &'static [&'static str]) -> Need {
+    Need { what, alternatives }
+}
 
 /// Needs of each kind of source and output.
 pub const NEEDS: &[Need] = &[
-    (
+    need(
         "any source",
         &["appsink decodebin typefind videoconvert videoscale capsfilter"],
     ),
-    ("video files", &["filesrc"]),
-    ("MP4 and MOV files", &["qtdemux"]),
-    ("MKV and WebM files", &["matroskademux"]),
-    ("AVI files", &["avidemux"]),
-    (
+    need("video files", &["filesrc"]),
+    need("MP4 and MOV files", &["qtdemux"]),
+    need("MKV and WebM files", &["matroskademux"]),
+    need("AVI files", &["avidemux"]),
+    need(
         "H.264 video",
         &[
             "h264parse avdec_h264",
@@ -48,7 +56,7 @@ pub const NEEDS: &[Need] = &[
             "h264parse vaapih264dec",
         ],
     ),
-    (
+    need(
         "H.265 video",
         &[
             "h265parse avdec_h265",
@@ -61,13 +69,13 @@ pub const NEEDS: &[Need] = &[
             "h265parse vaapih265dec",
         ],
     ),
-    ("MPEG-4 video", &["avdec_mpeg4"]),
-    (
+    need("MPEG-4 video", &["avdec_mpeg4"]),
+    need(
         "RTSP cameras",
         &["rtspsrc rtpbin udpsrc rtph264depay rtph265depay rtpjpegdepay"],
     ),
-    ("HTTP cameras", &["souphttpsrc multipartdemux"]),
-    (
+    need("HTTP cameras", &["souphttpsrc multipartdemux"]),
+    need(
         "MJPEG cameras",
         &[
             "jpegparse jpegdec",
@@ -75,8 +83,8 @@ pub const NEEDS: &[Need] = &[
             "jpegparse v4l2jpegdec",
         ],
     ),
-    ("USB and built-in cameras", &["v4l2src capsfilter"]),
-    (
+    need("USB and built-in cameras", &["v4l2src capsfilter"]),
+    need(
         "annotated videos",
         &[
             "appsrc videoconvert capsfilter x264enc h264parse mp4mux filesink",
@@ -85,7 +93,7 @@ pub const NEEDS: &[Need] = &[
             "appsrc videoconvert avenc_mpeg4 mp4mux filesink",
         ],
     ),
-    (
+    need(
         "the preview window",
         &[
             "appsrc videoconvert ximagesink",
@@ -97,8 +105,8 @@ pub const NEEDS: &[Need] = &[
 ];
 
 /// The elements of an alternative of a [`Need`].
-fn elements(alternative: &str) -> impl Iterator<Item = &str> {
-    alternative.split(' ')
+pub fn elements(alternative: &str) -> impl Iterator<Item = &str> {
+    alternative.split_ascii_whitespace()
 }
 
 /// Elements that a pipeline has only where they are installed.
@@ -185,7 +193,7 @@ pub fn missing_elements() -> Vec<Missing> {
 /// Lists missing elements, given the installed ones; each once, with all its features.
 fn find_missing(installed: impl Fn(&str) -> bool) -> Vec<Missing> {
     let mut lacking: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for (what, alternatives) in NEEDS {
+    for Need { what, alternatives } in NEEDS {
         let is_complete = |alternative: &&str| elements(alternative).all(&installed);
         if alternatives.iter().any(is_complete) {
             continue;
@@ -228,7 +236,7 @@ mod tests {
     use super::*;
 
     fn named() -> BTreeSet<&'static str> {
-        let alternatives = NEEDS.iter().flat_map(|(_, alternatives)| *alternatives);
+        let alternatives = NEEDS.iter().flat_map(|need| need.alternatives);
         alternatives
             .flat_map(|alternative| elements(alternative))
             .chain(OPTIONAL.iter().copied())
@@ -261,7 +269,10 @@ mod tests {
             [missing("appsrc", "annotated videos, the preview window")]
         );
         assert_eq!(find_missing(|_| false).len(), {
-            let first: BTreeSet<_> = NEEDS.iter().flat_map(|(_, all)| elements(all[0])).collect();
+            let first: BTreeSet<_> = NEEDS
+                .iter()
+                .flat_map(|need| elements(need.alternatives[0]))
+                .collect();
             first.len()
         });
     }

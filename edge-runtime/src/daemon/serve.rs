@@ -9,6 +9,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -62,11 +63,14 @@ pub(super) async fn serve(
         "serving"
     );
     notify(&[NotifyState::Ready]);
-    start_unchecked(&manager, &stop);
+    let is_stopping = stop.flag();
+    start_unchecked(&manager, &is_stopping);
 
     let reason = watch(&manager, &board, &disk_space, &mut serving, &mut stop).await;
     notify(&[NotifyState::Stopping]);
     tracing::info!("stopping");
+    // The server waits for requests, and some of those for a check of a model.
+    is_stopping.store(true, Ordering::Relaxed);
     // Ends event streams, so that no client delays the stop.
     drop(end);
     if let EndReason::Server(result) = reason {
@@ -83,11 +87,11 @@ pub(super) async fn serve(
 }
 
 /// Starts the pipelines whose models are checked first, beside the service.
-fn start_unchecked(manager: &Arc<Manager>, stop: &Stop) {
-    let (manager, stop) = (Arc::clone(manager), stop.clone());
+fn start_unchecked(manager: &Arc<Manager>, is_stopping: &Arc<AtomicBool>) {
+    let (manager, is_stopping) = (Arc::clone(manager), Arc::clone(is_stopping));
     // A stop ends the check, and with it the task.
     drop(tokio::task::spawn_blocking(move || {
-        manager.start_unchecked(&|| !stop.is_requested());
+        manager.start_unchecked(&|| !is_stopping.load(Ordering::Relaxed));
     }));
 }
 

@@ -103,16 +103,16 @@ impl Looks {
     }
 }
 
-/// What a detector reported of one frame.
+/// What a detector reported of one frame; its boxes are a slice where it is written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SeenFrame {
+pub struct SeenFrame<B = Vec<SeenBox>> {
     /// Milliseconds of the wall clock since the start of the chunk.
     pub wall_ms: u32,
     /// Milliseconds of source time since the first frame of the chunk.
     pub source_ms: u32,
     /// Frames without any box before this one that were left out.
     pub left_out: u16,
-    pub boxes: Vec<SeenBox>,
+    pub boxes: B,
 }
 
 /// One detection: left, top, right and bottom in sixteenths of a pixel, score in 255ths, class id.

@@ -370,12 +370,15 @@ impl OpenChunk {
             wall_ms: self.wall_ms(frame),
             source_ms: whole_ms((source_s - self.first_s) * 1000.0),
             left_out,
-            boxes: mem::take(&mut self.last_boxes),
+            boxes: self.last_boxes.as_slice(),
         };
-        // Plain data, which always has this form.
-        let written = rmp_serde::encode::write(&mut self.buffer, &seen);
-        self.last_boxes = seen.boxes;
-        written.is_ok()
+        let length = self.buffer.len();
+        let is_written = rmp_serde::encode::write(&mut self.buffer, &seen).is_ok();
+        if !is_written {
+            // What follows half a record can't be read.
+            self.buffer.truncate(length);
+        }
+        is_written
     }
 
     /// Milliseconds of the wall clock from the start of the chunk to a frame.

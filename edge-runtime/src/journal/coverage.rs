@@ -123,7 +123,7 @@ impl CoverageRecords {
                 let Some(seq) = log_seq(&entry.key) else {
                     continue;
                 };
-                let record = check_json_format(&entry.value)
+                let record = check_json_format(&entry.value, FORMAT)
                     .ok()
                     .and_then(|()| serde_json::from_slice::<SpanV1>(&entry.value).ok());
                 numbered.push((seq, record.map(|record| record.span)));

@@ -236,7 +236,7 @@ impl Starts {
 }
 
 fn decode(value: &[u8]) -> Result<StartV1, BadRecord> {
-    check_json_format(value)?;
+    check_json_format(value, FORMAT)?;
     serde_json::from_slice(value).map_err(|error| BadRecord::Damaged(error.to_string()))
 }
 

@@ -72,14 +72,15 @@ impl Journal {
         limits: Limits,
         outcome: &OpenOutcome,
     ) -> Result<(Self, Vec<Loss>), JournalError> {
+        let folder = Self::folder(state);
         let newer = |what: &str, found: u16| {
-            let newer = NewerFormat::new(&Self::folder(state), what, found, record::FORMAT);
+            let newer = NewerFormat::new(&folder, what, found, record::FORMAT);
             JournalError::Store(newer.into())
         };
         let specs = Specs::new(Arc::clone(&store));
         let coverage = CoverageRecords::new(Arc::clone(&store));
-        if let Some((what, found)) = specs.newer()? {
-            return Err(newer(&what, found));
+        if let Some(newer) = specs.newer(&folder)? {
+            return Err(JournalError::Store(newer.into()));
         }
         let reservation = Reservation::open(state, RESERVED)?;
         let stored_head = read_head(store.get(META, HEAD), &newer)?;
@@ -87,7 +88,7 @@ impl Journal {
         let mark = read_head(Ok(store.mark().filter(|mark| !mark.is_empty())), &newer)?;
         let mut retention = Retention::new(limits);
         let mut scan = scan_index(&*store, &mut retention, &newer)?;
-        let note = loss::read_note(&*store, &Self::folder(state))?;
+        let note = loss::read_note(&*store, &folder)?;
         let is_damaged = note.is_damaged() || !outcome.is_clean();
         let may_lack_starts = is_damaged || !note.losses().is_empty();
         let definitions = Definitions::open(Arc::clone(&store), may_lack_starts)?;

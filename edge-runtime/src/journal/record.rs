@@ -34,7 +34,7 @@ impl StoredEvent {
         let Some((format, rest)) = bytes.split_first_chunk::<2>() else {
             return Err(damaged("the record has no format".to_owned()));
         };
-        check_format(u16::from_be_bytes(*format))?;
+        check_format(u16::from_be_bytes(*format), FORMAT)?;
         let Some((hash, json)) = rest.get(1..).and_then(<[u8]>::split_first_chunk::<32>) else {
             let why = format!("{} bytes are too short for an event", bytes.len());
             return Err(damaged(why));
@@ -83,17 +83,18 @@ struct FormatOnly {
     format: u16,
 }
 
-/// Checks the field `format` of a JSON record before anything else is read.
-pub(super) fn check_json_format(bytes: &[u8]) -> Result<(), BadRecord> {
+/// Checks the field `format` of a JSON record before anything else is read. `newest` is the newest
+/// format of its kind that this build reads.
+pub(super) fn check_json_format(bytes: &[u8], newest: u16) -> Result<(), BadRecord> {
     let found: FormatOnly =
         serde_json::from_slice(bytes).map_err(|e| BadRecord::Damaged(e.to_string()))?;
-    check_format(found.format)
+    check_format(found.format, newest)
 }
 
-fn check_format(found: u16) -> Result<(), BadRecord> {
+fn check_format(found: u16, newest: u16) -> Result<(), BadRecord> {
     match found {
-        FORMAT => Ok(()),
         0 => Err(BadRecord::Damaged("format 0 was never written".to_owned())),
+        found if found <= newest => Ok(()),
         newer => Err(BadRecord::Newer(newer)),
     }
 }
@@ -170,7 +171,7 @@ impl HeadV1 {
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, BadRecord> {
-        check_json_format(bytes)?;
+        check_json_format(bytes, FORMAT)?;
         let disk: HeadOnDisk =
             serde_json::from_slice(bytes).map_err(|e| BadRecord::Damaged(e.to_string()))?;
         let hash = Hash::parse(&disk.hash)

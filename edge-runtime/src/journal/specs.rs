@@ -4,26 +4,35 @@
 //! - What belongs together is written in one batch.
 //! - An unreadable record is listed and stays on disk.
 //! - Not decided here: which of them apply.
-//! - Format 1 is JSON, as in the HTTP API v1. A new field of it has a default and is not written
-//!   while it has that. A record with a field that this version does not know is unreadable.
+//! - Format 2 is JSON, with the specification as in the HTTP API v1. In format 1 its members lie
+//!   beside `format` and `over`, without the id.
+//! - A new member has a default and is not written while it has that. No format loses a member, so
+//!   one that this version does not know shows a newer version, as a newer format does.
 //! - A source is stored with its credentials; the state folder is private to this user.
 
 use std::fmt;
 use std::ops::Bound;
+use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::source::SourceSpec;
-use watchkeeper_store::{BadRecord, Batch, Keyspace, Store};
+use watchkeeper_store::{BadRecord, Batch, Keyspace, NewerFormat, Store};
 
 use super::error::JournalError;
 use super::intent::{IntentV1, LastIntent};
 use super::record::{FORMAT, check_json_format};
+
+/// Format of specifications that this build writes; it reads all up to this one.
+const SPEC_FORMAT: u16 = 2;
+
+/// Error of parsing a record, with the path of the member.
+type ParseError = serde_path_to_error::Error<serde_json::Error>;
 
 /// Stored specifications, by name.
 #[derive(Debug)]
@@ -55,6 +64,8 @@ pub struct Unreadable {
     pub name: String,
     /// The reason, as a phrase.
     pub why: String,
+    /// Format of the newer version that wrote it; `None` for a damaged entry.
+    newer: Option<String>,
 }
 
 /// A kind of specification: sources or pipelines.
@@ -95,27 +106,42 @@ impl Specs {
         Self { store }
     }
 
-    /// The first entry of a newer version: its name and format.
+    /// The first entry of a newer version, in the journal's `folder`.
     ///
     /// # Errors
     /// When the store can't be read.
-    pub(super) fn newer(&self) -> Result<Option<(String, u16)>, JournalError> {
-        let keyspaces = [
-            SourceSpec::SPECS,
-            SourceSpec::INTENTS,
-            PipelineSpec::SPECS,
-            PipelineSpec::INTENTS,
+    pub(super) fn newer(&self, folder: &Path) -> Result<Option<NewerFormat>, JournalError> {
+        let unreadable = [
+            (
+                SourceSpec::SPECS,
+                SPEC_FORMAT,
+                self.all::<SourceSpec>()?.unreadable,
+            ),
+            (
+                SourceSpec::INTENTS,
+                FORMAT,
+                self.intents::<SourceSpec>()?.unreadable,
+            ),
+            (
+                PipelineSpec::SPECS,
+                SPEC_FORMAT,
+                self.all::<PipelineSpec>()?.unreadable,
+            ),
+            (
+                PipelineSpec::INTENTS,
+                FORMAT,
+                self.intents::<PipelineSpec>()?.unreadable,
+            ),
         ];
-        for keyspace in keyspaces {
-            let page = self.store.scan(keyspace, Bound::Unbounded, usize::MAX)?;
-            for entry in page.entries {
-                if let Err(BadRecord::Newer(found)) = check_json_format(&entry.value) {
-                    let name = String::from_utf8_lossy(&entry.key);
-                    return Ok(Some((format!("{name:?} of {}", keyspace.name()), found)));
-                }
-            }
-        }
-        Ok(None)
+        let mut newer = unreadable
+            .into_iter()
+            .flat_map(|(keyspace, known, entries)| {
+                entries.into_iter().filter_map(move |entry| {
+                    let what = format!("{:?} of {}", entry.name, keyspace.name());
+                    Some(NewerFormat::new(folder, what, entry.newer?, known))
+                })
+            });
+        Ok(newer.next())
     }
 
     /// Stores a specification and removes the intent about its name, in one durable write. `over`
@@ -156,9 +182,7 @@ impl Specs {
     /// # Errors
     /// When the store can't be read. An unreadable entry is listed.
     pub fn all<S: Kind>(&self) -> Result<Loaded<StoredSpec<S>>, JournalError> {
-        self.load(S::SPECS, |bytes, name| {
-            decode(bytes, name).map_err(|e| e.to_string())
-        })
+        self.load(S::SPECS, SPEC_FORMAT, decode)
     }
 
     /// Stores a user's intent; durable on return.
@@ -216,10 +240,10 @@ impl Specs {
     /// # Errors
     /// When the store can't be read.
     pub fn intents<S: Kind>(&self) -> Result<Loaded<LastIntent<S::Id>>, JournalError> {
-        self.load(S::INTENTS, |bytes, name| {
-            let record: IntentV1 = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
+        self.load(S::INTENTS, FORMAT, |bytes, name| {
+            let record: IntentV1 = parse(bytes)?;
             Ok(LastIntent {
-                id: name.parse::<S::Id>().map_err(|e| e.to_string())?,
+                id: name.parse::<S::Id>().map_err(damaged)?,
                 fingerprint: record.fingerprint,
                 intent: record.intent,
                 at_ms: record.at_ms,
@@ -227,10 +251,12 @@ impl Specs {
         })
     }
 
+    /// All entries of formats up to `newest`.
     fn load<T>(
         &self,
         keyspace: Keyspace,
-        decode: impl Fn(&[u8], &str) -> Result<T, String>,
+        newest: u16,
+        decode: impl Fn(&[u8], &str) -> Result<T, Bad>,
     ) -> Result<Loaded<T>, JournalError> {
         let page = self.store.scan(keyspace, Bound::Unbounded, usize::MAX)?;
         let mut loaded = Loaded {
@@ -239,18 +265,21 @@ impl Specs {
         };
         for entry in page.entries {
             let name = String::from_utf8_lossy(&entry.key).into_owned();
-            let read = check_json_format(&entry.value)
-                .map_err(|bad| bad.to_string())
+            let read = check_json_format(&entry.value, newest)
+                .map_err(Bad::from)
                 .and_then(|()| decode(&entry.value, &name));
             match read {
                 Ok(spec) => loaded.entries.push(spec),
-                Err(why) => loaded.unreadable.push(Unreadable { name, why }),
+                Err(Bad { why, newer }) => {
+                    loaded.unreadable.push(Unreadable { name, why, newer });
+                }
             }
         }
         for bad in page.corrupt {
             loaded.unreadable.push(Unreadable {
                 name: String::from_utf8_lossy(&bad.key).into_owned(),
                 why: bad.why,
+                newer: None,
             });
         }
         Ok(loaded)
@@ -270,36 +299,88 @@ fn unwritable<S: Kind>(name: &str, error: &serde_json::Error) -> JournalError {
 }
 
 /// A specification on disk.
-#[derive(Serialize)]
-struct SpecV1<'a, S> {
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SpecV2<S> {
     format: u16,
-    #[serde(flatten)]
-    spec: &'a S,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    over: Option<&'a str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    over: Option<String>,
+    spec: S,
 }
 
 fn encode<S: Kind>(spec: &S, over: Option<&str>) -> serde_json::Result<Vec<u8>> {
-    let format = FORMAT;
-    serde_json::to_vec(&SpecV1 { format, spec, over })
+    serde_json::to_vec(&SpecV2 {
+        format: SPEC_FORMAT,
+        over: over.map(str::to_owned),
+        spec,
+    })
 }
 
-/// Reads the record of this name, which has no id where an earlier version wrote it.
-fn decode<S: Kind>(bytes: &[u8], name: &str) -> serde_json::Result<StoredSpec<S>> {
-    let mut record: Map<String, Value> = serde_json::from_slice(bytes)?;
-    record.remove("format");
-    let over = record.remove("over");
-    record.insert("id".to_owned(), name.into());
-    Ok(StoredSpec {
-        spec: serde_json::from_value(record.into())?,
-        over: over.map(serde_json::from_value).transpose()?,
-    })
+/// Reads the record of this name.
+fn decode<S: Kind>(bytes: &[u8], name: &str) -> Result<StoredSpec<S>, Bad> {
+    let mut record: Map<String, Value> = parse(bytes)?;
+    if record.get("format") == Some(&Value::from(FORMAT)) {
+        record = nest(record, name);
+    }
+    let SpecV2 { spec, over, .. } = serde_path_to_error::deserialize(Value::Object(record))?;
+    Ok(StoredSpec { spec, over })
+}
+
+/// The members of a record of format 1 in the form of format 2.
+fn nest(mut flat: Map<String, Value>, name: &str) -> Map<String, Value> {
+    let mut nested = Map::new();
+    nested.extend(flat.remove_entry("format"));
+    nested.extend(flat.remove_entry("over"));
+    flat.insert("id".to_owned(), name.into());
+    nested.insert("spec".to_owned(), flat.into());
+    nested
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ParseError> {
+    serde_path_to_error::deserialize(&mut serde_json::Deserializer::from_slice(bytes))
+}
+
+/// Why an entry can't be read: what [`Unreadable`] says of it.
+struct Bad {
+    why: String,
+    newer: Option<String>,
+}
+
+fn damaged(why: impl fmt::Display) -> Bad {
+    let why = why.to_string();
+    Bad { why, newer: None }
+}
+
+impl From<BadRecord> for Bad {
+    fn from(bad: BadRecord) -> Self {
+        let why = bad.to_string();
+        let newer = match bad {
+            BadRecord::Newer(found) => Some(found.to_string()),
+            BadRecord::Damaged(_) => None,
+        };
+        Self { why, newer }
+    }
+}
+
+impl From<ParseError> for Bad {
+    fn from(error: ParseError) -> Self {
+        // Serde's errors have no kind: these are the texts of `unknown_field` and
+        // `unknown_variant` of `serde::de::Error`.
+        let cause = error.inner().to_string();
+        let is_unknown = ["unknown field", "unknown variant"]
+            .iter()
+            .any(|start| cause.starts_with(start));
+        let why = error.to_string();
+        let newer = is_unknown.then(|| format!("unknown to this version ({why})"));
+        Self { why, newer }
+    }
 }
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
     use watchkeeper_contract::pipeline::Priority;
+    use watchkeeper_contract::source::DecoderChoice;
     use watchkeeper_store::{FaultyStore, MemoryStore};
 
     use super::super::intent::UserIntent;
@@ -425,6 +506,78 @@ mod tests {
         assert_eq!(bare::<PipelineSpec>(specs.all().unwrap()), [pipeline]);
     }
 
+    /// Records with every member that the last version of format 1 wrote.
+    #[test]
+    fn every_member_of_format_1_is_readable() {
+        let store = MemoryStore::new();
+        let batch = Batch::new()
+            .put(
+                SourceSpec::SPECS,
+                b"gate",
+                br#"{"format":1,"uri":"rtsp://u:p@cam/1","pace":"native","max_fps":7.5,"rtsp_transport":"udp",
+                     "tls_verify":false,"stall_s":90.0,"fixed_view":false,"decoder":"software","scale":[640,360],
+                     "name":"North gate","controls":{"gain":5},"over":"ab"}"#,
+            )
+            .put(
+                PipelineSpec::SPECS,
+                b"people",
+                br#"{"format":1,"source":"gate","workflow":{"version":"1.0","steps":[]},"parameters":{"limit":3},
+                     "model":"motion","rules":[{"name":"in","when":{"kind":"stays","zone":"yard","for_s":2.5},
+                     "severity":"critical"}],"detect":{"mode":"periodic","every_s":0.5},"record":true,"show":true,
+                     "stop_after_s":60.0,"paused":true,"target_fps":2.5,"priority":"low","name":"Night patrol",
+                     "over":"cd"}"#,
+            )
+            .put(
+                PipelineSpec::SPECS,
+                b"plain",
+                br#"{"format":1,"source":"gate","workflow":{},"parameters":{},"model":null,"rules":null,
+                     "detect":{"mode":"always"},"record":false,"show":false,"paused":false}"#,
+            );
+        store.commit(batch).unwrap();
+        let specs = Specs::new(Arc::new(store));
+        let stored_source = StoredSpec {
+            spec: SourceSpec {
+                tls_verify: false,
+                stall_s: Some(90.0),
+                fixed_view: false,
+                decoder: DecoderChoice::Software,
+                scale: Some([640, 360]),
+                controls: [("gain".to_owned(), 5)].into(),
+                ..source()
+            },
+            over: Some("ab".to_owned()),
+        };
+        assert_eq!(specs.all().unwrap().entries, [stored_source]);
+        let people = PipelineSpec {
+            show: true,
+            stop_after_s: Some(60.0),
+            ..pipeline()
+        };
+        let id = PipelineId::new("plain").unwrap();
+        let plain = PipelineSpec::new(id, people.source.clone(), Map::new().into());
+        let over = Some("cd".to_owned());
+        let stored = [(people, over), (plain, None)];
+        let stored = stored.map(|(spec, over)| StoredSpec { spec, over });
+        assert_eq!(specs.all().unwrap().entries, stored);
+    }
+
+    /// What a build reads that knows only format 1 must not look damaged to it.
+    #[test]
+    fn record_has_a_format_that_earlier_versions_refuse() {
+        let store = Arc::new(MemoryStore::new());
+        let specs = Specs::new(Arc::clone(&store) as Arc<dyn Store>);
+        specs.put(&source(), Some("ab")).unwrap();
+        let record = store.get(SourceSpec::SPECS, b"gate").unwrap().unwrap();
+        let refused = check_json_format(&record, FORMAT);
+        assert_eq!(refused, Err(BadRecord::Newer(2)));
+        let record: Value = serde_json::from_slice(&record).unwrap();
+        let spec = serde_json::to_value(source()).unwrap();
+        assert_eq!(
+            record,
+            serde_json::json!({"format": 2, "over": "ab", "spec": spec})
+        );
+    }
+
     #[test]
     fn unreadable_entry_is_named_and_others_load() {
         let store = Arc::new(MemoryStore::new());
@@ -436,19 +589,52 @@ mod tests {
         let loaded = specs.all::<SourceSpec>().unwrap();
         assert_eq!(loaded.unreadable.len(), 1);
         assert_eq!(loaded.unreadable[0].name, "odd");
-        assert!(loaded.unreadable[0].why.contains("expected a string"));
+        let why = &loaded.unreadable[0].why;
+        assert!(
+            why.contains("spec.uri") && why.contains("expected a string"),
+            "{why}"
+        );
         assert_eq!(bare(loaded), [source()]);
+        assert_eq!(specs.newer(Path::new("journal")).unwrap(), None);
     }
 
     #[test]
-    fn setting_of_a_newer_version_is_not_ignored() {
-        let store = MemoryStore::new();
-        let record = br#"{"format":1,"uri":"demo:","night_only":true}"#;
-        store
-            .commit(Batch::new().put(SourceSpec::SPECS, b"gate", record))
-            .unwrap();
-        let loaded = Specs::new(Arc::new(store)).all::<SourceSpec>().unwrap();
-        assert_eq!(loaded.entries, []);
-        assert!(loaded.unreadable[0].why.contains("night_only"));
+    fn member_of_a_newer_version_is_named_as_a_newer_format() {
+        let newer = |keyspace: Keyspace, record: &[u8]| {
+            let store = MemoryStore::new();
+            store
+                .commit(Batch::new().put(keyspace, b"gate", record))
+                .unwrap();
+            let newer = Specs::new(Arc::new(store)).newer(Path::new("journal"));
+            newer.unwrap().unwrap().to_string()
+        };
+        let records: [(Keyspace, &[u8], [&str; 2]); 4] = [
+            (
+                SourceSpec::SPECS,
+                br#"{"format":1,"uri":"demo:","night_only":true}"#,
+                ["\"gate\" of sources", "night_only"],
+            ),
+            (
+                SourceSpec::SPECS,
+                br#"{"format":3,"anything":true}"#,
+                ["\"gate\" of sources", "format 3 "],
+            ),
+            (
+                PipelineSpec::SPECS,
+                br#"{"format":2,"spec":{"id":"gate","source":"gate","workflow":{},"detect":{"mode":"asleep"}}}"#,
+                ["\"gate\" of pipelines", "asleep"],
+            ),
+            (
+                PipelineSpec::INTENTS,
+                br#"{"format":1,"fingerprint":"ab","word":"postpone","at_ms":7}"#,
+                ["\"gate\" of words", "postpone"],
+            ),
+        ];
+        for (keyspace, record, parts) in records {
+            let refusal = newer(keyspace, record);
+            for part in parts {
+                assert!(refusal.contains(part), "{part}: {refusal}");
+            }
+        }
     }
 }

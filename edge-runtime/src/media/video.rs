@@ -252,6 +252,7 @@ pub(crate) mod tests {
     use watchkeeper_contract::source::SourceSpec;
 
     use super::*;
+    use crate::capture::check::{NEEDS, elements};
     use crate::capture::mailbox::Recv;
     use crate::capture::source::{Deps, Source};
 
@@ -279,19 +280,17 @@ pub(crate) mod tests {
 
     #[test]
     fn every_encoder_is_in_the_element_check() {
-        let (_, alternatives) = crate::capture::check::NEEDS
-            .iter()
-            .find(|(what, _)| *what == "annotated videos")
-            .unwrap();
+        let mut needs = NEEDS.iter();
+        let videos = needs.find(|need| need.what == "annotated videos").unwrap();
         for choice in &CHOICES {
             let parts = [Some(choice.encoder), choice.parser, Some(choice.container)];
-            let known = alternatives.iter().any(|alternative| {
-                let elements: Vec<&str> = alternative.split(' ').collect();
+            let known = videos.alternatives.iter().any(|alternative| {
+                let elements: Vec<&str> = elements(alternative).collect();
                 parts.iter().flatten().all(|part| elements.contains(part))
             });
             assert!(known, "{}", choice.encoder);
         }
-        assert_eq!(alternatives.len(), CHOICES.len());
+        assert_eq!(videos.alternatives.len(), CHOICES.len());
     }
 
     #[test]

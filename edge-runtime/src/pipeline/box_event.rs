@@ -49,7 +49,7 @@ pub(crate) fn box_event(record: BoxRecord, boot: &Boot) -> Event {
 }
 
 /// Duration of an event in seconds, to the millisecond.
-pub(crate) fn lasted_s(lasted: Duration) -> f64 {
+pub(crate) fn round_to_ms(lasted: Duration) -> f64 {
     (lasted.as_secs_f64() * 1e3).round() / 1e3
 }
 

@@ -85,12 +85,12 @@ pub fn to_image(rgb: &RgbPixels) -> RgbImage {
         .unwrap_or_else(|| RgbImage::new(rgb.width, rgb.height))
 }
 
-/// Puts pictures side by side in rows of at most `columns`; `None` without any.
-pub fn in_columns(pictures: &[RgbImage], columns: u32) -> Option<RgbImage> {
+/// Puts pictures side by side in rows of at most `columns`; `None` without pictures or columns.
+pub fn arrange_in_columns(pictures: &[RgbImage], columns: u32) -> Option<RgbImage> {
     let width = pictures.iter().map(RgbImage::width).max()?;
     let height = pictures.iter().map(RgbImage::height).max()?;
     let count = u32::try_from(pictures.len()).ok()?;
-    let columns = columns.min(count);
+    let columns = Some(columns.min(count)).filter(|columns| *columns > 0)?;
     let mut all = RgbImage::new(width * columns, height * count.div_ceil(columns));
     for (place, picture) in (0_u32..).zip(pictures) {
         let (x, y) = (place % columns * width, place / columns * height);

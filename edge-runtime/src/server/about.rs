@@ -50,7 +50,7 @@ pub(super) async fn media(
         content_type: kept.content_type,
         etag,
     };
-    let mut response = file::respond(opened, &wanted, permit)?;
+    let mut response = file::respond(opened, &wanted, permit);
     if response.status().is_success() {
         let unchanging = HeaderValue::from_static("private, immutable, max-age=86400");
         response.headers_mut().insert(CACHE_CONTROL, unchanging);

@@ -100,20 +100,17 @@ pub(super) fn acquire_transfer(app: &App) -> Result<OwnedSemaphorePermit, Refusa
 }
 
 /// Builds the response and starts the thread that sends the file and holds `permit`.
-///
-/// # Errors
-/// When the file can't be read from the start of the range.
 pub(super) fn respond(
     opened: OpenedFile,
     wanted: &RangeRequest,
     permit: OwnedSemaphorePermit,
-) -> Result<Response, Refusal> {
+) -> Response {
     let length = opened.length;
     let part = match wanted.range(&opened) {
         Ok(part) => part,
         Err(refusal) => {
             let unsatisfied = [(CONTENT_RANGE, format!("bytes */{length}"))];
-            return Ok((unsatisfied, refusal).into_response());
+            return (unsatisfied, refusal).into_response();
         }
     };
     let (first, count) = match &part {
@@ -121,11 +118,10 @@ pub(super) fn respond(
         None => (0, length),
     };
     let mut file = opened.file;
-    file.seek(SeekFrom::Start(first)).map_err(|error| {
-        tracing::warn!(%error, "cannot seek in a file to send");
-        watchkeeper_http::refusal::internal()
-    })?;
     let mut response = pieces::respond(opened.content_type, count, permit, move |out| {
+        if first > 0 {
+            file.seek(SeekFrom::Start(first))?;
+        }
         io::copy(&mut file.take(count), out).map(drop)
     });
     let headers = response.headers_mut();
@@ -140,5 +136,5 @@ pub(super) fn respond(
         }
         *response.status_mut() = StatusCode::PARTIAL_CONTENT;
     }
-    Ok(response)
+    response
 }

@@ -10,7 +10,8 @@
 //!   file. A body has at most [`MAX_BODY`] bytes, [`MAX_DEFINITION_BODY`] with a workflow
 //!   definition, [`MAX_PICTURES_BODY`] with pictures.
 //! - No request blocks the async threads: calls of [`Runtime`] run on the blocking pool, at most
-//!   [`MAX_CALLS`] at a time, so that health checks always find a thread.
+//!   [`MAX_CALLS`] at a time, so that health checks always find a thread. Files and bundles are
+//!   sent from there too, each kind with a limit of its own.
 //!
 //! Not here: sources, pipelines and models. The server reaches them through [`Runtime`] alone.
 

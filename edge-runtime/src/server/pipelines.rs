@@ -171,7 +171,7 @@ pub(super) async fn recording(
     let opened = app
         .try_call(move |r| opened(&r.recording(&id, part)?))
         .await?;
-    file::respond(opened, &wanted, permit)
+    Ok(file::respond(opened, &wanted, permit))
 }
 
 fn opened(path: &Path) -> Result<OpenedFile, Refusal> {

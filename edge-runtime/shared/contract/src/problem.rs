@@ -133,32 +133,32 @@ impl Problem {
         }
     }
 
-    /// Refuses a value that can be read and is wrong (422).
+    /// 422: a value that can be read and is wrong.
     pub fn invalid_value(detail: impl Into<String>) -> Self {
         Self::new(422, ProblemCode::InvalidRequest, detail)
     }
 
-    /// Answers a name that nothing has (404).
+    /// 404: no such resource.
     pub fn not_found(detail: impl Into<String>) -> Self {
         Self::new(404, ProblemCode::NotFound, detail)
     }
 
-    /// Refuses what something else stands against (409).
+    /// 409: the name is taken, or something still depends on it.
     pub fn conflict(detail: impl Into<String>) -> Self {
         Self::new(409, ProblemCode::Conflict, detail)
     }
 
-    /// Answers while there is nothing to answer with yet (503).
+    /// 503: not ready yet, such as before the first frame; a later request may succeed.
     pub fn not_ready(detail: impl Into<String>) -> Self {
         Self::new(503, ProblemCode::NotReady, detail)
     }
 
-    /// Reports that the disk refuses (507).
+    /// 507: the disk refused to read or to store; it needs space or a repair. 503 needs only time.
     pub fn storage(detail: impl Into<String>) -> Self {
         Self::new(507, ProblemCode::Storage, detail)
     }
 
-    /// Reports an error inside the program (500).
+    /// 500: an error inside the program.
     pub fn internal(detail: impl Into<String>) -> Self {
         Self::new(500, ProblemCode::Internal, detail)
     }

@@ -14,6 +14,7 @@ use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::stream;
 use tokio::runtime::Handle;
+use tokio::sync::mpsc::error::SendTimeoutError;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 const PIECE_BYTES: usize = 64 * 1024;
@@ -63,7 +64,7 @@ fn respond_within(
         let _permit = permit;
         let mut out = BufWriter::with_capacity(PIECE_BYTES, out);
         if let Err(error) = write(&mut out).and_then(|()| out.flush()) {
-            tracing::info!(%error, "an answer was not sent to its end");
+            log_unsent(&error);
             // The answer is shorter than announced, also if this is not taken.
             pieces.try_send(Err(error)).ok();
         }
@@ -77,7 +78,20 @@ fn respond_within(
     (head, body(received)).into_response()
 }
 
-/// The pieces of an answer, as a stream of a blocking thread.
+/// Logs why an answer was not sent to its end: its client, or what it was read from.
+fn log_unsent(error: &io::Error) {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => tracing::debug!("the client of an answer is gone"),
+        io::ErrorKind::TimedOut => {
+            tracing::info!("an answer was not sent to its end: the client takes nothing");
+        }
+        _ => tracing::warn!(%error, "an answer was not sent to its end: it can't be read"),
+    }
+}
+
+/// The pieces of an answer, as a stream of a blocking thread. A write fails with
+/// [`BrokenPipe`](io::ErrorKind::BrokenPipe) where the client is gone, and with
+/// [`TimedOut`](io::ErrorKind::TimedOut) where it takes nothing.
 #[derive(Debug)]
 pub struct Pieces {
     pieces: mpsc::Sender<Piece>,
@@ -90,7 +104,10 @@ impl Write for Pieces {
         let part = bytes.get(..PIECE_BYTES).unwrap_or(bytes);
         let sent = self.pieces.send_timeout(Ok(part.to_vec()), self.timeout);
         let sent = self.handle.block_on(sent);
-        sent.map_err(|_| io::Error::other("the client is gone or takes nothing"))?;
+        sent.map_err(|unsent| match unsent {
+            SendTimeoutError::Closed(_) => io::ErrorKind::BrokenPipe,
+            SendTimeoutError::Timeout(_) => io::ErrorKind::TimedOut,
+        })?;
         Ok(part.len())
     }
 
@@ -150,5 +167,23 @@ mod tests {
         assert!(bytes < LENGTH, "{bytes}");
         drop(answer(&permits, CLIENT_TIMEOUT));
         drop(permits.acquire().await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn client_that_is_gone_differs_from_one_that_takes_nothing() {
+        let (sender, received) = mpsc::channel(1);
+        let mut out = Pieces {
+            pieces: sender,
+            handle: Handle::current(),
+            timeout: Duration::from_millis(20),
+        };
+        let write = move || {
+            out.write_all(b"taken").unwrap();
+            let stalled = out.write_all(b"not taken").unwrap_err().kind();
+            drop(received);
+            (stalled, out.write_all(b"gone").unwrap_err().kind())
+        };
+        let kinds = tokio::task::spawn_blocking(write).await.unwrap();
+        assert_eq!(kinds, (io::ErrorKind::TimedOut, io::ErrorKind::BrokenPipe));
     }
 }

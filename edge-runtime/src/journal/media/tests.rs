@@ -1,5 +1,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 
+use std::time::Duration;
+
 use parking_lot::Condvar;
 use watchkeeper_contract::event::ClipState;
 
@@ -345,13 +347,14 @@ fn clip_gets_its_id_while_a_new_folder_is_synced() {
     }
     static SYNC: Mutex<Sync> = Mutex::new(Sync::Coming);
     static MOVED: Condvar = Condvar::new();
+    const TIMEOUT: Duration = Duration::from_secs(60);
     fn wait_in_sync(_: &Path) -> io::Result<()> {
         let mut sync = SYNC.lock();
         if *sync == Sync::Coming {
             *sync = Sync::Runs;
             MOVED.notify_all();
         }
-        MOVED.wait_while(&mut sync, |sync| *sync == Sync::Runs);
+        MOVED.wait_while_for(&mut sync, |sync| *sync == Sync::Runs, TIMEOUT);
         Ok(())
     }
     let dir = tempfile::tempdir().unwrap();
@@ -359,11 +362,14 @@ fn clip_gets_its_id_while_a_new_folder_is_synced() {
     store.sync_folder = wait_in_sync;
     std::thread::scope(|scope| {
         let storing = scope.spawn(|| store.put(MediaKind::Clean, NOV_21, b"x"));
-        MOVED.wait_while(&mut SYNC.lock(), |sync| *sync == Sync::Coming);
+        let mut sync = SYNC.lock();
+        let waited = MOVED.wait_while_for(&mut sync, |sync| *sync == Sync::Coming, TIMEOUT);
+        drop(sync);
         let holds_index = store.index.try_lock().is_none();
         let clip = store.new_clip(NOV_21);
         *SYNC.lock() = Sync::Ends;
         MOVED.notify_all();
+        assert!(!waited.timed_out(), "the new folder is not synced");
         assert!(holds_index, "the disk is used without the lock");
         let picture = storing.join().unwrap().unwrap();
         assert!(picture.id < clip.id);

@@ -12,7 +12,7 @@ use watchkeeper_contract::event::{EventBody, Phase};
 use watchkeeper_contract::id::{EventId, PipelineId};
 
 use crate::load::{HeatPolicy, Level, MIN_FPS, Step};
-use crate::pipeline::box_event::{BoxRecord, lasted_s};
+use crate::pipeline::box_event::{BoxRecord, round_to_ms};
 use crate::pipeline::worker::Worker;
 
 /// What the manager remembers of heat.
@@ -100,6 +100,6 @@ fn body(level: Level, message: String, lasted: Option<Duration>) -> EventBody {
     EventBody::LoadShed {
         level: level.number(),
         message,
-        lasted_s: lasted.map(lasted_s),
+        lasted_s: lasted.map(round_to_ms),
     }
 }

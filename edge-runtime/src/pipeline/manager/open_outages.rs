@@ -12,7 +12,7 @@ use watchkeeper_contract::event::{EventBody, Phase};
 use watchkeeper_contract::id::{EventId, SourceId};
 use watchkeeper_contract::source::{Blindness, LossCause};
 
-use crate::pipeline::box_event::{BoxRecord, lasted_s};
+use crate::pipeline::box_event::{BoxRecord, round_to_ms};
 
 /// What happened to a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,7 +164,7 @@ fn body(cause: Option<LossCause>, message: String, lasted: Option<Duration>) -> 
     EventBody::SourceOutage {
         cause,
         message,
-        lasted_s: lasted.map(lasted_s),
+        lasted_s: lasted.map(round_to_ms),
     }
 }
 

@@ -5,6 +5,7 @@
 //! - Only the caller that stops a pipeline, and later changes of it, wait for its end.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::{
@@ -378,12 +379,12 @@ impl Manager {
     /// Stores what the pipeline is from now on, for the bundles of its events. A store that refuses
     /// it stops no pipeline: the bundles say that it is missing.
     fn record_definition(&self, spec: &PipelineSpec, rules: &[String]) {
-        let stamp = self.parts.boot.stamp();
+        let boot = &self.parts.boot;
         let start = PipelineStart {
             pipeline: spec.id.clone(),
-            boot_id: stamp.boot_id,
-            mono_ms: stamp.mono_ms,
-            at: stamp.at,
+            boot_id: boot.id().to_owned(),
+            mono_ms: boot.mono_ms(Instant::now()),
+            at: clock::wall(),
         };
         let text = definition::describe(spec, rules, None);
         if let Err(error) = self.parts.journal.definitions.add(start, &text) {

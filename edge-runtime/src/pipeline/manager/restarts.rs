@@ -16,7 +16,7 @@ use watchkeeper_contract::event::{EventBody, Phase};
 use watchkeeper_contract::id::{EventId, PipelineId, SourceId};
 
 use crate::guard::EARLY;
-use crate::pipeline::box_event::{BoxRecord, lasted_s};
+use crate::pipeline::box_event::{BoxRecord, round_to_ms};
 
 /// Maximum number of restarts.
 const MAX_TRIES: u32 = 5;
@@ -239,7 +239,7 @@ impl RestartCase {
                 body: EventBody::PipelineFailed {
                     message: self.message.clone(),
                     tries: self.tries,
-                    lasted_s: lasted.map(lasted_s),
+                    lasted_s: lasted.map(round_to_ms),
                 },
             },
         }

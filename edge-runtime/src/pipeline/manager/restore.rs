@@ -124,8 +124,13 @@ impl Manager {
         let is_gone =
             |id: &S::Id| declared.is_some_and(|declared| !declared.contains(&id.to_string()));
         let specs = self.parts.journal.specs();
-        let stored = read(specs.all::<S>(), troubles);
-        let intents = read(specs.intents::<S>(), troubles);
+        let kind = S::SPECS.name();
+        let stored = read(specs.all::<S>(), kind, troubles);
+        let intents = read(
+            specs.intents::<S>(),
+            &format!("intents about {kind}"),
+            troubles,
+        );
         let start_plan = plan_start(file, &is_gone, stored, intents);
         for id in &start_plan.stale_specs {
             tracing::warn!(name = %id, "the section of this name in the configuration file is new, or was edited or removed; the earlier deployment no longer applies");
@@ -187,12 +192,16 @@ fn held_back(spec: PipelineSpec, held: Held) -> Deployed {
 }
 
 /// The readable entries of one kind; the others become sentences.
-fn read<T>(loaded: Result<Loaded<T>, JournalError>, troubles: &mut Vec<String>) -> Vec<T> {
+fn read<T>(
+    loaded: Result<Loaded<T>, JournalError>,
+    kind: &str,
+    troubles: &mut Vec<String>,
+) -> Vec<T> {
     match loaded {
         Ok(loaded) => {
             let unreadable = loaded.unreadable.iter();
-            troubles.extend(unreadable.map(|Unreadable { name, why }| {
-                format!("the stored {name:?} can't be read: {why}")
+            troubles.extend(unreadable.map(|Unreadable { name, why, .. }| {
+                format!("{name:?} of the stored {kind} can't be read: {why}; deploy it again")
             }));
             loaded.entries
         }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 mod slow;
+mod trials;
 
 use std::path::Path;
 
@@ -91,7 +92,7 @@ fn manager_with(store: Arc<dyn Store>, checkpoints: CheckpointStore, state: &Pat
         recordings,
         checkpoints: Arc::new(checkpoints),
         guard: Arc::new(GuardFile::open(state, 0).unwrap()),
-        boot: Boot::begin(),
+        boot: Boot::new(),
         stop_timeout: STOP_TIMEOUT,
     })
     .unwrap()

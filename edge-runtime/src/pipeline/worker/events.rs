@@ -2,7 +2,7 @@
 //!
 //! - A new event has its pictures and, where its rule wants one, a clip; later phases have neither.
 //! - The recorder gets the beginning of an event before a clip can report to the journal.
-//! - An event that the recorder refuses is logged, and begins no clip.
+//! - An event that the recorder refuses is logged, and is not added to its clip.
 
 use std::time::Instant;
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 use watchkeeper_contract::event::{EventBody, Phase};
 use watchkeeper_contract::id::EventId;
 
-use crate::pipeline::box_event::{BoxRecord, lasted_s};
+use crate::pipeline::box_event::{BoxRecord, round_to_ms};
 
 /// Surplus of failing over good runs at which a step is reported.
 const REPORT_COUNT: u32 = 10;
@@ -157,7 +157,7 @@ impl Step {
             step: name.to_owned(),
             failures: self.failures,
             message: format!("step {name} keeps failing: {}", self.message),
-            lasted_s: lasted.map(lasted_s),
+            lasted_s: lasted.map(round_to_ms),
         }
     }
 }

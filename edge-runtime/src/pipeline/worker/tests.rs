@@ -101,7 +101,7 @@ fn pipeline_after(
         metrics: Arc::new(Metrics::new()),
         answers: Arc::clone(journal.answers()),
         coverage: CoverageLedger::open(Arc::clone(&journal), state).unwrap(),
-        boot: Boot::begin(),
+        boot: Boot::new(),
         claim: Arc::default(),
         stop_timeout: STOP_TIMEOUT,
     };

@@ -1,5 +1,6 @@
 //! What hangs blocks nothing else: sources, models, pipelines and the disk.
 
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::sync::atomic::AtomicUsize;
 
 use watchkeeper_contract::event::Event;
@@ -10,6 +11,8 @@ use crate::pipeline::box_event::{BoxRecord, box_event};
 use crate::pipeline::manager::open_outages::Notice;
 use crate::pipeline::recorder::MAX_PIPELINE_EVENTS;
 use crate::pipeline::recorder::tests::BeforeWrites;
+
+const NONBLOCK: i32 = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
 
 #[test]
 fn replacing_a_hanging_source_blocks_no_other_change() {
@@ -67,14 +70,20 @@ fn slow_model_blocks_no_other_change() {
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, modes).unwrap();
     std::thread::scope(|scope| {
         let deploying = scope.spawn(|| manager.create_pipeline(watching(model.to_str().unwrap())));
-        // Opens when the other thread reads.
-        let pipe = std::fs::OpenOptions::new().write(true).open(&pipe).unwrap();
+        // Without blocking it opens only after the other thread has opened it for reading.
+        let mut open = std::fs::OpenOptions::new();
+        open.write(true).custom_flags(NONBLOCK);
+        let mut writer = None;
+        until("the model to be read", || {
+            writer = open.open(&pipe).ok();
+            writer.is_some()
+        });
         manager.put_source(spec("yard", "demo:")).unwrap();
         manager.delete_source(&id("yard")).unwrap();
         // The model is unreadable, and the source is gone.
         manager.delete_source(&id("gate")).unwrap();
         assert!(!deploying.is_finished());
-        drop(pipe);
+        drop(writer);
         assert!(deploying.join().unwrap().is_err());
     });
     assert!(manager.pipelines().is_empty());
@@ -129,7 +138,7 @@ fn held_event() -> Event {
             message: "on purpose".to_owned(),
         },
     };
-    box_event(record, &Boot::begin())
+    box_event(record, &Boot::new())
 }
 
 #[test]
@@ -141,11 +150,11 @@ fn slow_store_blocks_no_health_no_list_and_no_frame() {
     let manager = manager_over(Arc::new(store), state.path());
     manager.put_source(spec("gate", "demo:")).unwrap();
     let id = watch(&manager);
-    gate.set(true);
-    assert!(manager.parts.recorder.report(held_event()));
-    until("the write", || gate.holds_a_write());
     std::thread::scope(|scope| {
+        gate.set(true);
         let _opens = OpensAtEnd(&gate);
+        assert!(manager.parts.recorder.report(held_event()));
+        until("the write", || gate.holds_a_write());
         let answering = scope.spawn(|| {
             manager.beat();
             drop(manager.troubles(&manager.review_shares()));
@@ -173,6 +182,7 @@ fn hanging_pipeline_blocks_no_other_change_or_shutdown() {
         .unwrap();
     manager.put_source(spec("yard", "demo:")).unwrap();
     gate.set(true);
+    let _opens = OpensAtEnd(&gate);
     // More than the queue holds, so that every pipeline blocks with its next event.
     let recorder = manager.parts.recorder.clone();
     let filling = std::thread::spawn(move || {
@@ -196,11 +206,19 @@ fn hanging_pipeline_blocks_no_other_change_or_shutdown() {
     let meanwhile = |change: &(dyn Fn() + Sync)| {
         std::thread::scope(|scope| {
             let changing = scope.spawn(change);
-            while !changing.is_finished() {
-                assert!(manager.pipelines.try_lock_for(lock_timeout).is_some());
-                assert!(manager.changes.try_lock_for(lock_timeout).is_some());
+            let end = Instant::now() + Duration::from_secs(60);
+            let mut is_free = true;
+            while is_free && !changing.is_finished() {
+                is_free = Instant::now() < end
+                    && manager.pipelines.try_lock_for(lock_timeout).is_some()
+                    && manager.changes.try_lock_for(lock_timeout).is_some();
                 std::thread::sleep(Duration::from_millis(1));
             }
+            if !is_free {
+                // The scope waits for the change.
+                gate.set(false);
+            }
+            assert!(is_free, "a change waits for a hanging pipeline");
         });
     };
     let deploy = |seconds: f64| {
