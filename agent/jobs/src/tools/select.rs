@@ -269,7 +269,7 @@ impl Tool for Filter {
                 Param::optional(
                     "where",
                     Kind::Conditions,
-                    "FIELD is [not] TEXT [or TEXT], FIELD is FROM-TO, FIELD < | <= | = | >= | > \
+                    "FIELD is [not] TEXT [or TEXT], FIELD is FROM-TO, FIELD [not] < | <= | = | >= | > \
                      NUMBER, FIELD is known | unknown.",
                 ),
             ],
