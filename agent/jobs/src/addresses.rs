@@ -48,16 +48,19 @@ fn check_address(at: &str, address: &Address, jobs: &Jobs) -> Option<Fault> {
     Some(Fault::new(at, kind))
 }
 
-/// Returns the folders that a plan reads and that do not exist now.
+/// Returns the folders that a plan reads and that do not exist now. Those of alternatives, which
+/// only a failure needs, are not looked for.
 pub fn absent_folders(plan: &Plan, tools: &Toolbox) -> Vec<String> {
     let mut absent = Vec::new();
-    each_param(plan, &mut |_, call, name, value| {
+    let calls = plan.steps.iter().map(|step| &step.call);
+    let params = calls.flat_map(|call| call.params.iter().map(move |param| (call, param)));
+    for (call, (name, value)) in params {
         let spec = tools.spec(&call.tool);
         let kind = spec
             .and_then(|spec| spec.param(name))
             .map(|param| param.kind);
         if kind != Some(Kind::Folder) {
-            return;
+            continue;
         }
         let folder = match value.as_str().map(parse) {
             Some(Text::Plain) => value.as_str(),
@@ -71,7 +74,7 @@ pub fn absent_folders(plan: &Plan, tools: &Toolbox) -> Vec<String> {
         {
             absent.push(folder.to_owned());
         }
-    });
+    }
     absent
 }
 
@@ -83,6 +86,33 @@ fn each_param(plan: &Plan, visit: &mut dyn FnMut(String, &Call, &str, &Value)) {
                 let at = format!("steps.{}.params.{name}", step.name);
                 visit(at, call, name, value);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::plan::read;
+    use crate::tools::picture_tools;
+
+    #[test]
+    fn folder_of_an_alternative_may_be_absent() {
+        let home = tempfile::tempdir().unwrap();
+        let list = |folder: &str| json!({"tool": "list_pictures", "params": {"folder": folder}});
+        let here = home.path().to_str().unwrap();
+        for (first, alternative, expected) in [
+            (here, "/nowhere/a", &[][..]),
+            ("/nowhere/a", here, &["/nowhere/a"]),
+        ] {
+            let mut step = list(first);
+            step["name"] = json!("list");
+            step["alternatives"] = json!([list(alternative)]);
+            let plan = read(&json!({"name": "x", "steps": [step]})).unwrap();
+            assert_eq!(absent_folders(&plan, &picture_tools()), expected);
         }
     }
 }

@@ -192,9 +192,10 @@ fn clean(chain: &mut Chain, request: &Request) {
         let params = json!({"min_sharpness": sharpness});
         chain.add_on_pictures("sharp", "filter", params, "those that are not blurred");
     }
-    if !conditions.of_scores.is_empty() {
+    let of_scores = conditions.texts(true);
+    if !of_scores.is_empty() {
         chain.measure();
-        let params = json!({"where": conditions.of_scores});
+        let params = json!({"where": of_scores});
         chain.add_on_pictures("measured", "filter", params, "those with the wanted scores");
     }
     for (n, shown) in conditions.shown.iter().enumerate() {
@@ -282,7 +283,7 @@ fn conditions(request: &Request) -> Map<String, Value> {
         let camera = request.camera.as_deref().map(Value::from);
         conditions.extend(camera.map(|camera| ("camera".to_owned(), camera)));
     }
-    let texts = &request.conditions.of_metadata;
+    let texts = request.conditions.texts(false);
     conditions.extend((!texts.is_empty()).then(|| ("where".to_owned(), json!(texts))));
     conditions
 }
@@ -557,6 +558,35 @@ mod tests {
                  until=\"2026-11-28T15:00:00\" → album",
             ),
             (
+                "show deliveries of yesterday by hour",
+                "event_pictures since=\"2026-11-27T00:00:00\" until=\"2026-11-28T00:00:00\" \
+                 what=\"delivery\" → group by=\"hour\" → album",
+            ),
+            (
+                "yesterday's pictures with people and a car",
+                "event_pictures since=\"2026-11-27T00:00:00\" until=\"2026-11-28T00:00:00\" \
+                 → find_objects class=\"person\" → find_objects class=\"car\" → album",
+            ),
+            (
+                "the photos in ./a on Friday night",
+                "list_pictures folder=\"./a\" → filter since=\"2026-11-27T18:00:00\" \
+                 until=\"2026-11-28T08:00:00\" → album",
+            ),
+            (
+                "yesterday's photos in ./a at night",
+                "list_pictures folder=\"./a\" → filter since=\"2026-11-27T18:00:00\" \
+                 until=\"2026-11-28T08:00:00\" → album",
+            ),
+            (
+                "yesterday's photos in ./a, not at night",
+                "list_pictures folder=\"./a\" → filter since=\"2026-11-27T00:00:00\" \
+                 until=\"2026-11-28T00:00:00\" where=[\"hour is not 22-6\"] → album",
+            ),
+            (
+                "please list the photos in ./a",
+                "list_pictures folder=\"./a\" → album",
+            ),
+            (
                 "only 2 of each day in ./a",
                 "list_pictures folder=\"./a\" → measure_quality → group by=\"day\" \
                  → select_best by=\"quality\" count=2 → album",
@@ -703,6 +733,29 @@ mod tests {
             ("a picture of the gate each hour", "\"each\", \"hour\""),
             ("a picture of the gate per hour", "\"per\", \"hour\""),
             ("a picture of the gate every day", "\"every\", \"day\""),
+            (
+                "photos in ./a without people, cars",
+                "\"cars\" (say \"with\" or \"without\" before cars)",
+            ),
+            (
+                "yesterday's photos without people and deliveries",
+                "\"deliveries\"",
+            ),
+            ("show 3 cars of yesterday", "\"3\""),
+            (
+                "remove the GPS data from the photos in ./a",
+                "\"remove\", \"GPS\"",
+            ),
+            ("photos in ./a with a view", "\"view\""),
+            ("organise ./a by day, cars first", "\"cars\""),
+            ("photos in ./a with only people", "\"people\""),
+            ("photos of the square in ./a", "\"square\""),
+            (
+                "make a contact sheet of ./a in landscape format",
+                "\"landscape\"",
+            ),
+            ("copy the photos of ./a as PNG", "\"PNG\""),
+            ("the photos in ./a since 8 am", "\"since\""),
         ] {
             let error = plan(text, now(), &names()).unwrap_err().to_string();
             assert!(error.contains(named), "{text}: {error}");

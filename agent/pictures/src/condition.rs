@@ -2,7 +2,9 @@
 //!
 //! - The form is `FIELD COMPARISON VALUE`. `is` takes texts joined by `or`, or a range of numbers
 //!   without its end. A range of hours may pass midnight: `hour is 22-6`.
-//! - A picture whose value is not known meets `is not` and `is unknown` only.
+//! - `not` negates a comparison: `hour not >= 19`.
+//! - A picture whose value is not known meets negations and `is unknown` only.
+//! - A value that no picture can have is refused.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -112,6 +114,7 @@ enum Test {
     Compared {
         by: Comparison,
         with: f64,
+        is: bool,
     },
 }
 
@@ -151,16 +154,19 @@ impl Condition {
     /// Makes the condition that a number is at least this.
     pub fn at_least(name: &str, with: f64) -> Option<Self> {
         let by = Comparison::AtLeast;
-        Self::new(name, Test::Compared { by, with })
+        let is = true;
+        Self::new(name, Test::Compared { by, with, is })
     }
 
-    /// `None` if there is no such field, or it has values of another kind.
+    /// `None` if there is no such field, or it never has such a value.
     fn new(name: &str, test: Test) -> Option<Self> {
         let (name, field) = FIELDS.into_iter().find(|(known, _)| *known == name)?;
-        let fits = match test {
+        let is_text = matches!(field, Field::Text(_));
+        let fits = match &test {
             Test::Known(_) => true,
-            Test::OneOf { .. } => matches!(field, Field::Text(_)),
-            Test::Within { .. } | Test::Compared { .. } => !matches!(field, Field::Text(_)),
+            Test::OneOf { texts, .. } => is_text && texts.iter().all(|text| can_be(name, text)),
+            Test::Within { from, to, .. } => !is_text && (from <= to || name == "hour"),
+            Test::Compared { .. } => !is_text,
         };
         fits.then_some(Self { name, field, test })
     }
@@ -209,16 +215,38 @@ impl Condition {
             Test::Within { from, to, is } => {
                 value.is_some_and(|value| is_within(value, from, to)) == is
             }
-            Test::Compared { by, with } => value.is_some_and(|value| match by {
-                Comparison::Less => value < with,
-                Comparison::AtMost => value <= with,
-                Comparison::Equal => value == with,
-                Comparison::AtLeast => value >= with,
-                Comparison::More => value > with,
-            }),
+            Test::Compared { by, with, is } => {
+                let fits = |value: f64| match by {
+                    Comparison::Less => value < with,
+                    Comparison::AtMost => value <= with,
+                    Comparison::Equal => value == with,
+                    Comparison::AtLeast => value >= with,
+                    Comparison::More => value > with,
+                };
+                value.is_some_and(fits) == is
+            }
             Test::OneOf { .. } => false,
         }
     }
+}
+
+/// Returns whether a field may have a text. Times and places are known or not.
+fn can_be(name: &str, text: &str) -> bool {
+    let values: &[&str] = match name {
+        "time" | "place" => &[],
+        "weekday" => &[
+            "monday",
+            "tuesday",
+            "wednesday",
+            "thursday",
+            "friday",
+            "saturday",
+            "sunday",
+        ],
+        "shape" => &["landscape", "portrait", "square"],
+        _ => return true,
+    };
+    values.iter().any(|value| value.eq_ignore_ascii_case(text))
 }
 
 fn is_within(value: f64, from: f64, to: f64) -> bool {
@@ -278,7 +306,9 @@ fn number_test(text: &str) -> Option<Test> {
         let (from, to) = (number(from)?, number(to)?);
         return Some(Test::Within { from, to, is });
     }
-    let (by, with) = text.split_once(' ')?;
+    let compared = text.strip_prefix("not ");
+    let is = compared.is_none();
+    let (by, with) = compared.unwrap_or(text).split_once(' ')?;
     let by = match by {
         "<" => Comparison::Less,
         "<=" => Comparison::AtMost,
@@ -288,7 +318,7 @@ fn number_test(text: &str) -> Option<Test> {
         _ => return None,
     };
     let with = number(with)?;
-    Some(Test::Compared { by, with })
+    Some(Test::Compared { by, with, is })
 }
 
 #[cfg(test)]
@@ -337,6 +367,8 @@ mod tests {
             ("width > 4000", false),
             ("height < 3000", false),
             ("height <= 3000", true),
+            ("height not <= 3000", false),
+            ("hour not >= 22", true),
             ("megapixels = 12", true),
             ("objects = 0", true),
         ] {
@@ -356,6 +388,7 @@ mod tests {
             ("hour < 24", false, true),
             ("sharpness < 0.5", false, true),
             ("hour is not 0-12", true, false),
+            ("hour not >= 19", true, false),
         ] {
             let condition: Condition = text.parse().unwrap();
             assert_eq!(condition.is_met(&unknown), is_met, "{text}");
@@ -389,6 +422,14 @@ mod tests {
             "camera is ",
             "hour is 5",
             "width >= inf",
+            "width is 2000-1000",
+            "place is Berlin",
+            "time is 2026",
+            "weekday is sunnday",
+            "weekday is sunday or moonday",
+            "shape is portrat",
+            "camera not >= 3",
+            "hour not is 5-6",
         ] {
             let refused = text.parse::<Condition>().unwrap_err().to_string();
             assert!(refused.contains("camera, class, zone"), "{text}: {refused}");

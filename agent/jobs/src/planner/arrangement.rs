@@ -238,9 +238,8 @@ impl Words {
                 count => count,
             };
             let behind = place + 1 + usize::from(noun.is_some());
-            let is_word = |at: usize, words: &[&str]| words.iter().any(|w| self.stands(at, &[w]));
-            let is_of = is_word(behind, &["of", "from", "for"]);
-            let is_of_each = is_word(behind + usize::from(is_of), &EACH);
+            let is_of = self.is_one(behind, &["of", "from", "for"]);
+            let is_of_each = self.is_one(behind + usize::from(is_of), &EACH);
             if let Some(count) = count.filter(|_| is_of_each) {
                 self.use_up(place, 1);
                 return Some(Choice::of_number(place, count));
@@ -250,7 +249,7 @@ impl Words {
         for place in 0..self.0.len() {
             let skipped = usize::from(self.stands(place + 1, &["only"]));
             let count = self.get(place + 1 + skipped).and_then(number);
-            if let Some(count) = count.filter(|_| verbs.iter().any(|v| self.stands(place, &[v]))) {
+            if let Some(count) = count.filter(|_| self.is_one(place, &verbs)) {
                 self.use_up(place + 1 + skipped, 1);
                 return Some(Choice::of_number(place, count));
             }

@@ -3,14 +3,16 @@
 //! - A condition is a field of a picture with a test, or a number of objects in it. Behind a word
 //!   such as "with" or "without" comes what a picture has or lacks; a time of the day, a weekday, a
 //!   shape, a size and a format stand for themselves.
-//! - "And", "or" and "but" continue a condition. "Or" between what pictures have is not understood.
+//! - "And", "or" and "but" continue a condition. A negation reaches a bare noun behind "and" or
+//!   "or", and nothing else. "Or" between what pictures have is not understood.
+//! - Two values of one field are joined or refused: no picture has both.
 //! - "Two people" are exactly two; "people" are one at least.
 
 use watchkeeper_pictures::scores::SHARP;
 
-use super::self_standing::{SCORES, Test, opposite};
+use super::self_standing::{SCORES, Test};
 use super::unread_words::{BLURRED, DUPLICATES, Words};
-use super::words::{is_filler, is_plural, number, singular};
+use super::words::{NEGATIONS, is_filler, is_plural, number, singular};
 use crate::cameras::KnownNames;
 
 /// A number of objects of a class that pictures show.
@@ -31,43 +33,75 @@ impl Shown {
         }
     }
 
+    /// Returns whether it asks for no object.
+    pub(super) fn is_none(&self) -> bool {
+        (self.comparison, self.number) == ("<", 1)
+    }
+
     /// Returns whether it asks for one object at least.
     pub(super) fn is_any(&self) -> bool {
         (self.comparison, self.number) == (">=", 1)
     }
 }
 
-/// What a request asks of each picture. Texts are those of the tool `filter`.
+/// What a request asks of each picture.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Conditions {
-    pub(super) of_metadata: Vec<String>,
-    pub(super) of_scores: Vec<String>,
+    /// Each on a field of its own, apart from negations.
+    tests: Vec<Test>,
     pub(super) shown: Vec<Shown>,
     pub(super) without_duplicates: Option<bool>,
     /// Least sharpness, from 0 to 1; `Some(None)`: blurred ones too.
     pub(super) min_sharpness: Option<Option<f64>>,
-    /// A noun behind "with" or "without" that names nothing known.
+    /// A noun that is wanted or unwanted, and that no rule reads there.
     pub(super) unknown: Option<String>,
 }
 
 impl Conditions {
-    /// Adds a test; `None` if its opposite can't be asked.
-    fn add(&mut self, test: &Test, is_wanted: bool) -> Option<()> {
-        let text = test.text(is_wanted)?;
-        match (test.field, test.comparison) {
-            ("sharpness", ">=") if is_wanted => {
-                self.min_sharpness = Some(test.value.parse().ok());
-            }
-            (field, _) if SCORES.contains(&field) => self.of_scores.push(text),
-            _ => self.of_metadata.push(text),
+    /// Adds a test; `None` if no picture, or no clear one, can meet it with the others.
+    fn add(&mut self, test: Test) -> Option<()> {
+        if test.is_wanted && test.field == "sharpness" && test.comparison.starts_with('>') {
+            self.raise_sharpness(test.value.parse().ok()?);
+            return Some(());
         }
-        Some(())
+        if self.tests.contains(&test) {
+            return Some(());
+        }
+        let mut wanted = self.tests.iter().filter(|old| old.is_wanted);
+        let fits =
+            !test.is_wanted || wanted.all(|old| old.field != test.field || old.overlaps(&test));
+        fits.then(|| self.tests.push(test))
+    }
+
+    /// Adds one more value to the last test: "JPEG and PNG files" have one or the other format.
+    fn join(&mut self, test: &Test) -> bool {
+        let last = self.tests.last_mut().filter(|last| {
+            let is_wanted = last.is_wanted && test.is_wanted;
+            is_wanted && last.field == test.field && WITH_VALUES.contains(&test.field)
+        });
+        let is_joined = last.is_some();
+        if let Some(last) = last {
+            last.value = format!("{} or {}", last.value, test.value);
+        }
+        is_joined
+    }
+
+    /// Wants at least this sharpness; of several bounds the highest counts.
+    fn raise_sharpness(&mut self, least: f64) {
+        let least = self.least_sharpness().map_or(least, |old| old.max(least));
+        self.min_sharpness = Some(Some(least));
+    }
+
+    /// Conditions of metadata or of scores, as `filter` takes them.
+    pub(super) fn texts(&self, of_scores: bool) -> Vec<String> {
+        let of_kind = |test: &&Test| SCORES.contains(&test.field) == of_scores;
+        self.tests.iter().filter(of_kind).map(Test::text).collect()
     }
 
     /// Returns whether pictures must be decoded for them, without those of a detector.
     pub(super) fn are_of_pixels(&self) -> bool {
         let cleans = self.without_duplicates == Some(true) || self.least_sharpness().is_some();
-        cleans || !self.of_scores.is_empty()
+        cleans || !self.texts(true).is_empty()
     }
 
     /// Least sharpness of a picture, from 0 to 1.
@@ -75,15 +109,28 @@ impl Conditions {
         self.min_sharpness.flatten()
     }
 
-    /// Adds later conditions, which count where both are about one thing.
+    /// Adds later conditions, which replace those on the same field or class.
     pub(super) fn extend(&mut self, later: Self) {
-        self.of_metadata.extend(later.of_metadata);
-        self.of_scores.extend(later.of_scores);
+        let is_of = |test: &Test, field: &str| test.field == field;
+        let bounds_sharpness = later.tests.iter().any(|test| is_of(test, "sharpness"));
+        if bounds_sharpness {
+            self.min_sharpness = None;
+        }
+        self.tests.retain(|old| {
+            let is_bounded_again = later.min_sharpness.is_some() && is_of(old, "sharpness");
+            !is_bounded_again && !later.tests.iter().any(|new| is_of(new, old.field))
+        });
+        let shown = &mut self.shown;
+        shown.retain(|old| !later.shown.iter().any(|new| new.class == old.class));
+        self.tests.extend(later.tests);
         self.shown.extend(later.shown);
         self.without_duplicates = later.without_duplicates.or(self.without_duplicates);
         self.min_sharpness = later.min_sharpness.or(self.min_sharpness);
     }
 }
+
+/// Fields with texts, of which a picture may have one or another.
+const WITH_VALUES: [&str; 3] = ["weekday", "format", "shape"];
 
 /// Nouns of what a file may say of itself, and the field.
 const METADATA: [(&[&str], &str); 14] = [
@@ -103,18 +150,15 @@ const METADATA: [(&[&str], &str); 14] = [
     (&["camera", "model"], "camera"),
 ];
 
-/// Words before what a picture must not have.
-const NEGATIONS: [&str; 9] = [
-    "without",
-    "except",
-    "excluding",
-    "lacking",
-    "no",
-    "not",
-    "remove",
-    "drop",
-    "skip",
-];
+/// Negations that ask to take something away: of metadata they mean the data, not the picture.
+const REMOVALS: [&str; 3] = ["remove", "drop", "skip"];
+
+/// What follows a word such as "with".
+#[derive(Clone, Copy)]
+struct Sense {
+    is_wanted: bool,
+    is_removal: bool,
+}
 
 impl Words {
     /// Uses up all conditions.
@@ -122,10 +166,14 @@ impl Words {
         let mut all = Conditions::default();
         let mut place = 0;
         while place < self.len() {
-            place = self.condition(place, known, &mut all).unwrap_or(place + 1);
+            let camera = self.known_camera_at(place, &known.cameras);
+            place = match camera {
+                Some((_, length)) => place + length,
+                None => self.condition(place, known, &mut all).unwrap_or(place + 1),
+            };
         }
         if self.take(&["sharp"]) {
-            all.min_sharpness = Some(Some(SHARP));
+            all.raise_sharpness(SHARP);
         }
         all
     }
@@ -137,45 +185,108 @@ impl Words {
         known: &KnownNames,
         all: &mut Conditions,
     ) -> Option<usize> {
-        let Some((mut is_wanted, begin)) = self.opening(place) else {
-            let test = self.test(place)?;
-            all.add(&test, true)?;
-            self.use_up(place, test.end - place);
-            return Some(test.end);
+        let Some((mut sense, begin)) = self.opening(place) else {
+            return self.standing_alone(place, all);
         };
-        let Some(mut end) = self.possession(begin, is_wanted, known, all) else {
-            let (noun, end) = self.unknown_object(begin)?;
+        let Some(mut end) = self.possession(begin, sense, known, all) else {
+            let (noun, end) = self.unknown_object(begin, known)?;
             self.use_up(place, end - place);
             all.unknown.get_or_insert(noun);
             return Some(end);
         };
-        while self.is_one(end, &["and", "or", "but", "nor"]) {
-            let (is_next_wanted, next) = self.opening(end + 1).unwrap_or((is_wanted, end + 1));
-            let is_choice = self.stands(end, &["or"]) && is_next_wanted;
-            let next = (!is_choice).then(|| self.possession(next, is_next_wanted, known, all));
-            let Some(next) = next.flatten() else {
+        while let Some((next_sense, next)) = self.continuation(end, sense, known) {
+            let Some(next) = self.possession(next, next_sense, known, all) else {
                 break;
             };
-            (is_wanted, end) = (is_next_wanted, next);
+            (sense, end) = (next_sense, next);
         }
-        let has_but = place > 0 && self.stands(place - 1, &["but"]);
-        let place = place - usize::from(has_but);
+        if let Some((noun, at)) = self.unread_noun(end, sense, known) {
+            self.use_up(at, 1);
+            all.unknown.get_or_insert(noun);
+        }
+        let joints: &[&str] = match sense.is_wanted {
+            true => &["but"],
+            false => &["but", "also"],
+        };
+        let has_joint = place > 0 && self.is_one(place - 1, joints);
+        let place = place - usize::from(has_joint);
         self.use_up(place, end - place);
         Some(end)
     }
 
-    /// `with`, `that have`, `without`, `that do not show` and the like: whether what follows is
-    /// wanted, and its place.
-    fn opening(&self, place: usize) -> Option<(bool, usize)> {
-        let relative = place + usize::from(self.is_one(place, &["that", "which"]));
+    /// Uses up a condition that stands for itself; returns the place behind.
+    fn standing_alone(&mut self, place: usize, all: &mut Conditions) -> Option<usize> {
+        let (test, end) = self.test(place)?;
+        let is_behind_value = place > 1
+            && self.is_one(place - 1, &["and", "or"])
+            && self.get(place - 2).is_none_or(is_filler);
+        let is_joined = is_behind_value && all.join(&test);
+        if !is_joined {
+            all.add(test)?;
+        }
+        let begin = place - usize::from(is_joined);
+        self.use_up(begin, end - begin);
+        Some(end)
+    }
+
+    /// The sense and place of what "and", "or", "but" or "nor" continues a condition with.
+    ///
+    /// A negation reaches a bare noun only: "without people and at night" is at night.
+    fn continuation(
+        &self,
+        place: usize,
+        sense: Sense,
+        known: &KnownNames,
+    ) -> Option<(Sense, usize)> {
+        if !self.is_one(place, &["and", "or", "but", "nor"]) {
+            return None;
+        }
+        let is_choice = self.is_one(place, &["or", "nor"]);
+        let opened = self.opening(place + 1);
+        let (next, at) = opened.unwrap_or((sense, place + 1));
+        let is_inherited = opened.is_some()
+            || sense.is_wanted
+            || !self.stands(place, &["but"]) && self.is_bare_noun(at, known);
+        let is_clear = !(is_choice && (sense.is_wanted || next.is_wanted));
+        (is_inherited && is_clear).then_some((next, at))
+    }
+
+    /// Returns whether a noun of a condition stands at a place, without a number or a preposition.
+    fn is_bare_noun(&self, place: usize, known: &KnownNames) -> bool {
+        let noun = self.noun(place);
+        let is_known = self.is_one(noun, &DUPLICATES)
+            || self.is_one(noun, &BLURRED)
+            || self.metadata(noun).is_some();
+        let shown = self.shown(place, true, known);
+        is_known || shown.is_some_and(|(shown, _)| shown.is_any()) || self.is_bare_value(noun)
+    }
+
+    /// A noun right behind a condition or its "and" that no rule reads there: "without people,
+    /// dogs" does not want dogs.
+    fn unread_noun(&self, end: usize, sense: Sense, known: &KnownNames) -> Option<(String, usize)> {
+        let joint = usize::from(self.is_one(end, &["and", "or", "but", "nor"]));
+        let at = self.noun(end + joint);
+        let noun = self.get(at)?;
+        let is_noun = !is_filler(noun) && is_plural(noun) && self.test(at).is_none();
+        let is_score = SCORES.iter().any(|score| self.stands(at, &[score]));
+        let is_value = joint == 0 && self.is_bare_noun(at, known);
+        (is_noun || !sense.is_wanted && (is_score || is_value)).then(|| (noun.to_owned(), at))
+    }
+
+    /// `with`, `that have`, `without`, `that do not show` and the like: the sense of what follows,
+    /// and its place.
+    fn opening(&self, place: usize) -> Option<(Sense, usize)> {
+        let is_relative = self.is_one(place, &["that", "which"]);
         let negated = match () {
-            () if self.stands(relative, &["do", "not"]) => 2,
-            () if self.is_one(relative, &["don't", "don’t"]) => 1,
+            () if self.stands(place + 1, &["do", "not"]) => 2,
+            () if self.is_one(place + 1, &["don't", "don’t"]) => 1,
             () => 0,
         };
-        let verb = relative + negated;
+        let verb = place + 1 + negated;
         let (is_wanted, end) = match () {
-            () if self.is_one(verb, &["have", "show", "contain"]) => (negated == 0, verb + 1),
+            () if is_relative && self.is_one(verb, &["have", "show", "contain"]) => {
+                (negated == 0, verb + 1)
+            }
             () if self.is_one(place, &["with", "having", "showing", "containing"]) => {
                 (true, place + 1)
             }
@@ -183,49 +294,70 @@ impl Words {
             () => return None,
         };
         let has_no = self.is_one(end, &["no", "not"]);
+        let sense = Sense {
+            is_wanted: is_wanted && !has_no,
+            is_removal: self.is_one(place, &REMOVALS),
+        };
         // "Without no" is not understood.
-        (is_wanted || !has_no).then_some((is_wanted && !has_no, end + usize::from(has_no)))
+        (is_wanted || !has_no).then_some((sense, end + usize::from(has_no)))
+    }
+
+    /// The place of a noun behind its articles.
+    fn noun(&self, place: usize) -> usize {
+        let articles = ["a", "an", "the", "any", "all", "near"];
+        let noun = (place..self.len()).find(|at| !self.is_one(*at, &articles));
+        noun.unwrap_or(self.len())
+    }
+
+    /// The field that metadata at a place are of, and the number of its words.
+    fn metadata(&self, place: usize) -> Option<(&'static str, usize)> {
+        let mut all = METADATA.iter();
+        let (words, field) = all.find(|(words, _)| self.stands(place, words))?;
+        Some((field, words.len()))
     }
 
     /// What a picture has or lacks at a place; returns the place behind.
     fn possession(
         &self,
         place: usize,
-        is_wanted: bool,
+        sense: Sense,
         known: &KnownNames,
         all: &mut Conditions,
     ) -> Option<usize> {
-        let skipped = |words: &[&str]| (place..).find(|at| !self.is_one(*at, words));
-        let noun = skipped(&["a", "an", "the", "any", "all", "near"])?;
+        let is_wanted = sense.is_wanted;
+        let noun = self.noun(place);
         if self.is_one(noun, &DUPLICATES) {
             all.without_duplicates = Some(!is_wanted);
             return Some(noun + 1);
         }
         if self.is_one(noun, &BLURRED) {
-            all.min_sharpness = Some((!is_wanted).then_some(SHARP));
+            match is_wanted {
+                true => all.min_sharpness = Some(None),
+                false => all.raise_sharpness(SHARP),
+            }
             return Some(noun + 1);
         }
-        let metadata = METADATA.iter().find(|(words, _)| self.stands(noun, words));
-        if let Some((words, field)) = metadata {
-            let test = if is_wanted { "known" } else { "unknown" };
-            all.of_metadata.push(format!("{field} is {test}"));
-            return Some(noun + words.len());
+        if let Some((field, length)) = self.metadata(noun).filter(|_| !sense.is_removal) {
+            all.add(Test::is(field, if is_wanted { "known" } else { "unknown" }))?;
+            return Some(noun + length);
         }
         if let Some((shown, end)) = self.shown(place, is_wanted, known) {
             all.shown.push(shown);
             return Some(end);
         }
-        let begin = place + usize::from(self.is_one(place, &["taken", "made", "shot"]));
-        if let Some(test) = self.test(begin) {
-            all.add(&test, is_wanted)?;
-            return Some(test.end);
+        let begin = noun + usize::from(self.is_one(noun, &["taken", "made", "shot"]));
+        if let Some((test, end)) = self.test(begin) {
+            all.add(Test { is_wanted, ..test })?;
+            return Some(end);
         }
         if is_wanted {
             return None;
         }
-        let camera = skipped(&["of", "from", "by", "the", "camera", "those"])?;
+        let before = ["of", "from", "by", "the", "camera", "those"];
+        let camera = (place..self.len()).find(|at| !self.is_one(*at, &before))?;
         let (id, length) = self.known_camera_at(camera, &known.cameras)?;
-        all.of_metadata.push(format!("camera is not {id}"));
+        let test = Test::is("camera", &id);
+        all.add(Test { is_wanted, ..test })?;
         let end = camera + length;
         Some(end + usize::from(self.stands(end, &["camera"])))
     }
@@ -243,8 +375,11 @@ impl Words {
         let (class, end) = class(2).or_else(|| class(1))?;
         let comparison = match (is_wanted, comparison, count) {
             (true, ..) => comparison,
-            (false, "=", 1) => "<",
-            (false, ..) => opposite(comparison)?,
+            (false, "=", 1) | (false, ">=", _) => "<",
+            (false, ">", _) => "<=",
+            (false, "<=", _) => ">",
+            (false, "<", _) => ">=",
+            (false, ..) => return None,
         };
         let shown = Shown {
             class,
@@ -284,10 +419,179 @@ impl Words {
     }
 
     /// A noun with an article or in the plural that names no class, and the place behind it.
-    fn unknown_object(&self, place: usize) -> Option<(String, usize)> {
+    fn unknown_object(&self, place: usize, known: &KnownNames) -> Option<(String, usize)> {
         let (_, _, at) = self.quantity(place);
         let noun = self.get(at)?;
-        let is_object = !is_filler(noun) && (at > place || is_plural(noun));
+        let is_other = is_filler(noun)
+            || number(noun).is_some()
+            || SCORES.iter().any(|score| self.stands(at, &[score]))
+            || self.is_one(at, &["or", "nor", "but", "not", "no"])
+            || known.has_class(&singular(noun));
+        let is_object = !is_other && (at > place || is_plural(noun));
         is_object.then(|| (noun.to_owned(), at + 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn known() -> KnownNames {
+        let mut known = KnownNames::default();
+        for (id, name) in [
+            ("gate", None),
+            ("dock", Some("Dock No 2")),
+            ("c", Some("Square")),
+        ] {
+            known.cameras.add(id, name);
+        }
+        known.classes = ["person", "dog", "car"].map(str::to_owned).to_vec();
+        known
+    }
+
+    /// The conditions of a request, and the words that are left.
+    fn read(text: &str) -> String {
+        let mut words = Words::new(text);
+        let conditions = words.conditions(&known());
+        let Conditions {
+            shown,
+            without_duplicates,
+            min_sharpness,
+            unknown,
+            ..
+        } = &conditions;
+        let mut parts = conditions.texts(false);
+        parts.extend(conditions.texts(true));
+        parts.extend(
+            shown
+                .iter()
+                .map(|shown| format!("{} {} {}", shown.class, shown.comparison, shown.number)),
+        );
+        parts.extend(without_duplicates.map(|is| format!("duplicates {}", !is)));
+        parts.extend(min_sharpness.map(|least| format!("sharp {}", least.unwrap_or(0.0))));
+        parts.extend(unknown.as_ref().map(|noun| format!("unknown {noun}")));
+        parts.extend(words.left().iter().map(|word| format!("left {word}")));
+        parts.join(", ")
+    }
+
+    fn assert_all(cases: &[(&str, &str)]) {
+        for (text, expected) in cases {
+            assert_eq!(read(text), *expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn negation_reaches_bare_nouns_only() {
+        assert_all(&[
+            ("without people and at night", "hour is 22-6, person < 1"),
+            (
+                "without people and in portrait format",
+                "shape is portrait, person < 1",
+            ),
+            (
+                "without GPS and at least 2 megapixels",
+                "place is unknown, megapixels >= 2",
+            ),
+            (
+                "without people but at least two dogs",
+                "person < 1, left but, left least, left two, left dogs",
+            ),
+            ("without people or cars", "person < 1, car < 1"),
+            (
+                "without people and the blurred ones",
+                "person < 1, sharp 0.35",
+            ),
+            ("without people nor a dog", "person < 1, dog < 1"),
+            (
+                "without people and two dogs",
+                "person < 1, left two, left dogs",
+            ),
+            (
+                "without JPEG and PNG files",
+                "format is not jpeg, format is not png",
+            ),
+            (
+                "not at night and on Sundays",
+                "hour is not 22-6, weekday is sunday",
+            ),
+            (
+                "without sharpness under 0.3 and contrast under 0.2",
+                "sharpness not < 0.3, unknown contrast, left under, left 0.2",
+            ),
+            ("with a dog but no people", "dog >= 1, person < 1"),
+        ]);
+    }
+
+    #[test]
+    fn choice_beside_a_wanted_object_is_left() {
+        assert_all(&[
+            (
+                "with a dog or without people",
+                "dog >= 1, person < 1, left or",
+            ),
+            (
+                "with GPS or no people",
+                "place is known, person < 1, left or",
+            ),
+            (
+                "without people or with a dog",
+                "person < 1, dog >= 1, left or",
+            ),
+            ("with people or dogs", "person >= 1, unknown dogs, left or"),
+        ]);
+    }
+
+    #[test]
+    fn noun_behind_a_condition_is_not_guessed() {
+        assert_all(&[
+            (
+                "without people and deliveries",
+                "person < 1, unknown deliveries",
+            ),
+            ("without people, dogs", "person < 1, unknown dogs"),
+            (
+                "without duplicates and trucks",
+                "duplicates false, unknown trucks",
+            ),
+            ("with 1 or 2 people", "left 1, left or, left 2, left people"),
+            ("with people but at night", "hour is 22-6, person >= 1"),
+        ]);
+    }
+
+    #[test]
+    fn highest_bound_on_sharpness_counts() {
+        assert_all(&[
+            ("sharp photos, sharpness at least 0.6", "sharp 0.6"),
+            ("sharpness over 0.2, without blurred ones", "sharp 0.35"),
+        ]);
+    }
+
+    #[test]
+    fn verb_opens_a_condition_behind_that_only() {
+        assert_all(&[
+            ("show 3 cars", "left 3, left cars"),
+            ("that show 3 cars", "car = 3"),
+            ("that don't show cars", "car < 1"),
+        ]);
+    }
+
+    #[test]
+    fn removal_of_metadata_is_no_condition() {
+        assert_all(&[
+            ("remove the GPS data", "left remove, left GPS, left data"),
+            ("remove people", "person < 1"),
+            ("except the PNG files", "format is not png"),
+            ("with a quality over 0.6", "quality > 0.6"),
+            ("without two people", "left without, left two, left people"),
+        ]);
+    }
+
+    #[test]
+    fn name_of_a_camera_is_no_condition() {
+        assert_all(&[
+            ("photos of Dock No 2", "left Dock, left No, left 2"),
+            ("photos of the Square", "left Square"),
+            ("not from the gate", "camera is not gate"),
+        ]);
     }
 }

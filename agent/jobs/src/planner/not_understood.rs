@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::words::{GROUPINGS, ORDERS, VIDEOS, is_folder};
+use super::self_standing::SCORES;
+use super::unread_words::{BLURRED, DUPLICATES};
+use super::words::{GROUPINGS, ORDERS, VIDEOS, is_folder, singular};
 use crate::cameras::{CameraNames, KnownNames};
 
 /// Why a request has no plan.
@@ -25,9 +27,16 @@ impl NotUnderstood {
         Self::Words { words, hint }
     }
 
-    /// An object that no detector finds.
+    /// A noun that names no object there.
     pub(super) fn object(noun: &str, mut words: Vec<String>, names: &KnownNames) -> Self {
+        let conditions = SCORES.into_iter().chain(DUPLICATES).chain(BLURRED);
+        let is_condition = conditions
+            .into_iter()
+            .any(|known| noun.eq_ignore_ascii_case(known));
         let why = match names.are_of_runtime() {
+            _ if names.has_class(&singular(noun)) || is_condition => {
+                format!("say \"with\" or \"without\" before {noun}")
+            }
             false => "start the runtime: it knows the classes".to_owned(),
             true if names.classes.is_empty() => {
                 "no detector is installed; `watchkeeper models pull ssd-mobilenet-v2`".to_owned()

@@ -16,14 +16,15 @@ use crate::cameras::KnownNames;
 use crate::plan::reference::{INPUTS, Text, parse};
 use crate::plan::{Plan, Step};
 
-/// Words of refinements without a meaning of their own. Beside a camera [`OF_CAMERAS`] have one.
+/// Words of refinements without a meaning of their own. Beside a camera or a condition [`WIDENING`]
+/// have one.
 const FILLERS: [&str; 13] = [
     "but", "instead", "now", "also", "only", "same", "be", "it", "just", "again", "use", "per",
     "should",
 ];
 
-/// "All but the gate" and "also the gate" mean more than one camera, which no plan can name.
-const OF_CAMERAS: [&str; 2] = ["but", "also"];
+/// "All but the gate" and "also the blurred ones" mean more pictures, which no plan can name.
+const WIDENING: [&str; 2] = ["but", "also"];
 
 /// What a refinement changes; everything else stays.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -87,10 +88,10 @@ impl Refinement {
         refinement.camera = words.camera(&names.cameras);
         let mut left = words.left();
         left.extend(refinement.conditions.unknown.take());
+        let narrows = refinement.camera.is_some() || refinement.conditions != Conditions::default();
         left.retain(|word| {
             let word = word.to_lowercase();
-            let counts = refinement.camera.is_some() && OF_CAMERAS.contains(&word.as_str());
-            counts || !FILLERS.contains(&word.as_str())
+            narrows && WIDENING.contains(&word.as_str()) || !FILLERS.contains(&word.as_str())
         });
         if left.is_empty() {
             if refinement != Self::default() {
@@ -117,6 +118,13 @@ impl Refinement {
         request.order = self.shown.or(request.order);
         if let Some(by) = self.by {
             request.by = by;
+        }
+        if let Source::Events { what, .. } = &mut request.source {
+            let is_shown = |what: &String| {
+                let mut shown = self.conditions.shown.iter();
+                shown.any(|shown| shown.class.eq_ignore_ascii_case(what))
+            };
+            *what = what.take().filter(|what| !is_shown(what));
         }
         request.conditions.extend(self.conditions);
         // An old end that the new start leaves no time before is no longer meant, and vice versa.
@@ -363,6 +371,37 @@ mod tests {
         );
     }
 
+    #[test]
+    fn later_condition_replaces_one_on_the_same_thing() {
+        let mut names = none();
+        names.classes = vec!["person".to_owned()];
+        let plan_of = |request: &str, words: &[&str]| {
+            let old = plan(request, now(), &names).unwrap();
+            let words = words.iter().map(|words| (*words, now()));
+            plan_refined(&old, request, words, now(), request, &names).unwrap()
+        };
+        for words in [
+            &["in the morning", "in the evening instead"][..],
+            &["with people", "without people"],
+            &["only the blurred ones", "sharpness over 0.5"],
+            &["sharpness over 0.5", "only the blurred ones"],
+            &["PNG files", "only JPEG files"],
+        ] {
+            let last = &words[words.len() - 1..];
+            assert_eq!(plan_of(REQUEST, words), plan_of(REQUEST, last), "{words:?}");
+        }
+        let people = plan_of("yesterday's people by hour", &["without people"]);
+        let shown = plan_of("yesterday's pictures by hour", &["without people"]);
+        // The title of the album is the request.
+        assert_eq!(people.steps[..3], shown.steps[..3]);
+        // Another author's plan has its bound on sharpness in `min_sharpness`.
+        let sharp = plan("only sharp photos in ./a", now(), &none()).unwrap();
+        let refinement = Refinement::read("sharpness over 0.5", now(), &none()).unwrap();
+        let edited = refinement.edit(&sharp).unwrap();
+        let expected = ["step sharp: min_sharpness: 0.35 → 0.5"];
+        assert_eq!(difference(&sharp, &edited), expected);
+    }
+
     /// The steps of a plan that group and choose.
     fn choice(plan: &Plan) -> String {
         let steps = plan.steps.iter();
@@ -497,6 +536,9 @@ mod tests {
             ("sharpness at least 7", "\"sharpness\""),
             ("all but the gate", "\"but\""),
             ("also the gate", "\"also\""),
+            ("all but the blurred ones", "\"but\""),
+            ("all but the PNG files", "\"but\""),
+            ("also the blurred ones", "\"also\""),
             ("only the gat", "\"gat\" (did you mean the camera gate?)"),
         ] {
             let error = Refinement::read(words, now(), &gate())

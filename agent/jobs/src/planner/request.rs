@@ -73,7 +73,7 @@ impl Request {
         let folder = words.folder();
         let range = words.range(now);
         let taken_with = folder.as_ref().and_then(|_| words.taken_with());
-        let (sheet, album) = (words.sheet(), words.take(&["album"]));
+        let album = words.take(&["album"]);
         let is_bounded = folder.is_some() || range != Range::default();
         let Selection {
             mut conditions,
@@ -83,10 +83,13 @@ impl Request {
             order,
             refused,
         } = words.selection(names, folder.is_some(), is_bounded);
+        // Beside a contact sheet a format may be that of the sheet.
+        let sheet = words.sheet();
         let camera = words.camera(&names.cameras).or(taken_with);
         words.take(&["put", "them"]);
         let mut left = refused;
         left.extend(words.left());
+        let folder = folder.map(|folder| (folder, words.shows_plural()));
         let is_bounded = names_pictures && (camera.is_some() || range.until.is_some());
         let since = range.since.or(is_bounded.then_some(BEGINNING));
         let Some(source) = source(folder, since, &mut conditions.shown, &mut left, names) else {
@@ -124,9 +127,9 @@ impl Request {
 }
 
 /// The pictures that a request is about. A plural that is left names the class or rule of events,
-/// or an object that pictures of a folder show.
+/// or an object that pictures of a folder show if it stands there as one.
 fn source(
-    folder: Option<String>,
+    folder: Option<(String, bool)>,
     since: Option<DateTime>,
     shown: &mut Vec<Shown>,
     left: &mut Vec<String>,
@@ -136,8 +139,9 @@ fn source(
     let (first, second) = (plurals.next(), plurals.next());
     let named = first.filter(|_| second.is_none());
     let named = named.and_then(|n| Some((n, left.get(n)?.clone())));
-    if let Some(folder) = folder {
-        let class = named.map(|(n, plural)| (n, singular(&plural)));
+    if let Some((folder, shows_plural)) = folder {
+        let class = named.filter(|_| shows_plural);
+        let class = class.map(|(n, plural)| (n, singular(&plural)));
         if let Some((n, class)) = class.filter(|(_, class)| names.has_class(class)) {
             left.remove(n);
             shown.insert(0, Shown::some(class));
@@ -152,7 +156,9 @@ fn source(
             Some(name)
         }
         None if first.is_none() => {
-            let place = shown.iter().position(Shown::is_any);
+            // Events of one class would leave out those that show the others.
+            let is_alone = shown.iter().filter(|shown| !shown.is_none()).count() == 1;
+            let place = shown.iter().position(Shown::is_any).filter(|_| is_alone);
             place.map(|place| shown.remove(place).class)
         }
         None => None,

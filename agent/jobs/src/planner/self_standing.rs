@@ -5,45 +5,59 @@ use super::unread_words::{BLURRED, Words};
 use super::words::is_picture_word;
 use watchkeeper_pictures::scores::SHARP;
 
-/// A field with a test, and the place of the word behind.
+/// A field with a test.
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Test {
     pub(super) field: &'static str,
     pub(super) comparison: &'static str,
     pub(super) value: String,
-    pub(super) end: usize,
+    pub(super) is_wanted: bool,
 }
 
 impl Test {
-    fn is(field: &'static str, value: &str, end: usize) -> Self {
+    pub(super) fn is(field: &'static str, value: &str) -> Self {
+        Self::new(field, "is", value)
+    }
+
+    fn new(field: &'static str, comparison: &'static str, value: impl ToString) -> Self {
         Self {
             field,
-            comparison: "is",
-            value: value.to_owned(),
-            end,
+            comparison,
+            value: value.to_string(),
+            is_wanted: true,
         }
     }
 
     /// The condition or its opposite, as `filter` takes it.
-    pub(super) fn text(&self, is_wanted: bool) -> Option<String> {
-        let comparison = match is_wanted {
-            true => self.comparison,
-            false => opposite(self.comparison)?,
+    pub(super) fn text(&self) -> String {
+        let Self {
+            field,
+            comparison,
+            value,
+            is_wanted,
+        } = self;
+        match (is_wanted, *comparison) {
+            (true, _) => format!("{field} {comparison} {value}"),
+            (false, "is") => format!("{field} is not {value}"),
+            (false, _) => format!("{field} not {comparison} {value}"),
+        }
+    }
+
+    /// Returns whether one is a lower and the other a higher upper bound.
+    pub(super) fn overlaps(&self, other: &Self) -> bool {
+        let (lower, upper) = match self.comparison.starts_with('>') {
+            true => (self, other),
+            false => (other, self),
         };
-        Some(format!("{} {comparison} {}", self.field, self.value))
+        let bound = |test: &Self| test.value.parse::<f64>().ok();
+        let bounds = bound(lower).zip(bound(upper));
+        let are_opposite = lower.comparison.starts_with('>') && upper.comparison.starts_with('<');
+        are_opposite && bounds.is_some_and(|(lower, upper)| lower < upper)
     }
 }
 
-/// The comparison that is true where this one is not; `None` if `filter` has none.
-pub(super) fn opposite(comparison: &str) -> Option<&'static str> {
-    Some(match comparison {
-        "is" => "is not",
-        ">=" => "<",
-        ">" => "<=",
-        "<=" => ">",
-        "<" => ">=",
-        _ => return None,
-    })
-}
+/// A test, and the place of the word behind it.
+type Found = (Test, usize);
 
 /// Words before a number, and the comparison.
 const COMPARISONS: [(&[&str], &str); 14] = [
@@ -90,12 +104,8 @@ const WEEKDAYS: [(&str, &str); 9] = [
 ];
 
 impl Words {
-    pub(super) fn is_one(&self, place: usize, words: &[&str]) -> bool {
-        words.iter().any(|word| self.stands(place, &[word]))
-    }
-
     /// A condition that stands for itself.
-    pub(super) fn test(&self, place: usize) -> Option<Test> {
+    pub(super) fn test(&self, place: usize) -> Option<Found> {
         let tests = [
             Self::part_of_day,
             Self::clock_times,
@@ -109,6 +119,13 @@ impl Words {
         tests.into_iter().find_map(|read| read(self, place))
     }
 
+    /// Returns whether a weekday, shape or format stands at a place without a preposition.
+    pub(super) fn is_bare_value(&self, place: usize) -> bool {
+        let has_preposition = self.is_one(place, &["in", "on", "at", "during"]);
+        let reads = [Self::weekdays, Self::shape, Self::format];
+        !has_preposition && reads.iter().any(|read| read(self, place).is_some())
+    }
+
     pub(super) fn comparison(&self, place: usize) -> Option<(&'static str, usize)> {
         let mut known = COMPARISONS.iter();
         let (words, comparison) = known.find(|(words, _)| self.stands(place, words))?;
@@ -116,7 +133,7 @@ impl Words {
     }
 
     /// `in the morning`, `at night`, or the word behind a day.
-    fn part_of_day(&self, place: usize) -> Option<Test> {
+    fn part_of_day(&self, place: usize) -> Option<Found> {
         let has_preposition = self.is_one(place, &["in", "at", "during", "on"]);
         let at = place + usize::from(has_preposition);
         let at = at + usize::from(has_preposition && self.stands(at, &["the"]));
@@ -125,11 +142,11 @@ impl Words {
         let mut parts = PARTS_OF_DAY.iter();
         let (_, hours) =
             parts.find(|(part, _)| word.strip_suffix('s').unwrap_or(&word) == *part)?;
-        (has_preposition || is_behind_day).then(|| Test::is("hour", hours, at + 1))
+        (has_preposition || is_behind_day).then(|| (Test::is("hour", hours), at + 1))
     }
 
     /// `between 8:00 and 10:00`, `from 8 to 10 pm`, `after 18:00` or `before noon`.
-    fn clock_times(&self, place: usize) -> Option<Test> {
+    fn clock_times(&self, place: usize) -> Option<Found> {
         let first = self.clock(place + 1)?;
         let pairs = [("between", "and"), ("from", "to"), ("from", "until")];
         let is_pair = |(begin, joint): &(&str, &str)| {
@@ -137,26 +154,24 @@ impl Words {
         };
         if pairs.iter().any(is_pair) {
             let last = self.clock(first.end + 1)?;
-            if !first.is_clear && !last.is_clear {
+            // "From 9 am to 5" may end in the night.
+            if !last.is_clear {
                 return None;
             }
             // "Between 8 and 10 pm"; "between 11 and 1 pm" begins before noon.
             let is_later = !first.is_clear && first.hour + 12.0 < last.hour;
             let from = first.hour % 24.0 + if is_later { 12.0 } else { 0.0 };
-            return Some(Test::is("hour", &format!("{from}-{}", last.hour), last.end));
+            let hours = format!("{from}-{}", last.hour);
+            return Some((Test::is("hour", &hours), last.end));
         }
         let comparison = match () {
-            () if !first.is_clear => return None,
-            () if self.is_one(place, &["after", "since", "from"]) => ">=",
-            () if self.is_one(place, &["before", "until"]) => "<",
+            // Midnight ends one day and begins the next.
+            () if !first.is_clear || first.hour % 24.0 == 0.0 => return None,
+            () if self.is_one(place, &["after", "from"]) => ">=",
+            () if self.stands(place, &["before"]) => "<",
             () => return None,
         };
-        Some(Test {
-            field: "hour",
-            comparison,
-            value: first.hour.to_string(),
-            end: first.end,
-        })
+        Some((Test::new("hour", comparison, first.hour), first.end))
     }
 
     /// A time of the clock, such as `18:30`, `8 am`, `8pm`, `8 o'clock` or `noon`.
@@ -196,13 +211,13 @@ impl Words {
         };
         Some(Clock {
             hour: f64::from(hour) + minutes / 60.0,
-            is_clear: !half.is_empty() || !minute.is_empty(),
+            is_clear: ["am", "pm"].contains(&half) || !minute.is_empty(),
             end,
         })
     }
 
     /// `on Sundays`, `on a Monday`, `at weekends` or `Saturdays and Sundays`.
-    fn weekdays(&self, place: usize) -> Option<Test> {
+    fn weekdays(&self, place: usize) -> Option<Found> {
         let has_preposition = self.is_one(place, &["on", "at", "during"]);
         let mut at = place + usize::from(has_preposition);
         let has_article = has_preposition && self.stands(at, &["a"]);
@@ -222,28 +237,34 @@ impl Words {
             at += usize::from(is_joined);
         }
         let is_joint = at > place && self.is_one(at - 1, &["and", "or"]);
-        (!days.is_empty())
-            .then(|| Test::is("weekday", &days.join(" or "), at - usize::from(is_joint)))
+        let test = Test::is("weekday", &days.join(" or "));
+        (!days.is_empty()).then(|| (test, at - usize::from(is_joint)))
     }
 
     /// `in landscape format`, `portrait orientation` or `square photos`. "Landscape photos" may
-    /// show landscapes.
-    fn shape(&self, place: usize) -> Option<Test> {
+    /// show landscapes, and the format beside a contact sheet may be that of the sheet.
+    fn shape(&self, place: usize) -> Option<Found> {
         let at = place + usize::from(self.stands(place, &["in"]));
         let has_noun = self.is_one(at + 1, &["format", "orientation", "mode"]);
+        if has_noun && self.is_of_output(place) {
+            return None;
+        }
+        let is_joined = self.is_one(at + 1, &["and", "or"]) && self.shape(at + 2).is_some();
+        let next = self.get(at + 1).unwrap_or_default().to_lowercase();
+        let is_shape = has_noun || is_joined || is_picture_word(&next);
         let shape = match self.get(at)?.to_lowercase().as_str() {
             "landscape" if has_noun => "landscape",
             "portrait" if has_noun => "portrait",
-            "horizontal" => "landscape",
-            "vertical" | "upright" => "portrait",
-            "square" => "square",
+            "horizontal" if is_shape => "landscape",
+            "vertical" | "upright" if is_shape => "portrait",
+            "square" if is_shape => "square",
             _ => return None,
         };
-        Some(Test::is("shape", shape, at + 1 + usize::from(has_noun)))
+        Some((Test::is("shape", shape), at + 1 + usize::from(has_noun)))
     }
 
     /// `JPEG files`, `PNGs` or `in PNG format`.
-    fn format(&self, place: usize) -> Option<Test> {
+    fn format(&self, place: usize) -> Option<Found> {
         let at = place + usize::from(self.stands(place, &["in"]));
         let format = match self.get(at)?.to_lowercase().as_str() {
             "jpeg" | "jpg" | "jpegs" | "jpgs" => "jpeg",
@@ -251,18 +272,24 @@ impl Words {
             _ => return None,
         };
         let has_noun = self.is_one(at + 1, &["format"]);
-        Some(Test::is("format", format, at + 1 + usize::from(has_noun)))
+        if has_noun && self.is_of_output(place)
+            || place > 0 && self.is_one(place - 1, &["as", "to", "into"])
+        {
+            return None;
+        }
+        Some((Test::is("format", format), at + 1 + usize::from(has_noun)))
+    }
+
+    /// Returns whether a format at a place may be that of what is made.
+    fn is_of_output(&self, place: usize) -> bool {
+        let is_behind_as = place > 0 && self.stands(place - 1, &["as"]);
+        is_behind_as || self.find(&["contact", "sheet"]).is_some()
     }
 
     /// `wider than 1000 pixels`, `at least 2 megapixels` or `over 1000 pixels wide`.
-    fn size(&self, place: usize) -> Option<Test> {
+    fn size(&self, place: usize) -> Option<Found> {
         let number = |at: usize| self.get(at)?.parse::<f64>().ok().filter(|n| *n >= 0.0);
-        let test = |field, comparison, value: f64, end| Test {
-            field,
-            comparison,
-            value: value.to_string(),
-            end,
-        };
+        let test = |field, comparison, value: f64, end| (Test::new(field, comparison, value), end);
         let sides = [
             ("wider", "width", ">"),
             ("narrower", "width", "<"),
@@ -295,7 +322,7 @@ impl Words {
     }
 
     /// `sharpness at least 0.5` or `a quality over 0.6`.
-    fn score(&self, place: usize) -> Option<Test> {
+    fn score(&self, place: usize) -> Option<Found> {
         let field = SCORES
             .into_iter()
             .find(|score| self.stands(place, &[score]))?;
@@ -303,24 +330,14 @@ impl Words {
         let (comparison, at) = self.comparison(at).unwrap_or((">=", at));
         let bound = self.get(at)?.parse::<f64>().ok();
         let bound = bound.filter(|bound| (0.0..=1.0).contains(bound))?;
-        Some(Test {
-            field,
-            comparison,
-            value: bound.to_string(),
-            end: at + 1,
-        })
+        Some((Test::new(field, comparison, bound), at + 1))
     }
 
     /// `the blurred ones`: only those.
-    fn blurred(&self, place: usize) -> Option<Test> {
+    fn blurred(&self, place: usize) -> Option<Found> {
         let noun = self.get(place + 1)?.to_lowercase();
         let is_meant = self.is_one(place, &BLURRED) && is_picture_word(&noun);
-        is_meant.then(|| Test {
-            field: "sharpness",
-            comparison: "<",
-            value: SHARP.to_string(),
-            end: place + 2,
-        })
+        is_meant.then(|| (Test::new("sharpness", "<", SHARP), place + 2))
     }
 }
 
@@ -331,4 +348,87 @@ struct Clock {
     /// Whether it can only be a time of the clock, and of which half of the day.
     is_clear: bool,
     end: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::unread_words::Words;
+    use crate::cameras::KnownNames;
+
+    /// The tests of a request, and the words that are left.
+    fn read(text: &str) -> String {
+        let mut words = Words::new(text);
+        let conditions = words.conditions(&KnownNames::default());
+        let mut parts = conditions.texts(false);
+        parts.extend(words.left().iter().map(|word| format!("left {word}")));
+        parts.join(", ")
+    }
+
+    fn assert_all(cases: &[(&str, &str)]) {
+        for (text, expected) in cases {
+            assert_eq!(read(text), *expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn values_of_one_field_are_joined_or_left() {
+        assert_all(&[
+            ("JPEG and PNG files", "format is jpeg or png"),
+            ("on Sundays and on Mondays", "weekday is sunday or monday"),
+            ("square and vertical photos", "shape is square or portrait"),
+            ("after 8:00 and before 18:00", "hour >= 8, hour < 18"),
+            (
+                "before 8:00 and after 18:00",
+                "hour < 8, left after, left 18:00",
+            ),
+            (
+                "in the morning and in the evening",
+                "hour is 6-12, left evening",
+            ),
+            (
+                "square photos, in portrait format",
+                "shape is square, left portrait, left format",
+            ),
+        ]);
+    }
+
+    #[test]
+    fn hours_that_are_not_clear_are_left() {
+        assert_all(&[
+            ("from 9 am to 5 pm", "hour is 9-17"),
+            ("between 8 and 10 pm", "hour is 20-22"),
+            ("between midnight and 6 am", "hour is 0-6"),
+            ("not after 19:00", "hour not >= 19"),
+        ]);
+        for text in [
+            "from 9 am to 5",
+            "between noon and 3",
+            "after midnight",
+            "before midnight",
+            "before 12 am",
+            "since 8 am",
+            "since midnight",
+            "after 8 o'clock",
+        ] {
+            let found = read(text);
+            assert!(found.contains("left"), "{text}: {found}");
+        }
+    }
+
+    #[test]
+    fn shape_and_format_are_those_of_pictures() {
+        assert_all(&[
+            ("square photos", "shape is square"),
+            ("photos of the square", "left square"),
+            ("photos as PNG", "left PNG"),
+            (
+                "a contact sheet in landscape format",
+                "left contact, left sheet, left landscape, left format",
+            ),
+            (
+                "a contact sheet of PNG files",
+                "format is png, left contact, left sheet",
+            ),
+        ]);
+    }
 }

@@ -1,7 +1,8 @@
 //! A plan that serves all requests which differ in slots only.
 //!
 //! - A slot is free if its value stands in the plan, at one place if it is a number; the others are
-//!   fixed: another request must have the same value there.
+//!   fixed: another request must have the same value there. A number of a
+//!   condition is fixed.
 //! - A plan with a time that its request does not spell out is no template: "yesterday" would stay
 //!   the same day.
 
@@ -53,7 +54,12 @@ impl PlanTemplate {
                 let is_alone = values.iter().filter(|other| *other == value).count() == 1;
                 let found = leaves.iter().filter(|(_, leaf)| stands_for(value, leaf));
                 let found: Vec<String> = found.map(|(place, _)| place.clone()).collect();
-                let is_clear = !matches!(value, SlotValue::Number(_)) || found.len() == 1;
+                let is_clear = match value {
+                    SlotValue::Number(number) => {
+                        found.len() == 1 && !stands_in_condition(*number, &leaves)
+                    }
+                    _ => true,
+                };
                 match is_alone && is_clear {
                     true => found,
                     false => Vec::new(),
@@ -210,6 +216,18 @@ fn stands_for(value: &SlotValue, leaf: &Value) -> bool {
     }
 }
 
+/// Returns whether a text of `where` has the number: there no slot can be filled.
+fn stands_in_condition(number: u64, leaves: &[(String, Value)]) -> bool {
+    let conditions = leaves
+        .iter()
+        .filter(|(place, _)| place.contains("/params/where/"));
+    let mut texts = conditions.filter_map(|(_, leaf)| leaf.as_str());
+    texts.any(|text| {
+        let mut parts = text.split(|c: char| !c.is_ascii_digit());
+        parts.any(|part| part.parse() == Ok(number))
+    })
+}
+
 fn is_same(one: &SlotValue, other: &SlotValue) -> bool {
     match (one, other) {
         (SlotValue::Text(one), SlotValue::Text(other)) => is_same_text(one, other),
@@ -299,6 +317,24 @@ mod tests {
         let unused = template("bring 3 of /srv/a in 7 rows", &plan(3, json!({})));
         assert!(unused.fill("bring 4 of /srv/a in 7 rows").is_some());
         assert_eq!(unused.fill("bring 3 of /srv/a in 8 rows"), None);
+    }
+
+    #[test]
+    fn number_that_a_condition_has_is_fixed() {
+        let objects = plan(3, json!({"where": ["objects >= 3", "hour is 22-6"]}));
+        let template = template("bring 3 of /srv/a with at least 3 people", &objects);
+        assert_eq!(
+            template.fill("bring 5 of /srv/a with at least 5 people"),
+            None
+        );
+        assert_eq!(
+            template.fill("bring 5 of /srv/a with at least 3 people"),
+            None
+        );
+        let once = plan(3, json!({"where": ["objects >= 3"]}));
+        let template = self::template("bring 3 of /srv/a", &once);
+        assert_eq!(template.fill("bring 4 of /srv/a"), None);
+        assert!(template.fill("bring 3 of /srv/b").is_some());
     }
 
     #[test]

@@ -10,18 +10,43 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Span, ToSpan as _};
 
 use super::unread_words::Words;
-use super::words::{Range, is_picture_noun, number, singular};
+use super::words::{NEGATIONS, Range, is_picture_noun, number, singular};
 
 /// Words that begin a part of a request, so that "on" before them belongs to the date.
 const PARTS: [&str; 8] = ["and", "then", "by", "per", "in", "with", "without", "keep"];
 
 impl Words {
     pub(super) fn range(&mut self, now: DateTime) -> Range {
-        self.named_range(now)
+        let range = self
+            .named_range(now)
             .or_else(|| self.today(now))
             .or_else(|| self.weekday(now))
             .or_else(|| self.last_units(now))
-            .unwrap_or_else(|| self.dates())
+            .unwrap_or_else(|| self.dates());
+        self.night(range, now).unwrap_or(range)
+    }
+
+    /// The night that begins on a day: `on Friday night` or `yesterday's photos at night`.
+    fn night(&mut self, day: Range, now: DateTime) -> Option<Range> {
+        let begin = day.since.filter(|since| since.time() == Time::midnight())?;
+        day.until
+            .filter(|until| *until <= begin.saturating_add(1.day()))?;
+        let place = self.find(&["night"])?;
+        let is_led = place > 0 && self.is_one(place - 1, &["at", "during", "the"]);
+        let is_behind_day = place > 0 && self.get(place - 1).is_none();
+        let first = place.saturating_sub(1 + usize::from(is_led) * 2);
+        let is_negated = (first..place).any(|at| self.is_one(at, &NEGATIONS));
+        if is_negated || !(is_led || is_behind_day) {
+            return None;
+        }
+        let from = if is_led { place - 1 } else { place };
+        self.use_up(from, place + 1 - from);
+        let since = begin.saturating_add(18.hours());
+        let until = begin.saturating_add(32.hours()).min(now).max(since);
+        Some(Range {
+            since: Some(since),
+            until: Some(until),
+        })
     }
 
     fn named_range(&mut self, now: DateTime) -> Option<Range> {
@@ -35,10 +60,9 @@ impl Words {
         let year = now.date().first_of_year().to_datetime(Time::midnight());
         let year_before = year.checked_sub(1.year()).unwrap_or(year);
         let night = (evening, today.saturating_add(hours(8)).min(now));
-        let ranges: [(&[&str], DateTime, DateTime); 11] = [
+        let ranges: [(&[&str], DateTime, DateTime); 10] = [
             (&["last", "weekend"], back(monday + 2), back(monday)),
             (&["last", "night"], night.0, night.1),
-            (&["yesterday", "night"], night.0, night.1),
             (&["today"], today, now),
             (&["yesterday"], back(1), today),
             (&["this", "week"], back(monday), now),
@@ -69,8 +93,7 @@ impl Words {
     /// `on Monday` or `last Monday`: the latest before today.
     fn weekday(&mut self, now: DateTime) -> Option<Range> {
         for place in 0..self.len() {
-            let begins = ["on", "last"];
-            let has_word = begins.iter().any(|word| self.stands(place, &[word]));
+            let has_word = self.is_one(place, &["on", "last"]);
             let name = self.get(place + 1).filter(|_| has_word);
             let weekday = name.and_then(|name| strtime::parse("%A", name).ok()?.weekday());
             let date = weekday.and_then(|weekday| now.date().nth_weekday(-1, weekday).ok());
@@ -120,29 +143,26 @@ impl Words {
     /// `since 2026-03-01`, `before 2026-04`, `on 2026-03-01`, `from 2023`, `from 2023 to 2024` or
     /// `between 2023 and 2024`.
     fn dates(&mut self) -> Range {
-        let stands = |words: &Self, place: usize, phrases: &[&str]| {
-            phrases.iter().any(|word| words.stands(place, &[word]))
-        };
         let has_end = (0..self.len()).any(|place| {
-            stands(self, place, &["until", "to", "before"]) && self.period(place + 1).is_some()
+            self.is_one(place, &["until", "to", "before"]) && self.period(place + 1).is_some()
         });
         let mut range = Range::default();
         for place in 0..self.len() {
             let Some(Period { begin, end, behind }) = self.period(place + 1) else {
                 continue;
             };
-            let is = |phrases: &[&str]| stands(self, place, phrases);
+            let is = |phrases: &[&str]| self.is_one(place, phrases);
             let is_during = is(&["on", "of", "in", "from", "during"]);
             // "From 2022 and 2023": one after the other.
             let next =
-                (is_during && stands(self, behind, &["and"])).then(|| self.period(behind + 1));
+                (is_during && self.stands(behind, &["and"])).then(|| self.period(behind + 1));
             let next = next.flatten().filter(|next| next.begin == end);
             let (end, behind) = next.map_or((end, behind), |next| (next.end, next.behind));
-            let ends = behind + 1 == self.len() || stands(self, behind + 1, &PARTS);
+            let ends = behind + 1 == self.len() || self.is_one(behind + 1, &PARTS);
             let is_onwards =
-                stands(self, behind, &["onwards"]) || ends && stands(self, behind, &["on"]);
+                self.stands(behind, &["onwards"]) || ends && self.stands(behind, &["on"]);
             let goes_on = is(&["from", "since"]) && is_onwards;
-            let is_pair = is(&["between"]) && stands(self, behind, &["and"]);
+            let is_pair = is(&["between"]) && self.stands(behind, &["and"]);
             let second = is_pair.then(|| self.period(behind + 1)).flatten();
             let (since, until) = match () {
                 () if second.is_some() => (Some(begin), second.map(|second| second.end)),

@@ -4,7 +4,10 @@
 //! - A word is used up by one rule; what is left refuses the request.
 //! - The place of a word never changes.
 
-use super::words::{EACH, is_filler, is_folder, is_path, tokens};
+use super::words::{
+    EACH, FIRST_VERBS, is_filler, is_folder, is_path, is_picture_noun, is_picture_word, is_plural,
+    tokens,
+};
 use crate::cameras::{CameraNames, MAX_NAME_WORDS};
 
 /// Words for pictures of a burst, and for blurred ones.
@@ -34,6 +37,11 @@ impl Words {
             self.get(place + n)
                 .is_some_and(|found| found.eq_ignore_ascii_case(word))
         })
+    }
+
+    /// Returns whether one of these words stands at `place`.
+    pub(super) fn is_one(&self, place: usize, words: &[&str]) -> bool {
+        words.iter().any(|word| self.stands(place, &[word]))
     }
 
     pub(super) fn find(&self, phrase: &[&str]) -> Option<usize> {
@@ -68,13 +76,12 @@ impl Words {
     /// Returns whether the folder at `place` is one to write: `to ./a`, `into the folder ./a` or
     /// `put them in ./a`.
     fn is_target(&self, place: usize) -> bool {
-        let is = |at: usize, words: &[&str]| words.iter().any(|word| self.stands(at, &[word]));
         let mut before = (0..place)
             .rev()
-            .skip_while(|at| is(*at, &["the", "a", "my", "folder"]));
+            .skip_while(|at| self.is_one(*at, &["the", "a", "my", "folder"]));
         before.next().is_some_and(|at| {
             let begin = at.saturating_sub(2);
-            is(at, &["to", "into"]) || self.stands(begin, &["put", "them", "in"])
+            self.is_one(at, &["to", "into"]) || self.stands(begin, &["put", "them", "in"])
         })
     }
 
@@ -82,7 +89,7 @@ impl Words {
     fn names_camera(&self, place: usize) -> bool {
         let is = |back: usize, words: &[&str]| {
             let at = place.checked_sub(back);
-            at.is_some_and(|at| words.iter().any(|word| self.stands(at, &[word])))
+            at.is_some_and(|at| self.is_one(at, words))
         };
         let fits = match self.get(place) {
             Some(name) if name.starts_with('"') => !is(2, &["by", "each", "per", "every"]),
@@ -134,13 +141,13 @@ impl Words {
     /// `call it NAME`, `name it NAME` or `album called NAME`: the name of what is made. In a
     /// refinement `called NAME` is enough: it changes the one album.
     pub(super) fn made_name(&mut self, is_refinement: bool) -> Option<String> {
-        let is = |at: usize, words: [&str; 2]| words.iter().any(|word| self.stands(at, &[word]));
         let (place, length) = (0..self.len()).find_map(|at| {
-            let has_noun =
-                at > 0 && (is(at - 1, ["album", "sheet"]) || self.stands(at - 1, &["folder"]));
+            let has_noun = at > 0 && self.is_one(at - 1, &["album", "sheet", "folder"]);
+            let is_verb = self.is_one(at, &["call", "name"]);
+            let is_called = self.is_one(at, &["called", "named"]);
             match () {
-                () if is(at, ["call", "name"]) && self.stands(at + 1, &["it"]) => Some((at, 2)),
-                () if is(at, ["called", "named"]) && (has_noun || is_refinement) => Some((at, 1)),
+                () if is_verb && self.stands(at + 1, &["it"]) => Some((at, 2)),
+                () if is_called && (has_noun || is_refinement) => Some((at, 1)),
                 () => None,
             }
         })?;
@@ -183,12 +190,46 @@ impl Words {
     }
 
     /// Words that nothing has used, without those that mean nothing: "me" does in "of me".
-    pub(super) fn left(self) -> Vec<String> {
-        let is = |at: usize, words: &[&str]| words.iter().any(|word| self.stands(at, &[word]));
-        let narrows = |at: usize| at > 0 && is(at, &["me"]) && is(at - 1, &["of", "with", "by"]);
+    pub(super) fn left(&self) -> Vec<String> {
+        let narrows = |at: usize| {
+            at > 0 && self.stands(at, &["me"]) && self.is_one(at - 1, &["of", "with", "by"])
+        };
+        let means_nothing = |at: usize, word: &str| is_filler(word) || self.is_first_verb(at);
         let words = self.0.iter().enumerate();
         let words = words.filter_map(|(at, word)| Some((at, word.as_ref()?)));
-        let meant = words.filter(|(at, word)| narrows(*at) || !is_filler(word));
+        let meant = words.filter(|(at, word)| narrows(*at) || !means_nothing(*at, word));
         meant.map(|(_, word)| word.clone()).collect()
+    }
+
+    /// Returns whether the verb that begins a request stands at `place`: `please list`.
+    fn is_first_verb(&self, place: usize) -> bool {
+        self.is_one(place, &FIRST_VERBS) && self.begins_at(place)
+    }
+
+    /// Returns whether a request begins at `place`, apart from words that mean nothing.
+    fn begins_at(&self, place: usize) -> bool {
+        let means_nothing = |word: &str| {
+            let word = word.to_lowercase();
+            is_filler(&word) && !is_picture_word(&word) && !["with", "only"].contains(&&*word)
+        };
+        (0..place)
+            .all(|at| self.get(at).is_some_and(means_nothing) || self.is_one(at, &FIRST_VERBS))
+    }
+
+    /// Returns whether the first plural that is left is what pictures show: `photos of dogs`,
+    /// `find all dogs` or `dogs in ./a`. In "by day, cars first" it is not.
+    pub(super) fn shows_plural(&self) -> bool {
+        let is_left = |at: &usize| {
+            self.get(*at)
+                .is_some_and(|word| !is_filler(word) && is_plural(word))
+        };
+        let is_picture = |at: usize| self.get(at).is_some_and(is_picture_noun);
+        (0..self.len()).find(is_left).is_some_and(|at| {
+            let mut before = (0..at).rev();
+            let before = before.find(|at| !self.is_one(*at, &["the", "my", "all"]));
+            let is_behind = before
+                .is_some_and(|before| self.is_one(before, &["of", "find"]) || is_picture(before));
+            is_behind || is_picture(at + 1) || self.begins_at(at)
+        })
     }
 }

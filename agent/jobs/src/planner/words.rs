@@ -36,13 +36,16 @@ impl Choice {
 }
 
 /// Words without a meaning of their own here.
-const FILLERS: [&str; 54] = [
+const FILLERS: [&str; 49] = [
     "a", "all", "are", "give", "an", "and", "as", "at", "choose", "copy", "each", "find", "for",
     "from", "get", "group", "i", "in", "into", "keep", "make", "me", "my", "of", "only",
     "organise", "organize", "pick", "please", "select", "show", "sort", "the", "them", "then",
-    "to", "want", "with", "arrange", "grouped", "sorted", "taken", "rank", "ranked", "list",
-    "display", "view", "see", "collect", "gather", "extract", "our", "file", "files",
+    "to", "want", "with", "arrange", "grouped", "sorted", "taken", "rank", "ranked", "collect",
+    "gather", "extract", "our", "files",
 ];
+
+/// Verbs that mean nothing where they begin a request: "photos with a view" are others.
+pub(super) const FIRST_VERBS: [&str; 4] = ["list", "display", "view", "see"];
 
 /// Words for what every request is about: first [`PICTURE_NOUNS`] that mean pictures only.
 const PICTURE_WORDS: [&str; 12] = [
@@ -50,6 +53,19 @@ const PICTURE_WORDS: [&str; 12] = [
     "events", "ones", "folder",
 ];
 const PICTURE_NOUNS: usize = 8;
+
+/// Words before what a picture must not have.
+pub(super) const NEGATIONS: [&str; 9] = [
+    "without",
+    "except",
+    "excluding",
+    "lacking",
+    "no",
+    "not",
+    "remove",
+    "drop",
+    "skip",
+];
 
 /// Words before the noun of a group.
 pub(super) const EACH: [&str; 3] = ["each", "every", "per"];

@@ -269,8 +269,8 @@ impl Tool for Filter {
                 Param::optional(
                     "where",
                     Kind::Conditions,
-                    "FIELD is [not] TEXT [or TEXT], FIELD is FROM-TO, FIELD < | <= | = | >= | > \
-                     NUMBER, FIELD is known | unknown.",
+                    "FIELD is [not] TEXT [or TEXT], FIELD is FROM-TO, FIELD [not] < | <= | = | >= | \
+                     > NUMBER, FIELD is known | unknown.",
                 ),
             ],
             outputs: &[PICTURES, COUNT],
