@@ -74,11 +74,8 @@ impl VectorCache {
             return Ok(());
         }
         self.write().changed = Some(HashSet::new());
-        let loaded = self.load_beside_changes(store, digest, order);
-        if loaded.is_err() {
-            self.write().changed = None;
-        }
-        loaded
+        let _end = LoadEnd(self);
+        self.load_beside_changes(store, digest, order)
     }
 
     fn load_beside_changes(
@@ -96,6 +93,15 @@ impl VectorCache {
         read_again(&mut all, store, state.changed.take().unwrap_or_default())?;
         state.known = Some(all);
         Ok(())
+    }
+}
+
+/// Ends the list of changes with the load, also one that failed or panicked.
+struct LoadEnd<'a>(&'a VectorCache);
+
+impl Drop for LoadEnd<'_> {
+    fn drop(&mut self) {
+        self.0.write().changed = None;
     }
 }
 
@@ -160,5 +166,15 @@ mod tests {
             assert_eq!(known.numbers_of(&hash), expected.numbers_of(&hash));
         }
         assert!(state.changed.is_none());
+    }
+
+    #[test]
+    fn load_that_panics_ends_the_list_of_changes() {
+        let (store, cache) = (MemoryStore::new(), VectorCache::default());
+        let load = || cache.load(&store, "d", || panic!("order"));
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(load)).unwrap_err();
+        assert!(cache.read().changed.is_none());
+        cache.load(&store, "d", Vec::new).unwrap();
+        assert!(cache.read().of("d").is_some());
     }
 }

@@ -243,11 +243,14 @@ fn split(text: &str) -> Vec<Word> {
     words
 }
 
-/// The name of an entry, or a pattern with a collection.
-fn pattern(word: &Word) -> Option<String> {
+/// The name of an entry of a known collection, or a pattern. "2023/05" is a date.
+fn pattern(word: &Word, known: &Vocabulary) -> Option<String> {
     let (collection, name) = word.written.split_once('/')?;
     let is_whole = !collection.is_empty() && !name.is_empty() && !name.contains('/');
-    (is_whole && read_pattern(&word.written).is_ok()).then(|| word.written.clone())
+    let is_pattern = word.written.contains(['*', '?', '[']);
+    let is_meant = is_pattern || known.collection(collection).is_some();
+    let is_read = is_whole && is_meant && !changes_answer(&word.lower);
+    (is_read && read_pattern(&word.written).is_ok()).then(|| word.written.clone())
 }
 
 struct Reader<'a> {
@@ -297,7 +300,8 @@ impl Reader<'_> {
         if number > 0 {
             return number;
         }
-        if let Some(pattern) = self.words.first().and_then(pattern) {
+        let word = self.words.first();
+        if let Some(pattern) = word.and_then(|word| pattern(word, self.known)) {
             self.query.pattern = Some(pattern);
             return 1;
         }
@@ -524,7 +528,18 @@ mod tests {
             assert_eq!(found.query.pattern.as_deref(), Some(pattern));
             assert_eq!(found.query.content_type.as_deref(), Some("image/"));
         }
-        assert!(read("photos /etc/passwd", &known(), &now()).is_err());
+        for text in [
+            "photos /etc/passwd",
+            "cars 2023/05",
+            "cars 2023/*",
+            "photos and/or",
+        ] {
+            let refused = read(text, &known(), &now());
+            assert!(refused.is_err(), "{text}: {refused:?}");
+        }
+        let found = read("cars and/or people", &known(), &now()).unwrap();
+        assert_eq!(found.query.pattern, None);
+        assert_eq!(found.not_understood, ["and/or", "people"]);
     }
 
     #[test]
