@@ -198,14 +198,18 @@ fn changed_step_before_a_sink_ends_its_cool_down() {
 
 #[test]
 fn refused_message_starts_no_cool_down() {
-    // The managed service is refused.
-    let mut bench = bench(&json!({
+    let managed = json!({
         "type": "roboflow_core/twilio_sms_notification@v2", "message": "m", "receiver_number": "+2",
-    }));
-    for _ in 0..2 {
-        let out = bench.feed(&[]).unwrap();
-        let status = (&out["error_status"], &out["throttling_status"]);
-        assert_eq!(status, (&json!(true), &json!(false)), "{out}");
+    });
+    let by_step = bench(&managed);
+    let sinks = sinks().into_iter();
+    let by_host = sinks.map(|sink| bench(&sink.step).without_effects());
+    for mut refusing in by_host.chain([by_step]) {
+        for _ in 0..2 {
+            let out = refusing.feed(&[]).unwrap();
+            let status = (&out["error_status"], &out["throttling_status"]);
+            assert_eq!(status, (&json!(true), &json!(false)), "{out}");
+        }
     }
 }
 

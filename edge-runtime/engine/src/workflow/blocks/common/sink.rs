@@ -141,7 +141,7 @@ impl Stateful for Messenger {
 }
 
 /// Sends one message unless the step is switched off or its cool-down is active. Only a message
-/// starts the cool-down; `last` is the state of the step.
+/// that the host queues starts the cool-down; `last` is the state of the step.
 ///
 /// # Errors
 /// If a property is invalid, so that there is nothing to send.
@@ -158,13 +158,15 @@ pub(crate) fn send(
     if cooldown.is_active(call, call.bounded(call.named("cooldown_seconds"))?) {
         return Ok(Sent::Resting);
     }
-    Ok(match make(call)? {
-        Ok(effect) => {
-            cooldown.begin(call);
-            Sent::by(call, effect)
-        }
-        Err(why) => Sent::Refused(why),
-    })
+    let effect = match make(call)? {
+        Ok(effect) => effect,
+        Err(why) => return Ok(Sent::Refused(why)),
+    };
+    let sent = Sent::by(call, effect);
+    if sent == Sent::HandedOver {
+        cooldown.begin(call);
+    }
+    Ok(sent)
 }
 
 /// Time of the last message of a step, in seconds. As part of its state it is gone once the
