@@ -117,7 +117,7 @@ fn two_boxes_under_one_name_are_named_as_a_cause() -> anyhow::Result<()> {
     wait_for("the cause in the log of either", || {
         let agents = [&first.daemons[1], &daemons[1]];
         let mut logs = agents.iter().map(|agent| agent.log_text());
-        let cause = "another box has the same box.site and box.id";
+        let cause = "another client may use the same mqtt.client_id";
         logs.any(|log| log.contains(cause)).then_some(())
     })
 }

@@ -250,11 +250,13 @@ fn pictures_of_events_are_brought_with_camera_class_and_zone() -> anyhow::Result
         assert_eq!(picture["zone"], "door");
         ensure!(picture["taken"].is_string(), "{picture}");
     }
-    // A class that no event has is no empty answer without a reason.
-    let objects = run(&bench, &["plan", "an album of today's unicorns", "--run"])?;
-    let shown = serde_json::to_string(&objects)?;
-    let reason = r#"none is of the class or rule \"unicorn\", but of "#;
-    ensure!(shown.contains(reason), "{shown}");
+    // A class that no detector of the box finds is refused, and quoted.
+    let unknown = run(&bench, &["plan", "an album of today's unicorns", "--run"]);
+    let refused = unknown.map_or_else(|error| error.to_string(), |planned| format!("{planned:?}"));
+    ensure!(
+        refused.contains(r#"not understood: "unicorns""#),
+        "{refused}"
+    );
     let asked = person::ask(
         &bench,
         &["organise today's deliveries by line and keep the best one of each"],
