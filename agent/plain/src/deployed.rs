@@ -73,7 +73,12 @@ fn sentence<'s>(pipelines: impl Iterator<Item = &'s Deployed>) -> String {
             true => String::new(),
             false => format!(" ({})", quoted(&p.name)),
         };
-        let state = if p.paused { ", paused" } else { "" };
+        let until = p.paused_until.as_ref();
+        let until = until.map(|until| until.strftime(" until %Y-%m-%d %H:%M %:z").to_string());
+        let state = match p.paused {
+            true => format!(", paused{}", until.unwrap_or_default()),
+            false => String::new(),
+        };
         format!("{}{called} on {}{state}", p.spec.id, p.spec.source)
     };
     let all: Vec<String> = pipelines.map(one).collect();

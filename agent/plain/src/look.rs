@@ -28,6 +28,8 @@ const RUNS: [&str; 2] = [
     "running|runs|deployed|watching|watches|watched|active|paused|setup|configured",
     "set up",
 ];
+/// What only a command makes of a watch. Without a watch the question is for all commands.
+const COMMANDED: &str = "paused|resumed|deleted";
 
 /// What a question is about, and the text that goes with it; nothing where it isn't understood.
 pub(crate) fn look(r: &mut Reader<'_>) -> Result<(Look, String), String> {
@@ -117,7 +119,9 @@ fn fits(words: &KindWords, slots: &Slots, r: &Reader<'_>) -> bool {
                 && !r.says(&RUNS);
             slots.range.is_none() && !is_past && (says || of_things)
         }
-        QuestionKind::History => (says || names_watch) && is_of_the_past(r, slots),
+        QuestionKind::History => {
+            (says || names_watch || r.says(&[COMMANDED])) && is_of_the_past(r, slots)
+        }
         QuestionKind::Events => slots.range.is_some() || is_past && !r.says(&RUNS),
         QuestionKind::Pipelines => says || names_watch,
         QuestionKind::Status => says || is_alone() || is_class() || !slots.cameras.is_empty(),
@@ -140,7 +144,9 @@ fn is_of_the_past(r: &Reader<'_>, slots: &Slots) -> bool {
     // `how many alarms started after 10 pm`: alarms are events too.
     let are_events = slots.wanted.pipelines.is_empty() && r.says(&["alarms started"]);
     let is_done = !are_events && r.says(&[STATES, DONE]) || (1..r.tokens.len()).any(is_on);
-    is_past && is_done && !names::mentions_class(r)
+    // "Everything" is a class too.
+    let is_of_all = r.says(&["everything|anything paused|resumed|deleted"]);
+    is_past && is_done && (is_of_all || !names::mentions_class(r))
 }
 
 /// A question for what happened.

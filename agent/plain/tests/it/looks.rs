@@ -53,6 +53,21 @@ fn commands_about_a_watch_are_looked_up_with_their_time() {
 }
 
 #[test]
+fn what_was_paused_is_not_what_is_paused() {
+    for text in [
+        "what was paused",
+        "when was everything paused",
+        "when was the gate camera paused?",
+        "what was deleted yesterday",
+    ] {
+        let Look::Commands { pipelines, .. } = looked(text, &box_with_a_pause()).look else {
+            panic!("{text}");
+        };
+        assert_eq!(pipelines, [], "{text}");
+    }
+}
+
+#[test]
 fn notes_are_asked_for_by_what_they_are_about() {
     for text in [
         "what did I tell you about the gate?",
@@ -115,6 +130,10 @@ fn a_pause_without_an_end_is_longer_than_any() {
 fn a_list_of_what_is_paused_names_nothing_else() {
     let said = looked("what is paused", &box_with_a_pause()).text;
     assert!(said.contains("gate-") && !said.contains("dock-"), "{said}");
+    assert!(
+        said.contains("paused until") && said.contains("23:00"),
+        "{said}"
+    );
     let said = looked("what is paused", &with_pipelines(&["gate"])).text;
     assert_eq!(said, "Nothing is paused.");
 }
