@@ -439,7 +439,10 @@ mod tests {
         let preview = here.dir.path().join("preview.jpg");
         std::fs::write(&preview, b"drawn").unwrap();
         let id = keep_proposal(&here, Entrypoint::Local, &preview);
-        for (kind, bytes) in [("preview", b"drawn".as_slice()), ("events", b"jpeg".as_slice())] {
+        for (kind, bytes) in [
+            ("preview", b"drawn".as_slice()),
+            ("events", b"jpeg".as_slice()),
+        ] {
             let names = [&*id, "watch", kind];
             let served = get_picture(&here, Entrypoint::Local, names).await;
             assert_eq!(served.unwrap(), bytes);
