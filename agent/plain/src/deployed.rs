@@ -5,6 +5,7 @@ use watchkeeper_contract::id::{PipelineId, SourceId};
 use crate::answer::Missing;
 use crate::names::{self, Cameras};
 use crate::need::Need;
+use crate::propose::pause_end;
 use crate::reader::Reader;
 use crate::scene::{Deployed, Scene, quoted};
 
@@ -73,11 +74,10 @@ fn sentence<'s>(pipelines: impl Iterator<Item = &'s Deployed>) -> String {
             true => String::new(),
             false => format!(" ({})", quoted(&p.name)),
         };
-        let until = p.paused_until.as_ref();
-        let until = until.map(|until| until.strftime(" until %Y-%m-%d %H:%M %:z").to_string());
-        let state = match p.paused {
-            true => format!(", paused{}", until.unwrap_or_default()),
-            false => String::new(),
+        let state = match (p.paused, &p.paused_until) {
+            (false, _) => String::new(),
+            (true, None) => ", paused".to_owned(),
+            (true, end) => format!(", paused {}", pause_end(end.as_ref()).to_lowercase()),
         };
         format!("{}{called} on {}{state}", p.spec.id, p.spec.source)
     };
