@@ -109,7 +109,10 @@ impl Stateful for Tracker {
             activation_threshold: call.number(arg!("track_activation_threshold"))?,
             lost_track_buffer: instances::frames(call, arg!("lost_track_buffer"))?,
             match_threshold: call.number(arg!("minimum_matching_threshold"))?,
-            minimum_consecutive_frames: instances::frames(call, arg!("minimum_consecutive_frames"))?,
+            minimum_consecutive_frames: instances::frames(
+                call,
+                arg!("minimum_consecutive_frames"),
+            )?,
             frame_rate: meta.fps.unwrap_or(0.0),
         };
         let video = videos.get(&meta.video_identifier, || {

@@ -195,7 +195,9 @@ impl Block for Stitch {
                 call.number(arg!("collimate_tolerance"))?,
             ),
             Algorithm::Rows if tolerance > 0.0 => by_rows(letters, way, delimiter, tolerance),
-            Algorithm::Rows => return Err(format!("tolerance is {tolerance} and has to be above 0")),
+            Algorithm::Rows => {
+                return Err(format!("tolerance is {tolerance} and has to be above 0"));
+            }
         };
         call.put(0, text);
         Ok(())

@@ -256,7 +256,10 @@ impl Stateful for Following {
             let config = SortConfig {
                 kind: (self.kind)(call)?,
                 lost_track_buffer: instances::frames(call, arg!(COMMON, "lost_track_buffer"))?,
-                minimum_consecutive_frames: instances::frames(call, arg!(COMMON, "minimum_consecutive_frames"))?,
+                minimum_consecutive_frames: instances::frames(
+                    call,
+                    arg!(COMMON, "minimum_consecutive_frames"),
+                )?,
                 frame_rate: meta.fps.unwrap_or(0.0),
             };
             Ok(Video {
