@@ -53,7 +53,8 @@ pub enum FlushResult {
     Durable,
     /// The events still wait.
     NotYet,
-    /// Some events were lost since the last flush that reported it, or the recorder has stopped.
+    /// Some events were lost without a record, or the recorder has stopped. A loss is reported once
+    /// to its pipeline, and to every flush of all events: they stay incomplete.
     Lost,
 }
 
@@ -199,10 +200,10 @@ impl Recorder {
         self.queue.send(Item::Dropped(stamp)).is_ok()
     }
 
-    /// Waits at most `timeout` until everything sent before by the pipeline `of`, or by all, is
-    /// finished.
+    /// Waits at most `timeout` until everything sent before, by all senders, is finished. Reports
+    /// the loss of the pipeline `loss_of`, or of any.
     #[must_use]
-    pub fn flush(&self, of: Option<&PipelineId>, timeout: Duration) -> FlushResult {
+    pub fn flush(&self, loss_of: Option<&PipelineId>, timeout: Duration) -> FlushResult {
         let until = Instant::now() + timeout;
         let mut progress = self.state.progress.lock();
         let sent = progress.sent;
@@ -216,14 +217,24 @@ impl Recorder {
                 FlushResult::NotYet
             };
         }
-        let is_lost = match of {
-            Some(of) => progress.unreported.remove(of),
+        let is_lost = match loss_of {
+            Some(pipeline) => progress.unreported.remove(pipeline),
             None => progress.has_lost,
         };
         if is_lost {
             FlushResult::Lost
         } else {
             FlushResult::Durable
+        }
+    }
+
+    /// Flushes all events, and returns how many are not durable: at least one unless all are known
+    /// to be.
+    #[must_use]
+    pub fn flush_and_count(&self, timeout: Duration) -> u64 {
+        match self.flush(None, timeout) {
+            FlushResult::Durable => 0,
+            FlushResult::NotYet | FlushResult::Lost => self.waiting().max(1),
         }
     }
 

@@ -250,9 +250,12 @@ fn lost_events_are_never_reported_as_durable() {
     store.writes.blow_at(1);
     assert!(recorder.record(outage("waits"), None));
     assert_eq!(recorder.flush(None, Duration::ZERO), FlushResult::NotYet);
+    assert_eq!(recorder.flush_and_count(Duration::ZERO), 1);
     recorder.end_by(Instant::now());
     assert_eq!(recorder.flush(None, LONG), FlushResult::Lost);
     assert_eq!(recorder.lost(), 1);
+    // No later report may claim that all events are stored.
+    assert_eq!([(); 2].map(|()| recorder.flush_and_count(LONG)), [1; 2]);
 }
 
 #[test]
