@@ -400,12 +400,13 @@ impl Startup<'_> {
 
     /// Starts the sources and pipelines of the journal and the configuration.
     fn restore(&self, manager: &Manager, stop: &Stop) {
-        let goes_on = || {
+        let may_continue = || {
             // A slow model must not exceed the service manager's timeout.
             notify(&[NotifyState::ExtendTimeoutUsec(START_STEP_USEC)]);
             !stop.is_requested()
         };
-        for trouble in manager.restore(&self.config.sources, &self.config.pipelines, &goes_on) {
+        for trouble in manager.restore(&self.config.sources, &self.config.pipelines, &may_continue)
+        {
             tracing::warn!("{trouble}");
         }
     }
