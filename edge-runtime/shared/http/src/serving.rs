@@ -1,6 +1,6 @@
 //! Connections of a listener: accepted, served, ended.
 //!
-//! - No peer holds all places ([`crate::places`]); one over its limit gets 503.
+//! - No peer holds all places ([`crate::places`]); one over its limit gets 429.
 //! - A connection without a request within [`HEAD`] is closed, and so is one that takes no byte of
 //!   an answer for [`WRITE`].
 //! - Requests of a connection are answered one after the other; at most [`MAX_BUFFERED`] bytes of
@@ -27,14 +27,14 @@ use rustix::process::geteuid;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
-use watchkeeper_contract::problem::ProblemCode;
 
 use crate::deadlines::{BodyDeadlines, TimedBody};
 use crate::peer::NamesPeers;
 use crate::places::{ConnectionPlace, NoPlace, PlaceLimits, Places};
+use crate::refusal::full;
 use crate::rest::HeldBody;
 use crate::write_timeout::TimedWrites;
-use crate::{Refusal, closed};
+use crate::closed;
 
 /// Timeout for the head of a request. Also the longest pause between two requests of a connection.
 pub const HEAD: Duration = Duration::from_secs(30);
@@ -150,18 +150,13 @@ async fn serve_within<L: NamesPeers>(
     }
 }
 
-/// Answers the first request with 503 and closes the connection.
+/// Answers the first request with 429 and closes the connection.
 async fn refuse<I>(stream: I, reason: NoPlace)
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let service = service_fn(move |_: Request<Incoming>| {
-        let refusal = Refusal::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            ProblemCode::Limit,
-            reason.to_string(),
-        );
-        let mut answer = refusal.into_response();
+        let mut answer = full(reason.to_string()).into_response();
         answer
             .headers_mut()
             .insert(CONNECTION, HeaderValue::from_static("close"));

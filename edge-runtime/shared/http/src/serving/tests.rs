@@ -246,7 +246,7 @@ async fn process_at_its_limit_is_refused_with_the_reason() {
     });
     let _first = bench.connect(HALF_A_BODY).await;
     let said = rest(bench.connect(WHOLE).await).await;
-    assert!(said.starts_with("HTTP/1.1 503 "), "{said}");
+    assert!(said.starts_with("HTTP/1.1 429 "), "{said}");
     assert!(
         said.contains("this process has 1 connections open"),
         "{said}"
