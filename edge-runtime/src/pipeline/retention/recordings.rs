@@ -18,9 +18,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use parking_lot::Mutex;
 use rustix::fs::{Access, access};
-use watchkeeper_board::clock::ClockState;
 use watchkeeper_board::storage::space;
 use watchkeeper_contract::id::PipelineId;
+use watchkeeper_contract::time::TimeQuality;
 
 use crate::clock;
 use crate::media::video::is_extension;
@@ -221,8 +221,8 @@ fn number(path: &Path) -> Option<u64> {
 fn plausible(at: SystemTime) -> Option<SystemTime> {
     let since = at.duration_since(SystemTime::UNIX_EPOCH).ok()?;
     let seconds = i64::try_from(since.as_secs()).ok()?;
-    let state = watchkeeper_board::clock::state(Path::new("/"), seconds);
-    (state != ClockState::Wrong).then_some(at)
+    let quality = watchkeeper_board::clock::quality(Path::new("/"), seconds);
+    (quality != TimeQuality::Unsynced).then_some(at)
 }
 
 /// The parts to delete, of parts in order of their numbers: those over the age limit, then the
