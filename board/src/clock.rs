@@ -7,22 +7,9 @@
 use std::ffi::c_long;
 use std::path::Path;
 
-use serde::Serialize;
+use watchkeeper_contract::time::TimeQuality;
 
 use crate::kernel;
-
-/// How far the wall clock can be trusted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ClockState {
-    /// A time source disciplines the clock.
-    Synced,
-    /// No time source is known, but the date is plausible.
-    Unknown,
-    /// The date is before this program was written, such as 1970 after a cold boot without a
-    /// battery.
-    Wrong,
-}
 
 /// Marker that systemd-timesyncd writes once the clock was synchronised
 /// (systemd-timesyncd.service(8)).
@@ -31,8 +18,10 @@ const SYNC_MARKER: &str = "run/systemd/timesync/synchronized";
 /// The earliest plausible date, 2026-01-01T00:00:00Z, in seconds since 1970.
 const MIN_PLAUSIBLE_UNIX_S: i64 = 1_767_225_600;
 
-/// Judges the clock of the box with root folder `root`, which shows `unix_s` seconds after 1970.
-pub fn state(root: &Path, unix_s: i64) -> ClockState {
+/// Judges the clock of the box with root folder `root`, which shows `unix_s` seconds after 1970. A
+/// date before this program was written is [`Unsynced`](TimeQuality::Unsynced), such as 1970 after
+/// a cold boot without a battery.
+pub fn quality(root: &Path, unix_s: i64) -> TimeQuality {
     judge(kernel::max_error_us(), root, unix_s)
 }
 
@@ -42,17 +31,17 @@ pub fn state(root: &Path, unix_s: i64) -> ClockState {
 /// The flag `STA_UNSYNC` means something else: whether the kernel may set the hardware clock.
 const UNDISCIPLINED_US: c_long = 16_000_000;
 
-fn judge(max_error_us: Option<c_long>, root: &Path, unix_s: i64) -> ClockState {
+fn judge(max_error_us: Option<c_long>, root: &Path, unix_s: i64) -> TimeQuality {
     let is_synced = match max_error_us {
         Some(error) => error < UNDISCIPLINED_US,
         None => root.join(SYNC_MARKER).exists(),
     };
     if unix_s < MIN_PLAUSIBLE_UNIX_S {
-        ClockState::Wrong
+        TimeQuality::Unsynced
     } else if is_synced {
-        ClockState::Synced
+        TimeQuality::Synced
     } else {
-        ClockState::Unknown
+        TimeQuality::Estimated
     }
 }
 
@@ -62,21 +51,24 @@ mod tests {
     use crate::testing::board;
 
     #[test]
-    fn date_before_release_is_wrong_even_with_marker() {
+    fn date_before_release_is_unsynced_even_with_marker() {
         let root = board(&[(SYNC_MARKER, "")]);
-        assert_eq!(judge(None, root.path(), 0), ClockState::Wrong);
-        assert_eq!(judge(Some(0), root.path(), 0), ClockState::Wrong);
+        assert_eq!(judge(None, root.path(), 0), TimeQuality::Unsynced);
+        assert_eq!(judge(Some(0), root.path(), 0), TimeQuality::Unsynced);
+        // 2025-06-01: systemd's start value for the clock of a box without a battery.
+        let built_in = judge(None, root.path(), 1_748_736_000);
+        assert_eq!(built_in, TimeQuality::Unsynced);
         assert_eq!(
             judge(None, root.path(), MIN_PLAUSIBLE_UNIX_S),
-            ClockState::Synced
+            TimeQuality::Synced
         );
     }
 
     #[test]
-    fn clock_without_kernel_answer_and_marker_is_unknown() {
+    fn clock_without_kernel_answer_and_marker_is_estimated() {
         assert_eq!(
             judge(None, board(&[]).path(), MIN_PLAUSIBLE_UNIX_S),
-            ClockState::Unknown
+            TimeQuality::Estimated
         );
     }
 
@@ -85,12 +77,12 @@ mod tests {
         let error = Some(UNDISCIPLINED_US - 1);
         assert_eq!(
             judge(error, board(&[]).path(), MIN_PLAUSIBLE_UNIX_S),
-            ClockState::Synced
+            TimeQuality::Synced
         );
         let (gone, marked) = (Some(UNDISCIPLINED_US), board(&[(SYNC_MARKER, "")]));
         assert_eq!(
             judge(gone, marked.path(), MIN_PLAUSIBLE_UNIX_S),
-            ClockState::Unknown
+            TimeQuality::Estimated
         );
     }
 

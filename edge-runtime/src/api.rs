@@ -42,7 +42,6 @@ use crate::journal::{AssessError, Assessed, Journal};
 use crate::metrics::Scrape;
 use crate::pipeline::manager::Manager;
 use crate::pipeline::pixels::{FramePixels, to_image};
-use crate::pipeline::recorder::FlushResult;
 use crate::server::{RUN_WAIT, Runtime};
 
 /// JPEG quality of frames (0–100).
@@ -325,9 +324,7 @@ impl Runtime for Api {
             Problem::storage(detail)
         })?;
         // Events of the spans may be on their way to the disk.
-        if parts.recorder.flush(None, FLUSH_TIMEOUT) == FlushResult::NotYet {
-            report.events_waiting = parts.recorder.waiting().max(1);
-        }
+        report.events_waiting = parts.recorder.flush_and_count(FLUSH_TIMEOUT);
         Ok(report)
     }
 

@@ -18,7 +18,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use watchkeeper_contract::backtest::{Backtest, BacktestReport, MAX_BACKTEST_HOURS};
-use watchkeeper_contract::id::EventId;
+use watchkeeper_contract::id::{EventId, SourceId};
 use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
 use watchkeeper_contract::problem::Problem;
 use watchkeeper_contract::time::{TimeQuality, Wall};
@@ -71,11 +71,8 @@ pub fn run(
     let from_ms = now_ms - (hours * 3_600_000.0) as i64;
     let (chunks, left_out) = latest_chunks(&manager.parts().history, &spec, &model, from_ms);
     let Some(first) = chunks.first() else {
-        let why = format!(
-            "there is no history of {model} on {} yet; it grows while a pipeline with this model \
-             watches it",
-            spec.source
-        );
+        let disk_error = manager.parts().history.disk_error();
+        let why = why_no_history(&model, &spec.source, disk_error.as_deref());
         return Ok(not_replayed(why));
     };
     let earliest_ms = from_ms.max(first.head.start_ms);
@@ -89,6 +86,21 @@ pub fn run(
         report.strip = strip::draw(&chunks, &report.events, is_gone);
     }
     Ok(report)
+}
+
+/// Why nothing of `model` on `source` can be replayed; the history may not be written because of
+/// `disk_error`.
+fn why_no_history(model: &str, source: &SourceId, disk_error: Option<&str>) -> String {
+    match disk_error {
+        Some(error) => format!(
+            "there is no history of {model} on {source}: the detection history can't be written: \
+             {error}"
+        ),
+        None => format!(
+            "there is no history of {model} on {source} yet; it grows while a pipeline with this \
+             model watches it"
+        ),
+    }
 }
 
 /// Replays the newest part of the chunks in `range_ms` that fits in [`MAX_WALL`] after `began`.
@@ -412,6 +424,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn missing_history_names_the_disk_that_refuses_it() {
+        let yard = SourceId::new("yard").expect("an id");
+        let grows = why_no_history("yolox-nano", &yard, None);
+        assert!(grows.contains("yet; it grows"), "{grows}");
+        let refused = why_no_history("yolox-nano", &yard, Some("it is full"));
+        assert!(
+            refused.ends_with("can't be written: it is full"),
+            "{refused}"
+        );
+    }
 
     #[test]
     fn frames_that_were_left_out_are_put_back_evenly() {

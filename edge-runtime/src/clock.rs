@@ -11,7 +11,6 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
-use watchkeeper_board::clock::ClockState;
 use watchkeeper_contract::rule::Weekday;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_engine::rules::LocalTime;
@@ -104,11 +103,7 @@ fn quality(unix_ms: i64) -> TimeQuality {
     {
         return quality;
     }
-    let quality = match watchkeeper_board::clock::state(Path::new("/"), unix_ms / 1000) {
-        ClockState::Synced => TimeQuality::Synced,
-        ClockState::Unknown => TimeQuality::Estimated,
-        ClockState::Wrong => TimeQuality::Unsynced,
-    };
+    let quality = watchkeeper_board::clock::quality(Path::new("/"), unix_ms.div_euclid(1000));
     *known = Some((Instant::now(), quality));
     quality
 }

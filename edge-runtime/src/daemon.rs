@@ -38,7 +38,7 @@ use crate::capture;
 use crate::coverage::{CoverageLedger, SigningKey};
 use crate::effects::{self, Effects};
 use crate::guard::GuardFile;
-use crate::history::DetectionHistory;
+use crate::history::{self, DetectionHistory};
 use crate::journal::media::{MediaLimits, MediaStore};
 use crate::journal::{Journal, Limits, Loss, Stamp};
 use crate::metrics::Metrics;
@@ -70,6 +70,9 @@ pub const EXIT_CONFIG: u8 = 2;
 /// Free bytes that recordings leave on the disk: more than media leave (64 MiB), so that recordings
 /// are deleted first.
 const RECORDINGS_MIN_FREE_BYTES: u64 = 512 << 20;
+
+// Recordings fill a disk up to their limit; what is small is still written there.
+const _: () = assert!(history::MIN_FREE_BYTES < RECORDINGS_MIN_FREE_BYTES);
 
 /// Timeout of a stop for a full disk, and for pipelines and sources that hang. The whole stop must
 /// stay within the service manager's timeout.
@@ -397,12 +400,13 @@ impl Startup<'_> {
 
     /// Starts the sources and pipelines of the journal and the configuration.
     fn restore(&self, manager: &Manager, stop: &Stop) {
-        let goes_on = || {
+        let may_continue = || {
             // A slow model must not exceed the service manager's timeout.
             notify(&[NotifyState::ExtendTimeoutUsec(START_STEP_USEC)]);
             !stop.is_requested()
         };
-        for trouble in manager.restore(&self.config.sources, &self.config.pipelines, &goes_on) {
+        for trouble in manager.restore(&self.config.sources, &self.config.pipelines, &may_continue)
+        {
             tracing::warn!("{trouble}");
         }
     }

@@ -313,7 +313,7 @@ fn check_source(source: &SourceSpec, findings: &mut Findings) {
 /// fast as possible, and clips of a stream where there is none.
 fn notes_of_source(spec: &PipelineSpec, source: &SourceSpec) -> Vec<String> {
     let address = Address::parse(&source.uri);
-    let is_recording = matches!(address, Ok(Address::Path(_) | Address::Demo(_)));
+    let is_recording = address.as_ref().is_ok_and(Address::is_recording);
     let mut notes = Vec::new();
     if spec.target_fps.is_some() && is_recording && source.pace == Pace::Fast {
         notes.push(format!(

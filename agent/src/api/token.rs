@@ -20,6 +20,7 @@ use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 use watchkeeper_config::SecretSource;
 use watchkeeper_contract::problem::ProblemCode;
+use watchkeeper_http::refusal::full;
 use watchkeeper_http::{ConnectionPlace, Refusal};
 
 use crate::connectors::secrets;
@@ -110,8 +111,7 @@ pub(crate) async fn require_token(
             return next.run(request).await;
         }
         let detail = "the API has no free connection; close idle ones and try again";
-        let status = StatusCode::SERVICE_UNAVAILABLE;
-        return Refusal::new(status, ProblemCode::Limit, detail).into_response();
+        return full(detail).into_response();
     }
     token.log_rejection();
     let detail = match request.headers().contains_key(AUTHORIZATION) {

@@ -164,14 +164,4 @@ impl RuntimeClient {
     pub async fn backends(&self) -> Result<BackendReport, ClientError> {
         self.json(Call::get(&["backends"])).await
     }
-
-    /// Returns the metrics in Prometheus' text format (`GET /v1/metrics`).
-    pub async fn metrics(&self) -> Result<String, ClientError> {
-        self.text(Call::get(&["metrics"])).await
-    }
-
-    /// Returns the OpenAPI description (`GET /v1/openapi.json`).
-    pub async fn openapi(&self) -> Result<serde_json::Value, ClientError> {
-        self.json(Call::get(&["openapi.json"])).await
-    }
 }

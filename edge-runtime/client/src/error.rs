@@ -92,7 +92,9 @@ impl ClientError {
         self.problem().is_some_and(is_it)
     }
 
-    /// Returns whether a retry may succeed: the runtime is away, slow, busy or restarting.
+    /// Returns whether a retry of any request may succeed: the runtime is away, slow, busy or
+    /// restarting. 503 is not among it: what was asked for, such as the first frame of a camera,
+    /// may never come.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable { .. }

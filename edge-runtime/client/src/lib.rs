@@ -126,14 +126,6 @@ impl RuntimeClient {
         self.exchange(call).await.map(|(_, bytes)| bytes)
     }
 
-    async fn text(&self, call: Call<'_>) -> Result<String, ClientError> {
-        let (request, bytes) = self.exchange(call).await?;
-        String::from_utf8(bytes.into()).map_err(|error| ClientError::Answer {
-            request,
-            cause: error.to_string(),
-        })
-    }
-
     async fn exchange(
         &self,
         call: Call<'_, impl Serialize + ?Sized>,

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::turns::{Turns, Wish};
+use super::turns::{ClaimedRate, Turns};
 
 /// Turns a second that a stream asks for until its rate is known.
 const DEFAULT_RATE: f64 = 10.0;
@@ -49,8 +49,8 @@ impl Claim {
         }
     }
 
-    fn wish(&self) -> Wish {
-        Wish {
+    fn claimed(&self) -> ClaimedRate {
+        ClaimedRate {
             rate: f64::from_bits(self.rate.load(Ordering::Relaxed)),
             weight: self.weight,
         }
@@ -99,7 +99,7 @@ impl<T> FairSemaphore<T> {
     pub fn acquire(&self, claim: &Claim, lanes: usize) -> Permit<'_, T> {
         let mut turns = self.turns.lock();
         turns.set_lanes(lanes);
-        let ticket = turns.request(claim.id, claim.wish(), self.now());
+        let ticket = turns.request(claim.id, claim.claimed(), self.now());
         while !turns.is_served(ticket) {
             self.moved.wait(&mut turns);
         }

@@ -57,12 +57,12 @@ type MeteredSession = (Session, Workers);
 
 impl SecondSession {
     fn open(&self) -> Result<MeteredSession, String> {
-        let data = std::fs::read(&self.path).map_err(said)?;
+        let data = std::fs::read(&self.path).map_err(one_line_error)?;
         if self.stamp.is_none() || FileStamp::of(&self.path).ok() != self.stamp {
             return Err("the file changed since it was loaded".to_owned());
         }
         let mut builder = builder(&self.environment, 1)?;
-        let session = builder.commit_from_memory(&data).map_err(said)?;
+        let session = builder.commit_from_memory(&data).map_err(one_line_error)?;
         Ok((session, Workers::default()))
     }
 }
@@ -166,7 +166,7 @@ impl OrtNetwork {
     }
 }
 
-fn said(e: impl std::fmt::Display) -> String {
+fn one_line_error(e: impl std::fmt::Display) -> String {
     one_line(&e.to_string())
 }
 
@@ -178,8 +178,10 @@ fn session(
 ) -> Result<(Session, &'static str), String> {
     for provider in Provider::available() {
         let opened = builder(environment, threads).and_then(|mut builder| {
-            provider.register(&mut builder, threads).map_err(said)?;
-            builder.commit_from_memory(data).map_err(said)
+            provider
+                .register(&mut builder, threads)
+                .map_err(one_line_error)?;
+            builder.commit_from_memory(data).map_err(one_line_error)
         });
         match opened {
             Ok(session) => return Ok((session, provider.name())),
@@ -190,25 +192,25 @@ fn session(
         }
     }
     let session = builder(environment, threads)?.commit_from_memory(data);
-    Ok((session.map_err(said)?, CPU))
+    Ok((session.map_err(one_line_error)?, CPU))
 }
 
 fn builder(environment: &Environment, threads: usize) -> Result<SessionBuilder, String> {
     Session::builder(environment)
-        .map_err(said)?
+        .map_err(one_line_error)?
         // Errors are returned as values; the library must not print them too.
         .with_log_level(LogLevel::Fatal)
-        .map_err(said)?
+        .map_err(one_line_error)?
         .with_optimization_level(GraphOptimizationLevel::All)
-        .map_err(said)?
+        .map_err(one_line_error)?
         .with_intra_threads(threads)
-        .map_err(said)?
+        .map_err(one_line_error)?
         .with_inter_threads(1)
-        .map_err(said)?
+        .map_err(one_line_error)?
         // Idle workers sleep. Spinning ones gain little on one stream and occupy the core that
         // decodes the next frame.
         .with_intra_op_spinning(false)
-        .map_err(said)
+        .map_err(one_line_error)
 }
 
 /// Whether the library, which is opened, has execution providers besides the CPU's.
@@ -267,29 +269,29 @@ impl Network for OrtNetwork {
         for (input, feed) in self.inputs.iter().zip(inputs) {
             let value = match feed.numbers {
                 Numbers::Floats(data) => TensorRef::from_array_view((feed.shape, data))
-                    .map_err(said)?
+                    .map_err(one_line_error)?
                     .into(),
                 Numbers::Whole(data) if input.is_wide => {
                     let wide: Vec<i64> = data.iter().copied().map(i64::from).collect();
                     OrtTensor::from_array((feed.shape, wide))
-                        .map_err(said)?
+                        .map_err(one_line_error)?
                         .into()
                 }
                 Numbers::Whole(data) => TensorRef::from_array_view((feed.shape, data))
-                    .map_err(said)?
+                    .map_err(one_line_error)?
                     .into(),
             };
             fed.push((&input.name, value));
         }
         let mut lane = self.free_session();
         let (session, workers) = &mut *lane;
-        let outputs = workers.meter(|| session.run(fed)).map_err(said)?;
+        let outputs = workers.meter(|| session.run(fed)).map_err(one_line_error)?;
         let mut lent = Vec::with_capacity(self.names.len());
         for name in &self.names {
             let value = outputs
                 .get(name)
                 .ok_or_else(|| format!("no output `{name}`"))?;
-            let (shape, data) = value.try_extract_tensor::<f32>().map_err(said)?;
+            let (shape, data) = value.try_extract_tensor::<f32>().map_err(one_line_error)?;
             let shape: Vec<_> = shape
                 .iter()
                 .map(|d| usize::try_from(*d).unwrap_or(0))
@@ -318,12 +320,11 @@ fn environment(settings: &OrtSettings) -> Result<Environment, String> {
         std::env::var_os(LIBRARY_VARIABLE),
         &system_folders(),
     )?;
-    let said = |e: &dyn std::fmt::Display| one_line(&e.to_string());
     let environment = ort::init_from(&library)
-        .map_err(|e| said(&e))?
+        .map_err(one_line_error)?
         .with_telemetry(false)
         .build()
-        .map_err(|e| said(&e))?;
+        .map_err(one_line_error)?;
     environment.set_log_level(LogLevel::Fatal);
     tracing::info!(library = %library.display(), "ONNX Runtime opened");
     *loaded = Some(environment.clone());

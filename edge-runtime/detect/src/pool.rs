@@ -252,8 +252,8 @@ impl DetectorPool {
     }
 
     /// Number of loaded networks.
-    #[must_use]
-    pub fn loaded(&self) -> usize {
+    #[cfg(test)]
+    fn loaded(&self) -> usize {
         let places = self.places.lock();
         places.values().filter(|place| is_loaded(place)).count()
     }

@@ -33,7 +33,7 @@ const MAX_PERIOD: Duration = Duration::from_secs(10);
 
 /// What a stream asks for.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Wish {
+pub struct ClaimedRate {
     /// Turns a second.
     pub rate: f64,
     /// Share beside others where not all can have what they want; over 0.
@@ -43,7 +43,7 @@ pub struct Wish {
 #[derive(Debug, Clone, Copy)]
 struct Stream {
     id: u64,
-    wish: Wish,
+    claimed: ClaimedRate,
     /// Mean seconds of a turn.
     cost_s: f64,
     /// Turns a second that it may count on.
@@ -80,8 +80,8 @@ impl Turns {
     }
 
     /// Enters a request of `stream` and returns its ticket.
-    pub fn request(&mut self, stream: u64, wish: Wish, now: Duration) -> u64 {
-        let place = self.place(stream, wish, now);
+    pub fn request(&mut self, stream: u64, claimed: ClaimedRate, now: Duration) -> u64 {
+        let place = self.place(stream, claimed, now);
         self.divide_when_due(now);
         let deadline = self.streams.get_mut(place).map_or(now, |stream| {
             stream.deadline = next_deadline(stream, now);
@@ -140,7 +140,7 @@ impl Turns {
     }
 
     /// The place of a stream in the table; enters a new one.
-    fn place(&mut self, id: u64, wish: Wish, now: Duration) -> usize {
+    fn place(&mut self, id: u64, claimed: ClaimedRate, now: Duration) -> usize {
         let known = self.streams.iter().position(|stream| stream.id == id);
         let Some(place) = known else {
             self.streams
@@ -148,9 +148,9 @@ impl Turns {
             self.divided = None;
             self.streams.push(Stream {
                 id,
-                wish,
+                claimed,
                 cost_s: 0.0,
-                fair_rate: wish.rate,
+                fair_rate: claimed.rate,
                 deadline: Duration::ZERO,
                 asked: now,
             });
@@ -160,7 +160,7 @@ impl Turns {
             if now.saturating_sub(stream.asked) >= ACTIVE_FOR {
                 self.divided = None;
             }
-            (stream.wish, stream.asked) = (wish, now);
+            (stream.claimed, stream.asked) = (claimed, now);
         }
         place
     }
@@ -186,7 +186,7 @@ fn next_deadline(stream: &Stream, now: Duration) -> Duration {
 /// weights, until each has what it wants or the time is used up.
 fn divide(streams: &mut [Stream], lanes: usize, now: Duration) {
     let is_active = |stream: &Stream| now.saturating_sub(stream.asked) < ACTIVE_FOR;
-    let wanted_share = |stream: &Stream| (stream.wish.rate * stream.cost_s).min(1.0);
+    let wanted_share = |stream: &Stream| (stream.claimed.rate * stream.cost_s).min(1.0);
     let mut left = lanes as f64;
     // Each round satisfies a stream or is the last one.
     for stream in streams.iter_mut() {
@@ -196,27 +196,27 @@ fn divide(streams: &mut [Stream], lanes: usize, now: Duration) {
         let open = streams
             .iter()
             .filter(|s| is_active(s) && s.fair_rate == 0.0);
-        let weights: f64 = open.clone().map(|stream| stream.wish.weight).sum();
-        let lowest = open.map(|stream| wanted_share(stream) / stream.wish.weight);
+        let weights: f64 = open.clone().map(|stream| stream.claimed.weight).sum();
+        let lowest = open.map(|stream| wanted_share(stream) / stream.claimed.weight);
         let lowest = lowest.fold(f64::INFINITY, f64::min);
         if lowest * weights >= left {
             break;
         }
         for stream in streams.iter_mut() {
             let is_open = is_active(stream) && stream.fair_rate == 0.0;
-            if is_open && wanted_share(stream) / stream.wish.weight <= lowest {
+            if is_open && wanted_share(stream) / stream.claimed.weight <= lowest {
                 left -= wanted_share(stream);
-                stream.fair_rate = stream.wish.rate;
+                stream.fair_rate = stream.claimed.rate;
             }
         }
     }
     let open = |stream: &&Stream| is_active(stream) && stream.fair_rate == 0.0;
-    let weights: f64 = streams.iter().filter(open).map(|s| s.wish.weight).sum();
+    let weights: f64 = streams.iter().filter(open).map(|s| s.claimed.weight).sum();
     for stream in streams.iter_mut().filter(|stream| stream.fair_rate == 0.0) {
         stream.fair_rate = if now.saturating_sub(stream.asked) < ACTIVE_FOR && stream.cost_s > 0.0 {
-            left.max(0.0) * stream.wish.weight / weights / stream.cost_s
+            left.max(0.0) * stream.claimed.weight / weights / stream.cost_s
         } else {
-            stream.wish.rate
+            stream.claimed.rate
         };
     }
 }
@@ -230,7 +230,7 @@ mod tests {
     /// A camera of a simulation: a frame each period, and a slot of one for the newest.
     #[derive(Debug, Clone, Copy)]
     struct Camera {
-        wish: Wish,
+        claimed: ClaimedRate,
         cost_s: f64,
     }
 
@@ -254,10 +254,10 @@ mod tests {
         while now < RUN {
             // Frames that come during a turn are asked for before it ends.
             for (id, camera) in cameras.iter().enumerate() {
-                let newest = (now.as_secs_f64() * camera.wish.rate + 1e-6).floor() as u64;
+                let newest = (now.as_secs_f64() * camera.claimed.rate + 1e-6).floor() as u64;
                 if tickets[id].is_none() && taken[id] != Some(newest) {
                     taken[id] = Some(newest);
-                    tickets[id] = Some(turns.request(id as u64, camera.wish, now));
+                    tickets[id] = Some(turns.request(id as u64, camera.claimed, now));
                 }
             }
             for (id, end) in ends.iter_mut().enumerate() {
@@ -277,8 +277,8 @@ mod tests {
             }
             assert!(ends.iter().flatten().count() <= lanes);
             let frames = cameras.iter().map(|camera| {
-                let frame = (now.as_secs_f64() * camera.wish.rate + 1e-6).floor() + 1.0;
-                Duration::from_secs_f64(frame / camera.wish.rate)
+                let frame = (now.as_secs_f64() * camera.claimed.rate + 1e-6).floor() + 1.0;
+                Duration::from_secs_f64(frame / camera.claimed.rate)
             });
             let next = frames.chain(ends.iter().copied().flatten()).min();
             now = next.unwrap_or(RUN).max(now + Duration::from_nanos(1));
@@ -291,8 +291,8 @@ mod tests {
     fn fair_rates(cameras: &[Camera], lanes: usize) -> Vec<f64> {
         // A stream has one lane at most.
         let rate = |camera: &Camera, level: f64| {
-            let share = (level * camera.wish.weight).min(1.0);
-            camera.wish.rate.min(share / camera.cost_s)
+            let share = (level * camera.claimed.weight).min(1.0);
+            camera.claimed.rate.min(share / camera.cost_s)
         };
         let used = |level: f64| -> f64 { cameras.iter().map(|c| rate(c, level) * c.cost_s).sum() };
         let (mut low, mut high) = (0.0, 1e6);
@@ -313,7 +313,7 @@ mod tests {
         let wishes = prop::collection::vec((0.5..30.0_f64, weight), 1..=most);
         (wishes, 0.01..0.08_f64).prop_map(|(wishes, cost_s)| {
             let of = |(rate, weight)| Camera {
-                wish: Wish { rate, weight },
+                claimed: ClaimedRate { rate, weight },
                 cost_s,
             };
             wishes.into_iter().map(of).collect()
@@ -338,34 +338,34 @@ mod tests {
         fn greedy_camera_takes_nothing_from_the_others(
             cameras in cameras(7), lanes in 1..=2_usize,
         ) {
-            let load: f64 = cameras.iter().map(|c| c.wish.rate * c.cost_s).sum();
-            let weights: f64 = cameras.iter().map(|c| c.wish.weight).sum::<f64>() + 1.0;
-            let factor = cameras.iter().map(|c| c.wish.weight / weights / (c.wish.rate * c.cost_s));
+            let load: f64 = cameras.iter().map(|c| c.claimed.rate * c.cost_s).sum();
+            let weights: f64 = cameras.iter().map(|c| c.claimed.weight).sum::<f64>() + 1.0;
+            let factor = cameras.iter().map(|c| c.claimed.weight / weights / (c.claimed.rate * c.cost_s));
             let factor = (factor.fold(f64::INFINITY, f64::min) / 2.0).min(0.5 / load);
             let mut all: Vec<Camera> = cameras.iter().map(|camera| Camera {
-                wish: Wish { rate: camera.wish.rate * factor, ..camera.wish },
+                claimed: ClaimedRate { rate: camera.claimed.rate * factor, ..camera.claimed },
                 ..*camera
             }).collect();
-            let greedy = Wish { rate: 1000.0, weight: 1.0 };
-            all.push(Camera { wish: greedy, cost_s: cameras[0].cost_s });
+            let greedy = ClaimedRate { rate: 1000.0, weight: 1.0 };
+            all.push(Camera { claimed: greedy, cost_s: cameras[0].cost_s });
             let got = simulate(&all, lanes);
             for (camera, got) in all.iter().zip(&got).take(cameras.len()) {
-                let bound = camera.wish.rate * 0.9 - 0.1;
+                let bound = camera.claimed.rate * 0.9 - 0.1;
                 prop_assert!(*got >= bound, "{camera:?} got {got} in {all:?}");
             }
         }
     }
 
-    fn wish(rate: f64, weight: f64) -> Wish {
-        Wish { rate, weight }
+    fn claimed(rate: f64, weight: f64) -> ClaimedRate {
+        ClaimedRate { rate, weight }
     }
 
     #[test]
     fn earliest_deadline_is_served_first() {
         let (mut turns, now) = (Turns::default(), Duration::from_secs(1));
-        let first = turns.request(0, wish(1.0, 1.0), now);
-        let slow = turns.request(1, wish(1.0, 1.0), now);
-        let fast = turns.request(2, wish(25.0, 1.0), now);
+        let first = turns.request(0, claimed(1.0, 1.0), now);
+        let slow = turns.request(1, claimed(1.0, 1.0), now);
+        let fast = turns.request(2, claimed(25.0, 1.0), now);
         assert!(turns.is_served(first));
         turns.end(first, now + Duration::from_millis(10));
         assert!(turns.is_served(fast));
@@ -377,13 +377,13 @@ mod tests {
     fn two_lanes_serve_two_streams_at_a_time() {
         let (mut turns, now) = (Turns::default(), Duration::from_secs(1));
         turns.set_lanes(2);
-        let [a, b, c] = [0, 1, 2].map(|stream| turns.request(stream, wish(10.0, 1.0), now));
+        let [a, b, c] = [0, 1, 2].map(|stream| turns.request(stream, claimed(10.0, 1.0), now));
         assert!(turns.is_served(a) && turns.is_served(b) && !turns.is_served(c));
         turns.end(b, now + Duration::from_millis(10));
         assert!(turns.is_served(a) && turns.is_served(c));
         // One lane again: none begins before both turns have ended.
         turns.set_lanes(1);
-        let b = turns.request(1, wish(10.0, 1.0), now + Duration::from_millis(20));
+        let b = turns.request(1, claimed(10.0, 1.0), now + Duration::from_millis(20));
         turns.end(a, now + Duration::from_millis(30));
         assert!(!turns.is_served(b));
         turns.end(c, now + Duration::from_millis(40));
@@ -395,14 +395,14 @@ mod tests {
         let mut turns = Turns::default();
         let mut now = Duration::ZERO;
         for _ in 0..1000 {
-            let ticket = turns.request(0, wish(30.0, 1.0), now);
+            let ticket = turns.request(0, claimed(30.0, 1.0), now);
             now += Duration::from_millis(50);
             turns.end(ticket, now);
         }
-        let served = turns.request(1, wish(1.0, 1.0), now);
-        let greedy = turns.request(0, wish(30.0, 1.0), now);
+        let served = turns.request(1, claimed(1.0, 1.0), now);
+        let greedy = turns.request(0, claimed(30.0, 1.0), now);
         now += Duration::from_millis(500);
-        turns.request(1, wish(1.0, 1.0), now);
+        turns.request(1, claimed(1.0, 1.0), now);
         turns.end(served, now);
         assert!(turns.is_served(greedy));
     }
@@ -410,7 +410,7 @@ mod tests {
     #[test]
     fn heavier_stream_gets_more_of_a_full_network() {
         let camera = |weight| Camera {
-            wish: wish(30.0, weight),
+            claimed: claimed(30.0, weight),
             cost_s: 0.1,
         };
         let got = simulate(&[camera(0.5), camera(1.0), camera(2.0)], 1);

@@ -3,7 +3,7 @@
 //! - [`source`]: a source, its handle and its thread
 //! - [`supervise`]: state machine of opening, retrying and giving up (no I/O)
 //! - [`address`]: parsed addresses; [`redact`]: addresses without credentials
-//! - [`feed`]: an opened source, implemented by [`gst`], [`stills`], [`animation`] and [`demo`]
+//! - [`feed`]: an opened source, implemented by [`gst`], [`stills`] and [`demo`]
 //! - [`privacy`]: masks each picture before anything else has it
 //! - [`mailbox`]: frames to subscribers; [`notices`]: outages to the journal
 //! - [`timeline`]: monotonic presentation times; [`blind`]: frozen and black pictures
@@ -13,7 +13,6 @@
 //! GStreamer types stay in this folder and [`crate::media`]. Pictures keep their size; only a
 //! privacy mask copies them. No credential reaches a log, a status or an error.
 
-mod animation;
 pub mod blind;
 mod cause;
 pub mod check;

@@ -191,7 +191,7 @@ const NO_REPLAY: &str = "a recording is not retried, because its frames would be
 pub struct Supervisor {
     deadlines: Deadlines,
     back_off: BackOff,
-    jitter: u64,
+    jitter: fastrand::Rng,
     wanted: bool,
     state: State,
     /// Start of the current outage.
@@ -211,7 +211,7 @@ impl Supervisor {
         Self {
             deadlines,
             back_off,
-            jitter: seed,
+            jitter: fastrand::Rng::with_seed(seed),
             wanted: false,
             state: State::Idle,
             outage: None,
@@ -480,13 +480,7 @@ impl Supervisor {
             // Makes up for the maximal jitter.
             pause = pause.max(b.after_rejection + b.after_rejection / 4);
         }
-        // splitmix64, Steele, Lea and Flood 2014.
-        self.jitter = self.jitter.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.jitter;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let thousandths = ((z ^ (z >> 31)) % 201) as u32;
-        pause - pause / 1000 * thousandths
+        pause - pause / 1000 * self.jitter.u32(..=200)
     }
 }
 

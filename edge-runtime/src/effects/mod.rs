@@ -13,6 +13,7 @@
 //! - Effects accepted within the last milliseconds, or waiting for a disk that refuses, are lost if
 //!   the process is killed. A stop counts as failed what it can't write; if the disk refuses that
 //!   too, only the log has the number.
+//! - A panic of the thread refuses all further effects; those on disk are still given out.
 //! - In every other case an effect whose `error_status` is false is executed or reported as failed.
 //!
 //! Locks, in order: `failures`, `state`.
@@ -22,6 +23,7 @@
 mod spool;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +47,9 @@ use crate::thread::Thread;
 
 /// Pause before a failed write is retried.
 const DISK_RETRY: Duration = Duration::from_secs(1);
+
+/// Why effects are refused after a panic of the thread.
+const BROKEN: &str = "an internal error stopped the writer of effects; restart the runtime, and report it with the log";
 
 /// Maximum number of steps whose disallowed effects are listed.
 const MAX_DISALLOWED: usize = 64;
@@ -115,6 +120,8 @@ struct State {
     failed: (u64, Vec<FailedEffect>),
     /// Why the last write failed; its effect is written again every [`DISK_RETRY`].
     disk_error: Option<String>,
+    /// The thread ended with a panic.
+    is_broken: bool,
     is_closing: bool,
 }
 
@@ -123,6 +130,8 @@ impl State {
     fn refusal(&self, bytes: u64, limits: &Limits) -> Option<String> {
         if self.is_closing {
             Some("the runtime is stopping".to_owned())
+        } else if self.is_broken {
+            Some(BROKEN.to_owned())
         } else if bytes > limits.max_effect_bytes {
             Some(format!(
                 "{bytes} bytes are too many for one effect; the limit is {}",
@@ -211,7 +220,9 @@ impl Effects {
             last: watch::Sender::new(numbers.last()),
         });
         let of = Arc::clone(&shared);
-        let thread = Thread::spawn("effects".to_owned(), move || run_writer(&of, numbers));
+        let thread = Thread::spawn("effects".to_owned(), move || {
+            run_catching_panics(&of, || run_writer(&of, numbers));
+        });
         let thread = thread.map_err(|source| EffectsError::new(shared.folder.path(), source))?;
         Ok(Self { shared, thread })
     }
@@ -417,6 +428,14 @@ impl EffectSender {
     /// Whether a secret of this name is configured.
     pub fn has_secret(&self, name: &str) -> bool {
         self.shared.allowed.secrets.contains_key(name)
+    }
+}
+
+/// Runs the thread; a panic refuses further effects.
+fn run_catching_panics(shared: &Shared, writer: impl FnOnce()) {
+    if catch_unwind(AssertUnwindSafe(writer)).is_err() {
+        tracing::error!("{BROKEN}");
+        shared.state.lock().is_broken = true;
     }
 }
 

@@ -330,3 +330,12 @@ fn counts_do_not_wait_for_a_disk_that_takes_an_outcome() {
     drop(effects);
     assert_eq!(open(dir.path(), FREE).counts().failed, 1);
 }
+
+#[test]
+fn panic_of_the_writer_refuses_further_effects() {
+    let dir = tempfile::tempdir().unwrap();
+    let effects = open(dir.path(), FREE);
+    run_catching_panics(&effects.shared, || panic!("on purpose"));
+    assert_eq!(emit(&effects, "late").unwrap_err(), BROKEN);
+    assert_eq!(effects.problems(), [format!("sinks: {BROKEN}")]);
+}

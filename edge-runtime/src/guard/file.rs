@@ -63,13 +63,19 @@ impl GuardFile {
         Ok(this)
     }
 
-    /// Like [`CrashLoopGuard::judge`], and writes the record.
+    /// Decides about the pipelines to start, with their fingerprints, and writes the record.
+    /// Returns new holds, and released ones: none unless `wanted` `is_known` to be complete.
     pub fn judge(
         &self,
         wanted: &BTreeMap<PipelineId, String>,
+        is_known: bool,
         new_id: &mut dyn FnMut() -> EventId,
     ) -> (Vec<PipelineId>, Vec<(PipelineId, Held)>) {
-        self.change(|guard| guard.judge(wanted, self.limit, new_id))
+        self.change(|guard| {
+            let released = is_known.then(|| guard.release_changed(wanted));
+            let newly = guard.judge(wanted, self.limit, new_id);
+            (newly, released.unwrap_or_default())
+        })
     }
 
     /// The hold of a pipeline, if there is one.

@@ -44,24 +44,28 @@ impl CrashLoopGuard {
         }
     }
 
-    /// Decides before the start which pipelines of `wanted`, with their fingerprints, to hold.
-    /// `limit` is the number of early deaths that holds; 0 never holds. Returns new holds, and
-    /// holds released because their pipeline was edited or is gone.
+    /// Releases the holds of pipelines that `wanted`, with their fingerprints, shows as edited or
+    /// gone.
+    pub fn release_changed(
+        &mut self,
+        wanted: &BTreeMap<PipelineId, String>,
+    ) -> Vec<(PipelineId, Held)> {
+        let is_changed =
+            |id: &PipelineId, held: &mut Held| wanted.get(id) != Some(&held.fingerprint);
+        self.record.held.extract_if(.., is_changed).collect()
+    }
+
+    /// Decides before the start which pipelines of `wanted`, with their fingerprints, to hold, and
+    /// returns the new holds. `limit` is the number of early deaths that holds; 0 never holds.
     pub fn judge(
         &mut self,
         wanted: &BTreeMap<PipelineId, String>,
         limit: u32,
         new_id: &mut dyn FnMut() -> EventId,
-    ) -> (Vec<PipelineId>, Vec<(PipelineId, Held)>) {
-        let gone = |id: &PipelineId, held: &Held| wanted.get(id) != Some(&held.fingerprint);
-        let released: Vec<_> = self
-            .record
-            .held
-            .extract_if(.., |id, held| gone(id, held))
-            .collect();
+    ) -> Vec<PipelineId> {
         let deaths = self.record.early_deaths;
         if limit == 0 || deaths < limit {
-            return (Vec::new(), released);
+            return Vec::new();
         }
         let free: Vec<_> = wanted
             .iter()
@@ -97,7 +101,7 @@ impl CrashLoopGuard {
         }
         // The remaining pipelines get their own chances.
         self.record.early_deaths = 0;
-        (newly, released)
+        newly
     }
 
     /// The hold of a pipeline, if there is one.

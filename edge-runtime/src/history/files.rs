@@ -15,6 +15,7 @@ use std::time::Duration;
 use watchkeeper_board::storage::space;
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::time::{TimeQuality, Wall};
+use watchkeeper_store::private_folder::make_private;
 
 use super::chunk::{ChunkHead, SeenFrame, read_frames, read_head};
 use super::pictures::{SeenPicture, read_pictures};
@@ -23,8 +24,8 @@ use super::pictures::{SeenPicture, read_pictures};
 pub const FLUSH_INTERVAL: Duration = Duration::from_secs(5);
 /// Greatest age of a chunk.
 pub const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
-/// Free space below which nothing is written; as for recordings.
-pub const MIN_FREE_BYTES: u64 = 512 << 20;
+/// Free space below which nothing is written, as for media: less than what recordings leave.
+pub const MIN_FREE_BYTES: u64 = 64 << 20;
 
 /// Extension of a chunk.
 const DETECTIONS: &str = "detections";
@@ -115,9 +116,35 @@ pub(super) fn delete_all(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether the disk has room for chunks.
-pub(super) fn has_space(folder: &Path) -> bool {
-    space(folder).is_ok_and(|disk| disk.free >= MIN_FREE_BYTES)
+/// Appends to chunks and their pictures, if the disk has room. Returns the chunks that lost bytes,
+/// and the first error.
+pub(super) fn append_all(
+    folder: &Path,
+    waiting: Vec<(PathBuf, Vec<u8>)>,
+) -> (BTreeSet<PathBuf>, Option<io::Error>) {
+    let mut error = make_ready(folder).err();
+    let is_ready = error.is_none();
+    let mut lost = BTreeSet::new();
+    for (path, bytes) in waiting {
+        let appended = is_ready.then(|| append(&path, &bytes));
+        if let Some(Ok(())) = appended {
+            continue;
+        }
+        lost.insert(chunk_of(&path));
+        error = error.or(appended.and_then(Result::err));
+    }
+    (lost, error)
+}
+
+/// Makes the folder, if the disk has room for chunks.
+fn make_ready(folder: &Path) -> io::Result<()> {
+    let free = space(folder).map_err(io::Error::other)?.free;
+    if free < MIN_FREE_BYTES {
+        let least = MIN_FREE_BYTES >> 20;
+        let why = format!("its disk has less than {least} MiB free");
+        return Err(io::Error::new(io::ErrorKind::StorageFull, why));
+    }
+    make_private(folder)
 }
 
 /// Deletes what is older than [`MAX_AGE`], and the first written chunks of each source beyond its

@@ -12,7 +12,6 @@ use parking_lot::{Condvar, Mutex};
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_detect::{DetectorInfo, RawDetection};
 use watchkeeper_models::Sha256Sum;
-use watchkeeper_store::private_folder::make_private;
 use watchkeeper_vision::frame::Frame;
 
 use super::chunk::{ChunkHead, FORMAT, Looks, SeenBox, SeenFrame, Thinning, Thresholds};
@@ -77,6 +76,8 @@ struct State {
     /// Number of the next chunk.
     number: u64,
     left_out: u64,
+    /// Why the last flush could not write.
+    disk_error: Option<String>,
     is_closing: bool,
 }
 
@@ -145,6 +146,11 @@ impl DetectionHistory {
             pipeline: pipeline.clone(),
             looks,
         })
+    }
+
+    /// Why nothing is written at the moment.
+    pub fn disk_error(&self) -> Option<String> {
+        self.shared.state.lock().disk_error.clone()
     }
 
     /// Sets what a source shows, such as its address. What was recorded of another view is not read
@@ -320,6 +326,16 @@ impl State {
         self.open.values_mut().flat_map(BTreeMap::values_mut)
     }
 
+    /// Sets why nothing is written; logs the first failure and its end.
+    fn set_disk_error(&mut self, error: Option<String>) {
+        match (&self.disk_error, &error) {
+            (None, Some(error)) => tracing::warn!(error, "can't write the detection history"),
+            (Some(_), None) => tracing::info!("the detection history is written again"),
+            _ => {}
+        }
+        self.disk_error = error;
+    }
+
     /// Keeps the open chunks that `keeps` accepts.
     fn retain_open(&mut self, keeps: impl Fn(&OpenChunk) -> bool) {
         for models in self.open.values_mut() {
@@ -466,28 +482,11 @@ impl Shared {
         if waiting.is_empty() {
             return;
         }
-        let ready = match files::has_space(&self.folder) {
-            true => make_private(&self.folder),
-            false => Err(std::io::ErrorKind::StorageFull.into()),
-        };
-        let mut lost = BTreeSet::new();
-        for (path, bytes) in waiting {
-            let is_ready = ready.as_ref().is_ok();
-            if !is_ready || files::append(&path, &bytes).is_err() {
-                lost.insert(files::chunk_of(&path));
-            }
-        }
-        if !lost.is_empty() {
-            tracing::debug!(
-                chunks = lost.len(),
-                ?ready,
-                "cannot write the detection history"
-            );
-            // What follows would have no head, or continue a torn frame.
-            self.state
-                .lock()
-                .retain_open(|open| !lost.contains(&open.path));
-        }
+        let (lost, error) = files::append_all(&self.folder, waiting);
+        let mut state = self.state.lock();
+        // What follows would have no head, or continue a torn frame.
+        state.retain_open(|open| !lost.contains(&open.path));
+        state.set_disk_error(error.map(|error| error.to_string()));
     }
 }
 
@@ -497,6 +496,7 @@ mod tests {
     use watchkeeper_contract::time::{TimeQuality, Wall};
     use watchkeeper_detect::OwnThresholds;
     use watchkeeper_models::manifest::Task;
+    use watchkeeper_store::private_folder::make_private;
     use watchkeeper_vision::frame::{FrameId, Picture};
     use watchkeeper_vision::geometry::BBox;
 
@@ -610,6 +610,21 @@ mod tests {
         assert_eq!(bench.read(0), [[0.0, 1.0, 2.0, 3.0, 4.0]]);
         bench.record(&writer, 500, 500, 5.0);
         assert_eq!(bench.read(0), [[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]]);
+    }
+
+    #[test]
+    fn refusing_disk_is_known_until_it_accepts_writes() {
+        let bench = Bench::new();
+        let writer = bench.writer("watch");
+        let folder = &bench.history.shared.folder;
+        std::fs::write(folder, "in the way").unwrap();
+        bench.record(&writer, 0, 0, 0.0);
+        assert_eq!(bench.read(0), [[0.0; 0]; 0]);
+        assert!(bench.history.disk_error().is_some());
+        std::fs::remove_file(folder).unwrap();
+        bench.record(&writer, 100, 100, 1.0);
+        assert_eq!(bench.read(0), [[1.0]]);
+        assert_eq!(bench.history.disk_error(), None);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::coverage::CoverageSpan;
-use watchkeeper_store::{Batch, Keyspace, Store, log_key, log_seq, pages};
+use watchkeeper_store::{Batch, Keyspace, Page, Store, log_key, log_seq, pages};
 
 use super::error::JournalError;
 use super::keyspaces::META;
@@ -28,9 +28,16 @@ const MAX_SPANS: usize = 10_000;
 #[derive(Debug)]
 pub struct CoverageRecords {
     store: Arc<dyn Store>,
-    /// One append at a time: each reads the last number first.
-    writing: Mutex<()>,
+    /// What is stored, read at the first append. One append at a time.
+    stored: Mutex<Option<Stored>>,
     max: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Stored {
+    /// Number of the next span.
+    next: u64,
+    count: usize,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -51,7 +58,7 @@ impl CoverageRecords {
     pub(super) fn new(store: Arc<dyn Store>) -> Self {
         Self {
             store,
-            writing: Mutex::new(()),
+            stored: Mutex::new(None),
             max: MAX_SPANS,
         }
     }
@@ -61,20 +68,22 @@ impl CoverageRecords {
     /// # Errors
     /// When the store refuses.
     pub fn append(&self, spans: &[CoverageSpan]) -> Result<(), JournalError> {
-        let _writing = self.writing.lock();
-        let stored = self.numbered()?;
-        let next = stored.last().map_or(1, |(seq, _)| seq + 1);
+        let mut stored = self.stored.lock();
+        let before = match *stored {
+            Some(before) => before,
+            None => self.count()?,
+        };
         let mut batch = Batch::new();
-        for (number, span) in (next..).zip(spans) {
+        for (number, span) in (before.next..).zip(spans) {
             let record = SpanV1 {
                 format: FORMAT,
                 span: span.clone(),
             };
             batch = batch.put(COVERAGE, &log_key(number), &encode(&record)?);
         }
-        let surplus = (stored.len() + spans.len()).saturating_sub(self.max);
-        let deleted = stored.get(..surplus.min(stored.len())).unwrap_or_default();
-        for (seq, _) in deleted {
+        let surplus = (before.count + spans.len()).saturating_sub(self.max);
+        let deleted: Vec<_> = self.numbered().take(surplus).collect::<Result<_, _>>()?;
+        for (seq, _) in &deleted {
             batch = batch.delete(COVERAGE, &log_key(*seq));
         }
         let ends = deleted.iter().filter_map(|(_, span)| span.as_ref());
@@ -86,7 +95,19 @@ impl CoverageRecords {
             batch = batch.put(META, DELETED, &encode(&record)?);
         }
         self.store.write(batch)?;
+        *stored = Some(Stored {
+            next: before.next + spans.len() as u64,
+            count: before.count + spans.len() - deleted.len(),
+        });
         Ok(self.store.sync()?)
+    }
+
+    fn count(&self) -> Result<Stored, JournalError> {
+        let empty = Stored { next: 1, count: 0 };
+        self.numbered().try_fold(empty, |stored, record| {
+            let (next, count) = (record?.0 + 1, stored.count + 1);
+            Ok(Stored { next, count })
+        })
     }
 
     /// All readable spans, in the order in which they were stored.
@@ -94,8 +115,10 @@ impl CoverageRecords {
     /// # Errors
     /// When the store can't be read.
     pub fn all(&self) -> Result<Vec<CoverageSpan>, JournalError> {
-        let numbered = self.numbered()?.into_iter();
-        Ok(numbered.filter_map(|(_, span)| span).collect())
+        let spans = self
+            .numbered()
+            .filter_map(|record| record.map(|(_, span)| span).transpose());
+        spans.collect()
     }
 
     /// End of the last deleted span, in milliseconds since 1970; `None` where none was deleted.
@@ -112,25 +135,27 @@ impl CoverageRecords {
     }
 
     /// The records with their numbers, rising; unreadable ones without a span.
-    fn numbered(&self) -> Result<Vec<(u64, Option<CoverageSpan>)>, JournalError> {
-        let mut numbered = Vec::new();
-        for page in pages(&*self.store, COVERAGE, PAGE) {
-            let page = page?;
-            for bad in &page.corrupt {
-                tracing::error!(key = ?log_seq(&bad.key), why = bad.why, "a record of coverage is damaged");
-            }
-            for entry in page.entries {
-                let Some(seq) = log_seq(&entry.key) else {
-                    continue;
-                };
-                let record = check_json_format(&entry.value, FORMAT)
-                    .ok()
-                    .and_then(|()| serde_json::from_slice::<SpanV1>(&entry.value).ok());
-                numbered.push((seq, record.map(|record| record.span)));
-            }
-        }
-        Ok(numbered)
+    fn numbered(&self) -> impl Iterator<Item = Result<NumberedSpan, JournalError>> {
+        pages(&*self.store, COVERAGE, PAGE).flat_map(|page| match page {
+            Ok(page) => spans_of(page).map(Ok).collect(),
+            Err(error) => vec![Err(error.into())],
+        })
     }
+}
+
+/// Number of a record, and its span if it is readable.
+type NumberedSpan = (u64, Option<CoverageSpan>);
+
+fn spans_of(page: Page) -> impl Iterator<Item = NumberedSpan> {
+    for bad in &page.corrupt {
+        tracing::error!(key = ?log_seq(&bad.key), why = bad.why, "a record of coverage is damaged");
+    }
+    page.entries.into_iter().filter_map(|entry| {
+        let record = check_json_format(&entry.value, FORMAT)
+            .ok()
+            .and_then(|()| serde_json::from_slice::<SpanV1>(&entry.value).ok());
+        Some((log_seq(&entry.key)?, record.map(|record| record.span)))
+    })
 }
 
 fn encode(record: &impl Serialize) -> Result<Vec<u8>, JournalError> {
@@ -146,7 +171,7 @@ mod tests {
     use watchkeeper_contract::coverage::{SpanEnd, Watched};
     use watchkeeper_contract::id::{PipelineId, SourceId};
     use watchkeeper_contract::time::{TimeQuality, Wall};
-    use watchkeeper_store::MemoryStore;
+    use watchkeeper_store::{FaultyStore, MemoryStore};
 
     use super::*;
 
@@ -188,6 +213,17 @@ mod tests {
         records.append(&[span(50)]).unwrap();
         assert_eq!(starts(&records), [30, 40, 50]);
         assert_eq!(records.since_ms().unwrap(), Some(25));
+    }
+
+    #[test]
+    fn later_append_reads_no_stored_span() {
+        let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+        let records = CoverageRecords::new(Arc::clone(&store) as _);
+        records.append(&[span(10)]).unwrap();
+        store.reads.blow_at(1);
+        records.append(&[span(20)]).unwrap();
+        store.reads.repair();
+        assert_eq!(starts(&records), [10, 20]);
     }
 
     #[test]

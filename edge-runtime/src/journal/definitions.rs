@@ -81,18 +81,21 @@ struct Starts {
 
 impl Definitions {
     /// Reads the starts. With `is_damaged` starts may be gone, so that those which are left define
-    /// no event. Returns the format of a record of a newer version as an error.
+    /// no event. `newer` makes the error about the format of a newer version.
     pub(super) fn open(
         store: Arc<dyn Store>,
         mut is_damaged: bool,
-    ) -> Result<Result<Self, u16>, JournalError> {
+        newer: &dyn Fn(&str, u16) -> JournalError,
+    ) -> Result<Self, JournalError> {
         let mut starts = Starts::default();
         for page in pages(&*store, STARTS, PAGE) {
             let page = page?;
             is_damaged |= !page.corrupt.is_empty();
             for entry in page.entries {
                 let start = match decode(&entry.value) {
-                    Err(BadRecord::Newer(found)) => return Ok(Err(found)),
+                    Err(BadRecord::Newer(found)) => {
+                        return Err(newer("the start of a pipeline", found));
+                    }
                     Err(BadRecord::Damaged(why)) => {
                         tracing::warn!(why, "the start of a pipeline is unreadable");
                         None
@@ -110,7 +113,7 @@ impl Definitions {
             starts.missing = Some(number);
         }
         let starts = Mutex::new(starts);
-        Ok(Ok(Self { store, starts }))
+        Ok(Self { store, starts })
     }
 
     /// Stores a start with what the pipeline is; durable on return.
@@ -264,7 +267,7 @@ mod tests {
 
     fn open_after(store: &Disk, is_damaged: bool) -> Definitions {
         let store: Arc<dyn Store> = Arc::clone(store) as Arc<dyn Store>;
-        Definitions::open(store, is_damaged).unwrap().unwrap()
+        Definitions::open(store, is_damaged, &|_, _| unreachable!()).unwrap()
     }
 
     fn start(pipeline: &str, boot_id: &str, mono_ms: u64) -> PipelineStart {

@@ -91,8 +91,7 @@ impl Journal {
         let note = loss::read_note(&*store, &folder)?;
         let is_damaged = note.is_damaged() || !outcome.is_clean();
         let may_lack_starts = is_damaged || !note.losses().is_empty();
-        let definitions = Definitions::open(Arc::clone(&store), may_lack_starts)?;
-        let definitions = definitions.map_err(|found| newer("the start of a pipeline", found))?;
+        let definitions = Definitions::open(Arc::clone(&store), may_lack_starts, &newer)?;
         let may_be_cut = note.is_cut() || !outcome.is_clean() || stored_head.is_none();
         let has_mark = mark.is_some();
         let head = newest(stored_head, mark);

@@ -64,11 +64,7 @@ pub(super) fn prepare(
         true => journal.last_link()?.unwrap_or(own),
         false => own,
     };
-    match chain_lines(journal, &stored, head.seq)? {
-        Ok(lines) if lines.is_empty() => {}
-        Ok(lines) => contents.add_text(CHAIN, lines),
-        Err(why) => contents.add_missing(CHAIN, why),
-    }
+    add_chain(journal, &stored, head.seq, &mut contents)?;
     add_media(runtime.media(), &events, &mut contents);
     add_coverage(runtime, [first, last], &mut contents);
     add_pipeline(runtime, first, &mut contents);
@@ -141,15 +137,16 @@ fn state_absent_records(events: &[Event], contents: &mut Contents) {
     }
 }
 
-/// Lines of the other records from the first one of the event up to `head`, or why there are none.
-fn chain_lines(
+/// Adds the other records from the first one of the event up to `head`, or why they are missing.
+fn add_chain(
     journal: &Journal,
     stored: &[StoredEvent],
     head: EventSeq,
-) -> Result<Result<String, String>, JournalError> {
+    contents: &mut Contents,
+) -> Result<(), JournalError> {
     let own: Vec<EventSeq> = stored.iter().map(|record| record.seq).collect();
     let Some(first) = own.first() else {
-        return Ok(Ok(String::new()));
+        return Ok(());
     };
     let mut lines = String::new();
     let (mut at, mut previous) = (EventSeq(first.0.saturating_sub(1)), None);
@@ -161,7 +158,8 @@ fn chain_lines(
         for record in page.events.iter().take_while(|record| record.seq <= head) {
             if record.seq.0 != at.0 + 1 {
                 let why = format!("the journal no longer has record {}", at.0 + 1);
-                return Ok(Err(why));
+                contents.add_missing(CHAIN, why);
+                return Ok(());
             }
             if own.binary_search(&record.seq).is_err() {
                 lines += &record_line::line(record.hash(), previous, record.canonical());
@@ -169,7 +167,8 @@ fn chain_lines(
             if lines.len() > MAX_CHAIN_BYTES {
                 let why =
                     format!("the records up to {head} have more than {MAX_CHAIN_BYTES} bytes");
-                return Ok(Err(why));
+                contents.add_missing(CHAIN, why);
+                return Ok(());
             }
             (at, previous) = (record.seq, Some(record.hash()));
         }
@@ -177,10 +176,12 @@ fn chain_lines(
             break;
         }
     }
-    match at == head {
-        true => Ok(Ok(lines)),
-        false => Ok(Err(format!("the journal no longer has record {head}"))),
+    if at != head {
+        contents.add_missing(CHAIN, format!("the journal no longer has record {head}"));
+    } else if !lines.is_empty() {
+        contents.add_text(CHAIN, lines);
     }
+    Ok(())
 }
 
 /// Adds the clip, and pictures as long as there is space, as the records name them.

@@ -1,10 +1,10 @@
-//! Animations and folders of pictures as sources of `run`.
+//! Folders of pictures as sources of `run`.
 
 use std::path::Path;
 
 use image::{Rgb, RgbImage};
 use serde_json::{Value, json};
-use watchkeeper_tests::daemons::{Bench, data, run_json};
+use watchkeeper_tests::daemons::{Bench, run_json};
 
 fn summary(source: &Path, flags: &[&str]) -> anyhow::Result<Value> {
     let source = source.display().to_string();
@@ -13,19 +13,6 @@ fn summary(source: &Path, flags: &[&str]) -> anyhow::Result<Value> {
     let last = lines.into_iter().last().unwrap_or_default();
     anyhow::ensure!(last["type"] == "summary", "{last}: {errors}");
     Ok(last)
-}
-
-#[test]
-fn animated_gif_plays_for_its_stated_length() -> anyhow::Result<()> {
-    let Some(data) = data("an animated GIF") else {
-        return Ok(());
-    };
-    let summary = summary(&data.join("video/intel_store-aisle.gif"), &[])?;
-    assert_eq!(summary["frames"], 67, "{summary}");
-    // The file says 4.47 s; without the duration of the last picture.
-    let seconds = summary["seconds"].as_f64().unwrap_or_default();
-    assert!((4.3..=4.6).contains(&seconds), "{summary}");
-    Ok(())
 }
 
 #[test]

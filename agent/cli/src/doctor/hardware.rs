@@ -11,6 +11,7 @@ use watchkeeper_board::reading::Board as _;
 use watchkeeper_board::sysfs::SysfsBoard;
 use watchkeeper_board::{clock, video};
 use watchkeeper_contract::board::{BoardFinding, FindingLevel};
+use watchkeeper_contract::time::TimeQuality;
 
 use super::finding::Finding;
 
@@ -73,13 +74,13 @@ pub(super) fn cameras(root: &Path) -> Vec<Finding> {
 
 pub(super) fn wall_clock(root: &Path) -> Finding {
     let remedy = "sudo timedatectl set-ntp true";
-    match clock::state(root, jiff::Timestamp::now().as_second()) {
-        clock::ClockState::Synced => Finding::ok("clock: synchronised"),
-        clock::ClockState::Unknown => Finding::advice(
+    match clock::quality(root, jiff::Timestamp::now().as_second()) {
+        TimeQuality::Synced => Finding::ok("clock: synchronised"),
+        TimeQuality::Estimated => Finding::advice(
             "clock: not synchronised (no NTP); event times may be off",
             remedy,
         ),
-        clock::ClockState::Wrong => Finding::problem(
+        TimeQuality::Unsynced => Finding::problem(
             "clock: wrong, the date is before this program was written",
             remedy,
         ),

@@ -214,7 +214,7 @@ impl Order {
     }
 
     /// Builds, tries and keeps the engine.
-    fn carry_out(&self) -> Result<(), Refusal> {
+    fn build_and_keep(&self) -> Result<(), Refusal> {
         let on_disk = |e: io::Error| {
             let folder = self.engine_dir.display();
             Refusal::new(
@@ -333,7 +333,7 @@ pub fn serve(order: &str) -> io::Result<()> {
             let order: Result<Order, _> = serde_json::from_str(order);
             order.map_err(|e| Refusal::new(Reason::Box, format!("--order: {e}")))
         })
-        .and_then(|order| order.carry_out());
+        .and_then(|order| order.build_and_keep());
     print(&match outcome {
         Ok(()) => Line::Built,
         Err(refusal) => Line::Refused(refusal),

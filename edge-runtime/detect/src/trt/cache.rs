@@ -8,8 +8,9 @@
 //! - At most [`MAX_FILES`] engines and as many refusals are kept; the oldest are deleted. So are
 //!   files that an ended process left half-written, after [`MAX_WRITING`].
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -111,11 +112,21 @@ impl EngineCache {
 
     /// Keeps an engine; durable on return.
     pub(super) fn write(&self, key: &str, engine: &[u8]) -> io::Result<()> {
-        fs::create_dir_all(&self.folder)?;
-        self.remove_old("engine")?;
         let sum = Sha256Sum::of(engine).to_string();
-        let parts = [MAGIC.as_slice(), sum.as_bytes(), engine];
-        replace(&self.engine_file(key), &parts)
+        self.keep(
+            &self.engine_file(key),
+            &[MAGIC.as_slice(), sum.as_bytes(), engine],
+        )
+    }
+
+    /// Writes a file, durable on return, and removes what it replaces.
+    fn keep(&self, path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+        fs::create_dir_all(&self.folder)?;
+        replace(path, parts)?;
+        if let Err(error) = self.remove_old_but(path) {
+            tracing::warn!(folder = %self.folder.display(), %error, "old engines can't be deleted");
+        }
+        Ok(())
     }
 
     /// Deletes an engine that can't be used.
@@ -140,10 +151,7 @@ impl EngineCache {
 
     /// Keeps the sentence with which a build failed.
     pub(super) fn refuse(&self, key: &str, sentence: &str) {
-        let kept = fs::create_dir_all(&self.folder)
-            .and_then(|()| self.remove_old("refused"))
-            .and_then(|()| replace(&self.refusal_file(key), &[sentence.as_bytes()]));
-        if let Err(error) = kept {
+        if let Err(error) = self.keep(&self.refusal_file(key), &[sentence.as_bytes()]) {
             tracing::warn!(%error, "a refusal can't be kept; the next start builds it again");
         }
     }
@@ -158,8 +166,9 @@ impl EngineCache {
         replace(&self.folder.join("timing.cache"), &[bytes])
     }
 
-    /// Makes place for one more file with this ending, and removes half-written files.
-    fn remove_old(&self, ending: &str) -> io::Result<()> {
+    /// Removes the oldest files with the ending of `written` beyond [`MAX_FILES`], and half-written
+    /// files. Another process may remove any of them.
+    fn remove_old_but(&self, written: &Path) -> io::Result<()> {
         let now = SystemTime::now();
         let mut kept: Vec<(SystemTime, PathBuf)> = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
@@ -167,19 +176,26 @@ impl EngineCache {
             let modified = fs::metadata(&path).and_then(|file| file.modified());
             let modified = modified.unwrap_or(SystemTime::UNIX_EPOCH);
             let kind = path.extension().unwrap_or_default();
-            if kind == ending {
+            if path != written && Some(kind) == written.extension() {
                 kept.push((modified, path));
             } else if kind == "tmp" && now.duration_since(modified).is_ok_and(|t| t > MAX_WRITING) {
-                // Another process may have removed it.
                 fs::remove_file(&path).ok();
             }
         }
         kept.sort();
         let surplus = kept.len().saturating_sub(MAX_FILES - 1);
         for (_, path) in kept.iter().take(surplus) {
-            fs::remove_file(path)?;
+            remove_if_there(path)?;
         }
         Ok(())
+    }
+}
+
+/// Removes a file, unless another process did.
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
     }
 }
 
@@ -215,19 +231,16 @@ pub(crate) fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    // Two processes may build the same engine.
-    let temporary = folder.join(format!(".{name}.{}.tmp", std::process::id()));
-    let written = File::create(&temporary)
-        .and_then(|mut file| {
-            parts.iter().try_for_each(|part| file.write_all(part))?;
-            file.sync_all()
-        })
-        .and_then(|()| fs::rename(&temporary, path));
-    if written.is_err() {
-        fs::remove_file(&temporary).ok();
-    }
-    written.and_then(|()| File::open(folder)?.sync_all())
+    // Its random name, because two processes may build the same engine.
+    let mut temporary = tempfile::Builder::new();
+    temporary
+        .suffix(".tmp")
+        .permissions(Permissions::from_mode(0o644));
+    let mut file = temporary.tempfile_in(folder)?;
+    parts.iter().try_for_each(|part| file.write_all(part))?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|failed| failed.error)?;
+    File::open(folder)?.sync_all()
 }
 
 #[cfg(test)]
@@ -306,6 +319,18 @@ mod tests {
         );
         assert_eq!(cache.read("000"), None);
         assert!(cache.read("034").is_some());
+    }
+
+    #[test]
+    fn engine_is_kept_although_an_old_one_can_not_be_deleted() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let cache = EngineCache::new(folder.path());
+        for n in 0..=MAX_FILES {
+            fs::create_dir(cache.engine_file(&n.to_string())).expect("something in the way");
+        }
+        cache.write("new", b"engine").expect("written");
+        assert_eq!(cache.read("new"), Some(b"engine".to_vec()));
+        remove_if_there(&folder.path().join("gone")).expect("nothing to do");
     }
 
     #[test]

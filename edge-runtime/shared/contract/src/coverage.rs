@@ -136,7 +136,7 @@ pub struct CoverageReport {
     /// Events before this time are no longer stored; absent: all are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events_since_ms: Option<i64>,
-    /// Events that happened before `at` and were not stored yet, because the disk refused.
+    /// Events that happened before `at` and are not stored: the disk refused, or they are lost.
     #[serde(default)]
     pub events_waiting: u64,
     /// Last record of the journal when the report was made; absent while it has none.

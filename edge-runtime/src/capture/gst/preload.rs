@@ -7,7 +7,7 @@ use gstreamer::prelude::PluginFeatureExtManual;
 use watchkeeper_contract::source::DecoderChoice;
 
 use super::platform::{Codec, Platform};
-use crate::capture::{animation, stills};
+use crate::capture::stills;
 
 /// Plugins of every video file. Loading them takes longer than opening the file.
 const ANY_FILE: [&str; 5] = [
@@ -54,7 +54,7 @@ fn preload(path: &Path, choice: DecoderChoice) {
 
 /// Plugins of a file of this name, without its decoder; none for pictures and folders.
 fn plugins_of(path: &Path) -> Vec<&'static str> {
-    if path.extension().is_none() || stills::is_picture(path) || animation::is_animation(path) {
+    if path.extension().is_none() || stills::is_picture(path) {
         return Vec::new();
     }
     let of_mp4 = MP4_FILE.into_iter().filter(|_| is_mp4(path));

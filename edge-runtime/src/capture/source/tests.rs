@@ -385,15 +385,6 @@ fn play_natively(path: &std::path::Path) -> (Vec<Frame>, Recv, NoticeReceiver) {
 #[test]
 fn recording_with_a_pause_is_played_once() {
     let folder = tempfile::tempdir().unwrap();
-    let animation = folder.path().join("a.gif");
-    let mut encoder =
-        gif::Encoder::new(std::fs::File::create(&animation).unwrap(), 2, 2, &[]).unwrap();
-    for _ in 0..2 {
-        let mut picture = gif::Frame::from_palette_pixels(2, 2, vec![0; 4], vec![9, 9, 9], None);
-        picture.delay = 80;
-        encoder.write_frame(&picture).unwrap();
-    }
-    drop(encoder);
     let video = folder.path().join("v.mp4");
     let mut writer = crate::media::video::VideoWriter::create(&video, [64, 48], 10.0).unwrap();
     for ms in [0, 100, 900] {
@@ -401,17 +392,10 @@ fn recording_with_a_pause_is_played_once() {
         writer.push(picture, Duration::from_millis(ms)).unwrap();
     }
     let video = writer.finish().unwrap();
-    for (path, pictures) in [(animation, 2), (video, 3)] {
-        let (frames, end, inbox) = play_natively(&path);
-        assert!(matches!(end, Recv::Ended), "{end:?}");
-        assert_eq!(
-            frames.last().unwrap().id.seq,
-            pictures,
-            "{}",
-            path.display()
-        );
-        assert_eq!(inbox.take(), None);
-    }
+    let (frames, end, inbox) = play_natively(&video);
+    assert!(matches!(end, Recv::Ended), "{end:?}");
+    assert_eq!(frames.last().unwrap().id.seq, 3);
+    assert_eq!(inbox.take(), None);
 }
 
 #[test]

@@ -12,7 +12,6 @@ use watchkeeper_vision::frame::{Frame, FrameId};
 
 use super::shared::{Deps, LeftOut, Shared};
 use crate::capture::address::Address;
-use crate::capture::animation::{self, Animation};
 use crate::capture::blind::{BlindChange, BlindWatch};
 use crate::capture::cause;
 use crate::capture::controls;
@@ -331,9 +330,6 @@ impl Worker {
                 let metadata = metadata.map_err(|e| cause::from_path(path, &e))?;
                 if metadata.is_dir() || stills::is_picture(path) {
                     return Ok(self.paced(Box::new(Stills::open(path)?)));
-                }
-                if animation::is_animation(path) {
-                    return Ok(self.paced(Box::new(Animation::open(path)?)));
                 }
                 // Opened once here because the error of the operating system is more exact.
                 std::fs::File::open(path).map_err(|e| cause::from_path(path, &e))?;

@@ -105,7 +105,11 @@ impl KeptFiles {
         files.retain(|(_, path)| path != written);
         let surplus = files.len().saturating_sub(self.max_files.saturating_sub(1));
         for (_, path) in files.iter().take(surplus) {
-            fs::remove_file(path)?;
+            match fs::remove_file(path) {
+                // Another process made room too.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                removed => removed?,
+            }
         }
         Ok(())
     }

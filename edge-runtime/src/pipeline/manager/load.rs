@@ -1,6 +1,5 @@
 //! Applies the heat policy to the pipelines, and reports its steps.
 //!
-//! - A record is queued after the lock of the load is released: the queue may be full.
 //! - Not here: the policy (`crate::load`), the open event and the grants (`load_state`).
 
 use std::time::Duration;

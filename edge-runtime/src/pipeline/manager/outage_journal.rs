@@ -74,8 +74,7 @@ impl OutageJournal {
             } else {
                 outages.notice_unwatched(noticed_at, &source, notice, &mut EventId::generate)
             };
-            // Under the lock, so that records keep their order; the queue has places for box
-            // events.
+            // Under the lock, so that records keep their order; a report never waits.
             if let Some(record) = record
                 && !self.report(record, &source, at, noticed_at)
             {

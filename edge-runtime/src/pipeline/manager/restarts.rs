@@ -216,10 +216,10 @@ impl RestartCase {
         self.event_record(id, event, phase, None)
     }
 
-    /// Ends the open event, if there is one; `lives` is when it began to run again.
-    fn end(&mut self, id: &PipelineId, running_for: Option<Instant>) -> Option<RestartEvent> {
+    /// Ends the open event, if there is one; the pipeline runs again since `running_since`.
+    fn end(&mut self, id: &PipelineId, running_since: Option<Instant>) -> Option<RestartEvent> {
         let (event, since) = self.reported.take()?;
-        let lasted = running_for.map(|running_for| running_for.saturating_duration_since(since));
+        let lasted = running_since.map(|running| running.saturating_duration_since(since));
         Some(self.event_record(id, event, Phase::End, lasted))
     }
 

@@ -2,6 +2,8 @@
 //!
 //! - [`plan_start`] decides which one applies if both name the same.
 //! - Everything that can't be restored is reported in one sentence, and stays listed or stored.
+//! - Unless every stored record was read, no checkpoint is removed and no hold released: a pipeline
+//!   that seems to be gone may only be unreadable.
 //! - A start that is asked to stop starts no further pipeline.
 //! - A pipeline whose model has to be checked delays neither the others nor the API: it is listed,
 //!   and [`Manager::start_unchecked`] starts it later.
@@ -35,8 +37,10 @@ impl Manager {
         pipelines: &[PipelineSpec],
         continues: &dyn Fn() -> bool,
     ) -> Vec<String> {
-        let mut troubles = Vec::new();
-        let start_plan = self.start_plan(sources, |declared| &declared.sources, &mut troubles);
+        // Before the records are read: the disk may accept writes meanwhile.
+        let is_waiting = self.parts.journal.waiting().is_some();
+        let (mut unread, mut troubles) = (Vec::new(), Vec::new());
+        let start_plan = self.start_plan(sources, |declared| &declared.sources, &mut unread);
         *self.source_sections.lock() = start_plan.sections;
         for (_, WantedSpec { spec, intent }) in start_plan.wanted {
             let id = spec.id.clone();
@@ -46,7 +50,7 @@ impl Manager {
                 troubles.push(format!("source {:?}: {}", id.as_str(), problem.detail));
             }
         }
-        let start_plan = self.start_plan(pipelines, |declared| &declared.pipelines, &mut troubles);
+        let start_plan = self.start_plan(pipelines, |declared| &declared.pipelines, &mut unread);
         *self.sections.lock() = start_plan.sections;
         for id in start_plan
             .stale_intents
@@ -61,8 +65,11 @@ impl Manager {
             .iter()
             .map(|(id, wanted)| (id.clone(), wanted.spec.clone()))
             .collect();
-        self.check_holds(&specs);
-        self.parts.checkpoints.retain_only(&specs.keys().collect());
+        let is_known = unread.is_empty() && !is_waiting;
+        self.check_holds(&specs, is_known);
+        if is_known {
+            self.parts.checkpoints.retain_only(&specs.keys().collect());
+        }
         for (id, wanted) in start_plan.wanted {
             if !continues() {
                 break;
@@ -78,7 +85,8 @@ impl Manager {
             self.pipelines.lock().insert(id.clone(), deployed);
             self.begin_watching(&id);
         }
-        troubles
+        unread.extend(troubles);
+        unread
     }
 
     /// Starts the pipelines whose models had to be checked, one after the other; returns when
@@ -117,7 +125,7 @@ impl Manager {
         &self,
         file: &[S],
         names: fn(&DeclaredSections) -> &BTreeSet<String>,
-        troubles: &mut Vec<String>,
+        unread: &mut Vec<String>,
     ) -> StartPlan<S> {
         // Without a file nobody has removed a section.
         let declared = self.parts.declared.as_ref().map(names);
@@ -125,12 +133,9 @@ impl Manager {
             |id: &S::Id| declared.is_some_and(|declared| !declared.contains(&id.to_string()));
         let specs = self.parts.journal.specs();
         let kind = S::SPECS.name();
-        let stored = read(specs.all::<S>(), kind, troubles);
-        let intents = read(
-            specs.intents::<S>(),
-            &format!("intents about {kind}"),
-            troubles,
-        );
+        let stored = read(specs.all::<S>(), kind, unread);
+        let about = format!("intents about {kind}");
+        let intents = read(specs.intents::<S>(), &about, unread);
         let start_plan = plan_start(file, &is_gone, stored, intents);
         for id in &start_plan.stale_specs {
             tracing::warn!(name = %id, "the section of this name in the configuration file is new, or was edited or removed; the earlier deployment no longer applies");

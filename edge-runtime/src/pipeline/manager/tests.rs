@@ -3,6 +3,7 @@
 
 mod slow;
 mod trials;
+mod unreadable;
 
 use std::path::Path;
 

@@ -3,9 +3,10 @@
 //!
 //! - Events reach the journal in the order in which each pipeline made them.
 //! - At most [`MAX_PIPELINE_EVENTS`] wait, with at most 64 MiB of pictures or one event. A full
-//!   queue blocks: a slow disk costs frames, never events. Events of the runtime itself have
-//!   [`MAX_BOX_EVENTS`] places of their own, so that a caller with a lock does not wait behind
-//!   pictures.
+//!   queue blocks: a slow disk costs frames, never events.
+//! - Events of the runtime itself have [`MAX_BOX_EVENTS`] places of their own and never block their
+//!   sender, which may hold a lock or read sensors. What finds no place is counted, and one
+//!   [`Loss`](crate::journal::Loss) in the order of the queue says so.
 //! - An event whose pictures can't be kept is journaled without them.
 //! - The reason of a refusal decides what happens to the event (`refusals`).
 //! - [`Recorder::end_by`] ends all waiting. Events lost then are logged and never reported as
@@ -30,18 +31,18 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::health::EventTimes;
-use watchkeeper_contract::id::PipelineId;
+use watchkeeper_contract::id::{EventId, PipelineId};
 
 use self::meter::EventMeter;
-use self::queue::{Item, Lane, Progress, QueueState};
+use self::queue::{DROPPED_RECORDS, Item, Lane, Progress, QueueState};
 pub use self::queue::{MAX_BOX_EVENTS, MAX_PIPELINE_EVENTS, Pictures};
 pub use self::refusals::StorageError;
 pub use self::thread::DISK_FAILED;
 use self::thread::RecorderThread;
 pub use self::unstored::UnstoredMark;
 use crate::clock::ProcessorSum;
-use crate::journal::Journal;
 use crate::journal::media::MediaStore;
+use crate::journal::{Journal, Stamp};
 use crate::pipeline::retention::disk_space::DiskSpace;
 use crate::thread::Thread;
 
@@ -52,7 +53,8 @@ pub enum FlushResult {
     Durable,
     /// The events still wait.
     NotYet,
-    /// Some events were lost since the last flush that reported it, or the recorder has stopped.
+    /// Some events were lost without a record, or the recorder has stopped. A loss is reported once
+    /// to its pipeline, and to every flush of all events: they stay incomplete.
     Lost,
 }
 
@@ -87,8 +89,9 @@ impl Recorder {
         disk_space: Arc<DiskSpace>,
         last_run: LastRun,
     ) -> std::io::Result<(Self, Thread)> {
-        // Capacity of both lanes: a sender that holds a permit never blocks here.
-        let (queue, items) = mpsc::sync_channel(MAX_PIPELINE_EVENTS + MAX_BOX_EVENTS);
+        // Capacity of both lanes and of one `Item::Dropped`: a sender that holds a permit never
+        // blocks here.
+        let (queue, items) = mpsc::sync_channel(MAX_PIPELINE_EVENTS + MAX_BOX_EVENTS + 1);
         let recorder = Self {
             queue,
             state: Arc::default(),
@@ -137,26 +140,39 @@ impl Recorder {
     /// Sends an event of a pipeline, waiting while [`MAX_PIPELINE_EVENTS`] or too many bytes of
     /// pictures are queued. Returns false when the recorder has stopped.
     pub fn record(&self, event: Event, pictures: Option<Pictures>) -> bool {
-        self.send(event, pictures, Lane::Pipelines)
-    }
-
-    /// Sends an event of the runtime itself, waiting while [`MAX_BOX_EVENTS`] are queued. Returns
-    /// false when the recorder has stopped.
-    pub fn report(&self, event: Event) -> bool {
-        self.send(event, None, Lane::Box)
-    }
-
-    fn send(&self, event: Event, pictures: Option<Pictures>, lane: Lane) -> bool {
         let bytes = pictures.as_ref().map_or(0, Pictures::bytes);
         let mut progress = self.state.progress.lock();
         progress.sent += 1;
-        let is_full =
-            |progress: &mut Progress| !progress.has_ended && progress.is_full(lane, bytes);
+        let is_full = |progress: &mut Progress| {
+            !progress.has_ended && progress.is_full(Lane::Pipelines, bytes)
+        };
         self.state.moved.wait_while(&mut progress, is_full);
-        progress.enter(lane, bytes);
+        self.enter(&mut progress, event, pictures, Lane::Pipelines)
+    }
+
+    /// Sends an event of the runtime itself, without waiting. While [`MAX_BOX_EVENTS`] are queued,
+    /// it is dropped and a loss record counts it. Returns false when the recorder has stopped.
+    pub fn report(&self, event: Event) -> bool {
+        let mut progress = self.state.progress.lock();
+        if progress.is_full(Lane::Box, 0) {
+            return self.drop_event(&mut progress, event);
+        }
+        progress.sent += 1;
+        self.enter(&mut progress, event, None, Lane::Box)
+    }
+
+    /// Queues an event that has a place. Under the lock, so that the queue has the order of the
+    /// permits; it never blocks.
+    fn enter(
+        &self,
+        progress: &mut Progress,
+        event: Event,
+        pictures: Option<Pictures>,
+        lane: Lane,
+    ) -> bool {
+        progress.enter(lane, pictures.as_ref().map_or(0, Pictures::bytes));
         let event = Box::new(event);
-        // Under the lock, so that the queue has the order of the permits; it never blocks.
-        let item = Item {
+        let item = Item::Event {
             event,
             pictures,
             lane,
@@ -164,10 +180,30 @@ impl Recorder {
         !progress.has_ended && self.queue.send(item).is_ok()
     }
 
-    /// Waits at most `timeout` until everything sent before by the pipeline `of`, or by all, is
-    /// finished.
+    /// Counts an event that found no place. The first one queues the loss record about all of them.
+    fn drop_event(&self, progress: &mut Progress, event: Event) -> bool {
+        self.lost.fetch_add(1, Ordering::Relaxed);
+        progress.dropped += 1;
+        if progress.has_ended || progress.dropped > 1 {
+            return !progress.has_ended;
+        }
+        tracing::error!(
+            "{MAX_BOX_EVENTS} events of the runtime wait for the disk; further ones are dropped and counted"
+        );
+        let stamp = Stamp {
+            boot_id: event.boot_id,
+            mono_ms: event.mono_ms,
+            at: event.at,
+            id: EventId::generate(),
+        };
+        progress.sent += DROPPED_RECORDS;
+        self.queue.send(Item::Dropped(stamp)).is_ok()
+    }
+
+    /// Waits at most `timeout` until everything sent before, by all senders, is finished. Reports
+    /// the loss of the pipeline `loss_of`, or of any.
     #[must_use]
-    pub fn flush(&self, of: Option<&PipelineId>, timeout: Duration) -> FlushResult {
+    pub fn flush(&self, loss_of: Option<&PipelineId>, timeout: Duration) -> FlushResult {
         let until = Instant::now() + timeout;
         let mut progress = self.state.progress.lock();
         let sent = progress.sent;
@@ -181,14 +217,24 @@ impl Recorder {
                 FlushResult::NotYet
             };
         }
-        let is_lost = match of {
-            Some(of) => progress.unreported.remove(of),
+        let is_lost = match loss_of {
+            Some(pipeline) => progress.unreported.remove(pipeline),
             None => progress.has_lost,
         };
         if is_lost {
             FlushResult::Lost
         } else {
             FlushResult::Durable
+        }
+    }
+
+    /// Flushes all events, and returns how many are not durable: at least one unless all are known
+    /// to be.
+    #[must_use]
+    pub fn flush_and_count(&self, timeout: Duration) -> u64 {
+        match self.flush(None, timeout) {
+            FlushResult::Durable => 0,
+            FlushResult::NotYet | FlushResult::Lost => self.waiting().max(1),
         }
     }
 
@@ -208,7 +254,8 @@ impl Recorder {
         self.broken.get().copied()
     }
 
-    /// Number of events lost: after [`Recorder::end_by`], or because they could never be stored.
+    /// Number of events lost: after [`Recorder::end_by`], because they could never be stored, or
+    /// because they found no place.
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
     }

@@ -1,7 +1,7 @@
 //! The queue before the recorder's thread: its lanes, what lies in it, and the progress.
 //!
-//! - Each lane has a capacity of its own. A sender waits for a place in its lane, and with pictures
-//!   until the queue has memory for them (`Recorder`).
+//! - Each lane has a capacity of its own. An event of a pipeline waits for a place, and with
+//!   pictures until the queue has memory for them; one of the runtime is dropped (`Recorder`).
 //! - The queue keeps the order of the places.
 //!
 //! Not here: what the thread does with an event.
@@ -11,10 +11,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
-use watchkeeper_contract::event::Event;
+use watchkeeper_contract::event::{Event, Phase};
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_engine::workflow::{Packed, Pixels};
 
+use crate::journal::Stamp;
 use crate::pipeline::pixels::FramePixels;
 
 /// Capacity for events of pipelines; small, because each may hold a frame.
@@ -96,11 +97,33 @@ impl Lane {
     }
 }
 
-/// An event in the queue.
-pub(super) struct Item {
-    pub(super) event: Box<Event>,
-    pub(super) pictures: Option<Pictures>,
-    pub(super) lane: Lane,
+/// Records of the loss that an [`Item::Dropped`] becomes: its `new` and its `end`.
+pub(super) const DROPPED_RECORDS: u64 = 2;
+
+/// An entry of the queue.
+pub(super) enum Item {
+    Event {
+        event: Box<Event>,
+        pictures: Option<Pictures>,
+        lane: Lane,
+    },
+    /// From this moment events found no place; [`Progress::dropped`] counts them. At most one is
+    /// queued, beside the capacity of the lanes.
+    Dropped(Stamp),
+}
+
+impl Item {
+    /// The phase of an event of a pipeline.
+    pub(super) fn pipeline_phase(&self) -> Option<Phase> {
+        match self {
+            Self::Event {
+                event,
+                lane: Lane::Pipelines,
+                ..
+            } => Some(event.phase),
+            Self::Event { .. } | Self::Dropped(_) => None,
+        }
+    }
 }
 
 /// Progress of the thread.
@@ -115,6 +138,8 @@ pub(super) struct Progress {
     pipeline_events: usize,
     /// Events of the runtime in the queue.
     box_events: usize,
+    /// Events of the runtime that found no place since the last loss record about them.
+    pub(super) dropped: u64,
     /// Bytes of the pictures in the queue.
     picture_bytes: u64,
     /// Events were lost without a loss record.

@@ -37,7 +37,7 @@ pub struct StorageError {
 }
 
 impl StorageError {
-    /// The error that `error` is, since `since`.
+    /// Describes why `error`, first met at `since`, keeps events from the disk.
     pub(super) fn new(error: &JournalError, since: Instant) -> Self {
         let class = classify(error);
         let why = match (error, class) {

@@ -122,6 +122,38 @@ fn oversized_event_is_replaced_by_a_loss_record() {
     assert_eq!((recorder.lost(), recorder.storage_error()), (1, None));
 }
 
+#[test]
+fn report_over_a_refusing_store_is_dropped_and_counted() {
+    let state = tempfile::tempdir().unwrap();
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    let (recorder, journal) = recorder_over(Arc::clone(&store) as Arc<dyn Store>, state.path());
+    store.writes.blow_at(1);
+    // The thread holds a group beside the queue.
+    let sent = MAX_BOX_EVENTS + 2 * MAX_PIPELINE_EVENTS;
+    for _ in 0..sent {
+        assert!(recorder.report(outage("waits")));
+    }
+    let dropped = recorder.lost();
+    assert!(dropped >= MAX_PIPELINE_EVENTS as u64, "{dropped}");
+    store.writes.repair();
+    assert!(recorder.record(outage("of a pipeline"), None));
+    assert_eq!(recorder.flush(None, LONG), FlushResult::Durable);
+    assert!(recorder.report(outage("has a place again")));
+    assert_eq!(recorder.flush(None, LONG), FlushResult::Durable);
+
+    let kept = EventSeq(sent as u64 - dropped);
+    let page = journal.read_after(kept, 9).unwrap();
+    let bodies: Vec<EventBody> = page
+        .events
+        .iter()
+        .map(|e| e.event().unwrap().body)
+        .collect();
+    let [EventBody::Loss { count, .. }, EventBody::Loss { .. }, _, _] = &bodies[..] else {
+        panic!("{bodies:?}");
+    };
+    assert_eq!((*count, recorder.lost()), (dropped, dropped));
+}
+
 /// A picture during whose encoding something happens.
 struct Encoded<F>(F);
 
@@ -218,9 +250,12 @@ fn lost_events_are_never_reported_as_durable() {
     store.writes.blow_at(1);
     assert!(recorder.record(outage("waits"), None));
     assert_eq!(recorder.flush(None, Duration::ZERO), FlushResult::NotYet);
+    assert_eq!(recorder.flush_and_count(Duration::ZERO), 1);
     recorder.end_by(Instant::now());
     assert_eq!(recorder.flush(None, LONG), FlushResult::Lost);
     assert_eq!(recorder.lost(), 1);
+    // No later report may claim that all events are stored.
+    assert_eq!([(); 2].map(|()| recorder.flush_and_count(LONG)), [1; 2]);
 }
 
 #[test]

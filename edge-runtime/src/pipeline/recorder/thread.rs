@@ -19,12 +19,12 @@ use watchkeeper_engine::workflow::Pixels;
 use watchkeeper_vision::jpeg;
 
 use super::meter::EventMeter;
-use super::queue::{Item, Lane, Pictures, QueueState};
+use super::queue::{Item, MAX_BOX_EVENTS, Pictures, QueueState};
 use super::refusals::{Refusals, Remedy, StorageError, loss_of};
 use super::unstored::{Pace, UnstoredMark};
 use crate::clock;
 use crate::journal::media::MediaStore;
-use crate::journal::{Journal, JournalError};
+use crate::journal::{Journal, JournalError, Loss, Stamp};
 use crate::pipeline::pixels::to_image;
 use crate::pipeline::retention::disk_space::DiskSpace;
 
@@ -72,9 +72,8 @@ impl RecorderThread {
             group.extend(items.try_iter().take(MAX_GROUP - 1));
             // What comes while pictures are written is of the next group, or an event would wait
             // for the pictures of later ones.
-            let of_rules = group.iter().filter(|item| item.lane == Lane::Pipelines);
-            let phases: Vec<Phase> = of_rules.map(|item| item.event.phase).collect();
-            let group: Vec<Event> = group.into_iter().map(|item| self.take(item)).collect();
+            let phases: Vec<Phase> = group.iter().filter_map(Item::pipeline_phase).collect();
+            let group: Vec<Event> = group.into_iter().flat_map(|item| self.take(item)).collect();
             self.finish(&group);
             if !phases.is_empty() {
                 let new = phases.iter().filter(|phase| **phase == Phase::New).count();
@@ -102,12 +101,16 @@ impl RecorderThread {
         is_kept
     }
 
-    fn take(&self, item: Item) -> Event {
-        let Item {
-            mut event,
-            pictures,
-            lane,
-        } = item;
+    /// The records of an entry of the queue, with their pictures.
+    fn take(&self, item: Item) -> Vec<Event> {
+        let (mut event, pictures, lane) = match item {
+            Item::Event {
+                event,
+                pictures,
+                lane,
+            } => (event, pictures, lane),
+            Item::Dropped(since) => return self.loss_of_dropped(&since),
+        };
         let bytes = pictures.as_ref().map_or(0, Pictures::bytes);
         self.state.change(|progress| progress.leave(lane, bytes));
         if let Some(pictures) = pictures {
@@ -118,7 +121,17 @@ impl RecorderThread {
                 Vec::new()
             });
         }
-        *event
+        vec![*event]
+    }
+
+    /// The records about the events that found no place since `since`.
+    fn loss_of_dropped(&self, since: &Stamp) -> Vec<Event> {
+        let count = std::mem::take(&mut self.state.progress.lock().dropped);
+        let message = format!(
+            "{count} records of the runtime's own events since {} are lost: {MAX_BOX_EVENTS} waited for the disk",
+            clock::utc(since.at.unix_ms)
+        );
+        Loss::new("recorder", count, message).events(since)
     }
 
     fn keep(&self, at: Wall, pictures: &Pictures) -> Vec<Media> {
@@ -190,7 +203,8 @@ impl RecorderThread {
             tracing::error!("events can't be stored: {why}; they stay in memory; retrying");
         }
         let (sent, waiting) = self.state.sent_and_waiting();
-        let of_this_run = (waiting + self.given_up).saturating_sub(self.left);
+        let dropped = self.state.progress.lock().dropped;
+        let of_this_run = (waiting + self.given_up + dropped).saturating_sub(self.left);
         if of_this_run == 0 {
             return;
         }

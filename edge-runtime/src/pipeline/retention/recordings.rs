@@ -18,9 +18,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use parking_lot::Mutex;
 use rustix::fs::{Access, access};
-use watchkeeper_board::clock::ClockState;
 use watchkeeper_board::storage::space;
 use watchkeeper_contract::id::PipelineId;
+use watchkeeper_contract::time::TimeQuality;
 
 use crate::clock;
 use crate::media::video::is_extension;
@@ -221,8 +221,8 @@ fn number(path: &Path) -> Option<u64> {
 fn plausible(at: SystemTime) -> Option<SystemTime> {
     let since = at.duration_since(SystemTime::UNIX_EPOCH).ok()?;
     let seconds = i64::try_from(since.as_secs()).ok()?;
-    let state = watchkeeper_board::clock::state(Path::new("/"), seconds);
-    (state != ClockState::Wrong).then_some(at)
+    let quality = watchkeeper_board::clock::quality(Path::new("/"), seconds);
+    (quality != TimeQuality::Unsynced).then_some(at)
 }
 
 /// The parts to delete, of parts in order of their numbers: those over the age limit, then the
@@ -265,7 +265,7 @@ impl Recording {
     /// The path of the next part, which counts as being written. `None` while the disk has no space
     /// to spare or refuses, which is logged and retried later.
     pub fn next_part(&mut self) -> Option<PathBuf> {
-        self.done();
+        self.end_part();
         if self.retry_at.is_some_and(|at| Instant::now() < at) {
             return None;
         }
@@ -285,13 +285,13 @@ impl Recording {
             Err(error) => error.to_string(),
         };
         drop(beginning);
-        self.failed(why);
+        self.pause_after_error(why);
         None
     }
 
     /// Ends a part that could not be begun, written or completed; the next one is tried after a
     /// pause. An empty file is removed.
-    pub fn failed(&mut self, why: String) {
+    pub fn pause_after_error(&mut self, why: String) {
         tracing::warn!(pipeline = %self.stem, why, "recording paused");
         if let Some(path) = &self.current
             && fs::metadata(path).is_ok_and(|m| m.len() == 0)
@@ -299,13 +299,13 @@ impl Recording {
         {
             tracing::warn!(part = %path.display(), %error, "can't delete an empty recording");
         }
-        self.done();
+        self.end_part();
         self.error = Some(why);
         self.retry_at = Some(Instant::now() + RETRY_AFTER);
     }
 
     /// Clears the error, because nothing more is recorded.
-    pub fn end(&mut self) {
+    pub fn clear_error(&mut self) {
         self.error = None;
     }
 
@@ -315,7 +315,7 @@ impl Recording {
     }
 
     /// Sets the path of the part that is being written, which may differ from the one given.
-    pub fn writing(&mut self, path: &Path) {
+    pub fn set_path(&mut self, path: &Path) {
         self.mark_open(path);
         self.error = None;
     }
@@ -344,7 +344,7 @@ impl Recording {
     }
 
     /// Ends the part, complete or not.
-    pub fn done(&mut self) {
+    pub fn end_part(&mut self) {
         if let Some(path) = self.current.take() {
             self.all.close(&path);
         }
@@ -353,7 +353,7 @@ impl Recording {
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        self.done();
+        self.end_part();
     }
 }
 
@@ -397,7 +397,7 @@ mod tests {
             for recording in &mut recording {
                 let path = recording.next_part().unwrap();
                 fs::write(&path, []).unwrap();
-                recording.writing(&path);
+                recording.set_path(&path);
                 // Grows until it is full.
                 for bytes in (0..).step_by(25) {
                     fs::write(&path, vec![0; bytes]).unwrap();
@@ -435,7 +435,7 @@ mod tests {
     fn record(recording: &mut Recording, bytes: usize) -> bool {
         let path = recording.next_part().unwrap();
         fs::write(&path, vec![0; bytes]).unwrap();
-        recording.writing(&path);
+        recording.set_path(&path);
         (0..CHECK_EVERY).any(|_| recording.is_full())
     }
 

@@ -217,7 +217,7 @@ impl WorkerThread {
         self.send_changes(changes, None);
         self.end_step_failures();
         if let Some(recording) = &mut self.recording {
-            recording.end();
+            recording.clear_error();
         }
         self.finish_clips_and_video();
         self.publish();

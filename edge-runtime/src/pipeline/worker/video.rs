@@ -42,10 +42,10 @@ impl WorkerThread {
             Ok(path) => {
                 self.shared.video_parts.lock().push(path);
                 if let Some(recording) = &mut self.recording {
-                    recording.done();
+                    recording.end_part();
                 }
             }
-            Err(error) => self.recording_failed(format!("can't complete a part: {error}")),
+            Err(error) => self.pause_recording(format!("can't complete a part: {error}")),
         }
     }
 
@@ -67,7 +67,7 @@ impl WorkerThread {
             };
             if let Err(error) = video.push(image, frame.pts) {
                 self.video = None;
-                self.recording_failed(error.to_string());
+                self.pause_recording(error.to_string());
             }
         }
         if is_shown {
@@ -92,17 +92,17 @@ impl WorkerThread {
         match VideoWriter::create(&path, size, frame.fps.unwrap_or(DEFAULT_FPS)) {
             Ok(writer) => {
                 if let Some(recording) = &mut self.recording {
-                    recording.writing(writer.path());
+                    recording.set_path(writer.path());
                 }
                 self.video = Some(writer);
             }
-            Err(error) => self.recording_failed(error.to_string()),
+            Err(error) => self.pause_recording(error.to_string()),
         }
     }
 
-    fn recording_failed(&mut self, why: String) {
+    fn pause_recording(&mut self, why: String) {
         if let Some(recording) = &mut self.recording {
-            recording.failed(why);
+            recording.pause_after_error(why);
         }
     }
 }
