@@ -13,12 +13,11 @@ use crate::connectors::queue::Limits;
 use crate::connectors::{self, Executor};
 use crate::evidence;
 use crate::jobs::JobService;
-use crate::jobs::scheduler::{self, SchedulerSetup};
-use crate::notify::message::Notice;
+use crate::jobs::scheduler::{self, JobNotice, SchedulerSetup};
 use crate::run::error::AgentError;
+
 /// Longest wait for a task: above what each gives to work in progress.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
-
 
 /// What the tasks need to start.
 #[derive(Debug)]
@@ -50,7 +49,7 @@ impl TaskSetup {
         self,
         runtime: &RuntimeClient,
         status_requests: StatusSender,
-        job_notices: mpsc::Sender<Notice>,
+        job_notices: mpsc::Sender<JobNotice>,
     ) -> Result<Tasks, AgentError> {
         let api = self
             .api
