@@ -54,7 +54,7 @@ pub(crate) struct DeliveryPolicy {
 pub(crate) struct Delivery {
     /// At least one notification.
     pub notifications: Vec<Notification>,
-    /// Whether media may be attached.
+    /// Whether media are to be attached.
     pub has_media: bool,
 }
 
@@ -107,6 +107,7 @@ pub(crate) struct DeliveryQueue {
     in_flight: usize,
     /// Notifications of the delivery that failed and will be retried, else zero.
     attempted: usize,
+    /// Whether the next delivery may attach media.
     has_media: bool,
     /// Earliest time of the next delivery.
     not_before: Option<Instant>,
@@ -237,10 +238,16 @@ impl DeliveryQueue {
             0 => self.policy.max_batch.max(1),
             attempted => attempted,
         };
+    /// Whether the delivery in flight attaches media.
+    fn attaches_media(&self) -> bool {
+        let mut delivery = self.waiting.iter().take(self.in_flight);
+        self.has_media && delivery.any(|notification| notification.media.is_some())
+    }
+
         self.in_flight = self.waiting.len().min(max);
         (self.in_flight > 0).then(|| Delivery {
             notifications: self.waiting.iter().take(self.in_flight).cloned().collect(),
-            has_media: self.has_media,
+            has_media: self.attaches_media(),
         })
     }
 
@@ -260,7 +267,7 @@ impl DeliveryQueue {
         };
         self.not_before = Some(now + pause.max(retry_after));
         match fault.retry {
-            Retry::Never if self.has_media => self.has_media = false,
+            Retry::Never if self.attaches_media() => self.has_media = false,
             Retry::Never => {
                 self.counts.given_up += self.finish_delivery();
                 return true;

@@ -29,6 +29,17 @@ fn notification(seq: u64, at_ms: i64) -> Notification {
     }
 }
 
+fn with_picture(notification: Notification) -> Notification {
+    let media = MediaRef {
+        name: "picture",
+        id: "p".to_owned(),
+    };
+    Notification {
+        media: Some(media),
+        ..notification
+    }
+}
+
 fn queue(max_batch: usize) -> DeliveryQueue {
     let policy = DeliveryPolicy {
         max_batch,
@@ -67,8 +78,8 @@ fn events_are_batched_and_deliveries_spaced() {
 fn refusal_is_retried_without_picture_then_given_up() {
     let mut c = queue(1);
     let now = Instant::now();
-    c.push_event(EventSeq(11), Some(notification(11, 0)));
-    c.push_event(EventSeq(12), Some(notification(12, 0)));
+    c.push_event(EventSeq(11), Some(with_picture(notification(11, 0))));
+    c.push_event(EventSeq(12), Some(with_picture(notification(12, 0))));
     let refusal = Fault::permanent("413");
     assert!(c.next_delivery(wall(0)).is_some_and(|p| p.has_media));
     assert!(!c.failed(now, &refusal));
@@ -81,6 +92,15 @@ fn refusal_is_retried_without_picture_then_given_up() {
 }
 
 #[test]
+#[test]
+fn refusal_without_picture_is_given_up_at_once() {
+    let mut c = queue(1);
+    c.push_event(EventSeq(11), Some(notification(11, 0)));
+    assert!(c.next_delivery(wall(0)).is_some_and(|p| !p.has_media));
+    assert!(c.failed(Instant::now(), &Fault::permanent("404")));
+    assert_eq!(c.counts().given_up, 1);
+}
+
 fn unreachable_receiver_is_retried_until_max_age() {
     let mut c = queue(1);
     let now = Instant::now();
@@ -146,10 +166,7 @@ fn notice_is_settled_once_and_moves_no_position() {
         (c.take_settled(), c.reached()),
         (vec!["a".to_owned()], EventSeq(11))
     );
-    // Permanent refusals.
-    assert!(c.next_delivery(wall(0)).is_some());
-    c.failed(now, &Fault::permanent("no"));
-    assert_eq!(c.take_settled(), [""; 0], "retried without picture");
+    // A permanent refusal.
     assert!(c.next_delivery(wall(0)).is_some());
     c.failed(now, &Fault::permanent("no"));
     assert_eq!(c.take_settled(), ["b", "c"]);
@@ -207,13 +224,6 @@ fn retry_is_unchanged_and_later_events_follow_it() {
 
 #[test]
 fn key_differs_for_different_contents() {
-    let picture = |notification: Notification| Notification {
-        media: Some(MediaRef {
-            name: "picture",
-            id: "p".to_owned(),
-        }),
-        ..notification
-    };
     let delivery = |notifications: &[Notification]| Delivery {
         notifications: notifications.to_vec(),
         has_media: true,
@@ -226,8 +236,8 @@ fn key_differs_for_different_contents() {
         delivery(&[two.clone(), one.clone()]).key(false),
         delivery(&[one.clone(), three.clone()]).key(false),
         delivery(&[one.clone(), two, three.clone()]).key(false),
-        delivery(&[picture(three.clone())]).key(true),
-        delivery(&[picture(three)]).key(false),
+        delivery(&[with_picture(three.clone())]).key(true),
+        delivery(&[with_picture(three)]).key(false),
     ];
     let different: BTreeSet<&String> = keys.iter().collect();
     assert_eq!(different.len(), keys.len(), "{keys:?}");
