@@ -21,13 +21,13 @@ use watchkeeper_store::{Batch, Op, Store, StoreError};
 
 use super::health::ChannelHealth;
 use super::message::{self, Notice, Notification};
-use super::on_disk;
+use super::on_disk::{self, SavedPosition};
 use super::pending::{self, PendingNotices};
 use super::queue::{Delivery, DeliveryPolicy, DeliveryQueue};
 use crate::connectors::Executor;
 use crate::connectors::fault::Fault;
 use crate::connectors::secrets::{self, credentials_folder};
-use crate::journal_tail::{JournalTail, SAVE_EVERY};
+use crate::journal_tail::JournalTail;
 use crate::review_links::ReviewLinks;
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_client::clock::wall_now;
@@ -105,6 +105,7 @@ impl Service {
                 pending: Arc::clone(&pending),
                 receiver: Receiver::new(channel.clone(), setup.sinks.clone(), Arc::clone(store)),
                 name: setup.name.clone(),
+                position: SavedPosition::new(reached),
                 links: setup.links.clone(),
                 runtime: runtime.clone(),
                 store: Arc::clone(store),
@@ -195,6 +196,7 @@ struct ChannelTask {
     pending: Arc<Mutex<PendingNotices>>,
     receiver: Receiver,
     name: String,
+    position: SavedPosition,
     links: Option<Arc<ReviewLinks>>,
     runtime: RuntimeClient,
     store: Arc<dyn Store>,
@@ -214,7 +216,7 @@ impl ChannelTask {
         }
         // A new channel has no position until the runtime reports the end of the journal. Notices
         // do not wait for that.
-        let (mut saved, mut has_position) = (reached, reached.is_some());
+        let mut has_position = reached.is_some();
         let mut journal = JournalTail::new(
             format!("channel {}", self.receiver.channel.id),
             self.runtime.clone(),
@@ -249,10 +251,7 @@ impl ChannelTask {
             settled |= !numbers.is_empty();
             self.settled.extend(numbers);
             let reached = has_position.then(|| queue.reached());
-            // In both directions: a new journal starts at 1.
-            let is_far =
-                |(saved, reached): (EventSeq, EventSeq)| reached.0.abs_diff(saved.0) >= SAVE_EVERY;
-            if settled || saved.zip(reached).is_some_and(is_far) {
+            if self.position.is_due(reached, settled) {
                 self.save_position(reached).await?;
                 saved = reached;
             }
@@ -282,8 +281,7 @@ impl ChannelTask {
             batch.push(pending::delete_op(channel, *number));
         }
         let store = Arc::clone(&self.store);
-        let stored = tokio::task::spawn_blocking(move || store.commit(batch)).await;
-        match stored {
+        let refusal = match tokio::task::spawn_blocking(move || store.commit(batch)).await {
             Ok(Ok(())) => {
                 let mut pending = self.pending.lock();
                 pending.settled(channel, &self.settled);
@@ -291,6 +289,12 @@ impl ChannelTask {
                 Ok(())
             }
             Ok(Err(error)) if error.is_transient() => {
+            Ok(Err(error)) if error.is_transient() => Some(error.to_string()),
+            Ok(Err(error)) => return Err(error),
+            Err(panicked) => Some(panicked.to_string()),
+        };
+        if self.position.record_write(reached, refusal.is_none()) {
+            tracing::warn!(%channel, refusal, "position not stored; retrying with each event");
                 tracing::warn!(%channel, %error, "position not stored; retrying with the next event");
                 Ok(())
             }
