@@ -1,6 +1,7 @@
 //! Tests of the ledger on a store that fails on demand.
 
 mod fairness;
+mod hanging;
 
 use std::time::Duration;
 
