@@ -5,7 +5,6 @@
 //! - Not here: how jobs come in (`submission`).
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -24,10 +23,8 @@ use watchkeeper_jobs::run::{JobFolderError, LogLine, PlannedBy};
 use super::problem::of_runtime;
 use super::talk::{StreamQuery, follower};
 use crate::api::app::App;
+use crate::jobs::view::NEWS_PAUSE;
 use crate::jobs::{JobService, JobServiceError, JobStatus, StepProgress};
-
-/// Pause of a follower after news of any job: a step reports five times a second.
-const DEBOUNCE: Duration = Duration::from_millis(200);
 
 /// An accepted job.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -305,7 +302,7 @@ impl JobFollower {
                 changed = self.advances.changed() => changed.ok()?,
                 () = closed(self.closing.clone()) => return None,
             }
-            tokio::time::sleep(DEBOUNCE).await;
+            tokio::time::sleep(NEWS_PAUSE).await;
         }
     }
 }
