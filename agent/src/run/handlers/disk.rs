@@ -4,7 +4,6 @@ use std::time::Instant;
 
 use watchkeeper_client::clock::wall_now;
 
-use crate::fleet::command::OperationName;
 use crate::fleet::mqtt::payload::heartbeat_draft;
 use crate::fleet::outbox::Input;
 use crate::heartbeat::Finding;
@@ -48,10 +47,10 @@ impl Agent {
         ))
     }
 
-    /// Returns `operation`, unless it could not be stored.
-    pub(super) fn check_storable(&self, operation: OperationName) -> Result<OperationName, String> {
+    /// Returns why a command can't be stored now, for the requester.
+    pub(super) fn check_storable(&self) -> Result<(), String> {
         match self.outbox.refusal() {
-            None => Ok(operation),
+            None => Ok(()),
             Some(refusal) => Err(format!(
                 "not accepted, because it can't be stored: {}. Clear this request, and send it \
                  again when the health of the agent is `up`",
