@@ -19,7 +19,7 @@ use super::status::{JobStatus, StepProgress};
 pub(crate) const NEWS_PAUSE: Duration = Duration::from_millis(200);
 
 impl JobService {
-    /// Opens a job by its ID or a unique begin of it; over TCP only one of TCP.
+    /// Opens a job by its ID or a unique prefix of it; over TCP only one of TCP.
     pub(super) fn open(&self, id: &str, asks: Entrypoint) -> Result<JobFolder, JobServiceError> {
         let job = self.0.jobs.open(id)?;
         match is_visible(&job, asks) {

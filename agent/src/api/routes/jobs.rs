@@ -70,7 +70,7 @@ pub(super) async fn list(State(app): State<App>) -> Result<Json<Vec<JobStatus>>,
 
 /// A job with its progress and log.
 #[utoipa::path(get, path = "/jobs/{id}", tag = "jobs",
-    params(("id" = String, Path, description = "Id of the job, or a unique begin of it")),
+    params(("id" = String, Path, description = "Id of the job, or a unique prefix of it")),
     responses((status = 200, body = JobDetails)))]
 pub(super) async fn get(
     State(app): State<App>,
@@ -98,7 +98,7 @@ pub(super) async fn result(
 /// The signed evidence bundle of a job that neither runs nor waits: a tar file with its plan, log,
 /// results and files. `watchkeeper evidence verify` checks it.
 #[utoipa::path(get, path = "/jobs/{id}/bundle", tag = "jobs",
-    params(("id" = String, Path, description = "Id of the job, or a unique begin of it")),
+    params(("id" = String, Path, description = "Id of the job, or a unique prefix of it")),
     responses((status = 200, content_type = "application/x-tar", body = [u8])))]
 pub(super) async fn bundle(
     State(app): State<App>,
@@ -258,7 +258,7 @@ struct JobFollower {
     /// Number of the last record that was sent.
     after: u64,
     page: VecDeque<LogLine>,
-    /// Records at the begin of the log that the client has.
+    /// Records at the start of the log that the client has.
     skips: usize,
     /// Byte of the log up to which it was read.
     begin: u64,
