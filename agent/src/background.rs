@@ -2,7 +2,8 @@
 //!
 //! - Each ends by itself only after a panic, which [`BackgroundTask::ended`] and
 //!   [`BackgroundThread::ended`] report.
-//! - A stop is a request: the work limits how long it takes to stop.
+//! - A stop is a request: the work bounds how long it takes, and the caller how long it waits. A
+//!   task that takes longer is aborted; a thread is left to the end of the process.
 
 use std::io;
 use std::time::Duration;
@@ -36,13 +37,18 @@ impl BackgroundTask {
         }
     }
 
-    /// Asks the task to stop, and waits for its end.
-    pub(crate) async fn stop(self) {
-        let Self { name, stop, task } = self;
+    /// Asks the task to stop, and waits for its end. After `timeout` it is aborted.
+    pub(crate) async fn stop(mut self, timeout: Duration) {
+        let (stop, name) = (self.stop, self.name);
         // A closed receiver means that the task has ended.
         stop.send(()).ok();
-        if let Err(error) = task.await {
-            tracing::error!(%error, "{name}: task panicked; restart the agent");
+        match tokio::time::timeout(timeout, &mut self.task).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::error!(%error, "{name}: task panicked; restart the agent"),
+            Err(_) => {
+                tracing::warn!("{name}: the task did not end in time");
+                self.task.abort();
+            }
         }
     }
 }
@@ -96,5 +102,21 @@ impl BackgroundThread {
         if tokio::time::timeout(timeout, self.ended).await.is_err() {
             tracing::warn!("{}: the thread did not end in time", self.name);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn task_that_ignores_its_stop_is_aborted() {
+        let (held, dropped) = oneshot::channel::<()>();
+        let task = BackgroundTask::spawn("stuck", |stopped| async move {
+            let _held = (held, stopped);
+            std::future::pending::<()>().await;
+        });
+        task.stop(Duration::from_millis(1)).await;
+        assert!(dropped.await.is_err());
     }
 }

@@ -169,7 +169,7 @@ impl Conversations {
     ///
     /// # Errors
     /// When no conversation of this id is visible to the entrypoint `asks`.
-    pub fn find(
+    pub async fn find(
         self: &Arc<Self>,
         id: &str,
         asks: Entrypoint,
@@ -181,7 +181,8 @@ impl Conversations {
                 Err(_) => Err(unknown(id)),
             };
         }
-        let kept = self.shared.deps.waiting().list(Timestamp::now())?;
+        let list = |all: &PendingProposals| all.list(Timestamp::now());
+        let kept = self.shared.deps.waiting().in_background(list).await?;
         let is_its = |kept: &PendingProposal| {
             let by = kept.requester.as_ref();
             by.is_some_and(|by| by.conversation == id && may_answer(by.entrypoint, asks).is_ok())

@@ -182,19 +182,27 @@ async fn proposal_reopens_its_conversation_and_takes_only_its_answer() {
         .keep(&socket, &shown, Some(by), now);
     let id = kept.expect("kept");
     assert!(matches!(
-        here.all.find("c1", Entrypoint::Remote),
+        here.all.find("c1", Entrypoint::Remote).await,
         Err(ConversationError::Unknown { .. })
     ));
-    let handle = here.all.find("c1", Entrypoint::Local).expect("reopened");
+    let handle = here
+        .all
+        .find("c1", Entrypoint::Local)
+        .await
+        .expect("reopened");
     assert_eq!(
         (handle.id.as_str(), handle.entrypoint),
         ("c1", Entrypoint::Local)
     );
     assert!(matches!(
-        here.all.find("c1", Entrypoint::Remote),
+        here.all.find("c1", Entrypoint::Remote).await,
         Err(ConversationError::Unknown { .. })
     ));
-    let same = here.all.find("c1", Entrypoint::Local).expect("it is open");
+    let same = here
+        .all
+        .find("c1", Entrypoint::Local)
+        .await
+        .expect("it is open");
     assert!(Arc::ptr_eq(&handle, &same));
     let types = said(&here.all, &handle, Message::about("other", "yes")).await;
     assert_eq!(types, ["heard", "failure", "end"]);
@@ -226,7 +234,11 @@ async fn yes_to_actions_can_be_repeated_after_the_disk_refused_it() {
     let socket = here.dir.path().join("none.sock");
     let kept = waiting().keep(&socket, &shown, Some(by), now);
     let id = kept.expect("kept");
-    let handle = here.all.find("c1", Entrypoint::Local).expect("reopened");
+    let handle = here
+        .all
+        .find("c1", Entrypoint::Local)
+        .await
+        .expect("reopened");
     // A folder in place of the lock lets nobody change the file.
     let lock = here.dir.path().join("home/waiting.lock");
     std::fs::remove_file(&lock).expect("a lock");

@@ -176,15 +176,9 @@ async fn event_id(runtime: &RuntimeClient, event: &EventRef) -> Result<String, A
         EventRef::Id(id) => return Ok(id.clone()),
         EventRef::Number(number) => EventSeq(*number),
     };
-    let page = runtime
-        .events(EventSeq(number.0.saturating_sub(1)), 1)
-        .await;
-    let page = match page {
-        Err(error) if error.is_ahead() => Vec::new(),
-        page => page.map_err(|error| ArchiveError::Source(error.in_full()))?,
-    };
-    match page.into_iter().next() {
-        Some(JournalRecord::Known(event)) if event.seq == number => Ok(event.id.to_string()),
+    let record = runtime.record(number).await;
+    match record.map_err(|error| ArchiveError::Source(error.in_full()))? {
+        Some(JournalRecord::Known(event)) => Ok(event.id.to_string()),
         _ => Err(ArchiveError::Source(format!(
             "there is no event {number}; `watchkeeper events` lists them"
         ))),

@@ -13,7 +13,7 @@ use lettre::transport::smtp::client::{Certificate, CertificateStore, Tls, TlsPar
 use lettre::{AsyncSmtpTransport, AsyncTransport as _, Message, Tokio1Executor};
 use watchkeeper_contract::effect::{Attachment as File, Email, EmailBody};
 
-use super::fault::Fault;
+use super::fault::{Fault, blocking};
 use super::secrets::EffectSecrets;
 use watchkeeper_client::error_chain::one_line;
 
@@ -35,7 +35,8 @@ pub async fn send(
     secrets: &EffectSecrets,
 ) -> Result<(), Fault> {
     let message = message(id, email)?;
-    let tls = tls(&email.server, ca_file)?;
+    let (server, ca_file) = (email.server.clone(), ca_file.map(Path::to_path_buf));
+    let tls = blocking(move || tls(server, ca_file.as_deref())).await?;
     let tls = match STARTTLS_PORTS.contains(&email.port) {
         true => Tls::Required(tls),
         false => Tls::Wrapper(tls),
@@ -65,8 +66,9 @@ pub async fn send(
     }
 }
 
-fn tls(server: &str, ca_file: Option<&Path>) -> Result<TlsParameters, Fault> {
-    let mut tls = TlsParameters::builder(server.to_owned());
+/// Reads the file of authorities, or those of the system.
+fn tls(server: String, ca_file: Option<&Path>) -> Result<TlsParameters, Fault> {
+    let mut tls = TlsParameters::builder(server);
     if let Some(path) = ca_file {
         let ca_fault =
             |why: String| Fault::transient(format!("sinks.ca_file {}: {why}", path.display()));

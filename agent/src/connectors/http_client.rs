@@ -5,7 +5,7 @@
 //! - It is built at its first use; a file that can't be read is read again for the next effect.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use reqwest::redirect;
 use tokio::sync::OnceCell;
 use watchkeeper_llm::client::root_cause;
 
-use super::fault::Fault;
+use super::fault::{Fault, blocking};
 
 /// Lazily built `reqwest` client.
 pub(crate) struct HttpClient {
@@ -51,32 +51,38 @@ impl HttpClient {
 
     /// The client, built at its first use. The next effect retries a failed build.
     pub(crate) async fn client(&self) -> Result<&reqwest::Client, Fault> {
-        self.client
-            .get_or_try_init(|| async {
-                watchkeeper_client::tls::install_provider();
-                let mut builder = reqwest::Client::builder()
-                    .no_proxy()
-                    .redirect(redirect::Policy::none())
-                    .connect_timeout(Duration::from_secs(10))
-                    .pool_max_idle_per_host(2)
-                    .user_agent(concat!("watchkeeper/", env!("CARGO_PKG_VERSION")));
-                if let Some(resolver) = &self.resolver {
-                    builder = builder.dns_resolver(Arc::clone(resolver));
-                }
-                if let Some(path) = &self.ca_file {
-                    let ca_fault = |why: String| {
-                        Fault::transient(format!("sinks.ca_file {}: {why}", path.display()))
-                    };
-                    let pem = std::fs::read(path).map_err(|error| ca_fault(error.to_string()))?;
-                    let certificates = reqwest::Certificate::from_pem_bundle(&pem);
-                    let certificates =
-                        certificates.map_err(|error| ca_fault(root_cause(&error)))?;
-                    builder = builder.tls_certs_only(certificates);
-                }
-                builder
-                    .build()
-                    .map_err(|error| Fault::transient(root_cause(&error)))
-            })
-            .await
+        let build = || {
+            let (ca_file, resolver) = (self.ca_file.clone(), self.resolver.clone());
+            blocking(move || build(ca_file.as_deref(), resolver))
+        };
+        self.client.get_or_try_init(build).await
     }
+}
+
+/// Reads the file of authorities, or those of the system.
+fn build(
+    ca_file: Option<&Path>,
+    resolver: Option<Arc<dyn Resolve>>,
+) -> Result<reqwest::Client, Fault> {
+    watchkeeper_client::tls::install_provider();
+    let mut builder = reqwest::Client::builder()
+        .no_proxy()
+        .redirect(redirect::Policy::none())
+        .connect_timeout(Duration::from_secs(10))
+        .pool_max_idle_per_host(2)
+        .user_agent(concat!("watchkeeper/", env!("CARGO_PKG_VERSION")));
+    if let Some(resolver) = resolver {
+        builder = builder.dns_resolver(resolver);
+    }
+    if let Some(path) = ca_file {
+        let ca_fault =
+            |why: String| Fault::transient(format!("sinks.ca_file {}: {why}", path.display()));
+        let pem = std::fs::read(path).map_err(|error| ca_fault(error.to_string()))?;
+        let certificates = reqwest::Certificate::from_pem_bundle(&pem);
+        builder =
+            builder.tls_certs_only(certificates.map_err(|error| ca_fault(root_cause(&error)))?);
+    }
+    builder
+        .build()
+        .map_err(|error| Fault::transient(root_cause(&error)))
 }

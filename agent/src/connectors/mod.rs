@@ -38,7 +38,7 @@ use watchkeeper_contract::spool::SpooledEffect;
 use watchkeeper_store::Store;
 
 use context::ConnectorContext;
-use fault::Fault;
+use fault::{Fault, blocking};
 use http_client::HttpClient;
 use mqtt::Brokers;
 use secrets::EffectSecrets;
@@ -106,11 +106,11 @@ impl Executor {
             Effect::File(write) => {
                 let job = file::Job::new(spooled, write, self.place(&write.directory)?);
                 let store = Arc::clone(&self.context.store);
-                write_file(move || job.write(&*store)).await
+                blocking(move || job.write(&*store)).await
             }
             Effect::Bundle(bundle) => {
                 let job = bundle::Job::new(spooled, bundle, self.place(&bundle.directory)?);
-                write_file(move || job.write()).await
+                blocking(move || job.write()).await
             }
             Effect::Email(message) => {
                 email::send(
@@ -135,12 +135,4 @@ impl Executor {
         let place = self.context.config.place(directory);
         place.map_err(Fault::permanent)
     }
-}
-
-/// Runs a blocking write of a file outside the async threads.
-async fn write_file(
-    write: impl FnOnce() -> Result<(), Fault> + Send + 'static,
-) -> Result<(), Fault> {
-    let written = tokio::task::spawn_blocking(write).await;
-    written.unwrap_or_else(|error| Err(Fault::transient(format!("file writer panicked: {error}"))))
 }

@@ -6,6 +6,7 @@
 //! - A retry replaces the object by an identical one.
 //! - The presigned URL is never shown, because it grants write access.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusty_s3::{Bucket, Credentials, S3Action as _, UrlStyle};
@@ -15,7 +16,7 @@ use watchkeeper_contract::spool::SpooledEffect;
 use watchkeeper_store::{Batch, Keyspace, Store, StoreError};
 
 use super::context::ConnectorContext;
-use super::fault::Fault;
+use super::fault::{Fault, blocking};
 use super::http::{API_TIMEOUT, check_status, connection_fault, host_of, read_start};
 use super::naming::{stamped, step_key};
 use super::secrets::EffectSecrets;
@@ -43,7 +44,22 @@ pub async fn put(
         ));
     };
     let credentials = Credentials::new(secrets.text(id)?, secrets.text(key)?);
-    let object = object_key(&*context.store, spooled, write)?;
+    let (store, step) = (Arc::clone(&context.store), step_key(spooled));
+    let object = {
+        let new = stamped(
+            &write.prefix,
+            spooled.at.unix_ms,
+            spooled.number.0,
+            &write.extension,
+        );
+        let (store, prefix) = (Arc::clone(&store), format!("{}_", write.prefix));
+        match write.replace {
+            true => blocking(move || last_object(&*store, step, &prefix))
+                .await?
+                .unwrap_or(new),
+            false => new,
+        }
+    };
     let bucket = bucket(context, write)?;
     let url = bucket
         .put_object(Some(&credentials), &object)
@@ -54,7 +70,7 @@ pub async fn put(
     let response = request.body(write.content.clone()).send().await;
     let response = response.map_err(|error| connection_fault(&url, &error))?;
     let Err(mut fault) = check_status(&host_of(&url), response.status(), None) else {
-        return save_key(&*context.store, spooled, &object);
+        return blocking(move || save_key(&*store, step, &object)).await;
     };
     // Only the error code: the rest of the body repeats the signed request.
     let body = String::from_utf8_lossy(&read_start(response).await).into_owned();
@@ -83,37 +99,20 @@ fn bucket(context: &ConnectorContext, write: &S3Write) -> Result<Bucket, Fault> 
         .map_err(|error| Fault::permanent(format!("bucket {:?}: {error}", write.bucket)))
 }
 
-/// Key of the object: a new one, or the newest of the step if the object is replaced.
-fn object_key(
-    store: &dyn Store,
-    spooled: &SpooledEffect,
-    write: &S3Write,
-) -> Result<String, Fault> {
-    let fresh = || {
-        stamped(
-            &write.prefix,
-            spooled.at.unix_ms,
-            spooled.number.0,
-            &write.extension,
-        )
-    };
-    if !write.replace {
-        return Ok(fresh());
-    }
-    match store.get(LAST_OBJECTS, &step_key(spooled)) {
+/// Key of the newest object of `step`, unless a changed prefix starts a new one.
+fn last_object(store: &dyn Store, step: [u8; 16], prefix: &str) -> Result<Option<String>, Fault> {
+    match store.get(LAST_OBJECTS, &step) {
         Ok(stored) => {
             let key = stored.and_then(|key| String::from_utf8(key).ok());
-            // A changed prefix starts a new object.
-            let same = key.filter(|key| key.starts_with(&format!("{}_", write.prefix)));
-            Ok(same.unwrap_or_else(fresh))
+            Ok(key.filter(|key| key.starts_with(prefix)))
         }
-        Err(StoreError::Corrupt { .. }) => Ok(fresh()),
+        Err(StoreError::Corrupt { .. }) => Ok(None),
         Err(error) => Err(Fault::transient(error.to_string())),
     }
 }
 
-fn save_key(store: &dyn Store, spooled: &SpooledEffect, object: &str) -> Result<(), Fault> {
-    let batch = Batch::new().put(LAST_OBJECTS, &step_key(spooled), object.as_bytes());
+fn save_key(store: &dyn Store, step: [u8; 16], object: &str) -> Result<(), Fault> {
+    let batch = Batch::new().put(LAST_OBJECTS, &step, object.as_bytes());
     store
         .commit(batch)
         .map_err(|error| Fault::transient(error.to_string()))

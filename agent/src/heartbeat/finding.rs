@@ -233,15 +233,18 @@ impl Finding {
     }
 }
 
+/// What a disk that refuses means for the box.
+pub(crate) const WHILE_DISK_REFUSES: &str = "new events wait in memory, recorded ones in the \
+    journal, frames are dropped once too many wait, and commands are refused";
+
 fn describe_disk(is_read_only: bool) -> String {
     let (state, remedy) = match is_read_only {
         true => ("read-only", "mount it for writing"),
         false => ("full", "free some space"),
     };
     format!(
-        "the disk of the box is {state}, so it stores nothing: events wait in memory, frames are \
-         dropped once too many wait, and commands are refused; {remedy}, and see `watchkeeper \
-         doctor`"
+        "the disk of the box is {state}, so it stores nothing: {WHILE_DISK_REFUSES}; {remedy}, and \
+         see `watchkeeper doctor`"
     )
 }
 

@@ -75,6 +75,6 @@ fn camera_event(event: &Event, zone: &TimeZone) -> Option<CameraEvent> {
     let camera = event.source.clone()?;
     counts.then(|| CameraEvent {
         camera,
-        hour: Hour::from_datetime(at.to_zoned(zone.clone()).datetime()),
+        hour: Hour::from_zoned(&at.to_zoned(zone.clone())),
     })
 }

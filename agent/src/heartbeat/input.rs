@@ -3,7 +3,7 @@
 //! - What was not answered is absent, never empty: without a runtime no camera is judged.
 //! - Hours are those of the box's time zone; without a set clock there are none.
 
-use jiff::civil::{Date, DateTime};
+use jiff::{SignedDuration, Zoned};
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::{ChannelId, EventSeq, PipelineId, SourceId};
 use watchkeeper_contract::pipeline::{PipelineState, PipelineStatus};
@@ -19,7 +19,7 @@ pub struct CheckInput {
     /// Time of the check.
     pub at: Wall,
     /// Local time of the check; absent where the clock was never set.
-    pub local: Option<DateTime>,
+    pub local: Option<Zoned>,
     /// Report of the runtime; absent if it does not answer.
     pub runtime: Option<RuntimeReport>,
     /// Messages that wait for a broker while no session is up.
@@ -131,33 +131,28 @@ pub struct CameraEvent {
 /// An hour in the box's time zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Hour {
-    pub day: Date,
+    /// Hours since 1970, counted at the bounds of the box's hours: a change of the clock neither
+    /// skips a number nor repeats one.
+    pub number: i64,
     /// Hour of the day, 0 to 23.
     pub hour: u8,
 }
 
 impl Hour {
     /// The hour that contains `at`.
-    pub(crate) fn from_datetime(at: DateTime) -> Self {
+    pub(crate) fn from_zoned(at: &Zoned) -> Self {
+        // Some zones differ from UTC by half an hour.
+        let shift = at.offset().seconds().rem_euclid(3600);
         Self {
-            day: at.date(),
+            number: (at.timestamp().as_second() + i64::from(shift)).div_euclid(3600),
             hour: u8::try_from(at.hour()).unwrap_or(0).min(23),
         }
     }
 
-    /// The hour that follows.
-    #[must_use]
-    pub fn next(self) -> Self {
-        match self.hour {
-            23 => Self {
-                day: self.day.tomorrow().unwrap_or(self.day),
-                hour: 0,
-            },
-            hour => Self {
-                hour: hour + 1,
-                ..self
-            },
-        }
+    /// The hour that contains the time `hours` before `at`.
+    pub(crate) fn before(at: &Zoned, hours: i64) -> Self {
+        let before = at.checked_sub(SignedDuration::from_hours(hours));
+        Self::from_zoned(before.as_ref().unwrap_or(at))
     }
 }
 

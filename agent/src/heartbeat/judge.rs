@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use jiff::civil::DateTime;
+use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
 
@@ -84,7 +84,7 @@ impl State {
             }
         }
         // A rule whose share falls and rises again within the day is not reported twice.
-        if let Some(local) = input.local {
+        if let Some(local) = &input.local {
             let today = local.date().to_string();
             let of_today = before.extract_if(.., |key, mark| {
                 key.starts_with("too_many_reviews/") && *mark == today
@@ -147,7 +147,7 @@ impl State {
         found: &mut Vec<Finding>,
     ) {
         // Without a set clock there are no hours.
-        let Some(now) = input.local.map(Hour::from_datetime) else {
+        let Some(now) = &input.local else {
             return;
         };
         let is_live = |camera: &&Camera| camera.state == CameraState::Live;
@@ -159,7 +159,7 @@ impl State {
         let closed = self.rhythm.take(now, events, &live, runtime.is_cut);
         for camera in &live {
             let events = self.rhythm.so_far(camera);
-            let usual = self.rhythm.usual(camera, now.hour);
+            let usual = self.rhythm.usual(camera, Hour::from_zoned(now).hour);
             let is_more = events as f64 >= PILING_UP_FACTOR * usual.mean;
             if usual.days >= MIN_DAYS_PILING_UP && events >= MIN_PILING_UP && is_more {
                 found.push(Finding::PilingUp {
@@ -169,16 +169,16 @@ impl State {
                 });
             }
         }
-        match closed {
-            Some(closed) => found.extend(silences(closed, now)),
+        if closed.is_empty() {
             // Within the hour, the silence of the hour before still holds.
-            None => found.extend(self.still_silent(now, &live)),
+            found.extend(self.still_silent(now, &live));
         }
+        found.extend(closed.into_iter().flat_map(silences));
     }
 
     /// Silences of the hour before, which hold until this hour is over.
-    fn still_silent(&self, now: Hour, live: &[SourceId]) -> Vec<Finding> {
-        let before = (now.hour + 23) % 24;
+    fn still_silent(&self, now: &Zoned, live: &[SourceId]) -> Vec<Finding> {
+        let before = Hour::before(now, 1).hour;
         let silent = live.iter().filter_map(|camera| {
             let finding = Finding::Silence {
                 camera: camera.clone(),
@@ -257,14 +257,14 @@ fn pipeline_key(pipeline: &PipelineId) -> String {
     format!("pipeline/{pipeline}")
 }
 
-fn silences(closed: Closed, now: Hour) -> impl Iterator<Item = Finding> {
+fn silences(closed: Closed) -> impl Iterator<Item = Finding> {
     let silent = closed.cameras.into_iter().filter(|(_, events, usual)| {
         let always = usual.days >= MIN_DAYS_SILENCE && usual.lively >= MIN_DAYS_SILENCE;
         *events == 0 && always && usual.mean >= MIN_USUAL
     });
     silent.map(move |(camera, _, usual)| Finding::Silence {
         camera,
-        hour: (now.hour + 23) % 24,
+        hour: closed.hour,
         usual: usual.mean,
     })
 }
@@ -274,7 +274,7 @@ fn too_many_reviews<'r>(
     input: &CheckInput,
     runtime: &'r RuntimeReport,
 ) -> impl Iterator<Item = Finding> + use<'r> {
-    let today = input.local.map(DateTime::date);
+    let today = input.local.as_ref().map(Zoned::date);
     runtime.review_shares.iter().filter_map(move |share| {
         Some(Finding::TooManyReviews {
             pipeline: share.pipeline.clone(),

@@ -7,6 +7,7 @@
 //! - The instructions are identical every time. The model has no tool that acts.
 //! - What the model reports becomes an observation, or nothing.
 
+use jiff::Zoned;
 use jiff::civil::DateTime;
 use serde::Deserialize;
 use serde_json::json;
@@ -62,7 +63,8 @@ pub(crate) fn next_cameras(
     input: &CheckInput,
     last: Option<&SourceId>,
 ) -> Vec<SourceId> {
-    if !is_due(look.schedule.as_ref(), input.local) {
+    let local = input.local.as_ref().map(Zoned::datetime);
+    if !is_due(look.schedule.as_ref(), local) {
         return Vec::new();
     }
     let cameras = input.runtime.iter().flat_map(|runtime| &runtime.cameras);
@@ -143,6 +145,7 @@ pub fn parse_answer(answer: &str) -> Result<Seen, InvalidAnswer> {
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use jiff::civil::date;
+    use jiff::tz::TimeZone;
     use watchkeeper_contract::source::LossCause;
     use watchkeeper_contract::time::{TimeQuality, Wall};
     use watchkeeper_llm::conversation::{MediaType, Turn};
@@ -166,7 +169,10 @@ mod tests {
         });
         CheckInput {
             at,
-            local: Some(date(2026, 11, 27).at(hour, 30, 0, 0)),
+            local: date(2026, 11, 27)
+                .at(hour, 30, 0, 0)
+                .to_zoned(TimeZone::UTC)
+                .ok(),
             runtime: Some(RuntimeReport {
                 cameras: cameras.collect(),
                 ..RuntimeReport::default()

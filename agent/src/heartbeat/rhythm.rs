@@ -10,6 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 use watchkeeper_contract::id::SourceId;
 
@@ -20,7 +21,7 @@ pub const MAX_CAMERAS: usize = 64;
 /// Days over which an hour is averaged.
 const AVERAGED_DAYS: f64 = 14.0;
 /// Limit of hours between two checks: beyond it, nothing is learned.
-const MAX_GAP: usize = 2;
+const MAX_GAP: i64 = 2;
 
 /// Event counts of one hour of the day of one camera.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -47,41 +48,40 @@ pub(crate) struct Rhythm {
     whole: bool,
 }
 
-/// The hour that was closed last.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Closed {
+/// An hour that is over.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Closed {
+    /// Hour of the day, 0 to 23.
+    pub hour: u8,
     /// Cameras live throughout, with their events and what was usual before.
     pub cameras: Vec<(SourceId, u64, Usual)>,
 }
 
 impl Rhythm {
-    /// Adds the events since the last check and the live cameras. Returns the hour that ended.
+    /// Adds the events since the last check and the live cameras. Returns the hours that ended and
+    /// were checked from start to end, oldest first.
     pub(crate) fn take<'e>(
         &mut self,
-        now: Hour,
+        at: &Zoned,
         events: impl IntoIterator<Item = (&'e SourceId, Hour)>,
         live: &[SourceId],
         is_cut: bool,
-    ) -> Option<Closed> {
+    ) -> Vec<Closed> {
         let events: Vec<(&SourceId, Hour)> = events.into_iter().collect();
-        let Some(open) = self.open else {
-            self.begin(now, false);
-            self.count(&events, now, live);
-            return None;
-        };
-        let hours = between(open, now);
-        if is_cut || hours.is_none() {
+        let now = Hour::from_zoned(at);
+        let passed = self.open.map(|open| (open, now.number - open.number));
+        let known = passed.filter(|(_, hours)| !is_cut && (0..=MAX_GAP).contains(hours));
+        let Some((open, hours)) = known else {
             // Records are missing or the clock was set: the open hour is not learned.
             self.begin(now, false);
             self.count(&events, now, live);
-            return None;
-        }
+            return Vec::new();
+        };
         self.count(&events, open, live);
-        let mut closed = None;
-        let mut hour = open;
-        for _ in 0..hours.unwrap_or(0) {
-            closed = self.close(hour);
-            hour = hour.next();
+        let mut closed = Vec::new();
+        for ago in (0..hours).rev() {
+            closed.extend(self.close());
+            let hour = Hour::before(at, ago);
             self.begin(hour, true);
             self.count(&events, hour, live);
         }
@@ -125,24 +125,22 @@ impl Rhythm {
         }
     }
 
-    fn close(&mut self, hour: Hour) -> Option<Closed> {
-        if !self.whole {
-            return None;
-        }
-        let mut closed = Closed::default();
+    fn close(&mut self) -> Option<Closed> {
+        let hour = self.open.filter(|_| self.whole)?.hour;
+        let mut cameras = Vec::new();
         for camera in self.steady.take().unwrap_or_default() {
             let count = self.so_far(&camera);
-            let usual = self.usual(&camera, hour.hour);
+            let usual = self.usual(&camera, hour);
             if self.cameras.len() < MAX_CAMERAS || self.cameras.contains_key(&camera) {
                 let hours = self.cameras.entry(camera.clone()).or_default();
                 hours.resize(24, Usual::default());
-                if let Some(learned) = hours.get_mut(usize::from(hour.hour)) {
+                if let Some(learned) = hours.get_mut(usize::from(hour)) {
                     *learned = learn(usual, count);
                 }
             }
-            closed.cameras.push((camera, count, usual));
+            cameras.push((camera, count, usual));
         }
-        Some(closed)
+        Some(Closed { hour, cameras })
     }
 }
 
@@ -162,22 +160,12 @@ fn learn(before: Usual, count: u64) -> Usual {
     }
 }
 
-/// Hours from `from` to `to`; `None` if `to` is earlier, or more than [`MAX_GAP`] hours later.
-fn between(from: Hour, to: Hour) -> Option<usize> {
-    let mut hour = from;
-    for hours in 0..=MAX_GAP {
-        if hour == to {
-            return Some(hours);
-        }
-        hour = hour.next();
-    }
-    None
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
+    use jiff::SignedDuration;
     use jiff::civil::date;
+    use jiff::tz::TimeZone;
     use proptest::prelude::*;
 
     use super::*;
@@ -186,11 +174,14 @@ mod tests {
         SourceId::new("gate").unwrap()
     }
 
-    fn hour(day: i8, hour: u8) -> Hour {
-        Hour {
-            day: date(2026, 11, day),
-            hour,
-        }
+    /// Berlin: in 2026 clocks go forward on 29 March and back on 25 October.
+    fn berlin() -> TimeZone {
+        TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap()
+    }
+
+    fn hour(day: i8, hour: i8) -> Zoned {
+        let at = date(2026, 11, day).at(hour, 0, 0, 0);
+        at.to_zoned(berlin()).unwrap()
     }
 
     /// Checks twice an hour through these days; from 8 to 9 the gate has `events` events.
@@ -201,8 +192,9 @@ mod tests {
                 let now = hour(day, at);
                 let new = if at == 8 { events } else { 0 };
                 let live = std::slice::from_ref(&gate);
-                rhythm.take(now, (0..new).map(|_| (&gate, now)), live, false);
-                rhythm.take(now, [], live, false);
+                let events = (0..new).map(|_| (&gate, Hour::from_zoned(&now)));
+                rhythm.take(&now, events, live, false);
+                rhythm.take(&now, [], live, false);
             }
         }
         rhythm
@@ -222,9 +214,9 @@ mod tests {
     #[test]
     fn hour_with_camera_out_is_not_learned() {
         let (gate, mut rhythm) = (gate(), lived(1..=5, 12));
-        rhythm.take(hour(6, 7), [], std::slice::from_ref(&gate), false);
-        rhythm.take(hour(6, 8), [], &[], false);
-        rhythm.take(hour(6, 9), [], std::slice::from_ref(&gate), false);
+        rhythm.take(&hour(6, 7), [], std::slice::from_ref(&gate), false);
+        rhythm.take(&hour(6, 8), [], &[], false);
+        rhythm.take(&hour(6, 9), [], std::slice::from_ref(&gate), false);
         assert_eq!(rhythm.usual(&gate, 8).days, 5);
         assert_eq!(rhythm.usual(&gate, 8).lively, 5);
     }
@@ -235,20 +227,56 @@ mod tests {
         let before = rhythm.clone();
         let live = std::slice::from_ref(&gate);
         for (now, is_cut) in [(hour(9, 4), false), (hour(1, 4), false), (hour(1, 5), true)] {
-            assert_eq!(rhythm.take(now, [], live, is_cut), None);
+            assert_eq!(rhythm.take(&now, [], live, is_cut), []);
         }
         assert_eq!(rhythm.cameras, before.cameras);
     }
 
+    /// Checks with one event each from `start` on; returns the learned hours with their events.
+    fn closed_from(start: &str, checks: i64, every_min: i64) -> Vec<(u8, u64)> {
+        let start: jiff::Timestamp = start.parse().unwrap();
+        let (gate, mut rhythm) = (gate(), Rhythm::default());
+        let mut closed = Vec::new();
+        for check in 0..checks {
+            let at = start + SignedDuration::from_mins(check * every_min);
+            let at = at.to_zoned(berlin());
+            let event = (&gate, Hour::from_zoned(&at));
+            closed.extend(rhythm.take(&at, [event], std::slice::from_ref(&gate), false));
+        }
+        let counts = |hour: Closed| (hour.hour, hour.cameras[0].1);
+        closed.into_iter().map(counts).collect()
+    }
+
+    #[test]
+    fn hour_that_a_clock_change_skips_is_not_learned() {
+        // 00:00 to 04:30 of local time.
+        let closed = closed_from("2026-03-28T23:00:00Z", 8, 30);
+        assert_eq!(closed, [(1, 2), (3, 2)]);
+    }
+
+    #[test]
+    fn hour_that_a_clock_change_repeats_is_learned_twice() {
+        // 00:00 to 03:30 of local time.
+        let closed = closed_from("2026-10-24T22:00:00Z", 10, 30);
+        assert_eq!(closed, [(1, 2), (2, 2), (2, 2)]);
+    }
+
+    #[test]
+    fn two_hours_between_checks_are_both_returned() {
+        let closed = closed_from("2026-11-01T11:00:00Z", 3, 120);
+        assert_eq!(closed, [(13, 0), (14, 1), (15, 0)]);
+    }
+
     proptest! {
         #[test]
-        fn rhythm_stays_bounded_and_finite(inputs in prop::collection::vec((1_i8..28, 0_u8..24, 0_usize..200, any::<bool>(), any::<bool>()), 1..60)) {
+        fn rhythm_stays_bounded_and_finite(inputs in prop::collection::vec((1_i8..28, 0_i8..24, 0_usize..200, any::<bool>(), any::<bool>()), 1..60)) {
             let mut rhythm = Rhythm::default();
             let ids: Vec<SourceId> = (0..100).map(|n| SourceId::new(format!("c{n}")).unwrap()).collect();
             for (day, at, events, is_live, is_cut) in inputs {
                 let now = hour(day, at);
                 let live: &[SourceId] = if is_live { &ids } else { &[] };
-                rhythm.take(now, ids.iter().cycle().take(events).map(|id| (id, now)), live, is_cut);
+                let events = ids.iter().cycle().take(events).map(|id| (id, Hour::from_zoned(&now)));
+                rhythm.take(&now, events, live, is_cut);
                 prop_assert!(rhythm.cameras.len() <= MAX_CAMERAS && rhythm.counts.len() <= MAX_CAMERAS && rhythm.steady.as_ref().is_none_or(|steady| steady.len() <= MAX_CAMERAS));
                 prop_assert!(rhythm.cameras.values().flatten().all(|usual| usual.mean.is_finite() && usual.mean >= 0.0));
             }

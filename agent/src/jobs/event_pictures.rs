@@ -339,13 +339,8 @@ impl<'a> EventFilter<'a> {
             return EventSeq(0);
         };
         // Another journal may have taken the place of the one that was read.
-        let before = EventSeq(end.seq.0.saturating_sub(1));
-        let record = client.events(before, 1).await;
-        let record = record.ok().and_then(|page| page.into_iter().next());
-        let is_same = |record: JournalRecord| {
-            record.seq() == end.seq && record.hash() == Some(end.hash.as_str())
-        };
-        if record.is_some_and(is_same) {
+        let record = client.record(end.seq).await.ok().flatten();
+        if record.is_some_and(|record| record.hash() == Some(end.hash.as_str())) {
             return end.seq;
         }
         pages.lock().0.clear();

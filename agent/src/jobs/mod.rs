@@ -36,7 +36,7 @@ pub mod status;
 #[cfg(test)]
 mod testing;
 pub mod trigger;
-mod view;
+pub(crate) mod view;
 
 pub use network_tools::ToolSetup;
 pub use request::{JobRequest, JobServiceError};

@@ -6,6 +6,7 @@
 //!   until the next time.
 //! - A schedule starts no job while its last one runs or waits.
 //! - The state is stored before a record of the journal counts as considered.
+//! - A notice is durable before the state that makes it is: a crash in between repeats it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_assistant::trace::AGENT;
 use watchkeeper_client::RuntimeClient;
@@ -39,6 +40,8 @@ use crate::notify::message::Notice;
 const TICK: Duration = Duration::from_secs(20);
 /// Pause after a report of a running job, which comes five times a second.
 const DEBOUNCE: Duration = Duration::from_millis(500);
+/// Longest wait for a notice to be stored. A disk that refuses it refuses the state too.
+const STORE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What the scheduler needs to start.
 #[derive(Debug)]
@@ -49,6 +52,14 @@ pub(crate) struct SchedulerSetup {
     pub runtime: RuntimeClient,
 }
 
+/// A notice that a job failed, or that none was started.
+#[derive(Debug)]
+pub(crate) struct JobNotice {
+    pub notice: Notice,
+    /// Answered once the notice is durable.
+    pub stored: oneshot::Sender<()>,
+}
+
 /// Starts the thread. Failed jobs are sent to `notices`. Once closed it starts no further job.
 ///
 /// # Errors
@@ -56,7 +67,7 @@ pub(crate) struct SchedulerSetup {
 pub(crate) fn spawn(
     setup: SchedulerSetup,
     jobs: JobService,
-    notices: mpsc::Sender<Notice>,
+    notices: mpsc::Sender<JobNotice>,
 ) -> std::io::Result<BackgroundThread> {
     BackgroundThread::spawn("schedules", |closing| run(setup, jobs, notices, closing))
 }
@@ -64,7 +75,7 @@ pub(crate) fn spawn(
 async fn run(
     setup: SchedulerSetup,
     jobs: JobService,
-    notices: mpsc::Sender<Notice>,
+    notices: mpsc::Sender<JobNotice>,
     closing: watch::Receiver<bool>,
 ) {
     // Here and not in the agent's loop: it reads many files.
@@ -78,10 +89,14 @@ async fn run(
     let mut clock = ScheduleClock::new(setup.schedules, stored, file, jobs);
     while !*closing.borrow() {
         advances.borrow_and_update();
-        let failed = clock.settle(Timestamp::now());
-        for notice in failed {
-            notices.send(notice).await.ok();
+        for notice in clock.settle(Timestamp::now()) {
+            tokio::select! {
+                biased;
+                () = closed(closing.clone()) => return,
+                is_reported = report(&notices, notice) => if !is_reported { return },
+            }
         }
+        clock.save();
         let record = async {
             match &mut journal {
                 Some(journal) => {
@@ -100,6 +115,24 @@ async fn run(
             () = tokio::time::sleep(pause) => {}
         }
     }
+}
+
+/// Hands `notice` to the loop and waits until it is durable, [`STORE_TIMEOUT`] at most. Returns
+/// false if the loop has ended: the next agent reports it.
+async fn report(notices: &mpsc::Sender<JobNotice>, notice: Notice) -> bool {
+    let (stored, is_stored) = oneshot::channel();
+    let reported = async {
+        notices.send(JobNotice { notice, stored }).await.ok()?;
+        is_stored.await.ok()
+    };
+    let reported = tokio::time::timeout(STORE_TIMEOUT, reported).await;
+    reported.map_or_else(
+        |_| {
+            tracing::warn!("jobs: the notice of a failed job is not stored; a crash may lose it");
+            true
+        },
+        |stored| stored.is_some(),
+    )
 }
 
 /// Waits until something happens to a job, and for more that follows at once.
@@ -176,21 +209,26 @@ impl ScheduleClock {
         self.stored.cursor = Some(cursor);
     }
 
-    /// Deals with what has ended, starts what is due, and returns notices for people.
+    /// Deals with what has ended, starts what is due, and returns notices for people. Once they are
+    /// stored, [`Self::save`] follows.
     fn settle(&mut self, now: Timestamp) -> Vec<Notice> {
         let mut notices = Vec::new();
         for place in 0..self.schedules.len() {
             notices.extend(self.settle_ended(place));
             notices.extend(self.start_when_due(place, now));
         }
+        self.jobs.set_schedules(self.statuses(now));
+        notices
+    }
+
+    /// Stores the state if it changed; a failed write is repeated at the next call.
+    fn save(&mut self) {
         if self.stored != self.written {
             match self.file.write(&self.stored) {
                 Ok(()) => self.written = self.stored.clone(),
                 Err(error) => tracing::error!(%error, "jobs: schedules can't be stored"),
             }
         }
-        self.jobs.set_schedules(self.statuses(now));
-        notices
     }
 
     /// Starts a job of a schedule if it is due and its last one has ended. Returns a notice if that
@@ -409,7 +447,11 @@ const fn is_retried(error: &JobServiceError) -> bool {
 
 /// A notice that a job failed, or that none was started.
 fn notice(schedule: &str, job: Option<&str>, reason: String) -> Notice {
-    let id = ulid::Ulid::new().to_string();
+    // One id for a job: its notice may be repeated after a crash.
+    let id = job.map_or_else(
+        || ulid::Ulid::new().to_string(),
+        |job| format!("{job}-failed"),
+    );
     let at = wall_now();
     let payload = json!({"kind": "job_failed", "id": id, "at": at, "schedule": schedule,
         "job": job, "reason": reason});
@@ -426,33 +468,4 @@ fn notice(schedule: &str, job: Option<&str>, reason: String) -> Notice {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn events_of_two_journals_with_one_number_are_two_runs() {
-        let event = |at_ms| TriggerEvent {
-            seq: 1,
-            at_ms,
-            camera: None,
-            class: None,
-            zone: None,
-            rule: "r".to_owned(),
-        };
-        let now = Timestamp::UNIX_EPOCH;
-        assert_ne!(key(now, Some(&event(1))), key(now, Some(&event(2))));
-        assert_eq!(key(now, Some(&event(1))), key(now, Some(&event(1))));
-    }
-
-    #[test]
-    fn disk_that_refuses_is_waited_for_and_a_fault_of_the_plan_is_not() {
-        let refused = || std::io::Error::from(std::io::ErrorKind::StorageFull);
-        let folder = JobFolderError::Io {
-            path: PathBuf::new(),
-            source: refused(),
-        };
-        assert!(is_retried(&JobServiceError::Folder(folder)));
-        assert!(is_retried(&JobServiceError::Audit(refused())));
-        assert!(!is_retried(&JobServiceError::Invalid(Vec::new())));
-    }
-}
+mod tests;

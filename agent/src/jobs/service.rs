@@ -4,6 +4,7 @@
 //! crash: it is interrupted and resumed at the next start.
 
 use std::collections::{BTreeMap, HashMap};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -270,7 +271,10 @@ impl JobService {
             let thread = std::thread::Builder::new().name("job".to_owned());
             let spawned = thread.spawn(move || {
                 lower_priority();
-                service.run(&run_id, &live);
+                let run = AssertUnwindSafe(|| service.run(&run_id, &live));
+                if catch_unwind(run).is_err() {
+                    tracing::error!("jobs: job {run_id} panicked; a restart resumes it");
+                }
                 service.finish(&run_id);
                 service.dispatch();
             });
@@ -399,5 +403,60 @@ fn job_limits(config: JobLimitsConfig) -> JobLimits {
         max_jobs: config.max_jobs,
         max_bytes: config.max_bytes,
         max_days: config.max_days,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use serde_json::{Map, Value, json};
+    use watchkeeper_jobs::plan::read;
+    use watchkeeper_jobs::tool::{Context, Tool, ToolError, ToolOutput, ToolSpec};
+
+    use super::*;
+    use crate::jobs::testing::service;
+
+    /// A tool that panics on the thread of a job, outside of its step.
+    struct PanickingTool(&'static ToolSpec);
+
+    impl Tool for PanickingTool {
+        fn spec(&self) -> &'static ToolSpec {
+            self.0
+        }
+        fn needs_scores(&self, _: &Map<String, Value>) -> bool {
+            assert_ne!(std::thread::current().name(), Some("job"));
+            false
+        }
+        fn run(&self, _: Map<String, Value>, _: &Context<'_>) -> Result<ToolOutput, ToolError> {
+            unreachable!("the plan is checked before a step runs")
+        }
+    }
+
+    #[test]
+    fn job_whose_thread_panics_leaves_its_place() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut service = service(dir.path());
+        let spec = service.tools().spec("list_pictures").unwrap();
+        let tools = Toolbox::new(vec![Arc::new(PanickingTool(spec))]);
+        Arc::get_mut(&mut service.0).unwrap().tools = tools;
+        let steps = json!([{"name": "list", "tool": spec.name, "params": {"folder": "/x"}}]);
+        let request = JobRequest {
+            plan: read(&json!({"name": "x", "steps": steps})).unwrap(),
+            origin: String::new(),
+            output: None,
+            channel: Entrypoint::Local.name(),
+            schedule: None,
+            planned: None,
+        };
+        let (id, _) = service.submit(request).unwrap();
+        let until = Instant::now() + Duration::from_secs(30);
+        while service.is_active(&id) {
+            assert!(Instant::now() < until, "it counts as running");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let (status, _) = service.show(&id, Entrypoint::Local).unwrap();
+        assert_eq!(status.state, "interrupted");
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Invariant: over TCP only jobs of TCP are seen.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value};
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_bundle::write::Contents;
@@ -13,8 +15,11 @@ use super::request::JobServiceError;
 use super::service::JobService;
 use super::status::{JobStatus, StepProgress};
 
+/// Pause of a follower after news of any job: a step reports five times a second.
+pub(crate) const NEWS_PAUSE: Duration = Duration::from_millis(200);
+
 impl JobService {
-    /// Opens a job by its ID or a unique begin of it; over TCP only one of TCP.
+    /// Opens a job by its ID or a unique prefix of it; over TCP only one of TCP.
     pub(super) fn open(&self, id: &str, asks: Entrypoint) -> Result<JobFolder, JobServiceError> {
         let job = self.0.jobs.open(id)?;
         match is_visible(&job, asks) {

@@ -22,9 +22,6 @@ use crate::second_opinion::Case;
 use crate::second_opinion::weigh::Weighed;
 use watchkeeper_assistant::wording::{self, cut, single_line, size};
 
-/// Number of a notice without journal record; it does not hold back the position.
-pub(crate) const NO_SEQ: EventSeq = EventSeq(u64::MAX);
-
 /// Largest attached clip in bytes; the text names the id of a larger one.
 const MAX_ATTACHMENT_BYTES: u64 = 8 << 20;
 
@@ -40,8 +37,8 @@ const SLACK_MAX_LINK: usize = SLACK_MAX_BLOCK_TEXT - MAX_TEXT * "&amp;".len();
 /// One notification of one channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Notification {
-    /// Number of the journal record, or [`NO_SEQ`].
-    pub seq: EventSeq,
+    /// Number of the journal record; absent for a notice, which does not hold back the position.
+    pub seq: Option<EventSeq>,
     /// Identity; equal for every retry.
     pub id: String,
     /// Time of the event.
@@ -187,7 +184,7 @@ pub(crate) fn notice_notification(
             text.push_str(&format!(" A model adds: {}", single_line(words)));
         }
         Notification {
-            seq: NO_SEQ,
+            seq: None,
             id: notice.id.clone(),
             at: notice.at,
             text: cut(text, MAX_TEXT),
@@ -246,7 +243,7 @@ pub(crate) fn event_notification(
         ChannelKind::Slack => (Vec::new(), None),
     };
     Some(Notification {
-        seq: event.seq,
+        seq: Some(event.seq),
         id: format!("{}-{}", event.id, phase_name(event.phase)),
         at: event.at,
         text: event_text(name, event, link.is_some()),

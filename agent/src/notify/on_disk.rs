@@ -8,6 +8,8 @@ use std::ops::Bound;
 use watchkeeper_contract::id::{ChannelId, EventSeq};
 use watchkeeper_store::{Batch, Keyspace, Op, Store, StoreError, log_key, log_seq};
 
+use crate::journal_tail::SAVE_EVERY;
+
 const CHANNELS: Keyspace = Keyspace::new("channels");
 /// Records per scan; above the number of channels.
 const PAGE: usize = 256;
@@ -56,6 +58,41 @@ pub(crate) fn delete_others(store: &dyn Store, kept: &[ChannelId]) -> Result<(),
     }
 }
 
+/// The position of a channel as of its last write, which decides when the next is due.
+#[derive(Debug)]
+pub(super) struct SavedPosition {
+    saved: Option<EventSeq>,
+    /// Whether the disk refused the last write.
+    is_refused: bool,
+}
+
+impl SavedPosition {
+    /// `saved` is the stored position.
+    pub(super) const fn new(saved: Option<EventSeq>) -> Self {
+        Self {
+            saved,
+            is_refused: false,
+        }
+    }
+
+    /// Whether to store now that the channel reached `reached`: notifications were settled, the
+    /// position is [`SAVE_EVERY`] records away, or the last write was refused.
+    pub(super) fn is_due(&self, reached: Option<EventSeq>, is_settled: bool) -> bool {
+        // In both directions: a new journal starts at 1.
+        let is_far =
+            |(saved, reached): (EventSeq, EventSeq)| reached.0.abs_diff(saved.0) >= SAVE_EVERY;
+        is_settled || self.is_refused || self.saved.zip(reached).is_some_and(is_far)
+    }
+
+    /// Records a write of `reached`. Returns whether it is the first that the disk refuses.
+    pub(super) fn record_write(&mut self, reached: Option<EventSeq>, is_stored: bool) -> bool {
+        if is_stored {
+            self.saved = reached;
+        }
+        !std::mem::replace(&mut self.is_refused, !is_stored) && !is_stored
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
@@ -77,5 +114,18 @@ mod tests {
         delete_others(&store, std::slice::from_ref(&gate)).unwrap();
         assert_eq!(load_position(&store, &yard).unwrap(), None);
         assert_eq!(load_position(&store, &gate).unwrap(), Some(EventSeq(9)));
+    }
+
+    #[test]
+    fn refused_position_is_due_until_it_is_stored() {
+        let mut position = SavedPosition::new(Some(EventSeq(1)));
+        let reached = Some(EventSeq(2));
+        assert!(!position.is_due(reached, false));
+        assert!(position.record_write(reached, false));
+        assert!(position.is_due(reached, false));
+        assert!(!position.record_write(reached, false), "logged once");
+        position.record_write(reached, true);
+        assert!(!position.is_due(reached, false));
+        assert!(position.is_due(Some(EventSeq(2 + SAVE_EVERY)), false));
     }
 }

@@ -21,7 +21,7 @@ use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::time::Wall;
 
-use super::message::{NO_SEQ, Notification};
+use super::message::Notification;
 use super::pending::MAX_PENDING;
 use crate::connectors::fault::{Fault, Retry};
 use watchkeeper_client::backoff::Backoff;
@@ -54,7 +54,7 @@ pub(crate) struct DeliveryPolicy {
 pub(crate) struct Delivery {
     /// At least one notification.
     pub notifications: Vec<Notification>,
-    /// Whether media may be attached.
+    /// Whether media are to be attached.
     pub has_media: bool,
 }
 
@@ -107,6 +107,7 @@ pub(crate) struct DeliveryQueue {
     in_flight: usize,
     /// Notifications of the delivery that failed and will be retried, else zero.
     attempted: usize,
+    /// Whether the next delivery may attach media.
     has_media: bool,
     /// Earliest time of the next delivery.
     not_before: Option<Instant>,
@@ -151,7 +152,7 @@ impl DeliveryQueue {
     fn notice_count(&self) -> usize {
         self.waiting
             .iter()
-            .filter(|notification| notification.seq == NO_SEQ)
+            .filter(|notification| notification.seq.is_none())
             .count()
     }
 
@@ -168,17 +169,14 @@ impl DeliveryQueue {
     /// given up.
     pub(crate) fn push_notice(&mut self, notification: Notification, severity: Severity) {
         self.severities.insert(notification.id.clone(), severity);
-        self.waiting.push_back(Notification {
-            seq: NO_SEQ,
-            ..notification
-        });
+        self.waiting.push_back(notification);
         if self.notice_count() <= MAX_NOTICES {
             return;
         }
         let untried = self.waiting.iter().enumerate();
         let untried = untried.skip(self.in_flight.max(self.attempted));
         let evicted = untried
-            .filter(|(_, notification)| notification.seq == NO_SEQ)
+            .filter(|(_, notification)| notification.seq.is_none())
             .min_by_key(|(at, notification)| (self.severities.get(&notification.id).copied(), *at))
             .map(|(at, _)| at);
         if let Some(evicted) = evicted.and_then(|at| self.waiting.remove(at)) {
@@ -193,7 +191,7 @@ impl DeliveryQueue {
     }
 
     fn settle(&mut self, notification: Notification) {
-        if notification.seq == NO_SEQ {
+        if notification.seq.is_none() {
             self.severities.remove(&notification.id);
             self.settled.push(notification.id);
         }
@@ -202,12 +200,8 @@ impl DeliveryQueue {
     /// Position in the journal: no record up to this one has an unsettled notification.
     pub(crate) fn reached(&self) -> EventSeq {
         // The minimum of all, because a waiting notification may be of an older journal.
-        let open = self
-            .waiting
-            .iter()
-            .map(|notification| notification.seq.0)
-            .min();
-        let before = open.map(|seq| EventSeq(seq.saturating_sub(1)));
+        let open = self.waiting.iter().filter_map(|waiting| waiting.seq);
+        let before = open.min().map(|seq| EventSeq(seq.0.saturating_sub(1)));
         before.map_or(self.read, |before| before.min(self.read))
     }
 
@@ -240,8 +234,14 @@ impl DeliveryQueue {
         self.in_flight = self.waiting.len().min(max);
         (self.in_flight > 0).then(|| Delivery {
             notifications: self.waiting.iter().take(self.in_flight).cloned().collect(),
-            has_media: self.has_media,
+            has_media: self.attaches_media(),
         })
+    }
+
+    /// Whether the delivery in flight attaches media.
+    fn attaches_media(&self) -> bool {
+        let mut delivery = self.waiting.iter().take(self.in_flight);
+        self.has_media && delivery.any(|notification| notification.media.is_some())
     }
 
     /// Handles the acceptance by the receiver.
@@ -260,7 +260,7 @@ impl DeliveryQueue {
         };
         self.not_before = Some(now + pause.max(retry_after));
         match fault.retry {
-            Retry::Never if self.has_media => self.has_media = false,
+            Retry::Never if self.attaches_media() => self.has_media = false,
             Retry::Never => {
                 self.counts.given_up += self.finish_delivery();
                 return true;

@@ -21,13 +21,13 @@ use watchkeeper_store::{Batch, Op, Store, StoreError};
 
 use super::health::ChannelHealth;
 use super::message::{self, Notice, Notification};
-use super::on_disk;
+use super::on_disk::{self, SavedPosition};
 use super::pending::{self, PendingNotices};
 use super::queue::{Delivery, DeliveryPolicy, DeliveryQueue};
 use crate::connectors::Executor;
 use crate::connectors::fault::Fault;
 use crate::connectors::secrets::{self, credentials_folder};
-use crate::journal_tail::{JournalTail, SAVE_EVERY};
+use crate::journal_tail::JournalTail;
 use crate::review_links::ReviewLinks;
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_client::clock::wall_now;
@@ -42,6 +42,9 @@ const SLACK_MAX_BATCH: usize = 20;
 const NOTICE_BUFFER: usize = pending::MAX_PENDING;
 /// Failed deliveries in a row after which a channel reports trouble.
 const MIN_FAILURES: u32 = 3;
+/// Failures in a row after which a delivery no longer waits for its picture: before the channel,
+/// which is not the cause, reports trouble.
+const MAX_PICTURE_FAILURES: u32 = MIN_FAILURES - 1;
 
 /// Configuration of the channels.
 #[derive(Debug, Clone)]
@@ -102,6 +105,7 @@ impl Service {
                 notices: received,
                 open: BTreeMap::new(),
                 settled: Vec::new(),
+                position: SavedPosition::new(reached),
                 pending: Arc::clone(&pending),
                 receiver: Receiver::new(channel.clone(), setup.sinks.clone(), Arc::clone(store)),
                 name: setup.name.clone(),
@@ -192,6 +196,7 @@ struct ChannelTask {
     open: BTreeMap<String, u64>,
     /// Numbers of notices that were delivered or given up and are still in the store.
     settled: Vec<u64>,
+    position: SavedPosition,
     pending: Arc<Mutex<PendingNotices>>,
     receiver: Receiver,
     name: String,
@@ -214,7 +219,7 @@ impl ChannelTask {
         }
         // A new channel has no position until the runtime reports the end of the journal. Notices
         // do not wait for that.
-        let (mut saved, mut has_position) = (reached, reached.is_some());
+        let mut has_position = reached.is_some();
         let mut journal = JournalTail::new(
             format!("channel {}", self.receiver.channel.id),
             self.runtime.clone(),
@@ -249,12 +254,8 @@ impl ChannelTask {
             settled |= !numbers.is_empty();
             self.settled.extend(numbers);
             let reached = has_position.then(|| queue.reached());
-            // In both directions: a new journal starts at 1.
-            let is_far =
-                |(saved, reached): (EventSeq, EventSeq)| reached.0.abs_diff(saved.0) >= SAVE_EVERY;
-            if settled || saved.zip(reached).is_some_and(is_far) {
+            if self.position.is_due(reached, settled) {
                 self.save_position(reached).await?;
-                saved = reached;
             }
         }
     }
@@ -282,24 +283,20 @@ impl ChannelTask {
             batch.push(pending::delete_op(channel, *number));
         }
         let store = Arc::clone(&self.store);
-        let stored = tokio::task::spawn_blocking(move || store.commit(batch)).await;
-        match stored {
+        let refusal = match tokio::task::spawn_blocking(move || store.commit(batch)).await {
             Ok(Ok(())) => {
-                let mut pending = self.pending.lock();
-                pending.settled(channel, &self.settled);
+                self.pending.lock().settled(channel, &self.settled);
                 self.settled.clear();
-                Ok(())
+                None
             }
-            Ok(Err(error)) if error.is_transient() => {
-                tracing::warn!(%channel, %error, "position not stored; retrying with the next event");
-                Ok(())
-            }
-            Ok(Err(error)) => Err(error),
-            Err(error) => {
-                tracing::error!(%channel, %error, "storing the position of the channel panicked");
-                Ok(())
-            }
+            Ok(Err(error)) if error.is_transient() => Some(error.to_string()),
+            Ok(Err(error)) => return Err(error),
+            Err(panicked) => Some(panicked.to_string()),
+        };
+        if self.position.record_write(reached, refusal.is_none()) {
+            tracing::warn!(%channel, refusal, "position not stored; retrying with each event");
         }
+        Ok(())
     }
 
     /// The notification of an event, if the channel receives it.
@@ -316,11 +313,10 @@ impl ChannelTask {
     async fn send(&mut self, queue: &mut DeliveryQueue) -> bool {
         let before = queue.counts();
         if let Some(delivery) = queue.next_delivery(wall_now()) {
-            let attached = match delivery.has_media {
-                true => self.attached(&delivery.notifications).await,
-                false => None,
+            let sent = match self.attached(&delivery, queue.failures()).await {
+                Ok(attached) => self.receiver.send(&delivery, attached).await,
+                Err(fault) => Err(fault),
             };
-            let sent = self.receiver.send(&delivery, attached).await;
             self.record_result(queue, sent);
         }
         let counts = queue.counts();
@@ -364,14 +360,31 @@ impl ChannelTask {
         }
     }
 
-    /// Media of a single notification; `None` if it is deleted or the runtime is unreachable.
-    async fn attached(&self, notifications: &[Notification]) -> Option<(&'static str, Vec<u8>)> {
-        let [notification] = notifications else {
-            return None;
+    /// Media of a delivery of one notification; `None` if there is none or it is deleted.
+    ///
+    /// # Errors
+    /// A transient fault while the runtime can't serve it. After [`MAX_PICTURE_FAILURES`] the
+    /// delivery goes out without it.
+    async fn attached(
+        &self,
+        delivery: &Delivery,
+        failures: u32,
+    ) -> Result<Option<(&'static str, Vec<u8>)>, Fault> {
+        let [notification] = delivery.notifications.as_slice() else {
+            return Ok(None);
         };
-        let media = notification.media.as_ref()?;
-        let bytes = self.runtime.media(&media.id).await.ok()?;
-        Some((media.name, Vec::from(bytes)))
+        let Some(media) = notification.media.as_ref().filter(|_| delivery.has_media) else {
+            return Ok(None);
+        };
+        match self.runtime.media(&media.id).await {
+            Ok(bytes) => Ok(Some((media.name, Vec::from(bytes)))),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) if failures >= MAX_PICTURE_FAILURES => {
+                tracing::warn!(media = media.id, %error, "notification sent without its picture");
+                Ok(None)
+            }
+            Err(error) => Err(Fault::transient(format!("{}: {error}", media.name))),
+        }
     }
 }
 
@@ -435,3 +448,7 @@ impl Receiver {
         Ok(self.executor.insert((url, executor)))
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests;

@@ -56,15 +56,8 @@ pub(crate) async fn picture_of_record(
     runtime: &RuntimeClient,
     seq: EventSeq,
 ) -> Result<Vec<u8>, RecordPictureError> {
-    let before = EventSeq(seq.0.saturating_sub(1));
-    let page = match runtime.events(before, 1).await {
-        Err(error) if error.is_ahead() => return Err(RecordPictureError::NoRecord(seq)),
-        page => page?,
-    };
-    let event = page.into_iter().find_map(|record| match record {
-        JournalRecord::Known(event) if event.seq == seq => Some(event),
-        _ => None,
-    });
-    let event = event.ok_or(RecordPictureError::NoRecord(seq))?;
-    picture_of(runtime, &event).await
+    match runtime.record(seq).await? {
+        Some(JournalRecord::Known(event)) => picture_of(runtime, &event).await,
+        _ => Err(RecordPictureError::NoRecord(seq)),
+    }
 }

@@ -68,6 +68,14 @@ impl RuntimeClient {
         Ok(JournalRecord::read_page(&page, after))
     }
 
+    /// Returns record `seq`; `None` if the journal does not have it.
+    pub async fn record(&self, seq: EventSeq) -> Result<Option<JournalRecord>, ClientError> {
+        match self.events(EventSeq(seq.0.saturating_sub(1)), 1).await {
+            Err(error) if error.is_ahead() => Ok(None),
+            page => Ok(page?.into_iter().find(|record| record.seq() == seq)),
+        }
+    }
+
     /// Verifies the hash chain of up to `limit` records after `after`
     /// (`GET /v1/events/verify?after=&limit=`).
     ///

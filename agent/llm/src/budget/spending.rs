@@ -22,12 +22,9 @@ pub(crate) struct Spending {
     /// Days or months since 1970.
     pub(crate) date: u64,
     pub(crate) spent: Money,
-    /// The classified part of `spent`. The rest is of an older ledger and counts as that of
-    /// persons.
-    #[serde(default)]
+    /// The part of `spent` whose class is known. After damage the rest counts as that of persons.
     by_class: BTreeMap<CallClass, Money>,
     /// Of the day: the part of second opinions and chains, by pipeline and rule.
-    #[serde(default)]
     by_rule: BTreeMap<String, Money>,
     /// Number of periods since the start of the program.
     #[serde(skip)]
@@ -35,7 +32,7 @@ pub(crate) struct Spending {
 }
 
 impl Spending {
-    /// Returns a period that begins with unclassified costs.
+    /// Returns a period that begins with costs of an unknown class.
     pub(crate) fn new(date: u64, spent: Money) -> Self {
         Self {
             date,

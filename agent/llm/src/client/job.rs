@@ -2,7 +2,7 @@
 //!
 //! Owns the order of an attempt: breaker, reservation in the ledger, request, settlement.
 //! - An attempt is reserved at its highest cost before it is sent, and settled at what it cost. A
-//!   cost that is not known is counted high.
+//!   cost that is not known, or can't be stored, is counted high.
 //! - Only a larger output and a pause follow a failure; both end with the deadline.
 //! - Not here: whether an error is worth a retry (`policy`), and prices (`catalogue`).
 
@@ -186,7 +186,7 @@ impl Job {
             Ok(_) => CallOutcome::Answered,
             Err(error) => CallOutcome::Failed(error.kind),
         };
-        self.settle(ticket, outcome, usage, cost).await?;
+        self.settle(ticket, outcome, usage, cost).await;
         let now = shared.clock.now();
         let mut breaker = shared.breaker.lock();
         match &attempt.result {
@@ -294,17 +294,18 @@ impl Job {
         Ok(blocking(move || shared.ledger.reserve(now, wall, &entry)).await?)
     }
 
-    async fn settle(
-        &mut self,
-        ticket: Ticket,
-        outcome: CallOutcome,
-        usage: Usage,
-        cost: Money,
-    ) -> Result<(), LlmError> {
+    /// Settles an attempt. A disk that refuses keeps its highest cost; the answer is paid for and
+    /// is used.
+    async fn settle(&mut self, ticket: Ticket, outcome: CallOutcome, usage: Usage, cost: Money) {
         self.usage = self.usage.plus(&usage);
         self.cost += cost;
         let ledger = self.shared.ledger.clone();
-        Ok(blocking(move || ledger.settle(ticket, outcome, usage, cost)).await?)
+        if let Err(error) = blocking(move || ledger.settle(ticket, outcome, usage, cost)).await {
+            tracing::error!(
+                job = %self.spec.name, %error,
+                "cost of an LLM call not recorded; after a restart it counts at its highest"
+            );
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The shell around the pure parts: sends calls, waits, writes the ledger.
 //!
 //! - Order of an attempt: deadline, breaker, budget (reserved on stable storage), request, true
-//!   cost (on stable storage), and only then the answer.
+//!   cost (on stable storage where the disk allows), and only then the answer.
 //! - An attempt that is dropped midway stays reserved at its highest cost.
 
 mod clock;

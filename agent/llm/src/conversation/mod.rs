@@ -18,7 +18,6 @@ use serde::{Deserialize, Serialize};
 pub use part::{AssistantPart, MediaType, Picture, RawTurn, ToolCall, ToolResult, UserPart};
 pub use turn::{AssistantTurn, Turn};
 
-use crate::reply::Reply;
 use crate::tool::Tool;
 
 /// A change after which no provider would accept the conversation.
@@ -133,17 +132,12 @@ impl Conversation {
     ///
     /// # Errors
     /// When it is not the model's turn.
-    pub fn push_reply(&mut self, reply: &Reply) -> Result<(), ConversationError> {
-        if reply.turn.parts.is_empty()
-            && reply
-                .turn
-                .raw
-                .as_ref()
-                .is_none_or(|raw| raw.items.is_empty())
-        {
+    pub fn push_reply(&mut self, turn: &AssistantTurn) -> Result<(), ConversationError> {
+        let raw = turn.raw.as_ref();
+        if turn.parts.is_empty() && raw.is_none_or(|raw| raw.items.is_empty()) {
             return Ok(());
         }
-        self.append(reply.turn.clone())
+        self.append(turn.clone())
     }
 
     /// Adds a turn in the model's place, such as a call whose result carries a camera's picture.

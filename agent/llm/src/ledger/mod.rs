@@ -1,11 +1,12 @@
 //! The ledger: what each call, job, day and month cost. It survives a restart.
 //!
 //! - [`Ledger::reserve`] writes the highest cost of a call to stable storage before it is made;
-//!   [`Ledger::settle`] replaces it before the answer is returned. A crash between the two leaves
-//!   the larger figure.
+//!   [`Ledger::settle`] replaces it by the true one. A crash between the two leaves the larger
+//!   figure.
 //! - Money that is reserved or spent in a day or month never exceeds its limit, nor what a class of
 //!   calls uses its ceiling.
 //! - A refusal is counted by class and cause.
+//! - Nobody who reads waits for the disk: only those who write wait for each other.
 //! - The ledger is bounded. Damage of a record loses that record and resets no budget.
 
 mod on_disk;
@@ -42,9 +43,11 @@ const REFUSALS_INTERVAL: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Ledger {
     store: Arc<dyn Store>,
+    /// Locked for moments only, never over a write.
     state: Mutex<State>,
-    /// When counts of refusals were last written by themselves.
-    refusals_written: Mutex<Option<Instant>>,
+    /// When counts of refusals were last written by themselves. Locked before `state` and over each
+    /// change with its write, so that an earlier figure never overwrites a later one.
+    writer: Mutex<Option<Instant>>,
 }
 
 impl Ledger {
@@ -58,7 +61,7 @@ impl Ledger {
         Ok(Self {
             store,
             state,
-            refusals_written: Mutex::default(),
+            writer: Mutex::default(),
         })
     }
 
@@ -72,16 +75,21 @@ impl Ledger {
     /// # Errors
     /// When the budget does not allow the call, or the store can't be written.
     pub fn reserve(&self, now: Instant, wall: Wall, entry: &Entry) -> Result<Ticket, LedgerError> {
-        let mut state = self.state.lock();
-        let (ticket, change) = match state.reserve(now, wall, entry) {
+        let mut refusals_written = self.writer.lock();
+        let reserved = {
+            let mut state = self.state.lock();
+            let reserved = state.reserve(now, wall, entry);
+            reserved.map(|(ticket, change)| (ticket, on_disk::batch(&state, &change)))
+        };
+        let (ticket, batch) = match reserved {
             Ok(reserved) => reserved,
             Err(refusal) => {
-                self.write_refusals(&state, now);
+                self.write_refusals(&mut refusals_written, now);
                 return Err(refusal.into());
             }
         };
-        // Under the lock, so that an earlier figure never overwrites a later one.
-        if let Err(error) = self.store.commit(on_disk::batch(&state, &change)) {
+        if let Err(error) = self.store.commit(batch) {
+            let mut state = self.state.lock();
             state.settle(ticket, CallOutcome::NotMade, Usage::default(), Money::ZERO);
             return Err(error.into());
         }
@@ -90,15 +98,15 @@ impl Ledger {
 
     /// Writes the counts of refusals, once a minute at most: a storm of refusals delays nobody.
     /// Every reservation writes them too.
-    fn write_refusals(&self, state: &State, now: Instant) {
-        let mut written = self.refusals_written.lock();
+    fn write_refusals(&self, written: &mut Option<Instant>, now: Instant) {
         let is_recent = |at: Instant| now.saturating_duration_since(at) < REFUSALS_INTERVAL;
         if written.is_some_and(is_recent) {
             return;
         }
         *written = Some(now);
+        let batch = on_disk::head_batch(&self.state.lock());
         // The refusal stands even if its count can't be written.
-        if let Err(error) = self.store.commit(on_disk::head_batch(state)) {
+        if let Err(error) = self.store.commit(batch) {
             tracing::debug!(%error, "cannot write the count of refused LLM calls");
         }
     }
@@ -113,11 +121,14 @@ impl Ledger {
         outcome: CallOutcome,
         usage: Usage,
         cost: Money,
-    ) -> Result<(), LedgerError> {
-        let mut state = self.state.lock();
-        let change = state.settle(ticket, outcome, usage, cost);
-        self.store.commit(on_disk::batch(&state, &change))?;
-        Ok(())
+    ) -> Result<(), StoreError> {
+        let _writing = self.writer.lock();
+        let batch = {
+            let mut state = self.state.lock();
+            let change = state.settle(ticket, outcome, usage, cost);
+            on_disk::batch(&state, &change)
+        };
+        self.store.commit(batch)
     }
 
     /// Returns whether money is to be saved at `now`.

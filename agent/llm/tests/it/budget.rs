@@ -1,9 +1,12 @@
 //! The budget, or a ledger that can't be written, stops calls before they are made.
 
+use std::path::Path;
 use std::time::Duration;
 
 use watchkeeper_llm::budget::{Limits, Refusal};
 use watchkeeper_llm::catalogue::Tier;
+use watchkeeper_llm::client::Clock as _;
+use watchkeeper_llm::ledger::Ledger;
 use watchkeeper_llm::money::Money;
 use watchkeeper_llm::picture::Detail;
 use watchkeeper_llm::{CallOptions, LlmError};
@@ -129,18 +132,24 @@ async fn job_above_the_soft_limit_gets_a_smaller_model() {
 }
 
 #[tokio::test]
-async fn unwritable_ledger_sends_and_returns_nothing() {
-    let bench = Bench::new([Step::text("yes"), Step::text("yes")]).await;
+async fn unwritable_ledger_sends_nothing_and_keeps_a_paid_answer() {
+    let bench = Bench::new([Step::text("yes")]).await;
     let mut job = bench.job(Tier::Small);
     bench.store.syncs.blow_at(1);
     let result = ask(&mut job, &verdict_talk(), &ASK).await;
     assert!(matches!(result, Err(LlmError::Ledger(_))), "{result:?}");
     assert_eq!(bench.server.requests().len(), 0);
     // Reserved, sent, answered; then the true cost can't be written.
-    bench.store.syncs.blow_at(2);
-    let result = ask(&mut job, &verdict_talk(), &ASK).await;
-    assert!(matches!(result, Err(LlmError::Ledger(_))), "{result:?}");
+    bench.store.syncs.repair();
+    bench.store.writes.blow_at(2);
+    let reply = ask(&mut job, &verdict_talk(), &ASK).await.expect("answer");
+    assert_eq!(reply.text(), "yes");
     assert_eq!(bench.server.requests().len(), 1);
+    let spent = bench.client.report().day;
+    bench.store.writes.repair();
+    let ledger = Ledger::open(bench.store.clone(), Path::new("/state"), limits()).expect("open");
+    let stored = ledger.report(bench.clock.now(), bench.clock.wall()).day;
+    assert!(stored > spent, "the disk keeps the highest cost");
 }
 
 #[tokio::test]

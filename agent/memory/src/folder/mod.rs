@@ -227,7 +227,8 @@ impl Memory {
         self.add_vectors(&vectors.collect());
     }
 
-    /// Embeds and stores up to `max` pending texts and returns their number.
+    /// Embeds and stores up to `max` pending texts and returns their number. For tests and
+    /// benchmarks; the agent computes vectors outside of its lock, from [`Memory::wanted`].
     pub fn embed_some(&mut self, max: usize) -> usize {
         let embedder = Arc::clone(self.index.embedder());
         let pending = self.wanted(max).into_iter();

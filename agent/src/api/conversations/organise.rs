@@ -13,6 +13,7 @@ use watchkeeper_config::redact;
 use watchkeeper_jobs::run::{LogLine, LogRecord};
 
 use crate::api::feed::Feed;
+use crate::jobs::view::NEWS_PAUSE;
 use crate::jobs::{JobRequest, JobService};
 
 /// How long a job is reported.
@@ -93,24 +94,27 @@ async fn follow(
     feed: &Feed,
 ) -> Result<(), Error> {
     let mut advances = jobs.subscribe();
-    let mut sent = 0;
+    let mut begin = 0;
     loop {
         // Marked as seen before reading: what happens meanwhile wakes the next wait.
         advances.borrow_and_update();
         let is_active = jobs.is_active(id);
-        let (showing, shown_id) = (jobs.clone(), id.to_owned());
-        let shown = blocking(move || showing.show(&shown_id, entrypoint)).await?;
-        let (status, log) = shown.map_err(|e| Error::failed(e.to_string()))?;
-        log.iter()
-            .skip(sent)
-            .for_each(|line| report(line, id, feed));
-        sent = log.len();
+        let (reading, job) = (jobs.clone(), id.to_owned());
+        let news = blocking(move || reading.news(&job, begin)).await?;
+        let (log, end, _) = news.map_err(|e| Error::failed(e.to_string()))?;
+        log.iter().for_each(|line| report(line, id, feed));
+        begin = end;
         if !is_active {
-            return ended(id, &status.state, &status.output, feed);
+            break;
         }
         // The service lives as long as the agent.
         advances.changed().await.ok();
+        tokio::time::sleep(NEWS_PAUSE).await;
     }
+    let (showing, job) = (jobs.clone(), id.to_owned());
+    let shown = blocking(move || showing.show(&job, entrypoint)).await?;
+    let (status, _) = shown.map_err(|e| Error::failed(e.to_string()))?;
+    ended(id, &status.state, &status.output, feed)
 }
 
 fn report(line: &LogLine, job: &str, feed: &Feed) {

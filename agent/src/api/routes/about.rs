@@ -60,7 +60,7 @@ pub(super) struct AgentHealth {
     /// Process id of the agent.
     pid: u32,
     /// Status of the runtime.
-    runtime: RuntimeStanding,
+    runtime: RuntimeStatus,
     /// Status of the session with the broker.
     mqtt: MqttStatus,
     /// Status of the outbox.
@@ -68,11 +68,11 @@ pub(super) struct AgentHealth {
     /// Status of each notification channel.
     channels: Vec<ChannelStatus>,
     /// Status of the language model.
-    model: ModelStanding,
+    model: ModelStatus,
     /// Number and limit of conversations.
     conversations: ConversationCounts,
     /// Status of the notes.
-    memory: MemoryStanding,
+    memory: MemoryStatus,
     /// Whether the heartbeat runs.
     heartbeat: HeartbeatStatus,
     /// Jobs that run and wait, and schedules.
@@ -81,7 +81,7 @@ pub(super) struct AgentHealth {
 
 /// Status of the notes.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(super) struct MemoryStanding {
+pub(super) struct MemoryStatus {
     /// What computes their embeddings; absent while the model loads.
     #[serde(skip_serializing_if = "Option::is_none")]
     vectors: Option<EmbedderChoice>,
@@ -93,7 +93,7 @@ pub(super) struct MemoryStanding {
 
 /// Status of the runtime, as the agent sees it.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(super) struct RuntimeStanding {
+pub(super) struct RuntimeStatus {
     /// Whether the runtime answers.
     answers: bool,
     /// Version of the runtime; absent without an answer.
@@ -103,9 +103,9 @@ pub(super) struct RuntimeStanding {
 
 /// Status of the language model, from its last call and the budget; no call is made for it.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(super) struct ModelStanding {
+pub(super) struct ModelStatus {
     #[serde(flatten)]
-    first: ProviderStanding,
+    first: ProviderStatus,
     /// Whether the budget of the hour, day and month allows another call of a user.
     within_budget: bool,
     /// Why the budget refuses a user's call now: what used it, and how long to wait.
@@ -115,10 +115,10 @@ pub(super) struct ModelStanding {
     refused_today: u64,
     /// Status of the provider of `llm.second`; absent without it, and while the model is unusable.
     #[serde(skip_serializing_if = "Option::is_none")]
-    second: Option<ProviderStanding>,
+    second: Option<ProviderStatus>,
 }
 
-impl ModelStanding {
+impl ModelStatus {
     /// One sentence per problem.
     fn problems(&self) -> impl Iterator<Item = String> {
         let second = self.second.as_ref().and_then(|second| second.why.clone());
@@ -129,7 +129,7 @@ impl ModelStanding {
 
 /// Status of the language model of one provider, from its last call.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
-pub(super) struct ProviderStanding {
+pub(super) struct ProviderStatus {
     /// Provider of the model; absent where none is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     provider: Option<String>,
@@ -159,7 +159,8 @@ pub(super) enum ModelState {
     /// The last call failed.
     Fails,
     /// Suspended by its circuit breaker after repeated failures.
-    Resting,
+    #[serde(rename = "resting")]
+    Suspended,
 }
 
 /// Number and limit of conversations.
@@ -209,7 +210,7 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<AgentHealth>, 
     reasons.extend(dropped_messages(&status.outbox));
     reasons.extend(status.channels.iter().filter_map(|c| c.trouble.clone()));
     reasons.extend(model.problems());
-    let memory = memory_standing(&deps.notes);
+    let memory = memory_status(&deps.notes);
     if let Some(refused @ EmbedderChoice::Refused { .. }) = &memory.vectors {
         reasons.push(refused.sentence());
     }
@@ -229,7 +230,7 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<AgentHealth>, 
         version: env!("CARGO_PKG_VERSION").to_owned(),
         uptime_s: app.shared.started.elapsed().as_secs_f64(),
         pid: std::process::id(),
-        runtime: RuntimeStanding {
+        runtime: RuntimeStatus {
             answers: runtime.is_some(),
             version: runtime,
         },
@@ -247,9 +248,9 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<AgentHealth>, 
     }))
 }
 
-fn memory_standing(notes: &Notes) -> MemoryStanding {
+fn memory_status(notes: &Notes) -> MemoryStatus {
     let hashed = || (!notes.use_a_model()).then_some(EmbedderChoice::Hashed);
-    MemoryStanding {
+    MemoryStatus {
         vectors: notes.vectors().cloned().or_else(hashed),
         waiting: notes.waiting(),
     }
@@ -271,9 +272,9 @@ async fn agent_status(app: &App) -> Result<AgentStatus, Refusal> {
     })
 }
 
-fn model(deps: &ConversationDeps) -> ModelStanding {
-    let uncalled = |state, why| ModelStanding {
-        first: ProviderStanding {
+fn model(deps: &ConversationDeps) -> ModelStatus {
+    let uncalled = |state, why| ModelStatus {
+        first: ProviderStatus {
             provider: deps.provider.clone(),
             state,
             why,
@@ -294,11 +295,11 @@ fn model(deps: &ConversationDeps) -> ModelStanding {
     };
     let report = client.report();
     let providers = client.providers();
-    let mut all = providers.map(|(name, rest)| provider_standing(name, rest, &report.calls));
+    let mut all = providers.map(|(name, open)| provider_status(name, open, &report.calls));
     let Some(first) = all.next() else {
         return uncalled(ModelState::Absent, None);
     };
-    ModelStanding {
+    ModelStatus {
         first,
         within_budget: report.refusal.is_none(),
         refusal: report.refusal.as_ref().map(ToString::to_string),
@@ -308,21 +309,21 @@ fn model(deps: &ConversationDeps) -> ModelStanding {
 }
 
 /// The status of a provider, from its circuit breaker and the last of its own `calls`.
-fn provider_standing(
+fn provider_status(
     provider: &str,
-    rest: Option<BreakerOpen>,
+    breaker: Option<BreakerOpen>,
     calls: &[CallRecord],
-) -> ProviderStanding {
+) -> ProviderStatus {
     let last = calls.iter().rfind(|call| call.provider == provider);
-    let (state, why) = match (rest, last.map(|call| call.outcome)) {
-        (Some(rest), _) => {
+    let (state, why) = match (breaker, last.map(|call| call.outcome)) {
+        (Some(open), _) => {
             let why = format!(
                 "the model of {provider} is suspended for {} s: it failed too often ({}); see the \
                  log and `watchkeeper trace`",
-                rest.remaining.as_secs(),
-                serialized_name(&rest.because)
+                open.remaining.as_secs(),
+                serialized_name(&open.because)
             );
-            (ModelState::Resting, Some(why))
+            (ModelState::Suspended, Some(why))
         }
         (None, None | Some(CallOutcome::NotMade)) => (ModelState::Unasked, None),
         (None, Some(CallOutcome::Answered | CallOutcome::Open)) => (ModelState::Answers, None),
@@ -332,7 +333,7 @@ fn provider_standing(
             (ModelState::Fails, Some(why))
         }
     };
-    ProviderStanding {
+    ProviderStatus {
         provider: Some(provider.to_owned()),
         state,
         why,
@@ -484,7 +485,7 @@ mod tests {
             call("claude", 1_000, CallOutcome::Answered),
             call("local", 2_000, failed),
         ];
-        let of = |provider: &str| provider_standing(provider, None, &calls);
+        let of = |provider: &str| provider_status(provider, None, &calls);
         assert_eq!(of("claude").state, ModelState::Answers);
         assert_eq!(of("claude").asked, Timestamp::from_millisecond(1_000).ok());
         let local = of("local");
@@ -495,11 +496,11 @@ mod tests {
                 .is_some_and(|why| why.contains("the model of local failed"))
         );
         assert_eq!(of("openai").state, ModelState::Unasked);
-        let rest = BreakerOpen {
+        let open = BreakerOpen {
             because: AttemptErrorKind::Overloaded,
             remaining: Duration::from_secs(9),
         };
-        let resting = provider_standing("claude", Some(rest), &calls);
-        assert_eq!(resting.state, ModelState::Resting);
+        let suspended = provider_status("claude", Some(open), &calls);
+        assert_eq!(suspended.state, ModelState::Suspended);
     }
 }

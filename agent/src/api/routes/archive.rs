@@ -70,7 +70,7 @@ pub(super) struct Words {
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct VerifyFrom {
-    /// The member `next` of the answer before; absent at the begin.
+    /// The member `next` of the answer before; absent at the start.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
     after: Option<EntryName>,

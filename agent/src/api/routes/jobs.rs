@@ -5,7 +5,6 @@
 //! - Not here: how jobs come in (`submission`).
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -24,10 +23,8 @@ use watchkeeper_jobs::run::{JobFolderError, LogLine, PlannedBy};
 use super::problem::of_runtime;
 use super::talk::{StreamQuery, follower};
 use crate::api::app::App;
+use crate::jobs::view::NEWS_PAUSE;
 use crate::jobs::{JobService, JobServiceError, JobStatus, StepProgress};
-
-/// Pause of a follower after news of any job: a step reports five times a second.
-const DEBOUNCE: Duration = Duration::from_millis(200);
 
 /// An accepted job.
 #[derive(Debug, Serialize, utoipa::ToSchema)]
@@ -73,7 +70,7 @@ pub(super) async fn list(State(app): State<App>) -> Result<Json<Vec<JobStatus>>,
 
 /// A job with its progress and log.
 #[utoipa::path(get, path = "/jobs/{id}", tag = "jobs",
-    params(("id" = String, Path, description = "Id of the job, or a unique begin of it")),
+    params(("id" = String, Path, description = "Id of the job, or a unique prefix of it")),
     responses((status = 200, body = JobDetails)))]
 pub(super) async fn get(
     State(app): State<App>,
@@ -101,7 +98,7 @@ pub(super) async fn result(
 /// The signed evidence bundle of a job that neither runs nor waits: a tar file with its plan, log,
 /// results and files. `watchkeeper evidence verify` checks it.
 #[utoipa::path(get, path = "/jobs/{id}/bundle", tag = "jobs",
-    params(("id" = String, Path, description = "Id of the job, or a unique begin of it")),
+    params(("id" = String, Path, description = "Id of the job, or a unique prefix of it")),
     responses((status = 200, content_type = "application/x-tar", body = [u8])))]
 pub(super) async fn bundle(
     State(app): State<App>,
@@ -261,7 +258,7 @@ struct JobFollower {
     /// Number of the last record that was sent.
     after: u64,
     page: VecDeque<LogLine>,
-    /// Records at the begin of the log that the client has.
+    /// Records at the start of the log that the client has.
     skips: usize,
     /// Byte of the log up to which it was read.
     begin: u64,
@@ -305,7 +302,7 @@ impl JobFollower {
                 changed = self.advances.changed() => changed.ok()?,
                 () = closed(self.closing.clone()) => return None,
             }
-            tokio::time::sleep(DEBOUNCE).await;
+            tokio::time::sleep(NEWS_PAUSE).await;
         }
     }
 }

@@ -21,7 +21,6 @@ use watchkeeper_client::clock::wall_now;
 use watchkeeper_client::{ClientError, JournalRecord, RuntimeClient};
 use watchkeeper_contract::assessment::{AssessmentAnswer, Via};
 use watchkeeper_contract::event::Event;
-use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::review::NewAssessment;
 use watchkeeper_http::ConnectionPlace;
 
@@ -171,15 +170,11 @@ fn read_answer(body: &[u8]) -> Option<AssessmentAnswer> {
 
 /// The event of a link; the page to show where there is none.
 async fn find(client: &RuntimeClient, review: LinkedReview) -> Result<Event, Response> {
-    let after = EventSeq(review.seq.0.saturating_sub(1));
-    let records = client.events(after, 1).await.map_err(|e| failed(&e))?;
-    let found = records.into_iter().find_map(|record| match record {
-        JournalRecord::Known(event) if event.id == review.event => Some(*event),
-        JournalRecord::Known(_) | JournalRecord::Newer(_) | JournalRecord::Unreadable { .. } => {
-            None
-        }
-    });
-    found.ok_or_else(|| page(StatusCode::GONE, "This event is no longer kept."))
+    match client.record(review.seq).await {
+        Ok(Some(JournalRecord::Known(event))) if event.id == review.event => Ok(*event),
+        Ok(_) => Err(page(StatusCode::GONE, "This event is no longer kept.")),
+        Err(error) => Err(failed(&error)),
+    }
 }
 
 fn describe(event: &Event) -> String {

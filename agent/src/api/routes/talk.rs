@@ -217,7 +217,7 @@ pub(super) async fn get(
     State(app): State<App>,
     Path(id): Path<String>,
 ) -> Result<Json<ConversationStatus>, Refusal> {
-    Ok(Json(find(&app, &id)?.status()))
+    Ok(Json(find(&app, &id).await?.status()))
 }
 
 /// Ends a conversation. Its request in progress is cancelled, but not a confirmed change; its
@@ -229,7 +229,7 @@ pub(super) async fn end(
     State(app): State<App>,
     Path(id): Path<String>,
 ) -> Result<StatusCode, Refusal> {
-    let handle = find(&app, &id)?;
+    let handle = find(&app, &id).await?;
     app.shared.conversations.end(&handle).await;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -253,7 +253,7 @@ pub(super) async fn say(
     _reading: Reading,
     body: body::Body,
 ) -> Result<Response, Refusal> {
-    let handle = find(&app, &id)?;
+    let handle = find(&app, &id).await?;
     let words: Words = body::read(body::json_up_to(body, MAX_MESSAGE)?)?;
     let message = words.read()?;
     // Checked first: a message whose stream is refused must not start.
@@ -303,7 +303,7 @@ pub(super) async fn events(
     Path(id): Path<String>,
     Query(query): Query<PageQuery>,
 ) -> Result<Json<Vec<Value>>, Refusal> {
-    let handle = find(&app, &id)?;
+    let handle = find(&app, &id).await?;
     let after = body::number("after", query.after.as_deref(), 0)?;
     let most = u64::try_from(MAX_EVENTS).unwrap_or(u64::MAX);
     let limit = limit(query.limit.as_deref(), DEFAULT_LIMIT, most)?;
@@ -363,15 +363,15 @@ pub(super) async fn stream(
     Query(query): Query<StreamQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Refusal> {
-    let handle = find(&app, &id)?;
+    let handle = find(&app, &id).await?;
     let after = watchkeeper_http::stream::cursor(&headers, query.after.as_deref())?;
     not_ahead(&handle, after)?;
     let place = follower(&app)?;
     Ok(follow(&app, &handle, after, None, place))
 }
 
-fn find(app: &App, id: &str) -> Result<Arc<Handle>, Refusal> {
-    let found = app.shared.conversations.find(id, app.entrypoint);
+async fn find(app: &App, id: &str) -> Result<Arc<Handle>, Refusal> {
+    let found = app.shared.conversations.find(id, app.entrypoint).await;
     found.map_err(refused)
 }
 

@@ -52,20 +52,15 @@ pub(super) enum PublishOutcome {
 
 /// Runs one session from CONNECT to its end, then answers all waiting jobs.
 pub(super) async fn run_session(broker: Broker, mut jobs: mpsc::Receiver<PublishJob>) {
-    let mut task = match connect(&broker, None, MAX_WAITING) {
-        Ok((client, events)) => SessionTask {
-            broker: &broker,
-            client,
-            events,
-            is_up: false,
-            notices: FuturesUnordered::new(),
-            answers: BTreeMap::new(),
-            published: 0,
-        },
-        Err(error) => {
-            let fault = Fault::transient(error.to_string());
-            return answer_waiting(jobs, &PublishOutcome::NoSession(fault)).await;
-        }
+    let (client, events) = connect(&broker, None, MAX_WAITING);
+    let mut task = SessionTask {
+        broker: &broker,
+        client,
+        events,
+        is_up: false,
+        notices: FuturesUnordered::new(),
+        answers: BTreeMap::new(),
+        published: 0,
     };
     match task.run(&mut jobs).await {
         Ok(()) => task.disconnect().await,

@@ -12,6 +12,7 @@
 //! - Awaiting [`Link::next`] drives the protocol; dropping that future loses nothing.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -27,7 +28,7 @@ use super::broker::{Broker, Will};
 use super::packet_limit::{self, LimitedReader};
 use super::payload::MAX_PAYLOAD;
 use super::reason::reason;
-use super::tls::{self, Stream, TlsError};
+use super::tls::{self, Stream};
 use crate::fleet::outbox::OutboxId;
 
 /// Capacity of the client's queue. It exceeds the windows of outbox, retained topics and replies,
@@ -109,18 +110,15 @@ impl fmt::Debug for Link {
 
 impl Link {
     /// Starts to connect; [`Self::next`] reports the outcome.
-    ///
-    /// # Errors
-    /// Returns a [`TlsError`] when the TLS configuration cannot be built; a retry does not help.
-    pub fn open(broker: &Broker, will: Will) -> Result<Self, TlsError> {
-        let (client, events) = connect(broker, Some(will), QUEUE)?;
-        Ok(Self {
-            broker: broker.clone(),
+    pub fn open(broker: Broker, will: Will) -> Self {
+        let (client, events) = connect(&broker, Some(will), QUEUE);
+        Self {
+            broker,
             accepted: false,
             client,
             events,
             notices: FuturesUnordered::new(),
-        })
+        }
     }
 
     /// Waits for the next event of the session.
@@ -244,15 +242,8 @@ impl Link {
 pub(crate) type Events = BoxStream<'static, Result<Event, ConnectionError>>;
 
 /// Creates a client with a clean session and `queue` request slots, and its events. It connects
-/// when the events are first awaited.
-///
-/// # Errors
-/// Returns a [`TlsError`] when the TLS configuration cannot be built; a retry does not help.
-pub(crate) fn connect(
-    broker: &Broker,
-    will: Option<Will>,
-    queue: usize,
-) -> Result<(AsyncClient, Events), TlsError> {
+/// when the events are first awaited: that reads the files of TLS, on a thread that may block.
+pub(crate) fn connect(broker: &Broker, will: Option<Will>, queue: usize) -> (AsyncClient, Events) {
     let mut options = MqttOptions::new(
         &broker.settings.client_id,
         (broker.settings.host.clone(), broker.settings.port),
@@ -274,17 +265,17 @@ pub(crate) fn connect(
         }
         (None, _) => {}
     }
-    let tls = match broker.settings.tls {
-        true => Some(tls::connector(broker)?),
-        false => None,
-    };
+    let with_tls = broker.settings.tls.then(|| Arc::new(broker.clone()));
     options.set_socket_connector(move |address, network| {
-        let tls = tls.clone();
+        let with_tls = with_tls.clone();
         async move {
-            let socket = rumqttc::default_socket_connect(address, network).await?;
-            let stream: Box<dyn Stream> = match tls {
-                Some(tls) => Box::new(tls.handshake(socket).await?),
-                None => Box::new(socket),
+            let connect = rumqttc::default_socket_connect(address, network);
+            let stream: Box<dyn Stream> = match with_tls {
+                Some(broker) => {
+                    let tls = tls::connector(broker).await?;
+                    Box::new(tls.handshake(connect.await?).await?)
+                }
+                None => Box::new(connect.await?),
             };
             let (read, write) = tokio::io::split(stream);
             Ok(tokio::io::join(LimitedReader::new(read), write))
@@ -299,5 +290,5 @@ pub(crate) fn connect(
         let event = events.poll().await;
         Some((event, events))
     });
-    Ok((client, events.boxed()))
+    (client, events.boxed())
 }

@@ -10,12 +10,15 @@ use rumqttc::tokio_rustls::rustls::{self, AlertDescription as Alert, Certificate
 use rumqttc::{ConnectReturnCode as Code, ConnectionError, StateError};
 
 use super::broker::Broker;
-use super::tls::HandshakeFailed;
+use super::tls::{HandshakeFailed, TlsError};
 
 /// Explains `error`: what failed, and what the operator can do where that is known. `accepted`: the
 /// broker had accepted the session before.
 pub(crate) fn reason(broker: &Broker, accepted: bool, error: &ConnectionError) -> String {
     let keys = &broker.keys;
+    if let Some(error) = find::<TlsError>(error) {
+        return error.to_string();
+    }
     if let Some(error) = find::<rustls::Error>(error) {
         return of_tls(broker, error);
     }
@@ -167,7 +170,8 @@ mod tests {
 
     use watchkeeper_config::{CommandAccess, MqttConfig};
 
-    use super::super::broker::Keys;
+    use super::super::broker::{Keys, Will};
+    use super::super::link::{Link, LinkEvent};
     use super::*;
 
     fn broker() -> Broker {
@@ -202,5 +206,21 @@ mod tests {
         assert!(!names_client(false, StateError::ConnectionAborted));
         assert!(!names_client(true, io(Kind::TimedOut)));
         assert!(!names_client(true, StateError::AwaitPingResp));
+    }
+
+    #[tokio::test]
+    async fn unreadable_file_of_tls_is_named_before_a_connection() {
+        let mut broker = broker();
+        broker.settings.tls = true;
+        broker.settings.ca_file = Some("/nowhere/ca.pem".into());
+        let will = Will {
+            topic: "t".to_owned(),
+            payload: Vec::new(),
+        };
+        let LinkEvent::Down { reason } = Link::open(broker, will).next().await else {
+            panic!("a session");
+        };
+        let expected = "mqtt.ca_file /nowhere/ca.pem can't be read: ";
+        assert!(reason.starts_with(expected), "{reason}");
     }
 }

@@ -9,17 +9,16 @@ use watchkeeper_contract::assessment::AssessmentAnswer;
 use watchkeeper_contract::command::{CommandRequest, Operation};
 
 use super::payload::MAX_PAYLOAD;
-use crate::fleet::command::{OperationName, UnknownOperation};
+use crate::fleet::command::OperationName;
 
 /// Parses the request in `payload`, received on the topic of `operation`.
 ///
 /// # Errors
 /// Returns the reason, for the requester.
 pub fn parse_request(
-    operation: Result<OperationName, UnknownOperation>,
+    operation: OperationName,
     payload: &[u8],
 ) -> Result<Box<CommandRequest>, String> {
-    let operation = operation.map_err(|error| error.to_string())?;
     if payload.len() > MAX_PAYLOAD {
         // A longer payload arrives cut, so its size is not known.
         return Err(format!(
@@ -120,8 +119,7 @@ mod tests {
 
     #[test]
     fn topic_gives_the_operation_when_the_body_has_none() {
-        let request =
-            parse_request(Ok(OperationName::Stop), br#"{"pipeline":"door"}"#).expect("fine");
+        let request = parse_request(OperationName::Stop, br#"{"pipeline":"door"}"#).expect("fine");
         assert!(matches!(request.operation, Operation::Stop { .. }));
     }
 
@@ -129,7 +127,7 @@ mod tests {
     fn every_member_of_a_review_is_known() {
         let payload = br#"{"op":"review","event":1,"answer":"correct","label":"cat","note":"n",
             "by":"Ada","expires_at":"2026-01-31T12:00:00Z"}"#;
-        let request = parse_request(Ok(OperationName::Review), payload);
+        let request = parse_request(OperationName::Review, payload);
         assert!(matches!(
             request.expect("fine").operation,
             Operation::Review { .. }
@@ -140,51 +138,50 @@ mod tests {
     fn every_refusal_names_its_reason() {
         let huge = vec![b' '; MAX_PAYLOAD + 1];
         for (operation, payload, expected) in [
-            (Err(UnknownOperation), &b"{}"[..], "unknown operation"),
-            (Ok(OperationName::Stop), b"nope", "not JSON"),
-            (Ok(OperationName::Stop), b"[]", "not a JSON object"),
+            (OperationName::Stop, &b"nope"[..], "not JSON"),
+            (OperationName::Stop, b"[]", "not a JSON object"),
             (
-                Ok(OperationName::Stop),
+                OperationName::Stop,
                 br#"{"op":"deploy"}"#,
                 "the topic asks for stop",
             ),
             (
-                Ok(OperationName::Stop),
+                OperationName::Stop,
                 br#"{"pipeline":"../x"}"#,
                 "not a valid name",
             ),
-            (Ok(OperationName::Snapshot), b"{}", "missing field"),
+            (OperationName::Snapshot, b"{}", "missing field"),
             (
-                Ok(OperationName::Review),
+                OperationName::Review,
                 br#"{"event":3,"answer":"none"}"#,
                 "not a person's",
             ),
             (
-                Ok(OperationName::Review),
+                OperationName::Review,
                 br#"{"event":3,"answer":"correct"}"#,
                 "label is missing",
             ),
             (
-                Ok(OperationName::Review),
+                OperationName::Review,
                 br#"{"event":3,"answer":"reject","label":"dog"}"#,
                 "leave it out",
             ),
             (
-                Ok(OperationName::Stop),
+                OperationName::Stop,
                 br#"{"pipeline":"door","expires_at":"soon"}"#,
                 "expires_at = \"soon\"",
             ),
             (
-                Ok(OperationName::Deploy),
+                OperationName::Deploy,
                 br#"{"pipeline":"door"}"#,
                 "pipeline = \"door\": must be an object",
             ),
             (
-                Ok(OperationName::Snapshot),
+                OperationName::Snapshot,
                 br#"{"source":"gate","expire_at":"2026-01-31T12:00:00Z"}"#,
                 "unknown member \"expire_at\"; a request for snapshot has source, expires_at, op",
             ),
-            (Ok(OperationName::Stop), &huge, "at most"),
+            (OperationName::Stop, &huge, "at most"),
         ] {
             let reason = parse_request(operation, payload).expect_err("refused");
             assert!(reason.contains(expected), "{reason} lacks {expected}");
@@ -197,7 +194,7 @@ mod tests {
             op in 0_usize..3,
             bytes in proptest::collection::vec(any::<u8>(), 0..200),
         ) {
-            let _ignored = parse_request(Ok(OperationName::ALL[op]), &bytes).is_ok();
+            let _ignored = parse_request(OperationName::ALL[op], &bytes).is_ok();
         }
 
         #[test]
@@ -205,7 +202,7 @@ mod tests {
             op in 0_usize..3,
             text in r#"\{("[a-z_]{0,10}":(null|[0-9]{1,4}|"[a-z-]{0,8}"),?){0,4}\}"#,
         ) {
-            let _ignored = parse_request(Ok(OperationName::ALL[op]), text.as_bytes()).is_ok();
+            let _ignored = parse_request(OperationName::ALL[op], text.as_bytes()).is_ok();
         }
     }
 }

@@ -110,11 +110,16 @@ pub(super) struct Connector {
     host: ServerName<'static>,
 }
 
-/// Builds the connector of `broker`.
+/// Builds the connector of `broker` on a thread that may block: it reads files.
 ///
 /// # Errors
-/// Returns a [`TlsError`] for the first file that is unusable, or for the host name.
-pub(super) fn connector(broker: &Broker) -> Result<Connector, TlsError> {
+/// A [`TlsError`] as the source, for the first file that is unusable, or for the host name.
+pub(super) async fn connector(broker: Arc<Broker>) -> io::Result<Connector> {
+    let built = tokio::task::spawn_blocking(move || build_connector(&broker)).await;
+    built.map_err(io::Error::other)?.map_err(io::Error::other)
+}
+
+fn build_connector(broker: &Broker) -> Result<Connector, TlsError> {
     let config = client_config(
         broker.keys.ca_file,
         broker.settings.ca_file.as_deref(),

@@ -87,6 +87,8 @@ impl Topics {
     }
 
     /// `cam/<source>/ev/<kind>`, or `ev/<kind>` for events about the box.
+    ///
+    /// The box publishes below its root; tests and the generated reference need the whole topic.
     pub fn event(&self, source: Option<&SourceId>, kind: &str) -> String {
         self.at(&Self::event_below(source, kind))
     }

@@ -13,9 +13,7 @@
 //! - `kind`: 0 is a message; 1 is a loss record, with the JSON of [`Loss`] as payload and zeros in
 //!   all other fields.
 //! - `flags`: bit 0 is retained; bit 1 means that `seq` is valid.
-//! - `topic` is relative to the root of the box. In version 1 it included the root
-//!   `watchkeeper/v1/<site>/<box>/`. Decoding removes that root, so the entry is sent under the
-//!   box's present name.
+//! - `topic` is relative to the root of the box, so that the entry is sent under its present name.
 
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::rule::Severity;
@@ -24,8 +22,6 @@ use super::entry::{Class, Content, Draft, Loss};
 
 /// Version that this build writes.
 pub(super) const VERSION: u8 = 2;
-/// Version whose topics include the root of the box.
-const VERSION_WITH_ROOT: u8 = 1;
 const HEADER: usize = 15;
 
 const KIND_MESSAGE: u8 = 0;
@@ -87,8 +83,10 @@ pub fn encode(content: &Content) -> Vec<u8> {
 /// Returns [`DecodeError`] when a newer build wrote it or it is malformed.
 pub fn decode(bytes: &[u8]) -> Result<Content, DecodeError> {
     let version = *bytes.first().ok_or(DecodeError::Malformed("empty"))?;
-    if !matches!(version, VERSION | VERSION_WITH_ROOT) {
-        return Err(DecodeError::Version(version));
+    match version {
+        VERSION => {}
+        ..VERSION => return Err(DecodeError::Malformed("of an earlier build")),
+        _ => return Err(DecodeError::Version(version)),
     }
     let (header, rest) = bytes
         .split_at_checked(HEADER)
@@ -112,10 +110,6 @@ pub fn decode(bytes: &[u8]) -> Result<Content, DecodeError> {
                 .ok_or(DecodeError::Malformed("shorter than its topic"))?;
             let topic = std::str::from_utf8(topic)
                 .map_err(|_| DecodeError::Malformed("topic is not UTF-8"))?;
-            let topic = match version {
-                VERSION_WITH_ROOT => without_root(topic),
-                _ => topic,
-            };
             Ok(Content::Message(Draft {
                 class: class_of(header[2])?,
                 severity: severity_of(header[3])?,
@@ -127,14 +121,6 @@ pub fn decode(bytes: &[u8]) -> Result<Content, DecodeError> {
         }
         _ => Err(DecodeError::Malformed("unknown kind")),
     }
-}
-
-/// Returns the part of `topic` after `watchkeeper/v1/<site>/<box>/`.
-fn without_root(topic: &str) -> &str {
-    let below_product = topic.strip_prefix("watchkeeper/v1/");
-    below_product
-        .and_then(|rest| rest.splitn(3, '/').nth(2))
-        .unwrap_or(topic)
 }
 
 fn array<const N: usize>(bytes: &[u8]) -> Result<[u8; N], DecodeError> {
@@ -237,24 +223,8 @@ mod tests {
     }
 
     #[test]
-    fn version_1_entry_loses_the_root_of_its_topic() {
-        let draft = Draft {
-            class: Class::Event,
-            severity: Severity::Info,
-            topic: "watchkeeper/v1/north/box-7/cam/gate/ev/crosses".to_owned(),
-            retain: false,
-            seq: Some(EventSeq(4)),
-            payload: b"{}".to_vec(),
-        };
-        let mut bytes = encode(&Content::Message(draft.clone()));
-        bytes[0] = VERSION_WITH_ROOT;
-        let topic = "cam/gate/ev/crosses".to_owned();
-        let want = Content::Message(Draft { topic, ..draft });
-        assert_eq!(decode(&bytes), Ok(want));
-    }
-
-    #[test]
-    fn newer_version_is_refused_by_its_number() {
+    fn newer_version_is_named_and_an_older_one_is_damaged() {
         assert_eq!(decode(&[9, 0, 0]), Err(DecodeError::Version(9)));
+        assert!(matches!(decode(&[1, 0, 0]), Err(DecodeError::Malformed(_))));
     }
 }

@@ -1,6 +1,7 @@
 //! Findings over time.
 
 use jiff::civil::{DateTime, date};
+use jiff::tz::TimeZone;
 use proptest::prelude::*;
 use watchkeeper_contract::id::{ChannelId, PipelineId};
 use watchkeeper_contract::review::ReviewShare;
@@ -297,11 +298,16 @@ fn failing_opinions_and_channels_are_reported() {
     assert_eq!(state.judge(&silent(150)), []);
 }
 
+fn zoned(at: DateTime) -> Zoned {
+    at.to_zoned(TimeZone::UTC).unwrap()
+}
+
 /// Input of a check with `events` new events of the gate.
 fn busy(at: DateTime, events: usize) -> CheckInput {
+    let at = zoned(at);
     let camera_event = CameraEvent {
         camera: gate(),
-        hour: Hour::from_datetime(at),
+        hour: Hour::from_zoned(&at),
     };
     with(0, |input| {
         input.local = Some(at);
@@ -394,7 +400,7 @@ fn silence_is_reported_when_the_hour_is_over() {
         }),
     );
     assert_eq!(kinds(&state.judge(&full)), ["camera_out"; 32]);
-    full.local = Some(seventh(9, 30));
+    full.local = Some(zoned(seventh(9, 30)));
     assert_eq!(kinds(&state.judge(&full)), ["silence"]);
     assert_eq!(state.judge(&full), []);
     // A quiet hour is no silence where some days had no event.
@@ -455,7 +461,7 @@ fn too_many_reviews_are_reported_once_a_day_and_rule() {
     };
     let check = |day: i8, rules: &[&str]| {
         with(0, |input| {
-            input.local = Some(date(2026, 11, day).at(9, 0, 0, 0));
+            input.local = Some(zoned(date(2026, 11, day).at(9, 0, 0, 0)));
             if let Some(runtime) = &mut input.runtime {
                 runtime.review_shares = rules.iter().map(|rule| share(rule)).collect();
             }

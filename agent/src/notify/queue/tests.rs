@@ -19,13 +19,24 @@ fn wall(unix_ms: i64) -> Wall {
 
 fn notification(seq: u64, at_ms: i64) -> Notification {
     Notification {
-        seq: EventSeq(seq),
+        seq: Some(EventSeq(seq)),
         id: format!("e{seq}-new"),
         at: wall(at_ms),
         text: String::new(),
         link: None,
         event: Vec::new(),
         media: None,
+    }
+}
+
+fn with_picture(notification: Notification) -> Notification {
+    let media = MediaRef {
+        name: "picture",
+        id: "p".to_owned(),
+    };
+    Notification {
+        media: Some(media),
+        ..notification
     }
 }
 
@@ -40,7 +51,8 @@ fn queue(max_batch: usize) -> DeliveryQueue {
 
 fn seqs(delivery: Option<Delivery>) -> Vec<u64> {
     let notification = delivery.map(|p| p.notifications).unwrap_or_default();
-    notification.iter().map(|t| t.seq.0).collect()
+    let seq = |t: &Notification| t.seq.map_or(0, |seq| seq.0);
+    notification.iter().map(seq).collect()
 }
 
 #[test]
@@ -67,8 +79,8 @@ fn events_are_batched_and_deliveries_spaced() {
 fn refusal_is_retried_without_picture_then_given_up() {
     let mut c = queue(1);
     let now = Instant::now();
-    c.push_event(EventSeq(11), Some(notification(11, 0)));
-    c.push_event(EventSeq(12), Some(notification(12, 0)));
+    c.push_event(EventSeq(11), Some(with_picture(notification(11, 0))));
+    c.push_event(EventSeq(12), Some(with_picture(notification(12, 0))));
     let refusal = Fault::permanent("413");
     assert!(c.next_delivery(wall(0)).is_some_and(|p| p.has_media));
     assert!(!c.failed(now, &refusal));
@@ -77,6 +89,15 @@ fn refusal_is_retried_without_picture_then_given_up() {
     let next = c.next_delivery(wall(0));
     assert!(next.as_ref().is_some_and(|p| p.has_media));
     assert_eq!(seqs(next), [12]);
+    assert_eq!(c.counts().given_up, 1);
+}
+
+#[test]
+fn refusal_without_picture_is_given_up_at_once() {
+    let mut c = queue(1);
+    c.push_event(EventSeq(11), Some(notification(11, 0)));
+    assert!(c.next_delivery(wall(0)).is_some_and(|p| !p.has_media));
+    assert!(c.failed(Instant::now(), &Fault::permanent("404")));
     assert_eq!(c.counts().given_up, 1);
 }
 
@@ -127,7 +148,8 @@ fn new_journal_follows_waiting_notifications() {
 fn notice(id: &str) -> Notification {
     Notification {
         id: id.to_owned(),
-        ..notification(NO_SEQ.0, 0)
+        seq: None,
+        ..notification(0, 0)
     }
 }
 
@@ -146,10 +168,7 @@ fn notice_is_settled_once_and_moves_no_position() {
         (c.take_settled(), c.reached()),
         (vec!["a".to_owned()], EventSeq(11))
     );
-    // Permanent refusals.
-    assert!(c.next_delivery(wall(0)).is_some());
-    c.failed(now, &Fault::permanent("no"));
-    assert_eq!(c.take_settled(), [""; 0], "retried without picture");
+    // A permanent refusal.
     assert!(c.next_delivery(wall(0)).is_some());
     c.failed(now, &Fault::permanent("no"));
     assert_eq!(c.take_settled(), ["b", "c"]);
@@ -202,18 +221,11 @@ fn retry_is_unchanged_and_later_events_follow_it() {
     c.delivered(now);
     let second = c.next_delivery(wall(0));
     assert_ne!(second.as_ref().map(|p| p.key(false)), first);
-    assert_eq!(seqs(second), [12, NO_SEQ.0]);
+    assert_eq!(seqs(second), [12, 0]);
 }
 
 #[test]
 fn key_differs_for_different_contents() {
-    let picture = |notification: Notification| Notification {
-        media: Some(MediaRef {
-            name: "picture",
-            id: "p".to_owned(),
-        }),
-        ..notification
-    };
     let delivery = |notifications: &[Notification]| Delivery {
         notifications: notifications.to_vec(),
         has_media: true,
@@ -226,8 +238,8 @@ fn key_differs_for_different_contents() {
         delivery(&[two.clone(), one.clone()]).key(false),
         delivery(&[one.clone(), three.clone()]).key(false),
         delivery(&[one.clone(), two, three.clone()]).key(false),
-        delivery(&[picture(three.clone())]).key(true),
-        delivery(&[picture(three)]).key(false),
+        delivery(&[with_picture(three.clone())]).key(true),
+        delivery(&[with_picture(three)]).key(false),
     ];
     let different: BTreeSet<&String> = keys.iter().collect();
     assert_eq!(different.len(), keys.len(), "{keys:?}");

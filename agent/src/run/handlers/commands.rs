@@ -36,20 +36,9 @@ impl Agent {
             });
             return Ok(());
         }
-        let operation = operation.map_err(|unknown| unknown.to_string());
-        let operation = operation.and_then(|operation| self.allow(operation));
-        // A known command is answered again in any case.
-        let is_known = |operation: &OperationName| {
-            let (operation, id) = (*operation, id.clone());
-            self.commands.board.knows(&CommandKey { operation, id })
-        };
-        match operation.and_then(|operation| match is_known(&operation) {
-            true => Ok(operation),
-            false => self.check_storable(operation),
-        }) {
-            Ok(operation) => {
-                let request = parse_request(Ok(operation), payload);
-                let key = CommandKey { operation, id };
+        match self.admit(operation, &id) {
+            Ok(key) => {
+                let request = parse_request(key.operation, payload);
                 self.commands
                     .handle(command::Input::Received { key, request });
                 self.drain_board()
@@ -62,16 +51,27 @@ impl Agent {
         }
     }
 
-    /// Returns `operation` if `mqtt.commands` allows it, else the reason.
-    fn allow(&self, operation: OperationName) -> Result<OperationName, String> {
+    /// Returns the key of a request that is accepted, else the reason for the requester.
+    fn admit(
+        &self,
+        operation: Result<OperationName, UnknownOperation>,
+        id: &CommandId,
+    ) -> Result<CommandKey, String> {
+        let operation = operation.map_err(|unknown| unknown.to_string())?;
         let access = self.mqtt.commands();
-        match operation.is_allowed(access) {
-            true => Ok(operation),
-            false => Err(format!(
+        if !operation.is_allowed(access) {
+            return Err(format!(
                 "this box does not accept {operation} from its broker: mqtt.commands is \
                  \"{access}\""
-            )),
+            ));
         }
+        let id = id.clone();
+        let key = CommandKey { operation, id };
+        // A known command is answered again in any case.
+        if !self.commands.board.knows(&key) {
+            self.check_storable()?;
+        }
+        Ok(key)
     }
 
     pub(in crate::run) fn on_command_finished(

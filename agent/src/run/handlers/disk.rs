@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use watchkeeper_client::clock::wall_now;
 
-use crate::fleet::command::OperationName;
 use crate::fleet::mqtt::payload::heartbeat_draft;
 use crate::fleet::outbox::Input;
 use crate::heartbeat::Finding;
+use crate::heartbeat::finding::WHILE_DISK_REFUSES;
 use crate::notify::message::Notice;
 use crate::run::{Agent, AgentError};
 
@@ -42,16 +42,16 @@ impl Agent {
             .checked_sub(since)
             .unwrap_or_default();
         Some(format!(
-            "nothing can be stored: {}; since {since:.0}; events wait in the journal, and commands \
-             are refused, until the disk accepts writes; no restart is needed",
+            "nothing can be stored: {}; since {since:.0}; until the disk accepts writes, \
+             {WHILE_DISK_REFUSES}; no restart is needed",
             refusal.why
         ))
     }
 
-    /// Returns `operation`, unless it could not be stored.
-    pub(super) fn check_storable(&self, operation: OperationName) -> Result<OperationName, String> {
+    /// Returns why a command can't be stored now, for the requester.
+    pub(super) fn check_storable(&self) -> Result<(), String> {
         match self.outbox.refusal() {
-            None => Ok(operation),
+            None => Ok(()),
             Some(refusal) => Err(format!(
                 "not accepted, because it can't be stored: {}. Clear this request, and send it \
                  again when the health of the agent is `up`",

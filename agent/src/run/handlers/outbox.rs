@@ -34,7 +34,10 @@ impl Agent {
                     self.opinions.handle(Instant::now(), saved);
                 }
                 BatchOwner::Assessment(id) => self.assessments.pending.stored(id),
-                BatchOwner::Notice(notice) => self.channels.send(notice),
+                BatchOwner::Notice(stored) => {
+                    self.job_notices.confirm(&stored.notice.id);
+                    self.channels.send(stored);
+                }
             }
         }
         self.feed_outbox(Input::Stored { batch })?;

@@ -1,4 +1,5 @@
-//! When the refusal of the disk is reported: health follows it, channels are told rarely.
+//! When the refusal of the disk is reported: health follows it, channels get a notice an hour at
+//! most.
 //!
 //! - A channel gets one notice for a refusal, and the next one after [`NOTICE_INTERVAL`] at the
 //!   earliest: a disk at its limit refuses and accepts in turn.

@@ -172,7 +172,7 @@ impl HeartbeatTask {
         self.planned = cameras
             .filter(|cameras| !cameras.is_empty())
             .map(|cameras| PlannedLook {
-                local: input.local,
+                local: input.local.as_ref().map(Zoned::datetime),
                 cameras,
             });
     }
@@ -218,7 +218,7 @@ async fn check(
     facts: AgentFacts,
 ) -> HeartbeatEvent {
     let at = wall_now();
-    let local = (at.quality != TimeQuality::Unsynced).then(|| Zoned::now().datetime());
+    let local = (at.quality != TimeQuality::Unsynced).then(Zoned::now);
     let runtime = gather::read_runtime(&runtime, cursor).await;
     if let Err(error) = &runtime {
         tracing::debug!(%error, "heartbeat: the runtime did not answer");

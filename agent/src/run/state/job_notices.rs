@@ -1,36 +1,51 @@
 //! Failed jobs of schedules, on their way to the notification channels.
 //!
-//! - At most [`MAX_NOTICES`] wait; the scheduler, not the loop, waits for a place.
+//! - One waits at a time: the scheduler, not the loop, waits until it is durable.
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
+use crate::jobs::scheduler::JobNotice;
 use crate::notify::message::Notice;
-
-/// Most notices that wait for the loop; the scheduler waits beyond that.
-const MAX_NOTICES: usize = 8;
 
 /// Queue of notices.
 #[derive(Debug)]
 pub(crate) struct JobNotices {
-    sender: mpsc::Sender<Notice>,
-    receiver: mpsc::Receiver<Notice>,
+    sender: mpsc::Sender<JobNotice>,
+    receiver: mpsc::Receiver<JobNotice>,
+    /// Id of the notice that is being stored, and who waits for that.
+    unstored: Option<(String, oneshot::Sender<()>)>,
 }
 
 impl JobNotices {
     pub(crate) fn new() -> Self {
-        let (sender, receiver) = mpsc::channel(MAX_NOTICES);
-        Self { sender, receiver }
+        let (sender, receiver) = mpsc::channel(1);
+        Self {
+            sender,
+            receiver,
+            unstored: None,
+        }
     }
 
-    pub(crate) fn sender(&self) -> mpsc::Sender<Notice> {
+    pub(crate) fn sender(&self) -> mpsc::Sender<JobNotice> {
         self.sender.clone()
     }
 
-    /// Waits for the next notice. Never ends: `self` holds a sender.
+    /// Waits for the next notice, to be stored. Never ends: `self` holds a sender.
     pub(crate) async fn next(&mut self) -> Notice {
         match self.receiver.recv().await {
-            Some(notice) => notice,
+            Some(JobNotice { notice, stored }) => {
+                self.unstored = Some((notice.id.clone(), stored));
+                notice
+            }
             None => std::future::pending().await,
+        }
+    }
+
+    /// Answers the scheduler if `id` is that of its notice, which is durable now.
+    pub(crate) fn confirm(&mut self, id: &str) {
+        if let Some((_, stored)) = self.unstored.take_if(|(unstored, _)| unstored == id) {
+            // A scheduler that no longer waits needs no answer.
+            stored.send(()).ok();
         }
     }
 }

@@ -99,7 +99,7 @@ impl Mqtt {
     /// Opens the link of `session`, with a last will that names `next_seq`.
     ///
     /// # Errors
-    /// One sentence about a file that is unusable.
+    /// One sentence about a file of the password that is unusable.
     pub(crate) fn open_link(&mut self, session: u64, next_seq: EventSeq) -> Result<(), String> {
         let Some(mut broker) = self.broker.clone() else {
             return Ok(());
@@ -115,7 +115,7 @@ impl Mqtt {
             topic: self.topics.state(),
             payload: payload::encode(&offline),
         };
-        self.link = Some(Link::open(&broker, will).map_err(|error| error.to_string())?);
+        self.link = Some(Link::open(broker, will));
         Ok(())
     }
 

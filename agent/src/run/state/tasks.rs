@@ -1,6 +1,8 @@
 //! What runs beside the loop: the tasks of effects and chains, the threads of the API, of schedules
 //! and of jobs.
 
+use std::time::Duration;
+
 use tokio::sync::mpsc;
 use watchkeeper_assistant::trace::Trace;
 use watchkeeper_client::RuntimeClient;
@@ -11,9 +13,11 @@ use crate::connectors::queue::Limits;
 use crate::connectors::{self, Executor};
 use crate::evidence;
 use crate::jobs::JobService;
-use crate::jobs::scheduler::{self, SchedulerSetup};
-use crate::notify::message::Notice;
+use crate::jobs::scheduler::{self, JobNotice, SchedulerSetup};
 use crate::run::error::AgentError;
+
+/// Longest wait for a task: above what each gives to work in progress.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What the tasks need to start.
 #[derive(Debug)]
@@ -45,7 +49,7 @@ impl TaskSetup {
         self,
         runtime: &RuntimeClient,
         status_requests: StatusSender,
-        job_notices: mpsc::Sender<Notice>,
+        job_notices: mpsc::Sender<JobNotice>,
     ) -> Result<Tasks, AgentError> {
         let api = self
             .api
@@ -84,7 +88,8 @@ impl Tasks {
         }
     }
 
-    /// Stops all tasks; each bounds its own time.
+    /// Stops all tasks. One that waits for the disk or the runtime delays the exit no longer than
+    /// [`STOP_TIMEOUT`].
     pub(crate) async fn stop(self) {
         self.scheduler.close();
         self.jobs.close();
@@ -93,6 +98,10 @@ impl Tasks {
                 api.stop(api::service::EXIT_TIMEOUT).await;
             }
         };
-        tokio::join!(self.effects.stop(), self.chains.stop(), api);
+        let (effects, chains) = (
+            self.effects.stop(STOP_TIMEOUT),
+            self.chains.stop(STOP_TIMEOUT),
+        );
+        tokio::join!(effects, chains, api);
     }
 }
