@@ -380,7 +380,11 @@ fn pull_plan_has_every_file_network_last() {
     let dir = tempfile::tempdir().unwrap();
     let zoo = Zoo::with_dir(dir.path());
     let mirror = Some("http://mirror/models/");
-    let sum = Trust::Sum("0".repeat(64).parse().unwrap());
+    let other = Trust::Sum("0".repeat(64).parse().unwrap());
+    let refused = zoo.pull_plan("pp-ocr-v4", other, mirror).unwrap_err();
+    assert!(matches!(refused, ZooError::OtherSum { .. }), "{refused}");
+    let published = zoo.manifest("pp-ocr-v4").unwrap().files[0].sha256;
+    let sum = Trust::Sum(published.unwrap());
     let plans = zoo.pull_plan("pp-ocr-v4", sum, mirror).unwrap();
     let urls: Vec<_> = plans.iter().map(|plan| plan.url.as_str()).collect();
     assert_eq!(
