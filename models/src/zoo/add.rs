@@ -246,12 +246,17 @@ impl Zoo {
             .map_err(write(&target))?;
         let (sum, _) = digest::of_file(&file.0).map_err(write(&file.0))?;
         let own = dir.join(format!("{name}.toml"));
+        let earlier = own.is_file().then(|| read_text(&own)).transpose()?;
         if let Some(text) = &text {
             put_manifest(text, &own).map_err(write(&own))?;
         }
         if let Err(source) = download::put_in_place(&file.0, &target, sum) {
-            if text.is_some() && !target.exists() {
-                drop(Leftover(own));
+            // Under its temporary name, the network has not replaced the earlier one.
+            if text.is_some() && file.0.exists() {
+                match earlier {
+                    Some(earlier) => put_manifest(&earlier, &own).map_err(write(&own))?,
+                    None => drop(Leftover(own)),
+                }
             }
             return Err(write(&target)(source));
         }

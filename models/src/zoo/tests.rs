@@ -279,6 +279,26 @@ fn failed_add_leaves_nothing_behind() {
     assert_eq!(names.len(), 4, "{names:?}");
 }
 
+#[test]
+fn failed_replacement_keeps_the_earlier_manifest() {
+    let dir = tempfile::tempdir().unwrap();
+    let outside = dir.path().join("mine.onnx");
+    let models = dir.path().join("models");
+    let add = |manifest: &str| {
+        fs::write(&outside, "weights").unwrap();
+        fs::write(dir.path().join("mine.toml"), manifest).unwrap();
+        Zoo::with_dir(&models).add(&outside, None, None, None, &opens)
+    };
+    add(&own("mine")).unwrap();
+    // A folder has the name of the checksum's file, so the network can't be replaced.
+    let record = models.join("mine.onnx.sha256");
+    fs::remove_file(&record).unwrap();
+    fs::create_dir_all(record.join("full")).unwrap();
+    add(&format!("# other\n{}", own("mine"))).unwrap_err();
+    let kept = fs::read_to_string(models.join("mine.toml")).unwrap();
+    assert_eq!(kept, own("mine"));
+}
+
 /// Makes a model with a vocabulary whose text is `merges`, in a folder of its own.
 fn with_parts(folder: &Path, merges: &str) -> PathBuf {
     fs::create_dir_all(folder).unwrap();
