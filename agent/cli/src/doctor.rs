@@ -44,7 +44,7 @@ pub(super) fn run(
     findings.extend(programs::media());
     findings.extend(configuration(errors));
     findings.extend(programs::backends(config, errors, global));
-    findings.push(programs::models(config));
+    findings.push(programs::models(config.models.folders()));
     findings.push(state::folder("state folder", &config.state_dir));
     findings.push(state::socket(&config.runtime_socket));
     // The runtime reports the errors of its file too.
