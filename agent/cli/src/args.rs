@@ -112,7 +112,7 @@ pub(crate) enum OnlineCommand {
     /// Show the status of runtime, cameras, pipelines, agent, broker, clock and disk.
     Status,
     /// List, find, add, set up, remove and tune cameras [default: list].
-    #[command(visible_alias = "cameras")]
+    #[command(name = "cameras", visible_alias = "sources")]
     Sources {
         #[command(subcommand)]
         action: Option<SourceAction>,
