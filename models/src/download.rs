@@ -20,6 +20,7 @@
 mod error;
 mod package;
 mod plan;
+mod record;
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -27,10 +28,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::digest::{self, Hasher, Sha256Sum};
-use crate::raw::read_small;
 
 pub use error::DownloadError;
 pub use plan::{PullPlan, Trust};
+pub(crate) use record::recorded_sum;
+
+use record::with_suffix;
 
 /// Most bytes of a file of unknown size, far above the largest model for such a machine.
 pub const MAX_BYTES: u64 = 1 << 30;
@@ -434,21 +437,6 @@ pub(crate) fn put_in_place(part: &Path, target: &Path, sum: Sha256Sum) -> io::Re
         Some(dir) => File::open(dir)?.sync_all(),
         None => Ok(()),
     }
-}
-
-/// Largest file with a checksum in bytes: the sum and a long name.
-const MAX_RECORD: u64 = 4096;
-
-/// Returns the checksum recorded when this file was placed.
-pub(crate) fn recorded_sum(target: &Path) -> Option<Sha256Sum> {
-    let text = read_small(&with_suffix(target, ".sha256"), MAX_RECORD).ok()?;
-    text.split_whitespace().next()?.parse().ok()
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
 }
 
 #[cfg(test)]

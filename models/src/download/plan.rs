@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::{DownloadError, recorded_sum, with_suffix};
+use super::error::DownloadError;
+use super::record::{recorded_sum, with_suffix};
 use crate::digest::Sha256Sum;
 use crate::registry::RegistryPackage;
 
