@@ -246,7 +246,7 @@ impl Zoo {
             .map_err(write(&target))?;
         let (sum, _) = digest::of_file(&file.0).map_err(write(&file.0))?;
         let own = dir.join(format!("{name}.toml"));
-        let earlier = own.is_file().then(|| read_text(&own)).transpose()?;
+        let earlier = read_text(&own).ok();
         if let Some(text) = &text {
             put_manifest(text, &own).map_err(write(&own))?;
         }
