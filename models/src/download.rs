@@ -19,6 +19,8 @@
 
 mod error;
 mod package;
+mod plan;
+mod record;
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -26,42 +28,15 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::digest::{self, Hasher, Sha256Sum};
-use crate::raw::read_small;
-use crate::registry::RegistryPackage;
 
 pub use error::DownloadError;
+pub use plan::{PullPlan, Trust};
+pub(crate) use record::recorded_sum;
+
+use record::with_suffix;
 
 /// Most bytes of a file of unknown size, far above the largest model for such a machine.
 pub const MAX_BYTES: u64 = 1 << 30;
-
-/// Whether a file of unknown checksum may be used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trust {
-    /// Only files whose checksum the manifest has.
-    KnownOnly,
-    /// Any file the first time; its sum is recorded.
-    FirstUse,
-    /// A file with exactly this sum, which the user has from elsewhere.
-    Sum(Sha256Sum),
-}
-
-/// A file to fetch, and what it has to be.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PullPlan {
-    /// Name of the model.
-    pub name: String,
-    pub url: String,
-    /// Checksum, where known.
-    pub sha256: Option<Sha256Sum>,
-    /// Size in bytes, where known.
-    pub bytes: Option<u64>,
-    /// What to do where the checksum is not known.
-    pub trust: Trust,
-    /// Path of the file.
-    pub target: PathBuf,
-    /// The package that the file comes out of; absent where it is published by itself.
-    pub package: Option<RegistryPackage>,
-}
 
 /// A request for the missing bytes of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -153,13 +128,9 @@ impl Download {
     /// # Errors
     /// [`DownloadError::Write`], when a file is there that can't be read.
     pub fn already(plan: &PullPlan) -> Result<Option<Downloaded>, DownloadError> {
-        let wanted = match (plan.sha256, plan.trust) {
-            (Some(sum), _) | (None, Trust::Sum(sum)) => sum,
-            (None, Trust::FirstUse | Trust::KnownOnly) => return Ok(None),
-        };
-        if !plan.target.is_file() {
+        let Some(wanted) = plan.wanted_sum().filter(|_| plan.target.is_file()) else {
             return Ok(None);
-        }
+        };
         let (found, bytes) =
             digest::of_file(&plan.target).map_err(|source| DownloadError::Write {
                 path: plan.target.clone(),
@@ -178,7 +149,7 @@ impl Download {
     /// Bytes that neither a checksum nor the server's validator covers are not continued.
     pub fn rest(&self) -> Option<Rest> {
         let validator = fs::read_to_string(self.validator_file()).ok();
-        let is_proved = self.plan.sha256.is_some() || matches!(self.plan.trust, Trust::Sum(_));
+        let is_proved = self.plan.wanted_sum().is_some();
         (self.offset() > 0 && (is_proved || validator.is_some())).then(|| Rest {
             offset: self.offset(),
             validator,
@@ -258,24 +229,17 @@ impl Download {
             });
         }
         let found = self.hasher.clone().finish();
-        let wanted = match (self.plan.sha256, self.plan.trust) {
-            (Some(sum), _) | (None, Trust::Sum(sum)) => Some(sum),
-            (None, Trust::FirstUse) => None,
-            (None, Trust::KnownOnly) => {
-                return Err(DownloadError::Untrusted {
-                    name: self.plan.name,
-                    url: self.plan.url,
-                    found,
-                });
-            }
-        };
-        if let Some(expected) = wanted.filter(|wanted| *wanted != found) {
-            self.remove_part()?;
-            return Err(DownloadError::WrongSum {
+        let wanted = self.plan.wanted_sum();
+        if wanted.is_none() && self.plan.trust == Trust::KnownOnly {
+            return Err(DownloadError::Untrusted {
+                name: self.plan.name,
                 url: self.plan.url,
                 found,
-                expected,
             });
+        }
+        if let Some(expected) = wanted.filter(|wanted| *wanted != found) {
+            self.remove_part()?;
+            return Err(self.plan.wrong_sum(found, expected));
         }
         Ok(Checked {
             download: self,
@@ -473,21 +437,6 @@ pub(crate) fn put_in_place(part: &Path, target: &Path, sum: Sha256Sum) -> io::Re
         Some(dir) => File::open(dir)?.sync_all(),
         None => Ok(()),
     }
-}
-
-/// Largest file with a checksum in bytes: the sum and a long name.
-const MAX_RECORD: u64 = 4096;
-
-/// Returns the checksum recorded when this file was placed.
-pub(crate) fn recorded_sum(target: &Path) -> Option<Sha256Sum> {
-    let text = read_small(&with_suffix(target, ".sha256"), MAX_RECORD).ok()?;
-    text.split_whitespace().next()?.parse().ok()
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
 }
 
 #[cfg(test)]

@@ -103,7 +103,8 @@ pub(crate) enum Command {
     Offline(OfflineCommand),
 }
 
-/// Commands that talk to a runtime or the network.
+/// Commands that [`online`](super::online) runs on an event loop, with the configuration and a
+/// client of the runtime.
 #[derive(Debug, Subcommand)]
 pub(crate) enum OnlineCommand {
     /// Watch a camera or file now: print events as they happen, and the counts at the end.
@@ -111,7 +112,7 @@ pub(crate) enum OnlineCommand {
     /// Show the status of runtime, cameras, pipelines, agent, broker, clock and disk.
     Status,
     /// List, find, add, set up, remove and tune cameras [default: list].
-    #[command(visible_alias = "cameras")]
+    #[command(name = "cameras", visible_alias = "sources")]
     Sources {
         #[command(subcommand)]
         action: Option<SourceAction>,
@@ -176,7 +177,8 @@ pub(crate) enum OnlineCommand {
     },
 }
 
-/// Commands that need neither a runtime nor an async runtime.
+/// Commands that read what they need of the configuration themselves; some talk to the agent or a
+/// service on an event loop of their own.
 #[derive(Debug, Subcommand)]
 pub(crate) enum OfflineCommand {
     /// Print the log of requests, proposals, confirmations and calls of language models.

@@ -34,10 +34,16 @@ pub(super) fn run(args: AuditArgs, global: &Global, out: &Output) -> Result<(), 
         limit: DEFAULT_LIMIT,
     });
     match action {
-        AuditAction::List { limit } => list(logs, limit, out),
+        AuditAction::List { limit } => {
+            if let Some(failure) = unlocated {
+                out.note(format!("records of the agent are missing: {failure}"));
+            }
+            list(logs, limit, out)
+        }
         AuditAction::Verify => {
-            verify_all(logs, out)?;
-            unlocated.map_or(Ok(()), Err)
+            let mut failures = verify_all(logs, out);
+            failures.extend(unlocated);
+            first_with_others(failures)
         }
     }
 }
@@ -62,8 +68,8 @@ fn list(logs: impl Iterator<Item = AuditLog>, limit: usize, out: &Output) -> Res
     Ok(())
 }
 
-/// Verifies every log, then fails for the first that is damaged or can't be read.
-fn verify_all(logs: impl Iterator<Item = AuditLog>, out: &Output) -> Result<(), Failure> {
+/// Verifies every log, and returns a failure for each that is damaged or can't be read.
+fn verify_all(logs: impl Iterator<Item = AuditLog>, out: &Output) -> Vec<Failure> {
     let mut failures = Vec::new();
     for log in logs {
         let report = match verify(&log) {
@@ -80,7 +86,15 @@ fn verify_all(logs: impl Iterator<Item = AuditLog>, out: &Output) -> Result<(), 
         out.both(&object, || describe(&log, &report));
         failures.extend(report.damage.as_ref().map(damaged));
     }
-    failures.into_iter().next().map_or(Ok(()), Err)
+    failures
+}
+
+/// Fails with the first sentence; the others are its details.
+fn first_with_others(failures: Vec<Failure>) -> Result<(), Failure> {
+    let mut failures = failures.into_iter();
+    let first = failures.next();
+    let others = failures.flat_map(|other| [vec![other.sentence], other.details].concat());
+    first.map_or(Ok(()), |first| Err(first.with(others)))
 }
 
 fn damaged(damage: &Damage) -> Failure {
@@ -122,7 +136,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let log = AuditLog::of_decisions(home.path(), AuditConfig::default());
         let out = Output::new(false);
-        let verified = || verify_all(std::iter::once(log.clone()), &out);
+        let verified = || first_with_others(verify_all(std::iter::once(log.clone()), &out));
         assert!(verified().is_ok(), "an empty log");
         for what in ["confirmed", "done"] {
             let mut entry = Map::new();
@@ -149,17 +163,24 @@ mod tests {
     }
 
     #[test]
-    fn verification_fails_for_an_unreadable_log() {
+    fn verification_names_every_unreadable_log() {
         let home = tempfile::tempdir().unwrap();
         let sound = AuditLog::of_decisions(&home.path().join("sound"), AuditConfig::default());
-        std::fs::write(home.path().join("audit"), "no folder").unwrap();
-        let unreadable = AuditLog::of_decisions(home.path(), AuditConfig::default());
-        let logs = [sound, unreadable].into_iter();
-        let failure = verify_all(logs, &Output::new(false)).unwrap_err();
+        let unreadable = ["user", "agent"].map(|name| {
+            let home = home.path().join(name);
+            std::fs::create_dir(&home).unwrap();
+            std::fs::write(home.join("audit"), "no folder").unwrap();
+            AuditLog::of_decisions(&home, AuditConfig::default())
+        });
+        let logs = std::iter::once(sound).chain(unreadable);
+        let failures = verify_all(logs, &Output::new(false));
+        let failure = first_with_others(failures).unwrap_err();
+        let first = &failure.sentence;
         assert!(
-            failure.sentence.contains("cannot read the audit log"),
-            "{}",
-            failure.sentence
+            first.contains("cannot read the audit log") && first.contains("user"),
+            "{first}"
         );
+        assert_eq!(failure.details.len(), 1);
+        assert!(failure.details[0].contains("agent"), "{failure}");
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn run(
     findings.extend(programs::media());
     findings.extend(configuration(errors));
     findings.extend(programs::backends(config, errors, global));
-    findings.push(programs::models(config));
+    findings.push(programs::models(config.models.folders()));
     findings.push(state::folder("state folder", &config.state_dir));
     findings.push(state::socket(&config.runtime_socket));
     // The runtime reports the errors of its file too.
@@ -158,12 +158,12 @@ fn sinks(config: &Config) -> Vec<Finding> {
         };
     }
     let hosts: Vec<String> = sinks.hosts.iter().map(ToString::to_string).collect();
-    let mut findings = vec![Finding::ok(format!(
-        "sinks: {} hosts allowed ({}), {} secrets",
-        hosts.len(),
-        hosts.join(", "),
-        sinks.secrets.len()
-    ))];
+    let hosts = match hosts.as_slice() {
+        [] => "no host allowed".to_owned(),
+        hosts => format!("allowed hosts: {}", hosts.join(", ")),
+    };
+    let secrets = counted(sinks.secrets.len() as u64, "secret");
+    let mut findings = vec![Finding::ok(format!("sinks: {hosts}; {secrets}"))];
     findings.extend(
         sinks
             .folders
@@ -186,10 +186,6 @@ fn broker(mqtt: &MqttConfig) -> Finding {
 
 /// Asks the agent for its problems: broker, channels, outbox, language model.
 fn agent(config: &Config) -> Vec<Finding> {
-    if !config.runtime_socket.exists() {
-        // Nothing runs here.
-        return Vec::new();
-    }
     let health = match event_loop::new() {
         Ok(runtime) => runtime.block_on(AgentHealth::ask(config)),
         Err(failure) => {

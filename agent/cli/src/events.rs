@@ -12,10 +12,10 @@ use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::rule::Severity;
 
 use super::args::{EventAction, EventArgs};
-use super::chain::ChainSummary;
 use super::coverage;
 use super::event_export;
 use super::exit::Failure;
+use super::hash_chain::HashChainSummary;
 use super::output::Output;
 use watchkeeper_assistant::reviews::{describe_answer, describe_record, verdict_name};
 use watchkeeper_assistant::session::progress::event_json as object;
@@ -276,7 +276,7 @@ async fn verify(
         out.busy(format!("verifying the journal: {next} of {last}"));
     }
     let last = chain.next_after;
-    let chain = ChainSummary(chain);
+    let chain = HashChainSummary(chain);
     let newest = client.events(EventSeq(last.0.saturating_sub(1)), 1).await?;
     let hash = newest.first().and_then(JournalRecord::hash);
     out.both(&chain.object(hash), || chain.lines(hash).join("\n"));

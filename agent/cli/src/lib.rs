@@ -17,7 +17,6 @@ mod backend_changes;
 mod backends;
 mod blueprints;
 mod board;
-mod chain;
 mod chat;
 mod configuration;
 mod coverage;
@@ -31,6 +30,7 @@ mod event_loop;
 mod events;
 mod evidence;
 mod exit;
+mod hash_chain;
 mod heartbeat;
 mod inspect;
 mod jobs;
@@ -76,7 +76,7 @@ use clap::Parser;
 use watchkeeper_config::Config;
 use watchkeeper_models::model_check::print_refusal;
 
-use args::{Cli, Command, Global, OfflineCommand, OnlineCommand, SourceAction, WorkflowAction};
+use args::{Cli, Command, Global, OfflineCommand, OnlineCommand, WorkflowAction};
 use exit::{Exit, Failure};
 use output::Output;
 use watchkeeper_client::RuntimeClient;
@@ -109,19 +109,6 @@ pub fn main() -> ExitCode {
 fn answer(cli: Cli, out: &Output) -> Result<(), Failure> {
     match cli.command {
         Command::Offline(command) => offline(command, &cli.global, out),
-        Command::Online(OnlineCommand::Sources {
-            action: Some(SourceAction::Tune(args)),
-        }) => tune::run(&args, &cli.global, out),
-        Command::Online(OnlineCommand::Sources {
-            action: Some(SourceAction::Devices),
-        }) => {
-            local_cameras::devices(out);
-            Ok(())
-        }
-        Command::Online(OnlineCommand::Sources {
-            action: Some(SourceAction::Find(args)),
-        }) => discovery::run(&args, out),
-        Command::Online(OnlineCommand::Watch(args)) if args.list => watch::list(out),
         Command::Online(command) => {
             let config = configuration_for(&command, &cli.global, out)?;
             let is_query = !matches!(command, OnlineCommand::Run(_));
@@ -202,6 +189,7 @@ fn configuration_for(
         | OnlineCommand::Evidence { .. }
         | OnlineCommand::Frame { .. }
         | OnlineCommand::Media { .. } => configuration::read_for_sockets(global, out),
+        OnlineCommand::Watch(args) if args.list => configuration::read_for_sockets(global, out),
         OnlineCommand::Ask(_)
         | OnlineCommand::Watch(_)
         | OnlineCommand::Chat(_)
@@ -224,7 +212,7 @@ async fn online(
             backends::run(action, &client, config, global, out).await
         }
         OnlineCommand::Status => remote::status(&client, config, out).await,
-        OnlineCommand::Sources { action } => remote::sources(action, &client, out).await,
+        OnlineCommand::Sources { action } => remote::sources(action, &client, global, out).await,
         OnlineCommand::Pipelines { action } => remote::pipelines(action, &client, out).await,
         OnlineCommand::Archive { action } => archive::run(action, config, out).await,
         OnlineCommand::Reference { action } => reference::run(action, config, out).await,

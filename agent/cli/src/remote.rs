@@ -4,7 +4,6 @@
 //!
 //! Not here: a runtime that does not answer (`runtime_absence`), the agent (`agent_health`).
 
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use serde_json::json;
@@ -18,10 +17,11 @@ use watchkeeper_contract::source::{
 
 use super::agent_health::AgentHealth;
 use super::args::{
-    FrameAction, FrameKeepArgs, FrameSaveArgs, MediaAction, MediaGetArgs, PipelineAction,
+    FrameAction, FrameKeepArgs, FrameSaveArgs, Global, MediaAction, MediaGetArgs, PipelineAction,
     SourceAction,
 };
 use super::backend_changes;
+use super::discovery;
 use super::doctor;
 use super::dry_run;
 use super::exit::Failure;
@@ -33,7 +33,8 @@ use super::privacy;
 use super::reasons::{print_reasons, without_reason};
 use super::runtime_absence;
 use super::source_path::absolute;
-use super::user_file::unwritten;
+use super::tune;
+use super::user_file::{write_file, write_new_file};
 use watchkeeper_assistant::wording::{changed_pipeline, duration, local_time, pipeline_state};
 use watchkeeper_client::RuntimeClient;
 
@@ -105,6 +106,7 @@ pub(super) fn show_status(
 pub(super) async fn sources(
     action: Option<SourceAction>,
     client: &RuntimeClient,
+    global: &Global,
     out: &Output,
 ) -> Result<(), Failure> {
     match action.unwrap_or(SourceAction::List) {
@@ -114,8 +116,10 @@ pub(super) async fn sources(
             source_table(&sources, out);
             local_cameras::print_unused(&sources, out).await;
         }
-        // Answered before: they need no runtime.
-        SourceAction::Tune(_) | SourceAction::Devices | SourceAction::Find(_) => {}
+        // These need no runtime.
+        SourceAction::Tune(args) => tune::run(&args, global, out)?,
+        SourceAction::Devices => local_cameras::devices(out),
+        SourceAction::Find(args) => discovery::run(&args, out)?,
         SourceAction::Show { id } => {
             let source = client.source(&id).await?;
             source_table(std::slice::from_ref(&source), out);
@@ -310,25 +314,6 @@ pub(super) async fn media(
         format!("Saved {} ({} bytes)", output.display(), bytes.len())
     });
     Ok(())
-}
-
-pub(super) fn write_file(path: &std::path::Path, bytes: &[u8]) -> Result<(), Failure> {
-    std::fs::write(path, bytes).map_err(unwritten(path))
-}
-
-/// Writes a file that the user did not name, and replaces none.
-fn write_new_file(path: &std::path::Path, bytes: &[u8]) -> Result<(), Failure> {
-    let created = std::fs::File::create_new(path);
-    let written = created.and_then(|mut file| file.write_all(bytes));
-    written.map_err(|error| {
-        let shown = path.display();
-        match error.kind() {
-            std::io::ErrorKind::AlreadyExists => Failure::input(format!(
-                "{shown} exists already; use -o {shown} to replace it, or -o with another file"
-            )),
-            _ => unwritten(path)(error),
-        }
-    })
 }
 
 /// Formats an id with its display name, if there is one.

@@ -70,7 +70,7 @@ fn show(event: &ProgressEvent<'_>, out: &Output) {
         )),
         ProgressEvent::Notes(found) => notes(found, out),
         ProgressEvent::Cameras([]) => {
-            out.line("No cameras yet. To add one: watchkeeper sources add ID ADDRESS")
+            out.line("No cameras yet. To add one: watchkeeper cameras add ID ADDRESS")
         }
         ProgressEvent::Cameras(sources) => remote::source_table(sources, out),
         ProgressEvent::Pipelines([], otherwise) => out.line(otherwise),

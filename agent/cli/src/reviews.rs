@@ -16,7 +16,7 @@ use super::ask;
 use super::exit::Failure;
 use super::journal_record::record;
 use super::output::Output;
-use super::remote::write_file;
+use super::user_file::write_file;
 
 pub(super) async fn run(
     args: ReviewArgs,

@@ -22,17 +22,9 @@ pub(super) fn run(args: TraceArgs, global: &Global, out: &Output) -> Result<(), 
         Failure::failed(sentence)
     })?;
     // A broken configuration does not hide the user's own trace.
-    if let Ok(config) = configuration::read_without_broker(global) {
-        let folder = config.state_dir.join(TRACE_FOLDER);
-        match Trace::new(&folder, "trace").latest(args.limit) {
-            Ok(agents) => entries.extend(agents),
-            Err(error) => {
-                let folder = folder.display();
-                out.note(format!(
-                    "entries of the agent are missing: can't read {folder}: {error}"
-                ));
-            }
-        }
+    match agents_entries(args.limit, global) {
+        Ok(agents) => entries.extend(agents),
+        Err(why) => out.note(format!("entries of the agent are missing: {why}")),
     }
     entries.sort_by_key(at);
     let entries = entries.split_off(entries.len().saturating_sub(args.limit));
@@ -43,6 +35,15 @@ pub(super) fn run(args: TraceArgs, global: &Global, out: &Output) -> Result<(), 
         out.both(entry, || line(entry));
     }
     Ok(())
+}
+
+fn agents_entries(limit: usize, global: &Global) -> Result<Vec<Value>, Failure> {
+    let config = configuration::read_without_broker(global)?;
+    let folder = config.state_dir.join(TRACE_FOLDER);
+    let unreadable = |e| Failure::failed(format!("can't read {}: {e}", folder.display()));
+    Trace::new(&folder, "trace")
+        .latest(limit)
+        .map_err(unreadable)
 }
 
 /// Formats an entry as one line.

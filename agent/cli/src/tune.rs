@@ -1,13 +1,18 @@
 //! `watchkeeper cameras tune`: starts `watchkeeper-runtime camera-trial` and prints its report.
 
-use std::process::{Command as Process, Stdio};
+use std::process::Command as Process;
+use std::time::Duration;
 
 use watchkeeper_contract::camera_trial::{CameraTrialReport, TrialCandidate};
+use watchkeeper_models::model_check::{Ended, run_within};
 
 use super::args::{Global, TuneArgs};
 use super::exit::{Exit, Failure};
 use super::output::Output;
 use super::runtime_program::{self, PROGRAM};
+
+/// Longest trial: all models of the zoo with tiles on a slow processor.
+const TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
 /// Runs the trial.
 ///
@@ -17,12 +22,18 @@ use super::runtime_program::{self, PROGRAM};
 pub(super) fn run(args: &TuneArgs, global: &Global, out: &Output) -> Result<(), Failure> {
     let mut command = trial_command(args, global)?;
     out.busy("watching, then comparing the models");
-    let ended = command.stdin(Stdio::null()).stderr(Stdio::piped()).output();
+    let ended = run_within(&mut command, TIMEOUT, &|| false);
     out.end_live_line();
     let ended =
         ended.map_err(|e| Failure::new(Exit::NoRuntime, format!("can't start {PROGRAM}: {e}")))?;
+    let ended = ended.ok_or_else(|| {
+        let minutes = TIMEOUT.as_secs() / 60;
+        Failure::failed(format!(
+            "the trial did not end within {minutes} minutes; name fewer models with --model"
+        ))
+    })?;
     if global.verbose {
-        out.aside(&String::from_utf8_lossy(&ended.stderr));
+        out.aside(&ended.stderr);
     }
     let report = read_report(&ended)?;
     out.both(&report, || text(&report));
@@ -50,10 +61,10 @@ fn trial_command(args: &TuneArgs, global: &Global) -> Result<Process, Failure> {
     Ok(command)
 }
 
-fn read_report(ended: &std::process::Output) -> Result<CameraTrialReport, Failure> {
-    let errors = String::from_utf8_lossy(&ended.stderr);
+fn read_report(ended: &Ended) -> Result<CameraTrialReport, Failure> {
+    let errors = &ended.stderr;
     match ended.status.code() {
-        Some(0) => serde_json::from_slice(&ended.stdout).map_err(|e| {
+        Some(0) => serde_json::from_str(&ended.stdout).map_err(|e| {
             let sentence = format!("{PROGRAM} printed no report ({e}); is it of another version?");
             Failure::failed(sentence)
         }),

@@ -2,13 +2,21 @@
 //!
 //! - A file that can't be read is wrong input; one that can't be written is a failure.
 //! - Standard input is the file `-`.
+//! - An output gets its name when all of it is on stable storage. What a killed command leaves is a
+//!   hidden file or folder `.export…` beside it.
 
 use std::fmt::Display;
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::fs::{File, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use tempfile::{NamedTempFile, TempDir};
+use watchkeeper_store::durable::sync_folder;
+
 use super::exit::Failure;
+
+const TEMPORARY_PREFIX: &str = ".export";
 
 /// Makes the failure of a file that can't be read.
 pub(super) fn unread<E: Display>(path: &Path) -> impl Fn(E) -> Failure + Copy {
@@ -35,14 +43,129 @@ pub(super) fn folder_of(output: &Path) -> &Path {
     folder.unwrap_or(Path::new("."))
 }
 
-/// Reads a text of at most `limit` bytes, and one byte more to show that it is too large.
-pub(super) fn read_text(from: &Path, limit: usize) -> Result<String, Failure> {
-    let limit = limit as u64 + 1;
-    let mut text = String::new();
+/// Writes what the user named, which may be a device such as `/dev/stdout`.
+pub(super) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    std::fs::write(path, bytes).map_err(unwritten(path))
+}
+
+/// Writes a file that the user did not name, and replaces none.
+pub(super) fn write_new_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let created = File::create_new(path);
+    let written = created.and_then(|mut file| file.write_all(bytes));
+    written.map_err(|error| {
+        let shown = path.display();
+        match error.kind() {
+            io::ErrorKind::AlreadyExists => Failure::input(format!(
+                "{shown} exists already; use -o {shown} to replace it, or -o with another file"
+            )),
+            _ => unwritten(path)(error),
+        }
+    })
+}
+
+/// Makes the file that becomes `output`, with the mode that the umask leaves.
+pub(super) fn new_file(output: &Path) -> io::Result<NamedTempFile> {
+    let mut new = tempfile::Builder::new();
+    let new = new.prefix(TEMPORARY_PREFIX);
+    new.permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder_of(output))
+}
+
+/// Makes the folder that becomes `output`, with the mode that the umask leaves.
+pub(super) fn new_folder(output: &Path) -> io::Result<TempDir> {
+    let mut new = tempfile::Builder::new();
+    let new = new.prefix(TEMPORARY_PREFIX);
+    new.permissions(Permissions::from_mode(0o777))
+        .tempdir_in(folder_of(output))
+}
+
+/// Gives a written file the name `output`; an earlier file of that name is replaced.
+pub(super) fn place(new: NamedTempFile, output: &Path) -> io::Result<()> {
+    new.as_file().sync_all()?;
+    new.persist(output)?;
+    sync_folder(folder_of(output))
+}
+
+/// Gives a written file the name `output`, unless that name is taken; then the file is returned.
+pub(super) fn place_new(
+    new: NamedTempFile,
+    output: &Path,
+) -> io::Result<Result<(), NamedTempFile>> {
+    new.as_file().sync_all()?;
+    match new.persist_noclobber(output) {
+        Ok(_) => sync_folder(folder_of(output)).map(Ok),
+        Err(taken) if taken.error.kind() == io::ErrorKind::AlreadyExists => Ok(Err(taken.file)),
+        Err(refused) => Err(refused.error),
+    }
+}
+
+/// Reads a text of at most `max_bytes`.
+pub(super) fn read_text(from: &Path, max_bytes: usize) -> Result<String, Failure> {
+    let limit = max_bytes as u64 + 1;
+    let mut bytes = Vec::new();
     let read = match from == Path::new("-") {
-        true => io::stdin().take(limit).read_to_string(&mut text),
-        false => File::open(from).and_then(|file| file.take(limit).read_to_string(&mut text)),
+        true => io::stdin().take(limit).read_to_end(&mut bytes),
+        false => File::open(from).and_then(|file| file.take(limit).read_to_end(&mut bytes)),
     };
     read.map_err(unread(from))?;
-    Ok(text)
+    if bytes.len() > max_bytes {
+        let why = format!("it is larger than {max_bytes} bytes, the most that is read");
+        return Err(unread(from)(why));
+    }
+    String::from_utf8(bytes).map_err(unread(from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        path.metadata().expect("metadata").permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn placed_files_and_folders_have_the_usual_mode() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let usual = dir.path().join("usual");
+        std::fs::write(&usual, "").expect("write");
+        let output = dir.path().join("out");
+        for content in ["first", "second"] {
+            let mut new = new_file(&output).expect("new");
+            new.write_all(content.as_bytes()).expect("write");
+            place(new, &output).expect("placed");
+            assert_eq!(std::fs::read_to_string(&output).expect("read"), content);
+            assert_eq!(mode(&output), mode(&usual));
+        }
+        let usual = dir.path().join("usual folder");
+        std::fs::create_dir(&usual).expect("a folder");
+        assert_eq!(mode(new_folder(&output).expect("new").path()), mode(&usual));
+    }
+
+    #[test]
+    fn taken_name_is_not_replaced() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let output = dir.path().join("out");
+        std::fs::write(&output, "before").expect("write");
+        let new = new_file(&output).expect("new");
+        let new = place_new(new, &output)
+            .expect("no failure")
+            .expect_err("taken");
+        assert_eq!(std::fs::read_to_string(&output).expect("read"), "before");
+        place_new(new, &dir.path().join("other"))
+            .expect("no failure")
+            .expect("free");
+    }
+
+    #[test]
+    fn long_text_is_too_large_and_not_called_invalid() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let file = dir.path().join("text");
+        std::fs::write(&file, "ää").expect("write");
+        assert_eq!(read_text(&file, 4).as_deref(), Ok("ää"));
+        let failure = read_text(&file, 2).expect_err("too large");
+        assert!(
+            failure.sentence.contains("larger than 2 bytes"),
+            "{failure}"
+        );
+    }
 }

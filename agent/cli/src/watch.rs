@@ -17,6 +17,9 @@ pub(super) async fn run(
     config: &Config,
     out: &Output,
 ) -> Result<(), Failure> {
+    if args.list {
+        return list(out);
+    }
     let camera = match &args.camera {
         Some(_) => None,
         None => only_camera(&client).await?,
@@ -35,7 +38,7 @@ pub(super) async fn run(
 }
 
 /// Prints the templates, their flags and defaults.
-pub(super) fn list(out: &Output) -> Result<(), Failure> {
+fn list(out: &Output) -> Result<(), Failure> {
     let plain = plain()?;
     for template in plain.templates() {
         let (name, title, usage) = (&template.name, &template.title, usage(template));

@@ -93,7 +93,10 @@ pub(super) fn run(
             out.set_has_result();
             Err(Failure::failed("a step failed"))
         }
-        Some(2) => Err(Failure::input(format!("{}: not run", file.display()))),
+        Some(2) => {
+            let sentence = format!("{} was not run, for the reason above", file.display());
+            Err(Failure::input(sentence))
+        }
         _ => Err(Failure::failed(format!("{PROGRAM} ended with {status}"))),
     }
 }

@@ -132,6 +132,8 @@ mod tests {
     ];
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
         /// The clock runs, jumps and steps back, around both clock changes, over restarts.
         #[test]
         fn time_is_due_at_most_once_and_never_early(

@@ -43,6 +43,19 @@ pub enum DownloadError {
         /// Sum of the file expected.
         expected: Sha256Sum,
     },
+    /// Another file than the one installed first. The part is removed.
+    #[error(
+        "{url} has sha256 {found}, but the file installed before has {recorded}; the new one was \
+         removed. Delete {record} to accept another file"
+    )]
+    NotAsRecorded {
+        url: String,
+        /// Sum of the file received.
+        found: Sha256Sum,
+        recorded: Sha256Sum,
+        /// File with the recorded sum.
+        record: PathBuf,
+    },
     /// A package with the right checksum does not hold the file. It is removed.
     #[error(
         "{url} does not hold the file that its description names: {why}; the package was removed"

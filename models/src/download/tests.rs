@@ -210,6 +210,42 @@ fn unknown_sum_needs_trust_without_second_transfer() {
 }
 
 #[test]
+fn later_pull_of_unknown_sum_must_match_the_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let trusted = PullPlan {
+        sha256: None,
+        bytes: None,
+        trust: Trust::FirstUse,
+        ..plan(dir.path())
+    };
+    assert!(!serve(trusted.clone(), BODY).unwrap().known);
+    for trust in [Trust::FirstUse, Trust::KnownOnly] {
+        let later = PullPlan {
+            trust,
+            ..trusted.clone()
+        };
+        assert!(Download::already(&later).unwrap().is_some());
+        fs::write(&later.target, "damaged").unwrap();
+        assert!(Download::already(&later).unwrap().is_none());
+        let refused = serve(later.clone(), b"of another author").unwrap_err();
+        let said = refused.to_string();
+        assert!(said.contains("m.onnx.sha256"), "{said}");
+        assert_eq!(fs::read(&later.target).unwrap(), b"damaged");
+        assert!(serve(later.clone(), BODY).unwrap().known);
+        assert_eq!(fs::read(&later.target).unwrap(), BODY);
+    }
+    let zoo = crate::Zoo::builtin();
+    let packaged = zoo.manifest("ssd-mobilenet-v2").unwrap();
+    let converted = PullPlan {
+        package: packaged.packages.first().cloned(),
+        ..trusted.clone()
+    };
+    serve(converted, b"of a newer converter").unwrap();
+    fs::remove_file(with_suffix(&trusted.target, ".sha256")).unwrap();
+    serve(trusted, b"a new version").unwrap();
+}
+
+#[test]
 fn part_is_continued_only_with_sum_or_validator() {
     let dir = tempfile::tempdir().unwrap();
     let unknown = PullPlan {

@@ -83,6 +83,14 @@ pub enum Outcome {
     Interrupted(Interruption),
 }
 
+/// A process that has ended, and the last [`MAX_OUTPUT`] bytes of its outputs.
+#[derive(Debug)]
+pub struct Ended {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+}
+
 /// How a file made the process end that checked it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -206,26 +214,41 @@ pub fn run_for_answer(
     timeout: Duration,
     is_cancelled: &dyn Fn() -> bool,
 ) -> io::Result<(Outcome, String)> {
-    let mut child = restrict_environment(command)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()?;
-    let outcome = follow(&mut child, timeout, is_cancelled);
-    if !matches!(outcome, Ok(Some(_))) {
-        // It may have ended by itself.
-        kill(child).ok();
-    }
+    let ended = run_within(restrict_environment(command), timeout, is_cancelled)?;
     let cancelled = is_cancelled();
-    outcome.map(|outcome| {
-        outcome.unwrap_or_else(|| {
+    Ok(match ended {
+        Some(ended) => (judge(&ended), ended.stdout),
+        None => {
             let why = match cancelled {
                 true => Interruption::Cancelled,
                 false => Interruption::Overdue,
             };
             (Outcome::Interrupted(why), String::new())
-        })
+        }
     })
+}
+
+/// Runs `command` with its environment as it is, for `timeout` at most. Returns `None` where it was
+/// killed because of the timeout or of `is_cancelled`.
+///
+/// # Errors
+/// When the process can't be started or waited for.
+pub fn run_within(
+    command: &mut Command,
+    timeout: Duration,
+    is_cancelled: &dyn Fn() -> bool,
+) -> io::Result<Option<Ended>> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let ended = follow(&mut child, timeout, is_cancelled);
+    if !matches!(ended, Ok(Some(_))) {
+        // It may have ended by itself.
+        kill(child).ok();
+    }
+    ended
 }
 
 /// Leaves of this process's environment what loading a library needs; the variables of `command`
@@ -270,23 +293,29 @@ pub fn json_answer<T: DeserializeOwned>(output: &str) -> Option<T> {
     lines.find_map(|line| serde_json::from_str(line).ok())
 }
 
-/// Waits for the process and reads its end; returns `None` while it runs after `timeout`, or when
-/// it is cancelled.
+/// Waits for the process and reads its outputs; returns `None` while it runs after `timeout`, or
+/// when it is cancelled.
 fn follow(
     child: &mut Child,
     timeout: Duration,
     is_cancelled: &dyn Fn() -> bool,
-) -> io::Result<Option<(Outcome, String)>> {
-    let answer = read_aside(child.stdout.take())?;
-    let log = read_aside(child.stderr.take())?;
+) -> io::Result<Option<Ended>> {
+    let outputs = [
+        read_aside(child.stdout.take())?,
+        read_aside(child.stderr.take())?,
+    ];
     let Some(status) = wait(child, timeout, is_cancelled)? else {
         return Ok(None);
     };
-    let [answer, log] = [answer, log].map(|output| {
+    let [stdout, stderr] = outputs.map(|output| {
         let output = output.recv_timeout(OUTPUT_TIMEOUT).unwrap_or_default();
         String::from_utf8_lossy(&output).into_owned()
     });
-    Ok(Some((judge(status, &answer, &log), answer)))
+    Ok(Some(Ended {
+        status,
+        stdout,
+        stderr,
+    }))
 }
 
 /// Waits for the process; returns `None` after `timeout`, or when it is cancelled.
@@ -332,24 +361,26 @@ fn read_aside(
 }
 
 /// Decides what the end of a check says about the file.
-fn judge(status: ExitStatus, answer: &str, log: &str) -> Outcome {
+fn judge(ended: &Ended) -> Outcome {
     const BUS: i32 = 7;
     const KILL: i32 = 9;
     const PROCESSOR_TIME: i32 = 24;
     const SYSTEM_CALL: i32 = 31;
+    let status = ended.status;
     if status.success() {
         return Outcome::Loaded;
     }
     let interrupted = Outcome::Interrupted;
     match (status.code(), status.signal()) {
         (Some(REFUSED), _) => {
-            let sentence = answer
+            let sentence = ended
+                .stdout
                 .lines()
                 .rev()
                 .find_map(|line| line.strip_prefix(ANSWER));
             Outcome::Refused(sentence.unwrap_or("it can't be opened").to_owned())
         }
-        (_, Some(ABORT)) if is_out_of_memory(log) => Outcome::Ended(Ending::Memory),
+        (_, Some(ABORT)) if is_out_of_memory(&ended.stderr) => Outcome::Ended(Ending::Memory),
         (_, Some(PROCESSOR_TIME)) => Outcome::Ended(Ending::Time),
         (_, Some(signal)) if CRASHES.contains(&signal) => Outcome::Ended(Ending::Crash(signal)),
         (_, Some(KILL)) => interrupted(Interruption::Killed),

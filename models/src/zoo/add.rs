@@ -35,13 +35,14 @@ impl Zoo {
     ///
     /// `mirror` is the address of a folder with `NAME.onnx` and the other files under their names.
     /// It replaces every published address, and its files must have the published checksums. A
-    /// checksum that the user has from elsewhere is the network's.
+    /// checksum that the user has from elsewhere is the network's, and none but the published one
+    /// where there is one.
     ///
     /// A file that nobody publishes may be here already; it is kept if it is the one the manifest
     /// means.
     ///
     /// # Errors
-    /// [`ZooError`]: no such model, no folder, or no published file.
+    /// [`ZooError`]: no such model, no folder, no published file, or another checksum than its.
     pub fn pull_plan(
         &self,
         name: &str,
@@ -73,12 +74,23 @@ impl Zoo {
                 name: name.to_owned(),
             });
         };
+        let known = file.and_then(|f| f.sha256);
+        if let (Trust::Sum(given), Some(published)) = (trust, known)
+            && given != published
+        {
+            let name = name.to_owned();
+            return Err(ZooError::OtherSum {
+                name,
+                given,
+                published,
+            });
+        }
         self.apart(manifest, name)?;
         let mut plans = self.part_plans(manifest, folder, trust, &mirrored)?;
         plans.push(PullPlan {
             name: name.to_owned(),
             url,
-            sha256: file.and_then(|f| f.sha256),
+            sha256: known,
             bytes: file.and_then(|f| f.bytes),
             // What comes out of a package has checksums of its own.
             trust: match trust {
@@ -234,12 +246,17 @@ impl Zoo {
             .map_err(write(&target))?;
         let (sum, _) = digest::of_file(&file.0).map_err(write(&file.0))?;
         let own = dir.join(format!("{name}.toml"));
+        let earlier = read_text(&own).ok();
         if let Some(text) = &text {
             put_manifest(text, &own).map_err(write(&own))?;
         }
         if let Err(source) = download::put_in_place(&file.0, &target, sum) {
-            if text.is_some() && !target.exists() {
-                drop(Leftover(own));
+            // Under its temporary name, the network has not replaced the earlier one.
+            if text.is_some() && file.0.exists() {
+                match earlier {
+                    Some(earlier) => put_manifest(&earlier, &own).map_err(write(&own))?,
+                    None => drop(Leftover(own)),
+                }
             }
             return Err(write(&target)(source));
         }

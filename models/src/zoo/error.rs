@@ -116,6 +116,14 @@ pub enum ZooError {
         /// A checksum it should have.
         expected: Sha256Sum,
     },
+    /// The user's checksum is not the published one.
+    #[error("`{name}` is published with sha256 {published}, not {given}; leave out `--sha256`")]
+    OtherSum {
+        /// Name of the model.
+        name: String,
+        given: Sha256Sum,
+        published: Sha256Sum,
+    },
     /// The file is not published.
     #[error(
         "`{name}` has no published file; export one and run `watchkeeper models add FILE --like {name} --name {name}`"

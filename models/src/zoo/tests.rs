@@ -279,6 +279,26 @@ fn failed_add_leaves_nothing_behind() {
     assert_eq!(names.len(), 4, "{names:?}");
 }
 
+#[test]
+fn failed_replacement_keeps_the_earlier_manifest() {
+    let dir = tempfile::tempdir().unwrap();
+    let outside = dir.path().join("mine.onnx");
+    let models = dir.path().join("models");
+    let add = |manifest: &str| {
+        fs::write(&outside, "weights").unwrap();
+        fs::write(dir.path().join("mine.toml"), manifest).unwrap();
+        Zoo::with_dir(&models).add(&outside, None, None, None, &opens)
+    };
+    add(&own("mine")).unwrap();
+    // A folder has the name of the checksum's file, so the network can't be replaced.
+    let record = models.join("mine.onnx.sha256");
+    fs::remove_file(&record).unwrap();
+    fs::create_dir_all(record.join("full")).unwrap();
+    add(&format!("# other\n{}", own("mine"))).unwrap_err();
+    let kept = fs::read_to_string(models.join("mine.toml")).unwrap();
+    assert_eq!(kept, own("mine"));
+}
+
 /// Makes a model with a vocabulary whose text is `merges`, in a folder of its own.
 fn with_parts(folder: &Path, merges: &str) -> PathBuf {
     fs::create_dir_all(folder).unwrap();
@@ -380,7 +400,11 @@ fn pull_plan_has_every_file_network_last() {
     let dir = tempfile::tempdir().unwrap();
     let zoo = Zoo::with_dir(dir.path());
     let mirror = Some("http://mirror/models/");
-    let sum = Trust::Sum("0".repeat(64).parse().unwrap());
+    let other = Trust::Sum("0".repeat(64).parse().unwrap());
+    let refused = zoo.pull_plan("pp-ocr-v4", other, mirror).unwrap_err();
+    assert!(matches!(refused, ZooError::OtherSum { .. }), "{refused}");
+    let published = zoo.manifest("pp-ocr-v4").unwrap().files[0].sha256;
+    let sum = Trust::Sum(published.unwrap());
     let plans = zoo.pull_plan("pp-ocr-v4", sum, mirror).unwrap();
     let urls: Vec<_> = plans.iter().map(|plan| plan.url.as_str()).collect();
     assert_eq!(

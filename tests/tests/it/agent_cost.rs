@@ -74,7 +74,7 @@ did not understand a request, and mostly all that is needed. A verdict is the sm
 the event's picture.
 
 Set-ups with a model that was played by hand are counted in
-[tests/README.md](../../tests/README.md#the-score-with-a-model).
+[tests/nl/README.md](../../tests/nl/README.md#scores).
 ";
 
 /// Largest relative difference between a figure of the document and the measured one: texts of the

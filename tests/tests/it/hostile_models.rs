@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use base64::Engine as _;
+use rustix::process::{Pid, Resource, Rlimit};
 use serde_json::{Value, json};
 use watchkeeper_config::LoadRequest;
-use watchkeeper_models::model_check::MAX_WALL_SECONDS;
+use watchkeeper_models::model_check::{MAX_CPU_SECONDS, MAX_WALL_SECONDS};
 use watchkeeper_runtime::pipeline::inference::child::ChildProgram;
 use watchkeeper_runtime::pipeline::inference::models::Models;
 use watchkeeper_tests::daemons::{Bench, Process, data, program, soak, wait_for};
@@ -115,6 +116,39 @@ fn frame_rate(bench: &Bench, act: impl FnOnce() -> anyhow::Result<()>) -> anyhow
     Ok(f64::from(count) / began.elapsed().as_secs_f64())
 }
 
+/// Returns the process with which `runtime` checks a model, once it has limited itself.
+fn limited_check(runtime: u32) -> Option<Pid> {
+    let threads = fs::read_dir(format!("/proc/{runtime}/task"))
+        .ok()?
+        .flatten();
+    let children = threads.filter_map(|t| fs::read_to_string(t.path().join("children")).ok());
+    let children: Vec<String> = children.collect();
+    let mut children = children.iter().flat_map(|line| line.split_whitespace());
+    children.find_map(|child| {
+        let limits = fs::read_to_string(format!("/proc/{child}/limits")).ok()?;
+        let time = limits
+            .lines()
+            .find(|line| line.starts_with("Max cpu time"))?;
+        let is_limited =
+            time.split_whitespace().nth(3) == Some(MAX_CPU_SECONDS.to_string().as_str());
+        is_limited
+            .then(|| Pid::from_raw(child.parse().ok()?))
+            .flatten()
+    })
+}
+
+/// Lets the next check of `runtime` end after a second of processor time instead of all that it
+/// allows itself.
+fn shorten_check(runtime: u32) -> anyhow::Result<()> {
+    let check = wait_for("a check with its limit", || limited_check(runtime))?;
+    let second = Rlimit {
+        current: Some(1),
+        maximum: Some(MAX_CPU_SECONDS),
+    };
+    rustix::process::prlimit(Some(check), Resource::Cpu, second)?;
+    Ok(())
+}
+
 fn refused_at_deployment(hostile: Hostile, why: &str) -> anyhow::Result<()> {
     let bench = bench("")?;
     hostile.write(&bench.path("models"), "bomb")?;
@@ -129,7 +163,13 @@ fn refused_at_deployment(hostile: Hostile, why: &str) -> anyhow::Result<()> {
     let mut answered = None;
     let meanwhile = frame_rate(&bench, || {
         let began = Instant::now();
+        let id = runtime.id();
+        let is_endless = matches!(hostile, Hostile::Loop);
+        let shortened = is_endless.then(|| std::thread::spawn(move || shorten_check(id)));
         answered = Some(deploy_until_judged(&bench, "bomb")?);
+        if let Some(shortened) = shortened {
+            shortened.join().expect("the thread")?;
+        }
         std::thread::sleep(Duration::from_secs(1).saturating_sub(began.elapsed()));
         Ok(())
     })?;

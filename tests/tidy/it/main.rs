@@ -13,6 +13,7 @@ mod functions;
 mod graph;
 mod limits;
 mod links;
+mod locks;
 mod module_docs;
 mod sans_io;
 mod shells;

@@ -7,7 +7,6 @@ mod ingest;
 mod status;
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -32,7 +31,7 @@ use super::agent_client::{AgentClient, AgentSocket};
 use super::args::{ArchiveAction, ArchiveQueryArgs, Like};
 use super::exit::Failure;
 use super::output::Output;
-use super::user_file::{folder_of, unread, unwritten};
+use super::user_file::{new_file, place, unread, unwritten};
 use status::number;
 
 /// Largest picture to compare with, in bytes.
@@ -399,11 +398,9 @@ fn header(answer: &reqwest::Response, name: &str) -> String {
     value.unwrap_or_default().to_owned()
 }
 
-/// Writes a content beside its file and renames it once it is whole. Returns its bytes.
+/// Saves a content once all of it has come; returns its bytes.
 async fn save(output: &Path, mut answer: reqwest::Response, hash: &str) -> Result<u64, Failure> {
-    let temporary =
-        tempfile::NamedTempFile::new_in(folder_of(output)).map_err(unwritten(output))?;
-    let mut file: &File = temporary.as_file();
+    let mut file = new_file(output).map_err(unwritten(output))?;
     let (mut hasher, mut bytes) = (Sha256::new(), 0);
     while let Some(chunk) = answer
         .chunk()
@@ -419,7 +416,7 @@ async fn save(output: &Path, mut answer: reqwest::Response, hash: &str) -> Resul
             "the content did not come whole; try again",
         ));
     }
-    temporary.persist(output).map_err(unwritten(output))?;
+    place(file, output).map_err(unwritten(output))?;
     Ok(bytes)
 }
 

@@ -7,7 +7,7 @@ pub(crate) struct PullArgs {
     /// Accept a file without a known checksum, and record its checksum.
     #[arg(long)]
     pub trust: bool,
-    /// Accept only a file with this checksum.
+    /// Accept only a network with this checksum; where one is published, no other is accepted.
     #[arg(long, value_name = "HEX", conflicts_with = "trust")]
     pub sha256: Option<String>,
     /// Registry to fetch a package from, such as a company's own [default: npm's or PyPI's].

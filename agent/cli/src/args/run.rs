@@ -66,12 +66,9 @@ pub(crate) struct RunArgs {
     /// Stop after this many seconds of the source, counted from its first frame.
     #[arg(long = "for", value_name = "SECONDS", value_parser = seconds)]
     pub seconds: Option<f64>,
-    /// Play files in real time, dropping late frames.
-    #[arg(long, conflicts_with = "fast")]
-    pub native: bool,
-    /// Process every frame of a file, as fast as possible (default).
+    /// Play files in real time, dropping late frames [default: every frame, as fast as possible].
     #[arg(long)]
-    pub fast: bool,
+    pub native: bool,
     /// Accept self-signed certificates.
     #[arg(long)]
     pub no_tls_verify: bool,

@@ -80,7 +80,6 @@ fn pause_until_takes_local_and_offset_times() {
 fn contradicting_flags_are_refused() {
     for bad in [
         &["c.mp4", "--workflow", "w.json", "--line", "a:0,0,1,1"][..],
-        &["c.mp4", "--native", "--fast"],
         &["c.mp4", "--for", "0"],
         &["c.mp4", "--confidence", "1.1"],
         &["c.mp4", "--line", "a:0,0,1"],

@@ -3,19 +3,26 @@
 //! - `watchkeeper-runtime` checks GStreamer and opens the libraries of back ends.
 //! - Not here: folders that the daemons write (`state`).
 
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use serde::Deserialize;
 use watchkeeper_agent::program::NAME as AGENT;
 use watchkeeper_config::{Backend, Config, ConfigError};
 use watchkeeper_contract::backend::BackendInfo;
+use watchkeeper_contract::model::ModelState;
 use watchkeeper_models::Zoo;
+use watchkeeper_models::model_check::{Ended, run_within};
 
 use super::finding::Finding;
 use crate::args::Global;
 use crate::backends::found_by_program;
 use crate::run::find;
 use crate::runtime_program::PROGRAM as RUNTIME;
+
+/// Longest check of GStreamer; the first one of a box scans all plugins.
+const MEDIA_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(super) fn installed() -> Vec<Finding> {
     let this = std::env::current_exe().unwrap_or_else(|_| "/usr/bin/watchkeeper".into());
@@ -53,8 +60,20 @@ pub(super) fn media() -> Vec<Finding> {
     let Some(runtime) = find(RUNTIME) else {
         return Vec::new();
     };
-    match Command::new(&runtime).arg("--check-media").output() {
-        Ok(output) if output.status.success() => match serde_json::from_slice(&output.stdout) {
+    media_of(&runtime, MEDIA_TIMEOUT)
+}
+
+fn media_of(runtime: &Path, timeout: Duration) -> Vec<Finding> {
+    let mut command = Command::new(runtime);
+    match run_within(command.arg("--check-media"), timeout, &|| false) {
+        Ok(None) => vec![Finding::problem(
+            format!(
+                "GStreamer: not checked within {} s; a plugin may hang",
+                timeout.as_secs()
+            ),
+            "GST_DEBUG=3 gst-inspect-1.0 shows the plugin",
+        )],
+        Ok(Some(output)) if output.status.success() => match serde_json::from_str(&output.stdout) {
             Ok(missing) => missing_elements(missing),
             Err(e) => vec![Finding::problem(
                 format!(
@@ -65,11 +84,8 @@ pub(super) fn media() -> Vec<Finding> {
             )],
         },
         // The loader names a missing library on standard error.
-        Ok(output) => vec![Finding::problem(
-            format!(
-                "{RUNTIME}: does not start: {}",
-                String::from_utf8_lossy(&output.stderr).trim()
-            ),
+        Ok(Some(Ended { stderr, .. })) => vec![Finding::problem(
+            format!("{RUNTIME}: does not start: {}", stderr.trim()),
             "sudo apt-get install libgstreamer1.0-0 libgstreamer-plugins-base1.0-0",
         )],
         Err(e) => vec![Finding::problem(
@@ -143,18 +159,17 @@ fn backend(found: &BackendInfo, wanted: Backend) -> Option<Finding> {
     }
 }
 
-pub(super) fn models(config: &Config) -> Finding {
-    let folders = config.models.folders();
+pub(super) fn models(folders: Vec<PathBuf>) -> Finding {
     let shown: Vec<String> = folders
         .iter()
         .map(|dir| dir.display().to_string())
         .collect();
     let shown = shown.join(" or ");
-    let zoo = Zoo::with_dirs(folders);
-    let here = zoo
-        .manifests()
-        .filter(|m| zoo.file_of(&m.name).is_some_and(|f| f.is_file()));
-    let here: Vec<&str> = here.map(|m| m.name.as_str()).collect();
+    let models = Zoo::with_dirs(folders).list();
+    let here = models
+        .iter()
+        .filter(|model| matches!(model.state, ModelState::Present { .. }));
+    let here: Vec<&str> = here.map(|model| model.name.as_str()).collect();
     if here.is_empty() {
         return Finding::advice(
             format!("models: none in {shown}; the built-in motion detector is used"),
@@ -166,11 +181,36 @@ pub(super) fn models(config: &Config) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use watchkeeper_config::Backend;
-    use watchkeeper_contract::backend::BackendInfo;
+    use std::os::unix::fs::PermissionsExt as _;
 
     use super::super::finding::Level;
-    use super::{backend, missing_elements};
+    use super::*;
+
+    #[test]
+    fn check_of_media_that_hangs_is_a_problem() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = folder.path().join("hangs");
+        std::fs::write(&program, "#!/bin/sh\nexec sleep 1000\n").expect("write");
+        let may_run = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(&program, may_run).expect("permissions");
+        let found = media_of(&program, Duration::from_millis(50));
+        let [found] = found.as_slice() else {
+            panic!("{found:?}");
+        };
+        assert_eq!(found.level, Level::Problem);
+        assert!(found.what.contains("not checked within"), "{found:?}");
+    }
+
+    #[test]
+    fn model_without_all_its_files_is_not_installed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let found = || models(vec![folder.path().to_owned()]).what;
+        let network = folder.path().join("clip-vit-b-32.onnx");
+        std::fs::write(network, "without its other files").expect("write");
+        assert!(found().contains("none in"));
+        std::fs::write(folder.path().join("yolox-nano.onnx"), "").expect("write");
+        assert!(found().ends_with(": yolox-nano"));
+    }
 
     #[test]
     fn absent_back_end_is_a_problem_only_where_it_is_wanted() {

@@ -62,7 +62,10 @@ fn look_rate(pipeline: &PipelineStatus) -> Option<Finding> {
         )));
     };
     let remedy = match looks.limited_by {
-        Some(RateLimit::Heat) => "improve the cooling; docs/guide/board.md has the order of steps",
+        Some(RateLimit::Heat) => {
+            "improve the cooling; docs/guide/cameras.md#several-cameras-and-a-hot-box has the order \
+             of steps"
+        }
         _ => {
             "set target_fps, or take a smaller model or a faster back end (watchkeeper models bench)"
         }

@@ -24,7 +24,7 @@ use watchkeeper_store::durable::sync_folder;
 use super::args::EventExportArgs;
 use super::exit::Failure;
 use super::output::Output;
-use super::user_file::{exists, folder_of, unwritten};
+use super::user_file::{exists, folder_of, new_folder, unwritten};
 use page::Section;
 
 /// File with the records of an event.
@@ -42,9 +42,7 @@ pub(super) async fn run(
     let unwritten = unwritten::<io::Error>(output);
     out.busy("reading the journal");
     let events = select::records(args, client).await?;
-    let above = folder_of(output);
-    let new = tempfile::Builder::new().prefix(".export").tempdir_in(above);
-    let new = new.map_err(unwritten)?;
+    let new = new_folder(output).map_err(unwritten)?;
     let mut taken = HashSet::from([PAGE.to_owned()]);
     let mut sections = Vec::new();
     for (n, records) in events.iter().enumerate() {
@@ -65,7 +63,7 @@ pub(super) async fn run(
     // Fails if a folder with contents was created there meanwhile.
     fs::rename(new.path(), output).map_err(unwritten)?;
     drop(new.keep());
-    sync_folder(above).map_err(unwritten)?;
+    sync_folder(folder_of(output)).map_err(unwritten)?;
     report(&sections, output, out);
     Ok(())
 }

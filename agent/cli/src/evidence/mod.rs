@@ -1,7 +1,7 @@
 //! `watchkeeper evidence`: signed bundles of events and jobs.
 //!
 //! - A bundle gets its name when it is complete, verified and on stable storage. An existing file
-//!   is never replaced. What a killed export leaves is a hidden file `.export…` beside it.
+//!   is never replaced.
 //! - The runtime makes the bundle of an event. That of a job is made here, or by the agent for its
 //!   own, and the runtime signs its hashes.
 
@@ -9,6 +9,7 @@ mod describe;
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Write as _};
+use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -22,19 +23,18 @@ use watchkeeper_config::Config;
 use watchkeeper_contract::event::MAX_PAGE;
 use watchkeeper_contract::id::{EventId, EventSeq};
 use watchkeeper_jobs::run::JobFolderError;
-use watchkeeper_store::durable::sync_folder;
 
 use super::agent_client::AgentClient;
 use super::args::{EvidenceAction, EvidenceExportArgs, EvidenceVerifyArgs};
 use super::exit::Failure;
 use super::jobs::jobs_of_user;
 use super::output::Output;
-use super::user_file::{exists, folder_of, unwritten};
+use super::user_file::{exists, new_file, place_new, read_text, unwritten};
 
 /// Length of an Ed25519 public key in bytes.
 const KEY_BYTES: usize = 32;
 /// Longest file of a key that is read, in bytes.
-const MAX_KEY_FILE: u64 = 1024;
+const MAX_KEY_FILE: usize = 1024;
 
 pub(super) async fn run(
     action: EvidenceAction,
@@ -65,12 +65,8 @@ async fn export(
     if output.symlink_metadata().is_ok() {
         return Err(exists(output, "file"));
     }
-    let folder = folder_of(output);
     let unwritten = unwritten::<std::io::Error>(output);
-    let new = tempfile::Builder::new()
-        .prefix(".export")
-        .tempfile_in(folder);
-    let mut new = new.map_err(unwritten)?;
+    let mut new = new_file(output).map_err(unwritten)?;
     out.busy("collecting the evidence");
     match find(args, client).await? {
         Subject::Event(seq) => {
@@ -96,13 +92,8 @@ async fn export(
         let sentence = format!("the bundle is not sound, try again: {fault}");
         Failure::failed(sentence)
     })?;
-    new.as_file().sync_all().map_err(unwritten)?;
-    new.persist_noclobber(output)
-        .map_err(|error| match error.error.kind() {
-            std::io::ErrorKind::AlreadyExists => exists(output, "file"),
-            _ => unwritten(error.error),
-        })?;
-    sync_folder(folder).map_err(unwritten)?;
+    let placed = place_new(new, output).map_err(unwritten)?;
+    placed.map_err(|_| exists(output, "file"))?;
     out.both(&describe::object(&verified, output, false), || {
         describe::exported(&verified, output)
     });
@@ -202,14 +193,7 @@ fn expected_key(args: &EvidenceVerifyArgs) -> Result<Option<ExpectedKey>, Failur
     if let Some(key) = parse_key(text) {
         return Ok(Some(ExpectedKey::by_key(&key)));
     }
-    let mut content = String::new();
-    File::open(text)
-        .and_then(|file| {
-            std::io::Read::read_to_string(
-                &mut std::io::Read::take(file, MAX_KEY_FILE),
-                &mut content,
-            )
-        })
+    let content = read_text(Path::new(text), MAX_KEY_FILE)
         .map_err(|error| wrong(format!("neither a public key nor a file with one: {error}")))?;
     let mut words = content.split_whitespace();
     let key = words.find_map(parse_key);

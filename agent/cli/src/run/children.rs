@@ -6,6 +6,7 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -19,6 +20,8 @@ use crate::exit::{Exit, Failure};
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Last log lines in the report of a dead child.
 const LAST_LINES: usize = 8;
+/// Bytes of a log that are searched for them.
+const MAX_LOG_END: u64 = 64 << 10;
 
 /// What a child is started with.
 pub(super) struct Launch<'p> {
@@ -121,8 +124,8 @@ impl Program {
 
     /// Returns the last non-empty lines of the log.
     pub(super) fn last_lines(&self) -> Vec<String> {
-        let text = self.log.as_ref().and_then(|path| std::fs::read(path).ok());
-        let text = String::from_utf8_lossy(&text.unwrap_or_default()).into_owned();
+        let end = self.log.as_ref().and_then(|path| read_end(path).ok());
+        let text = String::from_utf8_lossy(&end.unwrap_or_default()).into_owned();
         let lines: Vec<&str> = text
             .lines()
             .filter(|line| !line.trim().is_empty())
@@ -140,6 +143,16 @@ impl Program {
             self.child.kill().await.ok();
         }
     }
+}
+
+/// Reads the last [`MAX_LOG_END`] bytes of a file.
+fn read_end(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let skip = file.metadata()?.len().saturating_sub(MAX_LOG_END);
+    file.seek(SeekFrom::Start(skip))?;
+    let mut end = Vec::new();
+    file.take(MAX_LOG_END).read_to_end(&mut end)?;
+    Ok(end)
 }
 
 /// Finds a program beside this one, else on PATH.

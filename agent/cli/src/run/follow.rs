@@ -1,6 +1,7 @@
 //! Follows a run to its end: prints events and a live line, then reads the final results.
 //!
 //! - An event is printed once, in the order of the journal.
+//! - A signal, a closed reader or a silent runtime ends the run; its results are read all the same.
 //! - Not here: when a run ends ([`verdict`](super::verdict)), and its notes
 //!   ([`notices`](super::notices)).
 
@@ -8,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use indicatif::ProgressBar;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use watchkeeper_contract::event::{Event, EventBody, Phase};
 use watchkeeper_contract::id::{EventSeq, PipelineId};
 use watchkeeper_contract::pipeline::{PipelineResults, PipelineState, PipelineStatus};
+use watchkeeper_contract::source::SourceStatus;
 
 use super::format_event::EventFormatter;
 use super::notices::Notices;
@@ -20,10 +22,12 @@ use super::verdict::{RunTarget, Verdict, decide, outside_picture};
 use crate::events;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-use watchkeeper_client::{FeedItem, JournalRecord};
+use watchkeeper_client::{ClientError, FeedItem, JournalRecord};
 
 /// Interval at which the status is polled during a run.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
+/// How long polls may stay without an answer.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Timeout of the pause at the end: one frame, and the last events on their way to disk.
 const PAUSE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Interval at which the status is polled during that pause.
@@ -45,31 +49,28 @@ pub(super) async fn follow(
     out: &Output,
 ) -> Result<Outcome, Failure> {
     let mut feed = run.client.follow_events(run.health.last_seq);
-    let mut interrupt = listen(SignalKind::interrupt())?;
-    let mut terminate = listen(SignalKind::terminate())?;
+    let mut signals = Signals::listen()?;
     let started = Instant::now();
     out.end_live_line();
     let bar = out.live_line();
     let mut ticks = tokio::time::interval(POLL_INTERVAL);
-    let mut notices = Notices::default();
-    let mut printer = Printer {
-        formatter: EventFormatter::new(target.batches_events),
-        last_seq: run.health.last_seq,
-        is_over: false,
-        out,
-    };
+    let (mut notices, mut silence) = (Notices::default(), Silence::default());
+    let mut printer = Printer::new(target, run.health.last_seq, out);
     let failure = loop {
         tokio::select! {
             Some(item) = feed.next() => printer.item(item),
-            _ = interrupt.recv() => break None,
-            _ = terminate.recv() => break None,
+            () = signals.recv() => break None,
             _ = ticks.tick() => {
                 if let Some(death) = run.death(out) {
                     out.end_live_line();
                     return Err(death);
                 }
-                let pipeline = run.client.pipeline(&target.pipeline).await?;
-                let source = run.client.source(&target.source).await?;
+                let polled = silence.check(poll(run, target).await, Instant::now());
+                let (pipeline, source) = match polled {
+                    Ok(Some(polled)) => polled,
+                    Ok(None) => continue,
+                    Err(error) => break Some(error.into()),
+                };
                 bar.set_message(live_text(&pipeline.results));
                 printer.tick();
                 let elapsed = started.elapsed();
@@ -87,7 +88,13 @@ pub(super) async fn follow(
     };
     drop(feed);
     printer.is_over = true;
-    let status = finish(run, &target.pipeline, &mut printer, &bar).await?;
+    let finished = finish(run, &target.pipeline, &mut printer, &bar).await;
+    run.last_seq = printer.last_seq;
+    let status = match finished {
+        Ok(status) => status,
+        // The first failure explains the second one.
+        Err(second) => return Err(failure.unwrap_or(second)),
+    };
     let source = run.client.source(&target.source).await;
     printer.flush();
     out.end_live_line();
@@ -103,8 +110,84 @@ pub(super) async fn follow(
     })
 }
 
-fn listen(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Failure> {
-    signal(kind).map_err(|e| Failure::failed(format!("can't listen for signals: {e}")))
+/// Polls the status of pipeline and source.
+async fn poll(
+    run: &RunEnvironment,
+    target: &RunTarget,
+) -> Result<(PipelineStatus, SourceStatus), ClientError> {
+    let pipeline = run.client.pipeline(&target.pipeline).await?;
+    Ok((pipeline, run.client.source(&target.source).await?))
+}
+
+/// Polls without an answer, one after the other.
+#[derive(Debug, Default)]
+struct Silence {
+    began: Option<Instant>,
+}
+
+impl Silence {
+    /// Returns the answer to a poll; `None` for a failed one that the next may make up for.
+    fn check<T>(
+        &mut self,
+        answer: Result<T, ClientError>,
+        now: Instant,
+    ) -> Result<Option<T>, ClientError> {
+        match answer {
+            Ok(answer) => {
+                self.began = None;
+                Ok(Some(answer))
+            }
+            Err(error) => {
+                let began = *self.began.get_or_insert(now);
+                let may_pass = error.is_transient() && now - began < SILENCE_TIMEOUT;
+                if may_pass { Ok(None) } else { Err(error) }
+            }
+        }
+    }
+}
+
+/// Signals that end a run: Ctrl-C, a stop, and the end of the terminal.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    /// Absent in a command that outlives its terminal.
+    hangup: Option<Signal>,
+}
+
+impl Signals {
+    fn listen() -> Result<Self, Failure> {
+        let listen = |kind| {
+            signal(kind).map_err(|e| Failure::failed(format!("can't listen for signals: {e}")))
+        };
+        let hangup = (!ignores_hangup()).then(|| listen(SignalKind::hangup()));
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            hangup: hangup.transpose()?,
+        })
+    }
+
+    async fn recv(&mut self) {
+        let hangup = async {
+            match &mut self.hangup {
+                Some(hangup) => hangup.recv().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            _ = hangup => {}
+        }
+    }
+}
+
+/// Returns whether this command was started to outlive its terminal, such as by `nohup`.
+fn ignores_hangup() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    // The lowest bit is signal 1, SIGHUP.
+    ignored.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).is_ok_and(|mask| mask & 1 == 1))
 }
 
 /// Returns the failure of a source that is still unreachable at the end and gave no frame.
@@ -128,7 +211,16 @@ struct Printer<'o> {
     out: &'o Output,
 }
 
-impl Printer<'_> {
+impl<'o> Printer<'o> {
+    fn new(target: &RunTarget, last_seq: EventSeq, out: &'o Output) -> Self {
+        Self {
+            formatter: EventFormatter::new(target.batches_events),
+            last_seq,
+            is_over: false,
+            out,
+        }
+    }
+
     fn item(&mut self, item: FeedItem) {
         match item {
             FeedItem::Record(record) => self.record(&record),
@@ -199,7 +291,11 @@ async fn finish(
             break;
         }
         tokio::time::sleep(PAUSE_POLL_INTERVAL).await;
-        status = client.pipeline(pipeline).await?;
+        match client.pipeline(pipeline).await {
+            Ok(now) => status = now,
+            Err(error) if error.is_transient() => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     bar.set_message(live_text(&status.results));
     let last = client.health().await?.last_seq;
@@ -233,4 +329,31 @@ fn live_text(results: &PipelineResults) -> String {
         text.push_str(&format!("  {name} {} now {}", zone.count, zone.present));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn run_outlasts_failed_polls_until_the_silence_is_too_long() {
+        let failed = || -> Result<(), ClientError> {
+            Err(ClientError::Timeout {
+                request: "GET /v1/pipelines/watch".to_owned(),
+                after: Duration::from_secs(10),
+            })
+        };
+        let (mut silence, start) = (Silence::default(), Instant::now());
+        assert!(matches!(silence.check(failed(), start), Ok(None)));
+        let late = start + SILENCE_TIMEOUT;
+        assert!(matches!(silence.check(Ok(()), late), Ok(Some(()))));
+        assert!(matches!(silence.check(failed(), late), Ok(None)));
+        assert!(silence.check(failed(), late + SILENCE_TIMEOUT).is_err());
+    }
+
+    #[test]
+    fn refused_poll_ends_the_run_at_once() {
+        let refused: Result<(), _> = Err(ClientError::Setup("no resolver".to_owned()));
+        assert!(Silence::default().check(refused, Instant::now()).is_err());
+    }
 }

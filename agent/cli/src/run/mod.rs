@@ -41,7 +41,7 @@ use super::args::{Global, RunArgs};
 use super::configuration::{for_run, invalid, read_without_broker, without_broker};
 use super::exit::{Exit, Failure};
 use super::output::Output;
-use super::user_file::{folder_of, unwritten};
+use super::user_file::{new_file, place, place_new, unwritten};
 use watchkeeper_client::ClientError;
 
 /// Timeout of the video files' completion. The runtime itself fails after 30 s, with the reason.
@@ -222,20 +222,24 @@ async fn fetch_parts(
     let client = &environment.client;
     let deadline = tokio::time::Instant::now() + FINISH_VIDEO_TIMEOUT;
     while tokio::time::Instant::now() < deadline {
-        match client.pipeline(pipeline).await?.state {
-            PipelineState::Ended
-            | PipelineState::Paused
-            | PipelineState::Stopped
-            | PipelineState::Failed { .. } => break,
-            PipelineState::Starting | PipelineState::Running => {}
+        match client.pipeline(pipeline).await.map(|status| status.state) {
+            Ok(
+                PipelineState::Ended
+                | PipelineState::Paused
+                | PipelineState::Stopped
+                | PipelineState::Failed { .. },
+            ) => break,
+            Ok(PipelineState::Starting | PipelineState::Running) => {}
+            Err(error) if error.is_transient() => {}
+            Err(error) => return Err(error.into()),
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    let (folder, cannot) = (folder_of(video), unwritten::<std::io::Error>(video));
+    let cannot = unwritten::<std::io::Error>(video);
     let mut parts = Vec::new();
     loop {
         let number = parts.len() + 1;
-        let part = tempfile::NamedTempFile::new_in(folder).map_err(cannot)?;
+        let part = new_file(video).map_err(cannot)?;
         let mut file = tokio::fs::File::from_std(part.reopen().map_err(cannot)?);
         let fetched = client.recording(pipeline, Some(number), &mut file).await;
         let content_type = match fetched {
@@ -244,7 +248,6 @@ async fn fetch_parts(
             Err(e) => return Err(e.into()),
         };
         let video = with_extension_of(video, content_type.as_deref());
-        make_readable(part.as_file()).map_err(cannot)?;
         parts.push(save_part(part, &video, number).map_err(cannot)?);
     }
 }
@@ -274,15 +277,14 @@ fn save_part(
     number: usize,
 ) -> std::io::Result<PathBuf> {
     if number == 1 {
-        part.persist(video).map_err(|e| e.error)?;
+        place(part, video)?;
         return Ok(video.to_owned());
     }
     for number in number.. {
         let path = part_path(video, number);
-        match part.persist_noclobber(&path) {
-            Ok(_) => return Ok(path),
-            Err(e) if e.error.kind() == std::io::ErrorKind::AlreadyExists => part = e.file,
-            Err(e) => return Err(e.error),
+        match place_new(part, &path)? {
+            Ok(()) => return Ok(path),
+            Err(unplaced) => part = unplaced,
         }
     }
     Err(std::io::ErrorKind::AlreadyExists.into())
@@ -296,12 +298,6 @@ fn part_path(video: &Path, number: usize) -> PathBuf {
     let stem = video.file_stem().unwrap_or_default().to_string_lossy();
     let extension = video.extension().unwrap_or_default().to_string_lossy();
     video.with_file_name(format!("{stem}-{number}.{extension}"))
-}
-
-/// Sets the usual permissions; a temporary file is private.
-fn make_readable(file: &std::fs::File) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(std::fs::Permissions::from_mode(0o644))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Waits at the end of a run for the effects of its workflow, and reports the failed ones.
 //!
-//! - Invariant: a run succeeds only if every accepted effect is done.
+//! - A run succeeds only if every accepted effect is done. A runtime that does not say so fails it.
 //! - An effect that `[sinks]` does not allow was refused at its step, whose outputs have the
 //!   reason; here it is only counted.
 
@@ -10,7 +10,7 @@ use watchkeeper_contract::spool::EffectCounts;
 
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
-use watchkeeper_client::RuntimeClient;
+use watchkeeper_client::{ClientError, RuntimeClient};
 
 /// Time without a completed effect after which the wait ends.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -25,8 +25,16 @@ pub(super) async fn settle(
     let mut last = EffectCounts::default();
     let mut last_progress = Instant::now();
     loop {
-        // The loop of the run reports a dead runtime.
-        let now = client.health().await.ok()?.effects;
+        let now = match client.health().await {
+            Ok(health) => health.effects,
+            Err(ClientError::Timeout { .. } | ClientError::Broken { .. })
+                if last_progress.elapsed() <= IDLE_TIMEOUT =>
+            {
+                tokio::time::sleep(POLL_INTERVAL).await;
+                continue;
+            }
+            Err(error) => return Some(unknown(&error)),
+        };
         if pending(before, &now) == 0 || last_progress.elapsed() > IDLE_TIMEOUT {
             report_refused(&now, out);
             return failure(before, &now);
@@ -43,6 +51,12 @@ pub(super) async fn settle(
 fn pending(before: &EffectCounts, now: &EffectCounts) -> u64 {
     let failed = now.failed.saturating_sub(before.failed);
     (before.waiting + now.taken).saturating_sub(now.done + failed)
+}
+
+fn unknown(error: &ClientError) -> Failure {
+    let sentence =
+        format!("it is not known whether the effects of the workflow were done: {error}");
+    Failure::new(Exit::Undelivered, sentence)
 }
 
 fn report_refused(now: &EffectCounts, out: &Output) {
@@ -77,6 +91,15 @@ fn failure(before: &EffectCounts, now: &EffectCounts) -> Option<Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn runtime_that_is_gone_at_the_end_fails_the_run() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let client = RuntimeClient::new(folder.path().join("gone.sock")).expect("a client");
+        let before = EffectCounts::default();
+        let failure = settle(&client, &before, &Output::new(true)).await;
+        assert_eq!(failure.map(|f| f.exit), Some(Exit::Undelivered));
+    }
 
     fn counts(waiting: u64, taken: u64, done: u64, failed: u64) -> EffectCounts {
         EffectCounts {

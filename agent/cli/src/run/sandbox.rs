@@ -18,6 +18,7 @@ use watchkeeper_agent::program::NAME as AGENT;
 use watchkeeper_board::storage;
 use watchkeeper_config::{Config, ENV_PREFIX, MODEL_CHECKS, SecretSource, redact};
 use watchkeeper_contract::health::Health;
+use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::privacy::PrivacyMask;
 use watchkeeper_store::Options;
 use watchkeeper_store::private_folder::make_private;
@@ -52,6 +53,8 @@ pub(super) struct RunEnvironment {
     pub(super) client: RuntimeClient,
     /// Health at the start: new events follow its `last_seq`.
     pub(super) health: Health,
+    /// Number of the last record that was printed.
+    pub(super) last_seq: EventSeq,
     runtime: Program,
     /// Absent in a run without broker and `[sinks]`, and after it died: the run continues.
     agent: Option<Program>,
@@ -127,6 +130,7 @@ impl RunEnvironment {
         let (agent, delivery) = started.unzip();
         Ok(Self {
             client,
+            last_seq: health.last_seq,
             health,
             runtime,
             agent,
@@ -155,7 +159,7 @@ impl RunEnvironment {
         let last = match &mut self.delivery {
             Some(delivery) => {
                 let last = self.client.health().await.map(|health| health.last_seq);
-                let last = last.unwrap_or(self.health.last_seq);
+                let last = last.unwrap_or(self.last_seq);
                 delivery.settle(last).await;
                 delivery.report(out);
                 last

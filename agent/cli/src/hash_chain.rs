@@ -13,7 +13,7 @@ use super::exit::Failure;
 
 /// The joined report of all pages that were verified.
 #[derive(Debug)]
-pub(super) struct ChainSummary(pub(super) ChainReport);
+pub(super) struct HashChainSummary(pub(super) ChainReport);
 
 /// A part or a gap, in the order of numbers.
 #[derive(Debug, Clone, Copy)]
@@ -31,7 +31,7 @@ struct Thinned {
     cause: GapCause,
 }
 
-impl ChainSummary {
+impl HashChainSummary {
     fn last_checked(&self) -> EventSeq {
         self.0.next_after
     }
@@ -230,8 +230,8 @@ mod tests {
         }
     }
 
-    fn summary(parts: Vec<ChainPart>, gaps: Vec<ChainGap>) -> ChainSummary {
-        ChainSummary(ChainReport {
+    fn summary(parts: Vec<ChainPart>, gaps: Vec<ChainGap>) -> HashChainSummary {
+        HashChainSummary(ChainReport {
             first: EventSeq(1),
             last: EventSeq(40),
             checked: 29,
