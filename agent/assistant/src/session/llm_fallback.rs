@@ -116,7 +116,8 @@ impl Session {
         here: &mut SystemSnapshot,
     ) -> Result<RewordOutcome, Error> {
         let jobs = router::choices(blueprints);
-        let said = match reword(client, text, &here.scene(&here.now), &jobs).await {
+        let (trace, scene) = (self.trace.as_ref(), here.scene(&here.now));
+        let said = match reword(client, trace, text, &scene, &jobs).await {
             Ok(said) => said,
             Err(RewordFailure::Nothing(why)) => {
                 self.trace_event("not_reworded", || json!({"sentence": why.to_string()}));
@@ -124,9 +125,6 @@ impl Session {
                 return Ok(self.routed(route));
             }
             Err(why @ (RewordFailure::Model(_) | RewordFailure::Talk(_))) => {
-                if let RewordFailure::Model(error) = &why {
-                    self.trace_event("model_away", || json!({"sentence": error.in_full()}));
-                }
                 self.report_llm_failure(&why.to_string());
                 return Ok(RewordOutcome::Failed);
             }
@@ -136,11 +134,11 @@ impl Session {
             refused => return Ok(self.routed(refused)),
         };
         if said.reworded.request.is_empty() {
-            let details = json!({
-                "sentence": "the LLM found no words that the rules understand", "model": said.model,
-                "usd": said.cost.dollars(), "job": said.reworded.job,
-            });
-            self.audit_event("not_reworded", details).await;
+            let sentence = "the LLM found no words that the rules understand";
+            self.trace_event(
+                "not_reworded",
+                || json!({"sentence": sentence, "job": said.reworded.job}),
+            );
             return Ok(RewordOutcome::Routed(route, None));
         }
         let before = self.conversation.clone();
@@ -152,7 +150,7 @@ impl Session {
         let is_complete = router::accepts_rewording(job, &said.reworded.left_out, &reply);
         // The rules answer in English only.
         let is_used = is_complete && said.reworded.is_english();
-        self.report_rewording(&said, is_used).await;
+        self.report_rewording(&said, is_used);
         if is_used {
             return Ok(RewordOutcome::Replied(reply));
         }
@@ -220,17 +218,16 @@ impl Session {
         ));
     }
 
-    async fn report_rewording(&self, said: &RewordResult, is_used: bool) {
+    fn report_rewording(&self, said: &RewordResult, is_used: bool) {
         let RewordResult {
             reworded,
             model,
             cost,
         } = said;
-        let details = json!({
-            "text": reworded.request, "left_out": reworded.left_out, "model": model,
-            "usd": cost.dollars(), "used": is_used,
-        });
-        self.audit_event("reworded", details).await;
+        self.trace_event(
+            "reworded",
+            || json!({"text": reworded.request, "left_out": reworded.left_out, "used": is_used}),
+        );
         if is_used {
             self.report_note(&format!(
                 "{model} reworded it as {:?} ({cost})",
