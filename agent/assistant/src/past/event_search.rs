@@ -97,6 +97,12 @@ impl EventSearch {
         }
     }
 
+    /// Starts a search for the newest events of a journal: among its last [`PAGE`] records.
+    pub fn of_last_page(last: EventSeq) -> Self {
+        let first = EventSeq((last.0 + 1).saturating_sub(PAGE));
+        Self::new(EventsWanted::default(), first, last)
+    }
+
     /// Returns the next page to read: a limit of records after a sequence number. `None` at the
     /// end.
     pub fn next(&self) -> Option<(EventSeq, u32)> {

@@ -118,6 +118,18 @@ fn search_returns_the_requested_number() {
 }
 
 #[test]
+#[test]
+fn newest_events_take_one_page() {
+    let mut search = EventSearch::of_last_page(EventSeq(100_000));
+    let (after, limit) = search.next().unwrap();
+    let page = (after.0 + 1..=100_000).map(|seq| event(seq, "gate", "car", "new"));
+    search.take(page.collect());
+    assert_eq!((u64::from(limit), search.next()), (PAGE, None));
+    assert_eq!(search.done().events.last().unwrap().seq, EventSeq(100_000));
+    let short = EventSearch::of_last_page(EventSeq(3));
+    assert_eq!(short.next(), Some((EventSeq(0), 3)));
+}
+
 fn search_filters_and_ends_before_the_range() {
     let people = EventsWanted {
         camera: Some(SourceId::new("dock").unwrap()),

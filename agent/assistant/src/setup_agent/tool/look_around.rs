@@ -10,12 +10,11 @@ use watchkeeper_contract::model::{ModelInfo, ModelState};
 use watchkeeper_contract::rule::{BelowGates, Gates};
 use watchkeeper_llm::conversation::UserPart;
 use watchkeeper_memory::{Kind, Query};
-use watchkeeper_plain::answer::EventsWanted;
 
 use super::super::{kept_watch, reminder};
 use super::definition::{Tool, ToolInput, ToolOutcome, schema};
 use super::{list_cameras, list_streams, memory_search, query_events};
-use crate::past::search_events;
+use crate::past::latest_events;
 use crate::permissions::{Effect, ToolScope};
 use crate::proposal::snapshot::SystemSnapshot;
 
@@ -44,9 +43,9 @@ pub(super) const TOOL: Tool = Tool {
 async fn overview(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let context = given.context;
     let here = context.snapshot().await?;
-    let events = search_events(&context.client, &EventsWanted::default()).await;
+    let events = latest_events(&context.client, here.health.last_seq).await;
     let events = match &events {
-        Ok(happened) => query_events::to_json(&happened.events, MAX_EVENTS, here.now.time_zone()),
+        Ok(events) => query_events::to_json(events, MAX_EVENTS, here.now.time_zone()),
         Err(error) => Value::from(error.in_full()),
     };
     let attached: Vec<&str> = context
