@@ -211,7 +211,7 @@ fn events_json(answer: &PastAnswer, understood: &str) -> Value {
     let (found, zone) = (&answer.found, TimeZone::system());
     let events: Vec<Value> = found.events.iter().map(event_json).collect();
     let mut object = json!({
-        "type": "events", "number": found.number, "complete": !found.cut, "events": events,
+        "type": "events", "number": found.number, "complete": found.is_complete(), "events": events,
         "text": answer.text(understood, &zone), "coverage": answer.knowledge.to_json(MAX_TIMES, &zone),
     });
     if answer.by_camera {
