@@ -20,7 +20,6 @@ use super::user_session::Session;
 use crate::blueprint::store::BlueprintEntry;
 use crate::blueprint::{BlueprintStore, Job};
 use crate::failure::Error;
-use crate::proposal::auto_approval::Author;
 use crate::proposal::conversation::{Reply, SessionState};
 use crate::proposal::llm_proposal::words;
 use crate::proposal::snapshot::SystemSnapshot;
@@ -199,15 +198,12 @@ impl Session {
         let here = self.fetch_snapshot().await?;
         self.trace_event("request", || json!({"text": text, "think": true}));
         let client = self.llm_client()?;
+        let before = self.conversation.clone();
         let attached = std::mem::take(&mut self.attached);
         let reply = self.run_setup(&client, text, attached, routed, &here).await;
         let reply = reply.map_err(Error::failed)?;
         self.is_llm_reply = true;
-        (self.question_author, self.proposal_author) = (Author::Model, Author::Model);
-        self.trace_reply(&reply);
-        let (reply, here) = self.auto_approve(reply, Author::Model, false, here).await?;
-        self.add_to_history(text, &reply);
-        Ok((reply, here))
+        self.finish_reply(text, reply, before, here).await
     }
 
     /// Informs the user that the rules answer alone, and why.

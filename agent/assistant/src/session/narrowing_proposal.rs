@@ -48,7 +48,7 @@ impl Session {
         let answers = self.deps.client.answers(&current.id).await?;
         let rules = narrowable_rules(&current)?;
         let before = self.conversation.clone();
-        let mut reply = match narrowed(&current, rules, &answers) {
+        let reply = match narrowed(&current, rules, &answers) {
             Ok((spec, mut evidence)) => {
                 evidence.extend(self.replayed_as_it_is(&current).await);
                 let proposal = LlmProposal {
@@ -65,10 +65,7 @@ impl Session {
             Err(why) => self.conversation.answer_by_llm(why),
         };
         self.is_llm_reply = true;
-        self.update_authors(&reply, &before);
-        self.run_trials(&mut reply, before, &here).await;
-        self.trace_reply(&reply);
-        Ok((reply, here))
+        self.finish_reply(&request, reply, before, here).await
     }
 
     /// What the pipeline as it is reports of the last hours, to compare the proposal with.

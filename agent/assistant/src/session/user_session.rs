@@ -225,7 +225,7 @@ impl Session {
         self.is_llm_reply = false;
         let before = self.conversation.clone();
         let attached = std::mem::take(&mut self.attached);
-        let mut reply = if attached.is_empty() {
+        let reply = if attached.is_empty() {
             let reply = self
                 .apply_rules(text, &mut here, SessionState::handle)
                 .await?;
@@ -234,6 +234,18 @@ impl Session {
         } else {
             self.ask_about_pictures(text, attached, &mut here).await?
         };
+        self.finish_reply(text, reply, before, here).await
+    }
+
+    /// Tries, traces and records a reply before it is delivered, and confirms it where
+    /// auto-approval does. `before` is the state before the text.
+    pub(super) async fn finish_reply(
+        &mut self,
+        text: &str,
+        mut reply: Reply,
+        before: SessionState,
+        here: SystemSnapshot,
+    ) -> Result<(Reply, SystemSnapshot), Error> {
         let author = self.update_authors(&reply, &before);
         let waited = before.shown().is_some();
         self.report_correction(text, &reply);
@@ -299,7 +311,7 @@ impl Session {
     }
 
     /// Updates the authors of the waiting question and proposal. Returns the author of the reply.
-    pub(super) fn update_authors(&mut self, reply: &Reply, before: &SessionState) -> Author {
+    fn update_authors(&mut self, reply: &Reply, before: &SessionState) -> Author {
         let mut author = match before.question() {
             _ if self.is_llm_reply => Author::Model,
             // An answer to a question about a rewording is joined to the rewording.
@@ -319,7 +331,7 @@ impl Session {
 
     /// Confirms a proposal by auto-approval: shows it with the configuration key and compares it
     /// with the current state. `waited`: another proposal waited before.
-    pub(super) async fn auto_approve(
+    async fn auto_approve(
         &mut self,
         reply: Reply,
         author: Author,
@@ -377,7 +389,7 @@ impl Session {
     /// Runs the trial of a proposal of the rules; one of an LLM, which tried it itself, is replayed
     /// on the last hours only. A user who interrupts it is left in `before`,
     /// since the proposal was not shown.
-    pub(super) async fn run_trials(
+    async fn run_trials(
         &mut self,
         reply: &mut Reply,
         before: SessionState,
@@ -426,7 +438,7 @@ impl Session {
     }
 
     /// Adds the exchange to the history.
-    pub(super) fn add_to_history(&mut self, text: &str, reply: &Reply) {
+    fn add_to_history(&mut self, text: &str, reply: &Reply) {
         if let Some(line) = self.history.add(text, reply) {
             self.trace_event("summarised", || json!({"text": line}));
         }
