@@ -188,8 +188,8 @@ impl<'o> Ask<'o> {
                 let error = Session::question_error(&question, here);
                 Err(error.with(hint(&question).map(str::to_owned)))
             }
-            Reply::Answer(text) => {
-                out.report(ProgressEvent::Answer(&text));
+            Reply::Answer { text, is_by_model } => {
+                out.report(ProgressEvent::of_answer(&text, is_by_model));
                 Ok(())
             }
             Reply::Actions(..) => Ok(self.session.deliver(None, reply, here).await?),

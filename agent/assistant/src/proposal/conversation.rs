@@ -65,8 +65,8 @@ pub enum Reply {
     /// These cameras must be opened for their picture sizes. The caller then handles the text once
     /// more.
     ProbeCameras(Vec<SourceId>),
-    /// An LLM's answer; nothing to confirm.
-    Answer(String),
+    /// An answer of an LLM, or of the box without one; nothing to confirm.
+    Answer { text: String, is_by_model: bool },
     /// Actions on archive and jobs that a model proposes, and its name.
     Actions(Vec<ProposedAction>, String),
     Unknown(Unknown),
@@ -175,10 +175,10 @@ impl SessionState {
         }
     }
 
-    /// Ends a request with an LLM's answer; nothing waits afterwards.
-    pub fn answer_by_llm(&mut self, text: String) -> Reply {
+    /// Ends a request with an answer; nothing waits afterwards.
+    pub fn answer(&mut self, text: String, is_by_model: bool) -> Reply {
         self.awaiting = Awaiting::Nothing;
-        Reply::Answer(text)
+        Reply::Answer { text, is_by_model }
     }
 
     /// Shows an LLM's proposal, which needs the same confirmation as any other.

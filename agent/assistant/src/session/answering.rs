@@ -102,8 +102,8 @@ impl Session {
                 out.report(ProgressEvent::Question(&question, here));
                 Ok(())
             }
-            Reply::Answer(text) => {
-                out.report(ProgressEvent::Answer(&text));
+            Reply::Answer { text, is_by_model } => {
+                out.report(ProgressEvent::of_answer(&text, is_by_model));
                 Ok(())
             }
             Reply::Actions(actions, model) => self.offer_actions(actions, Some(&model)).await,

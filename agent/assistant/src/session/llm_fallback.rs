@@ -311,7 +311,7 @@ impl Session {
         match end {
             // No set-up has a tool that hands over.
             TurnEnd::HandOver => Err("the set-up handed the request over to itself".to_owned()),
-            TurnEnd::Answer { text } => Ok(self.conversation.answer_by_llm(text)),
+            TurnEnd::Answer { text } => Ok(self.conversation.answer(text, true)),
             TurnEnd::NoResult { why } => Err(why),
             TurnEnd::Actions {
                 actions,

@@ -62,9 +62,9 @@ impl Session {
                 };
                 self.conversation.propose_by_llm(&request, proposal, &here)
             }
-            Err(why) => self.conversation.answer_by_llm(why),
+            Err(why) => self.conversation.answer(why, false),
         };
-        self.is_llm_reply = true;
+        self.is_llm_reply = false;
         self.finish_reply(&request, reply, before, here).await
     }
 

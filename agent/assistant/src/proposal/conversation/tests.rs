@@ -542,8 +542,11 @@ fn llm_answer_drops_the_proposal() {
     let mut talk = SessionState::default();
     offer(hear(&mut talk, "pause gate", &here));
     assert_eq!(
-        talk.answer_by_llm("yes".to_owned()),
-        Reply::Answer("yes".to_owned())
+        talk.answer("yes".to_owned(), true),
+        Reply::Answer {
+            text: "yes".to_owned(),
+            is_by_model: true
+        }
     );
     assert_eq!(hear(&mut talk, "yes", &here), Reply::NothingPending);
 }
