@@ -66,7 +66,10 @@ pub enum Reply {
     /// more.
     ProbeCameras(Vec<SourceId>),
     /// An answer of an LLM, or of the box without one; nothing to confirm.
-    Answer { text: String, is_by_model: bool },
+    Answer {
+        text: String,
+        is_by_model: bool,
+    },
     /// Actions on archive and jobs that a model proposes, and its name.
     Actions(Vec<ProposedAction>, String),
     Unknown(Unknown),

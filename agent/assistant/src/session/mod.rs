@@ -32,5 +32,8 @@ pub mod secrets;
 pub mod setup_runner;
 pub mod short_command;
 mod sub_agents;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod testing;
 mod trial_runner;
 pub mod user_session;

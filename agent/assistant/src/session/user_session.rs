@@ -14,9 +14,8 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 use jiff::Timestamp;
 use serde_json::json;
-use watchkeeper_config::{AuditConfig, bounded};
+use watchkeeper_config::AuditConfig;
 use watchkeeper_contract::id::SourceId;
-use watchkeeper_engine::workflow::codec;
 use watchkeeper_llm::Client;
 use watchkeeper_plain::Plain;
 
@@ -33,7 +32,6 @@ use crate::permissions::Entrypoint;
 use crate::proposal::auto_approval::{ApprovalRules, Author};
 use crate::proposal::conversation::{Reply, SessionState, ShownProposal};
 use crate::proposal::history::SessionHistory;
-use crate::proposal::llm_proposal::words;
 use crate::proposal::pending::{PendingProposals, Requester};
 use crate::proposal::snapshot::SystemSnapshot;
 use crate::router;
@@ -147,8 +145,6 @@ impl std::fmt::Debug for Session {
 
 /// Most pictures of one request.
 pub const MAX_ATTACHED: usize = 4;
-/// Largest picture, in bytes.
-pub const MAX_PICTURE_BYTES: u64 = 16 << 20;
 
 impl Session {
     /// Creates a session.
@@ -218,7 +214,7 @@ impl Session {
     /// # Errors
     /// If the runtime does not answer, or no LLM can look at attached pictures.
     pub async fn handle_text(&mut self, text: &str) -> Result<(Reply, SystemSnapshot), Error> {
-        self.drop_actions().await;
+        self.drop_actions().await?;
         let text = &*hide_secrets(text, &*self.deps.out);
         let mut here = self.fetch_snapshot().await?;
         self.trace_event("request", || json!({"text": text}));
@@ -355,7 +351,11 @@ impl Session {
         if waited && offer.corrections.is_empty() {
             self.report_note("the previous proposal is dropped");
         }
-        self.drop_pending().await;
+        if let Err(error) = self.drop_pending().await {
+            // The new proposal was not shown: no later yes may concern it.
+            self.conversation = SessionState::default();
+            return Err(error.into());
+        }
         let sentence = format!(
             "confirmed by {}: {}",
             approval.key(),
@@ -389,12 +389,7 @@ impl Session {
     /// Runs the trial of a proposal of the rules; one of an LLM, which tried it itself, is replayed
     /// on the last hours only. A user who interrupts it is left in `before`,
     /// since the proposal was not shown.
-    async fn run_trials(
-        &mut self,
-        reply: &mut Reply,
-        before: SessionState,
-        here: &SystemSnapshot,
-    ) {
+    async fn run_trials(&mut self, reply: &mut Reply, before: SessionState, here: &SystemSnapshot) {
         let (Reply::Proposal(offer) | Reply::ChangedProposal(offer)) = reply else {
             return;
         };
@@ -465,37 +460,6 @@ impl Session {
 
     pub(super) fn report_note(&self, note: &str) {
         self.deps.out.report(ProgressEvent::Note(note));
-    }
-
-    /// Attaches the picture in a file to the next request.
-    ///
-    /// # Errors
-    /// If it cannot be read, is not a JPEG or PNG, or there are too many.
-    pub fn attach_file(&mut self, file: &Path) -> Result<(), Error> {
-        let failed = |why: String| Error::input(format!("cannot read {}: {why}", file.display()));
-        let bytes =
-            bounded::read_up_to(file, MAX_PICTURE_BYTES).map_err(|e| failed(e.to_string()))?;
-        if !codec::is_picture(&bytes) {
-            return Err(failed("not a JPEG or PNG".to_owned()));
-        }
-        let name = file.file_name().map(|n| n.to_string_lossy().into_owned());
-        self.attach(&name.unwrap_or_default(), Bytes::from(bytes))
-    }
-
-    /// Attaches a JPEG or PNG to the next request.
-    ///
-    /// # Errors
-    /// If there are too many.
-    pub fn attach(&mut self, name: &str, picture: Bytes) -> Result<(), Error> {
-        if self.attached.len() >= MAX_ATTACHED {
-            return Err(Error::input(format!(
-                "a request can have at most {MAX_ATTACHED} pictures"
-            )));
-        }
-        let name = words(name);
-        self.report_note(&format!("{name} is attached to the next request"));
-        self.attached.push((name, picture));
-        Ok(())
     }
 }
 
