@@ -311,7 +311,8 @@ impl TurnDriver<'_> {
             arguments: &call.arguments,
             delegation: self.delegation,
         };
-        let mut outcome = (tool.run)(given).await;
+        let outcome = (tool.run)(given).await;
+        let mut outcome = outcome.within_one_yes(log.turn.facts());
         if outcome.is_error {
             let notes = self.context.memory.as_ref();
             let reminder = about_error(notes, &log.turn, call, &outcome.parts);
