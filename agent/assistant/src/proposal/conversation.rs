@@ -107,7 +107,7 @@ enum Topic {
     Nothing,
     /// The pipeline that was set up or changed last.
     Pipeline(PipelineId),
-    /// A request that was not understood.
+    /// A request that was not understood, and none was since.
     Failed,
 }
 
@@ -381,6 +381,7 @@ impl SessionState {
 
     /// Makes the proposal wait for confirmation if it is valid.
     fn propose(&mut self, offer: CheckedProposal) -> Reply {
+        self.topic = Topic::Nothing;
         if let Some(why) = offer.invalid_reason() {
             self.awaiting = Awaiting::Nothing;
             return Reply::Invalid(Box::new(offer), why);
@@ -412,7 +413,12 @@ impl SessionState {
             Answer::Propose(proposal) => {
                 self.propose(CheckedProposal::new(text, &here.now, *proposal, here))
             }
-            Answer::Look(looked) => Reply::Look(looked),
+            Answer::Look(looked) => {
+                if self.topic == Topic::Failed {
+                    self.topic = Topic::Nothing;
+                }
+                Reply::Look(looked)
+            }
             Answer::Ask(question) => {
                 // Without a picture size the parser asks questions that the user should not have to
                 // answer.
