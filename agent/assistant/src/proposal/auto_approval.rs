@@ -6,8 +6,8 @@
 //! Invariants:
 //! - Only [`ApprovalRules::decide`] makes an [`AutoApproval`], for one proposal with its
 //!   fingerprint.
-//! - Never approved: the work of an LLM or of the box, a part of a request, several pipelines, a change with a
-//!   warning, a kind that is not listed.
+//! - Never approved: the work of an LLM or of the box, a part of a request, several pipelines, a
+//!   change with a warning, a kind that is not listed. A quiet scene in a trial is no warning.
 //! - An entrypoint without a list approves nothing.
 //! - Pure.
 
@@ -259,6 +259,11 @@ mod tests {
             panic!("{offer:#?}");
         };
         let remarks = vec!["events came one after the other".to_owned()];
+        offer.trials = vec![TrialResult {
+            silence: Some("nothing matching was seen".to_owned()),
+            ..TrialResult::new(spec)
+        }];
+        assert!(all.decide(&offer, Author::Person).is_ok());
         offer.trials = vec![TrialResult {
             remarks,
             ..TrialResult::new(spec)

@@ -114,7 +114,8 @@ pub struct Session {
     pub(super) proposal_author: Author,
     /// Assumed time of requests; `None`: now.
     pub request_time: Option<Timestamp>,
-    /// Whether proposals of the rules get a trial. Auto-approved ones do not: no user reads it.
+    /// Whether proposals get a trial; not those that `ask --yes` confirms unseen. Auto-approval
+    /// needs it, because a remark asks for a person.
     pub runs_trials: bool,
     pub(super) history: SessionHistory,
     /// Pictures for the next request.
