@@ -170,7 +170,7 @@ impl<'o> Ask<'o> {
         match reply {
             Reply::Apply(offer) => Ok(self.session.apply(&offer).await?),
             Reply::Look(looked) => Ok(self.session.answer_look(&looked, here).await?),
-            Reply::Remember(kind, words) => Ok(self.session.save_note(kind, &words)?),
+            Reply::Remember(kind, words) => Ok(self.session.save_note(kind, &words).await?),
             Reply::Proposal(offer) | Reply::ChangedProposal(offer) => {
                 let id = self.keep(&offer, here)?;
                 Err(Failure::failed(format!(

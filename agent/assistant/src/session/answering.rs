@@ -100,7 +100,7 @@ impl Session {
                 }
                 Ok(())
             }
-            Reply::Remember(kind, words) => self.save_note(kind, &words),
+            Reply::Remember(kind, words) => self.save_note(kind, &words).await,
             Reply::Ask(question) => {
                 out.report(ProgressEvent::Question(&question, here));
                 Ok(())
@@ -239,13 +239,17 @@ impl Session {
                 from,
                 to,
             } => {
-                let confirmed = self.confirmed_changes(pipelines, (*from, *to))?;
+                let span = (*from, *to);
+                let confirmed = self.confirmed_changes(pipelines, span).await?;
                 out.report(ProgressEvent::Text(&format!(
                     "{confirmed}\n{}",
                     looked.text
                 )));
             }
-            Look::Notes(words) => out.report(ProgressEvent::Notes(&self.search_memory(words)?)),
+            Look::Notes(words) => {
+                let found = self.search_memory(words).await?;
+                out.report(ProgressEvent::Notes(&found));
+            }
             Look::Cost => self.report_cost(),
             Look::Status(camera) => {
                 report_status(out.as_ref(), camera.as_ref(), &looked.text, here);

@@ -71,10 +71,13 @@ impl Session {
         if self.deps.open_llm.is_none() {
             return Ok(None);
         }
-        let open = || Ok((self.llm_client()?, self.list_blueprints()?));
-        let (client, blueprints) = match open() {
+        let opened = match self.llm_client() {
+            Ok(client) => self.list_blueprints().await.map(|all| (client, all)),
+            Err(failure) => Err(failure),
+        };
+        let (client, blueprints) = match opened {
             Ok(opened) => opened,
-            Err::<_, Error>(failure) => {
+            Err(failure) => {
                 self.report_llm_failure(&failure.sentence);
                 return Ok(None);
             }
@@ -191,7 +194,8 @@ impl Session {
         let routed = match blueprint {
             Some(name) => self.route_by_name(name)?,
             None => {
-                let routed = router::route_to_setup(&self.list_blueprints()?, ChosenBy::Person);
+                let routed =
+                    router::route_to_setup(&self.list_blueprints().await?, ChosenBy::Person);
                 routed.map_err(Error::failed)?
             }
         };
@@ -244,8 +248,11 @@ impl Session {
     }
 
     /// Lists the blueprints. A damaged one is reported and disables no other.
-    pub(super) fn list_blueprints(&self) -> Result<Vec<BlueprintEntry>, Error> {
-        let (all, notes) = BlueprintStore::new(self.home()?).list()?;
+    pub(super) async fn list_blueprints(&self) -> Result<Vec<BlueprintEntry>, Error> {
+        let store = BlueprintStore::new(self.home()?);
+        // Each file is read.
+        let listed = tokio::task::spawn_blocking(move || store.list()).await;
+        let (all, notes) = listed.map_err(|died| Error::failed(died.to_string()))??;
         notes.iter().for_each(|note| self.report_note(note));
         for trouble in all.iter().filter_map(BlueprintEntry::trouble) {
             self.trace_event("damaged_blueprint", || json!({"sentence": trouble}));
@@ -302,7 +309,8 @@ impl Session {
         if end == TurnEnd::HandOver {
             turn_log.remove();
             self.report_note("this needs a set-up, which takes over");
-            let blueprints = self.list_blueprints().map_err(|failure| failure.sentence)?;
+            let listed = self.list_blueprints().await;
+            let blueprints = listed.map_err(|failure| failure.sentence)?;
             let routed = router::route_to_setup(&blueprints, ChosenBy::HandOver)?;
             (end, turn_log) = runner.run(request(routed, attached), &agents).await?;
         }

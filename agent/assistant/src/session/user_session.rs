@@ -245,7 +245,7 @@ impl Session {
     ) -> Result<(Reply, SystemSnapshot), Error> {
         let author = self.update_authors(&reply, &before);
         let waited = before.shown().is_some();
-        self.report_correction(text, &reply);
+        self.report_correction(text, &reply).await;
         self.run_trials(&mut reply, before, &here).await;
         self.trace_reply(&reply);
         let (reply, here) = self.auto_approve(reply, author, waited, here).await?;

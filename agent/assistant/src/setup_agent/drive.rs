@@ -315,7 +315,7 @@ impl TurnDriver<'_> {
         let mut outcome = outcome.within_one_yes(log.turn.facts());
         if outcome.is_error {
             let notes = self.context.memory.as_ref();
-            let reminder = about_error(notes, &log.turn, call, &outcome.parts);
+            let reminder = about_error(notes, &log.turn, call, &outcome.parts).await;
             outcome.parts.extend(reminder);
         }
         trace::note(self.trace, "result", || {

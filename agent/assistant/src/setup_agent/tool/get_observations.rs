@@ -4,7 +4,7 @@ use futures_util::FutureExt as _;
 use jiff::SignedDuration;
 use serde::Deserialize;
 use serde_json::json;
-use watchkeeper_memory::{Kind, Query};
+use watchkeeper_memory::{Kind, Memory, Query};
 
 use super::super::tool_context::ToolContext;
 use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
@@ -66,7 +66,8 @@ async fn list(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         limit: MAX_NOTES + 1,
         ..Query::new("")
     };
-    let found = notes.open()?.list(&query).map_err(|e| e.to_string())?;
+    let list = move |memory: &mut Memory| memory.list(&query).map_err(|e| e.to_string());
+    let found = notes.with(list).await?;
     Ok(ToolOutcome::json(&json!({
         "observations": memory_search::to_json(&found, MAX_NOTES),
         "there_are_more": found.len() > MAX_NOTES,

@@ -19,7 +19,6 @@ use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
 use crate::past::search_events;
 use crate::permissions::{Effect, ToolScope};
 use crate::wording::counted;
-use watchkeeper_client::clock::wall_now;
 
 /// Longest span, in days.
 const MAX_DAYS: u32 = 31;
@@ -117,10 +116,7 @@ async fn keep(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
             Words::new(&sentence).map_err(|e| e.to_string())?,
         )
     };
-    let mut memory = notes.open()?;
-    memory
-        .remember(wall_now(), entry)
-        .map_err(|e| e.to_string())?;
+    notes.remember(entry).await?;
     let told: Value = json!({"kept": sentence});
     Ok(ToolOutcome::json(&told))
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use watchkeeper_contract::model::{ModelInfo, ModelState};
 use watchkeeper_contract::rule::{BelowGates, Gates};
 use watchkeeper_llm::conversation::UserPart;
-use watchkeeper_memory::{Kind, Query};
+use watchkeeper_memory::{Kind, Memory, Query};
 
 use super::super::{kept_watch, reminder};
 use super::definition::{Tool, ToolInput, ToolOutcome, schema};
@@ -63,13 +63,13 @@ async fn overview(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         "channels": here.health.channels,
         "rules": rule_defaults(context.second_opinion),
         "latest_events": events,
-        "notes": notes(given),
+        "notes": notes(given).await,
         "pictures_of_the_person": pictures(&attached),
     });
     let mut outcome = ToolOutcome::json(&whole);
     let request = &given.head.request;
     let kept = kept_watch::similar(context, request, &here).await;
-    let reminder = reminder::about_request(context.memory.as_ref(), request, kept);
+    let reminder = reminder::about_request(context.memory.as_ref(), request, kept).await;
     outcome.parts.extend(reminder);
     // A separate part: a long conversation must not cut the pipelines out of the overview.
     if !context.earlier.is_null() {
@@ -133,7 +133,7 @@ fn models(here: &SystemSnapshot, max: usize) -> Vec<Value> {
 }
 
 /// Facts and observations about the request, or the error of reading them.
-fn notes(given: ToolInput<'_>) -> Value {
+async fn notes(given: ToolInput<'_>) -> Value {
     let Some(notes) = &given.context.memory else {
         return json!([]);
     };
@@ -141,15 +141,13 @@ fn notes(given: ToolInput<'_>) -> Value {
     if !notes.exist() {
         return json!([]);
     }
-    let found = notes.open().and_then(|mut memory| {
-        let query = Query {
-            now: Some(Timestamp::now()),
-            kinds: vec![Kind::Observation, Kind::Knowledge],
-            ..Query::new(&given.head.request)
-        };
-        memory.search(query).map_err(|e| e.to_string())
-    });
-    match found {
+    let query = Query {
+        now: Some(Timestamp::now()),
+        kinds: vec![Kind::Observation, Kind::Knowledge],
+        ..Query::new(&given.head.request)
+    };
+    let search = |memory: &mut Memory| memory.search(query).map_err(|e| e.to_string());
+    match notes.with(search).await {
         Ok(found) => memory_search::to_json(&found, MAX_NOTES),
         Err(why) => Value::from(why),
     }

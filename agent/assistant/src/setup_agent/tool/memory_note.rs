@@ -17,7 +17,6 @@ use crate::permissions::{Effect, ToolScope};
 use crate::proposal::llm_proposal::words;
 use crate::trace::without_secrets;
 use crate::wording::cut;
-use watchkeeper_client::clock::wall_now;
 
 /// Maximum characters of the words about a fixed call: one line of a lesson.
 const MAX_LESSON_CHARS: usize = 280;
@@ -39,7 +38,7 @@ pub(super) const TOOL: Tool = Tool {
     effect: Effect::Write,
     scope: ToolScope::Memory,
     max_uses: 3,
-    run: |given| async move { ToolOutcome::from(note(given)) }.boxed(),
+    run: |given| async move { note(given).await.into() }.boxed(),
 };
 
 #[derive(Debug, Deserialize)]
@@ -94,7 +93,7 @@ fn check_whole_sentence(words: &str, request: &str) -> Result<(), String> {
     ))
 }
 
-fn note(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
+async fn note(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let arguments: Arguments = given.arguments()?;
     let notes = given
         .context
@@ -125,10 +124,7 @@ fn note(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
             Words::new(&words(&arguments.words)).map_err(|e| e.to_string())?,
         )
     };
-    let mut memory = notes.open()?;
-    memory
-        .remember(wall_now(), entry)
-        .map_err(|e| e.to_string())?;
+    notes.remember(entry).await?;
     Ok(ToolOutcome::text(match arguments.wish {
         true => "kept as a preference of the user",
         false => "kept as an observation",

@@ -4,7 +4,7 @@ use futures_util::FutureExt as _;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use watchkeeper_memory::{Found, Query};
+use watchkeeper_memory::{Found, Memory, Query};
 
 use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
 use crate::permissions::{Effect, ToolScope};
@@ -20,7 +20,7 @@ pub(super) const TOOL: Tool = Tool {
     effect: Effect::Read,
     scope: ToolScope::Memory,
     max_uses: 6,
-    run: |given| async move { ToolOutcome::from(search(given)) }.boxed(),
+    run: |given| async move { search(given).await.into() }.boxed(),
 };
 
 #[derive(Debug, Deserialize)]
@@ -29,19 +29,19 @@ struct Arguments {
     words: String,
 }
 
-fn search(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
+async fn search(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let Arguments { words } = given.arguments()?;
     let notes = given
         .context
         .memory
         .as_ref()
         .ok_or("this box keeps no notes")?;
-    let mut memory = notes.open()?;
     let query = Query {
         now: Some(Timestamp::now()),
         ..Query::new(&words)
     };
-    let found = memory.search(query).map_err(|e| e.to_string())?;
+    let search = |memory: &mut Memory| memory.search(query).map_err(|e| e.to_string());
+    let found = notes.with(search).await?;
     Ok(ToolOutcome::json(
         &json!({"notes": to_json(&found, MAX_NOTES)}),
     ))
