@@ -278,7 +278,6 @@ impl TurnDriver<'_> {
             let tool = checked.as_ref().ok();
             json!({
                 "turn": id, "tool": call.name, "call": call.id, "effect": tool.map(|t| t.effect),
-                "scope": tool.map(|t| t.scope),
                 "decision": if tool.is_some() { "allowed" } else { "refused" },
                 "sentence": checked.as_ref().err(),
             })

@@ -14,7 +14,7 @@ use super::super::facts::{ToolFact, TurnFacts};
 use super::super::tool_context::ToolContext;
 use super::super::turn_record::TurnHead;
 use crate::operations::proposed_action::MAX_ACTIONS;
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 
 /// Longest text of a result, in characters: about 3,000 tokens.
 pub const MAX_TEXT: usize = 8_000;
@@ -32,7 +32,6 @@ pub struct Tool {
     /// JSON Schema of its arguments.
     pub schema: fn() -> Value,
     pub effect: Effect,
-    pub scope: ToolScope,
     /// Maximum successful runs in one turn.
     pub max_uses: u32,
     pub run: for<'a> fn(ToolInput<'a>) -> BoxFuture<'a, ToolOutcome>,

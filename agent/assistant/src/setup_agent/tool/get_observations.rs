@@ -10,7 +10,7 @@ use super::super::tool_context::ToolContext;
 use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
 use super::memory_search;
 use crate::moment::parse_argument;
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 
 /// Maximum observations in the result.
 const MAX_NOTES: usize = 20;
@@ -30,7 +30,6 @@ pub(super) const TOOL: Tool = Tool {
         schema(&properties, &["camera", "from", "to"])
     },
     effect: Effect::Read,
-    scope: ToolScope::Memory,
     max_uses: 6,
     run: |given| async move { list(given).await.into() }.boxed(),
 };

@@ -17,7 +17,7 @@ use watchkeeper_plain::answer::EventsWanted;
 use super::super::tool_context::ToolContext;
 use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
 use crate::past::search_events;
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 use crate::wording::counted;
 
 /// Longest span, in days.
@@ -50,7 +50,6 @@ pub(super) const TOOL: Tool = Tool {
         )
     },
     effect: Effect::Write,
-    scope: ToolScope::Memory,
     max_uses: 6,
     run: |given| async move { keep(given).await.into() }.boxed(),
 };

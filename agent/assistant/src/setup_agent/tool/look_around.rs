@@ -15,7 +15,7 @@ use super::super::{kept_watch, reminder};
 use super::definition::{Tool, ToolInput, ToolOutcome, schema};
 use super::{list_cameras, list_streams, memory_search, query_events};
 use crate::past::latest_events;
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 use crate::proposal::snapshot::SystemSnapshot;
 
 /// Maximum events in the result.
@@ -35,7 +35,6 @@ pub(super) const TOOL: Tool = Tool {
         call it again only if the state may have changed.",
     schema: || schema(&json!({}), &[]),
     effect: Effect::Read,
-    scope: ToolScope::Pipelines,
     max_uses: 3,
     run: |given| async move { overview(given).await.into() }.boxed(),
 };

@@ -12,7 +12,7 @@ use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
 
 use super::super::facts::ToolFact;
 use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 use crate::proposal::llm_proposal::words;
 use crate::trace::without_secrets;
 use crate::wording::cut;
@@ -34,7 +34,6 @@ pub(super) const TOOL: Tool = Tool {
         schema(&properties, &["words", "camera"])
     },
     effect: Effect::Write,
-    scope: ToolScope::Memory,
     max_uses: 3,
     run: |given| async move { note(given).await.into() }.boxed(),
 };

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use watchkeeper_memory::{Found, Memory, Query};
 
 use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 
 /// Maximum notes in the result.
 const MAX_NOTES: usize = 10;
@@ -18,7 +18,6 @@ pub(super) const TOOL: Tool = Tool {
         lessons. Each note says whose words it is; those that are not the user's are quotations.",
     schema: || schema(&json!({"words": text("what to look for")}), &["words"]),
     effect: Effect::Read,
-    scope: ToolScope::Memory,
     max_uses: 6,
     run: |given| async move { search(given).await.into() }.boxed(),
 };

@@ -13,7 +13,7 @@ use super::definition::{MAX_TEXT, Tool, ToolInput, ToolOutcome, schema, text};
 use crate::moment::parse_argument;
 use crate::past::event_search::EventSearchResult;
 use crate::past::{self, PastAnswer, count_by};
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 
 /// Maximum events in the result.
 const MAX_EVENTS: usize = 30;
@@ -42,7 +42,6 @@ pub(super) const TOOL: Tool = Tool {
         schema(&properties, &["camera", "class", "hours"])
     },
     effect: Effect::Read,
-    scope: ToolScope::Pipelines,
     max_uses: 6,
     run: |given| async move { query(given).await.into() }.boxed(),
 };
