@@ -2,7 +2,8 @@
 //!
 //! Owns the file `heartbeat.paused` in the agent's folder: while it exists, no check and no look at
 //! a frame begins, over restarts too.
-//! - A change is in the audit log before it is made, and durable on return.
+//! - A change is in the audit log before it is made, and durable on return. A failed one is in the
+//!   log as such.
 //! - An unreadable file counts as paused since an unknown time.
 
 use std::fs;
@@ -101,22 +102,32 @@ impl HeartbeatSwitch {
         }
         let decision = if paused { "paused" } else { "resumed" };
         trace.note(now, "monitoring", json!({"decision": decision}))?;
+        if let Err(error) = self.write(paused, now) {
+            let sentence = format!("the heartbeat could not be {decision}: {error}");
+            trace.note_or_log(now, "failed", json!({"sentence": sentence}));
+            return Err(error);
+        }
+        Ok(self.status())
+    }
+
+    fn write(&self, paused: bool, now: Timestamp) -> io::Result<()> {
         make_private(&self.folder)?;
         let path = self.folder.join(FILE);
         if paused {
-            durable::replace(&path, now.to_string().as_bytes())?;
-        } else {
-            fs::remove_file(&path)?;
-            durable::sync_folder(&self.folder)?;
+            return durable::replace(&path, now.to_string().as_bytes());
         }
-        Ok(self.status())
+        fs::remove_file(&path)?;
+        durable::sync_folder(&self.folder)
     }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
+    use watchkeeper_config::AuditConfig;
+
     use super::*;
+    use crate::audit::AuditLog;
     use crate::trace::AGENT;
 
     #[test]
@@ -142,5 +153,19 @@ mod tests {
         let audited = trace.latest(9).unwrap();
         let decisions: Vec<_> = audited.iter().map(|e| &e["of"]["decision"]).collect();
         assert_eq!(decisions, ["paused", "resumed"]);
+    }
+
+    #[test]
+    fn change_that_fails_is_audited_as_failed() {
+        let dir = tempfile::tempdir().unwrap();
+        let trace = Trace::new(dir.path(), AGENT);
+        // No file can be removed where a folder is.
+        fs::create_dir(dir.path().join(FILE)).unwrap();
+        let switch = HeartbeatSwitch::new(dir.path(), None);
+        assert!(switch.set(false, &trace, Timestamp::UNIX_EPOCH).is_err());
+        let log = AuditLog::of_decisions(dir.path(), AuditConfig::default());
+        let audited = log.latest(9).unwrap();
+        let kinds: Vec<_> = audited.iter().map(|entry| &entry["what"]).collect();
+        assert_eq!(kinds, ["monitoring", "failed"]);
     }
 }

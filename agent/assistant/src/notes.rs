@@ -17,8 +17,9 @@ use std::time::Instant;
 
 use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
+use watchkeeper_client::clock::wall_now;
 use watchkeeper_config::MemoryConfig;
-use watchkeeper_memory::{Embedder, HashedEmbedder, Memory};
+use watchkeeper_memory::{Embedder, Entry, HashedEmbedder, Memory};
 use watchkeeper_models::model_check::{self, Outcome, THIS_PROGRAM};
 
 use watchkeeper_store::private_folder::make_private;
@@ -266,6 +267,36 @@ impl Notes {
             state,
             memory: Some(memory),
         })
+    }
+
+    /// Does `work` with the opened notes on a blocking thread: other tasks wait neither for the
+    /// disk nor for the lock. Dropping the future does not stop it.
+    ///
+    /// # Errors
+    /// A sentence, if they can't be used; those of `work`.
+    pub(crate) async fn with<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Memory) -> Result<T, String> + Send + 'static,
+    ) -> Result<T, String> {
+        let notes = self.clone();
+        let done = tokio::task::spawn_blocking(move || {
+            let mut memory = notes.open()?;
+            work(&mut memory)
+        });
+        done.await.unwrap_or_else(|died| Err(died.to_string()))
+    }
+
+    /// Saves a note; returns its file.
+    ///
+    /// # Errors
+    /// A sentence, if it can't be saved.
+    pub(crate) async fn remember(&self, entry: Entry) -> Result<PathBuf, String> {
+        self.with(|memory| {
+            let saved = memory.remember(wall_now(), entry);
+            let file = saved.map_err(|e| e.to_string())?.file;
+            Ok(memory.folder().join(file))
+        })
+        .await
     }
 
     /// What computes their embeddings; `None` until that is decided and its model is loaded.

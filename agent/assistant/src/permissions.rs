@@ -40,23 +40,6 @@ impl Entrypoint {
     }
 }
 
-/// What a tool reads or writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ToolScope {
-    /// Blocks and models.
-    Catalogue,
-    /// Pictures of cameras.
-    Cameras,
-    /// Pipelines and the journal.
-    Pipelines,
-    Memory,
-    /// The archive and jobs.
-    Archive,
-    /// The turn itself: drafts and plan.
-    Turn,
-}
-
 /// What the tools of one request may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolPermissions {

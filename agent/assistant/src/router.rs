@@ -181,7 +181,7 @@ pub fn is_partial(reply: &Reply) -> bool {
         | Reply::Apply(_)
         | Reply::Remember(..)
         | Reply::ProbeCameras(_)
-        | Reply::Answer(_)
+        | Reply::Answer { .. }
         | Reply::Actions(..)
         | Reply::TooLong(_)
         | Reply::Dropped

@@ -88,7 +88,7 @@ pub fn role(what: &str, details: &Value) -> Role {
         "policy" if is_confirmed() => Role::Decision,
         "effect" | "effect_failed" => Role::Activity,
         "job_submitted" | "job_resumed" | "job_ended" => Role::Activity,
-        "model" | "model_away" | "reworded" | "not_reworded" if costs_money() => Role::Activity,
+        "model" | "model_away" if costs_money() => Role::Activity,
         _ => Role::Debug,
     }
 }

@@ -170,7 +170,7 @@ impl<'o> Ask<'o> {
         match reply {
             Reply::Apply(offer) => Ok(self.session.apply(&offer).await?),
             Reply::Look(looked) => Ok(self.session.answer_look(&looked, here).await?),
-            Reply::Remember(kind, words) => Ok(self.session.save_note(kind, &words)?),
+            Reply::Remember(kind, words) => Ok(self.session.save_note(kind, &words).await?),
             Reply::Proposal(offer) | Reply::ChangedProposal(offer) => {
                 let id = self.keep(&offer, here)?;
                 Err(Failure::failed(format!(
@@ -188,8 +188,8 @@ impl<'o> Ask<'o> {
                 let error = Session::question_error(&question, here);
                 Err(error.with(hint(&question).map(str::to_owned)))
             }
-            Reply::Answer(text) => {
-                out.report(ProgressEvent::Answer(&text));
+            Reply::Answer { text, is_by_model } => {
+                out.report(ProgressEvent::of_answer(&text, is_by_model));
                 Ok(())
             }
             Reply::Actions(..) => Ok(self.session.deliver(None, reply, here).await?),

@@ -516,11 +516,7 @@ fn shown_row(row: &Value) -> String {
 
 /// Sums up the cost in the trace.
 fn spent(trace: &[Value]) -> Cost {
-    let asked = trace.iter().filter(|e| {
-        ["model", "reworded", "not_reworded"]
-            .iter()
-            .any(|w| e["what"] == *w)
-    });
+    let asked = trace.iter().filter(|e| e["what"] == "model");
     let usd = asked.clone().filter_map(|e| e["of"]["usd"].as_f64());
     Cost {
         model_calls: asked.count() as u64,

@@ -248,8 +248,7 @@ fn check_each_once(site: &Site, made: usize) -> anyhow::Result<()> {
     let trace = site.trace()?;
     let asked = site.model.requests()?.len();
     ensure!(asked == made, "{asked} requests, not {made}");
-    let ends =
-        ["model", "model_again", "model_away", "not_reworded"].map(|what| count(&trace, what));
+    let ends = ["model", "model_again", "model_away"].map(|what| count(&trace, what));
     ensure!(
         ends.iter().sum::<usize>() == asked,
         "{asked} requests, {ends:?}: {trace:#?}"

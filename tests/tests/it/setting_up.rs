@@ -58,6 +58,9 @@ fn llm_set_up_counts_like_its_trial_once_confirmed() -> anyhow::Result<()> {
         tried.contains("2 in, 2 out") && tried.contains("4 events"),
         "{tried}"
     );
+    let replay = &proposal["tried"][0];
+    let outcome = [&replay["backtest"], &replay["not_replayed"]];
+    assert!(outcome.iter().any(|found| !found.is_null()), "{replay}");
     let cost = last(&objects, "note")?["message"].to_string();
     assert!(
         cost.contains("6 calls of the LLM") && cost.contains('$'),

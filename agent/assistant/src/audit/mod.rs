@@ -6,8 +6,8 @@
 //!   the bounds of its own, so a flood of effects evicts no confirmation.
 //! - A record is on stable storage when [`AuditLog::append`] returns.
 //! - Records are numbered without gaps, over all segments.
-//! - Retention deletes whole segments, the oldest first. A record in the log names the hash at
-//!   which the rest begins, and is durable before anything is deleted.
+//! - Retention deletes whole segments, the oldest first, damaged ones too. A record in the log
+//!   names number and hash at which the rest begins, and is durable before anything is deleted.
 //! - A last line that a crash left unfinished was never acknowledged: the next append removes it.
 //!
 //! The chain has no key: a process that can write the files can compute new hashes. So it detects
@@ -95,9 +95,8 @@ impl AuditLog {
         let mut tail = self.repair_tail(&mut segments)?;
         let deleted = self.expired(now, &segments)?;
         if !deleted.is_empty() {
-            let notes: Vec<Value> = deleted.iter().map(|(_, last)| last.boundary()).collect();
-            let record =
-                json!({"at": now.to_string(), "what": RETENTION, "of": {"deleted": notes}});
+            let ends: Vec<&Value> = deleted.iter().map(|(_, end)| end).collect();
+            let record = json!({"at": now.to_string(), "what": RETENTION, "of": {"deleted": ends}});
             if let Value::Object(record) = record {
                 tail = self.write(now, record, tail, &mut segments)?;
             }
@@ -156,27 +155,32 @@ impl AuditLog {
         })
     }
 
-    /// Returns the segments that retention deletes, each with its last record.
-    fn expired(
-        &self,
-        now: Timestamp,
-        segments: &[Segment],
-    ) -> io::Result<Vec<(Segment, AuditRecord)>> {
+    /// Returns the segments that retention deletes, each with its end: its last number and hash.
+    /// The hash of a damaged one is null.
+    fn expired(&self, now: Timestamp, segments: &[Segment]) -> io::Result<Vec<(Segment, Value)>> {
         let mut bytes: u64 = segments.iter().map(|segment| segment.bytes).sum();
         let oldest = now.checked_sub(days(self.limits.max_days)).ok();
         let mut expired = Vec::new();
         // The newest segment stays.
-        let candidates = segments.len().saturating_sub(1).min(MAX_DELETED);
-        for segment in segments.iter().take(candidates) {
-            let Some(last) = segment.last_record()? else {
+        for pair in segments.windows(2).take(MAX_DELETED) {
+            let [segment, next] = pair else {
                 break;
             };
-            let is_old = oldest.is_some_and(|oldest| last.at().is_some_and(|at| at < oldest));
+            let through = next.first.saturating_sub(1);
+            let last = segment.last_record()?;
+            let last = last.filter(|last| last.seq == through);
+            // When a damaged segment ends is unknown; the next one begins later.
+            let ended = match &last {
+                Some(last) => last.at(),
+                None => next.first_record()?.and_then(|first| first.at()),
+            };
+            let is_old = oldest.is_some_and(|oldest| ended.is_some_and(|at| at < oldest));
             if !is_old && bytes <= self.limits.max_bytes {
                 break;
             }
             bytes -= segment.bytes;
-            expired.push((segment.clone(), last));
+            let hash = last.map(|last| last.hash.to_string());
+            expired.push((segment.clone(), json!({"through": through, "hash": hash})));
         }
         Ok(expired)
     }

@@ -71,9 +71,4 @@ impl AuditRecord {
     pub(super) fn at(&self) -> Option<Timestamp> {
         self.value.get("at")?.as_str()?.parse().ok()
     }
-
-    /// What a retention record says about the segment that this record ends.
-    pub(super) fn boundary(&self) -> Value {
-        json!({"through": self.seq, "hash": self.hash.to_string()})
-    }
 }

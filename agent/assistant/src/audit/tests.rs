@@ -150,6 +150,26 @@ fn damaged_segment_is_reported_and_later_records_are_kept() {
     assert_eq!(damage.line, 1);
 }
 
+#[test]
+fn damaged_oldest_segment_is_deleted_like_any_other() {
+    let throughout = |_: &str| String::new();
+    let at_its_end = |text: &str| text.lines().next().unwrap().to_owned() + "\n";
+    for sound in [&throughout as &dyn Fn(&str) -> String, &at_its_end] {
+        let (_dir, log) = here();
+        for n in 0..17 {
+            append(&log, day(n), "confirmed").unwrap();
+        }
+        let oldest = segments(&log)[0].clone();
+        let text = fs::read_to_string(&oldest).unwrap();
+        fs::write(&oldest, sound(&text) + "no record\n").unwrap();
+        let now = day(18) + SignedDuration::from_hours(1);
+        append(&log, now, "confirmed").unwrap();
+        assert!(!oldest.exists());
+        let report = verify(&log).unwrap();
+        assert_eq!((report.first, report.damage), (Some(3), None));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 

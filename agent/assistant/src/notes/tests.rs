@@ -136,3 +136,18 @@ fn panic_with_locked_notes_loses_no_note() {
     assert!(died.join().is_err());
     assert_eq!(found(&notes, "hound"), ["A hound barks."]);
 }
+
+#[test]
+fn notes_that_are_locked_stop_no_other_task() {
+    let home = tempfile::tempdir().unwrap();
+    let notes = Notes::new(home.path(), &MemoryConfig::default());
+    let locked = notes.open().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = { runtime }.build().unwrap();
+    let used = runtime.block_on(async {
+        // The only thread runs this while the lock lets the first task wait.
+        let other = async { drop(locked) };
+        tokio::join!(notes.with(|_| Ok(())), other).0
+    });
+    used.unwrap();
+}

@@ -95,7 +95,7 @@ impl PastAnswer {
     pub(super) fn of_span(&self, zone: &TimeZone) -> String {
         let (found, knowledge) = (&self.found, &self.knowledge);
         let mut parts = Vec::new();
-        let is_empty = found.number == 0 && !found.cut && found.unreadable == 0;
+        let is_empty = found.number == 0 && found.is_complete();
         let unknown = self.unknown(zone);
         if !is_empty {
             parts.extend(self.last_ms.map(|ms| {

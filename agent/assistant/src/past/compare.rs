@@ -93,10 +93,7 @@ fn sentence(one: &PastAnswer, other: &PastAnswer, zone: &TimeZone) -> String {
 fn is_comparable(answer: &PastAnswer) -> bool {
     let (found, knowledge) = (&answer.found, &answer.knowledge);
     let mut unknown = knowledge.cameras.iter().flat_map(|camera| &camera.unknown);
-    !found.cut
-        && found.unreadable == 0
-        && !knowledge.is_none()
-        && unknown.all(|gap| gap.why == Why::CoolingDown)
+    found.is_complete() && !knowledge.is_none() && unknown.all(|gap| gap.why == Why::CoolingDown)
 }
 
 /// Whether the same events were recorded in both spans.

@@ -76,7 +76,7 @@ pub struct EventSearchResult {
     pub rejected: u64,
     /// Those of [`Self::number`] that count under the class to which a person corrected them.
     pub corrected: u64,
-    /// Records that this version can't read.
+    /// Records that this version or the runtime can't read.
     pub unreadable: u64,
     /// Whether older records were not read.
     pub cut: bool,
@@ -97,6 +97,12 @@ impl EventSearch {
         }
     }
 
+    /// Starts a search for the newest events of a journal: among its last [`PAGE`] records.
+    pub fn of_last_page(last: EventSeq) -> Self {
+        let first = EventSeq((last.0 + 1).saturating_sub(PAGE));
+        Self::new(EventsWanted::default(), first, last)
+    }
+
     /// Returns the next page to read: a limit of records after a sequence number. `None` at the
     /// end.
     pub fn next(&self) -> Option<(EventSeq, u32)> {
@@ -113,14 +119,18 @@ impl EventSearch {
         self.end.saturating_sub(PAGE).max(self.floor)
     }
 
-    /// Adds the page that [`Self::next`] asked for. Gaps in the sequence numbers do not shift later
-    /// records.
+    /// Adds the page that [`Self::next`] asked for. The runtime leaves out a damaged record, and no
+    /// other: a number that the page lacks is an unreadable record.
     pub fn take(&mut self, page: Vec<JournalRecord>) {
+        let mut unseen = self.end;
         for record in page.into_iter().rev() {
-            if record.seq().0 > self.end {
+            let seq = record.seq().0;
+            if seq > self.end {
                 continue;
             }
-            let JournalRecord::Known(mut event) = record else {
+            self.result.unreadable += unseen.saturating_sub(seq);
+            unseen = seq.saturating_sub(1);
+            let JournalRecord::Known(event) = record else {
                 self.result.unreadable += 1;
                 continue;
             };
@@ -129,47 +139,54 @@ impl EventSearch {
                 break;
             }
             self.note(&event);
-            if !self.is_wanted(&event) {
-                continue;
-            }
-            event.assessment = self.answers.remove(&event.id);
-            let answer = event.assessment.as_deref().map(|given| given.answer);
-            let corrected = event
-                .assessment
-                .as_ref()
-                .and_then(|given| given.label.as_deref());
-            let label = match &event.body {
-                EventBody::Rule(rule) => corrected.or(rule.label.as_deref()),
-                _ => None,
-            };
-            let labels = &self.wanted.labels;
-            if labels.is_empty() || label.is_some_and(|l| labels.iter().any(|w| w == l)) {
-                match answer {
-                    Some(AssessmentAnswer::Approve) | None => {}
-                    Some(AssessmentAnswer::Correct) => self.result.corrected += 1,
-                    Some(AssessmentAnswer::Reject | AssessmentAnswer::None) => {
-                        self.result.rejected += 1;
-                        continue;
-                    }
-                }
-                self.count(&event);
-                let is_dated = event.at.quality != TimeQuality::Unsynced;
-                let moment = time(&event).filter(|at| self.wanted.from.is_none_or(|f| *at >= f));
-                self.result.moments.extend(moment.filter(|_| is_dated));
-                let most = self.wanted.most.unwrap_or(MAX_SHOWN).min(MAX_SHOWN);
-                let found = &mut self.result.events;
-                if found.len() < most && !self.wanted.only_number {
-                    found.push(*event);
-                }
-            } else if let Some(label) = label {
-                let others = &mut self.result.other_classes;
-                if others.len() < MAX_CLASSES || others.contains_key(label) {
-                    *others.entry(label.to_owned()).or_default() += 1;
-                }
+            if self.is_wanted(&event) {
+                self.add(event);
             }
         }
         self.pages += 1;
         self.end = self.below();
+        if !self.over {
+            self.result.unreadable += unseen.saturating_sub(self.end);
+        }
+    }
+
+    /// Counts an event that is wanted, whatever its class and the answer of a person.
+    fn add(&mut self, mut event: Box<Event>) {
+        event.assessment = self.answers.remove(&event.id);
+        let answer = event.assessment.as_deref().map(|given| given.answer);
+        let corrected = event
+            .assessment
+            .as_ref()
+            .and_then(|given| given.label.as_deref());
+        let label = match &event.body {
+            EventBody::Rule(rule) => corrected.or(rule.label.as_deref()),
+            _ => None,
+        };
+        let labels = &self.wanted.labels;
+        if labels.is_empty() || label.is_some_and(|l| labels.iter().any(|w| w == l)) {
+            match answer {
+                Some(AssessmentAnswer::Approve) | None => {}
+                Some(AssessmentAnswer::Correct) => self.result.corrected += 1,
+                Some(AssessmentAnswer::Reject | AssessmentAnswer::None) => {
+                    self.result.rejected += 1;
+                    return;
+                }
+            }
+            self.count(&event);
+            let is_dated = event.at.quality != TimeQuality::Unsynced;
+            let moment = time(&event).filter(|at| self.wanted.from.is_none_or(|f| *at >= f));
+            self.result.moments.extend(moment.filter(|_| is_dated));
+            let most = self.wanted.most.unwrap_or(MAX_SHOWN).min(MAX_SHOWN);
+            let found = &mut self.result.events;
+            if found.len() < most && !self.wanted.only_number {
+                found.push(*event);
+            }
+        } else if let Some(label) = label {
+            let others = &mut self.result.other_classes;
+            if others.len() < MAX_CLASSES || others.contains_key(label) {
+                *others.entry(label.to_owned()).or_default() += 1;
+            }
+        }
     }
 
     fn count(&mut self, event: &Event) {
@@ -288,6 +305,11 @@ fn time(event: &Event) -> Option<Timestamp> {
 }
 
 impl EventSearchResult {
+    /// Whether each record was read.
+    pub fn is_complete(&self) -> bool {
+        !self.cut && self.unreadable == 0
+    }
+
     /// The number of events, in a sentence.
     pub fn number_sentence(&self) -> String {
         let mut text = match self.number {

@@ -31,6 +31,7 @@ pub use self::why::Why;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use watchkeeper_client::{ClientError, CoverageRange, RuntimeClient};
+use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_plain::answer::EventsWanted;
 
@@ -96,7 +97,25 @@ pub async fn search_events(
 ) -> Result<EventSearchResult, ClientError> {
     let last = client.health().await?.last_seq;
     let first = client.verify_events(EventSeq(0), 1).await?.first;
-    let mut search = EventSearch::new(wanted.clone(), first, last);
+    read_pages(client, EventSearch::new(wanted.clone(), first, last)).await
+}
+
+/// Returns the newest events of a journal that ends with `last`, oldest first.
+///
+/// # Errors
+/// [`ClientError`], as for every request.
+pub async fn latest_events(
+    client: &RuntimeClient,
+    last: EventSeq,
+) -> Result<Vec<Event>, ClientError> {
+    let found = read_pages(client, EventSearch::of_last_page(last)).await?;
+    Ok(found.events)
+}
+
+async fn read_pages(
+    client: &RuntimeClient,
+    mut search: EventSearch,
+) -> Result<EventSearchResult, ClientError> {
     while let Some((after, limit)) = search.next() {
         search.take(client.events(after, limit).await?);
     }

@@ -6,8 +6,8 @@
 //! Invariants:
 //! - Only [`ApprovalRules::decide`] makes an [`AutoApproval`], for one proposal with its
 //!   fingerprint.
-//! - Never approved: the work of an LLM, a part of a request, several pipelines, a change with a
-//!   warning, a kind that is not listed.
+//! - Never approved: the work of an LLM or of the box, a part of a request, several pipelines, a
+//!   change with a warning, a kind that is not listed. A quiet scene in a trial is no warning.
 //! - An entrypoint without a list approves nothing.
 //! - Pure.
 
@@ -15,6 +15,7 @@ use watchkeeper_config::{ChangeKind, PermissionsConfig};
 use watchkeeper_plain::Change;
 
 use super::checked_proposal::CheckedProposal;
+use super::llm_proposal::LlmProposal;
 use crate::permissions::{Entrypoint, ToolPermissions};
 
 /// Author of the words behind a proposal.
@@ -110,8 +111,12 @@ impl ApprovalRules {
         if self.kinds.is_empty() {
             return Err(format!("{} lists nothing", self.key));
         }
-        if author == Author::Model || offer.llm_proposal.is_some() {
+        let made = offer.llm_proposal.as_ref();
+        if author == Author::Model || made.is_some_and(LlmProposal::is_by_model) {
             return Err("an LLM took part, and its words are never auto-approved".to_owned());
+        }
+        if made.is_some() {
+            return Err("the box proposes it, not a person".to_owned());
         }
         if !offer.is_complete() {
             return Err("part of the request was not understood or is not possible".to_owned());
@@ -255,6 +260,11 @@ mod tests {
         };
         let remarks = vec!["events came one after the other".to_owned()];
         offer.trials = vec![TrialResult {
+            silence: Some("nothing matching was seen".to_owned()),
+            ..TrialResult::new(spec)
+        }];
+        assert!(all.decide(&offer, Author::Person).is_ok());
+        offer.trials = vec![TrialResult {
             remarks,
             ..TrialResult::new(spec)
         }];
@@ -275,7 +285,7 @@ mod tests {
             let author = match model_words {
                 true => Author::Model,
                 false => {
-                    offer.llm_proposal = Some(super::super::llm_proposal::LlmProposal {
+                    offer.llm_proposal = Some(LlmProposal {
                         model: "m".to_owned(), says: String::new(), assumed: Vec::new(),
                         not_possible: Vec::new(), evidence: Vec::new(), changes: Vec::new(),
                     });

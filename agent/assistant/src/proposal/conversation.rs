@@ -65,8 +65,11 @@ pub enum Reply {
     /// These cameras must be opened for their picture sizes. The caller then handles the text once
     /// more.
     ProbeCameras(Vec<SourceId>),
-    /// An LLM's answer; nothing to confirm.
-    Answer(String),
+    /// An answer of an LLM, or of the box without one; nothing to confirm.
+    Answer {
+        text: String,
+        is_by_model: bool,
+    },
     /// Actions on archive and jobs that a model proposes, and its name.
     Actions(Vec<ProposedAction>, String),
     Unknown(Unknown),
@@ -104,7 +107,7 @@ enum Topic {
     Nothing,
     /// The pipeline that was set up or changed last.
     Pipeline(PipelineId),
-    /// A request that was not understood.
+    /// A request that was not understood, and none was since.
     Failed,
 }
 
@@ -175,10 +178,10 @@ impl SessionState {
         }
     }
 
-    /// Ends a request with an LLM's answer; nothing waits afterwards.
-    pub fn answer_by_llm(&mut self, text: String) -> Reply {
+    /// Ends a request with an answer; nothing waits afterwards.
+    pub fn answer(&mut self, text: String, is_by_model: bool) -> Reply {
         self.awaiting = Awaiting::Nothing;
-        Reply::Answer(text)
+        Reply::Answer { text, is_by_model }
     }
 
     /// Shows an LLM's proposal, which needs the same confirmation as any other.
@@ -378,6 +381,7 @@ impl SessionState {
 
     /// Makes the proposal wait for confirmation if it is valid.
     fn propose(&mut self, offer: CheckedProposal) -> Reply {
+        self.topic = Topic::Nothing;
         if let Some(why) = offer.invalid_reason() {
             self.awaiting = Awaiting::Nothing;
             return Reply::Invalid(Box::new(offer), why);
@@ -409,7 +413,12 @@ impl SessionState {
             Answer::Propose(proposal) => {
                 self.propose(CheckedProposal::new(text, &here.now, *proposal, here))
             }
-            Answer::Look(looked) => Reply::Look(looked),
+            Answer::Look(looked) => {
+                if self.topic == Topic::Failed {
+                    self.topic = Topic::Nothing;
+                }
+                Reply::Look(looked)
+            }
             Answer::Ask(question) => {
                 // Without a picture size the parser asks questions that the user should not have to
                 // answer.

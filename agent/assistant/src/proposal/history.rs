@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::conversation::Reply;
 use super::difference::ProposalDiff;
+use super::llm_proposal::LlmProposal;
 use crate::operations::proposed_action::describe_all;
 use crate::wording::cut;
 
@@ -64,11 +65,15 @@ impl SessionHistory {
             outcome,
             summary,
             is_model: match reply {
-                Reply::Answer(_) | Reply::Actions(..) => true,
+                Reply::Answer { is_by_model, .. } => *is_by_model,
+                Reply::Actions(..) => true,
                 Reply::Proposal(offer)
                 | Reply::ChangedProposal(offer)
                 | Reply::Invalid(offer, _)
-                | Reply::Apply(offer) => offer.llm_proposal.is_some(),
+                | Reply::Apply(offer) => {
+                    let made = offer.llm_proposal.as_ref();
+                    made.is_some_and(LlmProposal::is_by_model)
+                }
                 _ => false,
             },
         });
@@ -170,7 +175,10 @@ fn describe_outcome(reply: &Reply) -> Option<(Value, String)> {
             json!({"asked_back": question.text}),
             "asked back".to_owned(),
         ),
-        Reply::Answer(text) => (json!({"answered": text}), "answered by a model".to_owned()),
+        Reply::Answer { text, is_by_model } => {
+            let by = if *is_by_model { " by a model" } else { "" };
+            (json!({"answered": text}), format!("answered{by}"))
+        }
         Reply::Actions(actions, _) => (
             json!({"proposed": describe_all(actions)}),
             "a proposal of a model about the archive or a job".to_owned(),
@@ -202,7 +210,10 @@ mod tests {
     use super::*;
 
     fn answered(text: &str) -> Reply {
-        Reply::Answer(text.to_owned())
+        Reply::Answer {
+            text: text.to_owned(),
+            is_by_model: true,
+        }
     }
 
     fn after(exchanges: usize) -> SessionHistory {
@@ -257,6 +268,16 @@ mod tests {
                 .to_string()
                 .contains("what does the sign say")
         );
+        assert!(history["latest"][0].get("mind").is_none(), "{history}");
+    }
+
+    #[test]
+    fn answer_of_the_box_is_not_marked_as_words_of_a_model() {
+        let mut all = SessionHistory::default();
+        let text = "No rule of gate is narrowed.".to_owned();
+        let is_by_model = false;
+        all.add("/narrow gate", &Reply::Answer { text, is_by_model });
+        let history = all.to_json();
         assert!(history["latest"][0].get("mind").is_none(), "{history}");
     }
 

@@ -73,7 +73,7 @@ impl ProposedChange {
     }
 }
 
-/// A proposal by an LLM.
+/// A proposal by an LLM, or by the box itself.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct LlmProposal {
     /// Name of the model; [`THIS_BOX`] where the box itself proposes.
@@ -91,6 +91,11 @@ pub struct LlmProposal {
 }
 
 impl LlmProposal {
+    /// Whether an LLM made it.
+    pub fn is_by_model(&self) -> bool {
+        self.model != THIS_BOX
+    }
+
     /// Converts it into a proposal that can be checked.
     pub fn proposal(&self) -> Proposal {
         Proposal {

@@ -8,7 +8,7 @@
 //!
 //! Invariants:
 //! - A proposal is taken once, and is deleted from disk before it is applied.
-//! - At most [`MAX_PENDING`] wait; the oldest is evicted.
+//! - At most [`MAX_PENDING`] of one entrypoint wait; its oldest is evicted, and none of another.
 //! - A crash leaves the old file or the new one.
 //! - An update of the program drops only proposals that it can't read. A trial of another form is
 //!   left out of its proposal.
@@ -26,12 +26,13 @@ use watchkeeper_store::private_folder::make_private;
 use super::conversation::{ShownProposal, readable};
 use crate::permissions::Entrypoint;
 
-/// Most pending proposals.
+/// Most pending proposals of one entrypoint.
 pub const MAX_PENDING: usize = 16;
 /// Version of the file format.
 const FORMAT: u32 = 3;
-/// Largest file that is read, in bytes. Sixteen of the largest proposals of an LLM take half of it.
-const MAX_BYTES: u64 = 4 << 20;
+/// Largest file that is read, in bytes. Sixteen of the largest proposals of an LLM take a quarter
+/// of it, and two entrypoints share the file of the agent.
+const MAX_BYTES: u64 = 8 << 20;
 const NAME: &str = "waiting.json";
 /// Name that the last damaged file is renamed to.
 const DAMAGED_NAME: &str = "waiting.unreadable.json";
@@ -48,7 +49,7 @@ const ID_LENGTH: usize = 5;
 pub enum PendingError {
     /// No pending proposal has this id.
     #[error(
-        "no pending proposal {id:?}: it was confirmed, expired after an hour, or never existed; ask again (`watchkeeper ask \"…\"`){}",
+        "no pending proposal {id:?}: it was confirmed, expired after an hour, was replaced by newer ones, or never existed; ask again (`watchkeeper ask \"…\"`){}",
         list_ids(.others)
     )]
     Unknown {
@@ -112,6 +113,13 @@ pub struct PendingProposal {
     pub shown: ShownProposal,
 }
 
+impl PendingProposal {
+    /// Entrypoint of its session; `None` for the commands of a user.
+    fn entrypoint(&self) -> Option<Entrypoint> {
+        self.requester.as_ref().map(|by| by.entrypoint)
+    }
+}
+
 /// The file of pending proposals.
 #[derive(Debug, Clone)]
 pub struct PendingProposals {
@@ -139,6 +147,7 @@ impl PendingProposals {
     ) -> Result<String, PendingError> {
         let _lock = self.lock()?;
         let mut offers = self.read(now)?;
+        let entrypoint = requester.as_ref().map(|by| by.entrypoint);
         let id = loop {
             let letters = (0..ID_LENGTH).filter_map(|_| fastrand::choice(ID_ALPHABET));
             let id: String = letters.collect();
@@ -152,8 +161,14 @@ impl PendingProposals {
             requester,
             shown: shown.clone(),
         });
-        let surplus = offers.len().saturating_sub(MAX_PENDING);
-        offers.drain(..surplus);
+        let is_own = |offer: &PendingProposal| offer.entrypoint() == entrypoint;
+        let own = offers.iter().filter(|offer| is_own(offer)).count();
+        let mut surplus = own.saturating_sub(MAX_PENDING);
+        offers.retain(|offer| {
+            let is_evicted = surplus > 0 && is_own(offer);
+            surplus -= usize::from(is_evicted);
+            !is_evicted
+        });
         self.write(offers)?;
         Ok(id)
     }

@@ -43,6 +43,9 @@ pub struct TrialResult {
     /// Remarks to read before a confirmation, one sentence each.
     #[serde(rename = "mind", default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
+    /// That the scene was quiet, which proves nothing and is no remark.
+    #[serde(rename = "quiet", default, skip_serializing_if = "Option::is_none")]
+    pub silence: Option<String>,
     /// Why the trial did not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_tried: Option<String>,
@@ -98,6 +101,7 @@ impl TrialResult {
             not_replayed: None,
             price: None,
             remarks: Vec::new(),
+            silence: None,
             not_tried: None,
         }
     }
@@ -109,10 +113,8 @@ impl TrialResult {
         let drawn = picture.map(|file| format!("preview of {camera}: {file}"));
         let tried = self.stats.iter();
         let tried = tried.map(|seen| format!("tried on {camera} for {}", seen.sentence()));
-        let remarks = self
-            .remarks
-            .iter()
-            .map(|sentence| format!("note: {sentence}"));
+        let remarks = self.remarks.iter().chain(&self.silence);
+        let remarks = remarks.map(|sentence| format!("note: {sentence}"));
         let is_one_cause = self.not_tried.is_some() && self.not_tried == self.not_replayed;
         let not_tried = self.not_tried.iter();
         let not_tried = not_tried.map(|why| match is_one_cause {
@@ -218,8 +220,7 @@ impl TrialStats {
             return Some(format!("the trial is inconclusive: {why}"));
         }
         let mut rules = spec.rules.iter().flatten();
-        let of_rule = rules.find_map(|rule| self.remark_on_rule(rule));
-        of_rule.or_else(|| self.remark_on_silence())
+        rules.find_map(|rule| self.remark_on_rule(rule))
     }
 
     /// Whether a zone never was as empty as a rule expects: somebody may just have passed.
@@ -319,10 +320,10 @@ impl TrialStats {
         Some((name, *zone))
     }
 
-    /// Returns a remark on a trial without events.
-    fn remark_on_silence(&self) -> Option<String> {
+    /// Says that the scene was quiet; `None` if it was not, or the trial is inconclusive.
+    pub fn silence(&self) -> Option<String> {
         let has_happened = self.more_events > 0 || self.events.values().any(|times| *times > 0);
-        if has_happened || self.frames == 0 {
+        if has_happened || self.frames == 0 || self.inconclusive_reason().is_some() {
             return None;
         }
         if self.tracks == 0 {

@@ -38,9 +38,9 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn report_blueprints(&self) -> Result<(), Error> {
+    pub(super) async fn report_blueprints(&self) -> Result<(), Error> {
         let mut lines = Vec::new();
-        for listed in self.list_blueprints()? {
+        for listed in self.list_blueprints().await? {
             let current = self.blueprint.as_deref() == Some(listed.name.as_str());
             let mark = if current { "*" } else { " " };
             let own = match listed.origin {
@@ -59,8 +59,8 @@ impl Session {
         Ok(())
     }
 
-    pub(super) fn show_blueprint(&self, name: &str) -> Result<(), Error> {
-        let listed = self.list_blueprints()?;
+    pub(super) async fn show_blueprint(&self, name: &str) -> Result<(), Error> {
+        let listed = self.list_blueprints().await?;
         let found = listed.iter().find(|listed| listed.name.as_str() == name);
         let found = found.ok_or_else(|| {
             let names: Vec<&str> = listed.iter().map(|listed| listed.name.as_str()).collect();

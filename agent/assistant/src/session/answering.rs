@@ -66,17 +66,20 @@ impl Session {
     ) -> Result<(), Error> {
         let shown = self.conversation.shown();
         let (waits, is_another) = (shown.is_some(), shown != before);
-        if before.is_some() && is_another && drops_previous(&reply) {
-            self.report_note("the previous proposal is dropped");
-        }
-        let is_confirmed = matches!(reply, Reply::Apply(_));
-        if is_another && !is_confirmed {
-            self.drop_pending().await;
-        } else if is_another && let Err(error) = self.take_pending().await {
+        let taken = match reply {
+            _ if !is_another => Ok(()),
+            Reply::Apply(_) => self.take_pending().await,
+            _ => self.drop_pending().await,
+        };
+        if let Err(error) = taken {
+            // What could not be deleted still waits, so that the answer can be repeated.
             if let Some(before) = before.filter(|_| self.pending_id().is_some()) {
                 self.conversation = SessionState::from_shown(before.clone());
             }
             return Err(error.into());
+        }
+        if before.is_some() && is_another && drops_previous(&reply) {
+            self.report_note("the previous proposal is dropped");
         }
         let out = Arc::clone(&self.deps.out);
         match reply {
@@ -97,13 +100,13 @@ impl Session {
                 }
                 Ok(())
             }
-            Reply::Remember(kind, words) => self.save_note(kind, &words),
+            Reply::Remember(kind, words) => self.save_note(kind, &words).await,
             Reply::Ask(question) => {
                 out.report(ProgressEvent::Question(&question, here));
                 Ok(())
             }
-            Reply::Answer(text) => {
-                out.report(ProgressEvent::Answer(&text));
+            Reply::Answer { text, is_by_model } => {
+                out.report(ProgressEvent::of_answer(&text, is_by_model));
                 Ok(())
             }
             Reply::Actions(actions, model) => self.offer_actions(actions, Some(&model)).await,
@@ -141,18 +144,14 @@ impl Session {
         taken.map(drop)
     }
 
-    /// Deletes a stored proposal or question that is dropped. One that could not be deleted still
-    /// waits under its id.
-    pub(super) async fn drop_pending(&mut self) {
+    /// Deletes a stored proposal that is dropped. It may have expired.
+    ///
+    /// # Errors
+    /// If it could not be deleted, it keeps its id and still waits.
+    pub(super) async fn drop_pending(&mut self) -> Result<(), PendingError> {
         match self.take_pending().await {
-            // It may have expired.
-            Ok(()) | Err(PendingError::Unknown { .. }) => {}
-            Err(error) => {
-                tracing::warn!(%error, "cannot delete a dropped proposal; it still waits");
-            }
-        }
-        if let Some(store) = &mut self.store {
-            store.id = None;
+            Err(PendingError::Unknown { .. }) => Ok(()),
+            dropped => dropped,
         }
     }
 
@@ -240,13 +239,17 @@ impl Session {
                 from,
                 to,
             } => {
-                let confirmed = self.confirmed_changes(pipelines, (*from, *to))?;
+                let span = (*from, *to);
+                let confirmed = self.confirmed_changes(pipelines, span).await?;
                 out.report(ProgressEvent::Text(&format!(
                     "{confirmed}\n{}",
                     looked.text
                 )));
             }
-            Look::Notes(words) => out.report(ProgressEvent::Notes(&self.search_memory(words)?)),
+            Look::Notes(words) => {
+                let found = self.search_memory(words).await?;
+                out.report(ProgressEvent::Notes(&found));
+            }
             Look::Cost => self.report_cost(),
             Look::Status(camera) => {
                 report_status(out.as_ref(), camera.as_ref(), &looked.text, here);
@@ -341,9 +344,14 @@ fn by_words(here: &SystemSnapshot) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
+    use std::fs;
     use std::sync::Mutex;
 
+    use super::super::testing::session;
+    use super::super::user_session::ProposalStore;
     use super::*;
+    use crate::permissions::Entrypoint;
+    use crate::proposal::pending::Requester;
     use crate::proposal::snapshot::testing::{model, situation};
 
     #[test]
@@ -375,6 +383,43 @@ mod tests {
     impl ProgressSink for Reported {
         fn report(&self, event: ProgressEvent<'_>) {
             self.0.lock().unwrap().push(event.to_json());
+        }
+    }
+
+    #[tokio::test]
+    async fn no_is_not_acknowledged_while_the_proposal_still_waits() {
+        let dir = tempfile::tempdir().unwrap();
+        let out = Arc::new(Reported::default());
+        let store = ProposalStore {
+            pending: PendingProposals::new(dir.path()),
+            requester: Requester {
+                entrypoint: Entrypoint::Local,
+                conversation: "c".to_owned(),
+            },
+            id: None,
+        };
+        let mut session = session(dir.path(), out.clone()).with_store(store);
+        let here = situation();
+        session
+            .conversation
+            .handle("count people on camera gate", &session.plain, &here);
+        let shown = session.conversation.shown().cloned().unwrap();
+        let now = here.now.timestamp();
+        session.keep_pending(shown.clone(), now).await.unwrap();
+        // No file can be read or replaced where a folder is.
+        let file = dir.path().join("waiting.json");
+        fs::remove_file(&file).unwrap();
+        fs::create_dir(&file).unwrap();
+        for is_damaged in [true, false] {
+            let no = session.conversation.handle("no", &session.plain, &here);
+            let delivered = session.deliver(Some(&shown), no, &here).await;
+            assert_eq!(delivered.is_err(), is_damaged, "{delivered:?}");
+            assert_eq!(session.pending_id().is_some(), is_damaged);
+            assert_eq!(session.conversation.shown().is_some(), is_damaged);
+            let is_dropped = |event: &serde_json::Value| event["type"] == "dropped";
+            let events = out.0.lock().unwrap().clone();
+            assert_eq!(events.iter().any(is_dropped), !is_damaged, "{events:?}");
+            fs::remove_dir(&file).ok();
         }
     }
 

@@ -8,6 +8,7 @@ use jiff::{Timestamp, Zoned};
 use serde_json::{Value, json};
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_memory::Memory;
 use watchkeeper_memory::note::{Entry, Kind, Origin, Words};
 use watchkeeper_plain::Change;
 
@@ -17,7 +18,6 @@ use crate::active::save_current;
 use crate::failure::Error;
 use crate::lesson::mistake::RULES;
 use crate::lesson::{ErrorClass, Lesson, Mistake, store};
-use crate::notes::Notes;
 use crate::proposal::checked_proposal::CheckedProposal;
 use crate::proposal::difference::ProposalDiff;
 use crate::redact;
@@ -80,8 +80,8 @@ impl Session {
         let details = json!({"sentence": done.join("; ")});
         self.audit_event("done", details).await;
         self.save_active().await;
-        self.save_watch_note(offer);
-        self.save_correction(offer);
+        self.save_watch_note(offer).await;
+        self.save_correction(offer).await;
         Ok(())
     }
 
@@ -165,7 +165,7 @@ impl Session {
     }
 
     /// Saves a lesson if the user corrected the rules before the confirmation.
-    fn save_correction(&self, offer: &CheckedProposal) {
+    async fn save_correction(&self, offer: &CheckedProposal) {
         if offer.corrections.is_empty() || offer.llm_proposal.is_some() {
             return;
         }
@@ -178,15 +178,18 @@ impl Session {
             said: None,
             times: 1,
         };
-        let notes = self.notes().and_then(Notes::open);
-        let saved = notes.and_then(|mut memory| store::save(&mut memory, wall_now(), lesson));
+        let save = |memory: &mut Memory| store::save(memory, wall_now(), lesson);
+        let saved = match self.notes() {
+            Ok(notes) => notes.with(save).await.map(drop),
+            Err(why) => Err(why),
+        };
         if let Err(why) = saved {
             self.report_note(&format!("the correction was not noted: {why}"));
         }
     }
 
     /// Saves a note of a confirmed watch.
-    fn save_watch_note(&self, offer: &CheckedProposal) {
+    async fn save_watch_note(&self, offer: &CheckedProposal) {
         let Some(new) = new_pipeline(offer) else {
             return;
         };
@@ -201,7 +204,7 @@ impl Session {
             tags: kept_watch::tags(new),
             ..Entry::new(Kind::Observation, Origin::Person, words)
         };
-        if let Err(failure) = self.save_entry(entry) {
+        if let Err(failure) = self.save_entry(entry).await {
             self.report_note(&format!("the watch runs, but no note was saved: {failure}"));
         }
     }

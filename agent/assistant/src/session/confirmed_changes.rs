@@ -3,9 +3,11 @@
 //! Invariant: a change by another command is not in the log, so an empty list is never "no".
 
 use std::iter::once;
+use std::path::PathBuf;
 
 use jiff::Timestamp;
 use serde_json::Value;
+use watchkeeper_config::AuditConfig;
 use watchkeeper_contract::id::PipelineId;
 
 use super::user_session::Session;
@@ -28,24 +30,35 @@ impl Session {
     ///
     /// # Errors
     /// If an audit log cannot be read.
-    pub(super) fn confirmed_changes(
+    pub(super) async fn confirmed_changes(
         &self,
         pipelines: &[PipelineId],
         span: Span,
     ) -> Result<String, Error> {
-        let mut records = Vec::new();
-        for home in once(self.home()?).chain(self.deps.other_trace.as_deref()) {
-            let log = AuditLog::of_decisions(home, self.deps.audit);
-            let latest = log.latest(MAX_READ).map_err(|error| {
-                let folder = log.folder().display();
-                Error::failed(format!("cannot read the audit log in {folder}: {error}"))
-            })?;
-            records.extend(latest);
-        }
+        let homes = once(self.home()?).chain(self.deps.other_trace.as_deref());
+        let homes: Vec<PathBuf> = homes.map(PathBuf::from).collect();
+        let limits = self.deps.audit;
+        // Whole parts of the logs are read.
+        let read = tokio::task::spawn_blocking(move || read(&homes, limits)).await;
+        let mut records = read.unwrap_or_else(|died| Err(Error::failed(died.to_string())))?;
         records.retain(|record| may_see(self.deps.entrypoint, record));
-        records.sort_by_key(at);
         Ok(describe(&records, pipelines, span))
     }
+}
+
+/// Reads the latest decisions of each home, the oldest first.
+fn read(homes: &[PathBuf], limits: AuditConfig) -> Result<Vec<Value>, Error> {
+    let mut records = Vec::new();
+    for home in homes {
+        let log = AuditLog::of_decisions(home, limits);
+        let latest = log.latest(MAX_READ).map_err(|error| {
+            let folder = log.folder().display();
+            Error::failed(format!("cannot read the audit log in {folder}: {error}"))
+        })?;
+        records.extend(latest);
+    }
+    records.sort_by_key(at);
+    Ok(records)
 }
 
 /// Describes the confirmations among `records` that are of a span and of these pipelines.

@@ -20,7 +20,6 @@ use super::user_session::Session;
 use crate::blueprint::store::BlueprintEntry;
 use crate::blueprint::{BlueprintStore, Job};
 use crate::failure::Error;
-use crate::proposal::auto_approval::Author;
 use crate::proposal::conversation::{Reply, SessionState};
 use crate::proposal::llm_proposal::words;
 use crate::proposal::snapshot::SystemSnapshot;
@@ -72,10 +71,13 @@ impl Session {
         if self.deps.open_llm.is_none() {
             return Ok(None);
         }
-        let open = || Ok((self.llm_client()?, self.list_blueprints()?));
-        let (client, blueprints) = match open() {
+        let opened = match self.llm_client() {
+            Ok(client) => self.list_blueprints().await.map(|all| (client, all)),
+            Err(failure) => Err(failure),
+        };
+        let (client, blueprints) = match opened {
             Ok(opened) => opened,
-            Err::<_, Error>(failure) => {
+            Err(failure) => {
                 self.report_llm_failure(&failure.sentence);
                 return Ok(None);
             }
@@ -116,7 +118,8 @@ impl Session {
         here: &mut SystemSnapshot,
     ) -> Result<RewordOutcome, Error> {
         let jobs = router::choices(blueprints);
-        let said = match reword(client, text, &here.scene(&here.now), &jobs).await {
+        let (trace, scene) = (self.trace.as_ref(), here.scene(&here.now));
+        let said = match reword(client, trace, text, &scene, &jobs).await {
             Ok(said) => said,
             Err(RewordFailure::Nothing(why)) => {
                 self.trace_event("not_reworded", || json!({"sentence": why.to_string()}));
@@ -124,9 +127,6 @@ impl Session {
                 return Ok(self.routed(route));
             }
             Err(why @ (RewordFailure::Model(_) | RewordFailure::Talk(_))) => {
-                if let RewordFailure::Model(error) = &why {
-                    self.trace_event("model_away", || json!({"sentence": error.in_full()}));
-                }
                 self.report_llm_failure(&why.to_string());
                 return Ok(RewordOutcome::Failed);
             }
@@ -136,11 +136,11 @@ impl Session {
             refused => return Ok(self.routed(refused)),
         };
         if said.reworded.request.is_empty() {
-            let details = json!({
-                "sentence": "the LLM found no words that the rules understand", "model": said.model,
-                "usd": said.cost.dollars(), "job": said.reworded.job,
-            });
-            self.audit_event("not_reworded", details).await;
+            let sentence = "the LLM found no words that the rules understand";
+            self.trace_event(
+                "not_reworded",
+                || json!({"sentence": sentence, "job": said.reworded.job}),
+            );
             return Ok(RewordOutcome::Routed(route, None));
         }
         let before = self.conversation.clone();
@@ -152,7 +152,7 @@ impl Session {
         let is_complete = router::accepts_rewording(job, &said.reworded.left_out, &reply);
         // The rules answer in English only.
         let is_used = is_complete && said.reworded.is_english();
-        self.report_rewording(&said, is_used).await;
+        self.report_rewording(&said, is_used);
         if is_used {
             return Ok(RewordOutcome::Replied(reply));
         }
@@ -189,27 +189,25 @@ impl Session {
         text: &str,
         blueprint: Option<&str>,
     ) -> Result<(Reply, SystemSnapshot), Error> {
-        self.drop_actions().await;
+        self.drop_actions().await?;
         let text = &*hide_secrets(text, &*self.deps.out);
         let routed = match blueprint {
             Some(name) => self.route_by_name(name)?,
             None => {
-                let routed = router::route_to_setup(&self.list_blueprints()?, ChosenBy::Person);
+                let routed =
+                    router::route_to_setup(&self.list_blueprints().await?, ChosenBy::Person);
                 routed.map_err(Error::failed)?
             }
         };
         let here = self.fetch_snapshot().await?;
         self.trace_event("request", || json!({"text": text, "think": true}));
         let client = self.llm_client()?;
+        let before = self.conversation.clone();
         let attached = std::mem::take(&mut self.attached);
         let reply = self.run_setup(&client, text, attached, routed, &here).await;
         let reply = reply.map_err(Error::failed)?;
         self.is_llm_reply = true;
-        (self.question_author, self.proposal_author) = (Author::Model, Author::Model);
-        self.trace_reply(&reply);
-        let (reply, here) = self.auto_approve(reply, Author::Model, false, here).await?;
-        self.add_to_history(text, &reply);
-        Ok((reply, here))
+        self.finish_reply(text, reply, before, here).await
     }
 
     /// Informs the user that the rules answer alone, and why.
@@ -220,17 +218,16 @@ impl Session {
         ));
     }
 
-    async fn report_rewording(&self, said: &RewordResult, is_used: bool) {
+    fn report_rewording(&self, said: &RewordResult, is_used: bool) {
         let RewordResult {
             reworded,
             model,
             cost,
         } = said;
-        let details = json!({
-            "text": reworded.request, "left_out": reworded.left_out, "model": model,
-            "usd": cost.dollars(), "used": is_used,
-        });
-        self.audit_event("reworded", details).await;
+        self.trace_event(
+            "reworded",
+            || json!({"text": reworded.request, "left_out": reworded.left_out, "used": is_used}),
+        );
         if is_used {
             self.report_note(&format!(
                 "{model} reworded it as {:?} ({cost})",
@@ -251,8 +248,11 @@ impl Session {
     }
 
     /// Lists the blueprints. A damaged one is reported and disables no other.
-    pub(super) fn list_blueprints(&self) -> Result<Vec<BlueprintEntry>, Error> {
-        let (all, notes) = BlueprintStore::new(self.home()?).list()?;
+    pub(super) async fn list_blueprints(&self) -> Result<Vec<BlueprintEntry>, Error> {
+        let store = BlueprintStore::new(self.home()?);
+        // Each file is read.
+        let listed = tokio::task::spawn_blocking(move || store.list()).await;
+        let (all, notes) = listed.map_err(|died| Error::failed(died.to_string()))??;
         notes.iter().for_each(|note| self.report_note(note));
         for trouble in all.iter().filter_map(BlueprintEntry::trouble) {
             self.trace_event("damaged_blueprint", || json!({"sentence": trouble}));
@@ -309,7 +309,8 @@ impl Session {
         if end == TurnEnd::HandOver {
             turn_log.remove();
             self.report_note("this needs a set-up, which takes over");
-            let blueprints = self.list_blueprints().map_err(|failure| failure.sentence)?;
+            let listed = self.list_blueprints().await;
+            let blueprints = listed.map_err(|failure| failure.sentence)?;
             let routed = router::route_to_setup(&blueprints, ChosenBy::HandOver)?;
             (end, turn_log) = runner.run(request(routed, attached), &agents).await?;
         }
@@ -318,7 +319,7 @@ impl Session {
         match end {
             // No set-up has a tool that hands over.
             TurnEnd::HandOver => Err("the set-up handed the request over to itself".to_owned()),
-            TurnEnd::Answer { text } => Ok(self.conversation.answer_by_llm(text)),
+            TurnEnd::Answer { text } => Ok(self.conversation.answer(text, true)),
             TurnEnd::NoResult { why } => Err(why),
             TurnEnd::Actions {
                 actions,

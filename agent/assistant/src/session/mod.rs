@@ -14,7 +14,8 @@
 //!   proposal confirmed by a user or auto-approval.
 //! - An ingest in a person's own words changes the archive; any other change of it needs a yes.
 //! - Terminal and API receive the same events: one shows text, the other JSON.
-//! - Passwords and keys are removed from a text before anything else happens.
+//! - Passwords and keys are removed from a text before anything else happens, except from an
+//!   operation on the archive, which stores and shows its parameters as they were given.
 
 mod agents;
 mod answering;
@@ -32,5 +33,8 @@ pub mod secrets;
 pub mod setup_runner;
 pub mod short_command;
 mod sub_agents;
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod testing;
 mod trial_runner;
 pub mod user_session;

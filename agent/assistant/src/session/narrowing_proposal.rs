@@ -31,7 +31,7 @@ impl Session {
         &mut self,
         pipeline: &str,
     ) -> Result<(Reply, SystemSnapshot), Error> {
-        self.drop_actions().await;
+        self.drop_actions().await?;
         let here = self.fetch_snapshot().await?;
         let Some(status) = here.pipeline(pipeline) else {
             let known: Vec<String> = here
@@ -48,7 +48,7 @@ impl Session {
         let answers = self.deps.client.answers(&current.id).await?;
         let rules = narrowable_rules(&current)?;
         let before = self.conversation.clone();
-        let mut reply = match narrowed(&current, rules, &answers) {
+        let reply = match narrowed(&current, rules, &answers) {
             Ok((spec, mut evidence)) => {
                 evidence.extend(self.replayed_as_it_is(&current).await);
                 let proposal = LlmProposal {
@@ -62,13 +62,10 @@ impl Session {
                 };
                 self.conversation.propose_by_llm(&request, proposal, &here)
             }
-            Err(why) => self.conversation.answer_by_llm(why),
+            Err(why) => self.conversation.answer(why, false),
         };
-        self.is_llm_reply = true;
-        self.update_authors(&reply, &before);
-        self.run_trials(&mut reply, before, &here).await;
-        self.trace_reply(&reply);
-        Ok((reply, here))
+        self.is_llm_reply = false;
+        self.finish_reply(&request, reply, before, here).await
     }
 
     /// What the pipeline as it is reports of the last hours, to compare the proposal with.

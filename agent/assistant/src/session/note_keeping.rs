@@ -4,7 +4,7 @@
 
 use jiff::Timestamp;
 use watchkeeper_memory::note::{Entry, Kind, Origin, Words};
-use watchkeeper_memory::{Found, MemoryError, Query};
+use watchkeeper_memory::{Found, Memory, Query};
 
 use super::progress::ProgressEvent;
 use super::user_session::Session;
@@ -12,42 +12,43 @@ use crate::failure::Error;
 use crate::lesson::recall;
 use crate::notes::Notes;
 use crate::proposal::conversation::Reply;
-use watchkeeper_client::clock::wall_now;
 
 impl Session {
     /// Saves a note of the user.
     ///
     /// # Errors
     /// If the text is not a valid note or cannot be stored.
-    pub fn save_note(&self, kind: Kind, words: &str) -> Result<(), Error> {
+    pub async fn save_note(&self, kind: Kind, words: &str) -> Result<(), Error> {
         let words = Words::new(words).map_err(|e| Error::input(e.to_string()))?;
-        let at = self.save_entry(Entry::new(kind, Origin::Person, words))?;
+        let entry = Entry::new(kind, Origin::Person, words);
+        let at = self.save_entry(entry).await?;
         self.deps.out.report(ProgressEvent::NoteSaved(kind, &at));
         Ok(())
     }
 
-    pub(super) fn save_entry(&self, entry: Entry) -> Result<String, Error> {
-        let mut memory = self.notes().and_then(Notes::open).map_err(Error::failed)?;
-        let note = memory.remember(wall_now(), entry).map_err(memory_error)?;
-        Ok(memory.folder().join(note.file).display().to_string())
+    pub(super) async fn save_entry(&self, entry: Entry) -> Result<String, Error> {
+        let notes = self.notes().map_err(Error::failed)?;
+        let file = notes.remember(entry).await.map_err(Error::failed)?;
+        Ok(file.display().to_string())
     }
 
     /// Searches the notes for these words.
     ///
     /// # Errors
     /// If the notes cannot be read.
-    pub(crate) fn search_memory(&self, words: &str) -> Result<Vec<Found>, Error> {
+    pub(crate) async fn search_memory(&self, words: &str) -> Result<Vec<Found>, Error> {
         let query = Query {
             now: Some(Timestamp::now()),
             ..Query::new(words)
         };
-        let mut memory = self.notes().and_then(Notes::open).map_err(Error::failed)?;
-        memory.search(query).map_err(memory_error)
+        let search = |memory: &mut Memory| memory.search(query).map_err(|e| e.to_string());
+        let found = self.notes().map_err(Error::failed)?.with(search).await;
+        found.map_err(Error::failed)
     }
 
     /// Reports the lesson of a similar request that the user corrected, before a proposal of the
     /// rules is shown.
-    pub(super) fn report_correction(&self, text: &str, reply: &Reply) {
+    pub(super) async fn report_correction(&self, text: &str, reply: &Reply) {
         // One conversation's words are not another's.
         if self.deps.entrypoint.is_api() {
             return;
@@ -60,10 +61,9 @@ impl Session {
         else {
             return;
         };
-        let found = notes
-            .open()
-            .and_then(|mut memory| recall::correction(&mut memory, text));
-        match found {
+        let request = text.to_owned();
+        let search = move |memory: &mut Memory| recall::correction(memory, &request);
+        match notes.with(search).await {
             Ok(Some(lesson)) => self.report_note(&format!(
                 "a similar request was corrected before, to: {}",
                 lesson.worked.unwrap_or(lesson.why)
@@ -80,8 +80,4 @@ impl Session {
         let nowhere = || "notes have no folder here".to_owned();
         self.deps.notes.as_ref().ok_or_else(nowhere)
     }
-}
-
-fn memory_error(error: MemoryError) -> Error {
-    Error::failed(error.to_string())
 }

@@ -28,6 +28,7 @@ use crate::operations::trajectory::{SessionTrajectory, StepOutcome};
 use crate::operations::{grammar, manual};
 use crate::permissions::Entrypoint;
 use crate::proposal::conversation::{Reply, SessionState, ShownProposal, yes_or_no};
+use crate::proposal::pending::PendingError;
 use crate::proposal::snapshot::SystemSnapshot;
 use crate::wording::{counted, printable};
 
@@ -122,7 +123,7 @@ impl Session {
     /// Runs an operation, or shows it if it needs a yes.
     async fn start_operation(&mut self, operation: Operation) -> Result<(), Error> {
         self.archive()?;
-        self.drop_waiting().await;
+        self.drop_waiting().await?;
         if operation.needs_confirmation() {
             if let Err(refusal) = self.refuse_impossible(&operation).await {
                 let (name, given) = (operation.name(), operation.parameters());
@@ -214,7 +215,7 @@ impl Session {
         actions: Vec<ProposedAction>,
         by: Option<&str>,
     ) -> Result<(), Error> {
-        self.drop_waiting().await;
+        self.drop_waiting().await?;
         // The answer would come from another process, which knows nothing of this.
         if self.deps.entrypoint == Entrypoint::Ask {
             let sentence = format!(
@@ -240,20 +241,23 @@ impl Session {
     }
 
     /// Drops the proposal, question or action that waits.
-    async fn drop_waiting(&mut self) {
+    async fn drop_waiting(&mut self) -> Result<(), PendingError> {
+        self.drop_pending().await?;
         if self.conversation.shown().is_some() || self.waiting_actions.take().is_some() {
             self.report_note("the previous proposal is dropped");
         }
         self.conversation = SessionState::default();
-        self.drop_pending().await;
+        Ok(())
     }
 
     /// Drops the actions that wait: a command may show something else that a yes would concern.
-    pub(super) async fn drop_actions(&mut self) {
-        if self.waiting_actions.take().is_some() {
+    pub(super) async fn drop_actions(&mut self) -> Result<(), PendingError> {
+        if self.waiting_actions.is_some() {
+            self.drop_pending().await?;
+            self.waiting_actions = None;
             self.report_note("the previous proposal is dropped");
-            self.drop_pending().await;
         }
+        Ok(())
     }
 
     async fn answer_waiting_actions(&mut self, text: &str) -> Result<Option<CommandResult>, Error> {
@@ -262,10 +266,12 @@ impl Session {
         };
         let is_yes = yes_or_no(text);
         let is_confirmed = is_yes == Some(true) && waiting.is_fresh(Timestamp::now());
-        if !is_confirmed {
-            self.drop_pending().await;
-        } else if let Err(error) = self.take_pending().await {
-            // One that could not be deleted still waits, so that the yes can be repeated.
+        let taken = match is_confirmed {
+            true => self.take_pending().await,
+            false => self.drop_pending().await,
+        };
+        if let Err(error) = taken {
+            // What could not be deleted still waits, so that the answer can be repeated.
             self.waiting_actions = self.pending_id().is_some().then_some(waiting);
             return Err(error.into());
         }

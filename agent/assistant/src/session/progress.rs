@@ -112,7 +112,15 @@ pub enum ProgressEvent<'a> {
     Failure(&'a Error),
 }
 
-impl ProgressEvent<'_> {
+impl<'a> ProgressEvent<'a> {
+    /// The event of an answer: of an LLM, or of the box without one.
+    pub const fn of_answer(text: &'a str, is_by_model: bool) -> Self {
+        match is_by_model {
+            true => Self::Answer(text),
+            false => Self::Text(text),
+        }
+    }
+
     /// Returns the event as JSON for programs.
     #[expect(clippy::too_many_lines, reason = "one arm for each kind of event")]
     pub fn to_json(&self) -> Value {
@@ -211,7 +219,7 @@ fn events_json(answer: &PastAnswer, understood: &str) -> Value {
     let (found, zone) = (&answer.found, TimeZone::system());
     let events: Vec<Value> = found.events.iter().map(event_json).collect();
     let mut object = json!({
-        "type": "events", "number": found.number, "complete": !found.cut, "events": events,
+        "type": "events", "number": found.number, "complete": found.is_complete(), "events": events,
         "text": answer.text(understood, &zone), "coverage": answer.knowledge.to_json(MAX_TIMES, &zone),
     });
     if answer.by_camera {

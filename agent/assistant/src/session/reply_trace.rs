@@ -35,7 +35,7 @@ impl Session {
                 self.trace_event("unknown", || json!({"text": error.to_string()}))
             }
             Reply::Remember(_, words) => self.trace_event("remember", || json!({"text": words})),
-            Reply::Answer(text) => self.trace_event("answer", || json!({"text": text})),
+            Reply::Answer { text, .. } => self.trace_event("answer", || json!({"text": text})),
             // Traced when they are shown.
             Reply::Actions(..) => {}
             Reply::Dropped => self.trace_event("dropped", || json!({})),

@@ -16,6 +16,7 @@ use watchkeeper_llm::budget::CallClass;
 use watchkeeper_llm::conversation::ToolCall;
 use watchkeeper_llm::picture::Detail;
 use watchkeeper_llm::{Client, Job, JobSpec};
+use watchkeeper_memory::Memory;
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::progress::{ProgressEvent, ProgressSink, ProgressStep};
@@ -182,14 +183,15 @@ impl SetupRunner<'_> {
         let spent = turn_log.turn.spent();
         let end = match outcome {
             Ok(end) => {
-                self.save_lessons(&turn_log, reflection::lessons(&turn_log.turn, &end));
+                self.save_lessons(&turn_log, reflection::lessons(&turn_log.turn, &end))
+                    .await;
                 Ok(end)
             }
             Err(stopped) => {
                 if !stopped.is_resumable() {
                     let why = "the conversation was refused and can't be resumed";
                     let lesson = reflection::failed_request(&turn_log.turn, why);
-                    self.save_lessons(&turn_log, vec![lesson]);
+                    self.save_lessons(&turn_log, vec![lesson]).await;
                     turn_log.remove();
                 }
                 Err(stopped.to_string())
@@ -399,7 +401,7 @@ impl SetupRunner<'_> {
     }
 
     /// Saves the lessons of a turn that ended, and traces them.
-    fn save_lessons(&self, turn_log: &TurnLog, lessons: Vec<Lesson>) {
+    async fn save_lessons(&self, turn_log: &TurnLog, lessons: Vec<Lesson>) {
         let turn = &turn_log.turn;
         let told: Vec<String> = lessons.iter().map(ToString::to_string).collect();
         let spent = turn.spent();
@@ -417,11 +419,11 @@ impl SetupRunner<'_> {
         if lessons.is_empty() {
             return;
         }
-        let saved = self.notes.open().and_then(|mut memory| {
+        let save = |memory: &mut Memory| {
             let mut lessons = lessons.into_iter();
-            lessons.try_for_each(|lesson| store::save(&mut memory, wall_now(), lesson).map(drop))
-        });
-        if let Err(error) = saved {
+            lessons.try_for_each(|lesson| store::save(memory, wall_now(), lesson).map(drop))
+        };
+        if let Err(error) = self.notes.with(save).await {
             tracing::warn!(%error, "cannot save a lesson");
         }
     }

@@ -104,7 +104,7 @@ impl Session {
             }
             ChatCommand::Heartbeat(paused) => self.set_heartbeat(paused).await?,
             ChatCommand::Memory(words) => {
-                let found = self.search_memory(&words)?;
+                let found = self.search_memory(&words).await?;
                 out.report(ProgressEvent::Notes(&found));
             }
             ChatCommand::Plan => out.report(ProgressEvent::Text(&self.waiting_for())),
@@ -143,8 +143,8 @@ impl Session {
                 self.switch_blueprint(name.as_deref())?;
                 self.report_agent()?;
             }
-            AgentCommand::List => self.report_blueprints()?,
-            AgentCommand::Show(name) => self.show_blueprint(&name)?,
+            AgentCommand::List => self.report_blueprints().await?,
+            AgentCommand::Show(name) => self.show_blueprint(&name).await?,
             AgentCommand::Create { name, job } => self.create_blueprint(&name, job.as_deref())?,
         }
         Ok(CommandResult::Done)

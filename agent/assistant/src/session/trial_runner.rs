@@ -288,6 +288,7 @@ impl<'a> TrialRunner<'a> {
             "tried",
             || json!({"camera": spec.source, "pipeline": spec.id, "sentence": seen.sentence(), "mind": remarks}),
         );
+        trial.silence = seen.silence();
         trial.stats = Some(seen);
         trial.remarks = remarks;
         Ok(())

@@ -14,9 +14,8 @@ use futures_util::future::BoxFuture;
 use futures_util::{FutureExt as _, StreamExt as _};
 use jiff::Timestamp;
 use serde_json::json;
-use watchkeeper_config::{AuditConfig, bounded};
+use watchkeeper_config::AuditConfig;
 use watchkeeper_contract::id::SourceId;
-use watchkeeper_engine::workflow::codec;
 use watchkeeper_llm::Client;
 use watchkeeper_plain::Plain;
 
@@ -33,7 +32,6 @@ use crate::permissions::Entrypoint;
 use crate::proposal::auto_approval::{ApprovalRules, Author};
 use crate::proposal::conversation::{Reply, SessionState, ShownProposal};
 use crate::proposal::history::SessionHistory;
-use crate::proposal::llm_proposal::words;
 use crate::proposal::pending::{PendingProposals, Requester};
 use crate::proposal::snapshot::SystemSnapshot;
 use crate::router;
@@ -116,7 +114,8 @@ pub struct Session {
     pub(super) proposal_author: Author,
     /// Assumed time of requests; `None`: now.
     pub request_time: Option<Timestamp>,
-    /// Whether proposals of the rules get a trial. Auto-approved ones do not: no user reads it.
+    /// Whether proposals get a trial; not those that `ask --yes` confirms unseen. Auto-approval
+    /// needs it, because a remark asks for a person.
     pub runs_trials: bool,
     pub(super) history: SessionHistory,
     /// Pictures for the next request.
@@ -147,8 +146,6 @@ impl std::fmt::Debug for Session {
 
 /// Most pictures of one request.
 pub const MAX_ATTACHED: usize = 4;
-/// Largest picture, in bytes.
-pub const MAX_PICTURE_BYTES: u64 = 16 << 20;
 
 impl Session {
     /// Creates a session.
@@ -218,14 +215,14 @@ impl Session {
     /// # Errors
     /// If the runtime does not answer, or no LLM can look at attached pictures.
     pub async fn handle_text(&mut self, text: &str) -> Result<(Reply, SystemSnapshot), Error> {
-        self.drop_actions().await;
+        self.drop_actions().await?;
         let text = &*hide_secrets(text, &*self.deps.out);
         let mut here = self.fetch_snapshot().await?;
         self.trace_event("request", || json!({"text": text}));
         self.is_llm_reply = false;
         let before = self.conversation.clone();
         let attached = std::mem::take(&mut self.attached);
-        let mut reply = if attached.is_empty() {
+        let reply = if attached.is_empty() {
             let reply = self
                 .apply_rules(text, &mut here, SessionState::handle)
                 .await?;
@@ -234,9 +231,21 @@ impl Session {
         } else {
             self.ask_about_pictures(text, attached, &mut here).await?
         };
+        self.finish_reply(text, reply, before, here).await
+    }
+
+    /// Tries, traces and records a reply before it is delivered, and confirms it where
+    /// auto-approval does. `before` is the state before the text.
+    pub(super) async fn finish_reply(
+        &mut self,
+        text: &str,
+        mut reply: Reply,
+        before: SessionState,
+        here: SystemSnapshot,
+    ) -> Result<(Reply, SystemSnapshot), Error> {
         let author = self.update_authors(&reply, &before);
         let waited = before.shown().is_some();
-        self.report_correction(text, &reply);
+        self.report_correction(text, &reply).await;
         self.run_trials(&mut reply, before, &here).await;
         self.trace_reply(&reply);
         let (reply, here) = self.auto_approve(reply, author, waited, here).await?;
@@ -299,7 +308,7 @@ impl Session {
     }
 
     /// Updates the authors of the waiting question and proposal. Returns the author of the reply.
-    pub(super) fn update_authors(&mut self, reply: &Reply, before: &SessionState) -> Author {
+    fn update_authors(&mut self, reply: &Reply, before: &SessionState) -> Author {
         let mut author = match before.question() {
             _ if self.is_llm_reply => Author::Model,
             // An answer to a question about a rewording is joined to the rewording.
@@ -319,7 +328,7 @@ impl Session {
 
     /// Confirms a proposal by auto-approval: shows it with the configuration key and compares it
     /// with the current state. `waited`: another proposal waited before.
-    pub(super) async fn auto_approve(
+    async fn auto_approve(
         &mut self,
         reply: Reply,
         author: Author,
@@ -343,7 +352,11 @@ impl Session {
         if waited && offer.corrections.is_empty() {
             self.report_note("the previous proposal is dropped");
         }
-        self.drop_pending().await;
+        if let Err(error) = self.drop_pending().await {
+            // The new proposal was not shown: no later yes may concern it.
+            self.conversation = SessionState::default();
+            return Err(error.into());
+        }
         let sentence = format!(
             "confirmed by {}: {}",
             approval.key(),
@@ -377,12 +390,7 @@ impl Session {
     /// Runs the trial of a proposal of the rules; one of an LLM, which tried it itself, is replayed
     /// on the last hours only. A user who interrupts it is left in `before`,
     /// since the proposal was not shown.
-    pub(super) async fn run_trials(
-        &mut self,
-        reply: &mut Reply,
-        before: SessionState,
-        here: &SystemSnapshot,
-    ) {
+    async fn run_trials(&mut self, reply: &mut Reply, before: SessionState, here: &SystemSnapshot) {
         let (Reply::Proposal(offer) | Reply::ChangedProposal(offer)) = reply else {
             return;
         };
@@ -426,7 +434,7 @@ impl Session {
     }
 
     /// Adds the exchange to the history.
-    pub(super) fn add_to_history(&mut self, text: &str, reply: &Reply) {
+    fn add_to_history(&mut self, text: &str, reply: &Reply) {
         if let Some(line) = self.history.add(text, reply) {
             self.trace_event("summarised", || json!({"text": line}));
         }
@@ -453,37 +461,6 @@ impl Session {
 
     pub(super) fn report_note(&self, note: &str) {
         self.deps.out.report(ProgressEvent::Note(note));
-    }
-
-    /// Attaches the picture in a file to the next request.
-    ///
-    /// # Errors
-    /// If it cannot be read, is not a JPEG or PNG, or there are too many.
-    pub fn attach_file(&mut self, file: &Path) -> Result<(), Error> {
-        let failed = |why: String| Error::input(format!("cannot read {}: {why}", file.display()));
-        let bytes =
-            bounded::read_up_to(file, MAX_PICTURE_BYTES).map_err(|e| failed(e.to_string()))?;
-        if !codec::is_picture(&bytes) {
-            return Err(failed("not a JPEG or PNG".to_owned()));
-        }
-        let name = file.file_name().map(|n| n.to_string_lossy().into_owned());
-        self.attach(&name.unwrap_or_default(), Bytes::from(bytes))
-    }
-
-    /// Attaches a JPEG or PNG to the next request.
-    ///
-    /// # Errors
-    /// If there are too many.
-    pub fn attach(&mut self, name: &str, picture: Bytes) -> Result<(), Error> {
-        if self.attached.len() >= MAX_ATTACHED {
-            return Err(Error::input(format!(
-                "a request can have at most {MAX_ATTACHED} pictures"
-            )));
-        }
-        let name = words(name);
-        self.report_note(&format!("{name} is attached to the next request"));
-        self.attached.push((name, picture));
-        Ok(())
     }
 }
 

@@ -278,7 +278,6 @@ impl TurnDriver<'_> {
             let tool = checked.as_ref().ok();
             json!({
                 "turn": id, "tool": call.name, "call": call.id, "effect": tool.map(|t| t.effect),
-                "scope": tool.map(|t| t.scope),
                 "decision": if tool.is_some() { "allowed" } else { "refused" },
                 "sentence": checked.as_ref().err(),
             })
@@ -311,10 +310,11 @@ impl TurnDriver<'_> {
             arguments: &call.arguments,
             delegation: self.delegation,
         };
-        let mut outcome = (tool.run)(given).await;
+        let outcome = (tool.run)(given).await;
+        let mut outcome = outcome.within_one_yes(log.turn.facts());
         if outcome.is_error {
             let notes = self.context.memory.as_ref();
-            let reminder = about_error(notes, &log.turn, call, &outcome.parts);
+            let reminder = about_error(notes, &log.turn, call, &outcome.parts).await;
             outcome.parts.extend(reminder);
         }
         trace::note(self.trace, "result", || {

@@ -10,7 +10,7 @@ use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_llm::money::Money;
 use watchkeeper_llm::usage::Usage;
 
-use crate::operations::proposed_action::{MAX_ACTIONS, ProposedAction};
+use crate::operations::proposed_action::ProposedAction;
 use crate::proposal::llm_proposal::{
     LlmProposal, MAX_CHANGES, MAX_SENTENCES, ProposedChange, words,
 };
@@ -164,7 +164,6 @@ impl TurnFacts {
         let mut actions: Vec<ProposedAction> = Vec::new();
         for fact in &self.0 {
             if let ToolFact::Action { action } = fact
-                && actions.len() < MAX_ACTIONS
                 && !actions.contains(action)
             {
                 actions.push(action.clone());

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, PipelineStatus};
 use watchkeeper_jobs::{CameraNames, MAX_NAME_WORDS};
 use watchkeeper_memory::note::{Kind, Note, Tag};
-use watchkeeper_memory::{Found, Query};
+use watchkeeper_memory::{Found, Memory, Query};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::tool_context::ToolContext;
@@ -61,16 +61,18 @@ pub(super) async fn similar(
         tags: Tag::new(TAG).into_iter().collect(),
         ..Query::new(request)
     };
-    let found = notes
-        .open()
-        .and_then(|mut memory| memory.search(query).map_err(|e| e.to_string()));
+    let search = |memory: &mut Memory| memory.search(query).map_err(|e| e.to_string());
+    let found = notes.with(search).await.unwrap_or_default();
     let mut examples = Vec::new();
-    for (note, status) in kept(&found.unwrap_or_default(), request, here) {
+    for (note, status) in kept(&found, request, here) {
+        if examples.len() == MAX_EXAMPLES {
+            break;
+        }
         let answers = context.client.answers(&status.spec.id).await;
         let rules = answers.iter().flat_map(|answers| &answers.rules);
         let of_rules = rules.flat_map(|rule| &rule.answers);
         let (approved, rejected): (Vec<_>, Vec<_>) = of_rules.partition(|answer| answer.is_true);
-        if answers.is_ok() && rejected.len() <= approved.len() && examples.len() < MAX_EXAMPLES {
+        if answers.is_ok() && rejected.len() <= approved.len() {
             examples.push(example(
                 note,
                 &status.spec,

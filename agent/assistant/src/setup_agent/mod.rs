@@ -2,7 +2,7 @@
 //!
 //! - State, sans-IO: [`job_spec`] (a blueprint with permissions), [`turn`] and [`turn_record`] (one
 //!   request), [`facts`] (what tools left), [`prompt`], [`context_window`], [`geometry`],
-//!   [`preview_spec`], [`example`], `sentences`, [`reflection`] (the lessons of a turn).
+//!   [`preview_spec`], [`example`], [`reflection`] (the lessons of a turn).
 //! - [`delegation`]: how a coordinator hands an instruction to another blueprint.
 //! - I/O: [`turn_log`] (write-ahead log), [`tool_context`], [`tool`], `reminder`, and [`drive`],
 //!   the loop.
@@ -26,7 +26,6 @@ pub mod preview_spec;
 pub mod prompt;
 pub mod reflection;
 mod reminder;
-mod sentences;
 pub mod tool;
 pub mod tool_context;
 pub mod turn;

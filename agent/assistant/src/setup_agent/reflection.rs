@@ -6,6 +6,7 @@
 use serde_json::{Value, json};
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_llm::conversation::{ToolCall, ToolResult, Turn as Message, UserPart};
+use watchkeeper_memory::Memory;
 
 use super::turn::Turn;
 use super::turn_record::TurnEnd;
@@ -99,7 +100,7 @@ fn lesson(
 }
 
 /// The lesson about the error of a call, for its result; `None` if there is none.
-pub(super) fn about_error(
+pub(super) async fn about_error(
     notes: Option<&Notes>,
     turn: &Turn,
     call: &ToolCall,
@@ -108,10 +109,9 @@ pub(super) fn about_error(
     let notes = notes.filter(|notes| notes.exist())?;
     let arguments = readable_arguments(turn, call);
     let (mistake, why) = Mistake::from_call(&call.name, &arguments, error_text(parts));
-    let found = notes.open().and_then(|mut memory| {
-        recall::about_error(&mut memory, &turn.head().request, &mistake, &why)
-    });
-    let found = match found {
+    let request = turn.head().request.clone();
+    let search = move |memory: &mut Memory| recall::about_error(memory, &request, &mistake, &why);
+    let found = match notes.with(search).await {
         Ok(found) => found?,
         Err(why) => {
             tracing::debug!(why, "cannot search the lessons");

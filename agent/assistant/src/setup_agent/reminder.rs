@@ -22,18 +22,19 @@ const MAX_PREFERENCES: usize = 20;
 
 /// The preferences, the lessons about a request and the watches that were kept, or the error of
 /// reading the notes; `None` if there are none.
-pub(super) fn about_request(
+pub(super) async fn about_request(
     notes: Option<&Notes>,
     request: &str,
     mut kept: Vec<Value>,
 ) -> Option<UserPart> {
     // A search must not create the folder.
     let notes = notes.filter(|notes| notes.exist())?;
-    let read = notes.open().and_then(|mut memory| {
-        let lessons = recall::about_request(&mut memory, request)?;
-        Ok((preferences(&mut memory)?, lessons))
+    let request = request.to_owned();
+    let read = notes.with(move |memory| {
+        let lessons = recall::about_request(memory, &request)?;
+        Ok((preferences(memory)?, lessons))
     });
-    let told = match read {
+    let told = match read.await {
         Ok((preferences, lessons)) => {
             let lessons = recall::to_json(&lessons);
             let room = recall::MAX_CHARS.saturating_sub(lessons.to_string().len());

@@ -9,7 +9,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -89,8 +89,7 @@ impl TurnLog {
         make_private(folder).map_err(io)?;
         let mut options = OpenOptions::new();
         let options = options.create_new(true).read(true).append(true).mode(0o600);
-        let file = options.open(&path).map_err(io)?;
-        file.try_lock().map_err(|e| io(e.into()))?;
+        let file = create_locked(options, &path).map_err(io)?;
         let mut log = Self {
             path: path.clone(),
             file: Arc::new(file),
@@ -181,11 +180,12 @@ impl TurnLog {
             let Ok(file) = OpenOptions::new().read(true).append(true).open(&path) else {
                 continue;
             };
-            // Another process works on it.
+            // Another process works on it. The lock is held until the file is removed or kept.
             if file.try_lock().is_err() {
                 continue;
             }
-            let found = (nth < MAX_UNFINISHED).then(|| Self::read(path.clone(), file));
+            let file = Arc::new(file);
+            let found = (nth < MAX_UNFINISHED).then(|| Self::read(path.clone(), Arc::clone(&file)));
             let Some(mut log) = found.flatten() else {
                 fs::remove_file(&path).ok();
                 continue;
@@ -239,10 +239,10 @@ impl TurnLog {
     }
 
     /// Reads a turn up to its last valid record, and truncates the file there.
-    fn read(path: PathBuf, mut file: File) -> Option<Self> {
+    fn read(path: PathBuf, file: Arc<File>) -> Option<Self> {
         let mut turn: Option<Turn> = None;
         let mut bytes = 0;
-        let mut lines = BufReader::new(io::Read::take(&file, MAX_BYTES));
+        let mut lines = BufReader::new(io::Read::take(&*file, MAX_BYTES));
         let mut line = Vec::new();
         while lines.read_until(b'\n', &mut line).ok()? > 0 {
             if line.last() != Some(&b'\n') {
@@ -264,13 +264,25 @@ impl TurnLog {
         }
         drop(lines);
         file.set_len(bytes).ok()?;
-        file.seek(SeekFrom::End(0)).ok()?;
+        (&*file).seek(SeekFrom::End(0)).ok()?;
         Some(Self {
             path,
-            file: Arc::new(file),
+            file,
             bytes,
             turn: turn?,
         })
+    }
+}
+
+/// Creates a file and locks it. Who looks for turns of dead processes may have locked and removed
+/// it in between, because it was empty: then it is created again.
+fn create_locked(options: &OpenOptions, path: &Path) -> io::Result<File> {
+    loop {
+        let file = options.open(path)?;
+        file.lock()?;
+        if file.metadata()?.nlink() > 0 {
+            return Ok(file);
+        }
     }
 }
 

@@ -68,7 +68,8 @@ fn answer_of_a_person_decides_whether_and_as_what_an_event_counts() {
             labels: labels.iter().map(|l| (*l).to_owned()).collect(),
             ..wanted()
         };
-        let mut search = EventSearch::new(wanted, EventSeq(1), EventSeq(9));
+        let last = EventSeq(1 + answers.len() as u64);
+        let mut search = EventSearch::new(wanted, EventSeq(1), last);
         let mut page = vec![event(1, "gate", "person", "new")];
         page.extend(
             (2..)
@@ -115,6 +116,18 @@ fn search_returns_the_requested_number() {
     assert_eq!(three.list_sentence().unwrap(), "The latest 3:");
     assert_eq!(latest(1).list_sentence().unwrap(), "The latest:");
     assert_eq!(latest(999).events.len(), MAX_SHOWN);
+}
+
+#[test]
+fn newest_events_take_one_page() {
+    let mut search = EventSearch::of_last_page(EventSeq(100_000));
+    let (after, limit) = search.next().unwrap();
+    let page = (after.0 + 1..=100_000).map(|seq| event(seq, "gate", "car", "new"));
+    search.take(page.collect());
+    assert_eq!((u64::from(limit), search.next()), (PAGE, None));
+    assert_eq!(search.done().events.last().unwrap().seq, EventSeq(100_000));
+    let short = EventSearch::of_last_page(EventSeq(3));
+    assert_eq!(short.next(), Some((EventSeq(0), 3)));
 }
 
 #[test]
@@ -182,6 +195,22 @@ fn search_filters_by_condition_and_pipeline() {
 fn deleted_records_are_not_requested() {
     let (found, pages) = search(wanted(), 1200, 900);
     assert_eq!((found.number, pages), (200, 1));
+}
+
+#[test]
+fn record_that_the_runtime_leaves_out_is_unreadable() {
+    for damaged in [1, 2, 600, 601, 1200] {
+        let mut search = EventSearch::new(wanted(), EventSeq(1), EventSeq(1200));
+        while let Some((after, limit)) = search.next() {
+            let whole = after.0 + 1..=after.0 + u64::from(limit);
+            let left = whole.filter(|seq| *seq != damaged);
+            search.take(left.map(|seq| event(seq, "gate", "car", "end")).collect());
+        }
+        let found = search.done();
+        assert_eq!((found.number, found.unreadable), (0, 1), "{damaged}");
+        let sentence = found.number_sentence();
+        assert!(sentence.contains("1 record of the journal"), "{sentence}");
+    }
 }
 
 #[test]

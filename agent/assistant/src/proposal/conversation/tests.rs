@@ -186,6 +186,16 @@ fn correction_concerns_what_was_just_talked_about() {
     assert!(matches!(failed, Reply::Unknown(_)), "{failed:#?}");
     let reply = hear(&mut talk, "make it confidence 0.6", &here);
     assert!(!matches!(reply, Reply::Proposal(_)), "{reply:#?}");
+    // Once another request was understood, it is no longer the last one.
+    for since in [&["pause gate", "no"][..], &["list the cameras"]] {
+        let mut talk = SessionState::default();
+        hear(&mut talk, "tell me when a red car is on camera gate", &here);
+        for text in since {
+            hear(&mut talk, text, &here);
+        }
+        let reply = hear(&mut talk, "make it confidence 0.6", &here);
+        assert!(matches!(reply, Reply::Proposal(_)), "{since:?}: {reply:#?}");
+    }
 }
 
 #[test]
@@ -542,8 +552,11 @@ fn llm_answer_drops_the_proposal() {
     let mut talk = SessionState::default();
     offer(hear(&mut talk, "pause gate", &here));
     assert_eq!(
-        talk.answer_by_llm("yes".to_owned()),
-        Reply::Answer("yes".to_owned())
+        talk.answer("yes".to_owned(), true),
+        Reply::Answer {
+            text: "yes".to_owned(),
+            is_by_model: true
+        }
     );
     assert_eq!(hear(&mut talk, "yes", &here), Reply::NothingPending);
 }

@@ -124,6 +124,29 @@ fn actions_are_stored_as_they_were_shown() {
 }
 
 #[test]
+fn proposals_of_one_entrypoint_evict_none_of_another() {
+    let (_dir, waiting) = here();
+    let keep = |entrypoint, request: &str| {
+        let conversation = request.to_owned();
+        let by = Requester {
+            entrypoint,
+            conversation,
+        };
+        let kept = waiting.keep(Path::new("/a"), &shown(request), Some(by), NOW);
+        kept.unwrap()
+    };
+    let local = keep(Entrypoint::Local, "count cars");
+    let first = keep(Entrypoint::Remote, "0");
+    for nth in 1..=MAX_PENDING {
+        keep(Entrypoint::Remote, &nth.to_string());
+    }
+    assert_eq!(waiting.list(NOW).unwrap().len(), 1 + MAX_PENDING);
+    assert!(waiting.take(&local, Path::new("/a"), NOW).is_ok());
+    let gone = waiting.take(&first, Path::new("/a"), NOW).unwrap_err();
+    assert!(gone.to_string().contains("replaced by newer"), "{gone}");
+}
+
+#[test]
 fn proposal_of_an_earlier_version_waits_without_its_trial() {
     let (_dir, waiting) = here();
     let trial = json!({"pipeline": "p", "camera": "yard", "price": {"processor_share": 0.1}});

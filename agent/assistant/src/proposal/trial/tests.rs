@@ -120,8 +120,7 @@ fn empty_zone_is_remarked_with_its_hold_time() {
         schedule: serde_json::from_value(json!({"from": "22:00", "to": "06:00"})).unwrap(),
         ..free()
     };
-    let said = word(&glance(0, 0), at_night).unwrap();
-    assert!(!said.contains("empty now"), "{said:?}");
+    assert_eq!(word(&glance(0, 0), at_night), None);
 }
 
 #[test]
@@ -144,17 +143,20 @@ fn only_a_noisy_rule_is_remarked() {
 }
 
 #[test]
-fn quiet_scene_is_remarked_without_a_verdict() {
+fn quiet_scene_is_said_and_is_no_remark() {
     let enters = || rule(json!({"kind": "enters", "zone": "bay"}));
-    let elsewhere = word(&glance(0, 0), enters()).unwrap();
+    let elsewhere = glance(0, 0).silence().unwrap();
     assert_eq!(elsewhere, "2 tracks during the trial, none in bay");
     let empty = TrialStats {
         tracks: 0,
         ..glance(0, 0)
     };
-    let nothing = word(&empty, enters()).unwrap();
+    let nothing = empty.silence().unwrap();
     assert!(nothing.contains("nothing matching"), "{nothing:?}");
-    assert_eq!(word(&glance(1, 0), enters()), None);
+    assert_eq!(word(&empty, enters()), None);
+    assert_eq!(glance(1, 0).silence(), None);
+    let ended = Some("the recording ended".to_owned());
+    assert_eq!(TrialStats { ended, ..empty }.silence(), None);
 }
 
 #[test]
@@ -181,10 +183,12 @@ fn trial_result_is_printed_and_restored() {
         picture: Some("/p.jpg".to_owned()),
         stats: Some(glance(0, 0)),
         remarks: vec!["small".to_owned()],
+        silence: glance(0, 0).silence(),
         ..TrialResult::new(&spec.unwrap())
     };
     let lines = tried.lines();
-    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    assert_eq!(lines[3], "note: 2 tracks during the trial, none in bay");
     assert_eq!(lines[0], "preview of park: /p.jpg");
     assert!(lines[1].starts_with("tried on park for 4 s"), "{lines:?}");
     let written = serde_json::to_string(&tried).unwrap();

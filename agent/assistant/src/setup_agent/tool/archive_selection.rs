@@ -10,7 +10,7 @@ use super::super::facts::ToolFact;
 use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
 use crate::operations::operation::Operation;
 use crate::operations::proposed_action::{MAX_ACTIONS, ProposedAction};
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 
 pub(super) const PRUNE: Tool = Tool {
     name: "prune_archive",
@@ -18,7 +18,6 @@ pub(super) const PRUNE: Tool = Tool {
         tiers. The entries stay on disk; the next read is slower.",
     schema: selection_schema,
     effect: Effect::Write,
-    scope: ToolScope::Archive,
     max_uses: 4,
     run: |given| async move { prune(given).await.into() }.boxed(),
 };
@@ -29,7 +28,6 @@ pub(super) const PROPOSE_DESTROY: Tool = Tool {
         user sees it, and only their yes destroys it. Only what the user named.",
     schema: selection_schema,
     effect: Effect::ProposeLoss,
-    scope: ToolScope::Archive,
     max_uses: MAX_ACTIONS as u32,
     run: |given| async move { propose_destroy(given).into() }.boxed(),
 };

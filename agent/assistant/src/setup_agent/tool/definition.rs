@@ -13,7 +13,8 @@ use super::super::delegation::Delegation;
 use super::super::facts::{ToolFact, TurnFacts};
 use super::super::tool_context::ToolContext;
 use super::super::turn_record::TurnHead;
-use crate::permissions::{Effect, ToolScope};
+use crate::operations::proposed_action::MAX_ACTIONS;
+use crate::permissions::Effect;
 
 /// Longest text of a result, in characters: about 3,000 tokens.
 pub const MAX_TEXT: usize = 8_000;
@@ -31,7 +32,6 @@ pub struct Tool {
     /// JSON Schema of its arguments.
     pub schema: fn() -> Value,
     pub effect: Effect,
-    pub scope: ToolScope,
     /// Maximum successful runs in one turn.
     pub max_uses: u32,
     pub run: for<'a> fn(ToolInput<'a>) -> BoxFuture<'a, ToolOutcome>,
@@ -113,6 +113,31 @@ impl ToolOutcome {
         }
     }
 
+    /// Refuses its actions if one yes would be for too many with them. The other facts stay.
+    #[must_use]
+    pub fn within_one_yes(mut self, before: &TurnFacts) -> Self {
+        let is_action = |fact: &ToolFact| matches!(fact, ToolFact::Action { .. });
+        let (actions, others): (Vec<_>, Vec<_>) = self.facts.into_iter().partition(is_action);
+        if actions.is_empty() {
+            self.facts = others;
+            return self;
+        }
+        let mut all = before.clone();
+        actions.iter().cloned().for_each(|action| all.add(action));
+        if all.actions().len() <= MAX_ACTIONS {
+            self.facts = [others, actions].concat();
+            return self;
+        }
+        let waiting = before.actions().len();
+        let mut refused = Self::error(format!(
+            "nothing of this waits for a yes: one yes is for at most {MAX_ACTIONS} actions, and \
+                {waiting} wait already; leave it for a later request, and say so"
+        ));
+        refused.parts.extend(self.parts);
+        refused.facts = others;
+        refused
+    }
+
     /// Adds a fact.
     #[must_use]
     pub fn with_fact(mut self, fact: ToolFact) -> Self {
@@ -160,4 +185,44 @@ pub(super) fn first_message(errors: &[WorkflowError]) -> String {
         .first()
         .map(|e| e.message.clone())
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use watchkeeper_llm::usage::Usage;
+
+    use super::*;
+    use crate::operations::proposed_action::ProposedAction;
+
+    #[test]
+    fn actions_beyond_one_yes_are_refused_and_their_cost_stays() {
+        let jobs = |numbers: std::ops::Range<usize>| {
+            let action = |n: usize| ToolFact::Action {
+                action: ProposedAction::Job {
+                    request: n.to_string(),
+                },
+            };
+            numbers.map(action)
+        };
+        let delegated = ToolFact::Delegated {
+            agent: "organiser".to_owned(),
+            cost: Money(7),
+            usage: Usage::default(),
+        };
+        let mut facts = TurnFacts::default();
+        jobs(0..3).for_each(|fact| facts.add(fact));
+        let result = |numbers| {
+            let outcome = ToolOutcome::text("done").with_fact(delegated.clone());
+            jobs(numbers)
+                .fold(outcome, ToolOutcome::with_fact)
+                .within_one_yes(&facts)
+        };
+        let refused = result(3..5);
+        assert!(refused.is_error);
+        assert_eq!(refused.facts, [delegated.clone()]);
+        // One of these waits already.
+        let accepted = result(2..4);
+        assert!(!accepted.is_error);
+        assert_eq!(accepted.facts.len(), 3);
+    }
 }

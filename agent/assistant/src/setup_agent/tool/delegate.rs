@@ -7,7 +7,7 @@ use serde_json::json;
 use super::super::delegation::{AGENTS, DelegationRequest, MAX_DELEGATIONS, MAX_INSTRUCTION};
 use super::super::facts::ToolFact;
 use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 
 pub(super) const TOOL: Tool = Tool {
     name: "delegate",
@@ -23,7 +23,6 @@ pub(super) const TOOL: Tool = Tool {
         schema(&properties, &["agent", "instruction"])
     },
     effect: Effect::Read,
-    scope: ToolScope::Turn,
     max_uses: MAX_DELEGATIONS,
     run: |given| async move { delegate(given).await.unwrap_or_else(ToolOutcome::error) }.boxed(),
 };

@@ -21,7 +21,7 @@ use super::definition::{FROM_OUTSIDE, Tool, ToolInput, ToolOutcome, schema, text
 use super::draft_edit::{DraftEdit, short_schema_of_edits};
 use super::draft_spec::{rules, spec};
 use crate::moment::schedule_time;
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 use crate::proposal::backtest::{BacktestSummary, strip};
 use crate::proposal::trial::TrialStats;
 use crate::wording::local_time;
@@ -65,7 +65,6 @@ pub(super) const TOOL: Tool = Tool {
         )
     },
     effect: Effect::Read,
-    scope: ToolScope::Cameras,
     max_uses: 4,
     run: |given| async move { dry_run(given).await.into() }.boxed(),
 };

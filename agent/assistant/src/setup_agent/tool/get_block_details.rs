@@ -7,7 +7,7 @@ use watchkeeper_engine::workflow::{models_of_block, operation_names};
 
 use super::definition::{Tool, ToolInput, ToolOutcome, name_tools, schema, text};
 use super::list_workflow_blocks::BlockModel;
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 
 pub(super) const TOOL: Tool = Tool {
     name: "get_block_details",
@@ -20,7 +20,6 @@ pub(super) const TOOL: Tool = Tool {
         )
     },
     effect: Effect::Read,
-    scope: ToolScope::Catalogue,
     max_uses: 12,
     run: |given| async move { details(given).await.into() }.boxed(),
 };

@@ -8,7 +8,7 @@ use watchkeeper_contract::event::{Event, EventBody};
 use watchkeeper_contract::id::EventSeq;
 
 use super::definition::{FROM_OUTSIDE, Tool, ToolInput, ToolOutcome, schema};
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 
 /// Records after the first one in which later ones of the event are looked for.
 const MAX_RECORDS: u32 = 500;
@@ -23,7 +23,6 @@ pub(super) const TOOL: Tool = Tool {
         schema(&json!({ "number": number }), &["number"])
     },
     effect: Effect::Read,
-    scope: ToolScope::Pipelines,
     max_uses: 6,
     run: |given| async move { evidence(given).await.into() }.boxed(),
 };

@@ -13,7 +13,7 @@ use watchkeeper_plain::{Answer, Plain};
 use super::super::example::{self, EXAMPLES, MODEL};
 use super::super::tool_context::ToolContext;
 use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 use crate::proposal::snapshot::SystemSnapshot;
 
 /// Value of a place without a default.
@@ -29,7 +29,6 @@ pub(super) const TOOL: Tool = Tool {
         schema(&properties, &["name"])
     },
     effect: Effect::Read,
-    scope: ToolScope::Catalogue,
     max_uses: 4,
     run: |given| async move { show(given).await.into() }.boxed(),
 };

@@ -4,13 +4,13 @@ use futures_util::FutureExt as _;
 use jiff::SignedDuration;
 use serde::Deserialize;
 use serde_json::json;
-use watchkeeper_memory::{Kind, Query};
+use watchkeeper_memory::{Kind, Memory, Query};
 
 use super::super::tool_context::ToolContext;
 use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
 use super::memory_search;
 use crate::moment::parse_argument;
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 
 /// Maximum observations in the result.
 const MAX_NOTES: usize = 20;
@@ -30,7 +30,6 @@ pub(super) const TOOL: Tool = Tool {
         schema(&properties, &["camera", "from", "to"])
     },
     effect: Effect::Read,
-    scope: ToolScope::Memory,
     max_uses: 6,
     run: |given| async move { list(given).await.into() }.boxed(),
 };
@@ -66,7 +65,8 @@ async fn list(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         limit: MAX_NOTES + 1,
         ..Query::new("")
     };
-    let found = notes.open()?.list(&query).map_err(|e| e.to_string())?;
+    let list = move |memory: &mut Memory| memory.list(&query).map_err(|e| e.to_string());
+    let found = notes.with(list).await?;
     Ok(ToolOutcome::json(&json!({
         "observations": memory_search::to_json(&found, MAX_NOTES),
         "there_are_more": found.len() > MAX_NOTES,

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::super::tool_context::ToolContext;
 use super::definition::{FROM_OUTSIDE, Tool, ToolInput, ToolOutcome, schema, text};
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 
 pub(super) const TOOL: Tool = Tool {
     name: "get_snapshot",
@@ -21,7 +21,6 @@ pub(super) const TOOL: Tool = Tool {
         schema(&properties, &["camera"])
     },
     effect: Effect::Read,
-    scope: ToolScope::Cameras,
     max_uses: 4,
     run: |given| async move { snapshot(given).await.into() }.boxed(),
 };

@@ -15,7 +15,7 @@ use super::super::geometry::list_detections;
 use super::super::preview_spec::preview;
 use super::super::tool_context::ToolContext;
 use super::definition::{FROM_OUTSIDE, Tool, ToolInput, ToolOutcome, first_message, schema, text};
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 use crate::proposal::checks::model_facts;
 use crate::proposal::snapshot::SystemSnapshot;
 
@@ -47,7 +47,6 @@ pub(super) const TOOL: Tool = Tool {
         )
     },
     effect: Effect::Read,
-    scope: ToolScope::Cameras,
     max_uses: 4,
     run: |given| async move { infer(given).await.into() }.boxed(),
 };

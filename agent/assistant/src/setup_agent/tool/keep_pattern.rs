@@ -17,9 +17,8 @@ use watchkeeper_plain::answer::EventsWanted;
 use super::super::tool_context::ToolContext;
 use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
 use crate::past::search_events;
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 use crate::wording::counted;
-use watchkeeper_client::clock::wall_now;
 
 /// Longest span, in days.
 const MAX_DAYS: u32 = 31;
@@ -51,7 +50,6 @@ pub(super) const TOOL: Tool = Tool {
         )
     },
     effect: Effect::Write,
-    scope: ToolScope::Memory,
     max_uses: 6,
     run: |given| async move { keep(given).await.into() }.boxed(),
 };
@@ -117,10 +115,7 @@ async fn keep(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
             Words::new(&sentence).map_err(|e| e.to_string())?,
         )
     };
-    let mut memory = notes.open()?;
-    memory
-        .remember(wall_now(), entry)
-        .map_err(|e| e.to_string())?;
+    notes.remember(entry).await?;
     let told: Value = json!({"kept": sentence});
     Ok(ToolOutcome::json(&told))
 }

@@ -6,7 +6,7 @@ use watchkeeper_contract::model::{ModelInfo, ModelState};
 use watchkeeper_models::Zoo;
 
 use super::definition::{Tool, ToolInput, ToolOutcome, schema};
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 
 /// Maximum classes listed for a model: those of COCO and some more.
 const MAX_LABELS: usize = 120;
@@ -18,7 +18,6 @@ pub(super) const TOOL: Tool = Tool {
         here knows can't be found.",
     schema: || schema(&json!({}), &[]),
     effect: Effect::Read,
-    scope: ToolScope::Catalogue,
     max_uses: 3,
     run: |given| async move { list(given).await.into() }.boxed(),
 };

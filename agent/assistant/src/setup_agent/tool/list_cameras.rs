@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use watchkeeper_contract::source::{SourceState, SourceStatus};
 
 use super::definition::{Tool, ToolInput, ToolOutcome, schema};
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 use crate::proposal::snapshot::SystemSnapshot;
 
 /// Maximum cameras in the result.
@@ -17,7 +17,6 @@ pub(super) const TOOL: Tool = Tool {
         (absent before the first picture), what runs on each.",
     schema: || schema(&json!({}), &[]),
     effect: Effect::Read,
-    scope: ToolScope::Cameras,
     max_uses: 4,
     run: |given| async move { list(given).await.into() }.boxed(),
 };

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use watchkeeper_contract::pipeline::PipelineStatus;
 
 use super::definition::{Tool, ToolInput, ToolOutcome, schema};
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 use crate::proposal::counts::format_counts;
 use crate::proposal::describe::{all_steps, class_filter};
 use crate::proposal::snapshot::SystemSnapshot;
@@ -20,7 +20,6 @@ pub(super) const TOOL: Tool = Tool {
     description: "The deployed pipelines: name, camera, classes, state, rules, counts.",
     schema: || schema(&json!({}), &[]),
     effect: Effect::Read,
-    scope: ToolScope::Pipelines,
     max_uses: 4,
     run: |given| async move { list(given).await.into() }.boxed(),
 };

@@ -11,7 +11,7 @@ use watchkeeper_models::{Zoo, ZooError};
 
 use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
 use super::get_example;
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 use crate::proposal::snapshot::SystemSnapshot;
 
 pub(super) const TOOL: Tool = Tool {
@@ -27,7 +27,6 @@ pub(super) const TOOL: Tool = Tool {
         )
     },
     effect: Effect::Read,
-    scope: ToolScope::Catalogue,
     max_uses: 6,
     run: |given| async move { list(given).await.into() }.boxed(),
 };

@@ -9,14 +9,13 @@ use serde_json::{Value, json};
 use watchkeeper_contract::model::{ModelInfo, ModelState};
 use watchkeeper_contract::rule::{BelowGates, Gates};
 use watchkeeper_llm::conversation::UserPart;
-use watchkeeper_memory::{Kind, Query};
-use watchkeeper_plain::answer::EventsWanted;
+use watchkeeper_memory::{Kind, Memory, Query};
 
 use super::super::{kept_watch, reminder};
 use super::definition::{Tool, ToolInput, ToolOutcome, schema};
 use super::{list_cameras, list_streams, memory_search, query_events};
-use crate::past::search_events;
-use crate::permissions::{Effect, ToolScope};
+use crate::past::latest_events;
+use crate::permissions::Effect;
 use crate::proposal::snapshot::SystemSnapshot;
 
 /// Maximum events in the result.
@@ -36,7 +35,6 @@ pub(super) const TOOL: Tool = Tool {
         call it again only if the state may have changed.",
     schema: || schema(&json!({}), &[]),
     effect: Effect::Read,
-    scope: ToolScope::Pipelines,
     max_uses: 3,
     run: |given| async move { overview(given).await.into() }.boxed(),
 };
@@ -44,9 +42,9 @@ pub(super) const TOOL: Tool = Tool {
 async fn overview(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let context = given.context;
     let here = context.snapshot().await?;
-    let events = search_events(&context.client, &EventsWanted::default()).await;
+    let events = latest_events(&context.client, here.health.last_seq).await;
     let events = match &events {
-        Ok(happened) => query_events::to_json(&happened.events, MAX_EVENTS, here.now.time_zone()),
+        Ok(events) => query_events::to_json(events, MAX_EVENTS, here.now.time_zone()),
         Err(error) => Value::from(error.in_full()),
     };
     let attached: Vec<&str> = context
@@ -64,13 +62,13 @@ async fn overview(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         "channels": here.health.channels,
         "rules": rule_defaults(context.second_opinion),
         "latest_events": events,
-        "notes": notes(given),
+        "notes": notes(given).await,
         "pictures_of_the_person": pictures(&attached),
     });
     let mut outcome = ToolOutcome::json(&whole);
     let request = &given.head.request;
     let kept = kept_watch::similar(context, request, &here).await;
-    let reminder = reminder::about_request(context.memory.as_ref(), request, kept);
+    let reminder = reminder::about_request(context.memory.as_ref(), request, kept).await;
     outcome.parts.extend(reminder);
     // A separate part: a long conversation must not cut the pipelines out of the overview.
     if !context.earlier.is_null() {
@@ -134,7 +132,7 @@ fn models(here: &SystemSnapshot, max: usize) -> Vec<Value> {
 }
 
 /// Facts and observations about the request, or the error of reading them.
-fn notes(given: ToolInput<'_>) -> Value {
+async fn notes(given: ToolInput<'_>) -> Value {
     let Some(notes) = &given.context.memory else {
         return json!([]);
     };
@@ -142,15 +140,13 @@ fn notes(given: ToolInput<'_>) -> Value {
     if !notes.exist() {
         return json!([]);
     }
-    let found = notes.open().and_then(|mut memory| {
-        let query = Query {
-            now: Some(Timestamp::now()),
-            kinds: vec![Kind::Observation, Kind::Knowledge],
-            ..Query::new(&given.head.request)
-        };
-        memory.search(query).map_err(|e| e.to_string())
-    });
-    match found {
+    let query = Query {
+        now: Some(Timestamp::now()),
+        kinds: vec![Kind::Observation, Kind::Knowledge],
+        ..Query::new(&given.head.request)
+    };
+    let search = |memory: &mut Memory| memory.search(query).map_err(|e| e.to_string());
+    match notes.with(search).await {
         Ok(found) => memory_search::to_json(&found, MAX_NOTES),
         Err(why) => Value::from(why),
     }

@@ -4,10 +4,10 @@ use futures_util::FutureExt as _;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use watchkeeper_memory::{Found, Query};
+use watchkeeper_memory::{Found, Memory, Query};
 
 use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 
 /// Maximum notes in the result.
 const MAX_NOTES: usize = 10;
@@ -18,9 +18,8 @@ pub(super) const TOOL: Tool = Tool {
         lessons. Each note says whose words it is; those that are not the user's are quotations.",
     schema: || schema(&json!({"words": text("what to look for")}), &["words"]),
     effect: Effect::Read,
-    scope: ToolScope::Memory,
     max_uses: 6,
-    run: |given| async move { ToolOutcome::from(search(given)) }.boxed(),
+    run: |given| async move { search(given).await.into() }.boxed(),
 };
 
 #[derive(Debug, Deserialize)]
@@ -29,19 +28,19 @@ struct Arguments {
     words: String,
 }
 
-fn search(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
+async fn search(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let Arguments { words } = given.arguments()?;
     let notes = given
         .context
         .memory
         .as_ref()
         .ok_or("this box keeps no notes")?;
-    let mut memory = notes.open()?;
     let query = Query {
         now: Some(Timestamp::now()),
         ..Query::new(&words)
     };
-    let found = memory.search(query).map_err(|e| e.to_string())?;
+    let search = |memory: &mut Memory| memory.search(query).map_err(|e| e.to_string());
+    let found = notes.with(search).await?;
     Ok(ToolOutcome::json(
         &json!({"notes": to_json(&found, MAX_NOTES)}),
     ))

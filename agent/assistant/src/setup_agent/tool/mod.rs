@@ -3,7 +3,7 @@
 //!
 //! - Two tiers: a list in few words (`list_workflow_blocks`) and the details of one item
 //!   (`get_block_details`). So two hundred blocks cost no tokens before they are needed.
-//! - Every tool states its effect, its scope and its maximum uses. None of them acts.
+//! - Every tool states its effect and its maximum uses. None of them acts.
 //! - A workflow is written once and becomes a named draft; later calls use the name.
 //! - Every error is a sentence that says what would work.
 

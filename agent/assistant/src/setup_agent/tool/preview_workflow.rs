@@ -13,7 +13,7 @@ use super::super::geometry::{Detection, GeometryReport, check_places, list_detec
 use super::super::preview_spec::preview;
 use super::super::tool_context::ToolContext;
 use super::definition::{FROM_OUTSIDE, Tool, ToolInput, ToolOutcome, first_message, schema, text};
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 
 pub(super) const TOOL: Tool = Tool {
     name: "preview_workflow",
@@ -26,7 +26,6 @@ pub(super) const TOOL: Tool = Tool {
         schema(&properties, &["draft", "camera"])
     },
     effect: Effect::Read,
-    scope: ToolScope::Cameras,
     max_uses: 6,
     run: |given| async move { run(given).await.into() }.boxed(),
 };

@@ -10,7 +10,7 @@ use super::super::tool_context::ToolContext;
 use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
 use super::propose_deployment::fits;
 use crate::moment::{FORMS, parse_moment};
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 use crate::proposal::difference::{DiffKind, difference};
 use crate::proposal::llm_proposal::ProposedChange;
 use crate::proposal::snapshot::SystemSnapshot;
@@ -32,7 +32,6 @@ pub(super) const TOOL: Tool = Tool {
         schema(&properties, &["action", "pipelines", "says"])
     },
     effect: Effect::ProposeLoss,
-    scope: ToolScope::Pipelines,
     max_uses: 6,
     run: |given| async move { propose(given).await.into() }.boxed(),
 };

@@ -21,7 +21,7 @@ use super::chosen_draft::ChosenDraft;
 use super::definition::{Tool, ToolInput, ToolOutcome, first_message, schema, text};
 use super::draft_edit::{DraftEdit, short_schema_of_edits};
 use super::draft_spec::{rules, spec};
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 use crate::proposal::checks::check_spec;
 use crate::proposal::describe::all_steps;
 use crate::proposal::difference::difference;
@@ -69,7 +69,6 @@ pub(super) const TOOL: Tool = Tool {
         )
     },
     effect: Effect::Propose,
-    scope: ToolScope::Pipelines,
     max_uses: 8,
     run: |given| async move { propose(given).await.into() }.boxed(),
 };

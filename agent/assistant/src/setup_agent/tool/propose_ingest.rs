@@ -11,7 +11,7 @@ use super::super::facts::ToolFact;
 use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
 use crate::operations::operation::Operation;
 use crate::operations::proposed_action::{MAX_ACTIONS, ProposedAction};
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 
 pub(super) const TOOL: Tool = Tool {
     name: "propose_ingest",
@@ -27,7 +27,6 @@ pub(super) const TOOL: Tool = Tool {
         schema(&properties, &["source", "collection"])
     },
     effect: Effect::Propose,
-    scope: ToolScope::Archive,
     max_uses: MAX_ACTIONS as u32,
     run: |given| async move { propose(given).into() }.boxed(),
 };

@@ -10,7 +10,7 @@ use watchkeeper_jobs::{KnownNames, planner};
 use super::super::facts::ToolFact;
 use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
 use crate::operations::proposed_action::ProposedAction;
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 use crate::proposal::snapshot::DETECTION;
 
 pub(super) const TOOL: Tool = Tool {
@@ -24,7 +24,6 @@ pub(super) const TOOL: Tool = Tool {
         schema(&properties, &["request"])
     },
     effect: Effect::Propose,
-    scope: ToolScope::Archive,
     max_uses: 1,
     run: |given| async move { propose(given).await.into() }.boxed(),
 };

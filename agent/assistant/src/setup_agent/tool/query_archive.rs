@@ -8,7 +8,7 @@ use watchkeeper_archive::{Query, Verb};
 use super::super::tool_context::ToolContext;
 use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
 use crate::moment::parse_argument;
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 
 /// Maximum entries in the result.
 const MAX_ENTRIES: usize = 20;
@@ -31,7 +31,6 @@ pub(super) const TOOL: Tool = Tool {
         schema(&properties, &["words", "pattern", "class", "camera"])
     },
     effect: Effect::Read,
-    scope: ToolScope::Archive,
     max_uses: 6,
     run: |given| async move { query(given).await.into() }.boxed(),
 };

@@ -6,7 +6,7 @@ use serde_json::json;
 use watchkeeper_archive::EntryName;
 
 use super::definition::{FROM_OUTSIDE, Tool, ToolInput, ToolOutcome, schema, text};
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 
 /// Longest text that a model reads, in characters.
 const MAX_CHARS: usize = 6_000;
@@ -20,7 +20,6 @@ pub(super) const TOOL: Tool = Tool {
         schema(&properties, &["name"])
     },
     effect: Effect::Read,
-    scope: ToolScope::Archive,
     max_uses: 4,
     run: |given| async move { retrieve(given).await.into() }.boxed(),
 };

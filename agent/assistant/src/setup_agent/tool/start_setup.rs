@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::super::facts::ToolFact;
 use super::definition::{Tool, ToolOutcome, schema};
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 
 pub(super) const TOOL: Tool = Tool {
     name: "start_setup",
@@ -14,7 +14,6 @@ pub(super) const TOOL: Tool = Tool {
         user's own words; you end.",
     schema: || schema(&json!({}), &[]),
     effect: Effect::Read,
-    scope: ToolScope::Turn,
     max_uses: 1,
     run: |_| async move { ToolOutcome::text("handed over").with_fact(ToolFact::HandOver) }.boxed(),
 };

@@ -9,7 +9,7 @@ use watchkeeper_contract::pipeline::PipelineSpec;
 use super::super::tool_context::ToolContext;
 use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
 use super::dry_run_workflow::past_event;
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 use crate::proposal::counts::format_counts;
 use crate::redact;
 use crate::wording::{cut, local_time};
@@ -36,7 +36,6 @@ pub(super) const TOOL: Tool = Tool {
         schema(&properties, &["pipeline", "definition"])
     },
     effect: Effect::Read,
-    scope: ToolScope::Pipelines,
     max_uses: 10,
     run: |given| async move { status(given).await.into() }.boxed(),
 };

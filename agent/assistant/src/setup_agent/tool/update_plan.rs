@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::super::facts::{MAX_PLAN, PlanStep, ToolFact};
 use super::definition::{Tool, ToolInput, ToolOutcome, schema};
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 use crate::proposal::llm_proposal::words;
 
 pub(super) const TOOL: Tool = Tool {
@@ -24,7 +24,6 @@ pub(super) const TOOL: Tool = Tool {
         )
     },
     effect: Effect::Write,
-    scope: ToolScope::Turn,
     max_uses: 8,
     run: |given| async move { ToolOutcome::from(plan(given)) }.boxed(),
 };

@@ -10,7 +10,7 @@ use super::super::facts::{MAX_DRAFTS, ToolFact};
 use super::definition::{Tool, ToolInput, ToolOutcome, name_tools, schema, text};
 use super::draft_edit::{DraftEdit, edited_text, schema_of_edits};
 use super::draft_spec::spec;
-use crate::permissions::{Effect, ToolScope};
+use crate::permissions::Effect;
 use crate::proposal::checks::check_draft;
 
 /// Maximum errors in the result.
@@ -34,7 +34,6 @@ pub(super) const TOOL: Tool = Tool {
         schema(&properties, &[])
     },
     effect: Effect::Read,
-    scope: ToolScope::Turn,
     max_uses: 12,
     run: |given| async move { validate(given).await.into() }.boxed(),
 };
