@@ -4,7 +4,33 @@ use jiff::fmt::strtime;
 
 use crate::query::Order;
 
-/// Whether a word is a year, a month, a date that begins with a year, or a "not" or the like.
+/// Words that mean a time, alone or beside others.
+const TIMES: [&str; 22] = [
+    "afternoon",
+    "ago",
+    "am",
+    "day",
+    "earlier",
+    "evening",
+    "hour",
+    "last",
+    "midnight",
+    "minute",
+    "month",
+    "morning",
+    "night",
+    "noon",
+    "past",
+    "pm",
+    "this",
+    "tonight",
+    "week",
+    "weekday",
+    "weekend",
+    "year",
+];
+
+/// Whether a word is about time or a "not" or the like: left out, it would list other entries.
 pub(crate) fn changes_answer(word: &str) -> bool {
     let year = word
         .get(..4)
@@ -19,7 +45,10 @@ pub(crate) fn changes_answer(word: &str) -> bool {
         | "nor" | "not" | "or" | "until" | "without" => true,
         _ => word.ends_with("n't") || word.ends_with("n’t"),
     };
-    is_other || (is_year && ends) || is_month("%B") || is_month("%b")
+    let is_time = singulars(word)
+        .iter()
+        .any(|word| TIMES.contains(&word.as_str()));
+    is_other || is_time || (is_year && ends) || is_month("%B") || is_month("%b")
 }
 
 pub(crate) fn order(word: &str) -> Option<Order> {
@@ -41,12 +70,15 @@ pub(crate) fn kind(word: &str) -> Option<&'static str> {
 
 /// The word itself, and the singulars that it may be the plural of.
 pub(crate) fn singulars(word: &str) -> Vec<String> {
-    let mut forms = vec![word.to_owned()];
-    match word {
-        "people" | "persons" => forms.push("person".to_owned()),
-        "buses" => forms.push("bus".to_owned()),
-        _ => {}
-    }
-    forms.extend(word.strip_suffix('s').map(str::to_owned));
-    forms
+    let stem = |end: &str, with: &str| word.strip_suffix(end).map(|stem| format!("{stem}{with}"));
+    let forms = [
+        Some(word.to_owned()),
+        (word == "people").then(|| "person".to_owned()),
+        stem("s", ""),
+        stem("es", ""),
+        stem("ies", "y"),
+        stem("ves", "f"),
+        stem("ves", "fe"),
+    ];
+    forms.into_iter().flatten().collect()
 }

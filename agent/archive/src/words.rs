@@ -6,8 +6,8 @@
 //! - A word that was not understood is returned as written. Where no class, camera, zone,
 //!   collection, text or entry is understood beside it, the request is refused: "pictures of the
 //!   moon" does not list all pictures. So is a request without any understood word.
-//! - A year, month or date is not read, nor `not`, `or`, `before` and the like. Each refuses the
-//!   request in any case: left out, it would list other entries.
+//! - A word about time that no span reads refuses the request in any case, as do `not`, `or`,
+//!   `before` and the like: left out, it would list other entries.
 //! - A second value of one kind is returned too: "cars and trucks" is read as cars.
 //!   An order is such a kind: of "newest and largest first" the words "largest first" are returned.
 
@@ -719,6 +719,32 @@ mod tests {
             read("cars at 2023", &known, &now()).is_ok(),
             "a name comes first"
         );
+    }
+
+    #[test]
+    fn span_of_time_that_is_not_read_is_refused_beside_a_name() {
+        for (text, word) in [
+            ("cars the night before last", "night"),
+            ("cars two hours ago", "hours"),
+            ("cars this summer", "this"),
+            ("cars at 8 pm", "pm"),
+        ] {
+            let refused = read(text, &known(), &now()).unwrap_err().to_string();
+            let wanted = format!("{word:?} is not understood");
+            assert!(refused.contains(&wanted), "{refused}");
+        }
+    }
+
+    #[test]
+    fn plural_of_any_spelling_is_its_class() {
+        let mut known = known();
+        for class in ["bench", "knife", "box"] {
+            known.classes.insert(class.to_owned());
+        }
+        for (plural, class) in [("benches", "bench"), ("knives", "knife"), ("boxes", "box")] {
+            let found = read(plural, &known, &now()).unwrap();
+            assert_eq!(found.query.class.as_deref(), Some(class));
+        }
     }
 
     #[test]
