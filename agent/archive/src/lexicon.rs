@@ -1,6 +1,7 @@
 //! Words of queries with one meaning each: kinds, orders, plurals, and those that refuse a request.
 
 use jiff::fmt::strtime;
+use watchkeeper_english::singulars;
 
 use crate::query::Order;
 
@@ -45,9 +46,7 @@ pub(crate) fn changes_answer(word: &str) -> bool {
         | "nor" | "not" | "or" | "until" | "without" => true,
         _ => word.ends_with("n't") || word.ends_with("n’t"),
     };
-    let is_time = singulars(word)
-        .iter()
-        .any(|word| TIMES.contains(&word.as_str()));
+    let is_time = singulars(word).any(|word| TIMES.contains(&word.as_str()));
     is_other || is_time || (is_year && ends) || is_month("%B") || is_month("%b")
 }
 
@@ -66,19 +65,4 @@ pub(crate) fn kind(word: &str) -> Option<&'static str> {
         "clip" | "clips" | "video" | "videos" => Some("video/"),
         _ => None,
     }
-}
-
-/// The word itself, and the singulars that it may be the plural of.
-pub(crate) fn singulars(word: &str) -> Vec<String> {
-    let stem = |end: &str, with: &str| word.strip_suffix(end).map(|stem| format!("{stem}{with}"));
-    let forms = [
-        Some(word.to_owned()),
-        (word == "people").then(|| "person".to_owned()),
-        stem("s", ""),
-        stem("es", ""),
-        stem("ies", "y"),
-        stem("ves", "f"),
-        stem("ves", "fe"),
-    ];
-    forms.into_iter().flatten().collect()
 }

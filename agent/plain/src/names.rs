@@ -9,12 +9,13 @@ use std::ops::Range;
 
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_engine::templates::watch;
+use watchkeeper_english::{number_word, singulars};
 
-use crate::lexicon::{LONGEST, Lexicon, Stand, folded, singulars};
+use crate::lexicon::{LONGEST, Lexicon, Stand, folded};
 use crate::need::Need;
 use crate::reader::{Reader, one_of};
 use crate::scene::{Camera, Place, Scene, quoted};
-use crate::token::{Kind, number_word};
+use crate::token::Kind;
 
 impl Reader<'_> {
     /// Where a folded name that begins here ends, if it does.
