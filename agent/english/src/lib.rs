@@ -2,13 +2,21 @@
 //!
 //! - [`past`] and its parts: spans of time before now.
 //! - [`singular`] and [`singulars`]: what a plural is of.
+//! - [`one`] and [`several`]: nouns for sentences, in the words of the user.
 //! - [`number_word`]: numbers as words.
 //! - Words are in lower case. Nothing here reads a clock or knows a request.
 
 mod nouns;
 mod numbers;
+mod sentence;
 mod spans;
 
 pub use nouns::{singular, singulars};
 pub use numbers::number_word;
+pub use sentence::{is_several, one, several};
 pub use spans::{NIGHT, Span, days, part_of_day, past, within};
+
+/// Whether a word is one of these, which `|` separates.
+pub fn one_of(words: &str, word: &str) -> bool {
+    words.split('|').any(|one| one == word)
+}

@@ -7,8 +7,8 @@ use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::{CrossDirection, RuleSpec};
 use watchkeeper_engine::rules::derive;
 use watchkeeper_engine::templates::watch;
+use watchkeeper_english::several;
 
-use crate::english;
 use crate::lexicon::folded;
 use crate::question_words::{EventKind, Happened};
 use crate::reader::{Reader, one_of};
@@ -144,7 +144,7 @@ fn names_of_steps(deployed: &Deployed, part: &str) -> Vec<String> {
 pub(crate) fn events_of(labels: &[String]) -> String {
     let about = match labels {
         [] => String::new(),
-        labels => format!(" about {}", english::several(&labels.join(" or "))),
+        labels => format!(" about {}", several(&labels.join(" or "))),
     };
     format!(
         "What is counted are events{about}, and not people or things: one that comes twice counts twice."
@@ -175,7 +175,7 @@ pub(crate) fn unknown_now(
     let unknown: Vec<&str> = unknown.map(|id| id.as_str()).collect();
     let of = match labels {
         [] => "what is".to_owned(),
-        labels => format!("how many {} are", english::several(&labels.join(" or "))),
+        labels => format!("how many {} are", several(&labels.join(" or "))),
     };
     if unknown.len() == watched.len() && (place.is_some() || !watched.is_empty()) {
         let at = place.map_or_else(String::new, |place| format!(" at {}", quoted(place)));

@@ -40,7 +40,6 @@ mod closed;
 mod control;
 mod deployed;
 mod edit;
-mod english;
 mod hours;
 mod intent;
 mod kinds;

@@ -3,6 +3,8 @@
 //! - Every token knows its place in the text, so that unread words are shown as they were written.
 //! - There are never more tokens than characters.
 
+pub(crate) use watchkeeper_english::one_of;
+
 /// Longest request in characters. The longest sensible one (three cameras, a polygon each) has some
 /// 600.
 pub const MAX_CHARS: usize = 2_000;
@@ -145,11 +147,6 @@ fn clock(text: &str) -> Option<u16> {
     let (h, m) = text.split_once(':')?;
     let (h, m) = (h.parse::<u16>().ok()?, m.parse::<u16>().ok()?);
     (h <= 24 && m < 60).then_some((h * 60 + m) % 1440)
-}
-
-/// Whether a word is one of these, which `|` separates.
-pub(crate) fn one_of(words: &str, word: &str) -> bool {
-    words.split('|').any(|one| one == word)
 }
 
 #[cfg(test)]

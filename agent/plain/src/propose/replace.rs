@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::{Condition, RuleSpec};
+use watchkeeper_english::several;
 
 use super::Offer;
 use crate::answer::Change;
-use crate::english;
 use crate::intent::Objects;
 use crate::need::{Need, Notes};
 use crate::settings::{Settings, seconds};
@@ -43,7 +43,7 @@ pub(crate) fn replace(
     spec.stop_after_s = settings.stop_after_s.or(spec.stop_after_s);
     let only = objects.map(|objects| match &objects.said {
         said if said.starts_with("anything") => said.clone(),
-        said => format!("only {}", english::several(said)),
+        said => format!("only {}", several(said)),
     });
     let parts: Vec<String> = only.into_iter().chain(settings.describe()).collect();
     notes.assume(match spec.stop_after_s {
