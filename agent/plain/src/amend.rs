@@ -4,14 +4,17 @@
 //! - A correction with an unread word corrects nothing.
 //! - What a correction does not name stays as it was proposed.
 
+use crate::answer::Change;
 use crate::asks::{Asks, skip_polite};
 use crate::closed;
 use crate::edit::Wanted;
 use crate::lexicon::{Stand, Way};
+use crate::moments;
 use crate::names::{self, Cameras};
 use crate::need::Need;
 use crate::pieces::{self, Request};
 use crate::place::{self, Said};
+use crate::propose::{Offer, pause};
 use crate::reader::{Reader, Slot};
 use crate::request::{Parts, the_place};
 use crate::scene::Camera;
@@ -49,6 +52,23 @@ pub(crate) fn is_correction(text: &Reader<'_>) -> bool {
         }
     };
     !requests.is_empty() && requests.iter().all(corrects)
+}
+
+/// Sets another end of a proposed pause: `no, two hours`, `until 8 tomorrow`.
+pub(crate) fn amend_pause(offers: &mut [Offer], r: &mut Reader<'_>) -> Result<(), Need> {
+    let [offer] = offers else {
+        return Err(not_read(r));
+    };
+    let is_pause = |change: &Change| matches!(change, Change::Pause { .. });
+    let until = moments::until(r).or_else(|| moments::in_duration(r));
+    r.take_all(&r.lexicon.phrases.correction);
+    let is_read = closed::unread_words(r, &format!("no|nope|nah|{SMALL}")).is_empty();
+    if until.is_none() || !is_read || !offer.changes.iter().all(is_pause) {
+        return Err(not_read(r));
+    }
+    let ids = offer.changes.iter().map(|change| change.pipeline().clone());
+    *offer = pause(ids.collect(), until, r.scene);
+    Ok(())
 }
 
 /// Applies a correction to the requests for what was proposed, to each of them where there are

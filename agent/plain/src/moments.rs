@@ -78,6 +78,12 @@ pub(crate) fn until(r: &mut Reader<'_>) -> Option<Zoned> {
     }
 }
 
+/// Reads a bare duration from now on.
+pub(crate) fn in_duration(r: &mut Reader<'_>) -> Option<Zoned> {
+    let found = r.take(&["<u>"])?;
+    after(&r.scene.now, found.value(0))
+}
+
 /// A span of the past; absent ends are open.
 pub(crate) type Range = (Option<Timestamp>, Option<Timestamp>);
 

@@ -27,6 +27,8 @@ use crate::spelling;
 use crate::templates::{self, Template};
 use crate::token::{MAX_CHARS, tokens};
 
+const NOT_WANTED: &str = "I understood that something is not wanted. Say what to watch for, or what to stop or to change, such as \"change the gate watch to only cars\".";
+
 /// A text that is too long to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the request has {found} characters; write at most {MAX_CHARS}, one request at a time")]
@@ -121,7 +123,7 @@ impl Plain {
         };
         let has = |asks: Asks| requests.iter().find(|r| r.asks == asks);
         let answer = match (has(Asks::Not), has(Asks::Look)) {
-            (Some(_), _) => Err(not_wanted()),
+            (Some(_), _) => Err(Need::meaning(NOT_WANTED)),
             _ if first.asks == Asks::Nothing => {
                 return self.unknown(content_words(&first.r), String::new());
             }
@@ -178,7 +180,10 @@ impl Plain {
         request::settle_cameras(&mut watches, scene);
         for said in corrections {
             let mut r = self.put_right(said, scene);
-            amend::amend(&mut watches, &mut r)?;
+            match watches.is_empty() {
+                true => amend::amend_pause(&mut offers, &mut r)?,
+                false => amend::amend(&mut watches, &mut r)?,
+            }
             notes.extend(r.notes);
         }
         if let Some(at) = at {
@@ -283,10 +288,4 @@ fn refuse_order_beside_watch(requests: &[Request<'_>]) -> Result<(), Need> {
         quoted(&written)
     );
     Err(Need::not_read(text, vec![written]))
-}
-
-fn not_wanted() -> Need {
-    Need::meaning(
-        "I understood that something is not wanted. Say what to watch for, or what to stop or to change, such as \"change the gate watch to only cars\".",
-    )
 }
