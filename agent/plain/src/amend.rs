@@ -14,7 +14,7 @@ use crate::names::{self, Cameras};
 use crate::need::Need;
 use crate::pieces::{self, Request};
 use crate::place::{self, Said};
-use crate::propose::{Offer, pause};
+use crate::propose::{ChangeSet, pause};
 use crate::reader::{Reader, Slot};
 use crate::request::{Parts, the_place};
 use crate::scene::Camera;
@@ -55,19 +55,19 @@ pub(crate) fn is_correction(text: &Reader<'_>) -> bool {
 }
 
 /// Sets another end of a proposed pause: `no, two hours`, `until 8 tomorrow`.
-pub(crate) fn amend_pause(offers: &mut [Offer], r: &mut Reader<'_>) -> Result<(), Need> {
-    let [offer] = offers else {
+pub(crate) fn amend_pause(proposed: &mut [ChangeSet], r: &mut Reader<'_>) -> Result<(), Need> {
+    let [one] = proposed else {
         return Err(not_read(r));
     };
     let is_pause = |change: &Change| matches!(change, Change::Pause { .. });
     let until = moments::until(r).or_else(|| moments::in_duration(r));
     r.take_all(&r.lexicon.phrases.correction);
     let is_read = closed::unread_words(r, &format!("no|nope|nah|{SMALL}")).is_empty();
-    if until.is_none() || !is_read || !offer.changes.iter().all(is_pause) {
+    if until.is_none() || !is_read || !one.changes.iter().all(is_pause) {
         return Err(not_read(r));
     }
-    let ids = offer.changes.iter().map(|change| change.pipeline().clone());
-    *offer = pause(ids.collect(), until, r.scene);
+    let ids = one.changes.iter().map(|change| change.pipeline().clone());
+    *one = pause(ids.collect(), until, r.scene);
     Ok(())
 }
 

@@ -16,7 +16,7 @@ use crate::lexicon::VerbKind;
 use crate::moments;
 use crate::names::{self, Cameras};
 use crate::need::Need;
-use crate::propose::{Offer, pause, pause_end};
+use crate::propose::{ChangeSet, pause, pause_end};
 use crate::reader::{Reader, one_of};
 use crate::scene::{Scene, quoted_all};
 
@@ -37,7 +37,7 @@ const SEVERAL: &str = "both|all|every|each|watches|alarms|pipelines|alerts|those
 ///
 /// `behind`: a new watch stands before it. An order that names nothing may mean that one, which
 /// does not run yet, and is refused.
-pub(crate) fn control(r: &mut Reader<'_>, asks: Asks, behind: bool) -> Result<Offer, Need> {
+pub(crate) fn control(r: &mut Reader<'_>, asks: Asks, behind: bool) -> Result<ChangeSet, Need> {
     let scene = r.scene;
     r.take_all(&OTHERS);
     let verb = Verb::take(r, asks);
@@ -86,12 +86,12 @@ pub(crate) fn control(r: &mut Reader<'_>, asks: Asks, behind: bool) -> Result<Of
         r.assume(PAUSED_INSTEAD);
     }
     Ok(match asks {
-        Asks::Stop if verb.deletes => Offer::of("Delete", targets, scene, Change::Stop),
+        Asks::Stop if verb.deletes => ChangeSet::of("Delete", targets, scene, Change::Stop),
         Asks::Stop | Asks::Pause => {
             keep_longer_pauses(r, &mut targets, until.as_ref())?;
             pause(targets, until, scene)
         }
-        _ => Offer::of("Resume", targets, scene, Change::Resume),
+        _ => ChangeSet::of("Resume", targets, scene, Change::Resume),
     })
 }
 

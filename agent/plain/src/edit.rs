@@ -13,7 +13,7 @@ use crate::intent::Objects;
 use crate::lexicon::{Stand, VerbKind};
 use crate::names::{self, Cameras, Mention, WATCHES};
 use crate::need::Need;
-use crate::propose::{Offer, replace};
+use crate::propose::{ChangeSet, replace};
 use crate::reader::{Reader, Slot, one_of};
 use crate::request::{are_only_these, labels, one_list, pick};
 use crate::scene::{Deployed, Model, Scene, quoted, quoted_all};
@@ -143,7 +143,7 @@ fn classes(wanted: &Wanted, target: &Deployed, scene: &Scene) -> Result<Option<O
 }
 
 /// Understands a request to change a pipeline.
-pub(crate) fn change(r: &mut Reader<'_>) -> Result<Offer, Need> {
+pub(crate) fn change(r: &mut Reader<'_>) -> Result<ChangeSet, Need> {
     let more = direction(r);
     let verbs: Vec<&str> = r.lexicon.verbs(&[VerbKind::Change]).collect();
     r.take(&verbs);

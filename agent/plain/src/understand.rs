@@ -18,7 +18,7 @@ use crate::lexicon::Lexicon;
 use crate::look;
 use crate::need::{Need, Notes};
 use crate::pieces::{self, Request, ends_sentence};
-use crate::propose::{Offer, deploy, pause, propose};
+use crate::propose::{ChangeSet, deploy, pause, propose};
 use crate::question_words::QuestionKind;
 use crate::reader::Reader;
 use crate::request::{self, Parts};
@@ -133,7 +133,7 @@ impl Plain {
             (_, Some(looks)) => return self.look(looks, notes, requests.len() == 1),
             _ => self
                 .acts(&requests, corrections, whole.scene, &mut notes)
-                .and_then(|offers| propose(offers, notes)),
+                .and_then(|proposed| propose(proposed, notes)),
         };
         match answer {
             Ok(proposal) => Answer::Propose(Box::new(proposal)),
@@ -155,25 +155,25 @@ impl Plain {
     }
 
     /// Returns what requests that act mean after the corrections, in their order. All watches are
-    /// one offer.
+    /// proposed together.
     fn acts(
         &self,
         requests: &[Request<'_>],
         corrections: &[String],
         scene: &Scene,
         notes: &mut Notes,
-    ) -> Result<Vec<Offer>, Need> {
+    ) -> Result<Vec<ChangeSet>, Need> {
         refuse_order_beside_watch(requests)?;
-        let (mut offers, mut watches, mut at) = (Vec::new(), Vec::new(), None);
+        let (mut proposed, mut watches, mut at) = (Vec::new(), Vec::new(), None);
         for request in requests {
             let mut r = request.r.clone();
             match request.asks {
                 Asks::Watch => {
-                    at.get_or_insert(offers.len());
+                    at.get_or_insert(proposed.len());
                     watches.push(Parts::read(&mut r)?);
                 }
-                Asks::Change => offers.push(edit::change(&mut r)?),
-                asks => offers.push(control::control(&mut r, asks, at.is_some())?),
+                Asks::Change => proposed.push(edit::change(&mut r)?),
+                asks => proposed.push(control::control(&mut r, asks, at.is_some())?),
             }
             notes.extend(r.notes);
         }
@@ -181,7 +181,7 @@ impl Plain {
         for said in corrections {
             let mut r = self.put_right(said, scene);
             match watches.is_empty() {
-                true => amend::amend_pause(&mut offers, &mut r)?,
+                true => amend::amend_pause(&mut proposed, &mut r)?,
                 false => amend::amend(&mut watches, &mut r)?,
             }
             notes.extend(r.notes);
@@ -192,10 +192,10 @@ impl Plain {
                 new.extend(parts.watches(scene, notes)?);
             }
             let replaced = pause_replaced(&new, scene, notes);
-            offers.insert(at, deploy(&new, scene)?);
-            offers.extend(replaced);
+            proposed.insert(at, deploy(&new, scene)?);
+            proposed.extend(replaced);
         }
-        Ok(offers)
+        Ok(proposed)
     }
 
     fn look(&self, request: &Request<'_>, notes: Notes, is_alone: bool) -> Answer {
@@ -246,7 +246,7 @@ fn is_short(text: &str) -> bool {
 
 /// Pauses the watches that tell of other classes on the camera of a new one that is to tell of its
 /// classes only.
-fn pause_replaced(new: &[WatchFor], scene: &Scene, notes: &mut Notes) -> Option<Offer> {
+fn pause_replaced(new: &[WatchFor], scene: &Scene, notes: &mut Notes) -> Option<ChangeSet> {
     let tells_others = |deployed: &&Deployed| {
         let spec = &deployed.spec;
         let classes = watch::named_classes(&spec.workflow).unwrap_or_default();

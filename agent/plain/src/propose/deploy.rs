@@ -6,7 +6,7 @@ use watchkeeper_contract::rule::{Condition, RuleSpec};
 use watchkeeper_engine::templates::shape::{NamedLine, NamedZone};
 use watchkeeper_engine::templates::watch::{self, NamedCount, Watch};
 
-use super::{Offer, sentence::sentence};
+use super::{ChangeSet, sentence::sentence};
 use crate::answer::{Change, Missing};
 use crate::intent::WatchFor;
 use crate::need::Need;
@@ -16,7 +16,7 @@ use crate::request::slug;
 use crate::scene::{Scene, Shape};
 
 /// Makes a new pipeline of each watch.
-pub(crate) fn deploy(watches: &[WatchFor], scene: &Scene) -> Result<Offer, Need> {
+pub(crate) fn deploy(watches: &[WatchFor], scene: &Scene) -> Result<ChangeSet, Need> {
     let ids = scene.pipelines.iter().map(|p| p.spec.id.to_string());
     let mut taken: Vec<String> = ids.collect();
     let (mut changes, mut texts) = (Vec::new(), Vec::new());
@@ -35,7 +35,7 @@ pub(crate) fn deploy(watches: &[WatchFor], scene: &Scene) -> Result<Offer, Need>
         texts.push(sentence(watch));
     }
     let text = texts.join(" ");
-    Ok(Offer { changes, text })
+    Ok(ChangeSet { changes, text })
 }
 
 fn pipeline_name(watch: &WatchFor) -> String {

@@ -5,7 +5,7 @@ use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::{Condition, RuleSpec};
 use watchkeeper_english::several;
 
-use super::Offer;
+use super::ChangeSet;
 use crate::answer::Change;
 use crate::intent::Objects;
 use crate::need::{Need, Notes};
@@ -22,7 +22,7 @@ pub(crate) fn replace(
     settings: &Settings,
     more: Option<bool>,
     notes: &mut Notes,
-) -> Result<Offer, Need> {
+) -> Result<ChangeSet, Need> {
     check_direction(&spec, settings, more)?;
     let detects = edit_steps(&mut spec, objects, settings.confidence);
     if !detects && (objects.is_some() || settings.confidence.is_some()) {
@@ -55,7 +55,7 @@ pub(crate) fn replace(
         None => "Everything else stays as it is.".to_owned(),
     });
     let (id, camera) = (&spec.id, &spec.source);
-    Ok(Offer {
+    Ok(ChangeSet {
         text: format!("Change {id} on {camera}: {}.", parts.join(", ")),
         changes: vec![Change::Replace(Box::new(spec))],
     })
