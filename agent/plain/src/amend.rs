@@ -13,7 +13,7 @@ use crate::moments;
 use crate::names::{self, Cameras};
 use crate::need::Need;
 use crate::pieces::{self, Request};
-use crate::place::{self, Said};
+use crate::place::{self, Where};
 use crate::propose::{ChangeSet, pause};
 use crate::reader::{Reader, Slot};
 use crate::request::{Parts, the_place};
@@ -151,7 +151,7 @@ fn set_what(parts: &mut Parts, wanted: &Wanted) -> Result<(), Need> {
 
 /// Sets place and direction; nothing where a line would take the place of a zone, or there is no
 /// direction to turn.
-fn set_where(parts: &mut Parts, place: Option<&Said>, ways: &[Way], turns: bool) -> Option<()> {
+fn set_where(parts: &mut Parts, place: Option<&Where>, ways: &[Way], turns: bool) -> Option<()> {
     if let Some(place) = place {
         let crosses = parts.acts.crosses || parts.is_line();
         if place.is_line() != crosses && parts.told {
