@@ -93,7 +93,7 @@ fn refuse_for_a_part(r: &Reader<'_>, wanted: &Wanted) -> Result<(), Need> {
         one_of("for|of", r.before(at))
             && !one_of("look|watch|only|just", r.before(at.saturating_sub(1)))
     });
-    let of_hours = settings.awake.is_some()
+    let of_hours = settings.times.is_some()
         && (!wanted.mentions.is_empty() || settings.sets_more_than_hours());
     if !(of_hours || numbers && of_one) {
         return Ok(());
@@ -154,9 +154,9 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<ChangeSet, Need> {
     let mut wanted = Wanted::read(r, true)?;
     let mut rules = target.spec.rules.iter().flatten();
     if let Some(now) = rules.find_map(|rule| rule.schedule.as_ref())
-        && let Some(awake) = &wanted.settings.awake
+        && let Some(times) = &wanted.settings.times
     {
-        awake.check_days(&now.days)?;
+        times.check_days(&now.days)?;
     }
     if wanted.settings.quiet {
         return Err(Need::meaning(

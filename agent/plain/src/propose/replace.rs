@@ -102,7 +102,7 @@ fn check_rules(spec: &PipelineSpec, settings: &Settings) -> Result<(), Need> {
     }
     let differ = |pair: &[RuleSpec]| matches!(pair, [a, b] if a.schedule != b.schedule);
     let has_spans = rules.windows(2).any(differ);
-    if settings.awake.is_some() && has_spans {
+    if settings.times.is_some() && has_spans {
         return Err(Need::meaning(format!(
             "{} has several spans of hours. Set a new watch with the hours instead, and delete it.",
             spec.id
