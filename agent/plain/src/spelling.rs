@@ -22,7 +22,7 @@ const LONG: usize = 7;
 
 /// Puts slips right: the tokens say afterwards what was meant. Returns them with a sentence about
 /// each slip.
-pub(crate) fn put_right(
+pub(crate) fn correct_spelling(
     tokens: Vec<Token>,
     scene: &Scene,
     lexicon: &Lexicon,

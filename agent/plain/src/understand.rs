@@ -85,12 +85,12 @@ impl Plain {
                 return Err(TooLong { found });
             }
         }
-        Ok(self.read(text, corrections, &self.put_right(text, scene)))
+        Ok(self.read(text, corrections, &self.correct_spelling(text, scene)))
     }
 
     /// Whether a text says how something that was proposed should be, and is no request of its own.
     pub fn is_correction(&self, text: &str, scene: &Scene) -> bool {
-        is_short(text) && amend::is_correction(&self.put_right(text, scene))
+        is_short(text) && amend::is_correction(&self.correct_spelling(text, scene))
     }
 
     /// Whether a text asks for something by itself, so that it is no answer to a question: an order
@@ -101,14 +101,14 @@ impl Plain {
             waits || request.asks.is_control()
         };
         is_short(text)
-            && pieces::requests(&self.put_right(text, scene))
+            && pieces::requests(&self.correct_spelling(text, scene))
                 .iter()
                 .any(asks)
     }
 
     /// Returns a reader of a text with misspelt words corrected, and the notes about them.
-    fn put_right<'s>(&'s self, text: &str, scene: &'s Scene) -> Reader<'s> {
-        let (tokens, slips) = spelling::put_right(tokens(text), scene, &self.lexicon);
+    fn correct_spelling<'s>(&'s self, text: &str, scene: &'s Scene) -> Reader<'s> {
+        let (tokens, slips) = spelling::correct_spelling(tokens(text), scene, &self.lexicon);
         let mut reader = Reader::new(tokens, scene, &self.lexicon);
         reader.notes.assumed = slips;
         reader
@@ -179,7 +179,7 @@ impl Plain {
         }
         request::settle_cameras(&mut watches, scene);
         for said in corrections {
-            let mut r = self.put_right(said, scene);
+            let mut r = self.correct_spelling(said, scene);
             match watches.is_empty() {
                 true => amend::amend_pause(&mut proposed, &mut r)?,
                 false => amend::amend(&mut watches, &mut r)?,
