@@ -10,13 +10,10 @@ mod nouns;
 mod numbers;
 mod sentence;
 mod spans;
+mod words;
 
 pub use nouns::{singular, singulars};
 pub use numbers::number_word;
 pub use sentence::{is_several, one, several};
 pub use spans::{NIGHT, Span, days, part_of_day, past, within};
-
-/// Whether a word is one of these, which `|` separates.
-pub fn one_of(words: &str, word: &str) -> bool {
-    words.split('|').any(|one| one == word)
-}
+pub use words::one_of;

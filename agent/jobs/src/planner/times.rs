@@ -74,7 +74,7 @@ impl Words {
         })
     }
 
-    /// `last night`.
+    /// Reads `last night`, as far as it is over.
     fn last_night(&mut self, now: DateTime) -> Option<Range> {
         let yesterday = now.date().yesterday().ok()?;
         self.take(&["last", "night"])
