@@ -1,10 +1,37 @@
 //! Words of queries with one meaning each: kinds, orders, plurals, and those that refuse a request.
 
 use jiff::fmt::strtime;
+use watchkeeper_english::singulars;
 
 use crate::query::Order;
 
-/// Whether a word is a year, a month, a date that begins with a year, or a "not" or the like.
+/// Words that mean a time, alone or beside others.
+const TIMES: [&str; 22] = [
+    "afternoon",
+    "ago",
+    "am",
+    "day",
+    "earlier",
+    "evening",
+    "hour",
+    "last",
+    "midnight",
+    "minute",
+    "month",
+    "morning",
+    "night",
+    "noon",
+    "past",
+    "pm",
+    "this",
+    "tonight",
+    "week",
+    "weekday",
+    "weekend",
+    "year",
+];
+
+/// Whether a word is about time or a "not" or the like: left out, it would list other entries.
 pub(crate) fn changes_answer(word: &str) -> bool {
     let year = word
         .get(..4)
@@ -19,7 +46,8 @@ pub(crate) fn changes_answer(word: &str) -> bool {
         | "nor" | "not" | "or" | "until" | "without" => true,
         _ => word.ends_with("n't") || word.ends_with("n’t"),
     };
-    is_other || (is_year && ends) || is_month("%B") || is_month("%b")
+    let is_time = singulars(word).any(|word| TIMES.contains(&word.as_str()));
+    is_other || is_time || (is_year && ends) || is_month("%B") || is_month("%b")
 }
 
 pub(crate) fn order(word: &str) -> Option<Order> {
@@ -37,16 +65,4 @@ pub(crate) fn kind(word: &str) -> Option<&'static str> {
         "clip" | "clips" | "video" | "videos" => Some("video/"),
         _ => None,
     }
-}
-
-/// The word itself, and the singulars that it may be the plural of.
-pub(crate) fn singulars(word: &str) -> Vec<String> {
-    let mut forms = vec![word.to_owned()];
-    match word {
-        "people" | "persons" => forms.push("person".to_owned()),
-        "buses" => forms.push("bus".to_owned()),
-        _ => {}
-    }
-    forms.extend(word.strip_suffix('s').map(str::to_owned));
-    forms
 }

@@ -6,21 +6,20 @@
 //! - A word that was not understood is returned as written. Where no class, camera, zone,
 //!   collection, text or entry is understood beside it, the request is refused: "pictures of the
 //!   moon" does not list all pictures. So is a request without any understood word.
-//! - A year, month or date is not read, nor `not`, `or`, `before` and the like. Each refuses the
-//!   request in any case: left out, it would list other entries.
+//! - A word about time that no span reads refuses the request in any case, as do `not`, `or`,
+//!   `before` and the like: left out, it would list other entries.
 //! - A second value of one kind is returned too: "cars and trucks" is read as cars.
 //!   An order is such a kind: of "newest and largest first" the words "largest first" are returned.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::civil::Date;
-use jiff::fmt::strtime;
-use jiff::{Timestamp, ToSpan as _, Zoned};
+use jiff::{Timestamp, Zoned};
+use watchkeeper_english::{past, singulars};
 
 use crate::entry::Retention;
 use crate::error::ArchiveError;
 use crate::index::Index;
-use crate::lexicon::{changes_answer, kind, order, singulars};
+use crate::lexicon::{changes_answer, kind, order};
 use crate::query::{MAX_LIMIT, Order, Query, read_pattern};
 use crate::slot::Facts;
 
@@ -388,10 +387,7 @@ impl Reader<'_> {
             let phrase = words.join(" ");
             let known = self.known;
             let find = |names: &BTreeSet<String>| {
-                let singular = singulars(&phrase);
-                singular
-                    .into_iter()
-                    .find(|form| names.contains(form.as_str()))
+                singulars(&phrase).find(|form| names.contains(form.as_str()))
             };
             let is_camera = known.cameras.contains(&phrase)
                 && (self.word(count) == "camera" || self.query.class.is_some());
@@ -431,64 +427,13 @@ impl Reader<'_> {
 
     /// Reads a span of time.
     fn take_time(&mut self) -> usize {
-        let today = self.now.date();
-        let day = |date: Date| date.to_zoned(self.now.time_zone().clone()).ok();
-        let monday = |weeks: i64| {
-            let back = i64::from(today.weekday().to_monday_zero_offset()) + 7 * weeks;
-            today.checked_sub(back.days()).ok().and_then(day)
-        };
-        let (from, to, count) = match (self.word(0), self.word(1)) {
-            ("today", _) => (day(today), None, 1),
-            ("yesterday", _) => (today.yesterday().ok().and_then(day), day(today), 1),
-            // As jobs read it: the calendar's; "past" counts from now.
-            ("last", "week") => (monday(1), monday(0), 2),
-            ("last", "month") => {
-                let first = today.first_of_month();
-                let before = first.checked_sub(1.month()).ok().and_then(day);
-                (before, day(first), 2)
-            }
-            ("last" | "past", unit @ ("hour" | "day" | "week" | "month")) => {
-                (self.ago(1, unit), None, 2)
-            }
-            ("this", "week") => (monday(0), None, 2),
-            ("this", "month") => (day(today.first_of_month()), None, 2),
-            ("last" | "past", number) => match number.parse() {
-                Ok(number) => (self.ago(number, self.word(2)), None, 3),
-                Err(_) => return self.take_weekday(1).map_or(0, |()| 2),
-            },
-            _ => return self.take_weekday(0).map_or(0, |()| 1),
-        };
-        let Some(from) = from else {
+        let words: Vec<&str> = self.words.iter().map(|word| word.lower.as_str()).collect();
+        let Some((span, count)) = past(&words, self.now) else {
             return 0;
         };
-        self.query.since = Some(from.timestamp());
-        self.query.until = to.map(|to| to.timestamp());
+        self.query.since = Some(span.from.timestamp());
+        self.query.until = span.until.map(|until| until.timestamp());
         count
-    }
-
-    /// The moment so many units ago.
-    fn ago(&self, number: i64, unit: &str) -> Option<Zoned> {
-        let number = Some(number).filter(|number| (1..=1_000).contains(number))?;
-        let span = match unit.trim_end_matches('s') {
-            "minute" => number.minutes(),
-            "hour" => number.hours(),
-            "day" => number.days(),
-            "week" => number.weeks(),
-            "month" => number.months(),
-            _ => return None,
-        };
-        self.now.checked_sub(span).ok()
-    }
-
-    /// Reads the name of a weekday: the latest such day before today.
-    fn take_weekday(&mut self, at: usize) -> Option<()> {
-        let weekday = strtime::parse("%A", self.word(at)).ok()?.weekday()?;
-        let date = self.now.date().nth_weekday(-1, weekday).ok()?;
-        let zone = self.now.time_zone();
-        self.query.since = Some(date.to_zoned(zone.clone()).ok()?.timestamp());
-        let next = date.tomorrow().ok()?.to_zoned(zone.clone()).ok()?;
-        self.query.until = Some(next.timestamp());
-        Some(())
     }
 }
 
@@ -719,6 +664,58 @@ mod tests {
             read("cars at 2023", &known, &now()).is_ok(),
             "a name comes first"
         );
+    }
+
+    #[test]
+    fn part_of_a_day_bounds_a_query() {
+        for (text, since, until) in [
+            (
+                "cars last night",
+                "2026-11-24T21:00:00Z",
+                "2026-11-25T05:00:00Z",
+            ),
+            (
+                "cars this morning",
+                "2026-11-25T05:00:00Z",
+                "2026-11-25T11:00:00Z",
+            ),
+            (
+                "cars last weekend",
+                "2026-11-20T23:00:00Z",
+                "2026-11-22T23:00:00Z",
+            ),
+        ] {
+            let found = read(text, &known(), &now()).unwrap();
+            assert_eq!(found.query.since, Some(since.parse().unwrap()), "{text}");
+            assert_eq!(found.query.until, Some(until.parse().unwrap()), "{text}");
+            assert_eq!(found.not_understood, [""; 0], "{text}");
+        }
+    }
+
+    #[test]
+    fn span_of_time_that_is_not_read_is_refused_beside_a_name() {
+        for (text, word) in [
+            ("cars the night before last", "night"),
+            ("cars two hours ago", "hours"),
+            ("cars this summer", "this"),
+            ("cars at 8 pm", "pm"),
+        ] {
+            let refused = read(text, &known(), &now()).unwrap_err().to_string();
+            let wanted = format!("{word:?} is not understood");
+            assert!(refused.contains(&wanted), "{refused}");
+        }
+    }
+
+    #[test]
+    fn plural_of_any_spelling_is_its_class() {
+        let mut known = known();
+        for class in ["bench", "knife", "box"] {
+            known.classes.insert(class.to_owned());
+        }
+        for (plural, class) in [("benches", "bench"), ("knives", "knife"), ("boxes", "box")] {
+            let found = read(plural, &known, &now()).unwrap();
+            assert_eq!(found.query.class.as_deref(), Some(class));
+        }
     }
 
     #[test]

@@ -569,13 +569,13 @@ mod tests {
             ),
             (
                 "the photos in ./a on Friday night",
-                "list_pictures folder=\"./a\" → filter since=\"2026-11-27T18:00:00\" \
-                 until=\"2026-11-28T08:00:00\" → album",
+                "list_pictures folder=\"./a\" → filter since=\"2026-11-27T22:00:00\" \
+                 until=\"2026-11-28T06:00:00\" → album",
             ),
             (
                 "yesterday's photos in ./a at night",
-                "list_pictures folder=\"./a\" → filter since=\"2026-11-27T18:00:00\" \
-                 until=\"2026-11-28T08:00:00\" → album",
+                "list_pictures folder=\"./a\" → filter since=\"2026-11-27T22:00:00\" \
+                 until=\"2026-11-28T06:00:00\" → album",
             ),
             (
                 "yesterday's photos in ./a, not at night",

@@ -4,14 +4,17 @@
 //! - A correction with an unread word corrects nothing.
 //! - What a correction does not name stays as it was proposed.
 
+use crate::answer::Change;
 use crate::asks::{Asks, skip_polite};
 use crate::closed;
 use crate::edit::Wanted;
 use crate::lexicon::{Stand, Way};
+use crate::moments;
 use crate::names::{self, Cameras};
 use crate::need::Need;
 use crate::pieces::{self, Request};
-use crate::place::{self, Said};
+use crate::place::{self, Where};
+use crate::propose::{ChangeSet, pause};
 use crate::reader::{Reader, Slot};
 use crate::request::{Parts, the_place};
 use crate::scene::Camera;
@@ -49,6 +52,23 @@ pub(crate) fn is_correction(text: &Reader<'_>) -> bool {
         }
     };
     !requests.is_empty() && requests.iter().all(corrects)
+}
+
+/// Sets another end of a proposed pause: `no, two hours`, `until 8 tomorrow`.
+pub(crate) fn amend_pause(proposed: &mut [ChangeSet], r: &mut Reader<'_>) -> Result<(), Need> {
+    let [one] = proposed else {
+        return Err(not_read(r));
+    };
+    let is_pause = |change: &Change| matches!(change, Change::Pause { .. });
+    let until = moments::until(r).or_else(|| moments::in_duration(r));
+    r.take_all(&r.lexicon.phrases.correction);
+    let is_read = closed::unread_words(r, &format!("no|nope|nah|{SMALL}")).is_empty();
+    if until.is_none() || !is_read || !one.changes.iter().all(is_pause) {
+        return Err(not_read(r));
+    }
+    let ids = one.changes.iter().map(|change| change.pipeline().clone());
+    *one = pause(ids.collect(), until, r.scene);
+    Ok(())
 }
 
 /// Applies a correction to the requests for what was proposed, to each of them where there are
@@ -131,7 +151,7 @@ fn set_what(parts: &mut Parts, wanted: &Wanted) -> Result<(), Need> {
 
 /// Sets place and direction; nothing where a line would take the place of a zone, or there is no
 /// direction to turn.
-fn set_where(parts: &mut Parts, place: Option<&Said>, ways: &[Way], turns: bool) -> Option<()> {
+fn set_where(parts: &mut Parts, place: Option<&Where>, ways: &[Way], turns: bool) -> Option<()> {
     if let Some(place) = place {
         let crosses = parts.acts.crosses || parts.is_line();
         if place.is_line() != crosses && parts.told {

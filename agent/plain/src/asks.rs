@@ -52,6 +52,10 @@ pub(crate) const STATES: &str = "stopped|paused|ended|failed|died|dead|down|brok
 /// Returns what a clause asks for. `watch`: the words of it that name a watch which runs.
 pub(crate) fn asks(r: &Reader<'_>, watch: Option<&Range<usize>>) -> Asks {
     let start = skip_polite(r, 0);
+    // A note, where no watch is named.
+    if watch.is_none() && r.begins(start, &["forget"]) {
+        return Asks::Look;
+    }
     if forbids(r, start) {
         return Asks::Not;
     }
@@ -103,6 +107,11 @@ fn forbids(r: &Reader<'_>, start: usize) -> bool {
         || (r.begins(start, &["keep|leave only|just"]) && r.says(&[WATCHES]))
 }
 
+/// Whether a clause begins with a word for a question.
+fn begins_question(r: &Reader<'_>, start: usize) -> bool {
+    one_of(QUESTIONS, r.word(start)) || r.begins(start, &["until|till|since when"])
+}
+
 /// Whether a clause is a question.
 fn is_question(r: &Reader<'_>, start: usize) -> bool {
     const PAST: [&str; 2] = [
@@ -117,7 +126,12 @@ fn is_question(r: &Reader<'_>, start: usize) -> bool {
     );
     let compares =
         r.begins(start, &["more|fewer|less"]) && r.says(&["than|or yesterday|today|this|last"]);
-    if number || compares || r.says(&["busiest"]) || one_of(QUESTIONS, r.word(start)) {
+    if number || compares || r.says(&["busiest"]) || begins_question(r, start) {
+        return true;
+    }
+    // `take a picture when …` is a watch.
+    const A_PICTURE: &str = "take|make|grab|shoot me|us? a|an|one|the? picture|photo|snapshot|still of|from|at|on|now|please|?|.?";
+    if r.begins(start, &[A_PICTURE]) && !r.says(&["when|if|whenever|every|each|once"]) {
         return true;
     }
     // `when was` asks for a time; `when is` does with a mark.
@@ -191,7 +205,7 @@ fn changes_watch(r: &Reader<'_>, start: usize, watch: &Range<usize>) -> bool {
         "keep|save|record|store|include a|an|the? <d>? clip|clips|video|recording",
         "make|set|change",
     ];
-    if one_of(QUESTIONS, r.word(start)) {
+    if begins_question(r, start) {
         return false;
     }
     let should = r.begins(watch.end, &["should|shall|must|has|needs to?"]);

@@ -3,7 +3,7 @@
 //! - A function word of the lexicon may stand anywhere.
 //! - A preposition counts as read only before what it belongs to: a camera, a place, a time.
 //! - A conjunction counts as read only between two phrases that add up.
-//! - Every other free word is left over, and a request with one is not offered.
+//! - Every other free word is left over, and a request with one is not proposed.
 
 use std::ops::Range;
 

@@ -16,14 +16,13 @@ use crate::lexicon::VerbKind;
 use crate::moments;
 use crate::names::{self, Cameras};
 use crate::need::Need;
-use crate::propose::{Offer, pause, pause_end};
+use crate::propose::{ChangeSet, pause, pause_end};
 use crate::reader::{Reader, one_of};
 use crate::scene::{Scene, quoted_all};
 
 /// Words that say nothing of which pipelines are meant.
 const SMALL: &str = "ones|to|then|and|for|of|on|in|at|about|camera|cam|only|just|please|all|every|each|both|anyway|telling|current|existing|old";
-const PAUSED_INSTEAD: &str =
-    "It is paused, so that it can be resumed; say \"delete\" to remove it for good.";
+const PAUSED_INSTEAD: &str = "It is paused, so that it can be resumed; say \"delete\", or use `/stop` with its name, to remove it for good.";
 /// All that runs.
 const ALL: [&str; 4] = [
     "all|every of? the|my|our? cameras|pipelines|watches|streams|alerts|camera|pipeline|watch|monitoring",
@@ -38,7 +37,7 @@ const SEVERAL: &str = "both|all|every|each|watches|alarms|pipelines|alerts|those
 ///
 /// `behind`: a new watch stands before it. An order that names nothing may mean that one, which
 /// does not run yet, and is refused.
-pub(crate) fn control(r: &mut Reader<'_>, asks: Asks, behind: bool) -> Result<Offer, Need> {
+pub(crate) fn control(r: &mut Reader<'_>, asks: Asks, behind: bool) -> Result<ChangeSet, Need> {
     let scene = r.scene;
     r.take_all(&OTHERS);
     let verb = Verb::take(r, asks);
@@ -56,7 +55,8 @@ pub(crate) fn control(r: &mut Reader<'_>, asks: Asks, behind: bool) -> Result<Of
         refuse_a_camera_itself(r)?;
     }
     let several = r.says(&[SEVERAL]);
-    let all = verb.ends_all_pauses || r.take(&ALL).is_some();
+    let is_answer = r.last_word() == "all";
+    let all = verb.ends_all_pauses || r.take(&ALL).is_some() || is_answer;
     let cameras = match named.is_empty() && spared.is_empty() {
         true => names::cameras(r),
         false => Cameras::None,
@@ -86,12 +86,12 @@ pub(crate) fn control(r: &mut Reader<'_>, asks: Asks, behind: bool) -> Result<Of
         r.assume(PAUSED_INSTEAD);
     }
     Ok(match asks {
-        Asks::Stop if verb.deletes => Offer::of("Delete", targets, scene, Change::Stop),
+        Asks::Stop if verb.deletes => ChangeSet::of("Delete", targets, scene, Change::Stop),
         Asks::Stop | Asks::Pause => {
             keep_longer_pauses(r, &mut targets, until.as_ref())?;
             pause(targets, until, scene)
         }
-        _ => Offer::of("Resume", targets, scene, Change::Resume),
+        _ => ChangeSet::of("Resume", targets, scene, Change::Resume),
     })
 }
 
@@ -222,14 +222,17 @@ impl Verb {
         }
     }
 
-    /// The question which of several is meant; of all where there are none.
+    /// The question which of several is meant, or all of them; of all that run where there are
+    /// none.
     fn which(&self, targets: &[PipelineId], scene: &Scene) -> Need {
         let some: Vec<_> = targets.iter().filter_map(|id| scene.pipeline(id)).collect();
-        which(
-            &format!("Which one shall I {}?", self.written),
-            &some,
-            scene,
-        )
+        let verb = &self.written;
+        let mut need = which(&format!("Which one shall I {verb}?"), &some, scene);
+        if targets.len() > 1 {
+            need.text.push_str(" Say \"all\" for all of them.");
+            need.choices.push("all".to_owned());
+        }
+        need
     }
 }
 

@@ -13,7 +13,7 @@ use crate::intent::Objects;
 use crate::lexicon::{Stand, VerbKind};
 use crate::names::{self, Cameras, Mention, WATCHES};
 use crate::need::Need;
-use crate::propose::{Offer, replace};
+use crate::propose::{ChangeSet, replace};
 use crate::reader::{Reader, Slot, one_of};
 use crate::request::{are_only_these, labels, one_list, pick};
 use crate::scene::{Deployed, Model, Scene, quoted, quoted_all};
@@ -93,7 +93,7 @@ fn refuse_for_a_part(r: &Reader<'_>, wanted: &Wanted) -> Result<(), Need> {
         one_of("for|of", r.before(at))
             && !one_of("look|watch|only|just", r.before(at.saturating_sub(1)))
     });
-    let of_hours = settings.awake.is_some()
+    let of_hours = settings.times.is_some()
         && (!wanted.mentions.is_empty() || settings.sets_more_than_hours());
     if !(of_hours || numbers && of_one) {
         return Ok(());
@@ -143,7 +143,7 @@ fn classes(wanted: &Wanted, target: &Deployed, scene: &Scene) -> Result<Option<O
 }
 
 /// Understands a request to change a pipeline.
-pub(crate) fn change(r: &mut Reader<'_>) -> Result<Offer, Need> {
+pub(crate) fn change(r: &mut Reader<'_>) -> Result<ChangeSet, Need> {
     let more = direction(r);
     let verbs: Vec<&str> = r.lexicon.verbs(&[VerbKind::Change]).collect();
     r.take(&verbs);
@@ -154,9 +154,9 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<Offer, Need> {
     let mut wanted = Wanted::read(r, true)?;
     let mut rules = target.spec.rules.iter().flatten();
     if let Some(now) = rules.find_map(|rule| rule.schedule.as_ref())
-        && let Some(awake) = &wanted.settings.awake
+        && let Some(times) = &wanted.settings.times
     {
-        awake.check_days(&now.days)?;
+        times.check_days(&now.days)?;
     }
     if wanted.settings.quiet {
         return Err(Need::meaning(

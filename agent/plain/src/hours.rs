@@ -1,4 +1,4 @@
-//! Days and hours at which a watch is awake.
+//! Days and hours at which a watch is times.
 //!
 //! - Days, hours of the day and what is left out (`but not on weekends`) are read apart, so that a
 //!   correction of one leaves the others.
@@ -32,7 +32,7 @@ pub(crate) fn whole(minutes: f64) -> u16 {
 
 /// Days and hours as they were said, of which one rule is made.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Awake {
+pub(crate) struct ActiveTimes {
     /// From Monday (0) on; empty: every day. `None`: nothing was said of days.
     days: Option<Vec<usize>>,
     /// From when to when in minutes since midnight; equal: all day. `None`: nothing was said.
@@ -41,7 +41,7 @@ pub(crate) struct Awake {
     leaves_out: bool,
 }
 
-impl Awake {
+impl ActiveTimes {
     /// The schedule of a rule that has the schedule `now`: days or hours that were not said stay
     /// as they are there. `None`: always.
     pub(crate) fn schedule(&self, now: Option<Schedule>) -> Option<Schedule> {
@@ -106,7 +106,7 @@ impl Awake {
 }
 
 /// Reads the days and hours that a request names; nothing where it names none.
-pub(crate) fn awake(r: &mut Reader<'_>) -> Option<Awake> {
+pub(crate) fn active_times(r: &mut Reader<'_>) -> Option<ActiveTimes> {
     let working =
         "during|in|within? the? our? office|business|working|opening|work hours ,|(|:|of?";
     let is_working = r.find(&[working]).filter(|found| {
@@ -133,7 +133,7 @@ pub(crate) fn awake(r: &mut Reader<'_>) -> Option<Awake> {
         r.assume("Working hours are taken as Monday to Friday, 08:00 to 18:00.");
         (days, hours) = (Some((0..5).collect()), Some((480.0, 1080.0)));
     }
-    (days.is_some() || hours.is_some()).then_some(Awake {
+    (days.is_some() || hours.is_some()).then_some(ActiveTimes {
         days,
         hours,
         leaves_out,

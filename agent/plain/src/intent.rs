@@ -5,7 +5,7 @@
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::Condition;
 
-use crate::place::Said;
+use crate::place::Where;
 use crate::settings::Settings;
 
 /// One watch on one camera.
@@ -20,7 +20,7 @@ pub(crate) struct WatchFor {
     /// What has to happen; empty: it only counts.
     pub(crate) conditions: Vec<Condition>,
     /// Where in the picture.
-    pub(crate) place: Option<Said>,
+    pub(crate) place: Option<Where>,
     /// Whether the number of objects is kept in the results.
     pub(crate) counts: bool,
     pub(crate) settings: Settings,

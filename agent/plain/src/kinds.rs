@@ -7,8 +7,8 @@ use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::{CrossDirection, RuleSpec};
 use watchkeeper_engine::rules::derive;
 use watchkeeper_engine::templates::watch;
+use watchkeeper_english::several;
 
-use crate::english;
 use crate::lexicon::folded;
 use crate::question_words::{EventKind, Happened};
 use crate::reader::{Reader, one_of};
@@ -75,12 +75,17 @@ pub(crate) fn counted(
     };
     let (mut kinds, mut said) = (Vec::new(), Vec::new());
     for Happened { counts, .. } in asked {
-        let is_told = |kind: &&EventKind| watches.iter().any(|w| tells(w, kind, labels));
+        let telling = |kind: &EventKind| -> Vec<RuleSpec> {
+            let rules = watches.iter().map(|w| telling(w, kind, labels));
+            rules.flatten().collect()
+        };
+        let is_told = |kind: &&EventKind| !telling(kind).is_empty();
         let (first, told) = (counts.first(), counts.iter().find(is_told));
         let happened = first.map_or("", |kind| &kind.happened);
         let why = match told {
-            Some(_) if told == first => {
-                number.then(|| format!("Each time that {who} {happened} counts."))
+            Some(kind) if told == first => {
+                let cools = telling(kind).iter().any(|rule| rule.cooldown_s > 0.0);
+                number.then(|| each_time(&who, kind, cools))
             }
             Some(kind) => Some(format!(
                 "No watch here tells when {who} {happened}; instead each time counts that it {}.",
@@ -96,9 +101,21 @@ pub(crate) fn counted(
     (kinds, said)
 }
 
-/// Whether a watch tells events of this kind about one of these labels; about any where there are
-/// none.
-fn tells(deployed: &Deployed, kind: &EventKind, labels: &[String]) -> bool {
+/// What a number of events of a kind counts, and what it leaves out.
+fn each_time(who: &str, kind: &EventKind, cools: bool) -> String {
+    let except = match (cools, kind.condition.as_str()) {
+        (false, _) => "",
+        (true, "crosses") => {
+            ", but none that the cool-down of its watch leaves out; the counter of the line, in the status of its camera, has all"
+        }
+        (true, _) => ", but none that the cool-down of its watch leaves out",
+    };
+    format!("Each time that {who} {} counts{except}.", kind.happened)
+}
+
+/// The rules of a watch that tell events of this kind about one of these labels; about any where
+/// there are none.
+fn telling(deployed: &Deployed, kind: &EventKind, labels: &[String]) -> Vec<RuleSpec> {
     let sees = |known: &[String]| {
         labels.is_empty() || known.is_empty() || labels.iter().any(|l| known.contains(l))
     };
@@ -110,10 +127,9 @@ fn tells(deployed: &Deployed, kind: &EventKind, labels: &[String]) -> bool {
             && (kind.direction == CrossDirection::Any || directions.contains(&when["direction"]))
     };
     let seen = watch::named_classes(&deployed.spec.workflow).unwrap_or_default();
-    sees(&seen)
-        && rules(deployed)
-            .iter()
-            .any(|rule| is_of(rule) && sees(&rule.classes))
+    let mut rules = rules(deployed);
+    rules.retain(|rule| sees(&seen) && is_of(rule) && sees(&rule.classes));
+    rules
 }
 
 /// The rules of a pipeline: its own, else those that follow from its workflow.
@@ -144,7 +160,7 @@ fn names_of_steps(deployed: &Deployed, part: &str) -> Vec<String> {
 pub(crate) fn events_of(labels: &[String]) -> String {
     let about = match labels {
         [] => String::new(),
-        labels => format!(" about {}", english::several(&labels.join(" or "))),
+        labels => format!(" about {}", several(&labels.join(" or "))),
     };
     format!(
         "What is counted are events{about}, and not people or things: one that comes twice counts twice."
@@ -175,7 +191,7 @@ pub(crate) fn unknown_now(
     let unknown: Vec<&str> = unknown.map(|id| id.as_str()).collect();
     let of = match labels {
         [] => "what is".to_owned(),
-        labels => format!("how many {} are", english::several(&labels.join(" or "))),
+        labels => format!("how many {} are", several(&labels.join(" or "))),
     };
     if unknown.len() == watched.len() && (place.is_some() || !watched.is_empty()) {
         let at = place.map_or_else(String::new, |place| format!(" at {}", quoted(place)));

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
+use watchkeeper_english::singulars;
 
 use crate::DataError;
 use crate::question_words::QuestionWords;
@@ -288,21 +289,6 @@ pub(crate) fn folded(name: &str) -> String {
     let tokens = tokens(name);
     let parts: Vec<&str> = tokens.iter().flat_map(|t| t.parts()).collect();
     parts.join(" ")
-}
-
-/// A word and what it may be the plural of.
-pub(crate) fn singulars(word: &str) -> impl Iterator<Item = String> {
-    let stem = |end: &str, with: &str| word.strip_suffix(end).map(|stem| format!("{stem}{with}"));
-    [
-        Some(word.to_owned()),
-        stem("s", ""),
-        stem("es", ""),
-        stem("ies", "y"),
-        stem("ves", "f"),
-    ]
-    .into_iter()
-    .flatten()
-    .filter(|w| w.len() > 1)
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@
 //!
 //! - Nothing acts: a change of the box is a [`Proposal`], which a caller confirms.
 //! - Without a verb that asks for it nothing is proposed. What is needed and missing is asked for.
-//! - A request that its unread words would change is not offered.
+//! - A request that its unread words would change is not proposed.
 //! - The answer names what was assumed, what cannot be done and, as written, what was not
 //!   understood.
 //! - Names of cameras, places and pipelines are compared with the text, never read as a request.
@@ -40,7 +40,6 @@ mod closed;
 mod control;
 mod deployed;
 mod edit;
-mod english;
 mod hours;
 mod intent;
 mod kinds;

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use watchkeeper_contract::rule::CrossDirection;
 
 use crate::answer::Look;
-use crate::asks::STATES;
+use crate::asks::{STATES, skip_polite};
 use crate::closed::{content_words, no_such_camera};
 use crate::deployed;
 use crate::kinds;
@@ -53,6 +53,9 @@ pub(crate) fn look(r: &mut Reader<'_>) -> Result<(Look, String), String> {
         QuestionKind::Events => return events(r, slots, words),
         QuestionKind::Status => return status(r, &slots, words),
         QuestionKind::Pipelines => return pipelines(r, &slots, words),
+        QuestionKind::Cost if !slots.wanted.pipelines.is_empty() || !slots.cameras.is_empty() => {
+            return Err("I know what the language model cost in all: ask \"what did it cost\". What a watch takes of processor and disk is in its proposal, before you say yes.".to_owned());
+        }
         kind => {
             refuse_narrowed(r, &slots, words)?;
             match kind {
@@ -97,8 +100,26 @@ fn pipelines(
         [one] if camera.is_none() => r.scene.pipeline(one).map(|p| p.spec.source.clone()),
         _ => return Err("Ask about one watch or one camera, or about all.".to_owned()),
     };
-    let text = deployed::listed(r.scene, camera.as_ref(), paused);
+    let listed = deployed::listed(r.scene, camera.as_ref(), paused);
+    let text = is_paused(r, slots).unwrap_or_default() + &listed;
     Ok((Look::Pipelines { camera, paused }, text))
+}
+
+/// Yes or no to `is the gate watch on` and `is the gate watch paused`.
+fn is_paused(r: &Reader<'_>, slots: &Slots) -> Option<String> {
+    let [one] = slots.wanted.pipelines.as_slice() else {
+        return None;
+    };
+    let paused = r.scene.pipeline(one)?.paused;
+    let mut words = r.tokens.iter().filter(|t| t.is_word()).map(|t| &t.text);
+    // Not `is the gate watch on the yard camera`.
+    let last = words.rfind(|word| !one_of("now|right|currently|please", word))?;
+    let asks_paused = one_of("paused|off|stopped", last);
+    let yes = if asks_paused == paused { "Yes" } else { "No" };
+    let state = if paused { "paused" } else { "not paused" };
+    let is_asked = r.any_word(skip_polite(r, 0)) == "is" && !r.says(&["not"]);
+    (is_asked && (asks_paused || one_of("on|running|active", last)))
+        .then(|| format!("{yes}, {one} is {state}. "))
 }
 
 /// Whether a question is of this kind, where it is of none before.
@@ -264,8 +285,10 @@ fn labels_of(mentions: &[Mention], scene: &Scene) -> Vec<String> {
 
 /// Refuses words that nothing reads, a camera and a time.
 fn refuse_narrowed(r: &mut Reader<'_>, slots: &Slots, words: &KindWords) -> Result<(), String> {
-    let is_of_watch = !slots.wanted.pipelines.is_empty();
-    if !slots.cameras.is_empty() || slots.range.is_some() || is_of_watch {
+    // Costs are told for today and this month.
+    let is_told = |to: Option<_>| words.is == QuestionKind::Cost && to.is_none();
+    let has_range = slots.range.is_some_and(|(_, to)| !is_told(to));
+    if !slots.cameras.is_empty() || has_range || !slots.wanted.pipelines.is_empty() {
         return Err(
             "That has one answer for the whole box. Ask without a camera, a watch and a time."
                 .to_owned(),

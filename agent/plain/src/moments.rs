@@ -6,6 +6,7 @@
 
 use jiff::civil::{Date, Weekday};
 use jiff::{SignedDuration, Timestamp, ToSpan as _, Zoned};
+use watchkeeper_english::days;
 
 use crate::hours::{self, says_half, whole};
 use crate::names;
@@ -77,6 +78,12 @@ pub(crate) fn until(r: &mut Reader<'_>) -> Option<Zoned> {
     }
 }
 
+/// Reads a bare duration from now on.
+pub(crate) fn in_duration(r: &mut Reader<'_>) -> Option<Zoned> {
+    let found = r.take(&["<u>"])?;
+    after(&r.scene.now, found.value(0))
+}
+
 /// A span of the past; absent ends are open.
 pub(crate) type Range = (Option<Timestamp>, Option<Timestamp>);
 
@@ -84,13 +91,9 @@ pub(crate) type Range = (Option<Timestamp>, Option<Timestamp>);
 pub(crate) fn past(r: &mut Reader<'_>) -> Option<Range> {
     let now = &r.scene.now;
     let today = now.date();
-    let of_days = |from: Date, to: Date| Some((stamp(at(now, from, 0.0)), stamp(at(now, to, 0.0))));
     let monday = next_day(today.tomorrow().ok()?, 0.0, true)?;
-    // Behind `in the` it is the last seven days.
-    let week = r.find(&["last week"]);
-    if let Some(week) = week.filter(|week| !one_of("the|in|within|over", r.before(week.at.start))) {
-        r.mark(week.at);
-        return of_days(monday.checked_sub(1.week()).ok()?, monday);
+    if let Some(range) = calendar(r, "last") {
+        return Some(range);
     }
     if let Some(found) = r.take(&[
         "in|during|within|over|for? the? last|past <u>",
@@ -128,14 +131,32 @@ pub(crate) fn past(r: &mut Reader<'_>) -> Option<Range> {
     if let Some(hours) = past_hours(r) {
         return span_on(r, hours, day);
     }
-    if day.is_none() && r.take(&["this week"]).is_some() {
-        return Some((stamp(at(now, monday, 0.0)), None));
+    let Some(date) = day else {
+        return calendar(r, "this");
+    };
+    let end = (date != today).then_some(date.tomorrow().ok()?);
+    Some(of_days(now, date, end))
+}
+
+/// From the midnight of a day to that of another.
+fn of_days(now: &Zoned, from: Date, to: Option<Date>) -> Range {
+    let midnight = |date| stamp(at(now, date, 0.0));
+    (midnight(from), to.and_then(midnight))
+}
+
+/// Reads a week, weekend, month or year of the calendar: `which` is `last` or `this`.
+fn calendar(r: &mut Reader<'_>, which: &str) -> Option<Range> {
+    let found = r.find(&[&format!("since? {which} week|weekend|month|year")])?;
+    let is_since = r.any_word(found.at.start) == "since";
+    let words = [which, r.any_word(found.at.end - 1)];
+    // Behind `in the` it is the last seven days.
+    if words == ["last", "week"] && one_of("the|in|within|over", r.before(found.at.start)) {
+        return None;
     }
-    let date = day?;
-    match date == today {
-        true => Some((stamp(at(now, date, 0.0)), None)),
-        false => of_days(date, date.tomorrow().ok()?),
-    }
+    let (from, to, _) = days(&words, r.scene.now.date())?;
+    let range = of_days(&r.scene.now, from, to.filter(|_| !is_since));
+    r.mark(found.at);
+    Some(range)
 }
 
 /// The span of these minutes on a day, or on the last day on which they have begun.

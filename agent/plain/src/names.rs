@@ -9,12 +9,13 @@ use std::ops::Range;
 
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_engine::templates::watch;
+use watchkeeper_english::{number_word, singulars};
 
-use crate::lexicon::{LONGEST, Lexicon, Stand, folded, singulars};
+use crate::lexicon::{LONGEST, Lexicon, Stand, folded};
 use crate::need::Need;
 use crate::reader::{Reader, one_of};
-use crate::scene::{Camera, Place, Scene, quoted};
-use crate::token::{Kind, number_word};
+use crate::scene::{Camera, Place, Scene, Shape, quoted};
+use crate::token::Kind;
 
 impl Reader<'_> {
     /// Where a folded name that begins here ends, if it does.
@@ -94,7 +95,8 @@ fn camera_names(reader: &Reader<'_>, at: usize) -> Option<(Range<usize>, SourceI
                 && !one_of("area|zone|region|side|corner|counter", next)
                 && !name.contains(' ');
             let is_class = mention_at(reader, at).is_some_and(|class| class.at.end == end);
-            if (everyday(&name, reader.lexicon) || of_place || is_class) && !named {
+            let is_usual = everyday(&name, reader.lexicon) || of_place || is_class;
+            if is_usual && !named || begins_line(reader, at..end) {
                 continue;
             }
             if best.as_ref().is_none_or(|(longest, _)| end > longest.end) {
@@ -103,6 +105,16 @@ fn camera_names(reader: &Reader<'_>, at: usize) -> Option<(Range<usize>, SourceI
         }
     }
     best
+}
+
+/// Whether these words are only the begin of a line's name: `the street line` of a street.
+fn begins_line(reader: &Reader<'_>, words: Range<usize>) -> bool {
+    let places = reader.scene.cameras.iter().flat_map(|c| &c.places);
+    let mut lines = places.filter(|place| matches!(place.shape, Shape::Line(..)));
+    lines.any(|line| {
+        let end = reader.name_at(&folded(&line.name), words.start);
+        end.is_some_and(|end| end > words.end)
+    })
 }
 
 /// Whether a camera's name begins here, perhaps after an article.

@@ -10,7 +10,7 @@ use crate::token::Kind;
 
 /// A place that was said.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Said {
+pub(crate) struct Where {
     pub(crate) shape: Shape,
     /// As a person would say it.
     pub(crate) text: String,
@@ -20,7 +20,7 @@ pub(crate) struct Said {
     pub(crate) drawn: bool,
 }
 
-impl Said {
+impl Where {
     pub(crate) fn is_line(&self) -> bool {
         matches!(self.shape, Shape::Line(..))
     }
@@ -48,8 +48,8 @@ fn rectangle([x0, y0]: [f64; 2], [x1, y1]: [f64; 2]) -> Shape {
     Shape::Zone(vec![[x0, y0], [x1, y0], [x1, y1], [x0, y1]])
 }
 
-fn unnamed(shape: Shape, text: impl Into<String>) -> Said {
-    Said {
+fn unnamed(shape: Shape, text: impl Into<String>) -> Where {
+    Where {
         shape,
         text: text.into(),
         name: None,
@@ -58,7 +58,7 @@ fn unnamed(shape: Shape, text: impl Into<String>) -> Said {
 }
 
 /// The place that a request names by geometry.
-pub(crate) fn place(r: &mut Reader<'_>) -> Result<Option<Said>, Need> {
+pub(crate) fn place(r: &mut Reader<'_>) -> Result<Option<Where>, Need> {
     if let Some(said) = line(r)? {
         return Ok(Some(said));
     }
@@ -127,7 +127,7 @@ impl Numbers {
 }
 
 /// Takes a shape that is written with its numbers: `rectangle 10%,20% to 50%,80%`.
-fn coordinates(r: &mut Reader<'_>) -> Result<Option<Said>, Need> {
+fn coordinates(r: &mut Reader<'_>) -> Result<Option<Where>, Need> {
     const SHAPES: &str = "rectangle|rect|box|polygon|area|zone|region|line";
     let drawn = (0..r.tokens.len())
         .filter(|at| one_of(SHAPES, r.word(*at)))
@@ -172,7 +172,7 @@ fn has_extent(shape: &Shape) -> bool {
     }
 }
 
-fn line(r: &mut Reader<'_>) -> Result<Option<Said>, Need> {
+fn line(r: &mut Reader<'_>) -> Result<Option<Where>, Need> {
     let mut lines = r.lexicon.phrases.lines.iter();
     let found = lines.find_map(|line| Some((&line.is, r.take(&line.words)?)));
     let Some((way, found)) = found else {
@@ -183,7 +183,7 @@ fn line(r: &mut Reader<'_>) -> Result<Option<Said>, Need> {
 }
 
 /// A line across the whole picture.
-fn line_at(way: &str, at: f64) -> Result<Said, Need> {
+fn line_at(way: &str, at: f64) -> Result<Where, Need> {
     if !(0.0..1.0).contains(&at) || at == 0.0 {
         return Err(wrong(&format!("a line at {:.0} %", at * 100.0)));
     }
@@ -213,7 +213,7 @@ fn of_picture(r: &mut Reader<'_>, end: usize) -> bool {
 }
 
 /// Takes a part of the picture, such as `the left half`.
-fn part(r: &mut Reader<'_>) -> Option<Said> {
+fn part(r: &mut Reader<'_>) -> Option<Where> {
     let all = &r.lexicon.phrases.parts_of_picture;
     for at in 0..r.tokens.len() {
         let begins = all.iter().find_map(|part| {

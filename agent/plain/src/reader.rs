@@ -11,11 +11,13 @@
 
 use std::ops::Range;
 
+use watchkeeper_english::number_word;
+
 use crate::lexicon::Lexicon;
 use crate::need::Notes;
 use crate::scene::Scene;
 pub(crate) use crate::token::one_of;
-use crate::token::{Kind, Token, number_word};
+use crate::token::{Kind, Token};
 
 /// Part of a request to which a word belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -290,7 +292,7 @@ impl<'s> Reader<'s> {
         }
         match self.tokens.get(at)?.kind {
             Kind::Number(n) => Some((n, at + 1)),
-            Kind::Word => number_word(word).map(|n| (n, at + 1)),
+            Kind::Word => number_word(word).map(|n| (f64::from(n), at + 1)),
             Kind::Clock(_) | Kind::Mark => None,
         }
     }

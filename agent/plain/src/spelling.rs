@@ -8,10 +8,12 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
+use watchkeeper_english::number_word;
+
 use crate::hours;
 use crate::lexicon::{Lexicon, folded};
 use crate::scene::{Scene, quoted};
-use crate::token::{Token, number_word};
+use crate::token::Token;
 
 /// Shortest word of which a letter may be missing.
 const SHORT: usize = 5;
@@ -20,7 +22,7 @@ const LONG: usize = 7;
 
 /// Puts slips right: the tokens say afterwards what was meant. Returns them with a sentence about
 /// each slip.
-pub(crate) fn put_right(
+pub(crate) fn correct_spelling(
     tokens: Vec<Token>,
     scene: &Scene,
     lexicon: &Lexicon,

@@ -3,6 +3,8 @@
 //! - Every token knows its place in the text, so that unread words are shown as they were written.
 //! - There are never more tokens than characters.
 
+pub(crate) use watchkeeper_english::one_of;
+
 /// Longest request in characters. The longest sensible one (three cameras, a polygon each) has some
 /// 600.
 pub const MAX_CHARS: usize = 2_000;
@@ -147,30 +149,6 @@ fn clock(text: &str) -> Option<u16> {
     (h <= 24 && m < 60).then_some((h * 60 + m) % 1440)
 }
 
-/// Whether a word is one of these, which `|` separates.
-pub(crate) fn one_of(words: &str, word: &str) -> bool {
-    words.split('|').any(|one| one == word)
-}
-
-/// Value of a number that is written as a word.
-pub(crate) fn number_word(text: &str) -> Option<f64> {
-    const SMALL: &str = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen";
-    const TENS: &str = "twenty thirty forty fifty sixty seventy eighty ninety";
-    let small = |word: &str| SMALL.split(' ').position(|unit| unit == word);
-    let ten = |word: &str| {
-        TENS.split(' ')
-            .position(|t| t == word)
-            .map(|i| (i + 2) * 10)
-    };
-    let whole = match text.split_once('-') {
-        Some((tens, unit)) => ten(tens)? + small(unit).filter(|u| (1..10).contains(u))?,
-        None => small(text)
-            .or_else(|| ten(text))
-            .or_else(|| (text == "hundred").then_some(100))?,
-    };
-    u32::try_from(whole).ok().map(f64::from)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,13 +195,5 @@ mod tests {
             texts("from 10 p.m. to 6 a.m. on P.M. 5 p.m."),
             ["from", "10", "pm", "to", "6", "am", "on", "pm", "5", "pm"]
         );
-    }
-
-    #[test]
-    fn numbers_may_be_written_as_words() {
-        assert_eq!(number_word("twenty-five"), Some(25.0));
-        assert_eq!(number_word("two"), Some(2.0));
-        assert_eq!(number_word("twenty-ten"), None);
-        assert_eq!(number_word("dog"), None);
     }
 }

@@ -18,7 +18,7 @@ use crate::lexicon::Lexicon;
 use crate::look;
 use crate::need::{Need, Notes};
 use crate::pieces::{self, Request, ends_sentence};
-use crate::propose::{Offer, deploy, pause, propose};
+use crate::propose::{ChangeSet, deploy, pause, propose};
 use crate::question_words::QuestionKind;
 use crate::reader::Reader;
 use crate::request::{self, Parts};
@@ -26,6 +26,8 @@ use crate::scene::{Deployed, Scene, quoted};
 use crate::spelling;
 use crate::templates::{self, Template};
 use crate::token::{MAX_CHARS, tokens};
+
+const NOT_WANTED: &str = "I understood that something is not wanted. Say what to watch for, or what to stop or to change, such as \"change the gate watch to only cars\".";
 
 /// A text that is too long to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -83,12 +85,12 @@ impl Plain {
                 return Err(TooLong { found });
             }
         }
-        Ok(self.read(text, corrections, &self.put_right(text, scene)))
+        Ok(self.read(text, corrections, &self.correct_spelling(text, scene)))
     }
 
     /// Whether a text says how something that was proposed should be, and is no request of its own.
     pub fn is_correction(&self, text: &str, scene: &Scene) -> bool {
-        is_short(text) && amend::is_correction(&self.put_right(text, scene))
+        is_short(text) && amend::is_correction(&self.correct_spelling(text, scene))
     }
 
     /// Whether a text asks for something by itself, so that it is no answer to a question: an order
@@ -99,14 +101,14 @@ impl Plain {
             waits || request.asks.is_control()
         };
         is_short(text)
-            && pieces::requests(&self.put_right(text, scene))
+            && pieces::requests(&self.correct_spelling(text, scene))
                 .iter()
                 .any(asks)
     }
 
     /// Returns a reader of a text with misspelt words corrected, and the notes about them.
-    fn put_right<'s>(&'s self, text: &str, scene: &'s Scene) -> Reader<'s> {
-        let (tokens, slips) = spelling::put_right(tokens(text), scene, &self.lexicon);
+    fn correct_spelling<'s>(&'s self, text: &str, scene: &'s Scene) -> Reader<'s> {
+        let (tokens, slips) = spelling::correct_spelling(tokens(text), scene, &self.lexicon);
         let mut reader = Reader::new(tokens, scene, &self.lexicon);
         reader.notes.assumed = slips;
         reader
@@ -121,7 +123,7 @@ impl Plain {
         };
         let has = |asks: Asks| requests.iter().find(|r| r.asks == asks);
         let answer = match (has(Asks::Not), has(Asks::Look)) {
-            (Some(_), _) => Err(not_wanted()),
+            (Some(_), _) => Err(Need::meaning(NOT_WANTED)),
             _ if first.asks == Asks::Nothing => {
                 return self.unknown(content_words(&first.r), String::new());
             }
@@ -131,7 +133,7 @@ impl Plain {
             (_, Some(looks)) => return self.look(looks, notes, requests.len() == 1),
             _ => self
                 .acts(&requests, corrections, whole.scene, &mut notes)
-                .and_then(|offers| propose(offers, notes)),
+                .and_then(|proposed| propose(proposed, notes)),
         };
         match answer {
             Ok(proposal) => Answer::Propose(Box::new(proposal)),
@@ -153,32 +155,35 @@ impl Plain {
     }
 
     /// Returns what requests that act mean after the corrections, in their order. All watches are
-    /// one offer.
+    /// proposed together.
     fn acts(
         &self,
         requests: &[Request<'_>],
         corrections: &[String],
         scene: &Scene,
         notes: &mut Notes,
-    ) -> Result<Vec<Offer>, Need> {
+    ) -> Result<Vec<ChangeSet>, Need> {
         refuse_order_beside_watch(requests)?;
-        let (mut offers, mut watches, mut at) = (Vec::new(), Vec::new(), None);
+        let (mut proposed, mut watches, mut at) = (Vec::new(), Vec::new(), None);
         for request in requests {
             let mut r = request.r.clone();
             match request.asks {
                 Asks::Watch => {
-                    at.get_or_insert(offers.len());
+                    at.get_or_insert(proposed.len());
                     watches.push(Parts::read(&mut r)?);
                 }
-                Asks::Change => offers.push(edit::change(&mut r)?),
-                asks => offers.push(control::control(&mut r, asks, at.is_some())?),
+                Asks::Change => proposed.push(edit::change(&mut r)?),
+                asks => proposed.push(control::control(&mut r, asks, at.is_some())?),
             }
             notes.extend(r.notes);
         }
         request::settle_cameras(&mut watches, scene);
         for said in corrections {
-            let mut r = self.put_right(said, scene);
-            amend::amend(&mut watches, &mut r)?;
+            let mut r = self.correct_spelling(said, scene);
+            match watches.is_empty() {
+                true => amend::amend_pause(&mut proposed, &mut r)?,
+                false => amend::amend(&mut watches, &mut r)?,
+            }
             notes.extend(r.notes);
         }
         if let Some(at) = at {
@@ -187,10 +192,10 @@ impl Plain {
                 new.extend(parts.watches(scene, notes)?);
             }
             let replaced = pause_replaced(&new, scene, notes);
-            offers.insert(at, deploy(&new, scene)?);
-            offers.extend(replaced);
+            proposed.insert(at, deploy(&new, scene)?);
+            proposed.extend(replaced);
         }
-        Ok(offers)
+        Ok(proposed)
     }
 
     fn look(&self, request: &Request<'_>, notes: Notes, is_alone: bool) -> Answer {
@@ -241,7 +246,7 @@ fn is_short(text: &str) -> bool {
 
 /// Pauses the watches that tell of other classes on the camera of a new one that is to tell of its
 /// classes only.
-fn pause_replaced(new: &[WatchFor], scene: &Scene, notes: &mut Notes) -> Option<Offer> {
+fn pause_replaced(new: &[WatchFor], scene: &Scene, notes: &mut Notes) -> Option<ChangeSet> {
     let tells_others = |deployed: &&Deployed| {
         let spec = &deployed.spec;
         let classes = watch::named_classes(&spec.workflow).unwrap_or_default();
@@ -283,10 +288,4 @@ fn refuse_order_beside_watch(requests: &[Request<'_>]) -> Result<(), Need> {
         quoted(&written)
     );
     Err(Need::not_read(text, vec![written]))
-}
-
-fn not_wanted() -> Need {
-    Need::meaning(
-        "I understood that something is not wanted. Say what to watch for, or what to stop or to change, such as \"change the gate watch to only cars\".",
-    )
 }

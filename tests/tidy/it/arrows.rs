@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::workspace::{Package, packages, read};
 
 /// What the product code of each crate may depend on. ARCHITECTURE.md shows the same.
-const ARROWS: [(&str, &[&str]); 29] = [
+const ARROWS: [(&str, &[&str]); 30] = [
     ("contract", &[]),
     ("board", &["contract"]),
     ("store", &[]),
@@ -84,9 +84,10 @@ const ARROWS: [(&str, &[&str]); 29] = [
     ("llm", &["contract", "store", "vision"]),
     ("memory", &["contract"]),
     ("pictures", &["vision"]),
-    ("jobs", &["pictures", "store"]),
-    ("archive", &["pictures", "store"]),
-    ("plain", &["contract", "engine"]),
+    ("english", &[]),
+    ("jobs", &["english", "pictures", "store"]),
+    ("archive", &["english", "pictures", "store"]),
+    ("plain", &["contract", "engine", "english"]),
     // Stands in for a provider, so it shares no code with the client.
     ("scripted-model", &[]),
     // C++ of the tests opens it.

@@ -1,7 +1,8 @@
 //! What could have been known about a question, camera by camera.
 //!
 //! - A time counts as known only where each event that was asked for would have been recorded.
-//! - Every gap has a reason: the first that holds, else how the span before it ended.
+//! - Every gap has a reason: the first that holds, else how the span before it ended. The pause of
+//!   a watch that told of the question comes before what other watches told.
 //! - Not here: the question (`question`), and words for the result (`describe`, `answer`).
 
 use std::collections::BTreeSet;
@@ -105,6 +106,8 @@ struct Collected {
     only: BTreeSet<String>,
     classes: BTreeSet<String>,
     reasons: Vec<(Intervals, Why)>,
+    /// Reasons of rules that tell nothing of the question.
+    other_reasons: Vec<(Intervals, Why)>,
     rate: Option<f64>,
 }
 
@@ -147,7 +150,7 @@ impl Given<'_> {
         CameraKnowledge {
             camera: camera.clone(),
             name: camera.to_string(),
-            unknown: explain(&gaps, &found.reasons, &dated, &otherwise),
+            unknown: explain(&gaps, &found, &self.telling(&dated), &dated, &otherwise),
             known,
             is_all_in_part: !all.is_empty(),
             only: if part.is_empty() {
@@ -160,6 +163,15 @@ impl Given<'_> {
         }
     }
 
+    /// The spans of which a rule tells something of the question.
+    fn telling<'s>(&self, spans: &[&'s CoverageSpan]) -> Vec<&'s CoverageSpan> {
+        let tells = |span: &CoverageSpan| {
+            let mut rules = span.watch.rules.iter();
+            rules.any(|rule| !matches!(self.question.tells(span, rule), Tells::No(_)))
+        };
+        spans.iter().copied().filter(|span| tells(span)).collect()
+    }
+
     fn add_span(&self, span: &CoverageSpan, whole: &Intervals, found: &mut Collected) {
         let extent = extent(span, self.report).intersection(whole);
         let Some(bounds) = extent.bounds() else {
@@ -169,7 +181,7 @@ impl Given<'_> {
         for rule in &span.watch.rules {
             let tells = self.question.tells(span, rule);
             if let Tells::No(why) = tells {
-                found.reasons.push((extent.clone(), why));
+                found.other_reasons.push((extent.clone(), why));
                 continue;
             }
             let active = match &rule.schedule {
@@ -195,7 +207,7 @@ impl Given<'_> {
             }
         }
         if span.watch.rules.is_empty() {
-            found.reasons.push((extent, Why::NoRule));
+            found.other_reasons.push((extent, Why::NoRule));
         }
         if let Some(rate) = span_rate(span).filter(|_| is_used) {
             found.rate = Some(found.rate.map_or(rate, |lowest| lowest.min(rate)));
@@ -235,42 +247,31 @@ fn span_rate(span: &CoverageSpan) -> Option<f64> {
     (span.frames >= MIN_FRAMES && seconds > 0.0).then(|| (span.frames - 1) as f64 / seconds)
 }
 
-/// Gives each gap its reason: the first that holds, else how the span before it ended.
+/// Gives each gap its reason: the first that holds, then the pause of a watch that told of the
+/// question, then what other watches told, then how the span before it ended.
 fn explain(
     gaps: &Intervals,
-    reasons: &[(Intervals, Why)],
+    found: &Collected,
+    telling: &[&CoverageSpan],
     spans: &[&CoverageSpan],
     otherwise: &Why,
 ) -> Vec<Unknown> {
     let mut unknown = Vec::new();
     let mut rest = gaps.clone();
-    for (when, why) in reasons {
-        let explained = rest.intersection(when);
-        unknown.extend(
-            explained
-                .as_slice()
-                .iter()
-                .map(|&(from_ms, to_ms)| Unknown {
-                    from_ms,
-                    to_ms,
-                    why: why.clone(),
-                }),
-        );
-        rest = rest.without(&explained);
-    }
-    unknown.extend(rest.as_slice().iter().map(|&(from_ms, to_ms)| {
-        let before = spans.iter().filter(|span| span.to.unix_ms <= from_ms);
-        let before = before.max_by_key(|span| span.to.unix_ms);
-        let why = match before.map(|span| span.end) {
+    take_reasons(&found.reasons, &mut rest, &mut unknown);
+    let paused = each(&rest, |from_ms| match end_before(from_ms, telling)? {
+        end @ (SpanEnd::Paused | SpanEnd::Heat) => Some(Why::Interrupted(end)),
+        _ => None,
+    });
+    take_reasons(&paused, &mut rest, &mut unknown);
+    take_reasons(&found.other_reasons, &mut rest, &mut unknown);
+    let ended = each(&rest, |from_ms| {
+        Some(match end_before(from_ms, spans) {
             None | Some(SpanEnd::Stopped | SpanEnd::Finished) => otherwise.clone(),
             Some(end) => Why::Interrupted(end),
-        };
-        Unknown {
-            from_ms,
-            to_ms,
-            why,
-        }
-    }));
+        })
+    });
+    take_reasons(&ended, &mut rest, &mut unknown);
     unknown.sort_by_key(|gap| gap.from_ms);
     unknown.dedup_by(|next, last| {
         let is_one = last.to_ms == next.from_ms && last.why == next.why;
@@ -280,4 +281,32 @@ fn explain(
         is_one
     });
     unknown
+}
+
+/// Takes the parts of `rest` that these reasons explain, the first reason first.
+fn take_reasons(reasons: &[(Intervals, Why)], rest: &mut Intervals, unknown: &mut Vec<Unknown>) {
+    for (when, why) in reasons {
+        let explained = rest.intersection(when);
+        let gaps = explained.as_slice().iter();
+        unknown.extend(gaps.map(|&(from_ms, to_ms)| Unknown {
+            from_ms,
+            to_ms,
+            why: why.clone(),
+        }));
+        *rest = rest.without(&explained);
+    }
+}
+
+/// A reason for each of these times by its begin, where there is one.
+fn each(times: &Intervals, why: impl Fn(i64) -> Option<Why>) -> Vec<(Intervals, Why)> {
+    let times = times.as_slice().iter();
+    times
+        .filter_map(|&(from_ms, to_ms)| Some((Intervals::one(from_ms, to_ms), why(from_ms)?)))
+        .collect()
+}
+
+/// How the last of these spans before a time ended.
+fn end_before(from_ms: i64, spans: &[&CoverageSpan]) -> Option<SpanEnd> {
+    let before = spans.iter().filter(|span| span.to.unix_ms <= from_ms);
+    Some(before.max_by_key(|span| span.to.unix_ms)?.end)
 }

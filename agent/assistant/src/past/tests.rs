@@ -463,6 +463,19 @@ fn time_after_an_event_is_not_known_while_its_rule_cools_down() {
 }
 
 #[test]
+fn pause_of_the_watch_comes_before_what_others_record() {
+    let mut report = coverage();
+    let is_paused = |span: &&mut CoverageSpan| span.watch.pipeline.as_str() == "yard-people";
+    let paused = report.spans.iter_mut().filter(is_paused);
+    paused.for_each(|span| span.end = SpanEnd::Paused);
+    let text = sentence(&people("Thu 10:00", "Thu 11:00"), &report, journal());
+    assert!(
+        text.contains("yard, because the pipeline was paused"),
+        "{text}"
+    );
+}
+
+#[test]
 fn who_came_before_and_stayed_is_an_event() {
     let yard = ("yard", "yard-people");
     let mut records = vec![event(1, "Wed 14:00", yard, "appears", "person")];

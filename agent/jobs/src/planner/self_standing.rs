@@ -1,9 +1,11 @@
 //! Conditions that stand for themselves: a time of the day, a weekday, a shape, a format, a size or
 //! a score.
 
+use watchkeeper_english::part_of_day;
+use watchkeeper_pictures::scores::SHARP;
+
 use super::unread_words::{BLURRED, Words};
 use super::words::is_picture_word;
-use watchkeeper_pictures::scores::SHARP;
 
 /// A field with a test.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,14 +79,6 @@ const COMPARISONS: [(&[&str], &str); 14] = [
     (&["exactly"], "="),
 ];
 
-/// Parts of the day with their hours, as requests for watches have them.
-const PARTS_OF_DAY: [(&str, &str); 4] = [
-    ("morning", "6-12"),
-    ("afternoon", "12-18"),
-    ("evening", "18-24"),
-    ("night", "22-6"),
-];
-
 /// Measured traits that a request may bound.
 pub(super) const SCORES: [&str; 4] = ["sharpness", "quality", "exposure", "contrast"];
 
@@ -139,10 +133,13 @@ impl Words {
         let at = at + usize::from(has_preposition && self.stands(at, &["the"]));
         let is_behind_day = place > 0 && self.get(place - 1).is_none();
         let word = self.get(at)?.to_lowercase();
-        let mut parts = PARTS_OF_DAY.iter();
-        let (_, hours) =
-            parts.find(|(part, _)| word.strip_suffix('s').unwrap_or(&word) == *part)?;
-        (has_preposition || is_behind_day).then(|| (Test::is("hour", hours), at + 1))
+        let (from, to) = part_of_day(word.strip_suffix('s').unwrap_or(&word))?;
+        let hour = |minutes: i64| match minutes / 60 {
+            hour @ ..=24 => hour,
+            hour => hour - 24,
+        };
+        let hours = format!("{}-{}", hour(from), hour(to));
+        (has_preposition || is_behind_day).then(|| (Test::is("hour", &hours), at + 1))
     }
 
     /// `between 8:00 and 10:00`, `from 8 to 10 pm`, `after 18:00` or `before noon`.

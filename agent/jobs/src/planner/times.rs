@@ -4,13 +4,14 @@
 //! - "From" a date is during it, unless an end or "on" follows. That "on" ends the request or a
 //!   part of it: "on a contact sheet" is no time.
 
+use jiff::ToSpan as _;
 use jiff::civil::{Date, DateTime, Time};
 use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Span, ToSpan as _};
+use watchkeeper_english::{NIGHT, days, within};
 
 use super::unread_words::Words;
-use super::words::{NEGATIONS, Range, is_picture_noun, number, singular};
+use super::words::{NEGATIONS, Range, is_picture_noun};
 
 /// Words that begin a part of a request, so that "on" before them belongs to the date.
 const PARTS: [&str; 8] = ["and", "then", "by", "per", "in", "with", "without", "keep"];
@@ -18,10 +19,9 @@ const PARTS: [&str; 8] = ["and", "then", "by", "per", "in", "with", "without", "
 impl Words {
     pub(super) fn range(&mut self, now: DateTime) -> Range {
         let range = self
-            .named_range(now)
+            .last_night(now)
+            .or_else(|| self.named_range(now))
             .or_else(|| self.today(now))
-            .or_else(|| self.weekday(now))
-            .or_else(|| self.last_units(now))
             .unwrap_or_else(|| self.dates());
         self.night(range, now).unwrap_or(range)
     }
@@ -41,42 +41,44 @@ impl Words {
         }
         let from = if is_led { place - 1 } else { place };
         self.use_up(from, place + 1 - from);
-        let since = begin.saturating_add(18.hours());
-        let until = begin.saturating_add(32.hours()).min(now).max(since);
-        Some(Range {
-            since: Some(since),
-            until: Some(until),
+        Some(night_of(begin, now))
+    }
+
+    /// `today`, `last week`, `last 3 days`, or a day of the week behind "on" or "last".
+    fn named_range(&mut self, now: DateTime) -> Option<Range> {
+        let lower: Vec<String> = self.0.iter().map(lower_case).collect();
+        let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
+        // The hours before a change of the clock are those that passed.
+        let zoned = now.to_zoned(TimeZone::system()).ok()?;
+        (0..self.len()).find_map(|place| {
+            let words = lower.get(place..)?;
+            let is_led = place > 0 && self.stands(place - 1, &["on"]);
+            let (since, until, count) = match within(words, &zoned) {
+                Some((since, count)) => (since.datetime(), now, count),
+                None => {
+                    let (first, end, count) = days(words, now.date())?;
+                    let is_weekday = count == 1 && !["today", "yesterday"].contains(words.first()?);
+                    if is_weekday && !is_led {
+                        return None;
+                    }
+                    let midnight = |date: Date| date.to_datetime(Time::midnight());
+                    (midnight(first), end.map_or(now, midnight), count)
+                }
+            };
+            let on = usize::from(is_led);
+            self.use_up(place - on, count + on);
+            Some(Range {
+                since: Some(since),
+                until: Some(until),
+            })
         })
     }
 
-    fn named_range(&mut self, now: DateTime) -> Option<Range> {
-        let today = now.date().to_datetime(Time::midnight());
-        let back = |days: i64| today.checked_sub(days.days()).unwrap_or(today);
-        let month = now.date().first_of_month().to_datetime(Time::midnight());
-        let before = month.checked_sub(1.month()).unwrap_or(month);
-        let monday = i64::from(now.weekday().to_monday_zero_offset());
-        let hours = SignedDuration::from_hours;
-        let evening = back(1).saturating_add(hours(18));
-        let year = now.date().first_of_year().to_datetime(Time::midnight());
-        let year_before = year.checked_sub(1.year()).unwrap_or(year);
-        let night = (evening, today.saturating_add(hours(8)).min(now));
-        let ranges: [(&[&str], DateTime, DateTime); 10] = [
-            (&["last", "weekend"], back(monday + 2), back(monday)),
-            (&["last", "night"], night.0, night.1),
-            (&["today"], today, now),
-            (&["yesterday"], back(1), today),
-            (&["this", "week"], back(monday), now),
-            (&["last", "week"], back(monday + 7), back(monday)),
-            (&["this", "month"], month, now),
-            (&["last", "month"], before, month),
-            (&["this", "year"], year, now),
-            (&["last", "year"], year_before, year),
-        ];
-        let found = ranges.into_iter().find(|(phrase, ..)| self.take(phrase));
-        found.map(|(_, since, until)| Range {
-            since: Some(since),
-            until: Some(until),
-        })
+    /// Reads `last night`, as far as it is over.
+    fn last_night(&mut self, now: DateTime) -> Option<Range> {
+        let yesterday = now.date().yesterday().ok()?;
+        self.take(&["last", "night"])
+            .then(|| night_of(yesterday.to_datetime(Time::midnight()), now))
     }
 
     /// `this morning`: today; the part of the day is a condition.
@@ -88,56 +90,6 @@ impl Words {
             since: Some(now.date().to_datetime(Time::midnight())),
             until: Some(now),
         })
-    }
-
-    /// `on Monday` or `last Monday`: the latest before today.
-    fn weekday(&mut self, now: DateTime) -> Option<Range> {
-        for place in 0..self.len() {
-            let has_word = self.is_one(place, &["on", "last"]);
-            let name = self.get(place + 1).filter(|_| has_word);
-            let weekday = name.and_then(|name| strtime::parse("%A", name).ok()?.weekday());
-            let date = weekday.and_then(|weekday| now.date().nth_weekday(-1, weekday).ok());
-            if let Some(date) = date {
-                self.use_up(place, 2);
-                let begin = date.to_datetime(Time::midnight());
-                return Some(Range {
-                    since: Some(begin),
-                    until: begin.checked_add(1.day()).ok(),
-                });
-            }
-        }
-        None
-    }
-
-    /// `last 3 days`, `past 2 months` or `last hour`.
-    fn last_units(&mut self, now: DateTime) -> Option<Range> {
-        let units = ["hour", "day", "week", "month", "year"];
-        for place in 0..self.len() {
-            let written = self.get(place + 1).and_then(number);
-            let amount = written.or(Some(1));
-            let used = 2 + usize::from(written.is_some());
-            let unit = self.get(place + used - 1).map(singular);
-            let unit = units.iter().find(|name| unit.as_deref() == Some(**name));
-            let is_last = self.stands(place, &["last"]) || self.stands(place, &["past"]);
-            if let (true, Some(amount), Some(unit)) = (is_last, amount, unit) {
-                self.use_up(place, used);
-                // A number of a request is at most 10,000.
-                let amount = i64::try_from(amount).unwrap_or(1);
-                let before = |span: Span| now.checked_sub(span).ok();
-                let since = match *unit {
-                    "hour" => hours_before(now, amount, TimeZone::system()),
-                    "day" => before(amount.days()),
-                    "week" => before(amount.weeks()),
-                    "month" => before(amount.months()),
-                    _ => before(amount.years()),
-                };
-                return Some(Range {
-                    since: Some(since.unwrap_or(now)),
-                    until: Some(now),
-                });
-            }
-        }
-        None
     }
 
     /// `since 2026-03-01`, `before 2026-04`, `on 2026-03-01`, `from 2023`, `from 2023 to 2024` or
@@ -241,12 +193,20 @@ struct Period {
     behind: usize,
 }
 
-/// Returns the local time when `hours` before `now` began; the clock may have been changed since.
-/// Of a time that the clock repeats the first pass counts, so that nothing is left out.
-fn hours_before(now: DateTime, hours: i64, zone: TimeZone) -> Option<DateTime> {
-    let now = now.to_zoned(zone).ok()?;
-    let began = now.checked_sub(SignedDuration::from_hours(hours)).ok()?;
-    Some(began.datetime())
+/// The night that begins on the day of a midnight, as far as it is over.
+fn night_of(midnight: DateTime, now: DateTime) -> Range {
+    let (begin, end) = NIGHT;
+    let since = midnight.saturating_add(begin.minutes());
+    let until = midnight.saturating_add(end.minutes()).min(now).max(since);
+    Range {
+        since: Some(since),
+        until: Some(until),
+    }
+}
+
+/// A word in lower case; empty where it is used up.
+fn lower_case(word: &Option<String>) -> String {
+    word.as_deref().map_or_else(String::new, str::to_lowercase)
 }
 
 #[cfg(test)]
@@ -319,20 +279,6 @@ mod tests {
             ("yesterday since 2023", "2026-11-27 2026-11-28 since 2023"),
         ] {
             assert_eq!(range(text), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn hours_count_over_a_change_of_the_clock() {
-        for (now, expected) in [
-            // The clock has left out the hour from 2 to 3, and repeated it.
-            ("2026-03-29T04:00:00", "2026-03-29T00:00:00"),
-            ("2026-10-25T04:00:00", "2026-10-25T02:00:00"),
-            ("2026-06-01T04:00:00", "2026-06-01T01:00:00"),
-        ] {
-            let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
-            let found = hours_before(now.parse().unwrap(), 3, zone);
-            assert_eq!(found, Some(expected.parse().unwrap()), "{now}");
         }
     }
 }

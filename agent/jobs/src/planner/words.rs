@@ -1,6 +1,7 @@
 //! The words that the planner knows, in lists that are closed: any other is not understood.
 
 use jiff::civil::DateTime;
+use watchkeeper_english::number_word;
 
 /// Times of the pictures, in local time; the end is not included.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -131,17 +132,13 @@ pub(super) fn is_single(word: &str) -> bool {
         .any(|one| word.eq_ignore_ascii_case(one))
 }
 
-const NUMBERS: [&str; 12] = [
-    "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
-    "twelve",
-];
-
 /// Reads a number from 1 to 10,000, in digits or as a word.
 pub(super) fn number(word: &str) -> Option<u64> {
     let word = word.to_lowercase();
-    let named = NUMBERS.iter().position(|name| *name == word);
-    let read = named.map_or_else(|| word.parse().ok(), |place| Some(place as u64 + 1));
-    read.filter(|number| (1..=10_000).contains(number))
+    let named = number_word(&word).map(u64::from);
+    named
+        .or_else(|| word.parse().ok())
+        .filter(|number| (1..=10_000).contains(number))
 }
 
 /// Splits a request at spaces and commas. A quoted text is one word and keeps its quotation marks;
@@ -221,62 +218,7 @@ pub(super) fn is_plural(word: &str) -> bool {
     ["people", "motion"].contains(&word.as_str()) || is_regular && !is_other
 }
 
-/// Makes a plural a singular: cars, deliveries, buses, horses.
+/// Makes the likeliest singular of a plural, in any case of letters.
 pub(super) fn singular(word: &str) -> String {
-    /// Endings of words in "s", whose plural is "ses"; the others lose the "s": horses, vases.
-    const IN_S: [&str; 5] = ["ss", "bus", "gas", "lens", "virus"];
-    let word = word.to_lowercase();
-    match word.as_str() {
-        "people" => return "person".to_owned(),
-        "knives" => return "knife".to_owned(),
-        _ => {}
-    }
-    for (plural, single) in [
-        ("ies", "y"),
-        ("ses", "s"),
-        ("xes", "x"),
-        ("ches", "ch"),
-        ("shes", "sh"),
-        ("s", ""),
-    ] {
-        if let Some(stem) = word.strip_suffix(plural)
-            && stem.len() > 1
-            && !(plural == "s" && stem.ends_with('s'))
-        {
-            let singular = format!("{stem}{single}");
-            let is_in_s = IN_S.iter().any(|ending| singular.ends_with(ending));
-            return match plural == "ses" && !is_in_s {
-                true => format!("{singular}e"),
-                false => singular,
-            };
-        }
-    }
-    word
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn plurals_of_all_classes_are_understood() {
-        for (plural, single) in [
-            ("cars", "car"),
-            ("People", "person"),
-            ("deliveries", "delivery"),
-            ("buses", "bus"),
-            ("minibuses", "minibus"),
-            ("glasses", "glass"),
-            ("horses", "horse"),
-            ("vases", "vase"),
-            ("houses", "house"),
-            ("boxes", "box"),
-            ("couches", "couch"),
-            ("toothbrushes", "toothbrush"),
-            ("knives", "knife"),
-            ("ties", "tie"),
-        ] {
-            assert_eq!(singular(plural), single);
-        }
-    }
+    watchkeeper_english::singular(&word.to_lowercase())
 }

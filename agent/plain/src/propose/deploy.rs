@@ -6,17 +6,17 @@ use watchkeeper_contract::rule::{Condition, RuleSpec};
 use watchkeeper_engine::templates::shape::{NamedLine, NamedZone};
 use watchkeeper_engine::templates::watch::{self, NamedCount, Watch};
 
-use super::{Offer, sentence::sentence};
+use super::{ChangeSet, sentence::sentence};
 use crate::answer::{Change, Missing};
 use crate::intent::WatchFor;
 use crate::need::Need;
-use crate::place::Said;
+use crate::place::Where;
 use crate::reader::one_of;
 use crate::request::slug;
 use crate::scene::{Scene, Shape};
 
 /// Makes a new pipeline of each watch.
-pub(crate) fn deploy(watches: &[WatchFor], scene: &Scene) -> Result<Offer, Need> {
+pub(crate) fn deploy(watches: &[WatchFor], scene: &Scene) -> Result<ChangeSet, Need> {
     let ids = scene.pipelines.iter().map(|p| p.spec.id.to_string());
     let mut taken: Vec<String> = ids.collect();
     let (mut changes, mut texts) = (Vec::new(), Vec::new());
@@ -35,7 +35,7 @@ pub(crate) fn deploy(watches: &[WatchFor], scene: &Scene) -> Result<Offer, Need>
         texts.push(sentence(watch));
     }
     let text = texts.join(" ");
-    Ok(Offer { changes, text })
+    Ok(ChangeSet { changes, text })
 }
 
 fn pipeline_name(watch: &WatchFor) -> String {
@@ -83,7 +83,7 @@ struct Shapes {
 }
 
 /// Draws a place in the pixels of its camera's picture.
-fn shapes(place: &Said, watch: &WatchFor, scene: &Scene) -> Result<Shapes, Need> {
+fn shapes(place: &Where, watch: &WatchFor, scene: &Scene) -> Result<Shapes, Need> {
     let size = scene.camera(&watch.camera).and_then(|c| c.size);
     let size = size.filter(|[w, h]| *w > 0 && *h > 0);
     let Some([w, h]) = size else {
@@ -113,7 +113,7 @@ fn shapes(place: &Said, watch: &WatchFor, scene: &Scene) -> Result<Shapes, Need>
 fn count(watch: &WatchFor, zones: &[NamedZone]) -> NamedCount {
     let slug = slug(&watch.objects.said);
     let name = if slug.is_empty() { "objects" } else { &slug };
-    let step = watch.place.as_ref().map(Said::step).unwrap_or_default();
+    let step = watch.place.as_ref().map(Where::step).unwrap_or_default();
     let taken = ["tracked", "annotated", step.trim_start_matches("count-")];
     NamedCount {
         name: match taken.contains(&name) {

@@ -20,12 +20,12 @@ pub(crate) use replace::replace;
 
 /// Changes that one request asks for, in order, and the sentence about them.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Offer {
+pub(crate) struct ChangeSet {
     pub(crate) changes: Vec<Change>,
     pub(crate) text: String,
 }
 
-impl Offer {
+impl ChangeSet {
     /// Does the same to each of some pipelines.
     pub(crate) fn of(
         verb: &str,
@@ -55,21 +55,21 @@ pub(crate) fn pause_end(until: Option<&Zoned>) -> String {
 }
 
 /// Pauses pipelines, until a moment or until a person resumes them.
-pub(crate) fn pause(ids: Vec<PipelineId>, until: Option<Zoned>, scene: &Scene) -> Offer {
+pub(crate) fn pause(ids: Vec<PipelineId>, until: Option<Zoned>, scene: &Scene) -> ChangeSet {
     let end = format!(" {}.", pause_end(until.as_ref()));
-    let mut offer = Offer::of("Pause", ids, scene, |pipeline| Change::Pause {
+    let mut one = ChangeSet::of("Pause", ids, scene, |pipeline| Change::Pause {
         pipeline,
         until: until.clone(),
     });
-    offer.text.push_str(&end);
-    offer
+    one.text.push_str(&end);
+    one
 }
 
-/// Makes one proposal of several offers. Refuses two changes of one pipeline.
-pub(crate) fn propose(offers: Vec<Offer>, notes: Notes) -> Result<Proposal, Need> {
-    let texts: Vec<&str> = offers.iter().map(|offer| offer.text.as_str()).collect();
+/// Makes one proposal of the changes of several requests. Refuses two changes of one pipeline.
+pub(crate) fn propose(proposed: Vec<ChangeSet>, notes: Notes) -> Result<Proposal, Need> {
+    let texts: Vec<&str> = proposed.iter().map(|one| one.text.as_str()).collect();
     let understood = texts.join(" ");
-    let changes: Vec<Change> = offers.into_iter().flat_map(|offer| offer.changes).collect();
+    let changes: Vec<Change> = proposed.into_iter().flat_map(|one| one.changes).collect();
     let mut touched = BTreeSet::new();
     let mut ids = changes.iter().map(Change::pipeline);
     if let Some(twice) = ids.find(|id| !touched.insert(*id)) {

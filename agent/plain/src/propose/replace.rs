@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::{Condition, RuleSpec};
+use watchkeeper_english::several;
 
-use super::Offer;
+use super::ChangeSet;
 use crate::answer::Change;
-use crate::english;
 use crate::intent::Objects;
 use crate::need::{Need, Notes};
 use crate::settings::{Settings, seconds};
@@ -22,7 +22,7 @@ pub(crate) fn replace(
     settings: &Settings,
     more: Option<bool>,
     notes: &mut Notes,
-) -> Result<Offer, Need> {
+) -> Result<ChangeSet, Need> {
     check_direction(&spec, settings, more)?;
     let detects = edit_steps(&mut spec, objects, settings.confidence);
     if !detects && (objects.is_some() || settings.confidence.is_some()) {
@@ -43,7 +43,7 @@ pub(crate) fn replace(
     spec.stop_after_s = settings.stop_after_s.or(spec.stop_after_s);
     let only = objects.map(|objects| match &objects.said {
         said if said.starts_with("anything") => said.clone(),
-        said => format!("only {}", english::several(said)),
+        said => format!("only {}", several(said)),
     });
     let parts: Vec<String> = only.into_iter().chain(settings.describe()).collect();
     notes.assume(match spec.stop_after_s {
@@ -55,7 +55,7 @@ pub(crate) fn replace(
         None => "Everything else stays as it is.".to_owned(),
     });
     let (id, camera) = (&spec.id, &spec.source);
-    Ok(Offer {
+    Ok(ChangeSet {
         text: format!("Change {id} on {camera}: {}.", parts.join(", ")),
         changes: vec![Change::Replace(Box::new(spec))],
     })
@@ -102,7 +102,7 @@ fn check_rules(spec: &PipelineSpec, settings: &Settings) -> Result<(), Need> {
     }
     let differ = |pair: &[RuleSpec]| matches!(pair, [a, b] if a.schedule != b.schedule);
     let has_spans = rules.windows(2).any(differ);
-    if settings.awake.is_some() && has_spans {
+    if settings.times.is_some() && has_spans {
         return Err(Need::meaning(format!(
             "{} has several spans of hours. Set a new watch with the hours instead, and delete it.",
             spec.id

@@ -1,8 +1,8 @@
 //! Sentences about a watch and about its parts.
 
 use watchkeeper_contract::rule::{Condition, CountBound, CrossDirection};
+use watchkeeper_english::{is_several, several};
 
-use crate::english;
 use crate::intent::WatchFor;
 use crate::request::{ALONG, inwards};
 use crate::scene::Shape;
@@ -17,7 +17,7 @@ pub(super) fn sentence(watch: &WatchFor) -> String {
         .map(|when| condition(when, watch))
         .collect();
     if watch.counts {
-        let many = english::several(&watch.objects.said);
+        let many = several(&watch.objects.said);
         let over = match watch.place.as_ref().map(|p| &p.shape) {
             Some(Shape::Line(..)) => "that cross",
             _ => "in",
@@ -50,9 +50,9 @@ fn place(watch: &WatchFor) -> &str {
 /// Describes a condition, such as `when a car enters the yard`.
 fn condition(when: &Condition, watch: &WatchFor) -> String {
     let said = &watch.objects.said;
-    let who = english::one(said);
+    let who = watchkeeper_english::one(said);
     let verb = |one: &'static str, more: &'static str| {
-        if english::is_several(said) { more } else { one }
+        if is_several(said) { more } else { one }
     };
     let is = verb("is", "are");
     let place = place(watch);
@@ -71,7 +71,7 @@ fn condition(when: &Condition, watch: &WatchFor) -> String {
         Condition::Count { bound, for_s, .. } => {
             let hold = (*for_s > 0.0).then(|| format!(" for {}", seconds(*for_s)));
             let hold = hold.unwrap_or_default();
-            let many = english::several(said);
+            let many = several(said);
             let people = watch.objects.labels.as_slice() == ["person"];
             let there = match bound {
                 CountBound::Over(0) => format!("{who} {is}"),

@@ -13,7 +13,7 @@ use crate::answer::Missing;
 use crate::lexicon::{Stand, Way};
 use crate::names::{self, Mention};
 use crate::need::{Need, Notes};
-use crate::place::Said;
+use crate::place::Where;
 use crate::reader::{Reader, Slot, one_of};
 use crate::scene::{Camera, Shape};
 use crate::settings::seconds;
@@ -34,7 +34,7 @@ const NOT_ALONE: &str = "I can tell when none of something is there, and not whe
 
 impl Parts {
     pub(crate) fn is_line(&self) -> bool {
-        self.place.as_ref().is_some_and(Said::is_line)
+        self.place.as_ref().is_some_and(Where::is_line)
     }
 
     fn crosses(&self) -> bool {
@@ -128,10 +128,10 @@ impl Parts {
     /// counts.
     pub(super) fn conditions(
         &self,
-        mut place: Option<Said>,
+        mut place: Option<Where>,
         camera: &Camera,
         notes: &mut Notes,
-    ) -> Result<(Vec<Condition>, Option<Said>), Need> {
+    ) -> Result<(Vec<Condition>, Option<Where>), Need> {
         if self.crosses() {
             let conditions = self.crossing(place.as_ref(), camera, notes)?;
             return Ok((conditions, place));
@@ -157,7 +157,7 @@ impl Parts {
 
     fn crossing(
         &self,
-        place: Option<&Said>,
+        place: Option<&Where>,
         camera: &Camera,
         notes: &mut Notes,
     ) -> Result<Vec<Condition>, Need> {
@@ -177,7 +177,7 @@ impl Parts {
         Ok(Vec::new())
     }
 
-    fn count(&self, bound: CountBound, place: Option<&Said>, notes: &mut Notes) -> Condition {
+    fn count(&self, bound: CountBound, place: Option<&Where>, notes: &mut Notes) -> Condition {
         let for_s = match (self.settings.hold_s, bound) {
             (Some(said), _) => said,
             (None, CountBound::Over(_)) => 0.0,
@@ -199,19 +199,19 @@ impl Parts {
         }
     }
 
-    fn stay(&self, place: Option<&Said>) -> Result<Condition, Need> {
+    fn stay(&self, place: Option<&Where>) -> Result<Condition, Need> {
         let Some(for_s) = self.settings.hold_s else {
             return Err(Need::new(
                 Missing::Duration,
                 "How long shall they stay before it counts? Say for example \"two minutes\".",
             ));
         };
-        let zone = place.map(Said::step).unwrap_or_default();
+        let zone = place.map(Where::step).unwrap_or_default();
         Ok(Condition::Stays { zone, for_s })
     }
 
-    fn coming_and_going(&self, place: Option<&Said>, notes: &mut Notes) -> Vec<Condition> {
-        let Some(zone) = place.map(Said::step) else {
+    fn coming_and_going(&self, place: Option<&Where>, notes: &mut Notes) -> Vec<Condition> {
+        let Some(zone) = place.map(Where::step) else {
             if self.acts.enters {
                 let seen = "No place was said: an object seen for the first time has entered.";
                 notes.assume(seen.to_owned());
@@ -227,7 +227,7 @@ impl Parts {
 }
 
 /// The question which line is crossed. A zone is none: an answer would contradict it.
-fn no_line(zone: Option<&Said>, camera: &Camera) -> Need {
+fn no_line(zone: Option<&Where>, camera: &Camera) -> Need {
     let Some(zone) = zone else {
         return which_line("Where is the line that they cross?", &[camera]);
     };

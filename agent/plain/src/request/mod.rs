@@ -29,7 +29,7 @@ use crate::closed;
 use crate::intent::WatchFor;
 use crate::names::{self, Cameras};
 use crate::need::{Need, Notes};
-use crate::place::{self, Said};
+use crate::place::{self, Where};
 use crate::reader::{Reader, Slot};
 use crate::scene::{Camera, Scene, quoted};
 use crate::settings::{About, seconds};
@@ -177,7 +177,7 @@ impl Parts {
     }
 
     /// The place on a camera. One that was drawn lies on each where it was drawn there.
-    fn place_on(&self, camera: &Camera) -> Result<Option<Said>, Need> {
+    fn place_on(&self, camera: &Camera) -> Result<Option<Where>, Need> {
         let drawn = self.place.as_ref().filter(|place| place.drawn);
         let Some(name) = drawn.and_then(|place| place.name.as_ref()) else {
             return Ok(self.place.clone());

@@ -5,9 +5,10 @@
 
 use std::collections::BTreeSet;
 
+use watchkeeper_english::several;
+
 use super::parts::Parts;
 use crate::answer::Missing;
-use crate::english;
 use crate::intent::Objects;
 use crate::lexicon::{Stand, folded};
 use crate::names::{self, Mention};
@@ -136,7 +137,7 @@ fn chosen(
     let wanted = if all { &[] } else { wanted };
     let (labels, left_out) = labels(model, base.cloned().collect(), wanted, excluded)?;
     if !left_out.is_empty() {
-        let left_out = english::several(&left_out.join(" or "));
+        let left_out = several(&left_out.join(" or "));
         said = format!(
             "{} but not {left_out}",
             if all { "anything" } else { &said }

@@ -7,7 +7,7 @@ use watchkeeper_contract::rule::CountBound;
 use super::acts::Acts;
 use crate::lexicon::Way;
 use crate::names::{Cameras, Mention};
-use crate::place::Said;
+use crate::place::Where;
 use crate::settings::Settings;
 
 /// What the phrases of a request say. What is absent or empty was not said.
@@ -18,7 +18,7 @@ pub(crate) struct Parts {
     pub(crate) told: bool,
     pub(super) counted: bool,
     pub(crate) cameras: Cameras,
-    pub(crate) place: Option<Said>,
+    pub(crate) place: Option<Where>,
     /// A place that nobody has drawn, as it was written.
     pub(super) unknown_place: Option<String>,
     pub(crate) ways: Vec<Way>,

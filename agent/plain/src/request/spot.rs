@@ -12,7 +12,7 @@ use crate::answer::Missing;
 use crate::closed;
 use crate::lexicon::Way;
 use crate::need::Need;
-use crate::place::{REMEDY, Said};
+use crate::place::{REMEDY, Where};
 use crate::reader::{Reader, Slot, one_of};
 use crate::scene::{Camera, Place, Shape, quoted, quoted_all};
 
@@ -169,8 +169,8 @@ fn direction(way: Way, line: ([f64; 2], [f64; 2])) -> CrossDirection {
     }
 }
 
-pub(super) fn whole_picture() -> Said {
-    Said {
+pub(super) fn whole_picture() -> Where {
+    Where {
         shape: Shape::Zone(vec![[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]),
         text: "the whole picture".to_owned(),
         name: Some("picture".to_owned()),
@@ -179,8 +179,8 @@ pub(super) fn whole_picture() -> Said {
 }
 
 /// A place that was drawn under its name.
-pub(crate) fn the_place(place: &Place) -> Said {
-    Said {
+pub(crate) fn the_place(place: &Place) -> Where {
+    Where {
         shape: place.shape.clone(),
         text: format!("the place {}", quoted(&place.name)),
         name: Some(place.name.clone()),
@@ -188,7 +188,7 @@ pub(crate) fn the_place(place: &Place) -> Said {
     }
 }
 
-impl Said {
+impl Where {
     /// Its name as a step of the workflow.
     pub(crate) fn step(&self) -> String {
         let fallback = if self.is_line() { "line" } else { "zone" };

@@ -11,7 +11,7 @@ mod kept;
 use watchkeeper_contract::id::ChannelId;
 use watchkeeper_contract::rule::{ClipSpec, RuleSpec, Severity};
 
-use crate::hours::{self, Awake};
+use crate::hours::{self, ActiveTimes};
 use crate::moments;
 use crate::need::{Need, Notes};
 use crate::reader::{Reader, Slot};
@@ -43,8 +43,8 @@ pub(crate) struct Settings {
     pub(crate) cooldown_s: Option<f64>,
     /// Ends after this many seconds.
     pub(crate) stop_after_s: Option<f64>,
-    /// When it is awake; absent: always.
-    pub(crate) awake: Option<Awake>,
+    /// When it is active; absent: always.
+    pub(crate) times: Option<ActiveTimes>,
     /// Channels by which people are told.
     pub(crate) notify: Vec<ChannelId>,
     /// The clip that each event keeps.
@@ -106,7 +106,7 @@ impl Settings {
         r.slot = Slot::Time;
         let end = self.keep(About::End, r, end);
         self.stop_after_s = end.or(self.stop_after_s);
-        self.awake = self.keep(About::Hours, r, hours::awake);
+        self.times = self.keep(About::Hours, r, hours::active_times);
         Ok(hold.map(|found| found.at.start))
     }
 
@@ -148,7 +148,7 @@ impl Settings {
     /// Whether it sets something besides hours.
     pub(crate) fn sets_more_than_hours(&self) -> bool {
         let hours = Self {
-            awake: self.awake.clone(),
+            times: self.times.clone(),
             notes: self.notes.clone(),
             ..Self::default()
         };
@@ -158,7 +158,7 @@ impl Settings {
     /// Sets what `new` says, and refuses what contradicts the rest. For how long it has to be so
     /// depends on the condition, and is left to the caller.
     pub(crate) fn merge(&mut self, new: &Self) -> Result<(), Need> {
-        let has_hours = new.awake.as_ref().is_some_and(|new| new.hours.is_some());
+        let has_hours = new.times.as_ref().is_some_and(|new| new.hours.is_some());
         for (about, is_said) in [
             (About::Channels, !new.notify.is_empty()),
             (About::Clip, new.clip.is_some()),
@@ -175,8 +175,8 @@ impl Settings {
         self.clip = new.clip.or(self.clip);
         self.severity = new.severity.or(self.severity);
         self.second_opinion |= new.second_opinion;
-        if let Some(new) = &new.awake {
-            let now = self.awake.get_or_insert_default();
+        if let Some(new) = &new.times {
+            let now = self.times.get_or_insert_default();
             now.merge(new)?;
         }
         if !new.notify.is_empty() {
@@ -209,7 +209,7 @@ impl Settings {
         let parts = [
             self.confidence.map(|c| format!("from a confidence of {c}")),
             self.hold_s.map(|s| format!("for {}", seconds(s))),
-            self.awake.as_ref().map(Awake::describe),
+            self.times.as_ref().map(ActiveTimes::describe),
             self.cooldown_s.map(quiet),
             self.clip.map(clip),
             (!told.is_empty()).then(|| format!("notifies {told}")),
@@ -238,8 +238,8 @@ impl Settings {
         // What is critical is never lowered.
         rule.second_opinion_may_lower |= self.second_opinion;
         rule.second_opinion_may_lower &= rule.severity != Severity::Critical;
-        if let Some(awake) = &self.awake {
-            rule.schedule = awake.schedule(rule.schedule.take());
+        if let Some(times) = &self.times {
+            rule.schedule = times.schedule(rule.schedule.take());
         }
     }
 }

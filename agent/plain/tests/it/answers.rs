@@ -318,6 +318,34 @@ fn a_word_that_no_slot_reads_refuses_the_question() {
 }
 
 #[test]
+fn month_weekend_and_year_are_those_of_the_calendar() {
+    // It is Saturday, 28 March 2026.
+    for (text, span) in [
+        (
+            "what happened last weekend",
+            "Saturday 21 March 00:00 until Monday 23 March 00:00",
+        ),
+        (
+            "what happened last month",
+            "Sunday 1 February 00:00 until Sunday 1 March 00:00",
+        ),
+        (
+            "what happened since last week",
+            "Monday 16 March 00:00 until now",
+        ),
+        (
+            "what happened this year",
+            "Thursday 1 January 00:00 until now",
+        ),
+    ] {
+        let Answer::Look(looked) = ask(text, &scene()) else {
+            panic!("{text}");
+        };
+        assert!(looked.text.contains(span), "{text}: {}", looked.text);
+    }
+}
+
+#[test]
 fn every_event_and_every_camera_are_all_of_them() {
     let scene = site();
     let all = events_in("list all events of today", &scene);
@@ -449,4 +477,29 @@ fn a_refusal_helps_with_what_it_does_not_understand() {
         let said = refusal_in(text, &scene);
         assert!(said.contains("with a limit"), "{text}: {said}");
     }
+}
+
+#[test]
+fn number_of_crossings_says_what_a_cool_down_leaves_out() {
+    let mut scene = site();
+    let text = "how many cars crossed the line today";
+    let said = |scene: &Scene| match ask(text, scene) {
+        Answer::Look(looked) => looked.text,
+        other => panic!("{other:#?}"),
+    };
+    let line = "tell me when a car crosses the vertical line at 50% on camera gate";
+    let watch = |text: &str| Deployed {
+        name: "Line".to_owned(),
+        spec: deployed(text),
+        paused: false,
+        paused_until: None,
+    };
+    scene.pipelines = vec![watch(line)];
+    assert!(
+        said(&scene).contains("the counter of the line"),
+        "{}",
+        said(&scene)
+    );
+    scene.pipelines = vec![watch(&format!("{line}, every one"))];
+    assert!(!said(&scene).contains("cool-down"), "{}", said(&scene));
 }

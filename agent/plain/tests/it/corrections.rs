@@ -470,3 +470,22 @@ fn a_channel_that_is_added_leaves_the_one_before() {
     assert_eq!(told("also tell #security"), ["security"]);
     assert_eq!(told("tell #front-desk"), ["front-desk"]);
 }
+
+#[test]
+fn end_of_a_proposed_pause_is_corrected() {
+    // It is 21:10.
+    let scene = with_pipelines(&["gate"]);
+    for (correction, end) in [
+        ("no, two hours", "23:10"),
+        ("make it 30 minutes", "21:40"),
+        ("until 11 pm", "23:00"),
+    ] {
+        let answer = corrected("pause the gate alarm for an hour", &[correction], &scene);
+        let Answer::Propose(proposal) = answer else {
+            panic!("{correction}: {answer:#?}");
+        };
+        assert!(proposal.understood.contains(end), "{}", proposal.understood);
+    }
+    let answer = corrected("pause the gate alarm", &["no, only cars"], &scene);
+    assert!(!matches!(answer, Answer::Propose(_)), "{answer:#?}");
+}

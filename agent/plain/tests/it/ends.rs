@@ -209,8 +209,10 @@ fn the_end_of_a_pause_is_that_of_what_is_paused() {
     let Answer::Ask(question) = ask("end the pause", &two) else {
         panic!("not a question");
     };
-    let ids = ["gate", "dock"].map(|camera| id(&two, camera).to_string());
-    assert_eq!(question.choices, ids);
+    let [gate, dock] = ["gate", "dock"].map(|camera| id(&two, camera).to_string());
+    assert_eq!(question.choices, [gate, dock, "all".to_owned()]);
+    let all = proposal_in(&question.answered("all"), &two);
+    assert_eq!(all.changes.len(), 2);
     assert!(
         question.text.contains("shall I resume?"),
         "{}",

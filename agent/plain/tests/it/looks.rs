@@ -137,3 +137,69 @@ fn a_list_of_what_is_paused_names_nothing_else() {
     let said = looked("what is paused", &with_pipelines(&["gate"])).text;
     assert_eq!(said, "Nothing is paused.");
 }
+
+#[test]
+fn whether_one_watch_is_on_is_answered_by_yes_or_no() {
+    for (text, answer) in [
+        ("is the gate alarm on", "No, gate-"),
+        ("is the gate alarm paused?", "Yes, gate-"),
+        ("is the dock alarm running", "Yes, dock-"),
+        ("is the dock alarm paused", "No, dock-"),
+    ] {
+        let said = looked(text, &box_with_a_pause()).text;
+        assert!(said.starts_with(answer), "{text}: {said}");
+    }
+    let elsewhere = ask("is the gate alarm on the dock camera", &box_with_a_pause());
+    assert!(!format!("{elsewhere:?}").contains("Yes"), "{elsewhere:?}");
+}
+
+#[test]
+fn end_of_a_pause_is_asked_for() {
+    for text in [
+        "until when is the gate alarm paused",
+        "how long is the gate alarm paused?",
+    ] {
+        let said = looked(text, &box_with_a_pause()).text;
+        assert!(
+            said.contains("paused until 2026-03-28 23:00"),
+            "{text}: {said}"
+        );
+    }
+}
+
+#[test]
+fn what_talking_does_not_do_is_refused_with_the_way_to_it() {
+    for (text, way) in [
+        ("list my notes", "memory list"),
+        ("what notes do you have", "memory list"),
+        ("forget about the red van", "memory forget"),
+        ("take a picture", "frame save"),
+        ("take a photo of the gate now", "frame save"),
+        ("what does the gate alarm cost", "in its proposal"),
+    ] {
+        let Answer::Unknown(unknown) = ask(text, &box_with_a_pause()) else {
+            panic!("{text}");
+        };
+        assert!(unknown.text.contains(way), "{text}: {}", unknown.text);
+    }
+    let proposal = proposal_in(
+        "take a picture when a car is at the yard",
+        &box_with_a_pause(),
+    );
+    assert!(matches!(proposal.changes[..], [Change::Deploy(_)]));
+}
+
+#[test]
+fn several_watches_of_one_camera_may_all_be_meant() {
+    let mut scene = with_pipelines(&["gate", "dock"]);
+    let mut second = scene.pipelines[0].clone();
+    second.spec.id = "gate-second".parse().unwrap();
+    second.name = "Second".to_owned();
+    scene.pipelines.push(second);
+    for (text, all) in [("pause the gate camera", 2), ("resume the camera", 3)] {
+        let question = question_in(text, &scene);
+        assert!(question.choices.contains(&"all".to_owned()), "{text}");
+        let proposal = proposal_in(&question.answered("all"), &scene);
+        assert_eq!(proposal.changes.len(), all, "{text}");
+    }
+}

@@ -1,7 +1,7 @@
 //! Answers that count, places that differ between cameras, and settings that were not meant.
 
 use watchkeeper_plain::Scene;
-use watchkeeper_plain::answer::{Answer, Missing};
+use watchkeeper_plain::answer::{Answer, Look, Missing};
 use watchkeeper_plain::scene::{Model, Place, Shape};
 
 use crate::support::{ask, proposal_in, question_in, scene, specs};
@@ -228,4 +228,29 @@ fn a_place_with_the_name_of_a_class_is_meant_behind_a_word_for_where() {
     let text = "tell me when a bench appears on camera dock";
     let spec = specs(&proposal_in(text, &scene)).remove(0);
     assert!(!spec.workflow.to_string().contains("time_in_zone@"));
+}
+
+#[test]
+fn line_that_begins_with_the_name_of_its_camera_is_that_line() {
+    let mut scene = scene();
+    scene.cameras[1].places.push(Place {
+        name: "gate line".to_owned(),
+        shape: Shape::Line([0.5, 0.0], [0.5, 1.0]),
+    });
+    for text in [
+        "tell me when a car crosses the gate line",
+        "tell me when a car crosses the gate line on camera gate",
+    ] {
+        let spec = specs(&proposal_in(text, &scene)).remove(0);
+        assert_eq!(spec.source.as_str(), "gate", "{text}");
+    }
+    let answer = ask("how many cars crossed the gate line yesterday", &scene);
+    let Answer::Look(looked) = answer else {
+        panic!("{answer:#?}");
+    };
+    let place = match looked.look {
+        Look::Events(wanted) => wanted.place,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(place.as_deref(), Some("gate line"));
 }

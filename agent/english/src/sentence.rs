@@ -2,7 +2,7 @@
 //!
 //! Invariant: a word that is not known to be singular stays as it was written.
 
-use crate::token::one_of;
+use crate::one_of;
 
 /// Words for one of something, or for nobody in particular, and for several of them.
 const SEVERAL: &str = "person people,man men,woman women,child children,somebody people,someone people,anybody people,anyone people,everybody people,everyone people,nobody people,anything things,something things,everything things,nothing things,movement moving things,sheep sheep";
@@ -12,12 +12,12 @@ const ALREADY: &str = "people|men|women|children|cattle|traffic|wildlife";
 const WITHOUT_ARTICLE: &str = "somebody|someone|anybody|anyone|everybody|everyone|nobody|noone|no|anything|something|everything|nothing|movement|motion|any|staff|luggage|baggage|folk";
 
 /// Several of what was said: `person or bus` is `people or buses`.
-pub(crate) fn several(said: &str) -> String {
+pub fn several(said: &str) -> String {
     each(said, plural)
 }
 
 /// One of what was said, as a sentence has it: `person or bus` is `a person or a bus`.
-pub(crate) fn one(said: &str) -> String {
+pub fn one(said: &str) -> String {
     each(said, |one| {
         let first = one.split(' ').next().unwrap_or(one);
         let last = one.rsplit(' ').next().unwrap_or(one);
@@ -42,7 +42,7 @@ fn each(said: &str, form: impl Fn(&str) -> String) -> String {
 }
 
 /// Whether what was said is of several by its words.
-pub(crate) fn is_several(said: &str) -> bool {
+pub fn is_several(said: &str) -> bool {
     let wanted = said.split(" but not ").next().unwrap_or(said);
     let last = wanted.rsplit(' ').next().unwrap_or(wanted);
     one_of(ALREADY, last) || is_plural(last)

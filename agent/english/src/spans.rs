@@ -1,0 +1,210 @@
+//! Spans of the past: `last week`, `friday evening`, `last night`, `the past 3 days`.
+//!
+//! - A week begins on Monday. `last week` is the calendar's, `past week` the last seven days.
+//! - A day of the week is the last one of its name, today too; `last monday` is none of today.
+//! - A night is from 22:00 to 06:00, and of the day on which it begins.
+
+use jiff::civil::{Date, Weekday};
+use jiff::fmt::strtime;
+use jiff::{ToSpan as _, Zoned};
+
+use crate::{number_word, singular};
+
+/// A night in minutes since the midnight before it.
+pub const NIGHT: (i64, i64) = (1320, 1800);
+/// Most units of [`within`].
+const MAX_UNITS: i64 = 10_000;
+
+/// A span of time. Without an end it lasts until now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Span {
+    pub from: Zoned,
+    pub until: Option<Zoned>,
+}
+
+/// Reads the span at the front of `words`. Returns it with the number of its words.
+pub fn past(words: &[&str], now: &Zoned) -> Option<(Span, usize)> {
+    if let Some((from, count)) = within(words, now) {
+        return Some((Span { from, until: None }, count));
+    }
+    let today = now.date();
+    let at = |date: Date, minutes: i64| {
+        let civil = date.at(0, 0, 0, 0).checked_add(minutes.minutes()).ok()?;
+        civil.to_zoned(now.time_zone().clone()).ok()
+    };
+    let of_day = |date: Date, (from, until): (i64, i64), count: usize| {
+        let (from, until) = (at(date, from)?, Some(at(date, until)?));
+        Some((Span { from, until }, count))
+    };
+    match words {
+        ["tonight", ..] => return of_day(today, part_of_day("evening")?, 1),
+        ["last", "night", ..] => return of_day(today.yesterday().ok()?, NIGHT, 2),
+        ["this", part, ..] if *part != "night" && part_of_day(part).is_some() => {
+            return of_day(today, part_of_day(part)?, 2);
+        }
+        _ => {}
+    }
+    let (first, end, count) = days(words, today)?;
+    let is_day = end.unwrap_or(today.tomorrow().ok()?) == first.tomorrow().ok()?;
+    let part = words.get(count).filter(|_| is_day);
+    if let Some(part) = part.and_then(|part| part_of_day(part)) {
+        return of_day(first, part, count + 1);
+    }
+    let until = match end {
+        Some(end) => Some(at(end, 0)?),
+        None => None,
+    };
+    let from = at(first, 0)?;
+    Some((Span { from, until }, count))
+}
+
+/// Reads days at the front of `words`: the first, the day after the last one (absent where today
+/// is one of them), and the number of words.
+pub fn days(words: &[&str], today: Date) -> Option<(Date, Option<Date>, usize)> {
+    let since_monday = i64::from(today.weekday().to_monday_zero_offset());
+    let monday = today.checked_sub(since_monday.days()).ok()?;
+    let (month, year) = (today.first_of_month(), today.first_of_year());
+    let one = |day: Date| Some((day, (day != today).then_some(day.tomorrow().ok()?)));
+    let before = |end: Date, span: jiff::Span| Some((end.checked_sub(span).ok()?, Some(end)));
+    let (first, second) = (words.first()?, words.get(1).copied().unwrap_or_default());
+    let found = match (*first, second) {
+        ("today", _) => return Some((today, None, 1)),
+        ("yesterday", _) => before(today, 1.day()).map(|days| (days, 1)),
+        ("this", "week") => Some(((monday, None), 2)),
+        ("this", "month") => Some(((month, None), 2)),
+        ("this", "year") => Some(((year, None), 2)),
+        ("last", "weekend") => before(monday, 2.days()).map(|days| (days, 2)),
+        ("last", "week") => before(monday, 1.week()).map(|days| (days, 2)),
+        ("last", "month") => before(month, 1.month()).map(|days| (days, 2)),
+        ("last", "year") => before(year, 1.year()).map(|days| (days, 2)),
+        ("last", day) => one(today.nth_weekday(-1, weekday(day)?).ok()?).map(|days| (days, 2)),
+        (day, _) => {
+            let after = today.tomorrow().ok()?;
+            one(after.nth_weekday(-1, weekday(day)?).ok()?).map(|days| (days, 1))
+        }
+    };
+    found.map(|((from, until), count)| (from, until, count))
+}
+
+/// Reads `last 3 days`, `past two months` or `last hour` at the front of `words`: when it began,
+/// and the number of words. `last week`, `last month` and `last year` are those of the calendar.
+pub fn within(words: &[&str], now: &Zoned) -> Option<(Zoned, usize)> {
+    let ([first, rest @ ..], true) = (words, matches!(words.first(), Some(&("last" | "past"))))
+    else {
+        return None;
+    };
+    let written = rest.first().and_then(|word| number(word));
+    let count = 2 + usize::from(written.is_some());
+    let unit = singular(words.get(count - 1)?);
+    let is_of_calendar = written.is_none() && *first == "last";
+    let number = written.unwrap_or(1);
+    let span = match unit.as_str() {
+        "minute" => number.minutes(),
+        "hour" => number.hours(),
+        "day" => number.days(),
+        _ if is_of_calendar => return None,
+        "week" => number.weeks(),
+        "month" => number.months(),
+        "year" => number.years(),
+        _ => return None,
+    };
+    Some((now.checked_sub(span).ok()?, count))
+}
+
+/// Minutes since midnight from when to when a part of a day is.
+pub fn part_of_day(word: &str) -> Option<(i64, i64)> {
+    match word {
+        "morning" => Some((360, 720)),
+        "afternoon" => Some((720, 1080)),
+        "evening" => Some((1080, 1440)),
+        "night" => Some(NIGHT),
+        _ => None,
+    }
+}
+
+fn weekday(word: &str) -> Option<Weekday> {
+    strtime::parse("%A", word).ok()?.weekday()
+}
+
+fn number(word: &str) -> Option<i64> {
+    let number = match number_word(word) {
+        Some(number) => i64::from(number),
+        None => word.parse().ok()?,
+    };
+    (1..=MAX_UNITS).contains(&number).then_some(number)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use jiff::tz::TimeZone;
+
+    use super::*;
+
+    /// Wednesday, 25 November 2026, noon in Berlin.
+    fn now() -> Zoned {
+        zoned("2026-11-25T12:00")
+    }
+
+    fn zoned(civil: &str) -> Zoned {
+        let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
+        let civil: jiff::civil::DateTime = civil.parse().unwrap();
+        civil.to_zoned(zone).unwrap()
+    }
+
+    fn shown(text: &str) -> Option<(String, usize)> {
+        let words: Vec<&str> = text.split(' ').collect();
+        let (span, count) = past(&words, &now())?;
+        let shown = |at: &Zoned| at.strftime("%m-%dT%H:%M").to_string();
+        let until = span.until.as_ref().map_or("now".to_owned(), shown);
+        Some((format!("{} {until}", shown(&span.from)), count))
+    }
+
+    #[test]
+    fn span_of_the_past_is_read_at_the_front() {
+        for (text, span, count) in [
+            ("today at noon", "11-25T00:00 now", 1),
+            ("yesterday", "11-24T00:00 11-25T00:00", 1),
+            ("yesterday evening", "11-24T18:00 11-25T00:00", 2),
+            ("this morning", "11-25T06:00 11-25T12:00", 2),
+            ("tonight", "11-25T18:00 11-26T00:00", 1),
+            ("last night", "11-24T22:00 11-25T06:00", 2),
+            ("friday night", "11-20T22:00 11-21T06:00", 2),
+            ("wednesday", "11-25T00:00 now", 1),
+            ("last wednesday", "11-18T00:00 11-19T00:00", 2),
+            ("last weekend", "11-21T00:00 11-23T00:00", 2),
+            ("this week", "11-23T00:00 now", 2),
+            ("last week night", "11-16T00:00 11-23T00:00", 2),
+            ("past week", "11-18T12:00 now", 2),
+            ("last month", "10-01T00:00 11-01T00:00", 2),
+            ("last year", "01-01T00:00 01-01T00:00", 2),
+            ("past two hours", "11-25T10:00 now", 3),
+            ("last 30 minutes", "11-25T11:30 now", 3),
+        ] {
+            assert_eq!(shown(text), Some((span.to_owned(), count)), "{text}");
+        }
+        for text in [
+            "last",
+            "last 0 days",
+            "last 5 moons",
+            "mondays",
+            "night",
+            "this night",
+            "",
+        ] {
+            assert_eq!(shown(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn hours_count_over_a_change_of_the_clock() {
+        for (now, began) in [
+            ("2026-03-29T04:00", "2026-03-29T00:00"),
+            ("2026-10-25T04:00", "2026-10-25T02:00"),
+            ("2026-06-01T04:00", "2026-06-01T01:00"),
+        ] {
+            let (from, _) = within(&["last", "3", "hours"], &zoned(now)).unwrap();
+            assert_eq!(from.datetime(), zoned(began).datetime(), "{now}");
+        }
+    }
+}
