@@ -130,7 +130,11 @@ impl Stateful for EventLog {
             seen.frames += 1;
         }
         while log.seen.len() > MAX_OBJECTS {
-            log.seen.pop_first();
+            let oldest = log.seen.iter().min_by_key(|(_, seen)| seen.last.frame);
+            let Some(oldest) = oldest.map(|(track, _)| *track) else {
+                break;
+            };
+            log.seen.remove(&oldest);
         }
         let (logged, pending): (Vec<_>, Vec<_>) =
             log.seen.iter().partition(|(_, s)| s.frames >= threshold);

@@ -194,7 +194,7 @@ impl Execution {
     fn shared_values(&self, left_out: &mut Vec<Restart>) -> Vec<SharedValue> {
         let mut shared = Vec::new();
         for ((place, key), value) in self.memory.shared.iter() {
-            match stateful::write(&StoredValue(value.clone()), MAX_STATE_BYTES) {
+            match stateful::write(value, MAX_STATE_BYTES) {
                 Ok(value) => shared.push(SharedValue {
                     place: Arc::clone(place),
                     key: Arc::clone(key),
@@ -264,7 +264,7 @@ impl Execution {
             }
         }
         for (place, key, value) in shared {
-            self.memory.shared.set(&place, &key, value);
+            self.memory.shared.set(&place, &key, &value);
         }
         self.memory.ids.last.set(document.last_id);
         self.memory.now = document.now;

@@ -208,7 +208,7 @@ impl<'s> Cooldown<'s> {
     fn begin(&mut self, call: &mut Call<'_>) {
         let now = call.now.as_secs_f64();
         match self {
-            Self::Session { place, key } => call.shared.set(place, key, Value::Float(now)),
+            Self::Session { place, key } => call.shared.set(place, key, &Value::Float(now)),
             Self::Step(last) => **last = Some(now),
         }
     }
