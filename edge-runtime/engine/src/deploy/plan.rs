@@ -175,8 +175,7 @@ fn with_slots(
 fn step_facts(compiled: &Compiled, steps: Vec<String>) -> Vec<StepFacts> {
     let of = |name: String| StepFacts {
         detections: compiled.selector_in(&name, "detections").map(str::to_owned),
-        // The block removes boxes outside of the zone by default.
-        keeps_outside: compiled.flag_in(&name, "remove_out_of_zone_detections") == Some(false),
+        keeps_outside: compiled.may_be_false(&name, "remove_out_of_zone_detections"),
         name,
     };
     steps.into_iter().map(of).collect()
@@ -217,6 +216,8 @@ fn check_detect_mode(spec: &PipelineSpec) -> Result<(), SpecError> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
+    use std::collections::BTreeMap;
+
     use serde_json::{Value, json};
 
     use super::*;
@@ -355,6 +356,31 @@ mod tests {
             said[0].contains("\"predictions\"") && said[0].contains("camera"),
             "{said:?}"
         );
+    }
+
+    #[test]
+    fn zone_keeps_outside_where_a_parameter_or_a_step_says_so() {
+        let keeps_outside = |remove: Value, parameters: Value| {
+            let mut desk = desk();
+            desk["remove_out_of_zone_detections"] = remove;
+            let odd = json!({"type": "roboflow_core/expression@v1", "name": "odd", "data": {"x": "$inputs.drop"},
+                "switch": {"type": "CasesDefinition", "cases": [],
+                    "default": {"type": "StaticCaseResult", "value": false}}});
+            let mut whole = workflow(&[odd, desk]);
+            let keep = json!({"type": "WorkflowParameter", "name": "drop", "default_value": true});
+            whole["inputs"].as_array_mut().unwrap().push(keep);
+            let compiled =
+                crate::workflow::compile(&whole, &serde_json::from_value(parameters).unwrap())
+                    .unwrap();
+            step_facts(&compiled, compiled.zone_steps())[0].keeps_outside
+        };
+        assert!(!keeps_outside(json!(true), json!({})));
+        assert!(keeps_outside(json!(false), json!({})));
+        assert!(!keeps_outside(json!("$inputs.drop"), json!({})));
+        assert!(keeps_outside(json!("$inputs.drop"), json!({"drop": false})));
+        assert!(keeps_outside(json!("$steps.odd.output"), json!({})));
+        let default = crate::workflow::compile(&workflow(&[desk()]), &BTreeMap::new()).unwrap();
+        assert!(!step_facts(&default, default.zone_steps())[0].keeps_outside);
     }
 
     #[test]

@@ -58,9 +58,14 @@ impl Compiled {
         written.starts_with('$').then_some(written)
     }
 
-    /// The boolean written in `property` of a step.
-    pub fn flag_in(&self, step: &str, property: &str) -> Option<bool> {
-        self.written(step)?.get(property).and_then(Json::as_bool)
+    /// Whether a boolean property of a step is false, or another step supplies it. A property that
+    /// the step does not have is not false.
+    pub(crate) fn may_be_false(&self, step: &str, property: &str) -> bool {
+        let found = self.plan.steps.iter().find(|s| *s.name == *step);
+        found.is_some_and(|step| match self.fixed(step, property) {
+            Some(value) => matches!(value, Value::Bool(false)),
+            None => step.manifest.property(property).is_some(),
+        })
     }
 
     /// Names of batch inputs, which no camera fills.
