@@ -269,7 +269,7 @@ impl Stateful for Following {
         })?;
         // The rate of a camera is measured after some frames.
         video.tracker.set_frame_rate(meta.fps.unwrap_or(0.0));
-        let tracked = Arc::new(video.tracker.update(detections, next));
+        let tracked = Arc::new(video.tracker.update(detections, meta.source_s, next));
         let [fresh, known] = video.instances.told_apart(&tracked, call);
         for (output, mut boxes) in [tracked, fresh, known].into_iter().enumerate() {
             // The peer keeps the picture size with the boxes.
