@@ -335,6 +335,17 @@ mod tests {
     }
 
     #[test]
+    fn event_sink_in_a_branch_is_refused() {
+        let sink = json!({"type": "watchkeeper/event_sink@v1", "name": "sink", "detections": "$steps.track.tracked_detections",
+            "rules": [{"name": "own", "when": {"kind": "crosses", "line": "road"}}]});
+        let limit = json!({"type": "roboflow_core/rate_limiter@v1", "name": "limit", "cooldown_seconds": 5,
+            "depends_on": "$steps.track.tracked_detections", "next_steps": ["$steps.sink"]});
+        let said = said(workflow(&[road(), limit, sink]), json!({}));
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].contains("can't be a branch"), "{said:?}");
+    }
+
+    #[test]
     fn unknown_line_is_refused_with_the_nearest() {
         let rules = json!({"rules": [{"name": "a", "when": {"kind": "crosses", "line": "raod"}}]});
         let errors = plan(&spec(workflow(&[road()]), rules)).unwrap_err();
@@ -343,19 +354,6 @@ mod tests {
         };
         assert_eq!(error.field, "rules[0].when.line");
         assert_eq!(error.nearest.as_deref(), Some("road"));
-    }
-
-    #[test]
-    fn batch_input_is_refused_by_name() {
-        let mut workflow = workflow(&[]);
-        workflow["inputs"] = json!([{"type": "WorkflowImage", "name": "image"},
-            {"type": "WorkflowBatchInput", "name": "predictions", "kind": ["object_detection_prediction"]}]);
-        let said = said(workflow, json!({}));
-        assert_eq!(said.len(), 1, "{said:?}");
-        assert!(
-            said[0].contains("\"predictions\"") && said[0].contains("camera"),
-            "{said:?}"
-        );
     }
 
     #[test]
@@ -381,6 +379,19 @@ mod tests {
         assert!(keeps_outside(json!("$steps.odd.output"), json!({})));
         let default = crate::workflow::compile(&workflow(&[desk()]), &BTreeMap::new()).unwrap();
         assert!(!step_facts(&default, default.zone_steps())[0].keeps_outside);
+    }
+
+    #[test]
+    fn batch_input_is_refused_by_name() {
+        let mut workflow = workflow(&[]);
+        workflow["inputs"] = json!([{"type": "WorkflowImage", "name": "image"},
+            {"type": "WorkflowBatchInput", "name": "predictions", "kind": ["object_detection_prediction"]}]);
+        let said = said(workflow, json!({}));
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(
+            said[0].contains("\"predictions\"") && said[0].contains("camera"),
+            "{said:?}"
+        );
     }
 
     #[test]
