@@ -279,7 +279,7 @@ impl Compiler<'_> {
                 self.unknown_output(field, selector, fits);
                 None
             }
-            Some(found) if fits(found) => Some(self.need(selector, kind)),
+            Some(found) if fits(found) => Some(self.need(field, selector, kind)),
             Some(_) => {
                 self.error(field, selector, format!("is not {word}"));
                 None
@@ -322,7 +322,7 @@ impl Compiler<'_> {
                 return None;
             }
         };
-        Some(self.need(selector, kind))
+        Some(self.need(field, selector, kind))
     }
 
     /// Reports boxes whose class is no text: that of a detector would be taken as what was read.
@@ -338,11 +338,20 @@ impl Compiler<'_> {
         self.unknown(field, selector, message, &fit);
     }
 
-    fn need(&mut self, selector: &str, kind: NeedKind) -> usize {
+    /// Returns the need of a selector. Reports one that an earlier rule reads as another kind.
+    fn need(&mut self, field: &str, selector: &str, kind: NeedKind) -> usize {
         if let Some(i) = self.needs.iter().position(|n| n.selector == selector) {
-            if self.needs[i].kind != kind {
-                // Two rules read one value, one as a number and one as a boolean.
-                self.needs[i].kind = NeedKind::NumberOrBoolean;
+            let known = self.needs[i].kind;
+            match known.merged(kind) {
+                Some(merged) => self.needs[i].kind = merged,
+                None => {
+                    let message = format!(
+                        "is read as {} by this rule, and as {} by an earlier one; name outputs of two steps",
+                        kind.word(),
+                        known.word()
+                    );
+                    self.error(field, selector, message);
+                }
             }
             return i;
         }
@@ -385,8 +394,8 @@ impl Compiler<'_> {
     fn zone(&mut self, name: &str, kind: TrackKind) -> Option<Watch> {
         let facts = self.facts;
         let step = self.step("when.zone", name, &facts.zones, "time-in-zone")?;
-        let need = self.need(&timed(name), NeedKind::Detections);
-        let group = self.grouped(&step, vec![need]);
+        let need = self.need("when.zone", &timed(name), NeedKind::Detections);
+        let group = self.grouped("when.zone", &step, vec![need]);
         let is_it = |scope: &StayScope| scope.zone.as_deref() == Some(name);
         let scope = self.scopes.iter().position(is_it)?;
         Some(Watch::Tracks(TrackWatch { kind, scope, group }))
@@ -396,9 +405,9 @@ impl Compiler<'_> {
     fn add_zones(&mut self) {
         let facts = self.facts;
         for step in &facts.zones {
-            let inside = self.need(&timed(&step.name), NeedKind::Detections);
-            let tracked = step.detections.as_ref();
-            let tracked = tracked.map_or(inside, |t| self.need(t, NeedKind::Detections));
+            let mut need = |selector: &str| self.need("when.zone", selector, NeedKind::Detections);
+            let inside = need(&timed(&step.name));
+            let tracked = step.detections.as_deref().map_or(inside, need);
             self.scopes.push(StayScope {
                 zone: Some(step.name.clone()),
                 tracked,
@@ -412,14 +421,15 @@ impl Compiler<'_> {
         let facts = self.facts;
         let step = self.step("when.line", name, &facts.lines, "line-counter")?;
         let mut take = |wanted: bool, output: &str| {
-            wanted.then(|| self.need(&format!("$steps.{name}.{output}"), NeedKind::Detections))
+            let selector = format!("$steps.{name}.{output}");
+            wanted.then(|| self.need("when.line", &selector, NeedKind::Detections))
         };
         let needs = [
             take(direction != CrossDirection::Out, "detections_in"),
             take(direction != CrossDirection::In, "detections_out"),
         ];
         let both = needs.iter().flatten().copied().collect();
-        let group = self.grouped(&step, both);
+        let group = self.grouped("when.line", &step, both);
         Some(Watch::Crosses(CrossWatch {
             line: name.to_owned(),
             needs,
@@ -430,9 +440,9 @@ impl Compiler<'_> {
     /// Returns the group of the tracker that a step reads; if unknown, the step's own outputs form
     /// one. Outputs of a known tracker's step are left out: a line counter that decides late
     /// repeats boxes of an earlier frame.
-    fn grouped(&mut self, step: &StepFacts, outputs: Vec<usize>) -> usize {
+    fn grouped(&mut self, field: &str, step: &StepFacts, outputs: Vec<usize>) -> usize {
         let needs = match &step.detections {
-            Some(selector) => vec![self.need(selector, NeedKind::Detections)],
+            Some(selector) => vec![self.need(field, selector, NeedKind::Detections)],
             None => outputs,
         };
         self.group(needs)

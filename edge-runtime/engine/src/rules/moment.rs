@@ -47,6 +47,28 @@ pub enum NeedKind {
     Text,
 }
 
+impl NeedKind {
+    /// Returns the kind that serves rules of both kinds, if there is one.
+    pub(super) fn merged(self, other: Self) -> Option<Self> {
+        let is_scalar = |kind| matches!(kind, Self::Number | Self::Boolean | Self::NumberOrBoolean);
+        match (self, other) {
+            _ if self == other => Some(self),
+            _ if is_scalar(self) && is_scalar(other) => Some(Self::NumberOrBoolean),
+            _ => None,
+        }
+    }
+
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Detections => "detections",
+            Self::Number => "a number",
+            Self::Boolean => "a boolean",
+            Self::NumberOrBoolean => "a number or a boolean",
+            Self::Text => "text",
+        }
+    }
+}
+
 /// The value of a need in one frame.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum NeedValue<'a> {
