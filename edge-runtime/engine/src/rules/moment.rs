@@ -1,5 +1,7 @@
 //! Inputs and outputs of a rule set, as plain data.
 
+use std::fmt;
+
 use watchkeeper_contract::event::{Decision, Evidence, Phase, RuleEvent};
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::rule::{ClipSpec, Severity, Weekday};
@@ -25,6 +27,30 @@ pub struct LocalTime {
     pub weekday: Weekday,
     /// Minutes since midnight, `0..1440`.
     pub minute_of_day: u16,
+}
+
+/// Why a rule set gets no more frames, as in the reasons of the events that end then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FinishReason {
+    SourceEnded,
+    SourceFailed,
+    /// The time for which the pipeline was to watch has passed.
+    TimeOver,
+    /// By a restart, or because the pipeline was stopped, replaced or deleted.
+    Stopped,
+    InternalError,
+}
+
+impl fmt::Display for FinishReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SourceEnded => "the source ended",
+            Self::SourceFailed => "the source failed",
+            Self::TimeOver => "the time to watch was over",
+            Self::Stopped => "the pipeline stopped",
+            Self::InternalError => "an internal error ended the pipeline",
+        })
+    }
 }
 
 /// A workflow value that rules read.

@@ -28,7 +28,9 @@ use watchkeeper_contract::pipeline::{
 };
 use watchkeeper_contract::privacy::PrivacyMask;
 use watchkeeper_contract::review::Calibration;
-use watchkeeper_engine::rules::{Change, LocalTime, Moment, NeedKind, NeedValue, RuleSet};
+use watchkeeper_engine::rules::{
+    Change, FinishReason, LocalTime, Moment, NeedKind, NeedValue, RuleSet,
+};
 use watchkeeper_engine::workflow::{
     Execution, ImageValue, Overlay, Pixels, RunReport, SlotId, StepFailure, VideoMeta,
 };
@@ -413,8 +415,12 @@ impl Run {
         self.rules.last_frames(kept_s)
     }
 
-    /// Ends open stays and events when the source has ended. Lines count what they left undecided.
-    pub fn finish(&mut self, new_id: &mut dyn FnMut() -> EventId) -> Vec<Change> {
+    /// Ends open stays and events for good. Lines count what they left undecided.
+    pub fn finish(
+        &mut self,
+        reason: FinishReason,
+        new_id: &mut dyn FnMut() -> EventId,
+    ) -> Vec<Change> {
         let Some(last) = self.last else {
             return Vec::new();
         };
@@ -422,15 +428,20 @@ impl Run {
         self.count_errors(&report);
         self.update_counts();
         let value = |need| need_value(&self.execution, self.needs.get(need));
-        self.rules.finish(&last, value, new_id)
+        self.rules.finish(reason, &last, value, new_id)
     }
 
     /// Ends open stays and events when the pipeline stops, and another process may resume it.
-    pub fn interrupt(&mut self, new_id: &mut dyn FnMut() -> EventId) -> Vec<Change> {
+    pub fn interrupt(
+        &mut self,
+        reason: FinishReason,
+        new_id: &mut dyn FnMut() -> EventId,
+    ) -> Vec<Change> {
         let Some(last) = self.last else {
             return Vec::new();
         };
-        self.rules.finish(&last, |_| NeedValue::Missing, new_id)
+        let missing = |_| NeedValue::Missing;
+        self.rules.finish(reason, &last, missing, new_id)
     }
 
     /// Adds the time spent on output, and returns what each stage of this frame cost. The thread

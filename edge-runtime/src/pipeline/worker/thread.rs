@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use watchkeeper_contract::coverage::SpanEnd;
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState};
+use watchkeeper_engine::rules::FinishReason;
 use watchkeeper_vision::frame::Frame;
 
 use super::last_sights::{KEPT_S, LastSights};
@@ -63,6 +64,17 @@ enum ThreadEnd {
     /// The source can't come back.
     SourceFailed(String),
     Stopped,
+}
+
+impl ThreadEnd {
+    fn reason(&self) -> FinishReason {
+        match self {
+            Self::SourceEnded => FinishReason::SourceEnded,
+            Self::TimeOver => FinishReason::TimeOver,
+            Self::SourceFailed(_) => FinishReason::SourceFailed,
+            Self::Stopped => FinishReason::Stopped,
+        }
+    }
 }
 
 /// When something happened.
@@ -155,7 +167,8 @@ impl WorkerThread {
         *self.shared.internal_error.lock() = Some(why);
         self.shared.set_state(PipelineState::Failed { message });
         // The run may be in any state. An event that does not end now is ended at the next start.
-        if catch_unwind(AssertUnwindSafe(|| self.shut_down(true))).is_err() {
+        let shut_down = || self.shut_down(FinishReason::InternalError, true);
+        if catch_unwind(AssertUnwindSafe(shut_down)).is_err() {
             tracing::error!(pipeline = %self.spec.id, "could not end the events of the failed pipeline");
         }
     }
@@ -177,7 +190,7 @@ impl WorkerThread {
             ThreadEnd::SourceFailed(_) => self.checkpointer.save_failed(self.run.elapsed()),
         }
         let resumes = matches!(end, ThreadEnd::Stopped) && !self.run.plays_recording();
-        let is_stored = self.shut_down(resumes);
+        let is_stored = self.shut_down(end.reason(), resumes);
         let state = match end {
             ThreadEnd::SourceFailed(message) => PipelineState::Failed { message },
             ThreadEnd::SourceEnded | ThreadEnd::TimeOver | ThreadEnd::Stopped if is_stored => {
@@ -207,12 +220,12 @@ impl WorkerThread {
     /// Ends events, clips and the video. With `resumes`, lines decide nothing: another process may
     /// resume the saved state, unless the pipeline was deleted or replaced. Returns false when the
     /// last events are not stored yet, or lost.
-    fn shut_down(&mut self, resumes: bool) -> bool {
+    fn shut_down(&mut self, reason: FinishReason, resumes: bool) -> bool {
         self.mark_finished();
         let changes = if resumes {
-            self.run.interrupt(&mut EventId::generate)
+            self.run.interrupt(reason, &mut EventId::generate)
         } else {
-            self.run.finish(&mut EventId::generate)
+            self.run.finish(reason, &mut EventId::generate)
         };
         self.send_changes(changes, None);
         self.end_step_failures();
