@@ -84,6 +84,9 @@ pub struct FrameOutcome {
     pub skipped_steps: Arc<Vec<Arc<str>>>,
 }
 
+/// Makes the ids of new events.
+type NewId<'a> = &'a mut dyn FnMut() -> EventId;
+
 /// A running pipeline, without its thread.
 pub struct Run {
     execution: Execution,
@@ -223,12 +226,7 @@ impl Run {
     }
 
     /// Processes one frame. `local` is the box's local time, for schedules.
-    pub fn process(
-        &mut self,
-        frame: &Frame,
-        local: LocalTime,
-        new_id: &mut dyn FnMut() -> EventId,
-    ) -> FrameOutcome {
+    pub fn process(&mut self, frame: &Frame, local: LocalTime, new_id: NewId<'_>) -> FrameOutcome {
         let now = self.clock.advance(frame);
         let time_s = now.as_secs_f64();
         let since =
@@ -382,7 +380,7 @@ impl Run {
         frame: &Frame,
         time_s: f64,
         local: LocalTime,
-        new_id: &mut dyn FnMut() -> EventId,
+        new_id: NewId<'_>,
     ) -> Vec<Change> {
         let started = Instant::now();
         self.update_counts();
@@ -416,11 +414,7 @@ impl Run {
     }
 
     /// Ends open stays and events for good. Lines count what they left undecided.
-    pub fn finish(
-        &mut self,
-        reason: FinishReason,
-        new_id: &mut dyn FnMut() -> EventId,
-    ) -> Vec<Change> {
+    pub fn finish(&mut self, reason: FinishReason, new_id: NewId<'_>) -> Vec<Change> {
         let Some(last) = self.last else {
             return Vec::new();
         };
@@ -432,16 +426,12 @@ impl Run {
     }
 
     /// Ends open stays and events when the pipeline stops, and another process may resume it.
-    pub fn interrupt(
-        &mut self,
-        reason: FinishReason,
-        new_id: &mut dyn FnMut() -> EventId,
-    ) -> Vec<Change> {
+    pub fn interrupt(&mut self, reason: FinishReason, new_id: NewId<'_>) -> Vec<Change> {
         let Some(last) = self.last else {
             return Vec::new();
         };
-        let missing = |_| NeedValue::Missing;
-        self.rules.finish(reason, &last, missing, new_id)
+        self.rules
+            .finish(reason, &last, |_| NeedValue::Missing, new_id)
     }
 
     /// Adds the time spent on output, and returns what each stage of this frame cost. The thread

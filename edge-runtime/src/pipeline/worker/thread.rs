@@ -20,6 +20,7 @@ use super::preview_window::PreviewWindow;
 use super::services::Services;
 use super::status::{DesiredState, Latest, Published, Shared, is_held};
 use super::step_failures::{FailedStepRun, StepFailures};
+use super::thread_end::ThreadEnd;
 use crate::capture::mailbox::{FrameReceiver, Recv};
 use crate::clock;
 use crate::coverage::{CoverageRecorder, Sight};
@@ -55,27 +56,6 @@ const STAGE_WAIT: &str = "wait";
 
 /// Name in metrics of the whole time spent on a frame.
 const STAGE_ALL: &str = "pipeline";
-
-/// Why the thread ends.
-enum ThreadEnd {
-    SourceEnded,
-    /// The requested duration has passed.
-    TimeOver,
-    /// The source can't come back.
-    SourceFailed(String),
-    Stopped,
-}
-
-impl ThreadEnd {
-    fn reason(&self) -> FinishReason {
-        match self {
-            Self::SourceEnded => FinishReason::SourceEnded,
-            Self::TimeOver => FinishReason::TimeOver,
-            Self::SourceFailed(_) => FinishReason::SourceFailed,
-            Self::Stopped => FinishReason::Stopped,
-        }
-    }
-}
 
 /// When something happened.
 #[derive(Debug, Clone, Copy)]
@@ -175,11 +155,7 @@ impl WorkerThread {
 
     fn main(&mut self) {
         let end = self.take_frames();
-        self.coverage.close(match end {
-            ThreadEnd::SourceEnded | ThreadEnd::TimeOver => SpanEnd::Finished,
-            ThreadEnd::SourceFailed(_) => SpanEnd::NoFrames,
-            ThreadEnd::Stopped => SpanEnd::Stopped,
-        });
+        self.coverage.close(end.span_end());
         match end {
             // Before visits and events end: the next process may resume them.
             ThreadEnd::Stopped => self.save_checkpoint(),
