@@ -55,27 +55,27 @@ struct Delay;
 
 /// Earlier values of a video.
 #[derive(Default, Serialize, Deserialize)]
-struct Past {
+struct EarlierValues {
     frames: BTreeMap<u64, StoredValue>,
     /// Longest look-back so far, in frames.
     reach: u64,
 }
 
 impl Stateful for Delay {
-    type State = PerVideo<Past>;
+    type State = PerVideo<EarlierValues>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let meta = call.video(arg!("image"))?;
         let back = call.bounded_integer::<i64>(arg!("offset"))?.unsigned_abs();
         let number = meta.frame_number;
-        let past = videos.get(&meta.video_identifier, || Ok(Past::default()))?;
+        let past = videos.get(&meta.video_identifier, || Ok(EarlierValues::default()))?;
         if past
             .frames
             .last_key_value()
             .is_some_and(|(last, _)| number < *last)
         {
             // Decreasing frame numbers mean another recording of the same name.
-            *past = Past::default();
+            *past = EarlierValues::default();
         }
         past.reach = past.reach.max(back);
         past.frames

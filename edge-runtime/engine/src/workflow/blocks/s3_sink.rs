@@ -37,23 +37,23 @@ struct Save;
 
 /// The current object.
 #[derive(Default, Serialize, Deserialize)]
-struct Begun {
+struct OpenObject {
     log: Log,
     /// Its whole content.
     whole: String,
 }
 
 impl Stateful for Save {
-    type State = Begun;
+    type State = OpenObject;
 
-    fn run(&self, begun: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let sent = begun.send(call)?;
+    fn run(&self, object: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
+        let sent = object.send(call)?;
         sent.put_plainly(call);
         Ok(())
     }
 }
 
-impl Begun {
+impl OpenObject {
     fn send(&mut self, call: &mut Call<'_>) -> Result<Sent, String> {
         let (id, secret) = (arg!("aws_access_key_id"), arg!("aws_secret_access_key"));
         if [id, secret].iter().any(|key| call.arg(*key).is_null()) {
@@ -85,7 +85,7 @@ impl Begun {
                 secret_access_key: Some(sealed(call, secret)?),
             };
             let sent = Sent::by(call, Effect::S3(write));
-            if sent == Sent::HandedOver {
+            if sent == Sent::Queued {
                 *whole = content;
             }
             Ok(sent)

@@ -24,7 +24,7 @@ use crate::workflow::values::value::Value;
 pub struct SlotId(pub(crate) usize);
 
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct WorkflowPlan {
     pub(crate) inputs: Vec<PlanInput>,
     pub(crate) steps: Vec<PlanStep>,
     pub(crate) outputs: Vec<PlanOutput>,
@@ -122,7 +122,7 @@ pub(crate) enum OutputOf {
 /// A compiled workflow: immutable, cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Compiled {
-    pub(crate) plan: Arc<Plan>,
+    pub(crate) plan: Arc<WorkflowPlan>,
 }
 
 /// Geometry that a workflow declares, in pixels of its image.

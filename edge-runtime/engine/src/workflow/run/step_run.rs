@@ -14,7 +14,7 @@ use crate::workflow::block_api::host::Host;
 use crate::workflow::block_api::manifest::Depth;
 use crate::workflow::block_api::property::{BOXES, Property};
 use crate::workflow::block_api::shape::Shape;
-use crate::workflow::plan::compiled::{Plan, PlanInput, PlanStep, ShapeOf, Source};
+use crate::workflow::plan::compiled::{PlanInput, PlanStep, ShapeOf, Source, WorkflowPlan};
 use crate::workflow::values::tree::Tree;
 use crate::workflow::values::value::Value;
 
@@ -67,7 +67,7 @@ impl Declarations for StepDeclarations<'_> {
 
 /// A step that is being run on all its elements.
 pub(super) struct StepRun<'a> {
-    pub(super) plan: &'a Plan,
+    pub(super) plan: &'a WorkflowPlan,
     pub(super) step: &'a PlanStep,
     pub(super) block: &'a mut Box<dyn Instance>,
     pub(super) memory: &'a mut Memory,

@@ -156,14 +156,14 @@ pub(crate) fn send(
         return Ok(Sent::Off);
     }
     if cooldown.is_active(call, call.bounded(call.named("cooldown_seconds"))?) {
-        return Ok(Sent::Resting);
+        return Ok(Sent::CoolingDown);
     }
     let effect = match make(call)? {
         Ok(effect) => effect,
         Err(why) => return Ok(Sent::Refused(why)),
     };
     let sent = Sent::by(call, effect);
-    if sent == Sent::HandedOver {
+    if sent == Sent::Queued {
         cooldown.begin(call);
     }
     Ok(sent)
@@ -220,18 +220,18 @@ pub(crate) enum Sent {
     /// The sink is switched off.
     Off,
     /// The cool-down is active.
-    Resting,
+    CoolingDown,
     /// The host refused the effect; why.
     Refused(String),
     /// The host queued the effect.
-    HandedOver,
+    Queued,
 }
 
 impl Sent {
     /// Emits an effect.
     pub(crate) fn by(call: &mut Call<'_>, effect: Effect) -> Self {
         match call.host.emit(call.step, effect) {
-            Ok(()) => Self::HandedOver,
+            Ok(()) => Self::Queued,
             Err(why) => Self::Refused(why),
         }
     }
@@ -240,16 +240,16 @@ impl Sent {
     pub(crate) fn message(self) -> String {
         match self {
             Self::Off => "the sink is switched off".to_owned(),
-            Self::Resting => "not sent during the cooldown".to_owned(),
+            Self::CoolingDown => "not sent during the cooldown".to_owned(),
             Self::Refused(why) => why,
-            Self::HandedOver => "queued for sending".to_owned(),
+            Self::Queued => "queued for sending".to_owned(),
         }
     }
 
     /// Sets the outputs [`OUTPUTS`].
     pub(crate) fn put(self, call: &mut Call<'_>) {
         call.put(0, matches!(self, Self::Refused(_)));
-        call.put(1, self == Self::Resting);
+        call.put(1, self == Self::CoolingDown);
         call.put(2, self.message());
     }
 
@@ -393,7 +393,7 @@ impl Log {
         };
         let entries = if entry.append { self.entries + 1 } else { 1 };
         let sent = emit(call, entry)?;
-        if sent == Sent::HandedOver {
+        if sent == Sent::Queued {
             self.entries = entries;
         }
         Ok(sent)
