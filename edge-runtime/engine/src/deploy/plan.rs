@@ -175,7 +175,6 @@ fn with_slots(
 fn step_facts(compiled: &Compiled, steps: Vec<String>) -> Vec<StepFacts> {
     let of = |name: String| StepFacts {
         detections: compiled.selector_in(&name, "detections").map(str::to_owned),
-        keeps_outside: compiled.may_be_false(&name, "remove_out_of_zone_detections"),
         name,
     };
     steps.into_iter().map(of).collect()
@@ -216,8 +215,6 @@ fn check_detect_mode(spec: &PipelineSpec) -> Result<(), SpecError> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
-    use std::collections::BTreeMap;
-
     use serde_json::{Value, json};
 
     use super::*;
@@ -354,31 +351,6 @@ mod tests {
         };
         assert_eq!(error.field, "rules[0].when.line");
         assert_eq!(error.nearest.as_deref(), Some("road"));
-    }
-
-    #[test]
-    fn zone_keeps_outside_where_a_parameter_or_a_step_says_so() {
-        let keeps_outside = |remove: Value, parameters: Value| {
-            let mut desk = desk();
-            desk["remove_out_of_zone_detections"] = remove;
-            let odd = json!({"type": "roboflow_core/expression@v1", "name": "odd", "data": {"x": "$inputs.drop"},
-                "switch": {"type": "CasesDefinition", "cases": [],
-                    "default": {"type": "StaticCaseResult", "value": false}}});
-            let mut whole = workflow(&[odd, desk]);
-            let keep = json!({"type": "WorkflowParameter", "name": "drop", "default_value": true});
-            whole["inputs"].as_array_mut().unwrap().push(keep);
-            let compiled =
-                crate::workflow::compile(&whole, &serde_json::from_value(parameters).unwrap())
-                    .unwrap();
-            step_facts(&compiled, compiled.zone_steps())[0].keeps_outside
-        };
-        assert!(!keeps_outside(json!(true), json!({})));
-        assert!(keeps_outside(json!(false), json!({})));
-        assert!(!keeps_outside(json!("$inputs.drop"), json!({})));
-        assert!(keeps_outside(json!("$inputs.drop"), json!({"drop": false})));
-        assert!(keeps_outside(json!("$steps.odd.output"), json!({})));
-        let default = crate::workflow::compile(&workflow(&[desk()]), &BTreeMap::new()).unwrap();
-        assert!(!step_facts(&default, default.zone_steps())[0].keeps_outside);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use watchkeeper_contract::rule::{Condition, CountBound, CrossDirection, RuleSpec
 
 use super::facts::{SelectorKind, StepFacts, WorkflowFacts};
 use super::moment::{Need, NeedKind};
-use super::plan::{CrossWatch, LevelWatch, Plan, Question, TrackKind, TrackWatch, Watch};
+use super::plan::{CrossWatch, LevelWatch, Question, RulePlan, TrackKind, TrackWatch, Watch};
 use super::stays::StayScope;
 
 /// Maximum number of rules of one pipeline.
@@ -43,7 +43,7 @@ pub struct RuleError {
 pub(super) fn compile(
     specs: &[RuleSpec],
     facts: &WorkflowFacts<'_>,
-) -> Result<Plan, Vec<RuleError>> {
+) -> Result<RulePlan, Vec<RuleError>> {
     let mut c = Compiler {
         facts,
         needs: vec![],
@@ -75,7 +75,7 @@ pub(super) fn compile(
         }
     }
     if c.errors.is_empty() {
-        Ok(Plan {
+        Ok(RulePlan {
             needs: c.needs,
             groups: c.groups,
             scopes: c.scopes,
@@ -197,7 +197,6 @@ impl Compiler<'_> {
             zone: None,
             tracked: need,
             inside: need,
-            keeps_outside: false,
         };
         let known = self.scopes.iter().position(|scope| *scope == picture);
         let scope = known.unwrap_or_else(|| {
@@ -219,14 +218,11 @@ impl Compiler<'_> {
         }
         let need = self.detections(detections)?;
         let mut zones = self.facts.zones.iter();
-        let keeps_outside = zones.any(|z| z.keeps_outside && *detections == timed(&z.name));
+        let of_zone = zones.any(|z| *detections == timed(&z.name));
         Some(Watch::Level(LevelWatch {
             selector: detections.to_owned(),
             need,
-            question: Question::Count {
-                bound,
-                keeps_outside,
-            },
+            question: Question::Count { bound, of_zone },
             for_s,
         }))
     }
@@ -412,7 +408,6 @@ impl Compiler<'_> {
                 zone: Some(step.name.clone()),
                 tracked,
                 inside,
-                keeps_outside: step.keeps_outside,
             });
         }
     }

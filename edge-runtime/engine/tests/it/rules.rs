@@ -45,7 +45,6 @@ fn facts() -> WorkflowFacts<'static> {
     let step = |name: &str| StepFacts {
         name: name.into(),
         detections: Some(TRACKED.into()),
-        keeps_outside: false,
     };
     WorkflowFacts {
         lines: vec![step("gate")],
@@ -1362,20 +1361,31 @@ fn one_scene_triggers_every_kind_of_rule() {
 }
 
 #[test]
-fn zone_with_outside_boxes_is_left_at_time_zero() {
-    let mut facts = facts();
-    facts.zones[0].keeps_outside = true;
-    let mut b = Bench::with(&[rule(leaves())], &facts);
-    let timed = |t: f64| {
+fn boxes_that_a_zone_keeps_outside_are_not_in_it() {
+    let counted = count(CountBound::Over(0), 0.0);
+    let Condition::Count { bound, for_s, .. } = counted else {
+        unreachable!()
+    };
+    let detections = "$steps.dock.timed_detections".into();
+    let inside = Condition::Count {
+        detections,
+        bound,
+        for_s,
+    };
+    let mut b = Bench::new(&[rule(leaves()), RuleSpec::new("inside".into(), inside)]);
+    let shot = |outside_zone: bool| {
         let mut shot = standing(1);
-        shot.boxes[0].time_in_zone = Some(t);
+        shot.boxes[0].time_in_zone = Some(0.0);
+        shot.boxes[0].outside_zone = outside_zone;
         shot
     };
-    b.hold(3.0, &timed(0.0));
-    b.hold(3.0, &timed(1.5));
+    b.hold(3.0, &shot(true));
     assert!(b.changes.is_empty());
-    b.hold(3.0, &timed(0.0));
-    assert_eq!(b.phases(), NEW_END);
+    b.hold(3.0, &shot(false));
+    assert!(!b.changes.is_empty() && b.changes.iter().all(|c| c.event.rule == "inside"));
+    b.hold(3.0, &shot(true));
+    let ended = b.changes.iter().filter(|c| c.phase == Phase::End);
+    assert_eq!(ended.count(), 2);
 }
 
 #[test]

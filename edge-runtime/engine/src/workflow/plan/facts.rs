@@ -58,16 +58,6 @@ impl Compiled {
         written.starts_with('$').then_some(written)
     }
 
-    /// Whether a boolean property of a step is false, or another step supplies it. A property that
-    /// the step does not have is not false.
-    pub(crate) fn may_be_false(&self, step: &str, property: &str) -> bool {
-        let found = self.plan.steps.iter().find(|s| *s.name == *step);
-        found.is_some_and(|step| match self.fixed(step, property) {
-            Some(value) => matches!(value, Value::Bool(false)),
-            None => step.manifest.property(property).is_some(),
-        })
-    }
-
     /// Names of batch inputs, which no camera fills.
     pub fn batch_inputs(&self) -> Vec<String> {
         let inputs = self.plan.inputs.iter();
