@@ -1,7 +1,7 @@
 //! State that all steps of a running workflow share.
 //!
-//! - At most [`SharedState::MAX_ENTRIES`] values of [`MAX_KEPT_BYTES`] together; beyond it, what was
-//!   set longest ago is evicted.
+//! - At most [`SharedState::MAX_ENTRIES`] values, of [`MAX_KEPT_BYTES`] together.
+//! - Beyond it, what was set longest ago is evicted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
