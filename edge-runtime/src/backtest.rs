@@ -22,6 +22,7 @@ use watchkeeper_contract::id::{EventId, SourceId};
 use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
 use watchkeeper_contract::problem::Problem;
 use watchkeeper_contract::time::{TimeQuality, Wall};
+use watchkeeper_engine::rules::FinishReason;
 use watchkeeper_engine::workflow::Task;
 use watchkeeper_vision::frame::{Frame, FrameId, Picture};
 
@@ -397,7 +398,9 @@ impl Replay {
     }
 
     fn finish(mut self) -> BacktestReport {
-        let changes = self.run.finish(&mut EventId::generate);
+        let changes = self
+            .run
+            .finish(FinishReason::SourceEnded, &mut EventId::generate);
         self.out.add_last(changes);
         for limit in self.shown.limits() {
             self.out.limit(limit);

@@ -23,7 +23,7 @@ use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::rule::ClipMaterial;
 use watchkeeper_contract::workflow::{DryRun, DryRunEvent, DryRunReport};
-use watchkeeper_engine::rules::Change;
+use watchkeeper_engine::rules::{Change, FinishReason};
 
 use self::footage::Footage;
 use crate::capture::mailbox::{FrameReceiver, Recv};
@@ -103,7 +103,10 @@ pub fn run(
     if offered == 0 {
         return Err(no_frame(request, &report.ended.unwrap_or_default()));
     }
-    add_events(&mut report, run.finish(&mut EventId::generate));
+    add_events(
+        &mut report,
+        run.finish(FinishReason::TimeOver, &mut EventId::generate),
+    );
     report.results = run.results();
     if report.results.source_s > 0.0 {
         let offered_fps = offered_fps(offered, report.results.source_s, max_fps);

@@ -26,6 +26,9 @@ pub struct Detection {
     pub id: DetectionId,
     /// Seconds in the zone of the last time-in-zone step.
     pub time_in_zone: Option<f64>,
+    /// Whether that step kept the box although it is outside of the zone.
+    #[serde(default)]
+    pub outside_zone: bool,
     /// Whether this box is of an earlier frame: nothing moved and the detector did not look at this
     /// one, or a step decided late. Held boxes are not evidence.
     pub held: bool,
@@ -49,6 +52,7 @@ impl Detection {
             track: None,
             id,
             time_in_zone: None,
+            outside_zone: false,
             held: false,
             extra: None,
         }

@@ -133,6 +133,7 @@ impl<'a> Choices<'a> {
                 }
             },
             time_in_zone: (kind & 12 == 12).then(|| self.number()),
+            outside_zone: kind & 28 == 28,
             held: false,
             extra: (kind & 12 == 12).then(|| {
                 Box::new(Extra {

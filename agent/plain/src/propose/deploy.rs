@@ -3,7 +3,7 @@
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::{Condition, RuleSpec};
-use watchkeeper_engine::templates::shape::{NamedLine, NamedZone};
+use watchkeeper_engine::templates::shape::{NamedLine, NamedZone, OUTPUTS};
 use watchkeeper_engine::templates::watch::{self, NamedCount, Watch};
 
 use super::{ChangeSet, sentence::sentence};
@@ -114,9 +114,8 @@ fn count(watch: &WatchFor, zones: &[NamedZone]) -> NamedCount {
     let slug = slug(&watch.objects.said);
     let name = if slug.is_empty() { "objects" } else { &slug };
     let step = watch.place.as_ref().map(Where::step).unwrap_or_default();
-    let taken = ["tracked", "annotated", step.trim_start_matches("count-")];
     NamedCount {
-        name: match taken.contains(&name) {
+        name: match OUTPUTS.contains(&name) || name == step {
             true => format!("{name}-now"),
             false => name.to_owned(),
         },

@@ -5,7 +5,7 @@
 
 use watchkeeper_contract::problem::nearest;
 use watchkeeper_contract::rule::CrossDirection;
-use watchkeeper_engine::templates::shape::{RESERVED, RESERVED_PREFIX};
+use watchkeeper_engine::templates::shape::is_reserved;
 
 use super::acts::Acts;
 use crate::answer::Missing;
@@ -204,11 +204,7 @@ fn step_name(name: &str, fallback: &str) -> String {
     if !head_ok {
         return fallback.to_owned();
     }
-    let taken = RESERVED.contains(&slug.as_str())
-        || slug.starts_with(RESERVED_PREFIX)
-        || slug.starts_with("count-")
-        || matches!(slug.as_str(), "tracked" | "annotated");
-    if taken {
+    if is_reserved(&slug) {
         format!("{fallback}-{slug}")
     } else {
         slug

@@ -175,8 +175,6 @@ fn with_slots(
 fn step_facts(compiled: &Compiled, steps: Vec<String>) -> Vec<StepFacts> {
     let of = |name: String| StepFacts {
         detections: compiled.selector_in(&name, "detections").map(str::to_owned),
-        // The block removes boxes outside of the zone by default.
-        keeps_outside: compiled.flag_in(&name, "remove_out_of_zone_detections") == Some(false),
         name,
     };
     steps.into_iter().map(of).collect()
@@ -331,6 +329,17 @@ mod tests {
             "rules": [{"name": "own", "when": {"kind": "crosses", "line": "road"}}]});
         let names = rule_names(workflow(&[road(), sink]), json!({}));
         assert_eq!(names, ["own"]);
+    }
+
+    #[test]
+    fn event_sink_in_a_branch_is_refused() {
+        let sink = json!({"type": "watchkeeper/event_sink@v1", "name": "sink", "detections": "$steps.track.tracked_detections",
+            "rules": [{"name": "own", "when": {"kind": "crosses", "line": "road"}}]});
+        let limit = json!({"type": "roboflow_core/rate_limiter@v1", "name": "limit", "cooldown_seconds": 5,
+            "depends_on": "$steps.track.tracked_detections", "next_steps": ["$steps.sink"]});
+        let said = said(workflow(&[road(), limit, sink]), json!({}));
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].contains("can't be a branch"), "{said:?}");
     }
 
     #[test]

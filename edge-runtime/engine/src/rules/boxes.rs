@@ -112,15 +112,3 @@ impl<'a> Boxes<'a> {
         tracked.filter_map(move |(track, rank)| Some((*track, self.of_rank(*rank)?)))
     }
 }
-
-/// Returns whether a box from a time-in-zone step is inside its zone.
-///
-/// With `keeps_outside` the step also outputs boxes outside of the zone, with a time of 0.
-pub(super) fn in_zone(d: &Detection, keeps_outside: bool) -> bool {
-    !keeps_outside || time_in_zone(d).is_some_and(|t| t > 0.0)
-}
-
-/// Seconds in the zone, as set by a time-in-zone step.
-fn time_in_zone(d: &Detection) -> Option<f64> {
-    d.time_in_zone.filter(|t| t.is_finite())
-}

@@ -14,7 +14,7 @@ use watchkeeper_contract::rule::{Condition, CountBound, CrossDirection, RuleSpec
 
 use super::facts::{SelectorKind, StepFacts, WorkflowFacts};
 use super::moment::{Need, NeedKind};
-use super::plan::{CrossWatch, LevelWatch, Plan, Question, TrackKind, TrackWatch, Watch};
+use super::plan::{CrossWatch, LevelWatch, Question, RulePlan, TrackKind, TrackWatch, Watch};
 use super::stays::StayScope;
 
 /// Maximum number of rules of one pipeline.
@@ -43,7 +43,7 @@ pub struct RuleError {
 pub(super) fn compile(
     specs: &[RuleSpec],
     facts: &WorkflowFacts<'_>,
-) -> Result<Plan, Vec<RuleError>> {
+) -> Result<RulePlan, Vec<RuleError>> {
     let mut c = Compiler {
         facts,
         needs: vec![],
@@ -75,7 +75,7 @@ pub(super) fn compile(
         }
     }
     if c.errors.is_empty() {
-        Ok(Plan {
+        Ok(RulePlan {
             needs: c.needs,
             groups: c.groups,
             scopes: c.scopes,
@@ -197,7 +197,6 @@ impl Compiler<'_> {
             zone: None,
             tracked: need,
             inside: need,
-            keeps_outside: false,
         };
         let known = self.scopes.iter().position(|scope| *scope == picture);
         let scope = known.unwrap_or_else(|| {
@@ -219,14 +218,11 @@ impl Compiler<'_> {
         }
         let need = self.detections(detections)?;
         let mut zones = self.facts.zones.iter();
-        let keeps_outside = zones.any(|z| z.keeps_outside && *detections == timed(&z.name));
+        let of_zone = zones.any(|z| *detections == timed(&z.name));
         Some(Watch::Level(LevelWatch {
             selector: detections.to_owned(),
             need,
-            question: Question::Count {
-                bound,
-                keeps_outside,
-            },
+            question: Question::Count { bound, of_zone },
             for_s,
         }))
     }
@@ -279,7 +275,7 @@ impl Compiler<'_> {
                 self.unknown_output(field, selector, fits);
                 None
             }
-            Some(found) if fits(found) => Some(self.need(selector, kind)),
+            Some(found) if fits(found) => Some(self.need(field, selector, kind)),
             Some(_) => {
                 self.error(field, selector, format!("is not {word}"));
                 None
@@ -322,7 +318,7 @@ impl Compiler<'_> {
                 return None;
             }
         };
-        Some(self.need(selector, kind))
+        Some(self.need(field, selector, kind))
     }
 
     /// Reports boxes whose class is no text: that of a detector would be taken as what was read.
@@ -338,11 +334,20 @@ impl Compiler<'_> {
         self.unknown(field, selector, message, &fit);
     }
 
-    fn need(&mut self, selector: &str, kind: NeedKind) -> usize {
+    /// Returns the need of a selector. Reports one that an earlier rule reads as another kind.
+    fn need(&mut self, field: &str, selector: &str, kind: NeedKind) -> usize {
         if let Some(i) = self.needs.iter().position(|n| n.selector == selector) {
-            if self.needs[i].kind != kind {
-                // Two rules read one value, one as a number and one as a boolean.
-                self.needs[i].kind = NeedKind::NumberOrBoolean;
+            let known = self.needs[i].kind;
+            match known.merged(kind) {
+                Some(merged) => self.needs[i].kind = merged,
+                None => {
+                    let message = format!(
+                        "is read as {} by this rule, and as {} by an earlier one; name outputs of two steps",
+                        kind.word(),
+                        known.word()
+                    );
+                    self.error(field, selector, message);
+                }
             }
             return i;
         }
@@ -385,8 +390,8 @@ impl Compiler<'_> {
     fn zone(&mut self, name: &str, kind: TrackKind) -> Option<Watch> {
         let facts = self.facts;
         let step = self.step("when.zone", name, &facts.zones, "time-in-zone")?;
-        let need = self.need(&timed(name), NeedKind::Detections);
-        let group = self.grouped(&step, vec![need]);
+        let need = self.need("when.zone", &timed(name), NeedKind::Detections);
+        let group = self.grouped("when.zone", &step, vec![need]);
         let is_it = |scope: &StayScope| scope.zone.as_deref() == Some(name);
         let scope = self.scopes.iter().position(is_it)?;
         Some(Watch::Tracks(TrackWatch { kind, scope, group }))
@@ -396,14 +401,13 @@ impl Compiler<'_> {
     fn add_zones(&mut self) {
         let facts = self.facts;
         for step in &facts.zones {
-            let inside = self.need(&timed(&step.name), NeedKind::Detections);
-            let tracked = step.detections.as_ref();
-            let tracked = tracked.map_or(inside, |t| self.need(t, NeedKind::Detections));
+            let mut need = |selector: &str| self.need("when.zone", selector, NeedKind::Detections);
+            let inside = need(&timed(&step.name));
+            let tracked = step.detections.as_deref().map_or(inside, need);
             self.scopes.push(StayScope {
                 zone: Some(step.name.clone()),
                 tracked,
                 inside,
-                keeps_outside: step.keeps_outside,
             });
         }
     }
@@ -412,14 +416,15 @@ impl Compiler<'_> {
         let facts = self.facts;
         let step = self.step("when.line", name, &facts.lines, "line-counter")?;
         let mut take = |wanted: bool, output: &str| {
-            wanted.then(|| self.need(&format!("$steps.{name}.{output}"), NeedKind::Detections))
+            let selector = format!("$steps.{name}.{output}");
+            wanted.then(|| self.need("when.line", &selector, NeedKind::Detections))
         };
         let needs = [
             take(direction != CrossDirection::Out, "detections_in"),
             take(direction != CrossDirection::In, "detections_out"),
         ];
         let both = needs.iter().flatten().copied().collect();
-        let group = self.grouped(&step, both);
+        let group = self.grouped("when.line", &step, both);
         Some(Watch::Crosses(CrossWatch {
             line: name.to_owned(),
             needs,
@@ -430,9 +435,9 @@ impl Compiler<'_> {
     /// Returns the group of the tracker that a step reads; if unknown, the step's own outputs form
     /// one. Outputs of a known tracker's step are left out: a line counter that decides late
     /// repeats boxes of an earlier frame.
-    fn grouped(&mut self, step: &StepFacts, outputs: Vec<usize>) -> usize {
+    fn grouped(&mut self, field: &str, step: &StepFacts, outputs: Vec<usize>) -> usize {
         let needs = match &step.detections {
-            Some(selector) => vec![self.need(selector, NeedKind::Detections)],
+            Some(selector) => vec![self.need(field, selector, NeedKind::Detections)],
             None => outputs,
         };
         self.group(needs)

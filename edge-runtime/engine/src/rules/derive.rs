@@ -21,7 +21,7 @@ pub fn derive(lines: &[String], zones: &[String], trackers: &[String]) -> Vec<Ru
                 line: line.clone(),
                 direction: CrossDirection::Any,
             };
-            rule(line.clone(), when)
+            rule(line, "", when)
         })
         .collect();
     for zone in zones {
@@ -30,26 +30,28 @@ pub fn derive(lines: &[String], zones: &[String], trackers: &[String]) -> Vec<Ru
             zone: zone.clone(),
             for_s: STAY_S,
         };
-        rules.push(rule(format!("{zone}-enters"), enters));
-        rules.push(rule(format!("{zone}-stays"), stays));
+        rules.push(rule(zone, "-enters", enters));
+        rules.push(rule(zone, "-stays", stays));
     }
     if rules.is_empty() {
         let appears = trackers.iter().enumerate().map(|(nth, tracker)| {
-            let name = match nth {
-                0 => "appears".to_owned(),
-                _ => format!("appears-{tracker}"),
-            };
             let detections = format!("$steps.{tracker}.tracked_detections");
-            rule(name, Condition::Appears { detections })
+            let when = Condition::Appears { detections };
+            match nth {
+                0 => rule("appears", "", when),
+                _ => rule(&format!("appears-{tracker}"), "", when),
+            }
         });
         rules.extend(appears);
     }
     rules
 }
 
-fn rule(name: String, when: Condition) -> RuleSpec {
-    // A rule's name has at most 80 characters; a step's may have more.
-    RuleSpec::new(name.chars().take(80).collect(), when)
+/// A rule named after its step. A rule's name has at most 80 characters; a step's may have more,
+/// and loses them before the suffix.
+fn rule(step: &str, suffix: &str, when: Condition) -> RuleSpec {
+    let head: String = step.chars().take(80 - suffix.len()).collect();
+    RuleSpec::new(head + suffix, when)
 }
 
 #[cfg(test)]
@@ -67,6 +69,17 @@ mod tests {
     #[test]
     fn line_and_zone_derive_their_rules() {
         assert_eq!(names(&["l"], &["z"], &["t"]), ["l", "z-enters", "z-stays"]);
+    }
+
+    #[test]
+    fn rules_of_a_step_with_a_long_name_keep_their_suffixes() {
+        let long = "z".repeat(90);
+        let names = names(&[], &[&long], &[]);
+        let wanted = [
+            format!("{}-enters", "z".repeat(73)),
+            format!("{}-stays", "z".repeat(74)),
+        ];
+        assert_eq!(names, wanted);
     }
 
     #[test]

@@ -20,8 +20,6 @@ pub struct StepFacts {
     pub name: String,
     /// Selector of the tracked detections that the step reads, if it reads a selector.
     pub detections: Option<String>,
-    /// The zone also outputs boxes outside of it, with a time of 0.
-    pub keeps_outside: bool,
 }
 
 /// Kind of a selector's output.

@@ -18,7 +18,7 @@ pub const MAX_TRACKS: usize = 2048;
 const MAX_CLASSES: usize = 8;
 /// Weight of the latest observation in a running mean.
 const LATEST: f64 = 0.15;
-/// The same for the velocity, which follows faster because it predicts one step only.
+/// Weight of the latest velocity in its mean: higher, because it predicts one step only.
 const LATEST_VELOCITY: f64 = 0.4;
 
 /// Statistics of one track.

@@ -11,7 +11,6 @@ use watchkeeper_contract::id::TrackId;
 use watchkeeper_contract::rule::{CountBound, ValueTest};
 use watchkeeper_vision::detections::Detection;
 
-use super::boxes::in_zone;
 use super::context::{RuleContext, View};
 use super::evidence::{EvidenceItem, of_count, of_value};
 use super::life::{Lifecycle, SETTLE_S, Scene, Suppressed};
@@ -144,14 +143,11 @@ impl Level {
     /// Reads the condition; `None` if the step did not run or gave no usable number.
     fn read(&self, context: &RuleContext, at: &Moment, view: &View<'_>) -> Option<Reading> {
         match &self.watch.question {
-            Question::Count {
-                bound,
-                keeps_outside,
-            } => {
+            Question::Count { bound, of_zone } => {
                 let boxes = view.inputs.boxes(self.watch.need)?;
-                let counted = boxes
-                    .all()
-                    .filter(|d| context.check(d, None, at).is_ok() && in_zone(d, *keeps_outside));
+                let counted = boxes.all().filter(|d| {
+                    context.check(d, None, at).is_ok() && !(*of_zone && d.outside_zone)
+                });
                 Some(count(counted, *bound))
             }
             Question::Value { test } => {

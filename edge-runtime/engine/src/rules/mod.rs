@@ -33,6 +33,6 @@ mod track_rule;
 pub use check::RuleError;
 pub use derive::{STAY_S, derive};
 pub use facts::{SelectorKind, StepFacts, WorkflowFacts};
-pub use moment::{Change, LocalTime, Moment, Need, NeedKind, NeedValue};
+pub use moment::{Change, FinishReason, LocalTime, Moment, Need, NeedKind, NeedValue};
 pub use schedule::is_awake;
 pub use set::RuleSet;

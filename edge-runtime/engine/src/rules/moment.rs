@@ -1,5 +1,7 @@
 //! Inputs and outputs of a rule set, as plain data.
 
+use std::fmt;
+
 use watchkeeper_contract::event::{Decision, Evidence, Phase, RuleEvent};
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::rule::{ClipSpec, Severity, Weekday};
@@ -27,6 +29,30 @@ pub struct LocalTime {
     pub minute_of_day: u16,
 }
 
+/// Why a rule set gets no more frames, as in the reasons of the events that end then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FinishReason {
+    SourceEnded,
+    SourceFailed,
+    /// The time for which the pipeline was to watch has passed.
+    TimeOver,
+    /// By a restart, or because the pipeline was stopped, replaced or deleted.
+    Stopped,
+    InternalError,
+}
+
+impl fmt::Display for FinishReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SourceEnded => "the source ended",
+            Self::SourceFailed => "the source failed",
+            Self::TimeOver => "the time to watch was over",
+            Self::Stopped => "the pipeline stopped",
+            Self::InternalError => "an internal error ended the pipeline",
+        })
+    }
+}
+
 /// A workflow value that rules read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Need {
@@ -45,6 +71,28 @@ pub enum NeedKind {
     NumberOrBoolean,
     /// A text, or detections that hold one each.
     Text,
+}
+
+impl NeedKind {
+    /// Returns the kind that serves rules of both kinds, if there is one.
+    pub(super) fn merged(self, other: Self) -> Option<Self> {
+        let is_scalar = |kind| matches!(kind, Self::Number | Self::Boolean | Self::NumberOrBoolean);
+        match (self, other) {
+            _ if self == other => Some(self),
+            _ if is_scalar(self) && is_scalar(other) => Some(Self::NumberOrBoolean),
+            _ => None,
+        }
+    }
+
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Detections => "detections",
+            Self::Number => "a number",
+            Self::Boolean => "a boolean",
+            Self::NumberOrBoolean => "a number or a boolean",
+            Self::Text => "text",
+        }
+    }
 }
 
 /// The value of a need in one frame.

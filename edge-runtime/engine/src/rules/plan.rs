@@ -1,6 +1,6 @@
 //! Compiled rules: what each watches, by numbers of needs, groups and scopes.
 //!
-//! - Invariant: every number refers to an entry of a list of the [`Plan`].
+//! - Invariant: every number refers to an entry of a list of the [`RulePlan`].
 //! - Not here: making it (`check`), running it (`set`).
 
 use watchkeeper_contract::rule::{CountBound, RuleSpec, ValueTest};
@@ -9,7 +9,7 @@ use crate::rules::moment::Need;
 use crate::rules::schedule::ActiveSchedule;
 use crate::rules::stays::StayScope;
 
-/// A compiled condition. Numbers index the lists of the [`Plan`].
+/// A compiled condition. Numbers index the lists of the [`RulePlan`].
 #[derive(Debug)]
 pub(super) enum Watch {
     Tracks(TrackWatch),
@@ -21,7 +21,7 @@ pub(super) enum Watch {
 #[derive(Debug)]
 pub(super) struct TrackWatch {
     pub(super) kind: TrackKind,
-    /// Number of the scope in [`Plan::scopes`].
+    /// Number of the scope in [`RulePlan::scopes`].
     pub(super) scope: usize,
     pub(super) group: usize,
 }
@@ -47,7 +47,8 @@ pub(super) struct LevelWatch {
 pub(super) enum Question {
     Count {
         bound: CountBound,
-        keeps_outside: bool,
+        /// Whether the detections are those of a time-in-zone step; boxes outside do not count.
+        of_zone: bool,
     },
     Value {
         test: ValueTest,
@@ -72,7 +73,7 @@ pub(super) struct ReadingNeeds {
 
 /// The compiled rules of a pipeline.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct RulePlan {
     pub(super) needs: Vec<Need>,
     /// Needs whose detections come from the same tracker, the tracker's own output first.
     pub(super) groups: Vec<Vec<usize>>,

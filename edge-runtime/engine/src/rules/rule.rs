@@ -13,6 +13,7 @@ use super::context::{RuleContext, View};
 use super::crossing::Crossing;
 use super::level::Level;
 use super::life::Scene;
+use super::moment::FinishReason;
 use super::plan::{ReadingNeeds, Watch};
 use super::schedule::ActiveSchedule;
 use super::track_rule::TrackRule;
@@ -60,11 +61,11 @@ impl Rule {
 
     /// Ends all open events: there are no more frames, every stay has ended, and the values are
     /// those that steps decided at the end.
-    pub(super) fn finish(&mut self, scene: &mut Scene<'_>, view: &View<'_>) {
+    pub(super) fn finish(&mut self, reason: FinishReason, scene: &mut Scene<'_>, view: &View<'_>) {
         match &mut self.watcher {
-            Watcher::Tracks(w) => w.end_stays(&mut self.context, scene, view, true),
+            Watcher::Tracks(w) => w.end_stays(&mut self.context, scene, view, Some(reason)),
             Watcher::Crossing(w) => w.observe(&mut self.context, scene, view),
-            Watcher::Level(w) => w.end(&mut self.context, scene, "the source ended"),
+            Watcher::Level(w) => w.end(&mut self.context, scene, &reason.to_string()),
         }
     }
 

@@ -18,7 +18,7 @@ use super::context::View;
 use super::facts::WorkflowFacts;
 use super::history::History;
 use super::life::Scene;
-use super::moment::{Change, Moment, Need, NeedValue};
+use super::moment::{Change, FinishReason, Moment, Need, NeedValue};
 use super::rule::Rule;
 use super::stays::Stays;
 
@@ -114,9 +114,11 @@ impl RuleSet {
         for (group, history) in self.groups.iter().zip(&mut self.histories) {
             let found = || group.iter().filter_map(|&n| inputs.boxes(n));
             history.advance(at.frame, at.time_s);
-            // A frame without detection adds no sighting and no gap.
-            let held = found().any(|boxes| !boxes.is_empty()) && found().all(Boxes::is_held);
-            if !held {
+            // A frame without detection, or in which the steps did not run, adds no sighting and
+            // no gap.
+            let is_missing = found().next().is_none();
+            let is_held = found().any(|boxes| !boxes.is_empty()) && found().all(Boxes::is_held);
+            if !is_missing && !is_held {
                 history.next_frame();
             }
             for (_, d) in found().flat_map(Boxes::tracked) {
@@ -128,7 +130,7 @@ impl RuleSet {
             stays.observe(inputs, self.clock);
         }
 
-        self.ask_rules(at, grace_s, &value, new_id, Rule::observe)
+        self.ask_rules(at, grace_s, &value, new_id, &Rule::observe)
     }
 
     /// Calls `ask` for each rule and returns the changes of events.
@@ -138,7 +140,7 @@ impl RuleSet {
         grace_s: f64,
         values: impl Fn(usize) -> NeedValue<'v>,
         new_id: &mut dyn FnMut() -> EventId,
-        ask: fn(&mut Rule, &mut Scene<'_>, &View<'_>),
+        ask: &dyn Fn(&mut Rule, &mut Scene<'_>, &View<'_>),
     ) -> Vec<Change> {
         // Its values may live longer than what is seen in one frame.
         let values = |need: usize| -> NeedValue<'_> { values(need) };
@@ -172,10 +174,11 @@ impl RuleSet {
         }
     }
 
-    /// Ends every stay and every open event: the source ended or the pipeline stops. `value`
-    /// returns what steps decided at the end; only crossings are read from it.
+    /// Ends every stay and every open event, for a reason that the events name. `value` returns
+    /// what steps decided at the end; only crossings are read from it.
     pub fn finish<'a>(
         &mut self,
+        reason: FinishReason,
         at: &Moment,
         value: impl Fn(usize) -> NeedValue<'a>,
         new_id: &mut dyn FnMut() -> EventId,
@@ -184,7 +187,10 @@ impl RuleSet {
             stays.visits.finish();
         }
         self.sort_boxes(&value);
-        self.ask_rules(at, GRACE_S, value, new_id, Rule::finish)
+        let finish = |rule: &mut Rule, scene: &mut Scene<'_>, view: &View<'_>| {
+            rule.finish(reason, scene, view)
+        };
+        self.ask_rules(at, GRACE_S, value, new_id, &finish)
     }
 
     /// Returns the visits of each zone of the workflow so far, by name.

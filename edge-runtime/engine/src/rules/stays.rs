@@ -8,7 +8,7 @@ use watchkeeper_vision::analytics::Visits;
 use watchkeeper_vision::analytics::grace::GRACE_S;
 use watchkeeper_vision::detections::Detection;
 
-use super::boxes::{Boxes, Inputs, in_zone};
+use super::boxes::{Boxes, Inputs};
 
 /// Where stays are watched, by numbers of needs.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,10 +17,8 @@ pub(super) struct StayScope {
     pub(super) zone: Option<String>,
     /// All boxes of the tracker.
     pub(super) tracked: usize,
-    /// The boxes in the scope.
+    /// The boxes in the scope, beside those that a zone keeps outside.
     pub(super) inside: usize,
-    /// Whether `inside` also has boxes outside of the zone.
-    pub(super) keeps_outside: bool,
 }
 
 /// A scope with its stays.
@@ -48,10 +46,12 @@ impl Stays {
     pub(super) fn observe(&mut self, inputs: Inputs<'_>, clock: f64) {
         let of = |need: usize| inputs.boxes(need).into_iter().flat_map(Boxes::tracked);
         let (tracked, inside) = (of(self.scope.tracked), of(self.scope.inside));
-        let keeps_outside = self.scope.keeps_outside;
+        let is_zone = self.scope.zone.is_some();
         self.visits.observe(
             tracked.map(|(_, d)| d),
-            inside.map(|(_, d)| d).filter(|d| in_zone(d, keeps_outside)),
+            inside
+                .map(|(_, d)| d)
+                .filter(|d| !(is_zone && d.outside_zone)),
             clock,
         );
     }

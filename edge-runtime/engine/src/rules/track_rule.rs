@@ -13,7 +13,7 @@ use watchkeeper_vision::analytics::visits::Stay;
 use super::context::{RuleContext, Subject, View};
 use super::history::History;
 use super::life::{Lifecycle, SETTLE_S, Scene, Suppressed};
-use super::moment::Moment;
+use super::moment::{FinishReason, Moment};
 use super::plan::{TrackKind, TrackWatch};
 
 /// Maximum number of tracks that an `appears` rule remembers.
@@ -75,7 +75,7 @@ enum Missed {
 enum ReasonPart {
     Begin,
     End,
-    SourceEnded,
+    Finish(FinishReason),
 }
 
 impl TrackRule {
@@ -93,7 +93,7 @@ impl TrackRule {
         scene: &mut Scene<'_>,
         view: &View<'_>,
     ) {
-        self.end_stays(context, scene, view, false);
+        self.end_stays(context, scene, view, None);
         self.known.next_round(u64::MAX);
         let history = &view.histories[self.watch.group];
         let stays = &view.stays[self.watch.scope];
@@ -154,20 +154,20 @@ impl TrackRule {
         (!context.emitter.is_active(scene.at)).then_some(Missed::Inactive)
     }
 
-    /// Processes the stays that ended in this frame, or with the source (`source_ended`).
+    /// Processes the stays that ended in this frame, or because there are no more (`finish`).
     pub(super) fn end_stays(
         &mut self,
         context: &mut RuleContext,
         scene: &mut Scene<'_>,
         view: &View<'_>,
-        source_ended: bool,
+        finish: Option<FinishReason>,
     ) {
         let history = &view.histories[self.watch.group];
         for stay in view.stays[self.watch.scope].visits.ended() {
             let followed = self.followed.remove(&stay.number);
             if let Some(followed) = followed.filter(|_| stay.counted_s.is_some()) {
                 let mut case = followed.make_case(&self.watch.kind, context, stay, history);
-                case.end(scene, followed, source_ended);
+                case.end(scene, followed, finish);
             }
         }
     }
@@ -221,8 +221,8 @@ impl StayCase<'_> {
         }
     }
 
-    /// Processes the end of a stay: the object is gone, or the source ended (`source_ended`).
-    fn end(&mut self, scene: &mut Scene<'_>, followed: Followed, source_ended: bool) {
+    /// Processes the end of a stay: the object is gone, or there are no more frames (`finish`).
+    fn end(&mut self, scene: &mut Scene<'_>, followed: Followed, finish: Option<FinishReason>) {
         let Followed {
             refused, mut life, ..
         } = followed;
@@ -231,8 +231,8 @@ impl StayCase<'_> {
             self.context.emitter.give_up(Some(why));
         }
         if matches!(life, Lifecycle::Candidate { .. }) {
-            // The end of the source does not count as leaving.
-            let leaves = matches!(self.kind, TrackKind::Leaves { .. }) && !source_ended;
+            // The end of the frames does not count as leaving.
+            let leaves = matches!(self.kind, TrackKind::Leaves { .. }) && finish.is_none();
             if !(leaves || self.is_satisfied()) {
                 return;
             }
@@ -243,10 +243,7 @@ impl StayCase<'_> {
             // Decides now what was postponed for more evidence.
             self.try_begin(scene, &mut life, true);
         }
-        let part = match source_ended {
-            true => ReasonPart::SourceEnded,
-            false => ReasonPart::End,
-        };
+        let part = finish.map_or(ReasonPart::End, ReasonPart::Finish);
         let event = self.event((scene.at, scene.clock), part);
         let emitter = &mut self.context.emitter;
         match life {
@@ -267,8 +264,8 @@ impl StayCase<'_> {
             TrackKind::Stays { zone, .. } => ("stays", Some(zone)),
         };
         let reason = match (self.kind, part) {
-            (_, ReasonPart::SourceEnded) => {
-                format!("the source ended while {who} was there, after {dwell:.1} s")
+            (_, ReasonPart::Finish(reason)) => {
+                format!("{reason} while {who} was there, after {dwell:.1} s")
             }
             (TrackKind::Appears, ReasonPart::Begin) if dwell < 0.05 => {
                 format!("{who} was seen for the first time")

@@ -5,12 +5,16 @@
 
 use std::str::FromStr;
 
-/// Steps of the built workflow; a line or zone can't take these names.
-pub const RESERVED: [&str; 7] = [
+/// Steps of the built workflow.
+const STEPS: [&str; 7] = [
     "detect", "region", "tracker", "tints", "boxes", "labels", "traces",
 ];
-/// Beginning of the names of drawing steps.
-pub const RESERVED_PREFIX: &str = "draw-";
+/// Outputs of every built workflow; a line, zone or count can't take these names.
+pub const OUTPUTS: [&str; 2] = ["tracked", "annotated"];
+/// Prefixes of the names of drawing and counting steps.
+const RESERVED_PREFIXES: [&str; 2] = ["draw-", COUNT_PREFIX];
+/// Prefix of the names of counting steps.
+pub(super) const COUNT_PREFIX: &str = "count-";
 const MAX_NAME: usize = 40;
 /// Maximum coordinate: far outside of any picture, small enough for exact lengths and areas.
 const MAX_COORDINATE: f64 = 1e6;
@@ -66,6 +70,12 @@ pub enum ShapeError {
     NoArea,
 }
 
+/// Whether a step or an output of the built workflow has this name, so that a line or zone can't.
+pub fn is_reserved(name: &str) -> bool {
+    let is_prefixed = || RESERVED_PREFIXES.iter().any(|p| name.starts_with(p));
+    STEPS.contains(&name) || OUTPUTS.contains(&name) || is_prefixed()
+}
+
 fn split<'t>(
     text: &'t str,
     form: &'static str,
@@ -81,7 +91,7 @@ fn split<'t>(
     if !head_ok || !all_ok || name.len() > MAX_NAME {
         return Err(ShapeError::BadName(name.chars().take(80).collect()));
     }
-    if RESERVED.contains(&name) || name.starts_with(RESERVED_PREFIX) {
+    if is_reserved(name) {
         return Err(ShapeError::Reserved(name.to_owned()));
     }
     Ok((name.to_owned(), rest.split(',').map(str::trim).collect()))
@@ -191,6 +201,9 @@ mod tests {
             (":0,0,1,1", "letters, digits"),
             ("tracker:0,0,1,1", "tracker1"),
             ("draw-x:0,0,1,1", "taken"),
+            ("count-x:0,0,1,1", "taken"),
+            ("tracked:0,0,1,1", "tracked1"),
+            ("annotated:0,0,1,1", "annotated1"),
             ("a:0,0,1", "has 3 coordinates"),
             ("a:0,0,1,1,2", "has 5 coordinates"),
             ("a:0,0,x,1", "\"x\" is not a number"),

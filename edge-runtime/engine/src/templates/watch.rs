@@ -10,12 +10,10 @@ use serde_json::{Value, json};
 pub use watchkeeper_vision::tiles::Tiles;
 
 use super::drawing;
-use super::shape::{InterestRegion, NamedLine, NamedZone};
+use super::shape::{COUNT_PREFIX, InterestRegion, NamedLine, NamedZone};
 
 /// Selector of the tracker's output.
 pub const TRACKED: &str = "$steps.tracker.tracked_detections";
-/// Prefix of the names of counting steps.
-const COUNT_PREFIX: &str = "count-";
 /// Default minimum score of a detection: the lower bound of ByteTrack's second association (Zhang
 /// et al., ECCV 2022, section 3), which keeps tracks alive through weak detections.
 pub const CONFIDENCE: f64 = 0.1;

@@ -15,8 +15,8 @@ use watchkeeper_contract::rule::{
 use watchkeeper_engine::rules::calibration::apply;
 use watchkeeper_engine::rules::check::{MAX_CHANNELS, MAX_CLASSES, MAX_RULES, unknown_channels};
 use watchkeeper_engine::rules::{
-    Change, LocalTime, Moment, NeedKind, NeedValue, RuleError, RuleSet, SelectorKind, StepFacts,
-    WorkflowFacts,
+    Change, FinishReason, LocalTime, Moment, NeedKind, NeedValue, RuleError, RuleSet, SelectorKind,
+    StepFacts, WorkflowFacts,
 };
 use watchkeeper_vision::detections::{Detection, DetectionId, Detections};
 use watchkeeper_vision::geometry::BBox;
@@ -45,7 +45,6 @@ fn facts() -> WorkflowFacts<'static> {
     let step = |name: &str| StepFacts {
         name: name.into(),
         detections: Some(TRACKED.into()),
-        keeps_outside: false,
     };
     WorkflowFacts {
         lines: vec![step("gate")],
@@ -246,12 +245,9 @@ impl Bench {
         }
     }
 
-    /// Tracks 1.. stand in the zone for some seconds.
-    fn stand(&mut self, seconds: f64, tracks: i64) {
-        self.hold(seconds, &standing(tracks));
-    }
-
-    fn finish(&mut self) {
+    /// A frame in which no step ran.
+    fn skip(&mut self) {
+        self.frame += 1;
         let at = self.moment();
         let ids = &mut self.ids;
         let mut new_id = || {
@@ -260,7 +256,28 @@ impl Bench {
         };
         let missing = |_| NeedValue::Missing;
         self.changes
-            .extend(self.rules.finish(&at, missing, &mut new_id));
+            .extend(self.rules.observe(&at, missing, &mut new_id));
+    }
+
+    /// Tracks 1.. stand in the zone for some seconds.
+    fn stand(&mut self, seconds: f64, tracks: i64) {
+        self.hold(seconds, &standing(tracks));
+    }
+
+    fn finish(&mut self) {
+        self.finish_because(FinishReason::SourceEnded);
+    }
+
+    fn finish_because(&mut self, reason: FinishReason) {
+        let at = self.moment();
+        let ids = &mut self.ids;
+        let mut new_id = || {
+            *ids += 1;
+            EventId(format!("{:026}", *ids).parse().unwrap())
+        };
+        let missing = |_| NeedValue::Missing;
+        self.changes
+            .extend(self.rules.finish(reason, &at, missing, &mut new_id));
     }
 
     fn dock(&self) -> ZoneVisits {
@@ -290,6 +307,72 @@ fn standing(tracks: i64) -> Shot {
 }
 
 const NEW_END: [Phase; 2] = [Phase::New, Phase::End];
+
+#[test]
+fn event_that_a_stop_ends_says_so() {
+    let rules = [
+        RuleSpec::new("a".into(), appears()),
+        RuleSpec::new("b".into(), count(CountBound::Over(0), 0.0)),
+    ];
+    for (reason, wanted) in [
+        (FinishReason::Stopped, "the pipeline stopped"),
+        (FinishReason::SourceEnded, "the source ended"),
+    ] {
+        let mut b = Bench::new(&rules);
+        b.stand(5.0, 1);
+        b.finish_because(reason);
+        let ended = b.changes.iter().filter(|c| c.phase == Phase::End);
+        let reasons: Vec<&str> = ended.map(|c| c.event.reason.as_str()).collect();
+        assert_eq!(reasons.len(), 2);
+        assert!(
+            reasons.iter().all(|said| said.contains(wanted)),
+            "{reasons:?}"
+        );
+    }
+}
+
+#[test]
+fn frame_in_which_the_tracker_did_not_run_is_no_gap() {
+    let continuity = |is_skipped: bool| {
+        let mut b = Bench::new(&[rule(stays(3.0))]);
+        for n in 0..60 {
+            match n % 3 {
+                0 => b.show(&standing(1)),
+                _ if is_skipped => b.skip(),
+                _ => b.show(&standing(0)),
+            }
+        }
+        let begun = b.changes.first().unwrap();
+        let found = begun.evidence.iter().find(|e| e.source == "continuity");
+        found.unwrap().confidence
+    };
+    assert_eq!(continuity(true), 1.0);
+    assert!(continuity(false) < 0.5);
+}
+
+#[test]
+fn selector_read_as_two_kinds_is_refused() {
+    let rules = |first: Condition, second: Condition| {
+        let specs = [
+            RuleSpec::new("a".into(), first),
+            RuleSpec::new("b".into(), second),
+        ];
+        RuleSet::new(&specs, &facts()).map(drop)
+    };
+    let number = || value(ValueTest::Over(1.0), 0.0);
+    let boolean = || value(ValueTest::Is(true), 0.0);
+    let boxes = || Condition::Appears {
+        detections: VALUE.into(),
+    };
+    assert_eq!(rules(number(), boolean()), Ok(()));
+    let errors = rules(number(), boxes()).unwrap_err();
+    assert_eq!(errors[0].field, "rules[1].when.detections");
+    assert!(
+        errors[0].message.contains("as a number by an earlier one"),
+        "{errors:?}"
+    );
+    assert!(rules(boxes(), boolean()).is_err());
+}
 
 #[test]
 fn appears_makes_one_event_that_ends_with_the_track() {
@@ -1278,20 +1361,31 @@ fn one_scene_triggers_every_kind_of_rule() {
 }
 
 #[test]
-fn zone_with_outside_boxes_is_left_at_time_zero() {
-    let mut facts = facts();
-    facts.zones[0].keeps_outside = true;
-    let mut b = Bench::with(&[rule(leaves())], &facts);
-    let timed = |t: f64| {
+fn boxes_that_a_zone_keeps_outside_are_not_in_it() {
+    let counted = count(CountBound::Over(0), 0.0);
+    let Condition::Count { bound, for_s, .. } = counted else {
+        unreachable!()
+    };
+    let detections = "$steps.dock.timed_detections".into();
+    let inside = Condition::Count {
+        detections,
+        bound,
+        for_s,
+    };
+    let mut b = Bench::new(&[rule(leaves()), RuleSpec::new("inside".into(), inside)]);
+    let shot = |outside_zone: bool| {
         let mut shot = standing(1);
-        shot.boxes[0].time_in_zone = Some(t);
+        shot.boxes[0].time_in_zone = Some(0.0);
+        shot.boxes[0].outside_zone = outside_zone;
         shot
     };
-    b.hold(3.0, &timed(0.0));
-    b.hold(3.0, &timed(1.5));
+    b.hold(3.0, &shot(true));
     assert!(b.changes.is_empty());
-    b.hold(3.0, &timed(0.0));
-    assert_eq!(b.phases(), NEW_END);
+    b.hold(3.0, &shot(false));
+    assert!(!b.changes.is_empty() && b.changes.iter().all(|c| c.event.rule == "inside"));
+    b.hold(3.0, &shot(true));
+    let ended = b.changes.iter().filter(|c| c.phase == Phase::End);
+    assert_eq!(ended.count(), 2);
 }
 
 #[test]

@@ -28,7 +28,9 @@ use watchkeeper_contract::pipeline::{
 };
 use watchkeeper_contract::privacy::PrivacyMask;
 use watchkeeper_contract::review::Calibration;
-use watchkeeper_engine::rules::{Change, LocalTime, Moment, NeedKind, NeedValue, RuleSet};
+use watchkeeper_engine::rules::{
+    Change, FinishReason, LocalTime, Moment, NeedKind, NeedValue, RuleSet,
+};
 use watchkeeper_engine::workflow::{
     Execution, ImageValue, Overlay, Pixels, RunReport, SlotId, StepFailure, VideoMeta,
 };
@@ -81,6 +83,9 @@ pub struct FrameOutcome {
     /// Steps that did not run.
     pub skipped_steps: Arc<Vec<Arc<str>>>,
 }
+
+/// Makes the ids of new events.
+type NewId<'a> = &'a mut dyn FnMut() -> EventId;
 
 /// A running pipeline, without its thread.
 pub struct Run {
@@ -221,12 +226,7 @@ impl Run {
     }
 
     /// Processes one frame. `local` is the box's local time, for schedules.
-    pub fn process(
-        &mut self,
-        frame: &Frame,
-        local: LocalTime,
-        new_id: &mut dyn FnMut() -> EventId,
-    ) -> FrameOutcome {
+    pub fn process(&mut self, frame: &Frame, local: LocalTime, new_id: NewId<'_>) -> FrameOutcome {
         let now = self.clock.advance(frame);
         let time_s = now.as_secs_f64();
         let since =
@@ -380,7 +380,7 @@ impl Run {
         frame: &Frame,
         time_s: f64,
         local: LocalTime,
-        new_id: &mut dyn FnMut() -> EventId,
+        new_id: NewId<'_>,
     ) -> Vec<Change> {
         let started = Instant::now();
         self.update_counts();
@@ -413,8 +413,8 @@ impl Run {
         self.rules.last_frames(kept_s)
     }
 
-    /// Ends open stays and events when the source has ended. Lines count what they left undecided.
-    pub fn finish(&mut self, new_id: &mut dyn FnMut() -> EventId) -> Vec<Change> {
+    /// Ends open stays and events for good. Lines count what they left undecided.
+    pub fn finish(&mut self, reason: FinishReason, new_id: NewId<'_>) -> Vec<Change> {
         let Some(last) = self.last else {
             return Vec::new();
         };
@@ -422,15 +422,16 @@ impl Run {
         self.count_errors(&report);
         self.update_counts();
         let value = |need| need_value(&self.execution, self.needs.get(need));
-        self.rules.finish(&last, value, new_id)
+        self.rules.finish(reason, &last, value, new_id)
     }
 
     /// Ends open stays and events when the pipeline stops, and another process may resume it.
-    pub fn interrupt(&mut self, new_id: &mut dyn FnMut() -> EventId) -> Vec<Change> {
+    pub fn interrupt(&mut self, reason: FinishReason, new_id: NewId<'_>) -> Vec<Change> {
         let Some(last) = self.last else {
             return Vec::new();
         };
-        self.rules.finish(&last, |_| NeedValue::Missing, new_id)
+        self.rules
+            .finish(reason, &last, |_| NeedValue::Missing, new_id)
     }
 
     /// Adds the time spent on output, and returns what each stage of this frame cost. The thread

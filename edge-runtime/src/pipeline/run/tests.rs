@@ -707,7 +707,7 @@ fn lines_count_at_the_end_of_the_source_what_they_left_undecided() {
     let seen = show(&mut run, (1..=15).map(|n| live(n, n * 100)));
     assert_eq!(seen.reported, [(Phase::New, 1500), (Phase::End, 1500)]);
     assert_eq!(counts(&run), [0, 1]);
-    let changes = run.finish(&mut EventId::generate);
+    let changes = run.finish(FinishReason::SourceEnded, &mut EventId::generate);
     let ended = changes
         .iter()
         .map(|c| (c.phase, c.event.rule.as_str(), c.event.frame));
@@ -721,7 +721,7 @@ fn line_behind_a_condition_counts_at_the_end_where_it_saw_the_last_frame() {
     for (until, counted) in [(16, [1, 1]), (15, [0, 0])] {
         let mut run = counting_walker_behind(Some(until));
         show(&mut run, (1..=15).map(|n| live(n, n * 100)));
-        run.finish(&mut EventId::generate);
+        run.finish(FinishReason::SourceEnded, &mut EventId::generate);
         assert_eq!(counts(&run), counted, "until {until}");
     }
 }
@@ -731,7 +731,10 @@ fn another_process_counts_what_lines_left_undecided() {
     let mut run = counting_walker();
     show(&mut run, (1..=15).map(|n| live(n, n * 100)));
     let state = run.save().unwrap();
-    assert!(run.interrupt(&mut EventId::generate).is_empty());
+    assert!(
+        run.interrupt(FinishReason::Stopped, &mut EventId::generate)
+            .is_empty()
+    );
     assert_eq!(counts(&run), [0, 1]);
     let mut next = counting_walker();
     next.restore(state, Some(Duration::ZERO)).unwrap();

@@ -26,6 +26,7 @@ mod services;
 mod status;
 mod step_failures;
 mod thread;
+mod thread_end;
 mod video;
 
 pub use self::handle::Worker;

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use watchkeeper_contract::coverage::SpanEnd;
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState};
+use watchkeeper_engine::rules::FinishReason;
 use watchkeeper_vision::frame::Frame;
 
 use super::last_sights::{KEPT_S, LastSights};
@@ -19,6 +20,7 @@ use super::preview_window::PreviewWindow;
 use super::services::Services;
 use super::status::{DesiredState, Latest, Published, Shared, is_held};
 use super::step_failures::{FailedStepRun, StepFailures};
+use super::thread_end::ThreadEnd;
 use crate::capture::mailbox::{FrameReceiver, Recv};
 use crate::clock;
 use crate::coverage::{CoverageRecorder, Sight};
@@ -54,16 +56,6 @@ const STAGE_WAIT: &str = "wait";
 
 /// Name in metrics of the whole time spent on a frame.
 const STAGE_ALL: &str = "pipeline";
-
-/// Why the thread ends.
-enum ThreadEnd {
-    SourceEnded,
-    /// The requested duration has passed.
-    TimeOver,
-    /// The source can't come back.
-    SourceFailed(String),
-    Stopped,
-}
 
 /// When something happened.
 #[derive(Debug, Clone, Copy)]
@@ -155,18 +147,15 @@ impl WorkerThread {
         *self.shared.internal_error.lock() = Some(why);
         self.shared.set_state(PipelineState::Failed { message });
         // The run may be in any state. An event that does not end now is ended at the next start.
-        if catch_unwind(AssertUnwindSafe(|| self.shut_down(true))).is_err() {
+        let shut_down = || self.shut_down(FinishReason::InternalError, true);
+        if catch_unwind(AssertUnwindSafe(shut_down)).is_err() {
             tracing::error!(pipeline = %self.spec.id, "could not end the events of the failed pipeline");
         }
     }
 
     fn main(&mut self) {
         let end = self.take_frames();
-        self.coverage.close(match end {
-            ThreadEnd::SourceEnded | ThreadEnd::TimeOver => SpanEnd::Finished,
-            ThreadEnd::SourceFailed(_) => SpanEnd::NoFrames,
-            ThreadEnd::Stopped => SpanEnd::Stopped,
-        });
+        self.coverage.close(end.span_end());
         match end {
             // Before visits and events end: the next process may resume them.
             ThreadEnd::Stopped => self.save_checkpoint(),
@@ -177,7 +166,7 @@ impl WorkerThread {
             ThreadEnd::SourceFailed(_) => self.checkpointer.save_failed(self.run.elapsed()),
         }
         let resumes = matches!(end, ThreadEnd::Stopped) && !self.run.plays_recording();
-        let is_stored = self.shut_down(resumes);
+        let is_stored = self.shut_down(end.reason(), resumes);
         let state = match end {
             ThreadEnd::SourceFailed(message) => PipelineState::Failed { message },
             ThreadEnd::SourceEnded | ThreadEnd::TimeOver | ThreadEnd::Stopped if is_stored => {
@@ -207,12 +196,12 @@ impl WorkerThread {
     /// Ends events, clips and the video. With `resumes`, lines decide nothing: another process may
     /// resume the saved state, unless the pipeline was deleted or replaced. Returns false when the
     /// last events are not stored yet, or lost.
-    fn shut_down(&mut self, resumes: bool) -> bool {
+    fn shut_down(&mut self, reason: FinishReason, resumes: bool) -> bool {
         self.mark_finished();
         let changes = if resumes {
-            self.run.interrupt(&mut EventId::generate)
+            self.run.interrupt(reason, &mut EventId::generate)
         } else {
-            self.run.finish(&mut EventId::generate)
+            self.run.finish(reason, &mut EventId::generate)
         };
         self.send_changes(changes, None);
         self.end_step_failures();

@@ -143,7 +143,7 @@ impl TimeInZone {
             let Some(track) = detection.track else {
                 continue;
             };
-            let time = if self.zones.iter().any(|z| z.contains(&detection.bbox)) {
+            let inside_s = if self.zones.iter().any(|z| z.contains(&detection.bbox)) {
                 let now = Inside {
                     since_s: time_s,
                     seen_s: time_s,
@@ -162,11 +162,12 @@ impl TimeInZone {
                 if self.reset_out_of_zone || !self.remove_out_of_zone {
                     self.entered.remove(track);
                 }
-                (!self.remove_out_of_zone).then_some(0.0)
+                None
             };
-            if time.is_some() {
+            if inside_s.is_some() || !self.remove_out_of_zone {
                 out.boxes.push(Detection {
-                    time_in_zone: time,
+                    time_in_zone: Some(inside_s.unwrap_or(0.0)),
+                    outside_zone: inside_s.is_none(),
                     ..detection.clone()
                 });
             }
@@ -210,6 +211,19 @@ mod tests {
         ] {
             assert_eq!(z.contains_point(Point::new(x, y)), expected, "{x} {y}");
         }
+    }
+
+    #[test]
+    fn first_sight_inside_differs_from_a_box_kept_outside() {
+        let mut timer = TimeInZone::new(&[square()], Anchor::Center, false, true);
+        let mut seen = |x: f64, time_s: f64| {
+            let out = timer.update(&at(1, x, 30.0), time_s);
+            out.boxes.first().map(|d| (d.time_in_zone, d.outside_zone))
+        };
+        assert_eq!(seen(5.0, 0.0), Some((Some(0.0), true)));
+        assert_eq!(seen(30.0, 1.0), Some((Some(0.0), false)));
+        assert_eq!(seen(30.0, 2.0), Some((Some(1.0), false)));
+        assert_eq!(seen(70.0, 3.0), Some((Some(0.0), true)));
     }
 
     #[test]

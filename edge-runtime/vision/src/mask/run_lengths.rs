@@ -47,17 +47,22 @@ impl Bitmap {
         json!({"size": [self.height, self.width], "counts": compress(&self.run_lengths())})
     }
 
-    /// Parses COCO's JSON, with counts as text or as a list.
+    /// Parses COCO's JSON, with counts as text or as a list. `reserve` is asked for the width and
+    /// height of the mask before it takes memory.
     ///
     /// # Errors
-    /// What is invalid.
-    pub fn from_rle_json(json: &Json) -> Result<Self, String> {
+    /// What is invalid, or why `reserve` refuses the size.
+    pub fn from_rle_json(
+        json: &Json,
+        reserve: impl FnOnce([u32; 2]) -> Result<(), String>,
+    ) -> Result<Self, String> {
         let wrong = || "a run-length mask is {\"size\": [height, width], \"counts\": …}".to_owned();
         let side = |i: usize| {
             let n = json.get("size")?.get(i)?.as_u64()?;
             u32::try_from(n).ok()
         };
         let size = [side(1).ok_or_else(wrong)?, side(0).ok_or_else(wrong)?];
+        reserve(size)?;
         let runs = match json.get("counts") {
             Some(Json::String(text)) => expand(text),
             Some(Json::Array(list)) => list

@@ -62,7 +62,7 @@ fn run_lengths_are_written_as_coco_writes_them() {
     assert_eq!(bitmap.run_lengths(), [4, 1, 4]);
     assert_eq!(compress(&[4, 1, 4]), "414");
     let json = bitmap.to_rle_json();
-    assert_eq!(Bitmap::from_rle_json(&json).unwrap(), bitmap);
+    assert_eq!(Bitmap::from_rle_json(&json, |_| Ok(())).unwrap(), bitmap);
 }
 
 #[test]

@@ -4,7 +4,6 @@
 //! - A block reads a property by [`Arg`]; never selectors or other steps.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -20,6 +19,7 @@ use crate::workflow::block_api::arg::Arg;
 use crate::workflow::block_api::host::Host;
 use crate::workflow::block_api::property::{Default, Property};
 use crate::workflow::block_api::shape::Shape;
+use crate::workflow::block_api::shared_state::SharedState;
 use crate::workflow::values::image::{ImageValue, VideoMeta};
 use crate::workflow::values::value::Value;
 
@@ -75,30 +75,6 @@ impl IdCounter {
         let number = self.last.get().wrapping_add(1);
         self.last.set(number);
         number
-    }
-}
-
-/// State shared by all steps of a running workflow: values by place and key. Beyond
-/// [`Self::MAX_ENTRIES`] the alphabetically first key is evicted.
-#[derive(Debug, Default)]
-pub(crate) struct SharedState(BTreeMap<(Arc<str>, Arc<str>), Value>);
-
-impl SharedState {
-    const MAX_ENTRIES: usize = 4096;
-
-    pub(crate) fn get(&self, place: &Arc<str>, key: &Arc<str>) -> Option<&Value> {
-        self.0.get(&(Arc::clone(place), Arc::clone(key)))
-    }
-
-    pub(crate) fn set(&mut self, place: &Arc<str>, key: &Arc<str>, value: Value) {
-        self.0.insert((Arc::clone(place), Arc::clone(key)), value);
-        if self.0.len() > Self::MAX_ENTRIES {
-            self.0.pop_first();
-        }
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&(Arc<str>, Arc<str>), &Value)> {
-        self.0.iter()
     }
 }
 

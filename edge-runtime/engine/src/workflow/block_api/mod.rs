@@ -11,4 +11,5 @@ pub(crate) mod manifest;
 pub(crate) mod prelude;
 pub(crate) mod property;
 pub(crate) mod shape;
+pub(crate) mod shared_state;
 pub(crate) mod stateful;

@@ -1,9 +1,11 @@
 //! Collects the latest values.
+//!
+//! - Values beyond [`MAX_KEPT_BYTES`] are dropped, the oldest first, and the step fails.
 
 use std::collections::VecDeque;
 
 use crate::workflow::block_api::prelude::*;
-use crate::workflow::values::stored_value::StoredValue;
+use crate::workflow::values::stored_value::{MAX_KEPT_BYTES, StoredValue, count_fitting};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/buffer@v1",
@@ -14,7 +16,11 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
             "the value to keep",
             &[Kind::Any, Kind::ListOfValues, Kind::Image],
         ),
-        Property::literal("length", "how many values are kept", INTEGER),
+        Property::literal(
+            "length",
+            "how many values are kept",
+            Shape::Integer(0, MAX_LENGTH),
+        ),
         Property::boolean(
             "pad",
             "whether the list is padded with null at first",
@@ -28,7 +34,7 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
 }];
 
 /// Maximum number of values.
-const MAX_LENGTH: usize = 4096;
+const MAX_LENGTH: i64 = 4096;
 
 struct Buffer;
 
@@ -37,11 +43,17 @@ impl Stateful for Buffer {
     type State = VecDeque<StoredValue>;
 
     fn run(&self, latest: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let length = usize::try_from(call.integer(arg!("length"))?)
-            .unwrap_or(0)
-            .min(MAX_LENGTH);
-        latest.push_front(StoredValue(call.arg(arg!("data")).clone()));
+        let length: usize = call.bounded_integer(arg!("length"))?;
+        latest.push_front(StoredValue::copied(call.arg(arg!("data"))));
         latest.truncate(length);
+        let fitting = count_fitting(latest.iter());
+        if fitting < latest.len() {
+            latest.truncate(fitting);
+            return Err(format!(
+                "length is {length}, but only {fitting} such values fit into the {} MiB that a step keeps; use a smaller length or smaller pictures",
+                MAX_KEPT_BYTES >> 20
+            ));
+        }
         let mut list: Vec<Value> = latest.iter().map(|k| k.0.clone()).collect();
         if call.boolean(arg!("pad"))? {
             list.resize(length, Value::Null);
@@ -54,10 +66,13 @@ impl Stateful for Buffer {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::json;
 
-    use super::super::super::tests::bench::Bench;
+    use super::super::super::tests::bench::{Bench, black, frame_of, picture};
     use super::Kind;
+    use crate::workflow::values::image::{ImageValue, RgbPixels, VideoMeta, lazy};
 
     #[test]
     fn latest_values_come_first_padded_with_null() {
@@ -67,5 +82,41 @@ mod tests {
         assert_eq!(feed(1), json!([1, null]));
         assert_eq!(feed(2), json!([2, 1]));
         assert_eq!(feed(3), json!([3, 2]));
+    }
+
+    #[test]
+    fn kept_picture_does_not_hold_the_frame() {
+        let step = json!({"type": "roboflow_core/buffer@v1", "data": "$inputs.image", "length": 9});
+        let mut bench = Bench::new(step, &[("image", Kind::Image)]);
+        let pixels = lazy([4, 4], RgbPixels::default);
+        let image = ImageValue::new(Arc::clone(&pixels), VideoMeta::still("v"));
+        bench.feed(&[("image", image.into())]).unwrap();
+        bench
+            .feed(&[("image", picture(2, [2, 2], |_, _| [0; 3]))])
+            .unwrap();
+        assert_eq!(Arc::strong_count(&pixels), 1);
+    }
+
+    #[test]
+    fn values_beyond_the_kept_bytes_fail_the_step() {
+        let step = json!({"type": "roboflow_core/buffer@v1", "data": "$inputs.image", "length": 3});
+        let mut bench = Bench::new(step, &[("image", Kind::Image)]);
+        let image = frame_of(1, black([8192, 4096]));
+        let mut feed = || bench.feed(&[("image", image.clone())]);
+        feed().unwrap();
+        feed().unwrap();
+        let why = feed().unwrap_err();
+        assert!(
+            why.contains("only 2 such values fit into the 256 MiB"),
+            "{why}"
+        );
+    }
+
+    #[test]
+    fn length_beyond_the_maximum_is_refused() {
+        let step =
+            json!({"type": "roboflow_core/buffer@v1", "data": "$inputs.image", "length": 4097});
+        let why = Bench::refusal(step);
+        assert!(why.contains("4096"), "{why}");
     }
 }

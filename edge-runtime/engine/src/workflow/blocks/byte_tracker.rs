@@ -127,7 +127,7 @@ impl Stateful for Tracker {
         let out = Arc::make_mut(&mut tracked);
         video.tracker.update_into(detections, meta.source_s, out);
         if call.out.len() > 1 {
-            let [fresh, known] = video.instances.told_apart(&tracked, call);
+            let [fresh, known] = video.instances.split_new(&tracked, call);
             call.put(1, sized(fresh));
             call.put(2, sized(known));
         }

@@ -43,7 +43,7 @@ fn get(call: &mut Call<'_>) -> Result<(), String> {
 fn set(call: &mut Call<'_>) -> Result<(), String> {
     let (place, key) = (place(call)?, Arc::from(call.text(arg!("key"))?));
     let value = call.arg(arg!("value")).clone();
-    call.shared.set(&place, &key, value.clone());
+    call.shared.set(&place, &key, &value);
     call.put(0, value);
     Ok(())
 }

@@ -137,8 +137,8 @@ impl Stateful for Aggregate {
         for ((name, mode), tally) in self.wanted.iter().zip(&mut state.tallies) {
             let value = data.get(name).unwrap_or(&Value::Null);
             let one = tally.add(mode, value).map_err(|unfit| {
-                is_barred |= matches!(unfit, Unfit::Beside(_));
-                let (Unfit::Itself(why) | Unfit::Beside(why)) = unfit;
+                is_barred |= matches!(unfit, AggregationError::Beside(_));
+                let (AggregationError::Itself(why) | AggregationError::Beside(why)) = unfit;
                 format!("{mode} of {name}: {why}")
             });
             added = added.and(one);
@@ -188,7 +188,7 @@ const MAX_DISTINCT: usize = 10_000;
 
 /// Why a value can't be added.
 #[derive(Debug)]
-enum Unfit {
+enum AggregationError {
     /// It is of the wrong type.
     Itself(String),
     /// It does not fit the values kept so far.
@@ -196,7 +196,7 @@ enum Unfit {
 }
 
 impl Tally {
-    fn add(&mut self, mode: &str, value: &Value) -> Result<(), Unfit> {
+    fn add(&mut self, mode: &str, value: &Value) -> Result<(), AggregationError> {
         match mode {
             "sum" | "avg" => {
                 match value {
@@ -236,7 +236,7 @@ impl Tally {
         Ok(())
     }
 
-    fn note(&mut self, value: &Value) -> Result<(), Unfit> {
+    fn note(&mut self, value: &Value) -> Result<(), AggregationError> {
         if let Some((_, count)) = self
             .distinct
             .iter_mut()
@@ -247,7 +247,7 @@ impl Tally {
         }
         if self.distinct.len() >= MAX_DISTINCT {
             let why = format!("there are more than {MAX_DISTINCT} distinct values");
-            return Err(Unfit::Beside(why));
+            return Err(AggregationError::Beside(why));
         }
         self.distinct.push((StoredValue(value.clone()), 1));
         Ok(())
@@ -291,7 +291,11 @@ impl Tally {
 }
 
 /// Keeps the more extreme value. Null is skipped; state of an older version may hold it.
-fn extreme(kept: &mut Option<StoredValue>, value: &Value, way: Ordering) -> Result<(), Unfit> {
+fn extreme(
+    kept: &mut Option<StoredValue>,
+    value: &Value,
+    way: Ordering,
+) -> Result<(), AggregationError> {
     let order = match (value, kept.as_ref().map(|k| &k.0)) {
         (Value::Null, _) => return Ok(()),
         (Value::Text(_), None | Some(Value::Null)) => way,
@@ -314,13 +318,13 @@ fn extreme(kept: &mut Option<StoredValue>, value: &Value, way: Ordering) -> Resu
     Ok(())
 }
 
-fn no_number(value: &Value) -> Unfit {
-    Unfit::Itself(format!("a number expected, got {}", value.what()))
+fn no_number(value: &Value) -> AggregationError {
+    AggregationError::Itself(format!("a number expected, got {}", value.what()))
 }
 
-fn beside(value: &Value, kept: &Value) -> Unfit {
+fn beside(value: &Value, kept: &Value) -> AggregationError {
     let (value, kept) = (value.what(), kept.what());
-    Unfit::Beside(format!(
+    AggregationError::Beside(format!(
         "{value} can't be compared with {kept}, the earlier value"
     ))
 }

@@ -67,22 +67,22 @@ struct EventLog;
 #[derive(Default, Serialize, Deserialize)]
 struct Log {
     /// By track id.
-    seen: BTreeMap<i64, Seen>,
+    seen: BTreeMap<i64, LoggedObject>,
     frame: i64,
     last_flush: i64,
     began_s: Option<f64>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Seen {
+struct LoggedObject {
     class: Arc<str>,
-    first: Moment,
-    last: Moment,
+    first: SightTime,
+    last: SightTime,
     frames: i64,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
-struct Moment {
+struct SightTime {
     frame: i64,
     timestamp: f64,
     relative: f64,
@@ -101,7 +101,7 @@ impl Stateful for EventLog {
             log.last_flush = 1;
         }
         let began_s = *log.began_s.get_or_insert(meta.time_s());
-        let now = Moment {
+        let now = SightTime {
             frame: log.frame,
             timestamp: meta.frame_timestamp,
             relative: meta.time_s() - began_s,
@@ -120,7 +120,7 @@ impl Stateful for EventLog {
         }
         for d in &detections.boxes {
             let Some(track) = d.track else { continue };
-            let seen = log.seen.entry(track.0).or_insert_with(|| Seen {
+            let seen = log.seen.entry(track.0).or_insert_with(|| LoggedObject {
                 class: Arc::clone(&d.class),
                 first: now,
                 last: now,
@@ -129,14 +129,12 @@ impl Stateful for EventLog {
             seen.last = now;
             seen.frames += 1;
         }
-        while log.seen.len() > MAX_OBJECTS {
-            log.seen.pop_first();
-        }
+        log.evict();
         let (logged, pending): (Vec<_>, Vec<_>) =
             log.seen.iter().partition(|(_, s)| s.frames >= threshold);
         call.put(2, logged.len());
         call.put(3, pending.len());
-        let entries = |list: Vec<(&i64, &Seen)>| {
+        let entries = |list: Vec<(&i64, &LoggedObject)>| {
             Value::dict(
                 list.into_iter()
                     .map(|(track, seen)| (track.to_string(), seen.describe(*track))),
@@ -152,7 +150,20 @@ impl Stateful for EventLog {
     }
 }
 
-impl Seen {
+impl Log {
+    /// Removes the objects unseen for longest beyond [`MAX_OBJECTS`].
+    fn evict(&mut self) {
+        while self.seen.len() > MAX_OBJECTS {
+            let oldest = self.seen.iter().min_by_key(|(_, seen)| seen.last.frame);
+            let Some(oldest) = oldest.map(|(track, _)| *track) else {
+                return;
+            };
+            self.seen.remove(&oldest);
+        }
+    }
+}
+
+impl LoggedObject {
     fn describe(&self, track: i64) -> Value {
         Value::dict([
             ("tracker_id", Value::Int(track)),

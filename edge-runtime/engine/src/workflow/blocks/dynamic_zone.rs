@@ -64,7 +64,9 @@ fn run(call: &mut Call<'_>) -> Result<(), String> {
     let (mut zones, mut all_converged) = (Vec::new(), true);
     for d in &mut out.boxes {
         let outline = d.mask().and_then(|m| m.bitmap(all.size).longest_outline());
-        let outline = outline.ok_or("a mask is too small to make a zone of")?;
+        let outline = outline.ok_or(
+            "a mask is too small to make a zone of; remove small masks by a detections_filter",
+        )?;
         let mut zone = with_corners(&hull(&outline), wanted);
         if by_edges {
             zone = along_edges(&zone, &outline, share)?;

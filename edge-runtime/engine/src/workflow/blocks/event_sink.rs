@@ -1,7 +1,8 @@
 //! Declares rules in a workflow.
 //!
 //! The rules are read when the workflow is deployed ([`super::super::Compiled::sink_rules`]) and
-//! applied by the host after each frame, so the step does nothing.
+//! applied by the host after each frame, so the step does nothing. As a branch of a decision it
+//! would make events all the same, and is refused.
 
 use serde::Deserialize;
 use watchkeeper_contract::rule::RuleSpec;
@@ -13,8 +14,17 @@ pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "watchkeeper/event_sink@v1",
     summary: "Makes events of detections, lines, zones and values by rules.",
     properties: &[
-        Property::data("detections", "what the rules are about", DETECTIONS),
-        Property::data("image", "the picture to keep with an event", &[Kind::Image]).or(Or::Null),
+        Property::data(
+            "detections",
+            "kept for compatibility: each rule names what it reads",
+            DETECTIONS,
+        ),
+        Property::data(
+            "image",
+            "kept for compatibility: an event has the picture of its frame",
+            &[Kind::Image],
+        )
+        .or(Or::Null),
         Property::literal(
             "rules",
             "the rules",

@@ -1,4 +1,6 @@
 //! Returns values of earlier frames.
+//!
+//! - Values beyond [`MAX_KEPT_BYTES`] are dropped, the oldest first, and the step fails.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::per_video::{FRAME, PerVideo};
-use crate::workflow::values::stored_value::StoredValue;
+use crate::workflow::values::stored_value::{MAX_KEPT_BYTES, StoredValue, count_fitting};
 
 pub(super) const BLOCKS: &[Manifest] = &[Manifest {
     name: "roboflow_core/frame_delay@v1",
@@ -53,36 +55,46 @@ struct Delay;
 
 /// Earlier values of a video.
 #[derive(Default, Serialize, Deserialize)]
-struct Past {
+struct EarlierValues {
     frames: BTreeMap<u64, StoredValue>,
     /// Longest look-back so far, in frames.
     reach: u64,
 }
 
 impl Stateful for Delay {
-    type State = PerVideo<Past>;
+    type State = PerVideo<EarlierValues>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let meta = call.video(arg!("image"))?;
         let back = call.bounded_integer::<i64>(arg!("offset"))?.unsigned_abs();
         let number = meta.frame_number;
-        let past = videos.get(&meta.video_identifier, || Ok(Past::default()))?;
+        let past = videos.get(&meta.video_identifier, || Ok(EarlierValues::default()))?;
         if past
             .frames
             .last_key_value()
             .is_some_and(|(last, _)| number < *last)
         {
             // Decreasing frame numbers mean another recording of the same name.
-            *past = Past::default();
+            *past = EarlierValues::default();
         }
         past.reach = past.reach.max(back);
         past.frames
-            .insert(number, StoredValue(call.arg(arg!("data")).clone()));
+            .insert(number, StoredValue::copied(call.arg(arg!("data"))));
         let wanted = number
             .checked_sub(back)
             .and_then(|n| past.frames.get(&n))
             .map(|kept| kept.0.clone());
         past.frames = past.frames.split_off(&number.saturating_sub(past.reach));
+        let fitting = count_fitting(past.frames.values().rev());
+        if fitting < past.frames.len() {
+            while past.frames.len() > fitting {
+                past.frames.pop_first();
+            }
+            return Err(format!(
+                "offset is -{back}, but only {fitting} such values fit into the {} MiB that a step keeps; use a nearer offset or smaller pictures",
+                MAX_KEPT_BYTES >> 20
+            ));
+        }
         call.put(1, wanted.is_some());
         call.put(
             0,
@@ -96,9 +108,11 @@ impl Stateful for Delay {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a failing test may panic")]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::json;
 
-    use super::super::super::tests::bench::{Bench, picture};
+    use super::super::super::tests::bench::{Bench, black, frame_of, picture};
     use super::Kind;
 
     #[test]
@@ -121,6 +135,22 @@ mod tests {
         ] {
             assert_eq!(feed(number), wanted, "{number}");
         }
+    }
+
+    #[test]
+    fn delay_beyond_the_kept_bytes_fails_the_step() {
+        let step = json!({"type": "FrameDelay", "image": "$inputs.image", "data": "$inputs.image", "offset": -9});
+        let mut bench = Bench::new(step, &[("image", Kind::Image)]);
+        let pixels = black([8192, 4096]);
+        let mut feed =
+            |number: u64| bench.feed(&[("image", frame_of(number, Arc::clone(&pixels)))]);
+        feed(1).unwrap();
+        feed(2).unwrap();
+        let why = feed(3).unwrap_err();
+        assert!(
+            why.contains("only 2 such values fit into the 256 MiB"),
+            "{why}"
+        );
     }
 
     #[test]

@@ -69,7 +69,7 @@ struct Changes;
 
 /// Statistics of earlier embeddings.
 #[derive(Default, Serialize, Deserialize)]
-struct Usual {
+struct EmbeddingStatistics {
     seen: i64,
     embeddings: Vec<Mean>,
     likeness: Option<Mean>,
@@ -131,7 +131,7 @@ impl Mean {
     }
 }
 
-impl Usual {
+impl EmbeddingStatistics {
     /// Returns the z-score of an embedding's similarity to the mean, and its percentile.
     fn compare(&mut self, embedding: &[f64], strategy: Strategy) -> (f64, f64) {
         if self.embeddings.is_empty() {
@@ -166,7 +166,7 @@ impl Usual {
 }
 
 impl Stateful for Changes {
-    type State = Usual;
+    type State = EmbeddingStatistics;
 
     fn run(&self, usual: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let earlier = Some(usual.embeddings.len()).filter(|dimensions| *dimensions > 0);

@@ -44,13 +44,13 @@ const MAX_EMBEDDINGS: i64 = 4096;
 struct Outliers;
 
 #[derive(Default, Serialize, Deserialize)]
-struct Before {
+struct EarlierEmbeddings {
     seen: i64,
     latest: VecDeque<Vec<f64>>,
 }
 
 impl Stateful for Outliers {
-    type State = Before;
+    type State = EarlierEmbeddings;
 
     fn run(&self, before: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let earlier = before.latest.back().map(Vec::len);
@@ -76,7 +76,7 @@ impl Stateful for Outliers {
     }
 }
 
-impl Before {
+impl EarlierEmbeddings {
     /// Share of the earlier embeddings that are less similar to their mean direction than the
     /// newest one.
     fn percentile(&self) -> f64 {

@@ -156,7 +156,7 @@ mod tests {
     use serde_json::{Value as Json, json};
 
     use super::super::super::tests::bench::{Bench, boxes, picture};
-    use super::Kind;
+    use super::{Kind, Value};
 
     /// Frames of one person on the way down over a line, by a line counter of this type: the
     /// outputs of each frame.
@@ -199,6 +199,29 @@ mod tests {
             .last()
             .map(|frame| [&frame["count_in"], &frame["count_out"]]);
         assert_eq!(last, Some([&json!(0), &json!(1)]));
+    }
+
+    #[test]
+    fn line_decides_at_the_end_also_after_a_frame_without_detections() {
+        let step = json!({
+            "type": "watchkeeper/line_counter@v1", "image": "$inputs.image",
+            "detections": "$inputs.boxes", "line_segment": [[0, 200], [640, 200]],
+        });
+        let kinds = [("image", Kind::Image), ("boxes", Kind::ObjectDetection)];
+        let mut bench = Bench::new(step, &kinds);
+        for (n, foot) in [180.0, 180.0, 180.0, 215.0, 215.0].into_iter().enumerate() {
+            let row = json!({"x": 300.0, "y": foot - 25.0, "width": 20.0, "height": 50.0,
+                "confidence": 0.9, "tracker_id": 7});
+            let image = picture(n as u64, [4, 4], |_, _| [0, 0, 0]);
+            let fed = bench.feed(&[("image", image), ("boxes", boxes([640, 480], &[row]))]);
+            assert_eq!(fed.map(|out| out["count_out"].clone()), Ok(json!(0)));
+        }
+        let last = picture(5, [4, 4], |_, _| [0, 0, 0]);
+        let missing = [("image", vec![last]), ("boxes", vec![Value::Null])];
+        bench.feed_batch(&missing).unwrap_or_else(|e| panic!("{e}"));
+        bench.finish();
+        let counted = bench.value("count_out").and_then(|count| count.as_i64());
+        assert_eq!(counted, Some(1));
     }
 
     #[test]

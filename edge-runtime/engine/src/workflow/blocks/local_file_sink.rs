@@ -32,19 +32,16 @@ impl Stateful for Save {
     type State = Log;
 
     fn run(&self, log: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let sent = match log.next(call, false)? {
-            Err(why) => Sent::Refused(why),
-            Ok(entry) => {
-                let write = FileWrite {
-                    directory: call.text(arg!("target_directory"))?.to_owned(),
-                    prefix: call.text(arg!("file_name_prefix"))?.to_owned(),
-                    extension: entry.extension.to_owned(),
-                    content: entry.content,
-                    append: entry.append,
-                };
-                Sent::by(call, Effect::File(write))
-            }
-        };
+        let sent = log.send(call, false, |call, entry| {
+            let write = FileWrite {
+                directory: call.text(arg!("target_directory"))?.to_owned(),
+                prefix: call.text(arg!("file_name_prefix"))?.to_owned(),
+                extension: entry.extension.to_owned(),
+                content: entry.content,
+                append: entry.append,
+            };
+            Ok(Sent::by(call, Effect::File(write)))
+        })?;
         sent.put_plainly(call);
         Ok(())
     }
@@ -82,6 +79,26 @@ mod tests {
             written,
             [(false, "a\n1\n"), (true, "1\n"), (false, "a\n1\n")]
         );
+    }
+
+    #[test]
+    fn refused_content_leaves_the_log_as_it_was() {
+        let step = json!({
+            "type": "roboflow_core/local_file_sink@v1", "content": "$inputs.text", "output_mode": "append_log",
+            "target_directory": "logs", "max_entries_per_file": 2
+        });
+        let mut bench = Bench::new(step, &[("text", Kind::Text)]);
+        for accept in [false, true, false, true, false, true] {
+            bench.accept_effects(accept);
+            let out = bench.feed(&[("text", "a\n1".into())]).unwrap();
+            assert_eq!(out["error_status"], !accept);
+        }
+        let written = bench.effects().iter().map(|effect| match effect {
+            Effect::File(file) => (file.append, &*file.content),
+            other => panic!("{other:?}"),
+        });
+        let wanted = [(false, "a\n1\n"), (true, "1\n"), (false, "a\n1\n")];
+        assert!(written.eq(wanted));
     }
 
     #[test]

@@ -40,19 +40,19 @@ struct Motion;
 
 /// State of one video.
 #[derive(Default)]
-struct Learned {
+struct Backgrounds {
     backgrounds: PerVideo<Background>,
-    moved: PerVideo<Seen>,
+    moved: PerVideo<MotionState>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct MotionState {
     frames: i64,
     moved: bool,
 }
 
 impl Stateful for Motion {
-    type State = Unsaved<Learned>;
+    type State = Unsaved<Backgrounds>;
 
     fn run(&self, learned: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(arg!("image"))?;
@@ -63,7 +63,7 @@ impl Stateful for Motion {
         let seen = learned
             .0
             .moved
-            .get(&image.meta.video_identifier, || Ok(Seen::default()))?;
+            .get(&image.meta.video_identifier, || Ok(MotionState::default()))?;
         call.put(0, false);
         call.put(1, false);
         call.put(2, Detections::none([0, 0]));

@@ -44,32 +44,32 @@ struct Duplicates;
 /// A remembered picture; its views follow from the thumbnail.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(from = "Thumbnail", into = "Thumbnail")]
-struct Seen {
+struct SeenPicture {
     thumbnail: Thumbnail,
     views: Views,
 }
 
-impl From<Thumbnail> for Seen {
+impl From<Thumbnail> for SeenPicture {
     fn from(thumbnail: Thumbnail) -> Self {
         let views = thumbnail.views();
         Self { thumbnail, views }
     }
 }
 
-impl From<Seen> for Thumbnail {
-    fn from(seen: Seen) -> Self {
+impl From<SeenPicture> for Thumbnail {
+    fn from(seen: SeenPicture) -> Self {
         seen.thumbnail
     }
 }
 
 impl Stateful for Duplicates {
-    type State = PerVideo<VecDeque<Seen>>;
+    type State = PerVideo<VecDeque<SeenPicture>>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let image = call.image(arg!("image"))?;
         let threshold = call.number(arg!("threshold"))?;
         let memory: usize = call.clamped(arg!("memory"), 1..=MAX_MEMORY)?;
-        let seen = Seen::from(Thumbnail::of(&imaging::grey(&image.pixels.rgb())));
+        let seen = SeenPicture::from(Thumbnail::of(&imaging::grey(&image.pixels.rgb())));
         let video = &call.video(arg!("image"))?.video_identifier;
         let earlier = videos.get(video, || Ok(VecDeque::new()))?;
         let similar = earlier.iter().map(|one| one.views.similarity(&seen.views));

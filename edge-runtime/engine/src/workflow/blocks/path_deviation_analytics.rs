@@ -46,20 +46,20 @@ const MAX_TRACKS: usize = 16_384;
 struct Deviation;
 
 #[derive(Serialize, Deserialize)]
-struct Ways {
+struct TrackedPaths {
     path: Vec<Point>,
-    tracks: Recent<Way>,
+    tracks: Recent<PathDistance>,
 }
 
 /// Distance of a track so far from each prefix of the path: the last row of the table of Eiter and
 /// Mannila, "Computing discrete Fréchet distance", 1994. A row follows from the one before, so
 /// positions need not be kept.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct Way(Vec<f64>);
+struct PathDistance(Vec<f64>);
 
-impl Way {
+impl PathDistance {
     /// Adds a position and returns the distance from the whole path.
-    fn go(&mut self, to: Point, path: &[Point]) -> f64 {
+    fn extend(&mut self, to: Point, path: &[Point]) -> f64 {
         let first = self.0.is_empty();
         self.0.resize(path.len(), 0.0);
         let (mut diagonal, mut left) = (f64::INFINITY, f64::INFINITY);
@@ -80,7 +80,7 @@ impl Way {
 }
 
 impl Stateful for Deviation {
-    type State = PerVideo<Ways>;
+    type State = PerVideo<TrackedPaths>;
 
     fn run(&self, videos: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let meta = call.video(arg!("metadata" | "image"))?;
@@ -91,25 +91,25 @@ impl Stateful for Deviation {
             .as_points()
             .filter(|p| !p.is_empty());
         let path = path.ok_or("reference_path has to be a list of points [x, y]")?;
-        let ways = videos.get(&meta.video_identifier, || {
-            Ok(Ways {
+        let paths = videos.get(&meta.video_identifier, || {
+            Ok(TrackedPaths {
                 path: Vec::new(),
                 tracks: Recent::new(MAX_TRACKS),
             })
         })?;
-        if ways.path != path {
-            *ways = Ways {
+        if paths.path != path {
+            *paths = TrackedPaths {
                 path,
                 tracks: Recent::new(MAX_TRACKS),
             };
         }
-        ways.tracks.next_round(u64::MAX);
+        paths.tracks.next_round(u64::MAX);
         let mut out = Detections::clone(all);
         for d in &mut out.boxes {
             let Some(track) = d.track else { continue };
             let at = d.anchor(anchor, all.size);
-            let way = ways.tracks.touch_or_insert(track, Way::default());
-            let deviation = way.go(at, &ways.path);
+            let distance = paths.tracks.touch_or_insert(track, PathDistance::default());
+            let deviation = distance.extend(at, &paths.path);
             d.set_data("path_deviation", deviation);
         }
         call.put(0, out);
@@ -124,7 +124,7 @@ mod tests {
     use serde_json::json;
 
     use super::super::super::tests::bench::{Bench, boxes, picture};
-    use super::{Point, Way};
+    use super::{PathDistance, Point};
     use crate::workflow::language::kinds::Kind;
 
     /// The distance by its definition.
@@ -185,9 +185,9 @@ mod tests {
         ) {
             let points = |list: &[(f64, f64)]| list.iter().map(|(x, y)| Point::new(*x, *y)).collect::<Vec<_>>();
             let (way, path) = (points(&way), points(&path));
-            let mut so_far = Way::default();
+            let mut so_far = PathDistance::default();
             for i in 0..way.len() {
-                prop_assert_eq!(so_far.go(way[i], &path), by_definition(&way[..=i], &path));
+                prop_assert_eq!(so_far.extend(way[i], &path), by_definition(&way[..=i], &path));
             }
         }
     }

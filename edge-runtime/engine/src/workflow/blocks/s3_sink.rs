@@ -37,56 +37,59 @@ struct Save;
 
 /// The current object.
 #[derive(Default, Serialize, Deserialize)]
-struct Begun {
+struct OpenObject {
     log: Log,
     /// Its whole content.
     whole: String,
 }
 
 impl Stateful for Save {
-    type State = Begun;
+    type State = OpenObject;
 
-    fn run(&self, begun: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
-        let sent = begun.send(call)?;
+    fn run(&self, object: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
+        let sent = object.send(call)?;
         sent.put_plainly(call);
         Ok(())
     }
 }
 
-impl Begun {
+impl OpenObject {
     fn send(&mut self, call: &mut Call<'_>) -> Result<Sent, String> {
         let (id, secret) = (arg!("aws_access_key_id"), arg!("aws_secret_access_key"));
         if [id, secret].iter().any(|key| call.arg(*key).is_null()) {
             return Err("aws_access_key_id and aws_secret_access_key are required".to_owned());
         }
-        let entry = match self.log.next(call, self.whole.len() > MAX_BYTES)? {
-            Ok(entry) => entry,
-            Err(why) => return Ok(Sent::Refused(why)),
-        };
-        if !entry.append {
-            self.whole.clear();
-        }
-        self.whole.push_str(&entry.content);
-        let (folder, name) = (
-            call.text(arg!("s3_prefix"))?.trim_end_matches('/'),
-            call.text(arg!("file_name_prefix"))?,
-        );
-        let name = name.trim_end_matches('/');
-        let write = S3Write {
-            bucket: call.text(arg!("bucket_name"))?.to_owned(),
-            prefix: if folder.is_empty() {
-                name.to_owned()
-            } else {
-                format!("{folder}/{name}")
-            },
-            extension: entry.extension.to_owned(),
-            content: self.whole.clone(),
-            replace: entry.append,
-            region: call.arg(arg!("aws_region")).as_str().map(str::to_owned),
-            access_key_id: Some(sealed(call, id)?),
-            secret_access_key: Some(sealed(call, secret)?),
-        };
-        Ok(Sent::by(call, Effect::S3(write)))
+        let whole = &mut self.whole;
+        self.log.send(call, whole.len() > MAX_BYTES, |call, entry| {
+            let (folder, name) = (
+                call.text(arg!("s3_prefix"))?.trim_end_matches('/'),
+                call.text(arg!("file_name_prefix"))?,
+            );
+            let name = name.trim_end_matches('/');
+            let content = match entry.append {
+                true => format!("{whole}{}", entry.content),
+                false => entry.content,
+            };
+            let write = S3Write {
+                bucket: call.text(arg!("bucket_name"))?.to_owned(),
+                prefix: if folder.is_empty() {
+                    name.to_owned()
+                } else {
+                    format!("{folder}/{name}")
+                },
+                extension: entry.extension.to_owned(),
+                content: content.clone(),
+                replace: entry.append,
+                region: call.arg(arg!("aws_region")).as_str().map(str::to_owned),
+                access_key_id: Some(sealed(call, id)?),
+                secret_access_key: Some(sealed(call, secret)?),
+            };
+            let sent = Sent::by(call, Effect::S3(write));
+            if sent == Sent::Queued {
+                *whole = content;
+            }
+            Ok(sent)
+        })
     }
 }
 
@@ -113,5 +116,28 @@ mod tests {
         };
         assert_eq!((&*second.content, second.replace), ("a\n1\n1\n", true));
         assert_eq!(second.prefix, "logs/workflow_output");
+    }
+
+    #[test]
+    fn object_after_a_refused_one_replaces_nothing() {
+        let step = json!({
+            "type": "roboflow_core/s3_sink@v1", "content": "$inputs.text", "output_mode": "append_log",
+            "bucket_name": "b", "aws_access_key_id": "id", "aws_secret_access_key": "key"
+        });
+        let mut bench = Bench::new(step, &[("text", Kind::Text)]);
+        for (accept, text) in [
+            (false, "a\n1"),
+            (true, "a\n2"),
+            (false, "a\n3"),
+            (true, "a\n4"),
+        ] {
+            bench.accept_effects(accept);
+            bench.feed(&[("text", text.into())]).unwrap();
+        }
+        let sent = bench.effects().iter().map(|effect| match effect {
+            Effect::S3(object) => (&*object.content, object.replace),
+            other => panic!("{other:?}"),
+        });
+        assert!(sent.eq([("a\n2\n", false), ("a\n2\n4\n", true)]));
     }
 }

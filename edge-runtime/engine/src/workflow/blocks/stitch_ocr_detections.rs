@@ -85,21 +85,27 @@ struct Stitch {
 
 /// Reading direction: along an axis, forwards or backwards.
 #[derive(Debug, Clone, Copy)]
-struct Way {
+struct ReadingDirection {
     vertical: bool,
     backwards: bool,
 }
 
 /// `None` depends on the letters.
-const DIRECTIONS: [(&str, Option<Way>); 5] = [
-    ("left_to_right", Some(Way::new(false, false))),
-    ("right_to_left", Some(Way::new(false, true))),
-    ("vertical_top_to_bottom", Some(Way::new(true, false))),
-    ("vertical_bottom_to_top", Some(Way::new(true, true))),
+const DIRECTIONS: [(&str, Option<ReadingDirection>); 5] = [
+    ("left_to_right", Some(ReadingDirection::new(false, false))),
+    ("right_to_left", Some(ReadingDirection::new(false, true))),
+    (
+        "vertical_top_to_bottom",
+        Some(ReadingDirection::new(true, false)),
+    ),
+    (
+        "vertical_bottom_to_top",
+        Some(ReadingDirection::new(true, true)),
+    ),
     ("auto", None),
 ];
 
-impl Way {
+impl ReadingDirection {
     const fn new(vertical: bool, backwards: bool) -> Self {
         Self {
             vertical,
@@ -134,7 +140,7 @@ struct Letter {
 }
 
 impl Letter {
-    fn from_detection(d: &Detection, way: Way) -> Self {
+    fn from_detection(d: &Detection, way: ReadingDirection) -> Self {
         let (b, c) = (&d.bbox, d.bbox.center());
         let (x, y) = (b.x1.round_ties_even(), b.y1.round_ties_even());
         let text = Arc::clone(&d.class);
@@ -166,7 +172,7 @@ impl Block for Stitch {
     fn run(&self, call: &mut Call<'_>) -> Result<(), String> {
         let all = call.detections(call.named("predictions"))?;
         let way = call.choice(call.named("reading_direction"), &DIRECTIONS)?;
-        let way = way.unwrap_or_else(|| Way::from_letters(all));
+        let way = way.unwrap_or_else(|| ReadingDirection::from_letters(all));
         let tolerance = call.number(call.named("tolerance"))?;
         let delimiter = call.text(call.named("delimiter"))?;
         let letters: Vec<Letter> = all
@@ -218,7 +224,7 @@ fn join(letters: &[Letter], delimiter: &str) -> String {
 }
 
 /// Groups letters to lines by rows of `tolerance` pixels.
-fn by_rows(letters: Vec<Letter>, way: Way, delimiter: &str, tolerance: f64) -> String {
+fn by_rows(letters: Vec<Letter>, way: ReadingDirection, delimiter: &str, tolerance: f64) -> String {
     let mut rows: Vec<(f64, Vec<Letter>)> = Vec::new();
     for letter in letters {
         let row = (letter.side / tolerance).round_ties_even() * tolerance;
@@ -245,7 +251,12 @@ fn by_rows(letters: Vec<Letter>, way: Way, delimiter: &str, tolerance: f64) -> S
 }
 
 /// Groups lines by height, and words by large gaps.
-fn by_gaps(mut letters: Vec<Letter>, way: Way, delimiter: &str, multiplier: f64) -> String {
+fn by_gaps(
+    mut letters: Vec<Letter>,
+    way: ReadingDirection,
+    delimiter: &str,
+    multiplier: f64,
+) -> String {
     let mut breadths: Vec<f64> = letters.iter().map(|l| l.breadth).collect();
     breadths.sort_by(f64::total_cmp);
     let median = quantile(&breadths, 0.5);
@@ -330,7 +341,12 @@ fn limit(gaps: &[f64]) -> Option<f64> {
 }
 
 /// Appends each letter to the line whose last letter it follows.
-fn letter_by_letter(mut letters: Vec<Letter>, way: Way, delimiter: &str, tolerance: f64) -> String {
+fn letter_by_letter(
+    mut letters: Vec<Letter>,
+    way: ReadingDirection,
+    delimiter: &str,
+    tolerance: f64,
+) -> String {
     sort(&mut letters, way.backwards, |l| l.along);
     let follows = |a: &Letter, b: &Letter| {
         let beside = (a.across - b.across).abs() < a.breadth.max(b.breadth) / 2.0 + tolerance;

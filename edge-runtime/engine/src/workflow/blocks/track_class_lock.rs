@@ -147,7 +147,7 @@ impl Tally {
 
 impl Voting {
     /// Adds a sighting of the track.
-    fn hear(&mut self, d: &Detection, settings: &Settings) {
+    fn vote(&mut self, d: &Detection, settings: &Settings) {
         let counts = d.confidence >= settings.vote_confidence;
         let Some(decided) = &self.decided else {
             if counts {
@@ -213,7 +213,7 @@ impl Stateful for Lock {
             let frame = tracks.frame;
             let voting = tracks.by_id.entry(id).or_default();
             (voting.last_seen, voting.last_box) = (frame, d.bbox);
-            voting.hear(d, &settings);
+            voting.vote(d, &settings);
             if let Some(decided) = &voting.decided {
                 d.class = Arc::clone(&decided.class);
                 d.class_id = decided.class_id;

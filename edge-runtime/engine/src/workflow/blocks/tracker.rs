@@ -91,7 +91,7 @@ impl Stateful for Step {
         let mut tracked = call.blank(0);
         let out = Arc::make_mut(&mut tracked);
         video.tracker.update_into(detections, meta.source_s, out);
-        let [fresh, known] = video.instances.told_apart(&tracked, call);
+        let [fresh, known] = video.instances.split_new(&tracked, call);
         call.put(0, tracked);
         call.put(1, fresh);
         call.put(2, known);

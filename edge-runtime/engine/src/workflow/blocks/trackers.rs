@@ -239,19 +239,19 @@ struct Following {
 
 /// State of such a step.
 #[derive(Default, Serialize, Deserialize)]
-struct Followed {
+struct TrackerState {
     /// The next track id, over all videos.
     next: i64,
     videos: PerVideo<Video<SortTracker>>,
 }
 
 impl Stateful for Following {
-    type State = Followed;
+    type State = TrackerState;
 
     fn run(&self, followed: &mut Self::State, call: &mut Call<'_>) -> Result<(), String> {
         let meta = call.video(arg!(COMMON, "image"))?;
         let detections = call.detections(arg!(COMMON, "detections"))?;
-        let Followed { next, videos } = followed;
+        let TrackerState { next, videos } = followed;
         let video = videos.get(&meta.video_identifier, || {
             let config = SortConfig {
                 kind: (self.kind)(call)?,
@@ -269,8 +269,8 @@ impl Stateful for Following {
         })?;
         // The rate of a camera is measured after some frames.
         video.tracker.set_frame_rate(meta.fps.unwrap_or(0.0));
-        let tracked = Arc::new(video.tracker.update(detections, next));
-        let [fresh, known] = video.instances.told_apart(&tracked, call);
+        let tracked = Arc::new(video.tracker.update(detections, meta.source_s, next));
+        let [fresh, known] = video.instances.split_new(&tracked, call);
         for (output, mut boxes) in [tracked, fresh, known].into_iter().enumerate() {
             // The peer keeps the picture size with the boxes.
             if boxes.boxes.is_empty() {

@@ -189,12 +189,12 @@ fn send(call: &mut Call<'_>, last: &mut LastSent) -> Result<(), String> {
         made = Some((id, format!("{folder}/{}", bundle.name)));
         Ok(Ok(Effect::Bundle(bundle)))
     })?;
-    if let Some((id, path)) = made.filter(|_| sent == Sent::HandedOver) {
+    if let Some((id, path)) = made.filter(|_| sent == Sent::Queued) {
         call.put(2, id);
         call.put(3, path);
     }
     call.put(0, matches!(sent, Sent::Refused(_)));
-    call.put(1, sent == Sent::Resting);
+    call.put(1, sent == Sent::CoolingDown);
     call.put(4, sent.message());
     Ok(())
 }

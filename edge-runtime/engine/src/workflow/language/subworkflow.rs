@@ -3,7 +3,9 @@
 //! - The result has no inner workflow left.
 //! - Every step of a child is called `step__child`.
 //! - A reference to an output of the child becomes one to the step that makes it.
+//! - All replacements together add at most [`MAX_ADDED_BYTES`].
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value as Json};
@@ -23,13 +25,30 @@ const MAX_DEPTH: usize = 4;
 /// Maximum number of inner workflows in one definition; the peer's default.
 const MAX_COUNT: usize = 32;
 
+/// Maximum bytes of text that replacing references adds to one definition. A value that each level
+/// repeats multiplies with the nesting.
+const MAX_ADDED_BYTES: usize = 1 << 20;
+
+/// What is left of [`MAX_ADDED_BYTES`]; `None` once it was exceeded.
+struct Budget(Cell<Option<usize>>);
+
+impl Budget {
+    /// Takes bytes from the budget; false if it does not have them.
+    fn take(&self, bytes: usize) -> bool {
+        let left = self.0.get().and_then(|left| left.checked_sub(bytes));
+        self.0.set(left);
+        left.is_some()
+    }
+}
+
 /// Returns the document with every inner workflow replaced by its steps; `Ok(None)` if it has none.
 pub(crate) fn inline(document: &Json, problems: &mut Problems) -> Result<Option<Json>, Problem> {
     if holders(document).next().is_none() {
         return Ok(None);
     }
     measure(document, 0, &mut 0)?;
-    flatten(document, problems).map(Some)
+    let budget = Budget(Cell::new(Some(MAX_ADDED_BYTES)));
+    flatten(document, problems, &budget).map(Some)
 }
 
 fn is_inner(step: &Json) -> bool {
@@ -106,14 +125,14 @@ fn measure(document: &Json, depth: usize, count: &mut usize) -> Result<(), Probl
 }
 
 /// Replaces all inner workflows of a document.
-fn flatten(document: &Json, problems: &mut Problems) -> Result<Json, Problem> {
+fn flatten(document: &Json, problems: &mut Problems, budget: &Budget) -> Result<Json, Problem> {
     let mut flat = document.clone();
     loop {
         let Some(step) = holders(&flat).next() else {
             return Ok(flat);
         };
-        let child = flatten(child_of(step)?, problems)?;
-        flat = replace_step(&flat, step, &child, problems)?;
+        let child = flatten(child_of(step)?, problems, budget)?;
+        flat = replace_step(&flat, step, &child, problems, budget)?;
     }
 }
 
@@ -123,6 +142,7 @@ fn replace_step(
     step: &Json,
     child: &Json,
     problems: &mut Problems,
+    budget: &Budget,
 ) -> Result<Json, Problem> {
     let inner = name_of(step);
     if inner.is_empty() {
@@ -134,7 +154,7 @@ fn replace_step(
         .filter(|s| !s.is_empty())
         .ok_or_else(|| invalid(inner, format!("the workflow of step {inner} has no steps")))?;
     let names = choose_names(document, inner, steps)?;
-    let of_child = |text: &str| rewrite_child(text, &names, &values);
+    let of_child = |text: &str| rewrite_child(text, &names, &values, budget);
     let moved: Vec<Json> = steps
         .iter()
         .map(|step| {
@@ -147,7 +167,8 @@ fn replace_step(
         .collect();
     let first = moved.first().map(name_of).unwrap_or_default().to_owned();
     let outputs = child_outputs(inner, child, &of_child)?;
-    let of_parent = |text: &str| Json::String(rewrite_parent(text, inner, &first, &outputs));
+    let of_parent =
+        |text: &str| Json::String(rewrite_parent(text, inner, &first, &outputs, budget));
     let mut patched = each_text(document, &of_parent);
     if let Some(steps) = patched.get_mut("steps").and_then(Json::as_array_mut)
         && let Some(at) = steps
@@ -157,6 +178,12 @@ fn replace_step(
         steps.splice(at..=at, moved);
     }
     add_dynamic_blocks(&mut patched, child);
+    if budget.0.get().is_none() {
+        let message = format!(
+            "the inner workflows add more than {MAX_ADDED_BYTES} bytes to the definition at step {inner}; bind shorter values, or refer to them less often"
+        );
+        return Err(invalid(inner, message).property("parameter_bindings"));
+    }
     Ok(patched)
 }
 
@@ -296,10 +323,12 @@ fn name_len(text: &str) -> usize {
 }
 
 /// Copies `text`, replacing what follows each `prefix`. `change` gets the rest and returns the
-/// length of the part to replace, including the prefix, and its replacement.
+/// length of the part to replace, including the prefix, and its replacement. Ends early once
+/// `budget` is exceeded.
 fn replace_each(
     text: &str,
     prefix: &str,
+    budget: &Budget,
     change: &dyn Fn(&str) -> Option<(usize, String)>,
 ) -> String {
     let mut out = String::with_capacity(text.len());
@@ -309,6 +338,7 @@ fn replace_each(
         out.push_str(before);
         let after = from.get(prefix.len()..).unwrap_or_default();
         match change(after) {
+            Some((_, new)) if !budget.take(new.len()) => return out,
             Some((used, new)) => {
                 out.push_str(&new);
                 rest = after.get(used..).unwrap_or_default();
@@ -328,18 +358,20 @@ fn rewrite_child(
     text: &str,
     names: &BTreeMap<&str, String>,
     values: &BTreeMap<String, Json>,
+    budget: &Budget,
 ) -> Json {
     // A value that is only a reference keeps the type of what it refers to.
     if let Some(name) = text.strip_prefix("$inputs.")
         && let Some(value) = values.get(name)
     {
-        return value.clone();
+        let fits = budget.take(value.to_string().len());
+        return if fits { value.clone() } else { Json::Null };
     }
-    let renamed = replace_each(text, "$steps.", &|rest| {
+    let renamed = replace_each(text, "$steps.", budget, &|rest| {
         let old = rest.get(..name_len(rest))?;
         Some((old.len(), format!("$steps.{}", names.get(old)?)))
     });
-    Json::String(replace_each(&renamed, "$inputs.", &|rest| {
+    Json::String(replace_each(&renamed, "$inputs.", budget, &|rest| {
         let name = rest.get(..name_len(rest))?;
         let value = Value::from(values.get(name)?.clone());
         Some((name.len(), value.python_str()))
@@ -352,8 +384,9 @@ fn rewrite_parent(
     inner: &str,
     first: &str,
     outputs: &BTreeMap<String, String>,
+    budget: &Budget,
 ) -> String {
-    replace_each(text, "$steps.", &|rest| {
+    replace_each(text, "$steps.", budget, &|rest| {
         let step = rest.get(..name_len(rest))?;
         if step != inner {
             return None;
@@ -457,5 +490,51 @@ mod tests {
         let report = validate(&whole);
         assert!(report.ok, "{report:?}");
         assert_eq!(report.steps.len(), 4);
+    }
+
+    /// A step that holds a workflow of `steps` with the input `x`.
+    fn holder(steps: Json, bindings: Json) -> Json {
+        json!({
+            "type": "roboflow_core/inner_workflow@v1", "name": "n", "parameter_bindings": bindings,
+            "workflow_definition": {
+                "version": "1.0", "steps": steps, "outputs": [],
+                "inputs": bindings.as_object().unwrap().keys().map(|name|
+                    json!({"type": "WorkflowParameter", "name": name})).collect::<Vec<_>>()
+            }
+        })
+    }
+
+    fn refusal_of(step: Json) -> String {
+        let whole = json!({"version": "1.0", "inputs": [], "steps": [step], "outputs": []});
+        let refused = inline(&whole, &mut Problems::default()).unwrap_err().done();
+        assert_eq!(refused.class, "InnerWorkflowInvalidStepEntryError");
+        refused.message
+    }
+
+    #[test]
+    fn value_that_each_level_multiplies_is_refused() {
+        let many = |json: Json| Json::Array(vec![json; 100]);
+        let uses = [many(json!("$inputs.x")), json!("$inputs.x ".repeat(100))];
+        for uses in uses {
+            let mut step = json!({"type": "Any", "name": "leaf", "data": uses});
+            for _ in 0..4 {
+                step = holder(json!([step]), json!({"x": uses}));
+            }
+            step["parameter_bindings"]["x"] = json!("word");
+            let why = refusal_of(step);
+            assert!(why.contains("add more than 1048576 bytes"), "{why}");
+        }
+    }
+
+    #[test]
+    fn workflow_that_binds_itself_is_refused() {
+        let step = json!({
+            "type": "$inputs.t", "name": "n", "workflow_definition": "$inputs.w",
+            "parameter_bindings": {"t": "$inputs.t", "w": "$inputs.w"}
+        });
+        let mut whole = holder(json!([step]), json!({"t": super::INNER, "w": null}));
+        whole["parameter_bindings"]["w"] = whole["workflow_definition"].clone();
+        let why = refusal_of(whole);
+        assert!(why.contains("add more than"), "{why}");
     }
 }

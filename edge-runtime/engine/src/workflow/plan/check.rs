@@ -20,7 +20,7 @@ use crate::workflow::language::types;
 use crate::workflow::plan::lineage;
 use crate::workflow::plan::lineage::Flow;
 use crate::workflow::plan::step;
-use crate::workflow::plan::step::{Arg, CheckedStep};
+use crate::workflow::plan::step::{ArgValue, CheckedStep};
 
 use watchkeeper_contract::workflow::WorkflowError;
 
@@ -268,8 +268,8 @@ fn check_references(step: &CheckedStep, names: &Names<'_>, problems: &mut Proble
     let mut targets = BTreeSet::new();
     for (property, arg) in step.manifest.properties.iter().zip(&step.args) {
         let branch_targets: Vec<&str> = match arg {
-            Arg::Steps(list) => list.iter().map(String::as_str).collect(),
-            Arg::Cases(cases) => cases.iter().map(|(_, name)| name.as_str()).collect(),
+            ArgValue::Steps(list) => list.iter().map(String::as_str).collect(),
+            ArgValue::Cases(cases) => cases.iter().map(|(_, name)| name.as_str()).collect(),
             _ => continue,
         };
         for target in branch_targets {
@@ -346,7 +346,7 @@ fn sort(steps: Vec<CheckedStep>) -> Result<Vec<CheckedStep>, Problem> {
         let first = stuck.first().copied().unwrap_or_default().to_owned();
         return Err(ErrorClass::ExecutionGraphStructureError
             .problem(format!(
-                "steps {} depend on each other in a circle",
+                "steps {} depend on each other in a circle; remove one of the references",
                 stuck.join(", ")
             ))
             .step(first));

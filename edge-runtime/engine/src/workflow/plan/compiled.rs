@@ -24,7 +24,7 @@ use crate::workflow::values::value::Value;
 pub struct SlotId(pub(crate) usize);
 
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct WorkflowPlan {
     pub(crate) inputs: Vec<PlanInput>,
     pub(crate) steps: Vec<PlanStep>,
     pub(crate) outputs: Vec<PlanOutput>,
@@ -122,7 +122,7 @@ pub(crate) enum OutputOf {
 /// A compiled workflow: immutable, cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Compiled {
-    pub(crate) plan: Arc<Plan>,
+    pub(crate) plan: Arc<WorkflowPlan>,
 }
 
 /// Geometry that a workflow declares, in pixels of its image.
@@ -167,6 +167,14 @@ impl PlanStep {
         .done()
     }
 
+    /// The error that a decision skips a step whose rules are applied to every frame.
+    fn rules_in_branch(&self) -> Option<String> {
+        let has_rules = self.manifest.role == Role::Sink && self.literals.contains_key("rules");
+        (has_rules && !self.conditions.is_empty()).then(|| {
+            "rules are applied to every frame, so their step can't be a branch of a decision; let the rules read detections or values that the decision makes".to_owned()
+        })
+    }
+
     /// Builds the block of this step.
     pub(crate) fn build(&self) -> Result<Box<dyn Instance>, String> {
         (self.manifest.build)(&Setup {
@@ -176,13 +184,13 @@ impl PlanStep {
 }
 
 impl Compiled {
-    /// Builds each block once, for the errors of its literals.
+    /// Builds each block once, for the errors of its literals. Refuses rules in a branch.
     pub(super) fn check_blocks(&self) -> Result<(), Vec<WorkflowError>> {
         let errors: Vec<WorkflowError> = self
             .plan
             .steps
             .iter()
-            .filter_map(|step| step.build().err().map(|e| (step, e)))
+            .filter_map(|step| Some((step, step.build().err().or_else(|| step.rules_in_branch())?)))
             .map(|(step, e)| Problem::syntax(e).step(&*step.name).done())
             .collect();
         if errors.is_empty() {

@@ -58,11 +58,6 @@ impl Compiled {
         written.starts_with('$').then_some(written)
     }
 
-    /// The boolean written in `property` of a step.
-    pub fn flag_in(&self, step: &str, property: &str) -> Option<bool> {
-        self.written(step)?.get(property).and_then(Json::as_bool)
-    }
-
     /// Names of batch inputs, which no camera fills.
     pub fn batch_inputs(&self) -> Vec<String> {
         let inputs = self.plan.inputs.iter();

@@ -12,14 +12,14 @@ use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
 
 use crate::workflow::language::definition::InputType;
-use crate::workflow::plan::compiled::{Plan, PlanStep, Source};
+use crate::workflow::plan::compiled::{PlanStep, Source, WorkflowPlan};
 
 /// The first half of a SHA-256.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Fingerprint([u8; 16]);
 
 /// Returns the fingerprints of the steps of a plan, in their order.
-pub(crate) fn of_steps(plan: &Plan) -> Vec<Fingerprint> {
+pub(crate) fn of_steps(plan: &WorkflowPlan) -> Vec<Fingerprint> {
     let mut done = Vec::with_capacity(plan.steps.len());
     for step in &plan.steps {
         let mut print = Print(Sha256::new());
@@ -58,7 +58,7 @@ impl Print {
         self.part(json.to_string().as_bytes());
     }
 
-    fn source(&mut self, source: &Source, plan: &Plan, done: &[Fingerprint]) {
+    fn source(&mut self, source: &Source, plan: &WorkflowPlan, done: &[Fingerprint]) {
         match source {
             // Covered by the properties.
             Source::Const(_) => {}

@@ -16,10 +16,11 @@ use crate::workflow::language::error::ErrorClass;
 use crate::workflow::language::selector::Selector;
 use crate::workflow::plan::check::Checked;
 use crate::workflow::plan::compiled::{
-    Compiled, OutputOf, Plan, PlanInput, PlanOutput, PlanStep, ShapeOf, SlotInfo, Source, place,
+    Compiled, OutputOf, PlanInput, PlanOutput, PlanStep, ShapeOf, SlotInfo, Source, WorkflowPlan,
+    place,
 };
 use crate::workflow::plan::lineage::{Flow, Origin, of_input as input_lineage};
-use crate::workflow::plan::step::{Arg, CheckedStep};
+use crate::workflow::plan::step::{ArgValue, CheckedStep};
 use crate::workflow::values::value::Value;
 
 /// Makes the plan of a checked definition.
@@ -39,7 +40,7 @@ pub(crate) fn plan(
     let outputs: Vec<PlanOutput> = outputs.collect();
     mark_read(&mut steps, &outputs, numbers.slots.len());
     let compiled = Compiled {
-        plan: Arc::new(Plan {
+        plan: Arc::new(WorkflowPlan {
             inputs,
             steps,
             outputs,
@@ -223,7 +224,7 @@ impl<'a> Numbers<'a> {
         let conditions: Vec<(usize, usize)> =
             conditions.map(|(s, b)| self.condition(*s, *b)).collect();
         let cases = step.args.iter().flat_map(|arg| match arg {
-            Arg::Cases(cases) => cases.iter().map(|(key, _)| Arc::clone(key)).collect(),
+            ArgValue::Cases(cases) => cases.iter().map(|(key, _)| Arc::clone(key)).collect(),
             _ => Vec::new(),
         });
         PlanStep {
@@ -267,25 +268,31 @@ impl<'a> Numbers<'a> {
 }
 
 /// Converts an argument. A bundle has a lower number than those nested in it.
-fn source(arg: &Arg, slot_of: &dyn Fn(&Selector) -> Option<usize>, bundles: &mut usize) -> Source {
+fn source(
+    arg: &ArgValue,
+    slot_of: &dyn Fn(&Selector) -> Option<usize>,
+    bundles: &mut usize,
+) -> Source {
     let mut bundle = || {
         *bundles += 1;
         *bundles - 1
     };
     match arg {
-        Arg::Literal(value) => Source::Const(value.clone()),
-        Arg::Ref(selector) => slot_of(selector).map_or(Source::Const(Value::Null), Source::Slot),
-        Arg::List(items) => {
+        ArgValue::Literal(value) => Source::Const(value.clone()),
+        ArgValue::Ref(selector) => {
+            slot_of(selector).map_or(Source::Const(Value::Null), Source::Slot)
+        }
+        ArgValue::List(items) => {
             let number = bundle();
             let items = items.iter().map(|a| source(a, slot_of, bundles));
             Source::List(items.collect(), number)
         }
-        Arg::Dict(items) => {
+        ArgValue::Dict(items) => {
             let number = bundle();
             let items = items.iter();
             let items = items.map(|(key, a)| (Arc::clone(key), source(a, slot_of, bundles)));
             Source::Dict(items.collect(), number)
         }
-        Arg::Steps(_) | Arg::Cases(_) => Source::Const(Value::Null),
+        ArgValue::Steps(_) | ArgValue::Cases(_) => Source::Const(Value::Null),
     }
 }

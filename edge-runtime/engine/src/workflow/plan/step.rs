@@ -1,6 +1,6 @@
 //! Checks one step against the manifest of its block.
 //!
-//! - A [`CheckedStep`] has one [`Arg`] per declared property, in the order of the manifest: a
+//! - A [`CheckedStep`] has one [`ArgValue`] per declared property, in the order of the manifest: a
 //!   literal of the declared shape, or a selector that is allowed there.
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::workflow::values::value::Value;
 pub(crate) struct CheckedStep {
     pub(crate) name: String,
     pub(crate) manifest: &'static Manifest,
-    pub(crate) args: Vec<Arg>,
+    pub(crate) args: Vec<ArgValue>,
     /// Outputs, in the order in which the block writes them.
     pub(crate) outputs: Vec<StepOutput>,
     /// Properties as written, by canonical name, with defaults.
@@ -36,18 +36,18 @@ pub(crate) struct CheckedStep {
 
 /// Value of a property.
 #[derive(Debug, Clone)]
-pub(crate) enum Arg {
+pub(crate) enum ArgValue {
     Literal(Value),
     Ref(Selector),
-    List(Vec<Arg>),
-    Dict(Vec<(Arc<str>, Arg)>),
+    List(Vec<ArgValue>),
+    Dict(Vec<(Arc<str>, ArgValue)>),
     /// Names of the steps of one branch.
     Steps(Vec<String>),
     /// One branch per key.
     Cases(Vec<(Arc<str>, String)>),
 }
 
-impl Arg {
+impl ArgValue {
     /// Visits every data selector in it.
     pub(crate) fn each_ref<'a>(&'a self, visit: &mut dyn FnMut(&'a Selector)) {
         match self {
@@ -65,8 +65,8 @@ impl CheckedStep {
         let mut branches = Vec::new();
         for arg in &self.args {
             match arg {
-                Arg::Steps(names) => branches.push(names.iter().map(String::as_str).collect()),
-                Arg::Cases(cases) => {
+                ArgValue::Steps(names) => branches.push(names.iter().map(String::as_str).collect()),
+                ArgValue::Cases(cases) => {
                     branches.extend(cases.iter().map(|(_, name)| vec![name.as_str()]));
                 }
                 _ => {}
@@ -95,7 +95,7 @@ pub(crate) fn check(
             // A default may be out of bounds: a delay of 0 means none, but a given one must be
             // above 0.
             (None, Some(json)) => {
-                let literal = |_| Arg::Literal(Value::from(json.clone()));
+                let literal = |_| ArgValue::Literal(Value::from(json.clone()));
                 let arg = argument(property, &json).unwrap_or_else(literal);
                 (json, Ok(arg))
             }
@@ -212,7 +212,7 @@ pub(crate) fn takes(property: &Property, json: &Json) -> Result<(), String> {
         .map_err(|mismatch| mismatch.message)
 }
 
-fn argument(property: &Property, json: &Json) -> Result<Arg, Mismatch> {
+fn argument(property: &Property, json: &Json) -> Result<ArgValue, Mismatch> {
     check_size(property.shape, json)?;
     match property.shape {
         Shape::Steps => return steps(json),
@@ -226,10 +226,10 @@ fn argument(property: &Property, json: &Json) -> Result<Arg, Mismatch> {
                 "takes selectors only as entries of a list or dictionary, but has {json} for all of it"
             )));
         }
-        return selector(property, json).map(Arg::Ref);
+        return selector(property, json).map(ArgValue::Ref);
     }
     if json.is_null() && property.nullable {
-        return Ok(Arg::Literal(Value::Null));
+        return Ok(ArgValue::Literal(Value::Null));
     }
     if matches!(
         property.selects,
@@ -248,7 +248,7 @@ fn argument(property: &Property, json: &Json) -> Result<Arg, Mismatch> {
                 .iter()
                 .map(|item| element(property, item))
                 .collect::<Result<_, _>>()
-                .map(Arg::List)
+                .map(ArgValue::List)
         }
         Json::Object(map)
             if compound
@@ -258,9 +258,9 @@ fn argument(property: &Property, json: &Json) -> Result<Arg, Mismatch> {
             map.iter()
                 .map(|(key, item)| Ok((Arc::from(key.as_str()), element(property, item)?)))
                 .collect::<Result<_, _>>()
-                .map(Arg::Dict)
+                .map(ArgValue::Dict)
         }
-        _ => literal(property.shape, json).map(Arg::Literal),
+        _ => literal(property.shape, json).map(ArgValue::Literal),
     }
 }
 
@@ -286,13 +286,13 @@ fn every_entry(property: &Property, json: &Json) -> Result<(), Mismatch> {
     }
 }
 
-fn element(property: &Property, json: &Json) -> Result<Arg, Mismatch> {
+fn element(property: &Property, json: &Json) -> Result<ArgValue, Mismatch> {
     if Selector::looks_like(json) {
-        selector(property, json).map(Arg::Ref)
+        selector(property, json).map(ArgValue::Ref)
     } else if matches!(property.shape, Shape::Texts(_)) {
-        literal(Shape::Text, json).map(Arg::Literal)
+        literal(Shape::Text, json).map(ArgValue::Literal)
     } else {
-        Ok(Arg::Literal(Value::from(json.clone())))
+        Ok(ArgValue::Literal(Value::from(json.clone())))
     }
 }
 
@@ -334,7 +334,7 @@ fn step_name(json: &Json) -> Result<String, Mismatch> {
     }
 }
 
-fn steps(json: &Json) -> Result<Arg, Mismatch> {
+fn steps(json: &Json) -> Result<ArgValue, Mismatch> {
     let Json::Array(items) = json else {
         return Err(Mismatch::because("has to be a list of steps"));
     };
@@ -342,15 +342,15 @@ fn steps(json: &Json) -> Result<Arg, Mismatch> {
         .iter()
         .map(step_name)
         .collect::<Result<_, _>>()
-        .map(Arg::Steps)
+        .map(ArgValue::Steps)
 }
 
-fn step_cases(json: &Json) -> Result<Arg, Mismatch> {
+fn step_cases(json: &Json) -> Result<ArgValue, Mismatch> {
     let Json::Object(map) = json else {
         return Err(Mismatch::because("has to be a dictionary of steps"));
     };
     map.iter()
         .map(|(key, item)| Ok((Arc::from(key.as_str()), step_name(item)?)))
         .collect::<Result<_, _>>()
-        .map(Arg::Cases)
+        .map(ArgValue::Cases)
 }

@@ -19,7 +19,7 @@ use crate::workflow::block_api::block::Instance;
 use crate::workflow::block_api::host::Host;
 use crate::workflow::block_api::manifest::Role;
 use crate::workflow::language::definition::InputType;
-use crate::workflow::plan::compiled::{Compiled, Plan, SlotId};
+use crate::workflow::plan::compiled::{Compiled, SlotId, WorkflowPlan};
 use crate::workflow::values::image::ImageValue;
 use crate::workflow::values::tree::Tree;
 use crate::workflow::values::value::Value;
@@ -35,7 +35,7 @@ pub struct RunReport {
 }
 
 pub struct Execution {
-    pub(crate) plan: Arc<Plan>,
+    pub(crate) plan: Arc<WorkflowPlan>,
     pub(crate) blocks: Vec<Box<dyn Instance>>,
     pub(crate) memory: Memory,
     /// Bundles of each step.
@@ -54,7 +54,7 @@ impl Compiled {
 }
 
 impl Execution {
-    pub(crate) fn new(plan: Arc<Plan>) -> Self {
+    pub(crate) fn new(plan: Arc<WorkflowPlan>) -> Self {
         let blocks = plan.steps.iter().map(instance).collect();
         let memory = Memory::new(&plan);
         let bundles = plan.steps.iter().map(|s| Bundles::new(s.bundles)).collect();

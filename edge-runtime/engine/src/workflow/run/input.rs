@@ -26,14 +26,14 @@ pub(crate) use kinds::value;
 
 impl Compiled {
     /// Reads inputs: for each batch input one value or a list, for each parameter one value.
-    /// Pictures have at most `room` pixels together.
+    /// Pictures and masks have at most `pixel_budget` pixels together.
     ///
     /// # Errors
     /// `RuntimeInputError` for the first input that does not fit its kinds.
     pub fn inputs_from_json(
         &self,
         given: &BTreeMap<String, Json>,
-        mut room: u64,
+        mut pixel_budget: u64,
     ) -> Result<BTreeMap<String, RuntimeInput>, WorkflowError> {
         let mut inputs = BTreeMap::new();
         for (name, json) in given {
@@ -48,7 +48,7 @@ impl Compiled {
                 // step that can't use them fails.
                 Some(input) if matches!(input.what, InputType::Parameter { .. }) => {
                     Ok(RuntimeInput::One(
-                        nested(name, json, 0, input.kinds, &mut room)
+                        nested(name, json, 0, input.kinds, &mut pixel_budget)
                             .unwrap_or_else(|_| Value::from(json.clone())),
                     ))
                 }
@@ -58,7 +58,7 @@ impl Compiled {
                         InputType::Batch { depth } => depth,
                         _ => 1,
                     };
-                    batch(name, json, depth, input.kinds, &mut room)
+                    batch(name, json, depth, input.kinds, &mut pixel_budget)
                 }
             };
             let read = read.map_err(|why| {
@@ -178,7 +178,7 @@ fn batch(
     json: &Json,
     depth: usize,
     kinds: KindSet,
-    room: &mut u64,
+    pixel_budget: &mut u64,
 ) -> Result<RuntimeInput, String> {
     match json {
         Json::Array(items) if depth > 0 => items
@@ -186,11 +186,13 @@ fn batch(
             .map(|item| match item {
                 // A missing element: steps that need it skip it.
                 Json::Null => Ok(Value::Null),
-                item => nested(name, item, depth - 1, kinds, room),
+                item => nested(name, item, depth - 1, kinds, pixel_budget),
             })
             .collect::<Result<_, _>>()
             .map(RuntimeInput::Many),
-        one => nested(name, one, depth.saturating_sub(1), kinds, room).map(RuntimeInput::One),
+        one => {
+            nested(name, one, depth.saturating_sub(1), kinds, pixel_budget).map(RuntimeInput::One)
+        }
     }
 }
 
@@ -199,16 +201,16 @@ fn nested(
     json: &Json,
     depth: usize,
     kinds: KindSet,
-    room: &mut u64,
+    pixel_budget: &mut u64,
 ) -> Result<Value, String> {
     match json {
         Json::Array(items) if depth > 0 => items
             .iter()
-            .map(|item| nested(name, item, depth - 1, kinds, room))
+            .map(|item| nested(name, item, depth - 1, kinds, pixel_budget))
             .collect::<Result<_, _>>()
             .map(Value::list),
         other if depth > 0 => Err(format!("has {other}, but needs a list there")),
-        one => value(name, one, kinds, room),
+        one => value(name, one, kinds, pixel_budget),
     }
 }
 

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use watchkeeper_vision::detections::Detections;
 
-use crate::workflow::block_api::call::{IdCounter, SharedState};
-use crate::workflow::plan::compiled::Plan;
+use crate::workflow::block_api::call::IdCounter;
+use crate::workflow::block_api::shared_state::SharedState;
+use crate::workflow::plan::compiled::WorkflowPlan;
 use crate::workflow::values::tree::Tree;
 use crate::workflow::values::value::Value;
 
@@ -36,7 +37,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    pub(super) fn new(plan: &Plan) -> Self {
+    pub(super) fn new(plan: &WorkflowPlan) -> Self {
         Self {
             slots: vec![Tree::default(); plan.slots.len()],
             branches: vec![Tree::default(); plan.branches],

@@ -123,12 +123,16 @@ struct StepState {
     state: ByteBuf,
 }
 
-/// Splits parts into the smallest ones that fit into `room`, and the rest.
-fn fitting<T>(mut parts: Vec<T>, room: &mut usize, size: fn(&T) -> usize) -> (Vec<T>, Vec<T>) {
+/// Splits parts into the smallest ones that fit into `bytes_left`, and the rest.
+fn fitting<T>(
+    mut parts: Vec<T>,
+    bytes_left: &mut usize,
+    size: fn(&T) -> usize,
+) -> (Vec<T>, Vec<T>) {
     parts.sort_by_key(size);
     let fit = parts.iter().take_while(|part| {
-        let left = room.checked_sub(size(part));
-        *room = left.unwrap_or(*room);
+        let left = bytes_left.checked_sub(size(part));
+        *bytes_left = left.unwrap_or(*bytes_left);
         left.is_some()
     });
     let large = parts.split_off(fit.count());
@@ -141,14 +145,14 @@ impl Execution {
         let mut left_out = Vec::new();
         let steps = self.step_states(&mut left_out);
         let shared = self.shared_values(&mut left_out);
-        let mut room = MAX_STATE_BYTES - OVERHEAD;
+        let mut bytes_left = MAX_STATE_BYTES - OVERHEAD;
         let head = |s: &StepState| s.name.len() + s.block.len() + s.state.len() + OVERHEAD_PER_PART;
-        let (steps, large) = fitting(steps, &mut room, head);
+        let (steps, large) = fitting(steps, &mut bytes_left, head);
         let too_large = || format!("it takes more than what is left of {MAX_STATE_BYTES} bytes");
         left_out.extend(large.iter().map(|s| Restart::step(&s.name, too_large())));
         let of_value =
             |s: &SharedValue| s.place.len() + s.key.len() + s.value.len() + OVERHEAD_PER_PART;
-        let (shared, large) = fitting(shared, &mut room, of_value);
+        let (shared, large) = fitting(shared, &mut bytes_left, of_value);
         left_out.extend(large.iter().map(|s| Restart {
             what: format!("value {} of the {}", s.key, s.place),
             why: too_large(),
@@ -194,7 +198,7 @@ impl Execution {
     fn shared_values(&self, left_out: &mut Vec<Restart>) -> Vec<SharedValue> {
         let mut shared = Vec::new();
         for ((place, key), value) in self.memory.shared.iter() {
-            match stateful::write(&StoredValue(value.clone()), MAX_STATE_BYTES) {
+            match stateful::write(value, MAX_STATE_BYTES) {
                 Ok(value) => shared.push(SharedValue {
                     place: Arc::clone(place),
                     key: Arc::clone(key),
@@ -264,7 +268,7 @@ impl Execution {
             }
         }
         for (place, key, value) in shared {
-            self.memory.shared.set(&place, &key, value);
+            self.memory.shared.set(&place, &key, &value);
         }
         self.memory.ids.last.set(document.last_id);
         self.memory.now = document.now;

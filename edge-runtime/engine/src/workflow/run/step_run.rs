@@ -12,8 +12,9 @@ use crate::workflow::block_api::block::{Block, Instance};
 use crate::workflow::block_api::call::{Call, Declarations};
 use crate::workflow::block_api::host::Host;
 use crate::workflow::block_api::manifest::Depth;
-use crate::workflow::block_api::property::Property;
-use crate::workflow::plan::compiled::{Plan, PlanInput, PlanStep, ShapeOf, Source};
+use crate::workflow::block_api::property::{BOXES, Property};
+use crate::workflow::block_api::shape::Shape;
+use crate::workflow::plan::compiled::{PlanInput, PlanStep, ShapeOf, Source, WorkflowPlan};
 use crate::workflow::values::tree::Tree;
 use crate::workflow::values::value::Value;
 
@@ -66,7 +67,7 @@ impl Declarations for StepDeclarations<'_> {
 
 /// A step that is being run on all its elements.
 pub(super) struct StepRun<'a> {
-    pub(super) plan: &'a Plan,
+    pub(super) plan: &'a WorkflowPlan,
     pub(super) step: &'a PlanStep,
     pub(super) block: &'a mut Box<dyn Instance>,
     pub(super) memory: &'a mut Memory,
@@ -229,17 +230,28 @@ impl StepRun<'_> {
         let mut args = std::mem::take(&mut self.memory.args);
         let mut bundles = std::mem::take(&mut *self.bundles);
         args.clear();
-        let mut sources = self.step.args.iter();
-        let complete = sources.all(|source| match self.read(source, &mut bundles) {
-            Some(value) => {
-                args.push(value);
-                true
+        let mut sources = self.step.args.iter().zip(self.step.manifest.properties);
+        let complete = sources.all(|(source, property)| {
+            let value = self.read(source, &mut bundles);
+            match value.or_else(|| self.value_at_end(property)) {
+                Some(value) => {
+                    args.push(value);
+                    true
+                }
+                None => false,
             }
-            None => false,
         });
         self.memory.args = args;
         *self.bundles = bundles;
         complete
+    }
+
+    /// What stands for a missing value once the source has ended: a line decides what it left
+    /// undecided, also if the last frame gave it no detections.
+    fn value_at_end(&self, property: &Property) -> Option<Value> {
+        let takes_boxes = BOXES.iter().any(|kind| property.kinds.has(*kind));
+        let is_data = matches!(property.shape, Shape::Selector);
+        (self.memory.is_end && takes_boxes && is_data).then(|| Value::Detections(Arc::default()))
     }
 
     /// Drops the collected values, so that their producers can reuse the memory.

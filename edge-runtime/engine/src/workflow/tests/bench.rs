@@ -252,8 +252,12 @@ impl Bench {
 
     /// Refuses effects.
     pub(in super::super) fn without_effects(mut self) -> Self {
-        self.host.takes_effects = false;
+        self.accept_effects(false);
         self
+    }
+
+    pub(in super::super) fn accept_effects(&mut self, accept: bool) {
+        self.host.takes_effects = accept;
     }
 
     /// Continues from the saved state of another bench.
@@ -311,6 +315,12 @@ impl Bench {
         }
     }
 
+    /// Ends the source.
+    pub(in super::super) fn finish(&mut self) {
+        let report = self.run.finish(&mut self.host);
+        assert!(report.errors.is_empty(), "{report:?}");
+    }
+
     /// Returns an output after the last frame; of a batch its first element.
     pub(in super::super) fn value(&self, output: &str) -> Option<Value> {
         self.run.output_of("step", output).cloned()
@@ -351,7 +361,7 @@ pub(in super::super) fn boxes(size: [u32; 2], rows: &[Json]) -> Value {
         })
         .collect();
     let json = json!({"image": {"width": size[0], "height": size[1]}, "predictions": rows});
-    input::detections::detections("image", &json)
+    input::detections::detections("image", &json, &mut { u64::MAX })
         .unwrap()
         .into()
 }
@@ -371,6 +381,16 @@ pub(in super::super) fn picture(
         data: all.flat_map(|(x, y)| paint(x, y)).collect(),
     };
     frame_of(number, Arc::new(pixels))
+}
+
+/// Black pixels in memory that is not touched, so that large pictures cost nothing.
+pub(in super::super) fn black([width, height]: [u32; 2]) -> Arc<RgbPixels> {
+    let data = vec![0; width as usize * height as usize * 3];
+    Arc::new(RgbPixels {
+        width,
+        height,
+        data,
+    })
 }
 
 /// Frame `number` of a recording at 30 frames per second, with these pixels.

@@ -352,6 +352,7 @@ fn inputs(params: &Json, picture: &Arc<RgbPixels>) -> BTreeMap<String, RuntimeIn
                 let boxes = crate::workflow::run::input::detections::detections(
                     name,
                     &first["__detections__"],
+                    &mut { u64::MAX },
                 );
                 RuntimeInput::One(boxes.unwrap().into())
             }

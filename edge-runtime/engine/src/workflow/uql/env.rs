@@ -49,9 +49,9 @@ impl<T: Clone> Parametrised<T> {
         match self {
             Self::Value(value) => Ok(value.clone()),
             Self::Name(name) => {
-                let value = env
-                    .get(name)
-                    .ok_or_else(|| format!("there is no parameter {name}"))?;
+                let value = env.get(name).ok_or_else(|| {
+                    format!("there is no parameter {name}; add it to the parameters of the step")
+                })?;
                 read(&value).ok_or_else(|| format!("parameter {name} can't be {}", value.what()))
             }
         }

@@ -76,20 +76,32 @@ pub fn picture(text: &str, budget: &mut u64) -> Result<Arc<RgbPixels>, String> {
 
 fn decode_within(bytes: &[u8], budget: &mut u64) -> Result<Arc<RgbPixels>, String> {
     let file = PictureFile::open(bytes).map_err(|e| e.to_string())?;
-    let (width, height) = file.size();
-    let pixels = u64::from(width) * u64::from(height);
-    *budget = budget.checked_sub(pixels).ok_or_else(|| {
-        format!(
-            "a picture of {width}x{height} is too large: {budget} pixels are left for the pictures of one request, which have at most {}; scale it down",
-            picture_file::MAX_PIXELS
-        )
-    })?;
+    reserve_pixels("picture", file.size().into(), budget)?;
     let picture = file.decode().map_err(|e| e.to_string())?;
     Ok(Arc::new(RgbPixels {
         width: picture.width(),
         height: picture.height(),
         data: picture.into_raw(),
     }))
+}
+
+/// Takes the pixels of `what`, a picture or a mask, from the budget of its request.
+///
+/// # Errors
+/// If fewer are left.
+pub(crate) fn reserve_pixels(
+    what: &str,
+    [width, height]: [u32; 2],
+    budget: &mut u64,
+) -> Result<(), String> {
+    let pixels = u64::from(width) * u64::from(height);
+    *budget = budget.checked_sub(pixels).ok_or_else(|| {
+        format!(
+            "a {what} of {width}x{height} is too large: {budget} pixels are left for the pictures and masks of one request, which have at most {}; scale it down",
+            picture_file::MAX_PIXELS
+        )
+    })?;
+    Ok(())
 }
 
 pub fn to_base64(bytes: &[u8]) -> String {

@@ -1,5 +1,6 @@
-//! Values in saved state.
+//! Values that outlive their frame, in memory and in saved state.
 //!
+//! - A step keeps at most [`MAX_KEPT_BYTES`] of them.
 //! - Every number is restored exactly.
 //! - Pictures, and values nested deeper than [`MAX_DEPTH`], are not saved; the step's state is then
 //!   left out.
@@ -9,17 +10,95 @@ use std::sync::Arc;
 
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use watchkeeper_vision::detections::Detections;
+use watchkeeper_vision::detections::{Detection, Detections};
+use watchkeeper_vision::mask::Mask;
 
-use crate::workflow::values::image::VideoMeta;
+use crate::workflow::values::image::{Packed, VideoMeta};
 use crate::workflow::values::value::{Array, Value};
 
 /// Maximum nesting of lists and dictionaries in saved state.
 const MAX_DEPTH: usize = 32;
 
+/// Maximum bytes of the values that one step, or the shared store, keeps for later frames.
+pub(crate) const MAX_KEPT_BYTES: usize = 256 << 20;
+
 /// A value that is kept from one frame to a later one.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StoredValue(pub(crate) Value);
+
+impl StoredValue {
+    /// Keeps a value; its pictures are copied, because a decoder stops while all its frames are
+    /// held.
+    pub(crate) fn copied(value: &Value) -> Self {
+        Self(match value {
+            Value::Image(image) => {
+                let pixels = Packed(image.pixels.rgb());
+                image.with_pixels(Arc::new(pixels)).into()
+            }
+            Value::List(items) => Value::list(items.iter().map(|v| Self::copied(v).0).collect()),
+            Value::Dict(map) => {
+                let entries = map.iter();
+                Value::dict(entries.map(|(key, v)| (Arc::clone(key), Self::copied(v).0)))
+            }
+            other => other.clone(),
+        })
+    }
+
+    /// Returns the approximate memory of the value in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        bytes_of(&self.0)
+    }
+}
+
+fn bytes_of(value: &Value) -> usize {
+    let further = match value {
+        Value::Text(text) => text.len(),
+        Value::List(items) => items.iter().map(bytes_of).sum(),
+        Value::Dict(map) => map.iter().map(|(key, v)| key.len() + bytes_of(v)).sum(),
+        Value::Detections(all) => bytes_of_detections(all),
+        Value::Detection(all, _) => bytes_of_detections(all),
+        Value::Image(image) => {
+            image
+                .size()
+                .map(|side| side as usize)
+                .iter()
+                .product::<usize>()
+                * 3
+        }
+        Value::Bytes(bytes) => bytes.len(),
+        Value::Array(array) => size_of_val(array.data()),
+        Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::Float(_)
+        | Value::Meta(_)
+        | Value::Time(_)
+        | Value::Secret(_) => 0,
+    };
+    size_of::<Value>() + further
+}
+
+fn bytes_of_detections(all: &Detections) -> usize {
+    let mask = |d: &Detection| match d.mask().map(|mask| &**mask) {
+        Some(Mask::Bitmap(bitmap)) => bitmap.size().iter().product(),
+        Some(Mask::Polygon(points)) => size_of_val(points.as_slice()),
+        None => 0,
+    };
+    size_of_val(all.boxes.as_slice()) + all.boxes.iter().map(mask).sum::<usize>()
+}
+
+/// Returns how many of these values fit into [`MAX_KEPT_BYTES`] together.
+pub(crate) fn count_fitting<'a>(values: impl Iterator<Item = &'a StoredValue>) -> usize {
+    let mut left = MAX_KEPT_BYTES;
+    let fits = values.take_while(|kept| match left.checked_sub(kept.bytes()) {
+        Some(rest) => {
+            left = rest;
+            true
+        }
+        None => false,
+    });
+    fits.count()
+}
 
 /// The variants of [`Value`] that can be saved.
 #[derive(Serialize, Deserialize)]

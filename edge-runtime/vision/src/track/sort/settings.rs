@@ -68,6 +68,11 @@ pub struct SortConfig {
 }
 
 impl SortConfig {
+    /// Seconds for which an unseen track is kept.
+    pub(super) fn buffer_s(&self) -> f64 {
+        f64::from(self.lost_track_buffer) / REFERENCE_FPS
+    }
+
     pub(super) fn most_unseen(&self) -> f64 {
         let rate = if self.frame_rate > 0.0 {
             self.frame_rate

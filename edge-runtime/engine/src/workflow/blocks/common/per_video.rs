@@ -1,6 +1,6 @@
 //! State per video within one step, and the properties that identify the video.
 //!
-//! - At most [`MAX_VIDEOS`] states.
+//! - At most [`MAX_VIDEOS`] states; beyond it, the one used longest ago is evicted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,17 +20,24 @@ pub(crate) const METADATA: Property = Property::data(
 /// Detections with track ids.
 pub(crate) const TRACKED: Property = Property::data("detections", "tracked detections", BOXES);
 
-/// Maximum number of videos per step; beyond it, the alphabetically first is evicted. A pipeline
-/// has one.
+/// Maximum number of videos per step. A pipeline has one.
 pub(crate) const MAX_VIDEOS: usize = 64;
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct PerVideo<T>(BTreeMap<Arc<str>, T>);
+pub(crate) struct PerVideo<T> {
+    states: BTreeMap<Arc<str>, T>,
+    /// The videos in the order of their latest use; restored ones join it when they are used.
+    #[serde(skip)]
+    used: Vec<Arc<str>>,
+}
 
 impl<T> Default for PerVideo<T> {
     fn default() -> Self {
-        Self(BTreeMap::new())
+        Self {
+            states: BTreeMap::new(),
+            used: Vec::new(),
+        }
     }
 }
 
@@ -41,15 +48,50 @@ impl<T> PerVideo<T> {
         video: &Arc<str>,
         make: impl FnOnce() -> Result<T, String>,
     ) -> Result<&mut T, String> {
-        if !self.0.contains_key(video) {
+        if !self.states.contains_key(video) {
             let made = make()?;
-            if self.0.len() >= MAX_VIDEOS {
-                self.0.pop_first();
+            if self.states.len() >= MAX_VIDEOS {
+                self.evict();
             }
-            self.0.insert(Arc::clone(video), made);
+            self.states.insert(Arc::clone(video), made);
         }
-        self.0
+        if self.used.last() != Some(video) {
+            self.used.retain(|used| used != video);
+            self.used.push(Arc::clone(video));
+        }
+        self.states
             .get_mut(video)
             .ok_or_else(|| format!("no state for video {video}"))
+    }
+
+    /// Removes the state that was used longest ago.
+    fn evict(&mut self) {
+        let unused = self.states.keys().find(|video| !self.used.contains(video));
+        let oldest = match unused {
+            Some(video) => Arc::clone(video),
+            None if self.used.is_empty() => return,
+            None => self.used.remove(0),
+        };
+        self.states.remove(&oldest);
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failing test may panic")]
+mod tests {
+    use super::{Arc, MAX_VIDEOS, PerVideo};
+
+    #[test]
+    fn video_used_longest_ago_is_evicted() {
+        let mut videos = PerVideo::<usize>::default();
+        let name = |n: usize| -> Arc<str> { format!("{:03}", 200 - n).into() };
+        for n in 0..MAX_VIDEOS {
+            videos.get(&name(n), || Ok(n)).unwrap();
+        }
+        videos.get(&name(0), || Ok(1_000)).unwrap();
+        videos.get(&name(100), || Ok(100)).unwrap();
+        assert_eq!(videos.get(&name(0), || Ok(1_000)), Ok(&mut 0));
+        assert_eq!(videos.get(&name(100), || Ok(1_000)), Ok(&mut 100));
+        assert_eq!(videos.get(&name(1), || Ok(1_000)), Ok(&mut 1_000));
     }
 }

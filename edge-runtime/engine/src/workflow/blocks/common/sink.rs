@@ -156,14 +156,14 @@ pub(crate) fn send(
         return Ok(Sent::Off);
     }
     if cooldown.is_active(call, call.bounded(call.named("cooldown_seconds"))?) {
-        return Ok(Sent::Resting);
+        return Ok(Sent::CoolingDown);
     }
     let effect = match make(call)? {
         Ok(effect) => effect,
         Err(why) => return Ok(Sent::Refused(why)),
     };
     let sent = Sent::by(call, effect);
-    if sent == Sent::HandedOver {
+    if sent == Sent::Queued {
         cooldown.begin(call);
     }
     Ok(sent)
@@ -208,7 +208,7 @@ impl<'s> Cooldown<'s> {
     fn begin(&mut self, call: &mut Call<'_>) {
         let now = call.now.as_secs_f64();
         match self {
-            Self::Session { place, key } => call.shared.set(place, key, Value::Float(now)),
+            Self::Session { place, key } => call.shared.set(place, key, &Value::Float(now)),
             Self::Step(last) => **last = Some(now),
         }
     }
@@ -220,18 +220,18 @@ pub(crate) enum Sent {
     /// The sink is switched off.
     Off,
     /// The cool-down is active.
-    Resting,
+    CoolingDown,
     /// The host refused the effect; why.
     Refused(String),
     /// The host queued the effect.
-    HandedOver,
+    Queued,
 }
 
 impl Sent {
     /// Emits an effect.
     pub(crate) fn by(call: &mut Call<'_>, effect: Effect) -> Self {
         match call.host.emit(call.step, effect) {
-            Ok(()) => Self::HandedOver,
+            Ok(()) => Self::Queued,
             Err(why) => Self::Refused(why),
         }
     }
@@ -240,16 +240,16 @@ impl Sent {
     pub(crate) fn message(self) -> String {
         match self {
             Self::Off => "the sink is switched off".to_owned(),
-            Self::Resting => "not sent during the cooldown".to_owned(),
+            Self::CoolingDown => "not sent during the cooldown".to_owned(),
             Self::Refused(why) => why,
-            Self::HandedOver => "queued for sending".to_owned(),
+            Self::Queued => "queued for sending".to_owned(),
         }
     }
 
     /// Sets the outputs [`OUTPUTS`].
     pub(crate) fn put(self, call: &mut Call<'_>) {
         call.put(0, matches!(self, Self::Refused(_)));
-        call.put(1, self == Self::Resting);
+        call.put(1, self == Self::CoolingDown);
         call.put(2, self.message());
     }
 
@@ -354,7 +354,7 @@ pub(crate) fn attachments(files: &Value) -> Result<Vec<Attachment>, String> {
     }
 }
 
-/// Several contents in one file: their number, and what to append next.
+/// Several contents in one file, and their number. Only a content that the host queues counts.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Log {
     entries: i64,
@@ -371,25 +371,36 @@ pub(crate) struct Entry {
 }
 
 impl Log {
-    /// Returns the next entry of a step, or why there is none. Within one file, JSON is written as
+    /// Makes the next entry of a step and sends it by `emit`. Within one file, JSON is written as
     /// lines, and the head of a CSV table only once. `is_full`: it begins a new file.
     ///
     /// # Errors
     /// If a property is invalid.
-    pub(crate) fn next(
+    pub(crate) fn send(
         &mut self,
-        call: &Call<'_>,
+        call: &mut Call<'_>,
         is_full: bool,
-    ) -> Result<Result<Entry, String>, String> {
+        emit: impl FnOnce(&mut Call<'_>, Entry) -> Result<Sent, String>,
+    ) -> Result<Sent, String> {
         let one_file = call.text(call.named("output_mode"))? == "append_log";
         let most = call.integer(call.named("max_entries_per_file"))?;
         let content = call.text(call.named("content"))?;
         let most = if is_full { 0 } else { most };
-        Ok(self.add(content, call.text(call.named("file_type"))?, one_file, most))
+        let file_type = call.text(call.named("file_type"))?;
+        let entry = match self.next(content, file_type, one_file, most) {
+            Ok(entry) => entry,
+            Err(why) => return Ok(Sent::Refused(why)),
+        };
+        let entries = if entry.append { self.entries + 1 } else { 1 };
+        let sent = emit(call, entry)?;
+        if sent == Sent::Queued {
+            self.entries = entries;
+        }
+        Ok(sent)
     }
 
-    fn add(
-        &mut self,
+    fn next(
+        &self,
         content: &str,
         file_type: &str,
         one_file: bool,
@@ -417,7 +428,6 @@ impl Log {
         if !content.ends_with('\n') {
             content.push('\n');
         }
-        self.entries = if append { self.entries + 1 } else { 1 };
         Ok(Entry {
             content,
             append,
@@ -433,23 +443,22 @@ mod tests {
 
     #[test]
     fn log_writes_the_table_head_once_per_file() {
-        let mut log = Log::default();
-        let mut next = || {
-            let entry = log.add("a,b\n1,2", "csv", true, 2).unwrap();
+        let after = |entries: i64| {
+            let entry = Log { entries }.next("a,b\n1,2", "csv", true, 2).unwrap();
             (entry.content, entry.append)
         };
-        assert_eq!(next(), ("a,b\n1,2\n".to_owned(), false));
-        assert_eq!(next(), ("1,2\n".to_owned(), true));
-        assert_eq!(next(), ("a,b\n1,2\n".to_owned(), false));
+        assert_eq!(after(0), ("a,b\n1,2\n".to_owned(), false));
+        assert_eq!(after(1), ("1,2\n".to_owned(), true));
+        assert_eq!(after(2), ("a,b\n1,2\n".to_owned(), false));
     }
 
     #[test]
     fn json_is_written_as_lines_only_within_one_file() {
-        let mut log = Log::default();
-        let entry = log.add("{\n \"a\": 1}", "json", true, 9).unwrap();
+        let log = Log::default();
+        let entry = log.next("{\n \"a\": 1}", "json", true, 9).unwrap();
         assert_eq!((&*entry.content, entry.extension), ("{\"a\":1}\n", "jsonl"));
-        assert!(log.add("hello", "json", true, 9).is_err());
-        let entry = log.add("hello", "json", false, 9).unwrap();
+        assert!(log.next("hello", "json", true, 9).is_err());
+        let entry = log.next("hello", "json", false, 9).unwrap();
         assert_eq!((&*entry.content, entry.extension), ("hello\n", "json"));
     }
 }

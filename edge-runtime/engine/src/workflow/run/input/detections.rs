@@ -11,6 +11,7 @@ use watchkeeper_vision::detections::{Detection, DetectionId, Detections, Keypoin
 use watchkeeper_vision::geometry::{BBox, Point};
 use watchkeeper_vision::mask::{Bitmap, Mask};
 
+use crate::workflow::values::codec;
 use crate::workflow::values::json::RLE;
 
 /// Members of a serialised detection with a field of their own; others are attached as data.
@@ -35,8 +36,12 @@ const KNOWN: [&str; 18] = [
     RLE,
 ];
 
-/// Reads serialised detections.
-pub(crate) fn detections(name: &str, json: &Json) -> Result<Detections, String> {
+/// Reads serialised detections; the pixels of their bitmaps are taken from `pixel_budget`.
+pub(crate) fn detections(
+    name: &str,
+    json: &Json,
+    pixel_budget: &mut u64,
+) -> Result<Detections, String> {
     let invalid =
         || "detections are {\"image\": {\"width\", \"height\"}, \"predictions\": […]}".to_owned();
     let rows = json
@@ -49,19 +54,21 @@ pub(crate) fn detections(name: &str, json: &Json) -> Result<Detections, String> 
         u32::try_from(n).unwrap_or(0)
     };
     let size = [side("width"), side("height")];
-    let boxes = rows
-        .iter()
-        .enumerate()
-        .map(|(i, row)| detection(name, row, i).map_err(|why| format!("detection {i}: {why}")))
-        .collect::<Result<Vec<_>, _>>()?;
-    Ok(Detections {
-        boxes: boxes.into_iter().flatten().collect(),
-        size,
-    })
+    let mut boxes = Vec::new();
+    for (i, row) in rows.iter().enumerate() {
+        let read = detection(name, (i, row), size, pixel_budget);
+        boxes.extend(read.map_err(|why| format!("detection {i}: {why}"))?);
+    }
+    Ok(Detections { boxes, size })
 }
 
 /// Reads one box; `None` if its outline has too few points, as in the peer.
-fn detection(name: &str, row: &Json, index: usize) -> Result<Option<Detection>, String> {
+fn detection(
+    name: &str,
+    (index, row): (usize, &Json),
+    size: [u32; 2],
+    pixel_budget: &mut u64,
+) -> Result<Option<Detection>, String> {
     let mut d = basic_detection(row, index)?;
     read_origin(name, row, &mut d);
     if let Some(points) = row.get("points").and_then(Json::as_array) {
@@ -72,9 +79,12 @@ fn detection(name: &str, row: &Json, index: usize) -> Result<Option<Detection>, 
         d.extra_mut().mask = Some(Arc::new(Mask::Polygon(points)));
     }
     if let Some(rle) = row.get(RLE) {
-        let mask = Mask::Bitmap(Bitmap::from_rle_json(rle)?);
+        let mask = Bitmap::from_rle_json(rle, |of_mask| {
+            check_mask_size(of_mask, size)?;
+            codec::reserve_pixels("mask", of_mask, pixel_budget)
+        })?;
         let extra = d.extra_mut();
-        extra.mask = Some(Arc::new(mask));
+        extra.mask = Some(Arc::new(Mask::Bitmap(mask)));
         extra.data.insert(Arc::from(RLE), Json::Bool(true));
     }
     if let Some(points) = row.get("keypoints").and_then(Json::as_array) {
@@ -89,6 +99,17 @@ fn detection(name: &str, row: &Json, index: usize) -> Result<Option<Detection>, 
         data.insert(Arc::from(key.as_str()), value.clone());
     }
     Ok(Some(d))
+}
+
+/// Refuses a mask whose size differs from that of its picture, unless that is unknown.
+fn check_mask_size(mask: [u32; 2], picture: [u32; 2]) -> Result<(), String> {
+    if picture == [0, 0] || mask == picture {
+        return Ok(());
+    }
+    let [mask, picture] = [mask, picture].map(|[width, height]| format!("{width}x{height}"));
+    Err(format!(
+        "{RLE} is {mask} in a picture of {picture}; give it the size of image"
+    ))
 }
 
 /// Reads the members that every box has.

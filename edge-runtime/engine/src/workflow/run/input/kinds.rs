@@ -1,7 +1,7 @@
 //! One JSON value, read as the first of several kinds that fits.
 //!
 //! - Kinds are tried in the order of declaration; if none fits, the error is that of the last.
-//! - Invariant: pictures of one run share a budget of pixels.
+//! - Invariant: pictures and masks of one run share a budget of pixels.
 //! - Not here: detections (`detections`), lists and batches.
 
 use std::sync::Arc;
@@ -22,14 +22,14 @@ pub(crate) fn value(
     name: &str,
     json: &Json,
     kinds: KindSet,
-    room: &mut u64,
+    pixel_budget: &mut u64,
 ) -> Result<Value, String> {
     if kinds.has(Kind::Any) || kinds == KindSet::default() {
         return Ok(Value::from(json.clone()));
     }
     let mut last = String::new();
     for kind in Kind::ALL.iter().filter(|k| kinds.has(**k)) {
-        match as_kind(name, json, *kind, room) {
+        match as_kind(name, json, *kind, pixel_budget) {
             Ok(value) => return Ok(value),
             Err(why) => last = why,
         }
@@ -37,21 +37,21 @@ pub(crate) fn value(
     Err(last)
 }
 
-fn as_kind(name: &str, json: &Json, kind: Kind, room: &mut u64) -> Result<Value, String> {
+fn as_kind(name: &str, json: &Json, kind: Kind, pixel_budget: &mut u64) -> Result<Value, String> {
     let plain = || Value::from(json.clone());
     let fits = |fits: bool, what: &str| {
         let refuse = || format!("{what} expected for kind {}", kind.name());
         fits.then(plain).ok_or_else(refuse)
     };
     match kind {
-        Kind::Image => image(name, json, room),
+        Kind::Image => image(name, json, pixel_budget),
         Kind::VideoMetadata => meta(json).map(|m| Value::Meta(Arc::new(m))),
         Kind::ObjectDetection
         | Kind::InstanceSegmentation
         | Kind::RleInstanceSegmentation
         | Kind::Keypoints
         | Kind::QrCode
-        | Kind::BarCode => detections(name, json).map(Value::from),
+        | Kind::BarCode => detections(name, json, pixel_budget).map(Value::from),
         Kind::Timestamp => timestamp(json),
         Kind::Bytes => match json {
             Json::String(text) => codec::from_base64(text).map(|b| Value::Bytes(b.into())),
@@ -91,7 +91,7 @@ fn as_kind(name: &str, json: &Json, kind: Kind, room: &mut u64) -> Result<Value,
 
 /// Reads a picture, `{"type": "base64", "value": …}` or only the base64. Paths and URLs are not
 /// supported.
-fn image(name: &str, json: &Json, room: &mut u64) -> Result<Value, String> {
+fn image(name: &str, json: &Json, pixel_budget: &mut u64) -> Result<Value, String> {
     let text = match json {
         Json::String(text) => text,
         other => match other.get("value") {
@@ -99,7 +99,7 @@ fn image(name: &str, json: &Json, room: &mut u64) -> Result<Value, String> {
             _ => return Err("a picture is {\"type\": \"base64\", \"value\": …}".to_owned()),
         },
     };
-    let pixels = codec::picture(text, room)?;
+    let pixels = codec::picture(text, pixel_budget)?;
     let meta = match json.get("video_metadata") {
         Some(given) if !given.is_null() => meta(given)?,
         _ => VideoMeta::still(name),

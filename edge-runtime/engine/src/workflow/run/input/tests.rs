@@ -2,13 +2,17 @@
 
 use serde_json::json;
 
-use super::detections::detections;
 use super::{Json, Value};
 use crate::workflow::language::kinds::{Kind, KindSet};
 use crate::workflow::values::json;
+use watchkeeper_vision::detections::Detections;
 
 fn value(name: &str, json: &Json, kinds: KindSet) -> Result<Value, String> {
     super::value(name, json, kinds, &mut { u64::MAX })
+}
+
+fn detections(name: &str, json: &Json) -> Result<Detections, String> {
+    super::detections::detections(name, json, &mut { u64::MAX })
 }
 
 fn whole() -> Json {
@@ -79,4 +83,26 @@ fn array_rows_must_have_one_length() {
     let array = value("in", &json!([[1, 2, 3], [4, 5, 6]]), kinds).unwrap();
     assert_eq!(array.to_json(), json!([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]));
     assert!(value("in", &json!([[1, 2], [3]]), kinds).is_err());
+}
+
+#[test]
+fn masks_share_the_pixel_budget_and_fit_their_picture() {
+    let row = json!({"x": 1, "y": 1, "width": 1, "height": 1, "confidence": 0.5, "class": "cat",
+        "rle_mask": {"size": [4, 8], "counts": [0, 32]}});
+    let of =
+        |width: u32| json!({"image": {"width": width, "height": 4}, "predictions": [row, row]});
+    let read = |json: &Json, budget: u64| {
+        super::detections::detections("in", json, &mut { budget }).map(|all| all.boxes.len())
+    };
+    assert_eq!(read(&of(8), 64), Ok(2));
+    let why = read(&of(8), 63).unwrap_err();
+    assert!(
+        why.starts_with("detection 1: a mask of 8x4 is too large: 31 pixels are left"),
+        "{why}"
+    );
+    let why = read(&of(9), 64).unwrap_err();
+    assert!(
+        why.starts_with("detection 0: rle_mask is 8x4 in a picture of 9x4"),
+        "{why}"
+    );
 }
