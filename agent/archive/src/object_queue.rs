@@ -90,6 +90,10 @@ impl ObjectQueue {
         get_checked(&*self.tier, &self.counts, hash).await
     }
 
+    pub(crate) fn name(&self) -> &'static str {
+        self.tier.name()
+    }
+
     pub(crate) fn stats(&self) -> TierStats {
         self.counts.stats(self.tier.name(), self.tier.endpoints())
     }

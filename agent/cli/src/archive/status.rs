@@ -44,7 +44,7 @@ pub(super) async fn verify(client: &AgentClient, out: &Output) -> Result<(), Fai
     });
     for name in &all.repaired {
         out.note(format!(
-            "{name} was damaged; its copy from S3 has replaced it"
+            "{name} was damaged; a copy from another tier has replaced it"
         ));
     }
     failure_of(&all).map_or(Ok(()), Err)
@@ -68,8 +68,8 @@ fn failure_of(found: &Verified) -> Option<Failure> {
     if !found.unknown.is_empty() {
         let unknown = counted(found.unknown.len() as u64, "entry");
         lines.push(format!(
-            "{unknown} damaged or without content, and perhaps with a copy in S3; destroy none of \
-             them, and verify again when S3 answers:"
+            "{unknown} damaged or without content, and perhaps with a copy in another tier; \
+             destroy none of them, and verify again when that tier answers:"
         ));
         lines.extend(named(&found.unknown));
         lines.extend(found.why.as_ref().map(|why| format!("the last one: {why}")));
