@@ -1,6 +1,7 @@
 //! Which copies repair a damaged content, and when it counts as lost.
 
-use std::net::TcpListener;
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -69,6 +70,49 @@ async fn entry_is_kept_while_a_memcached_that_may_have_it_is_down() {
     let found = archive.verify(None).await.unwrap();
     assert_eq!(found.unknown, [name("yard/a.jpg")]);
     assert!(found.why.is_some_and(|why| why.contains("memcached")));
+}
+
+/// A server that answers every request with this response.
+fn server_of(response: String) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let mut socket = socket.unwrap();
+            // One read has the head of a request without a body.
+            let read = socket.read(&mut [0; 4096]);
+            read.and_then(|_| socket.write_all(response.as_bytes()))
+                .ok();
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn object_is_absent_only_if_the_store_names_its_key() {
+    let not_found = |body: &str| {
+        let length = body.len();
+        let head = "HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length:";
+        server_of(format!("{head} {length}\r\n\r\n{body}"))
+    };
+    let xml = |code: &str| format!("<Error><Code>{code}</Code></Error>");
+    let hash = ContentHash::of(b"alpha");
+    let tier = S3Server::tier(&[not_found(&xml("NoSuchKey"))]);
+    assert_eq!(tier.get(&hash).await, Ok(None));
+    let long = xml("NoSuchKey") + &" ".repeat(5_000);
+    for (body, why) in [
+        (xml("NoSuchBucket"), "s3_bucket"),
+        ("<html>NoSuchKey</html>".to_owned(), "proxies"),
+        (String::new(), "proxies"),
+        (long, "more than"),
+    ] {
+        let tier = S3Server::tier(&[not_found(&body)]);
+        let error = tier.get(&hash).await.unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+        // A deletion is not done either.
+        let tier = S3Server::tier(&[not_found(&body)]);
+        assert!(tier.remove(&hash).await.is_err(), "{body}");
+    }
 }
 
 #[tokio::test]
