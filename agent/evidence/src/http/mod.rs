@@ -33,7 +33,7 @@ pub const PAUSES: [Duration; 3] = [
     Duration::from_secs(5),
     Duration::from_secs(10),
 ];
-/// Longest wait for the rate, and for a server that names one.
+/// Longest wait for the rate, and for a server that names one. A longer one fails the question.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 /// Characters that need no escape in a segment of a path or a value of a query.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
@@ -150,7 +150,7 @@ impl HttpSource {
                 };
                 return SourceAnswer::failed(one_line(&format!("{}{tried}", failure.why)));
             };
-            tokio::time::sleep(least.max(*pause).min(MAX_WAIT)).await;
+            tokio::time::sleep(least.max(*pause)).await;
             nth += 1;
         }
     }
@@ -230,9 +230,14 @@ impl HttpSource {
                 401 | 403 => "; check headers".to_owned(),
                 _ => String::new(),
             };
+            let wait = Duration::from_secs(after.unwrap_or(0));
+            if may_pass && wait > MAX_WAIT {
+                let why = format!("{host} answered {status}: not before {} s", wait.as_secs());
+                return Err(Failure::permanent(why));
+            }
             return Err(Failure {
                 why: format!("{host} answered {status}{hint}"),
-                retry: may_pass.then(|| Duration::from_secs(after.unwrap_or(0))),
+                retry: may_pass.then_some(wait),
             });
         }
         let mut body = Vec::new();
