@@ -25,7 +25,7 @@ use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_config::Config;
 use watchkeeper_jobs::counted;
 use watchkeeper_jobs::plan::{CheckedPlan, MAX_PLAN_BYTES, check, read, read_parts, schema};
-use watchkeeper_jobs::run::{JobFolder, JobFolderError, JobState, trajectory};
+use watchkeeper_jobs::run::{JobFolder, JobFolderError, JobState};
 
 use super::args::{Global, JobAction, JobArgs, JobPlanArgs, JobRunArgs};
 use super::configuration;
@@ -215,10 +215,7 @@ fn cancel(job: &JobFolder, out: &Output) -> Result<(), Failure> {
 }
 
 fn export(job: &JobFolder, out: &Output) -> Result<(), Failure> {
-    let plan = read(&job.info().plan).map_err(|faults| invalid(&job.info().id, &faults))?;
-    for mut transition in trajectory(&job.log()?, plan.rewards) {
-        let planned = job.info().from.planned.as_ref();
-        transition.state.predecessor = planned.and_then(|planned| planned.predecessor.clone());
+    for transition in job.trajectory()? {
         out.page(&serde_json::to_string(&transition).unwrap_or_default());
     }
     Ok(())

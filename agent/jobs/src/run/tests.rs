@@ -622,7 +622,8 @@ fn trajectory_has_each_attempt_with_state_action_and_reward() {
         success: 0.1,
         failure: -0.5,
     };
-    let all = trajectory(&job.log().unwrap(), Some(rewards));
+    let log = job.log().unwrap();
+    let all = super::trajectory::transitions(&log, Some(rewards), None);
     let of = |step: &str| -> Vec<_> {
         let some = all.iter().filter(|t| t.action.step == step);
         some.map(|t| (t.action.attempt, t.succeeded, t.reward.unwrap()))
@@ -633,6 +634,31 @@ fn trajectory_has_each_attempt_with_state_action_and_reward() {
     assert!(b.state.done.contains(&"a".to_owned()));
     assert_eq!(b.action.params["text"], json!("${a.text}!"));
 }
+#[test]
+fn trajectory_names_the_job_that_it_refines() {
+    let bench = Bench::new();
+    let earlier = "20261128-141502-kxq".to_owned();
+    let from = Provenance {
+        planned: Some(Planned {
+            by: PlannedBy::Edited,
+            request: String::new(),
+            refinements: Vec::new(),
+            refined_at_ms: Vec::new(),
+            at_ms: 0,
+            predecessor: Some(earlier.clone()),
+            revisions: 0,
+        }),
+        ..Provenance::default()
+    };
+    let plan = bench.plan(chain());
+    let job = bench.jobs().create_from(&plan, "", None, from).unwrap();
+    bench.run(&job);
+    let steps = job.trajectory().unwrap();
+    assert!(!steps.is_empty());
+    let of = |step: &Transition| step.state.predecessor.clone();
+    assert!(steps.iter().all(|step| of(step).as_ref() == Some(&earlier)));
+}
+
 
 /// Plays a run: each start fails or succeeds as `outcomes` says, time passes as needed.
 fn play(plan: &CheckedPlan, outcomes: &[u8], free: usize) -> (Ended, Vec<usize>) {
