@@ -61,7 +61,7 @@ impl JobCommands {
         let job = self.jobs.create_from(plan, origin, output, from)?;
         if let Err(error) = job_trace::submitted(&self.trace, job.info()) {
             // Nothing of a job that is not recorded may stay.
-            self.jobs.delete_with_outputs(job).ok();
+            self.jobs.delete_with_outputs(&job).ok();
             let sentence = format!("the audit log can't be written: {error}; free disk space");
             return Err(Failure::failed(sentence));
         }

@@ -73,12 +73,12 @@ pub(super) fn run(args: JobArgs, global: &Global, out: &Output) -> Result<(), Fa
         }
         JobAction::Cancel { id } => cancel(&commands.jobs.open(&id)?, out),
         JobAction::Delete { id } => {
-            let job = commands.jobs.open(&id)?;
-            let deleted = json!({"deleted": job.info().id});
-            let (id, output) = (job.info().id.clone(), job.info().output.clone());
-            commands.jobs.delete(job)?;
-            out.both(&deleted, || format!("Deleted job {id}"));
-            if output.exists() {
+            let id = commands.jobs.whole_id(&id)?;
+            let job = commands.jobs.open_exact(&id).ok();
+            commands.jobs.delete(&id)?;
+            out.both(&json!({"deleted": id}), || format!("Deleted job {id}"));
+            let output = job.map(|job| job.info().output.clone());
+            if let Some(output) = output.filter(|output| output.exists()) {
                 out.note(format!("its output folder {} stays", output.display()));
             }
             Ok(())

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
 use watchkeeper_agent::jobs::JobStatus;
-use watchkeeper_jobs::run::{Ended, LogLine, LogRecord};
+use watchkeeper_jobs::run::{Ended, JobState, LogLine, LogRecord};
 
 use super::super::agent_client::AgentClient;
 use super::super::args::{JobAction, JobOutput, JobPlanArgs};
@@ -171,7 +171,7 @@ impl AgentJobs {
             out.end_live_line();
             match followed.and_then(|()| self.job(id)) {
                 Ok(JobDetails { job, log })
-                    if !matches!(job.state.as_str(), "running" | "waiting") =>
+                    if !matches!(job.state, JobState::Running | JobState::Waiting) =>
                 {
                     return ended(id, &job, &log, out);
                 }

@@ -84,7 +84,7 @@ pub(super) fn table(jobs: &[JobStatus], out: &Output) {
         vec![
             job.job.clone(),
             zoned_time(job.created_ms),
-            job.state.clone(),
+            job.state.name().to_owned(),
             format!("{}/{}", job.done, job.steps),
             fitted(origin, MAX_ORIGIN),
         ]
@@ -145,7 +145,10 @@ pub(super) fn whole(job: &JobStatus, log: &[LogLine], out: &Output) {
     }
     out.line(format!(
         "job {}: {}, {} of {} steps done",
-        job.job, job.state, job.done, job.steps
+        job.job,
+        job.state.name(),
+        job.done,
+        job.steps
     ));
     out.line(format!("  from    {}", job.origin));
     out.line(format!("  output  {}", job.output));

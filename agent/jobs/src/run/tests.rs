@@ -570,14 +570,13 @@ fn deleted_job_is_gone_and_a_running_one_stays() {
     let job = bench.create(chain());
     let id = job.info().id.clone();
     let held = job.begin().unwrap();
-    let again = bench.jobs().open(&id).unwrap();
-    let error = bench.jobs().delete(again).unwrap_err();
+    let error = bench.jobs().delete(&id).unwrap_err();
     assert!(
         error.to_string().contains("running in another process"),
         "{error}"
     );
     drop(held);
-    bench.jobs().delete(job).unwrap();
+    bench.jobs().delete(&id).unwrap();
     assert_eq!(bench.jobs().ids().unwrap(), [""; 0]);
 }
 
@@ -634,6 +633,7 @@ fn trajectory_has_each_attempt_with_state_action_and_reward() {
     assert!(b.state.done.contains(&"a".to_owned()));
     assert_eq!(b.action.params["text"], json!("${a.text}!"));
 }
+
 #[test]
 fn trajectory_names_the_job_that_it_refines() {
     let bench = Bench::new();
@@ -658,7 +658,6 @@ fn trajectory_names_the_job_that_it_refines() {
     let of = |step: &Transition| step.state.predecessor.clone();
     assert!(steps.iter().all(|step| of(step).as_ref() == Some(&earlier)));
 }
-
 
 /// Plays a run: each start fails or succeeds as `outcomes` says, time passes as needed.
 fn play(plan: &CheckedPlan, outcomes: &[u8], free: usize) -> (Ended, Vec<usize>) {
@@ -779,7 +778,7 @@ fn pictures_of_a_folder_become_an_album() {
     // What others put beside its pictures stays.
     let mine = out.join("album/mine.jpg");
     fs::write(&mine, b"mine").unwrap();
-    jobs.delete_with_outputs(job).unwrap();
+    jobs.delete_with_outputs(&job).unwrap();
     assert!(mine.is_file());
     assert!(!out.join("album/index.html").exists());
     let left: Vec<_> = fs::read_dir(out.join("album")).unwrap().collect();
@@ -835,7 +834,7 @@ fn claimed_name_that_nothing_was_written_to_is_not_removed() {
     log.append(record).unwrap();
     drop((lock, log));
     fs::write(out.join("a.txt"), "mine").unwrap();
-    bench.jobs().delete_with_outputs(job).unwrap();
+    bench.jobs().delete_with_outputs(&job).unwrap();
     assert_eq!(fs::read_to_string(out.join("a.txt")).unwrap(), "mine");
     assert!(!out.join(".watchkeeper-job").exists());
 }
@@ -876,6 +875,46 @@ fn waiting_job_is_not_pruned() {
     let is_active = |id: &str| id == waits;
     let removed = bench.jobs().prune_idle(&limits, 0, &is_active).unwrap();
     assert_eq!(removed, [jobs[1].clone(), jobs[2].clone()]);
+}
+
+#[test]
+fn running_job_keeps_its_files() {
+    let bench = Bench::new();
+    let out = bench.dir.path().join("out");
+    let plan = bench.plan(chain());
+    let job = bench.jobs().create(&plan, "", Some(&out)).unwrap();
+    assert_eq!(bench.run(&job), Ended::Done);
+    let run = job.begin().unwrap();
+    let refused = bench.jobs().delete_with_outputs(&job).unwrap_err();
+    assert!(matches!(refused, JobFolderError::Running(_)), "{refused}");
+    assert!(out.join("a.txt").is_file());
+    drop(run);
+    bench.jobs().delete_with_outputs(&job).unwrap();
+    assert!(!out.exists());
+}
+
+#[test]
+fn damaged_jobs_count_and_are_pruned() {
+    let bench = Bench::new();
+    let jobs: Vec<_> = (0..4).map(|_| bench.create(chain())).collect();
+    fs::write(jobs[0].path().join(INFO), "{").unwrap();
+    fs::write(jobs[1].path().join(LOG), "{}\n").unwrap();
+    let id = |at: usize| jobs[at].info().id.clone();
+    for at in [2, 3] {
+        jobs[at].end_unrun(Ended::Done).unwrap();
+    }
+    let limits = JobLimits {
+        max_jobs: 2,
+        ..JobLimits::default()
+    };
+    let removed = bench.jobs().prune(&limits, 0).unwrap();
+    assert_eq!(removed.len(), 2, "{removed:?}");
+    assert!(
+        removed
+            .iter()
+            .all(|removed| [id(0), id(1)].contains(removed))
+    );
+    assert_eq!(bench.jobs().ids().unwrap(), [id(2), id(3)]);
 }
 
 #[test]
