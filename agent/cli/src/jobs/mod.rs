@@ -34,12 +34,12 @@ use super::output::Output;
 use super::user_file;
 pub(super) use commands::jobs_of_user;
 pub(crate) use commands::tool_setup;
-use commands::{CHANNEL, JobCommands, invalid, read_plan};
+use commands::{JobCommands, invalid, read_plan};
 use of_agent::AgentJobs;
 
 pub(super) fn run(args: JobArgs, global: &Global, out: &Output) -> Result<(), Failure> {
     let config = configuration::read_for_sockets(global, out);
-    let mut commands = JobCommands::new(&config, CHANNEL)?;
+    let mut commands = JobCommands::new(&config, None)?;
     commands.is_for_agent = args.agent;
     if args.agent {
         return AgentJobs::new(&config.agent_api.socket)?.run(args.action, &commands, out);
@@ -95,7 +95,7 @@ pub(super) fn run(args: JobArgs, global: &Global, out: &Output) -> Result<(), Fa
 
 /// Returns whether a request is one for a job.
 pub(super) fn serves(text: &str, config: &Config) -> bool {
-    let commands = JobCommands::new(config, CHANNEL);
+    let commands = JobCommands::new(config, None);
     commands.is_ok_and(|commands| commands.planner().serves(text))
 }
 
@@ -107,7 +107,7 @@ pub(super) fn answer_in_chat(
     is_cancelled: &AtomicBool,
     out: &Output,
 ) -> Result<(), Failure> {
-    let commands = JobCommands::new(config, Entrypoint::Chat.name())?;
+    let commands = JobCommands::new(config, Some(Entrypoint::Chat))?;
     let job = commands.plan_and_create(text, out)?;
     commands.run_until(job, &|| is_cancelled.load(Ordering::Relaxed), out)
 }
@@ -137,7 +137,7 @@ pub(super) fn run_tool(
     let steps = [json!({"name": "manual", "tool": tool, "params": parameters})];
     let plan = read(&json!({"name": "manual", "steps": steps}));
     let plan = plan.map_err(|faults| invalid(&origin, &faults))?;
-    let commands = JobCommands::new(config, Entrypoint::Chat.name())?;
+    let commands = JobCommands::new(config, Some(Entrypoint::Chat))?;
     // Checked as written: a person's own parameters are not repaired.
     check(plan.clone(), &commands.tools).map_err(|faults| invalid(&origin, &faults))?;
     let job = commands.create(plan, &origin, None, None, out)?;
@@ -146,7 +146,7 @@ pub(super) fn run_tool(
 
 /// Runs a request in plain English that [`serves`] accepts, as `job plan --run` does.
 pub(super) fn answer(text: &str, config: &Config, out: &Output) -> Result<(), Failure> {
-    let commands = JobCommands::new(config, Entrypoint::Ask.name())?;
+    let commands = JobCommands::new(config, Some(Entrypoint::Ask))?;
     let job = commands.plan_and_create(text, out)?;
     commands.run_to_end(job, out)
 }
