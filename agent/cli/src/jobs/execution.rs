@@ -91,21 +91,17 @@ impl JobCommands {
     ) -> Result<(), Failure> {
         loop {
             let ended = self.run_once(&job, is_cancelled, out)?;
-            let id = job.info().id.clone();
-            let sentence = match ended {
+            match ended {
                 Ended::Done => {
                     self.cache_plan(&job, out);
                     return Ok(());
                 }
-                Ended::Failed if self.revise(&mut job, out) => continue,
-                Ended::Failed => {
-                    format!("job {id} failed; `watchkeeper job resume {id}` tries the rest again")
+                Ended::Failed if self.revise(&mut job, out) => {}
+                ended => {
+                    let id = &job.info().id;
+                    return Err(show::not_done(id, Some(ended), show::COMMAND));
                 }
-                Ended::Cancelled => {
-                    format!("job {id} was cancelled; `watchkeeper job resume {id}` goes on")
-                }
-            };
-            return Err(Failure::failed(sentence));
+            }
         }
     }
 
@@ -130,7 +126,8 @@ impl JobCommands {
         out.end_live_line();
         job_trace::ended(&self.trace, job.info(), &ended);
         let ended = ended?;
-        show::result(job, ended, out)?;
+        let (status, log) = (show::status_of(job)?, job.log()?);
+        show::result(&status, &log, Some(ended), show::COMMAND, out);
         Ok(ended)
     }
 }
