@@ -19,12 +19,12 @@ use reqwest::header::{
     CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue as Value, LOCATION, RETRY_AFTER,
 };
 use reqwest::{Response, StatusCode, redirect};
-use url::{Host, Url};
+use url::Url;
 use watchkeeper_config::lookups::{AnswerKind, Extraction, HeaderValue, HttpLookup};
 
 use crate::source::{SourceAnswer, one_line};
 use cache::Cache;
-use private::{PublicResolver, is_private};
+use private::{PublicResolver, has_private_host};
 use rate::Rate;
 
 /// Pauses before the second, third and fourth try.
@@ -94,7 +94,7 @@ impl HttpSource {
             .pool_max_idle_per_host(0)
             .user_agent(concat!("watchkeeper/", env!("CARGO_PKG_VERSION")));
         if !config.may_be_private {
-            builder = builder.dns_resolver(Arc::new(PublicResolver));
+            builder = builder.dns_resolver(Arc::new(PublicResolver(not_public)));
         }
         if let Some(path) = &config.ca_file {
             let wrong = |why: String| format!("ca_file = {:?}: {why}", path.display());
@@ -305,22 +305,19 @@ fn fill_json(template: &str, value: &str) -> String {
     template.replace("{value}", inner)
 }
 
-/// Refuses an address that is written as a number or is this machine; other names are checked
-/// where they are resolved.
 fn refuse_private(config: &HttpLookup, url: &Url) -> Result<(), String> {
-    let is_refused = match url.host() {
-        Some(Host::Ipv4(ip)) => is_private(ip.into()),
-        Some(Host::Ipv6(ip)) => is_private(ip.into()),
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        None => false,
-    };
-    match is_refused && !config.may_be_private {
+    match has_private_host(url) && !config.may_be_private {
         true => Err(format!(
             "url: {} is a private address; set private = true to allow it",
             url.host_str().unwrap_or_default()
         )),
         false => Ok(()),
     }
+}
+
+/// The failure of a name without a public address.
+fn not_public(host: &str) -> String {
+    format!("{host} has private addresses only; set private = true")
 }
 
 /// Host and port. The rest of an address is never shown: it holds what was read.
