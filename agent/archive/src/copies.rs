@@ -97,7 +97,7 @@ impl Copies {
         self.memory().put(*hash, content.clone(), cost);
         if let Some(shared) = &self.shared
             && content.len() as u64 <= shared.max_bytes()
-            && shared.put(hash, content, cost).await.is_err()
+            && shared.put(hash, content).await.is_err()
         {
             count(&self.shared_counts.errors);
         }

@@ -188,7 +188,7 @@ impl ObjectQueue {
             }
         };
         if let Some(content) = on_blocking_thread(durable, read).await? {
-            self.tier.put(&hash, content, Duration::ZERO).await?;
+            self.tier.put(&hash, content).await?;
         }
         Ok(())
     }
@@ -318,7 +318,6 @@ mod tests {
             &'a self,
             hash: &'a ContentHash,
             content: Bytes,
-            _cost: Duration,
         ) -> BoxFuture<'a, Result<(), TierError>> {
             self.0.lock().unwrap().insert(*hash, content);
             ready(Ok(())).boxed()

@@ -267,7 +267,6 @@ impl Tier for S3Tier {
         &'a self,
         hash: &'a ContentHash,
         content: Bytes,
-        _cost: Duration,
     ) -> BoxFuture<'a, Result<(), TierError>> {
         async move {
             let put = self.request(Method::PUT, hash, Some(content)).await?;

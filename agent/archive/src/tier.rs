@@ -5,7 +5,6 @@
 //! - What a tier returns is checked by the caller.
 
 use std::fmt::Debug;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -56,12 +55,11 @@ pub trait Tier: Send + Sync + Debug {
     /// Returns a content, unchecked.
     fn get<'a>(&'a self, hash: &'a ContentHash) -> BoxFuture<'a, Result<Option<Bytes>, TierError>>;
 
-    /// Takes a content. `cost` is the time that it takes to bring it back.
+    /// Takes a content.
     fn put<'a>(
         &'a self,
         hash: &'a ContentHash,
         content: Bytes,
-        cost: Duration,
     ) -> BoxFuture<'a, Result<(), TierError>>;
 
     /// Removes a content, from each endpoint that holds contents of its own.

@@ -53,9 +53,7 @@ async fn foreign_value_in_memcached_is_never_served() {
     let archive = with_memcached(folder.path(), &[&server]);
     ingest(&archive, "yard/a.jpg", b"alpha").await;
     let (tier, hash) = (Memcached::tier(&[&server]), ContentHash::of(b"alpha"));
-    tier.put(&hash, "forged".into(), Duration::ZERO)
-        .await
-        .unwrap();
+    tier.put(&hash, "forged".into()).await.unwrap();
     assert_eq!(
         read(&archive, "yard/a.jpg").await,
         ("durable", b"alpha".to_vec())
@@ -366,9 +364,7 @@ async fn removal_reaches_every_memcached_and_names_those_that_are_away() {
     let hash = ContentHash::of(b"alpha");
     let alone = [Memcached::tier(&[&first]), Memcached::tier(&[&second])];
     for tier in &alone {
-        tier.put(&hash, "alpha".into(), Duration::ZERO)
-            .await
-            .unwrap();
+        tier.put(&hash, "alpha".into()).await.unwrap();
     }
     let of = |text: &str| Selection::Entry(name(text));
     let destroyed = archive.destroy(of("yard/a.jpg")).await.unwrap();
