@@ -495,68 +495,32 @@ impl Durable {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
-    use std::ops::Bound;
-    use std::sync::OnceLock;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use watchkeeper_store::{Keyspace, MemoryStore, Page};
-
     use super::*;
-
-    /// A store that tries the lock of the index at each sync.
-    #[derive(Debug, Default)]
-    struct Watching {
-        inner: MemoryStore,
-        durable: OnceLock<Arc<Durable>>,
-        syncs: AtomicUsize,
-    }
-
-    impl Store for Watching {
-        fn get(&self, keyspace: Keyspace, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-            self.inner.get(keyspace, key)
-        }
-        fn scan(
-            &self,
-            keyspace: Keyspace,
-            from: Bound<&[u8]>,
-            limit: usize,
-        ) -> Result<Page, StoreError> {
-            self.inner.scan(keyspace, from, limit)
-        }
-        fn write(&self, batch: Batch) -> Result<(), StoreError> {
-            self.inner.write(batch)
-        }
-        fn sync(&self) -> Result<(), StoreError> {
-            if let Some(durable) = self.durable.get() {
-                assert!(durable.index.try_lock().is_ok(), "queries wait for a sync");
-                self.syncs.fetch_add(1, Ordering::SeqCst);
-            }
-            self.inner.sync()
-        }
-        fn check(&self) -> Result<(), StoreError> {
-            self.inner.check()
-        }
-        fn poison(&self) -> Option<String> {
-            self.inner.poison()
-        }
-        fn size_on_disk(&self) -> Result<u64, StoreError> {
-            self.inner.size_on_disk()
-        }
-    }
+    use crate::store_for_tests::{HookedStore, StoreCall};
 
     #[test]
     fn query_waits_for_no_sync() {
         let folder = tempfile::tempdir().unwrap();
-        let store = Arc::<Watching>::default();
+        let store = Arc::<HookedStore>::default();
         let shared = Arc::clone(&store) as Arc<dyn Store>;
         let opened = Durable::over(folder.path(), shared, true, Limits::default(), false);
         let durable = Arc::new(opened.unwrap().0);
-        store.durable.set(Arc::clone(&durable)).unwrap();
+        let syncs = Arc::<AtomicUsize>::default();
+        let (watched, count) = (Arc::clone(&durable), Arc::clone(&syncs));
+        let hook = Box::new(move |call| {
+            if call == StoreCall::Sync {
+                assert!(watched.index.try_lock().is_ok(), "queries wait for a sync");
+                count.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        assert!(store.hook.set(hook).is_ok());
         let name: EntryName = "yard/a.jpg".parse().unwrap();
         let sealed = durable.stage().unwrap().seal().unwrap();
         let new = NewEntry::named(name.clone());
         durable.commit(&sealed, new, Timestamp::now()).unwrap();
         durable.destroy(&[name]).unwrap();
-        assert_eq!(store.syncs.load(Ordering::SeqCst), 2);
+        assert_eq!(syncs.load(Ordering::SeqCst), 2);
     }
 }

@@ -38,6 +38,8 @@ mod selection;
 mod slot;
 pub mod source;
 pub mod stats;
+#[cfg(test)]
+mod store_for_tests;
 pub mod tier;
 mod vector_cache;
 mod vectors;
