@@ -38,8 +38,7 @@ pub struct LookupError {
 }
 
 impl Lookups {
-    /// Prepares the look-ups; a table is read when it is asked. One that is invalid fails when it is
-    /// asked.
+    /// Prepares the look-ups. A table is read when it is asked; an invalid look-up fails then.
     #[must_use]
     pub fn open(configs: &[LookupConfig]) -> Self {
         let mut lookups = Self::default();

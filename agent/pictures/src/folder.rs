@@ -26,7 +26,7 @@ pub enum FolderError {
     Io { folder: PathBuf, source: io::Error },
     #[error("folder {} has more than {MAX_FILES} pictures; list its subfolders one by one", .0.display())]
     TooMany(PathBuf),
-    #[error("folder {} is nested deeper than {MAX_DEPTH} folders; list a deeper one", .0.display())]
+    #[error("folder {} has over {MAX_DEPTH} levels; list its subfolders one by one", .0.display())]
     TooDeep(PathBuf),
 }
 

@@ -23,8 +23,8 @@ impl JobService {
         }
     }
 
-    /// Returns all jobs that `asks` may see, oldest first. Whose a damaged one is can't be known, so
-    /// none is seen over TCP.
+    /// Returns all jobs that `asks` may see, oldest first. Damaged ones, whose user is unknown, are
+    /// not seen over TCP.
     ///
     /// # Errors
     /// If the folder of the jobs can't be read.
