@@ -57,6 +57,7 @@ pub use error::ArchiveError;
 pub use name::EntryName;
 pub use query::Query;
 pub use source::Source;
+pub use stats::{Stats, TierStats};
 pub use tier::Tier;
 pub use verb::{Answer, Selection, Verb};
 pub use verify::Verified;

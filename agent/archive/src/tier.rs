@@ -8,7 +8,7 @@ use std::fmt::Debug;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::ContentHash;
@@ -25,7 +25,7 @@ pub enum TierError {
 }
 
 /// Status of one endpoint.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EndpointHealth {
     /// Host and port.
     pub endpoint: String,
@@ -33,7 +33,7 @@ pub struct EndpointHealth {
     /// Failures since it last answered.
     pub failures: u32,
     /// Its last error; absent while it answers.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
