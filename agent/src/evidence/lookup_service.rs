@@ -42,7 +42,9 @@ impl LookupService {
     /// Returns the look-ups. One that can't be used at their first use is logged.
     pub async fn opened(&self) -> Arc<Lookups> {
         let open = || async {
-            let lookups = Arc::new(Lookups::open(&self.0.configs));
+            let configs = self.0.configs.clone();
+            let opened = tokio::task::spawn_blocking(move || Lookups::open(&configs)).await;
+            let lookups = Arc::new(opened.unwrap_or_default());
             for problem in problems_of(&lookups).await {
                 tracing::error!("{problem}");
             }
