@@ -786,6 +786,46 @@ fn pictures_of_a_folder_become_an_album() {
 }
 
 #[test]
+fn pictures_without_scores_are_measured_where_they_are_needed() {
+    let dir = tempfile::tempdir().unwrap();
+    let photos = dir.path().join("photos");
+    fs::create_dir(&photos).unwrap();
+    let flat = image::GrayImage::from_pixel(64, 64, image::Luma([120]));
+    let sharp = image::GrayImage::from_fn(64, 64, |x, y| {
+        image::Luma([if (x / 8 + y / 8) % 2 == 0 { 40 } else { 210 }])
+    });
+    flat.save(photos.join("a.png")).unwrap();
+    sharp.save(photos.join("b.png")).unwrap();
+    let tools = crate::tools::picture_tools();
+    let listed = "${list.pictures}";
+    let plan = json!({"name": "x", "steps": [
+        {"name": "list", "tool": "list_pictures", "params": {"folder": photos}},
+        {"name": "known", "tool": "filter",
+            "params": {"pictures": listed, "where": ["sharpness is known"]}},
+        {"name": "best", "tool": "select_best",
+            "params": {"from": listed, "count": 1, "by": "sharpness"}},
+        {"name": "parts", "tool": "group", "params": {"pictures": listed, "by": "sharpness"}},
+    ]});
+    let plan = check(read(&plan).unwrap(), &tools).unwrap();
+    let jobs = Jobs::new(dir.path().join("jobs"));
+    let job = jobs.create(&plan, "test", None).unwrap();
+    let runner = Runner::new(tools, jobs);
+    let ended = runner.run(&job, &mut |_| {}, &|| false).unwrap();
+    assert_eq!(ended, Ended::Done, "{:?}", job.log());
+    assert_eq!(job.result("known").unwrap()["count"], 2);
+    let best = job.result("best").unwrap();
+    let file = best["pictures"][0]["file"].as_str().unwrap();
+    assert!(file.ends_with("b.png"), "{file}");
+    assert_eq!(
+        job.result("parts").unwrap()["groups"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
+}
+
+#[test]
 fn job_without_a_picture_is_done_unless_a_model_may_revise_it() {
     let dir = tempfile::tempdir().unwrap();
     let tools = crate::tools::picture_tools();
