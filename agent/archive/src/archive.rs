@@ -1,7 +1,8 @@
 //! The archive as its callers see it: all tiers behind the verbs.
 //!
 //! - Ingest is write-through: durable first and acknowledged only then; fast tiers best effort.
-//! - Reads are cache-aside: memory, memcached, disk; the object tier where the file is damaged.
+//! - Reads are cache-aside: memory, memcached, disk. A damaged file is replaced by the copy of any
+//!   other tier.
 //! - A tier that fails costs its timeout once, then it is marked down. It never fails a verb.
 //! - Whatever blocks runs on blocking threads.
 
@@ -238,7 +239,7 @@ impl Archive {
     /// # Errors
     /// [`ArchiveError::NotFound`] and [`ArchiveError::Damaged`], or if the disk can't be read.
     /// [`ArchiveError::Source`] if it is replaced faster than it can be read, or if it is damaged
-    /// and the object tier does not answer.
+    /// and a tier that may have a copy does not answer.
     pub async fn retrieve(
         &self,
         name: &EntryName,
@@ -292,15 +293,15 @@ impl Archive {
         found("durable", body)
     }
 
-    /// Brings a damaged or missing content back from the object tier.
+    /// Brings a damaged or missing content back from another tier.
     async fn retrieve_copy(&self, entry: Entry) -> Result<Retrieved, ArchiveError> {
         count(&self.0.durable_counts.invalid);
         tracing::error!(name = %entry.name, "archive: a content is damaged or missing");
-        let content = self.repair(&entry).await?;
-        let content = content.ok_or_else(|| ArchiveError::Damaged(entry.name.clone()))?;
+        let copy = self.repair(&entry).await?;
+        let (tier, content) = copy.ok_or_else(|| ArchiveError::Damaged(entry.name.clone()))?;
         Ok(Retrieved {
             entry,
-            tier: "s3",
+            tier,
             body: Body::Bytes(content),
         })
     }
@@ -318,29 +319,44 @@ impl Archive {
         self.blocking(read).await
     }
 
-    /// Brings a content back from the object tier; `None` if that has no copy.
+    /// Brings a content back from the first tier with a copy, and names that tier; `None` if all
+    /// answer that they have none.
     ///
     /// # Errors
-    /// [`ArchiveError::Source`] if the tier gives no sound answer, or if the disk refuses: there
-    /// may be a copy then.
-    pub(crate) async fn repair(&self, entry: &Entry) -> Result<Option<Bytes>, ArchiveError> {
-        let Some(objects) = &self.0.objects else {
-            return Ok(None);
-        };
-        let found = objects.get(&entry.sha256).await.map_err(|error| {
-            ArchiveError::Source(format!(
-                "{}: its content is damaged or missing, and S3 may have a copy but gives none: \
-                 {error}; keep the entry, and try again when S3 answers",
-                entry.name
-            ))
+    /// [`ArchiveError::Source`] if no tier gives a copy and one gives no sound answer, or if the
+    /// disk refuses: there may be a copy then.
+    pub(crate) async fn repair(
+        &self,
+        entry: &Entry,
+    ) -> Result<Option<(&'static str, Bytes)>, ArchiveError> {
+        let mut silent = Vec::new();
+        let mut found = self.0.copies.find(entry).await.unwrap_or_else(|why| {
+            silent.push(why);
+            None
         });
-        let Some(content) = found? else {
-            return Ok(None);
+        if found.is_none()
+            && let Some(objects) = &self.0.objects
+        {
+            match objects.get(&entry.sha256).await {
+                Ok(copy) => found = copy.map(|content| (objects.name(), content)),
+                Err(error) => silent.push(format!("{}: {error}", objects.name())),
+            }
+        }
+        let Some((tier, content)) = found else {
+            if silent.is_empty() {
+                return Ok(None);
+            }
+            return Err(ArchiveError::Source(format!(
+                "{}: its content is damaged or missing, and a tier may have a copy but gives \
+                 none: {}; keep the entry, and try again when that tier answers",
+                entry.name,
+                silent.join("; ")
+            )));
         };
         let (hash, copy) = (entry.sha256, content.clone());
         self.blocking(move |durable| durable.repair(&hash, &copy))
             .await?;
-        Ok(Some(content))
+        Ok(Some((tier, content)))
     }
 
     /// Gives a content to the fast tiers, unless its last entry was destroyed meanwhile.

@@ -23,6 +23,8 @@ pub(crate) const MAX_CACHED: u64 = 4 << 20;
 
 /// Free bytes that contents leave on their disk.
 const MIN_FREE_BYTES: u64 = 64 << 20;
+/// Bytes of a content after which the free space is checked again.
+const CHECK_EVERY: u64 = 8 << 20;
 
 #[derive(Debug)]
 pub(crate) struct BlobFolder {
@@ -77,28 +79,19 @@ impl BlobFolder {
     pub(crate) fn stage(&self, (max, key): (u64, &'static str)) -> Result<Staged, ArchiveError> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let path = self.staging.join(number.to_string());
-        self.check_free(0)?;
+        check_free(&self.staging, MIN_FREE_BYTES)?;
         let file = File::create(&path).map_err(ArchiveError::io(&path))?;
         Ok(Staged {
             file,
             temporary: Temporary { path },
             hasher: Sha256::new(),
             bytes: 0,
+            unchecked: 0,
+            min_free: MIN_FREE_BYTES,
             max,
             key,
             head: Some(Vec::new()),
         })
-    }
-
-    fn check_free(&self, more: u64) -> Result<(), ArchiveError> {
-        let fault = |errno: rustix::io::Errno| ArchiveError::io(&self.blobs)(errno.into());
-        let space = rustix::fs::statvfs(&self.blobs).map_err(fault)?;
-        let free = space.f_bavail.saturating_mul(space.f_frsize);
-        let needed = MIN_FREE_BYTES + more;
-        match free < needed {
-            true => Err(ArchiveError::Disk { free, needed }),
-            false => Ok(()),
-        }
     }
 
     /// Gives a content its public name; on stable storage when this returns.
@@ -165,6 +158,17 @@ impl BlobFolder {
     }
 }
 
+/// Fails if the disk with `path` has fewer than `needed` bytes free.
+fn check_free(path: &Path, needed: u64) -> Result<(), ArchiveError> {
+    let fault = |errno: rustix::io::Errno| ArchiveError::io(path)(errno.into());
+    let space = rustix::fs::statvfs(path).map_err(fault)?;
+    let free = space.f_bavail.saturating_mul(space.f_frsize);
+    match free < needed {
+        true => Err(ArchiveError::Disk { free, needed }),
+        false => Ok(()),
+    }
+}
+
 /// A file that is deleted when it is dropped, unless it was renamed.
 #[derive(Debug)]
 struct Temporary {
@@ -185,6 +189,10 @@ pub struct Staged {
     temporary: Temporary,
     hasher: Sha256,
     bytes: u64,
+    /// Bytes since the disk's free space was checked.
+    unchecked: u64,
+    /// Free bytes that it leaves on its disk.
+    min_free: u64,
     max: u64,
     /// Key of the configuration that sets `max`.
     key: &'static str,
@@ -211,6 +219,11 @@ impl Staged {
         }
         self.hasher.update(bytes);
         let path = &self.temporary.path;
+        self.unchecked += bytes.len() as u64;
+        if self.unchecked >= CHECK_EVERY {
+            self.unchecked = 0;
+            check_free(path, self.min_free.saturating_add(bytes.len() as u64))?;
+        }
         self.file.write_all(bytes).map_err(ArchiveError::io(path))
     }
 
@@ -265,5 +278,29 @@ impl Sealed {
         file.and_then(|file| file.take(max).read_to_end(&mut bytes))
             .ok();
         bytes
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_ends_where_its_disk_runs_full() {
+        let folder = tempfile::tempdir().unwrap();
+        let blobs = BlobFolder::open(folder.path()).unwrap();
+        let mut staged = blobs.stage((u64::MAX, "none")).unwrap();
+        let part = vec![0; 1 << 20];
+        staged.append(&part).unwrap();
+        // From here on the disk counts as full.
+        staged.min_free = u64::MAX;
+        let ended = (1..8).try_for_each(|_| staged.append(&part));
+        assert!(matches!(ended, Err(ArchiveError::Disk { .. })), "{ended:?}");
+        drop(staged);
+        assert_eq!(
+            fs::read_dir(folder.path().join("staging")).unwrap().count(),
+            0
+        );
     }
 }

@@ -52,25 +52,44 @@ impl Copies {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the content of an entry and the tier that had it.
+    /// Returns the content of an entry and the tier that had it. A tier that fails is one without
+    /// the content.
     pub(crate) async fn get(&self, entry: &Entry) -> Option<(&'static str, Bytes)> {
+        self.find(entry).await.ok().flatten()
+    }
+
+    /// Returns the content of an entry and the tier that had it; `None` if all tiers answer that
+    /// they have none.
+    ///
+    /// # Errors
+    /// Name and cause of a tier that gives no sound answer, or has a server that is down: it may
+    /// have a copy.
+    pub(crate) async fn find(
+        &self,
+        entry: &Entry,
+    ) -> Result<Option<(&'static str, Bytes)>, String> {
         let counts = &self.memory_counts;
         let memory = self.memory().get(&entry.sha256);
         count(memory.as_ref().map_or(&counts.misses, |_| &counts.hits));
         if let Some(content) = memory {
-            return Some((MEMORY, content));
+            return Ok(Some((MEMORY, content)));
         }
-        let shared = self.shared.as_deref()?;
-        if entry.bytes > shared.max_bytes() {
-            return None;
-        }
+        let shared = self.shared.as_deref();
+        let Some(shared) = shared.filter(|shared| entry.bytes <= shared.max_bytes()) else {
+            return Ok(None);
+        };
         let begun = Instant::now();
-        let content = get_checked(shared, &self.shared_counts, &entry.sha256).await;
-        // A fast tier that fails is one without the content.
-        let content = content.ok().flatten()?;
+        let found = get_checked(shared, &self.shared_counts, &entry.sha256).await;
+        let found = found.map_err(|error| format!("{}: {error}", shared.name()))?;
+        let Some(content) = found else {
+            let silent = shared.endpoints().into_iter().find(|server| !server.is_up);
+            return silent.map_or(Ok(None), |server| {
+                Err(format!("{}: {} is down", shared.name(), server.endpoint))
+            });
+        };
         let cost = begun.elapsed();
         self.memory().put(entry.sha256, content.clone(), cost);
-        Some((shared.name(), content))
+        Ok(Some((shared.name(), content)))
     }
 
     /// Gives a content to all tiers that take one of its size.
@@ -78,7 +97,7 @@ impl Copies {
         self.memory().put(*hash, content.clone(), cost);
         if let Some(shared) = &self.shared
             && content.len() as u64 <= shared.max_bytes()
-            && shared.put(hash, content, cost).await.is_err()
+            && shared.put(hash, content).await.is_err()
         {
             count(&self.shared_counts.errors);
         }

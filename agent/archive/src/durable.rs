@@ -8,7 +8,7 @@
 //! - After a failed sync the change is seen, in the records and the index, and its files stay: a
 //!   restart may undo it.
 //! - Changes are made one at a time. Reading a record or a file waits for none of them; a sum, a
-//!   selection or the fill of fast tiers waits for the change that is made, with its sync.
+//!   selection or the fill of fast tiers waits for a change, and for no sync.
 
 use std::fs::File;
 use std::path::Path;
@@ -286,11 +286,12 @@ impl Durable {
             }
             return Err(Uncommitted::Untouched(error));
         }
-        let synced = self.store.sync();
+        // Readers may see a change that is not synced, as they do after a failed sync. The writer's
+        // lock keeps the order of changes.
         drop(index);
         lost.iter()
             .for_each(|hash| self.vectors.follow(*hash, None));
-        synced.map_err(Uncommitted::Unsynced)?;
+        self.store.sync().map_err(Uncommitted::Unsynced)?;
         contents.iter().for_each(|hash| self.blobs.remove(hash));
         Ok(Removed {
             names: gone.to_vec(),
@@ -488,5 +489,38 @@ impl Durable {
             return Ok(None);
         };
         unless_damaged(self.blobs.read(hash, blob.bytes), hash)
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::store_for_tests::{HookedStore, StoreCall};
+
+    #[test]
+    fn query_waits_for_no_sync() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::<HookedStore>::default();
+        let shared = Arc::clone(&store) as Arc<dyn Store>;
+        let opened = Durable::over(folder.path(), shared, true, Limits::default(), false);
+        let durable = Arc::new(opened.unwrap().0);
+        let syncs = Arc::<AtomicUsize>::default();
+        let (watched, count) = (Arc::clone(&durable), Arc::clone(&syncs));
+        let hook = Box::new(move |call| {
+            if call == StoreCall::Sync {
+                assert!(watched.index.try_lock().is_ok(), "queries wait for a sync");
+                count.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        assert!(store.hook.set(hook).is_ok());
+        let name: EntryName = "yard/a.jpg".parse().unwrap();
+        let sealed = durable.stage().unwrap().seal().unwrap();
+        let new = NewEntry::named(name.clone());
+        durable.commit(&sealed, new, Timestamp::now()).unwrap();
+        durable.destroy(&[name]).unwrap();
+        assert_eq!(syncs.load(Ordering::SeqCst), 2);
     }
 }

@@ -13,7 +13,7 @@
 use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use watchkeeper_pictures::likeness::cosine;
 use watchkeeper_store::{Batch, pages};
@@ -51,7 +51,7 @@ pub struct QueryVector {
 }
 
 /// Counts of embeddings.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct EmbeddingStats {
     /// Model that makes them; absent until it was found.
     pub model: Option<String>,
@@ -62,7 +62,7 @@ pub struct EmbeddingStats {
     /// Pictures refused by the model since the start.
     pub refused: u64,
     /// Why pictures wait: what is missing or away.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
 }
 

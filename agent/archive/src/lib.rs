@@ -38,6 +38,8 @@ mod selection;
 mod slot;
 pub mod source;
 pub mod stats;
+#[cfg(test)]
+mod store_for_tests;
 pub mod tier;
 mod vector_cache;
 mod vectors;
@@ -55,6 +57,7 @@ pub use error::ArchiveError;
 pub use name::EntryName;
 pub use query::Query;
 pub use source::Source;
+pub use stats::{Stats, TierStats};
 pub use tier::Tier;
 pub use verb::{Answer, Selection, Verb};
 pub use verify::Verified;

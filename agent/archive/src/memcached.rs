@@ -214,7 +214,6 @@ impl Tier for MemcachedTier {
         &'a self,
         hash: &'a ContentHash,
         content: Bytes,
-        _cost: Duration,
     ) -> BoxFuture<'a, Result<(), TierError>> {
         async move {
             let stored = self.request(hash, Request::Set(&key(hash), &content)).await;

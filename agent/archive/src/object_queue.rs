@@ -90,6 +90,10 @@ impl ObjectQueue {
         get_checked(&*self.tier, &self.counts, hash).await
     }
 
+    pub(crate) fn name(&self) -> &'static str {
+        self.tier.name()
+    }
+
     pub(crate) fn stats(&self) -> TierStats {
         self.counts.stats(self.tier.name(), self.tier.endpoints())
     }
@@ -184,7 +188,7 @@ impl ObjectQueue {
             }
         };
         if let Some(content) = on_blocking_thread(durable, read).await? {
-            self.tier.put(&hash, content, Duration::ZERO).await?;
+            self.tier.put(&hash, content).await?;
         }
         Ok(())
     }
@@ -314,7 +318,6 @@ mod tests {
             &'a self,
             hash: &'a ContentHash,
             content: Bytes,
-            _cost: Duration,
         ) -> BoxFuture<'a, Result<(), TierError>> {
             self.0.lock().unwrap().insert(*hash, content);
             ready(Ok(())).boxed()

@@ -3,6 +3,7 @@
 //! - The key of an object is a prefix and the SHA-256 of its content.
 //! - Requests are presigned; an error names the host and the status, never the address.
 //! - Endpoints serve the same bucket and take turns.
+//! - An object is absent only if S3's code says so: any other 404 is a failed request.
 //! - Client and secret are asked for at each request: where one is missing, or an address is
 //!   invalid, its endpoints are marked down with the reason, and nothing else fails.
 
@@ -25,6 +26,8 @@ use crate::tier::{EndpointHealth, Removal, Tier, TierError};
 
 /// Largest object: it is in memory while it is copied.
 const MAX_OBJECT: u64 = 64 << 20;
+/// Longest description of an error that is read, in bytes.
+const MAX_ERROR: u64 = 4 << 10;
 /// Time for one request without its content, and the longest pause within an answer.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Slowest line over which a content is still carried, in bytes per second: 1 Mbit/s.
@@ -117,7 +120,8 @@ impl S3Tier {
         Ok(client.request(method.clone(), self.sign(endpoint, method, hash)?))
     }
 
-    /// Sends a request to the endpoints in turn. Returns the body of a success, `None` for 404.
+    /// Sends a request to the endpoints in turn. Returns the body of a success, `None` if there is
+    /// no such object.
     async fn request(
         &self,
         method: Method,
@@ -185,26 +189,47 @@ fn time_for(bytes: u64) -> Duration {
     REQUEST_TIMEOUT + Duration::from_secs(bytes / MIN_BYTES_PER_S)
 }
 
-/// Reads the body of a success, at most [`MAX_OBJECT`] bytes.
-async fn read(mut response: Response) -> Result<Option<Bytes>, String> {
-    match response.status() {
-        StatusCode::NOT_FOUND => return Ok(None),
-        status if !status.is_success() => return Err(format!("answered {status}")),
-        _ => {}
+/// Reads the body of a success; `None` if the store answers that it has no such object.
+async fn read(response: Response) -> Result<Option<Bytes>, String> {
+    let status = response.status();
+    if status.is_success() {
+        return read_body(response, MAX_OBJECT).await.map(Some);
     }
+    if status != StatusCode::NOT_FOUND {
+        return Err(format!("answered {status}"));
+    }
+    let answer = read_body(response, MAX_ERROR).await?;
+    match error_code(&String::from_utf8_lossy(&answer)) {
+        Some("NoSuchKey") => Ok(None),
+        Some("NoSuchBucket") => {
+            Err("has no such bucket; create it, or correct s3_bucket".to_owned())
+        }
+        _ => Err(format!(
+            "answered {status} without S3's code NoSuchKey; check s3_endpoints and proxies"
+        )),
+    }
+}
+
+/// The code of an error in S3's XML.
+fn error_code(answer: &str) -> Option<&str> {
+    let (_, code) = answer.split_once("<Code>")?;
+    Some(code.split_once("</Code>")?.0.trim())
+}
+
+/// Reads a body of at most `max` bytes.
+async fn read_body(mut response: Response, max: u64) -> Result<Bytes, String> {
     let mut body = BytesMut::new();
     loop {
         let chunk = timeout(REQUEST_TIMEOUT, response.chunk()).await;
         let chunk = chunk.map_err(|_| "stopped in its answer".to_owned())?;
         let Some(chunk) = chunk.map_err(|e| root_cause(&e))? else {
-            break;
+            return Ok(body.freeze());
         };
-        if (body.len() + chunk.len()) as u64 > MAX_OBJECT {
-            return Err(format!("answered more than {MAX_OBJECT} bytes"));
+        if (body.len() + chunk.len()) as u64 > max {
+            return Err(format!("answered more than {max} bytes"));
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(Some(body.freeze()))
 }
 
 /// The innermost error, without the address.
@@ -242,12 +267,11 @@ impl Tier for S3Tier {
         &'a self,
         hash: &'a ContentHash,
         content: Bytes,
-        _cost: Duration,
     ) -> BoxFuture<'a, Result<(), TierError>> {
         async move {
             let put = self.request(Method::PUT, hash, Some(content)).await?;
             put.map(drop)
-                .ok_or_else(|| TierError::Failed("the bucket is not there; create it".to_owned()))
+                .ok_or_else(|| TierError::Failed("answered NoSuchKey to a copy".to_owned()))
         }
         .boxed()
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::embeddings::EmbeddingStats;
@@ -37,7 +37,7 @@ impl TierCounts {
 }
 
 /// Reads of one tier since the start.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct TierStats {
     /// `memory`, `memcached`, `durable` or `s3`.
     pub tier: String,
@@ -51,7 +51,7 @@ pub struct TierStats {
 }
 
 /// Contents and reads of the archive.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 pub struct Stats {
     /// Entries with content in the archive.
     pub entries: u64,
@@ -82,7 +82,7 @@ pub struct Stats {
     /// Contents too large for the object tier, of more than 64 MiB: they have no copy there.
     pub objects_too_large: u64,
     /// Absent while the archive makes no embeddings.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub embeddings: Option<EmbeddingStats>,
     /// Entries by collection.
     pub collections: BTreeMap<String, u64>,

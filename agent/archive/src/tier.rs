@@ -5,11 +5,10 @@
 //! - What a tier returns is checked by the caller.
 
 use std::fmt::Debug;
-use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::ContentHash;
@@ -26,7 +25,7 @@ pub enum TierError {
 }
 
 /// Status of one endpoint.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct EndpointHealth {
     /// Host and port.
     pub endpoint: String,
@@ -34,7 +33,7 @@ pub struct EndpointHealth {
     /// Failures since it last answered.
     pub failures: u32,
     /// Its last error; absent while it answers.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
@@ -56,12 +55,11 @@ pub trait Tier: Send + Sync + Debug {
     /// Returns a content, unchecked.
     fn get<'a>(&'a self, hash: &'a ContentHash) -> BoxFuture<'a, Result<Option<Bytes>, TierError>>;
 
-    /// Takes a content. `cost` is the time that it takes to bring it back.
+    /// Takes a content.
     fn put<'a>(
         &'a self,
         hash: &'a ContentHash,
         content: Bytes,
-        cost: Duration,
     ) -> BoxFuture<'a, Result<(), TierError>>;
 
     /// Removes a content, from each endpoint that holds contents of its own.

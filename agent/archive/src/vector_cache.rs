@@ -123,35 +123,39 @@ fn read_again(
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
-    use watchkeeper_store::{Batch, MemoryStore};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use watchkeeper_store::{Batch, FaultyStore, MemoryStore};
 
     use super::*;
+    use crate::store_for_tests::{HookedStore, StoreCall};
     use crate::vectors::{Packed, Record};
+
+    /// Writes the embedding of a content, and follows it.
+    fn put(store: &dyn Store, cache: &VectorCache, hash: &ContentHash, vector: [f32; 2]) {
+        let record = Record {
+            model: "m".to_owned(),
+            digest: "d".to_owned(),
+            refused: None,
+        };
+        let record = record.encode(Some(&Packed::of(&vector)));
+        let batch = Batch::new().put(EMBEDDINGS, &hash.0, &record);
+        store.write(batch).unwrap();
+        cache.follow(*hash, Some(&record));
+    }
 
     #[test]
     fn changes_during_a_load_neither_wait_nor_get_lost() {
         let (store, cache) = (MemoryStore::new(), VectorCache::default());
         let [changed, deleted, kept, added] = [0_u8, 1, 2, 3].map(|n| ContentHash::of(&[n]));
-        let put = |hash: &ContentHash, vector: [f32; 2]| {
-            let (model, digest) = ("m".to_owned(), "d".to_owned());
-            let refused = None;
-            let record = Record {
-                model,
-                digest,
-                refused,
-            }
-            .encode(Some(&Packed::of(&vector)));
-            let batch = Batch::new().put(EMBEDDINGS, &hash.0, &record);
-            store.write(batch).unwrap();
-            cache.follow(*hash, Some(&record));
-        };
         [changed, deleted, kept]
             .iter()
-            .for_each(|hash| put(hash, [1.0, 0.0]));
+            .for_each(|hash| put(&store, &cache, hash, [1.0, 0.0]));
         // It is called between the records and the end: a lock that is held would block it.
         let order = || {
-            put(&changed, [0.0, 1.0]);
-            put(&added, [1.0, 1.0]);
+            put(&store, &cache, &changed, [0.0, 1.0]);
+            put(&store, &cache, &added, [1.0, 1.0]);
             store
                 .write(Batch::new().delete(EMBEDDINGS, &deleted.0))
                 .unwrap();
@@ -166,6 +170,55 @@ mod tests {
             assert_eq!(known.numbers_of(&hash), expected.numbers_of(&hash));
         }
         assert!(state.changed.is_none());
+    }
+
+    #[test]
+    fn change_during_the_first_repeated_read_is_not_lost() {
+        let (store, cache) = (Arc::<HookedStore>::default(), Arc::<VectorCache>::default());
+        let [early, late] = [0_u8, 1].map(|n| ContentHash::of(&[n]));
+        let (changing, following) = (Arc::clone(&store), Arc::clone(&cache));
+        let is_first = AtomicBool::new(true);
+        let hook = Box::new(move |call| {
+            // The first read of one record is that of `early`; no lock may be held then.
+            if call == StoreCall::Get && is_first.swap(false, Ordering::SeqCst) {
+                put(&changing.inner, &following, &late, [0.0, 1.0]);
+            }
+        });
+        assert!(store.hook.set(hook).is_ok());
+        let order = || {
+            put(&store.inner, &cache, &early, [1.0, 0.0]);
+            Vec::new()
+        };
+        cache.load(&*store, "d", order).unwrap();
+        let expected = Vectors::load(&*store, "d").unwrap();
+        let state = cache.read();
+        for hash in [early, late] {
+            let numbers = expected.numbers_of(&hash);
+            assert!(numbers.is_some());
+            assert_eq!(state.of("d").unwrap().numbers_of(&hash), numbers);
+        }
+    }
+
+    #[test]
+    fn load_that_fails_ends_the_list_of_changes() {
+        let store = FaultyStore::new(MemoryStore::new());
+        let cache = VectorCache::default();
+        let hash = ContentHash::of(b"alpha");
+        store.reads.blow_at(1);
+        cache.load(&store, "d", Vec::new).unwrap_err();
+        assert!(cache.read().changed.is_none());
+        store.reads.repair();
+        let fails_later = || {
+            put(&store, &cache, &hash, [1.0, 0.0]);
+            store.reads.blow_at(1);
+            Vec::new()
+        };
+        cache.load(&store, "d", fails_later).unwrap_err();
+        assert!(cache.read().changed.is_none() && cache.read().of("d").is_none());
+        store.reads.repair();
+        cache.load(&store, "d", Vec::new).unwrap();
+        let state = cache.read();
+        assert!(state.of("d").unwrap().numbers_of(&hash).is_some());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Reads contents whole and compares them with their SHA-256, a part of the archive at a time.
 //!
-//! - A damaged content is replaced by its copy from the object tier, where that has one.
+//! - A damaged content is replaced by its copy from any other tier that has one.
 //! - A content that can't be read is like a damaged one. A tier that does not answer may have a
 //!   copy: such an entry is named apart, and kept.
 //! - What is destroyed or replaced meanwhile is no damage.
@@ -37,8 +37,8 @@ pub struct Verified {
     /// Entries whose content was damaged, and is replaced by its copy.
     #[schema(value_type = Vec<String>)]
     pub repaired: Vec<EntryName>,
-    /// Entries whose content is damaged or missing, and that may have a copy: the object tier gave
-    /// no sound answer, or the disk refused the copy. Verify again later.
+    /// Entries whose content is damaged or missing, and that may have a copy: a tier gave no sound
+    /// answer, or the disk refused the copy. Verify again later.
     #[serde(default)]
     #[schema(value_type = Vec<String>)]
     pub unknown: Vec<EntryName>,

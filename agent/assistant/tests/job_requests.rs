@@ -238,8 +238,6 @@ fn invalid(folder: &str) -> Vec<(&'static str, Value, &'static str)> {
     reference["steps"][1]["params"]["pictures"] = json!("${everything.pictures}");
     let mut kind = good();
     kind["steps"][3]["params"]["from"] = json!("${list.count}");
-    let mut unscored = good();
-    unscored["steps"][2]["params"]["from"] = json!("${list.pictures}");
     let mut elsewhere = good();
     elsewhere["inputs"]["folder"] = json!("/etc");
     let mut escape = good();
@@ -255,7 +253,6 @@ fn invalid(folder: &str) -> Vec<(&'static str, Value, &'static str)> {
             kind,
             "is not pictures or groups of another step",
         ),
-        ("no scores", unscored, "the pictures have no scores"),
         ("foreign folder", elsewhere, "is not named by the user"),
         (
             "name with folders",

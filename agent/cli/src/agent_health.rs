@@ -54,7 +54,9 @@ struct Shown {
 fn schedule_line(schedule: &ScheduleStatus) -> String {
     let time = |at: Timestamp| format_local(at.as_millisecond(), "%F %R %:z");
     let last = match (schedule.last, &schedule.job, &schedule.state) {
-        (Some(at), Some(job), Some(state)) => format!("last {}, {state} (job {job})", time(at)),
+        (Some(at), Some(job), Some(state)) => {
+            format!("last {}, {} (job {job})", time(at), state.name())
+        }
         (Some(at), ..) => format!("last {}", time(at)),
         (None, ..) => "not run yet".to_owned(),
     };

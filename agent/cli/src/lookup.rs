@@ -66,8 +66,8 @@ pub(super) fn run(name: &str, value: &str, global: &Global, out: &Output) -> Res
 }
 
 fn ask(config: &LookupConfig, value: &str) -> Result<(SourceAnswer, u64), Failure> {
-    let (lookups, errors) = Lookups::open(std::slice::from_ref(config));
-    if let Some(error) = errors.first() {
+    let lookups = Lookups::open(std::slice::from_ref(config));
+    if let Some(error) = lookups.problems().first() {
         return Err(Failure::input(sentence(error)));
     }
     let runtime = event_loop::new()?;

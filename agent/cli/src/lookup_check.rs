@@ -7,8 +7,7 @@ use watchkeeper_evidence::lookup::Lookups;
 
 /// What is wrong with the look-ups of a configuration: key and problem.
 pub(super) fn problems(config: &Config) -> Vec<(String, String)> {
-    let (_, errors) = Lookups::open(&config.lookups);
-    let errors = errors.into_iter();
+    let errors = Lookups::open(&config.lookups).problems().into_iter();
     errors
         .map(|error| (format!("agent.lookups.{}", error.name), error.problem))
         .collect()

@@ -1,7 +1,7 @@
 //! Look-ups by name, ready to be asked.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use watchkeeper_config::{LookupConfig, LookupKind, LookupValue};
 
@@ -38,32 +38,33 @@ pub struct LookupError {
 }
 
 impl Lookups {
-    /// Prepares the look-ups. One that can't be used is among the errors, and fails when asked.
-    /// It reads tables: call it on a blocking thread.
+    /// Prepares the look-ups. A table is read when it is asked; an invalid look-up fails then.
     #[must_use]
-    pub fn open(configs: &[LookupConfig]) -> (Self, Vec<LookupError>) {
-        let (mut lookups, mut errors) = (Self::default(), Vec::new());
+    pub fn open(configs: &[LookupConfig]) -> Self {
+        let mut lookups = Self::default();
         for config in configs {
-            let lookup = match open_one(&config.kind) {
-                Ok((lookup, None)) => lookup,
-                Ok((lookup, Some(problem))) => {
-                    let name = config.name.clone();
-                    errors.push(LookupError { name, problem });
-                    lookup
-                }
-                Err(problem) => {
-                    let name = config.name.clone();
-                    errors.push(LookupError {
-                        name,
-                        problem: problem.clone(),
-                    });
-                    Lookup::Broken(problem)
-                }
-            };
+            let lookup = open_one(&config.kind).unwrap_or_else(Lookup::Broken);
             lookups.by_name.insert(config.name.clone(), lookup);
             lookups.configs.insert(config.name.clone(), config.clone());
         }
-        (lookups, errors)
+        lookups
+    }
+
+    /// Names the look-ups that can't be used now: invalid ones, and tables that can't be read. It
+    /// reads tables that have changed: call it on a blocking thread.
+    #[must_use]
+    pub fn problems(&self) -> Vec<LookupError> {
+        let all = self.by_name.iter();
+        let problems = all.filter_map(|(name, lookup)| {
+            let problem = match lookup {
+                Lookup::Broken(problem) => problem.clone(),
+                Lookup::Table(table, _) => lock(table).check().err()?.to_string(),
+                Lookup::Http(..) | Lookup::Fields(..) => return None,
+            };
+            let name = name.clone();
+            Some(LookupError { name, problem })
+        });
+        problems.collect()
     }
 
     pub fn get(&self, name: &str) -> Option<&Lookup> {
@@ -75,25 +76,24 @@ impl Lookups {
     }
 }
 
-/// Opens a look-up; with a problem that may pass, such as a table that can't be read now.
-fn open_one(kind: &LookupKind) -> Result<(Lookup, Option<String>), String> {
+/// Ignores poisoning: a table is read again where a reader panicked.
+fn lock(table: &Mutex<Table>) -> MutexGuard<'_, Table> {
+    table.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn open_one(kind: &LookupKind) -> Result<Lookup, String> {
     Ok(match kind {
         LookupKind::Http(http) => {
             let source = HttpSource::new((**http).clone())?;
-            (Lookup::Http(Arc::new(source), http.value.clone()), None)
+            Lookup::Http(Arc::new(source), http.value.clone())
         }
         LookupKind::Table(config) => {
-            let mut table = Table::new(config.clone());
-            let problem = table.check().err().map(|error| error.to_string());
-            let table = Arc::new(Mutex::new(table));
-            (Lookup::Table(table, config.value.clone()), problem)
+            let table = Arc::new(Mutex::new(Table::new(config.clone())));
+            Lookup::Table(table, config.value.clone())
         }
         LookupKind::Fields(fields) => {
             let schema = Schema::parse(&fields.schema)?;
-            (
-                Lookup::Fields(Arc::new(schema), fields.question.clone()),
-                None,
-            )
+            Lookup::Fields(Arc::new(schema), fields.question.clone())
         }
     })
 }
@@ -113,17 +113,48 @@ impl Lookup {
             Self::Http(source, _) => source.look_up(value).await,
             Self::Table(table, _) => {
                 let (table, value) = (Arc::clone(table), value.to_owned());
-                let found = tokio::task::spawn_blocking(move || {
-                    let mut table = table.lock().unwrap_or_else(PoisonError::into_inner);
-                    table.look_up(&value)
-                });
+                let found = tokio::task::spawn_blocking(move || lock(&table).look_up(&value));
                 let died = |error| {
-                    SourceAnswer::failed(format!("the thread that looks it up died: {error}"))
+                    SourceAnswer::failed(format!("the look-up ended early: {error}; ask again"))
                 };
                 found.await.unwrap_or_else(died)
             }
             Self::Fields(..) => SourceAnswer::failed("it reads pictures, not values"),
             Self::Broken(problem) => SourceAnswer::failed(problem.clone()),
         }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use watchkeeper_config::lookups::TableLookup;
+
+    use super::*;
+
+    #[test]
+    fn table_that_comes_late_is_no_problem_any_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plates.csv");
+        let table = TableLookup {
+            value: LookupValue::Read,
+            path: path.clone(),
+            table: None,
+            key: "plate".to_owned(),
+            columns: Vec::new(),
+            is_fuzzy: false,
+            is_alike: false,
+        };
+        let lookups = Lookups::open(&[LookupConfig {
+            name: "plates".to_owned(),
+            kind: LookupKind::Table(table),
+        }]);
+        let problems = lookups.problems();
+        assert_eq!(problems.len(), 1);
+        assert_eq!(problems[0].name, "plates");
+        std::fs::write(&path, "plate,owner\nAB 1,Ada\n").unwrap();
+        assert_eq!(lookups.problems(), []);
+        std::fs::write(&path, "number\n1\n").unwrap();
+        assert_eq!(lookups.problems().len(), 1);
     }
 }

@@ -650,6 +650,7 @@ mod tests {
             ("organise ./photos by mood", "\"mood\""),
             ("delete yesterday's events by camera", "\"delete\""),
             ("stop yesterday's first", "\"stop\""),
+            ("yesterday's photos by day, cars first", "\"first\""),
             ("organise photos by day", "which pictures"),
             (
                 "keep the best 3 of last week's cars and trucks",

@@ -242,18 +242,6 @@ pub fn read<T: DeserializeOwned>(params: Map<String, Value>) -> Result<T, ToolEr
 pub trait Tool: Send + Sync {
     fn spec(&self) -> &'static ToolSpec;
 
-    /// Returns whether the pictures of its result have scores, whatever pictures it gets. Of other
-    /// tools they have scores if those that it gets have some.
-    fn adds_scores(&self) -> bool {
-        false
-    }
-
-    /// Returns whether it fails on pictures without scores. Values of `params` that are known only
-    /// at the run are `null`.
-    fn needs_scores(&self, _params: &Map<String, Value>) -> bool {
-        false
-    }
-
     /// Returns what this box lacks for a call, in one sentence with the remedy. Values of `params`
     /// that are known only at the run are `null`. [`Self::run`] fails for the same reason.
     fn missing(&self, _params: &Map<String, Value>) -> Option<String> {

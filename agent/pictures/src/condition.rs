@@ -56,7 +56,7 @@ const FIELDS: [(&str, Field); 18] = [
     ),
     (
         "objects",
-        Field::Number(|picture| Some(picture.objects.len() as f64)),
+        Field::Number(|picture| Some(picture.objects.as_ref()?.len() as f64)),
     ),
     (
         "quality",
@@ -338,6 +338,7 @@ mod tests {
             }),
             width: 4000,
             height: 3000,
+            objects: Some(Vec::new()),
             ..picture("/a/b.JPG", Some("2026-11-28T21:30:00"))
         }
     }
@@ -387,6 +388,7 @@ mod tests {
             ("camera is known", false, false),
             ("hour < 24", false, true),
             ("sharpness < 0.5", false, true),
+            ("objects < 1", false, true),
             ("hour is not 0-12", true, false),
             ("hour not >= 19", true, false),
         ] {

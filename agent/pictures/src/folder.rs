@@ -26,17 +26,19 @@ pub enum FolderError {
     Io { folder: PathBuf, source: io::Error },
     #[error("folder {} has more than {MAX_FILES} pictures; list its subfolders one by one", .0.display())]
     TooMany(PathBuf),
+    #[error("folder {} has over {MAX_DEPTH} levels; list its subfolders one by one", .0.display())]
+    TooDeep(PathBuf),
 }
 
 /// Lists picture files by their endings, ordered by path. Links to folders, hidden files, hidden
 /// folders and outputs of jobs in subfolders are skipped.
 ///
 /// # Errors
-/// If a folder can't be read, or has more than [`MAX_FILES`] pictures.
+/// If a folder can't be read, has more than [`MAX_FILES`] pictures, or has folders that are nested
+/// deeper than [`MAX_DEPTH`].
 pub fn pictures(folder: &Path, with_subfolders: bool) -> Result<Vec<PathBuf>, FolderError> {
-    let depth = if with_subfolders { MAX_DEPTH } else { 0 };
     let mut found = Vec::new();
-    let mut open = vec![(folder.to_owned(), depth)];
+    let mut open = vec![(folder.to_owned(), 0)];
     while let Some((here, depth)) = open.pop() {
         let io = |source| FolderError::Io {
             folder: here.clone(),
@@ -49,8 +51,11 @@ pub fn pictures(folder: &Path, with_subfolders: bool) -> Result<Vec<PathBuf>, Fo
                 continue;
             }
             let is_output = || entry.path().join(JOB_MARKER).exists();
-            if kind.is_dir() && depth > 0 && !is_output() {
-                open.push((entry.path(), depth - 1));
+            if kind.is_dir() && with_subfolders && !is_output() {
+                if depth == MAX_DEPTH {
+                    return Err(FolderError::TooDeep(folder.to_owned()));
+                }
+                open.push((entry.path(), depth + 1));
             } else if is_picture(&entry.path()) && is_file(&entry.path(), kind) {
                 found.push(entry.path());
             }
@@ -116,6 +121,19 @@ mod tests {
         }
         assert_eq!(pictures(dir.path(), true).unwrap().len(), 1);
         assert_eq!(pictures(&dir.path().join("best"), true).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn folder_that_is_nested_too_deep_is_refused_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let deepest = dir.path().join("a/".repeat(MAX_DEPTH));
+        fs::create_dir_all(&deepest).unwrap();
+        fs::write(deepest.join("x.jpg"), b"").unwrap();
+        assert_eq!(pictures(dir.path(), true).unwrap().len(), 1);
+        fs::create_dir(deepest.join("b")).unwrap();
+        let refused = pictures(dir.path(), true).unwrap_err();
+        assert!(matches!(refused, FolderError::TooDeep(_)), "{refused}");
+        assert!(pictures(dir.path(), false).unwrap().is_empty());
     }
 
     #[test]

@@ -44,9 +44,9 @@ pub struct Picture {
     pub zone: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scores: Option<Scores>,
-    /// Objects that a detector was asked for.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub objects: Vec<FoundObject>,
+    /// Objects that a detector found; absent if none was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objects: Option<Vec<FoundObject>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tag: Option<Tag>,
 }
@@ -127,9 +127,14 @@ impl Picture {
             class: None,
             zone: None,
             scores: None,
-            objects: Vec::new(),
+            objects: None,
             tag: None,
         })
+    }
+
+    /// Whether a detector found an object in it.
+    pub fn shows_objects(&self) -> bool {
+        self.objects.as_ref().is_some_and(|found| !found.is_empty())
     }
 
     /// Reads the whole file.
@@ -215,7 +220,7 @@ pub(crate) mod testing {
             class: None,
             zone: None,
             scores: None,
-            objects: Vec::new(),
+            objects: None,
             tag: None,
         }
     }

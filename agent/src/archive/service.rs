@@ -16,6 +16,7 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use jiff::Zoned;
+use parking_lot::Mutex;
 use secrecy::SecretString;
 use serde_json::Value;
 use tokio::sync::{OnceCell, Semaphore};
@@ -165,6 +166,8 @@ struct Inner {
     runtime: RuntimeClient,
     sources: Sources,
     archive: OnceCell<Archive>,
+    /// Why the last attempt to open it failed.
+    problem: Mutex<Option<String>>,
     ingests: Semaphore,
     embedder: Embedder,
     progress: Progress,
@@ -181,6 +184,7 @@ impl ArchiveService {
             setup,
             runtime,
             archive: OnceCell::new(),
+            problem: Mutex::new(None),
             ingests: Semaphore::new(MAX_INGESTS),
         }))
     }
@@ -190,7 +194,18 @@ impl ArchiveService {
     /// # Errors
     /// If it can't be opened; the next call tries again.
     pub async fn archive(&self) -> Result<&Archive, ArchiveError> {
-        self.0.archive.get_or_try_init(|| self.open()).await
+        let opened = self.0.archive.get_or_try_init(|| self.open()).await;
+        *self.0.problem.lock() = opened.as_ref().err().map(|error| {
+            let remedy = "free or repair its disk; it is tried again by itself";
+            format!("the archive is not open: {error}; {remedy}")
+        });
+        opened
+    }
+
+    /// Returns why the archive is not open; `None` where it is, or was not tried yet.
+    #[must_use]
+    pub fn problem(&self) -> Option<String> {
+        self.0.problem.lock().clone()
     }
 
     /// Returns the archive if it was opened.
@@ -441,6 +456,27 @@ impl ArchiveService {
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn archive_that_is_not_open_is_a_problem_until_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let state_dir = folder.path().join("state");
+        std::fs::write(&state_dir, "a file where a folder should be").unwrap();
+        let setup = ArchiveSetup {
+            state_dir: state_dir.clone(),
+            config: ArchiveConfig::default(),
+            ca_file: None,
+            credentials: None,
+        };
+        let runtime = RuntimeClient::new(folder.path().join("none.sock")).unwrap();
+        let service = ArchiveService::new(setup, runtime);
+        assert_eq!(service.problem(), None);
+        assert!(service.archive().await.is_err());
+        assert!(service.problem().unwrap().contains("not open"));
+        std::fs::remove_file(&state_dir).unwrap();
+        assert!(service.archive().await.is_ok());
+        assert_eq!(service.problem(), None);
+    }
 
     #[test]
     fn missing_embedding_has_the_reason_that_the_counts_give() {

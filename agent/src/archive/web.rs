@@ -1,22 +1,20 @@
 //! One GET for an ingest: bounded in time, without redirects, only to public addresses.
 //!
-//! - An address of a private range is refused ([`is_private`]): the one that is connected.
+//! - A private address is refused: the one that is written, and the one that is connected.
 //! - A host of `agent.archive.ingest_hosts` may have any address; without a port in that list, at
 //!   the ports 80 and 443.
 //! - The address is never logged: a path or a query may hold a token.
 
-use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{Stream, StreamExt as _};
-use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::CONTENT_TYPE;
-use url::{Host, Url};
+use url::Url;
 use watchkeeper_archive::ArchiveError;
 use watchkeeper_config::{HostRule, SinksConfig};
-use watchkeeper_evidence::http::private::is_private;
+use watchkeeper_evidence::http::private::{PublicResolver, has_private_host};
 use watchkeeper_llm::client::root_cause;
 
 use crate::connectors::http_client::HttpClient;
@@ -47,7 +45,7 @@ impl Web {
                 ..SinksConfig::default()
             },
             to_named: HttpClient::new(ca_file.clone()),
-            to_public: HttpClient::new(ca_file).resolving_by(Arc::new(PublicOnly)),
+            to_public: HttpClient::new(ca_file).resolving_by(Arc::new(PublicResolver(not_public))),
         }
     }
 
@@ -63,10 +61,10 @@ impl Web {
         let fault = |why: String| ArchiveError::Source(format!("{host}: {why}"));
         let client = match self.named.admits_url(&url).is_ok() {
             true => &self.to_named,
-            false => {
-                check_literal(&url)?;
-                &self.to_public
+            false if has_private_host(&url) => {
+                return Err(ArchiveError::Refused(not_public(&host)));
             }
+            false => &self.to_public,
         };
         let client = client.client().await.map_err(|error| fault(error.why))?;
         let answer = client.get(url).timeout(TIMEOUT).send().await;
@@ -92,58 +90,9 @@ impl Web {
     }
 }
 
-/// Refuses an address that is written as a number and not public; names are checked as they are
-/// resolved.
-fn check_literal(url: &Url) -> Result<(), ArchiveError> {
-    let ip = match url.host() {
-        Some(Host::Ipv4(ip)) => IpAddr::V4(ip),
-        Some(Host::Ipv6(ip)) => IpAddr::V6(ip),
-        _ => return Ok(()),
-    };
-    match is_private(ip) {
-        false => Ok(()),
-        true => Err(ArchiveError::Refused(not_public(&ip.to_string()))),
-    }
-}
-
 fn not_public(host: &str) -> String {
     format!(
         "{host} is not a public address; to allow it, add \"{host}\" to \
          agent.archive.ingest_hosts, or \"{host}:PORT\" if the port is not 80 or 443"
     )
-}
-
-/// Resolves names to public addresses only.
-#[derive(Debug)]
-struct PublicOnly;
-
-impl Resolve for PublicOnly {
-    fn resolve(&self, name: Name) -> Resolving {
-        Box::pin(async move {
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
-            let public: Vec<SocketAddr> = found.filter(|at| !is_private(at.ip())).collect();
-            if public.is_empty() {
-                return Err(not_public(name.as_str()).into());
-            }
-            Ok(Box::new(public.into_iter()) as Addrs)
-        })
-    }
-}
-
-#[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn address_written_as_a_number_is_checked() {
-        for url in [
-            "http://127.1/",
-            "http://0x7f000001/",
-            "http://[::ffff:10.0.0.1]/",
-        ] {
-            assert!(check_literal(&url.parse().unwrap()).is_err(), "{url}");
-        }
-        assert!(check_literal(&"http://8.8.8.8/".parse().unwrap()).is_ok());
-    }
 }

@@ -34,26 +34,38 @@ impl LookupService {
         }))
     }
 
-    /// Counts of chains, which name look-ups that can't be used.
+    /// Counts of chains.
     pub fn counts(&self) -> &SharedCounts {
         &self.0.counts
     }
 
-    /// Returns the look-ups. One that can't be used is logged, counted, and fails when it is asked.
+    /// Returns the look-ups. One that can't be used at their first use is logged.
     pub async fn opened(&self) -> Arc<Lookups> {
         let open = || async {
             let configs = self.0.configs.clone();
             let opened = tokio::task::spawn_blocking(move || Lookups::open(&configs)).await;
-            let (lookups, errors) = opened.unwrap_or_default();
-            for error in errors {
-                let text = format!("agent.lookups.{}: {}", error.name, error.problem);
-                tracing::error!("{text}");
-                self.0.counts.lock().problems.push(text);
+            let lookups = Arc::new(opened.unwrap_or_default());
+            for problem in problems_of(&lookups).await {
+                tracing::error!("{problem}");
             }
-            Arc::new(lookups)
+            lookups
         };
         Arc::clone(self.0.opened.get_or_init(open).await)
     }
+
+    /// Returns a sentence for each look-up that can't be used now.
+    pub async fn problems(&self) -> Vec<String> {
+        problems_of(&self.opened().await).await
+    }
+}
+
+async fn problems_of(lookups: &Arc<Lookups>) -> Vec<String> {
+    let lookups = Arc::clone(lookups);
+    let found = tokio::task::spawn_blocking(move || lookups.problems()).await;
+    let found = found.unwrap_or_default().into_iter();
+    found
+        .map(|error| format!("agent.lookups.{}: {}", error.name, error.problem))
+        .collect()
 }
 
 impl LookupAccess for LookupService {

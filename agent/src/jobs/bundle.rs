@@ -11,8 +11,7 @@ use watchkeeper_bundle::archive::is_name_byte;
 use watchkeeper_bundle::write::Contents;
 use watchkeeper_bundle::{JOB_LOG, MAX_FILES};
 use watchkeeper_contract::bundle::JobBundle;
-use watchkeeper_jobs::plan;
-use watchkeeper_jobs::run::{INFO, JobFolder, JobFolderError, LOG, LogRecord, RESULTS, trajectory};
+use watchkeeper_jobs::run::{INFO, JobFolder, JobFolderError, LOG, LogRecord, RESULTS};
 use watchkeeper_pictures::folder::JOB_MARKER;
 
 /// Deepest folder below the output folder.
@@ -35,10 +34,7 @@ pub fn collect(job: &JobFolder) -> Result<Contents, JobFolderError> {
         contents.add_missing("run", "the job was never run");
     }
     let log = job.log()?;
-    let rewards = plan::read(&job.info().plan)
-        .ok()
-        .and_then(|plan| plan.rewards);
-    let lines = trajectory(&log, rewards).into_iter();
+    let lines = job.trajectory()?.into_iter();
     let lines = lines.map(|step| serde_json::to_string(&step).unwrap_or_default() + "\n");
     contents.add_text("trajectory.jsonl", lines.collect::<String>());
     for line in &log {

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use jiff::Timestamp;
 use serde_json::json;
 use watchkeeper_assistant::permissions::Entrypoint;
-use watchkeeper_jobs::run::{Ended, JobId, JobState};
+use watchkeeper_jobs::run::{Ended, JobFolder, JobId, JobState};
 
 use super::job_trace;
 use super::request::JobServiceError;
@@ -37,7 +37,7 @@ impl JobService {
             live.is_cancelled.store(true, Ordering::Relaxed);
         }
         let trace = self.trace(Some(asks.name()));
-        job_trace::requested(&trace, job.info(), "cancel_requested");
+        job_trace::requested(&trace, &job.info().id, Some(job.info()), "cancel_requested");
         self.advance();
         Ok(was_waiting || live.is_some())
     }
@@ -93,13 +93,17 @@ impl JobService {
     /// If it is active, there is no such job, or the disk refuses.
     pub fn delete(&self, id: &str, asks: Entrypoint) -> Result<JobId, JobServiceError> {
         let _removing = self.0.removing.lock();
-        let job = self.open(id, asks)?;
-        let info = job.info().clone();
-        if self.is_active(&info.id) {
-            return Err(JobServiceError::Active(info.id));
+        let job = match self.open(id, asks) {
+            Err(error) if error.is_damage() && asks != Entrypoint::Remote => None,
+            opened => Some(opened?),
+        };
+        let id = self.0.jobs.whole_id(id)?;
+        if self.is_active(&id) {
+            return Err(JobServiceError::Active(id));
         }
-        self.0.jobs.delete(job)?;
-        job_trace::requested(&self.trace(Some(asks.name())), &info, "deleted");
-        Ok(info.id)
+        self.0.jobs.delete(&id)?;
+        let info = job.as_ref().map(JobFolder::info);
+        job_trace::requested(&self.trace(Some(asks.name())), &id, info, "deleted");
+        Ok(id)
     }
 }

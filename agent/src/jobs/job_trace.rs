@@ -53,9 +53,11 @@ pub fn ended(trace: &Trace, info: &JobInfo, ended: &Result<Ended, RunError>) {
     trace.note_or_log(Timestamp::now(), "job_ended", details);
 }
 
-/// Records what a person asked of a job: `cancel_requested` or `deleted`.
-pub fn requested(trace: &Trace, info: &JobInfo, how: &str) {
-    let details = json!({"sentence": format!("job {}: {how}", info.id), "job": info.id,
-        "how": how, "origin": info.origin, "schedule": info.from.schedule});
+/// Records what a person asked of a job: `cancel_requested` or `deleted`. A damaged job has no
+/// `info`.
+pub fn requested(trace: &Trace, id: &str, info: Option<&JobInfo>, how: &str) {
+    let details = json!({"sentence": format!("job {id}: {how}"), "job": id, "how": how,
+        "origin": info.map(|info| &info.origin),
+        "schedule": info.map(|info| &info.from.schedule)});
     trace.note_or_log(Timestamp::now(), "job_ended", details);
 }

@@ -49,14 +49,15 @@ impl JobService {
                 _ if self.is_active(&job.info().id) => {}
                 Ok(JobState::Done) => done.push(job),
                 Ok(JobState::Failed | JobState::Cancelled) => failed.push(job),
-                Ok(JobState::Running | JobState::Interrupted) | Err(_) => {}
+                // The bounds of all jobs remove a damaged one.
+                Ok(_) | Err(_) => {}
             }
         }
         for ended in [done, failed] {
             let surplus = ended.len().saturating_sub(keep);
             for job in ended.into_iter().take(surplus) {
                 let id = job.info().id.clone();
-                match self.0.jobs.delete_with_outputs(job) {
+                match self.0.jobs.delete_with_outputs(&job) {
                     Ok(()) => tracing::info!(schedule = name, job = id, "jobs: removed"),
                     Err(error) => tracing::warn!(schedule = name, "jobs: {id} stays: {error}"),
                 }

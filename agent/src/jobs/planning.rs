@@ -172,7 +172,7 @@ mod tests {
         let asked = tokio::time::timeout(Duration::from_secs(60), asked).await;
         let _connection = asked.unwrap().unwrap().unwrap();
         let shown = || service.show(&id, Entrypoint::Local).unwrap().0.state;
-        assert_eq!(shown(), "running");
+        assert_eq!(shown(), JobState::Running);
         // A start of the agent resumes it after a kill at this moment.
         let job = service.0.jobs.open_exact(&id).unwrap();
         assert_eq!(job.summary().unwrap().state, JobState::Interrupted);
@@ -184,6 +184,6 @@ mod tests {
             ended.is_ok_and(|ended| ended.is_ok()),
             "the revision goes on"
         );
-        assert_eq!(shown(), "cancelled");
+        assert_eq!(shown(), JobState::Cancelled);
     }
 }

@@ -47,6 +47,13 @@ pub enum JobServiceError {
     Audit(std::io::Error),
 }
 
+impl JobServiceError {
+    /// Whether the job is damaged, and no later attempt can read it.
+    pub(super) fn is_damage(&self) -> bool {
+        matches!(self, Self::Folder(error) if error.is_damage())
+    }
+}
+
 /// Refuses what the agent can't run, or what may not be asked over TCP.
 pub(super) fn require_allowed(
     plan: &CheckedPlan,

@@ -24,7 +24,7 @@ use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_http::closed;
-use watchkeeper_jobs::run::{JobFolderError, ScheduledRun};
+use watchkeeper_jobs::run::{JobFolderError, JobState, ScheduledRun};
 
 use super::request::{JobRequest, JobServiceError};
 use super::schedule_file::{LastRun, ScheduleFile, StoredSchedule, StoredSchedules};
@@ -344,16 +344,18 @@ impl ScheduleClock {
         if last.is_settled || self.jobs.is_active(&last.job) {
             return None;
         }
-        let state = self.jobs.show(&last.job, Entrypoint::Local);
-        let state = state.map_or_else(|_| "gone".to_owned(), |(status, _)| status.state);
-        if matches!(state.as_str(), "running" | "waiting") {
+        let state = match self.jobs.show(&last.job, Entrypoint::Local) {
+            Ok((status, _)) => Some(status.state),
+            Err(error) => error.is_damage().then_some(JobState::Damaged),
+        };
+        if matches!(state, Some(JobState::Running | JobState::Waiting)) {
             return None;
         }
         last.is_settled = true;
         if let Some(keep) = schedule.keep_last {
             self.jobs.keep_last(&schedule.name, keep);
         }
-        (schedule.notify_failure && matches!(state.as_str(), "failed" | "interrupted")).then(|| {
+        (schedule.notify_failure && state.is_some_and(JobState::has_failed)).then(|| {
             let (name, job) = (&schedule.name, &last.job);
             let reason = format!(
                 "The job of schedule {name} failed. See `watchkeeper job --agent show {job}`."

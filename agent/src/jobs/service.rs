@@ -238,7 +238,7 @@ impl JobService {
             Ok(()) => Ok(info.id.clone()),
             Err(error) => {
                 // Not accepted: nothing of it may stay, nor its marker in the output folder.
-                self.0.jobs.delete_with_outputs(job).ok();
+                self.0.jobs.delete_with_outputs(&job).ok();
                 Err(JobServiceError::Audit(error))
             }
         }

@@ -1,7 +1,7 @@
 //! What the API and `watchkeeper status` show of jobs.
 
 use serde::{Deserialize, Serialize};
-use watchkeeper_jobs::run::{JobFolder, JobSummary, Planned};
+use watchkeeper_jobs::run::{JobFolder, JobId, JobState, JobSummary, Planned};
 
 /// A job of the agent, or of a user.
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
@@ -9,14 +9,15 @@ pub struct JobStatus {
     pub job: String,
     /// Milliseconds since 1970.
     pub created_ms: i64,
-    /// `waiting`, `running`, `done`, `failed`, `cancelled` or `interrupted`.
-    pub state: String,
+    /// `waiting`, `running`, `done`, `failed`, `cancelled`, `interrupted` or `damaged`.
+    #[schema(value_type = String)]
+    pub state: JobState,
     /// Number of done steps.
     pub done: usize,
     pub steps: usize,
-    /// File, or words of a person.
+    /// File, or words of a person; why a damaged job can't be read.
     pub origin: String,
-    /// Output folder on the box.
+    /// Output folder on the box; empty if it is unknown.
     pub output: String,
     /// Entrypoint of the request: `local`, `remote` or `agent`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,7 +40,7 @@ impl JobStatus {
         Self {
             job: info.id.clone(),
             created_ms: info.created_ms,
-            state: summary.state.name().to_owned(),
+            state: summary.state,
             done: summary.done,
             steps: summary.steps,
             origin: info.origin.clone(),
@@ -47,6 +48,23 @@ impl JobStatus {
             entrypoint: info.from.entrypoint.clone(),
             schedule: info.from.schedule.as_ref().map(|run| run.name.clone()),
             planned: info.from.planned.clone(),
+            running: Vec::new(),
+        }
+    }
+
+    /// Describes a job whose description or log can't be read.
+    pub fn damaged(id: JobId, created_ms: i64, why: &dyn std::fmt::Display) -> Self {
+        Self {
+            job: id,
+            created_ms,
+            state: JobState::Damaged,
+            done: 0,
+            steps: 0,
+            origin: why.to_string(),
+            output: String::new(),
+            entrypoint: None,
+            schedule: None,
+            planned: None,
             running: Vec::new(),
         }
     }
@@ -91,7 +109,8 @@ pub struct ScheduleStatus {
     pub job: Option<String>,
     /// State of that job.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub state: Option<String>,
+    #[schema(value_type = Option<String>)]
+    pub state: Option<JobState>,
     /// Why it does not work, with a remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
@@ -104,7 +123,7 @@ impl JobsHealth {
             if let Some(trouble) = &schedule.trouble {
                 return Some(trouble.clone());
             }
-            let is_bad = matches!(schedule.state.as_deref(), Some("failed" | "interrupted"));
+            let is_bad = schedule.state.is_some_and(JobState::has_failed);
             let job = schedule.job.as_ref().filter(|_| is_bad)?;
             Some(format!(
                 "schedule {}: its last job failed; see `watchkeeper job --agent show {job}`",

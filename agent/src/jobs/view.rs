@@ -28,20 +28,31 @@ impl JobService {
         }
     }
 
-    /// Returns all jobs that `asks` may see, oldest first.
+    /// Returns all jobs that `asks` may see, oldest first. Damaged ones, whose user is unknown, are
+    /// not seen over TCP.
     ///
     /// # Errors
     /// If the folder of the jobs can't be read.
     pub fn list(&self, asks: Entrypoint) -> Result<Vec<JobStatus>, JobServiceError> {
-        let jobs = self.0.jobs.ids()?.into_iter();
-        let jobs = jobs.filter_map(|id| self.0.jobs.open_exact(&id).ok());
-        let mut visible: Vec<_> = jobs.filter(|job| is_visible(job, asks)).collect();
-        visible.sort_by_key(|job| job.info().created_ms);
-        // A job that was removed meanwhile, or is damaged, is left out.
-        Ok(visible
-            .iter()
-            .filter_map(|job| self.status_of(job).ok())
-            .collect())
+        let jobs = &self.0.jobs;
+        let listed = jobs.ids()?.into_iter().filter_map(|id| {
+            let status = match jobs.open_exact(&id) {
+                Ok(job) if !is_visible(&job, asks) => return None,
+                Ok(job) => self.status_of(&job),
+                Err(error) => Err(error.into()),
+            };
+            match status {
+                Err(error) if error.is_damage() && asks != Entrypoint::Remote => {
+                    let created_ms = jobs.described_ms(&id)?;
+                    Some(JobStatus::damaged(id, created_ms, &error))
+                }
+                // One that was removed meanwhile is left out.
+                status => status.ok(),
+            }
+        });
+        let mut listed: Vec<_> = listed.collect();
+        listed.sort_by_key(|job| job.created_ms);
+        Ok(listed)
     }
 
     /// Returns a job with its log.
@@ -102,15 +113,15 @@ impl JobService {
         };
         let summary = job.summary()?;
         let state = match summary.state {
-            _ if is_waiting => "waiting",
+            _ if is_waiting => JobState::Waiting,
             // The language model may yet revise the plan, and a good one is not cached yet.
             JobState::Done | JobState::Failed | JobState::Interrupted if live.is_some() => {
-                JobState::Running.name()
+                JobState::Running
             }
-            state => state.name(),
+            state => state,
         };
         Ok(JobStatus {
-            state: state.to_owned(),
+            state,
             running: live.map(|live| live.progress()).unwrap_or_default(),
             ..JobStatus::of(job, &summary)
         })
@@ -133,4 +144,34 @@ impl JobService {
 fn is_visible(job: &JobFolder, asks: Entrypoint) -> bool {
     let entrypoint = job.info().from.entrypoint.as_deref();
     asks != Entrypoint::Remote || entrypoint == Some(Entrypoint::Remote.name())
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use serde_json::json;
+    use watchkeeper_jobs::plan::{check, read};
+    use watchkeeper_jobs::run::INFO;
+
+    use super::*;
+    use crate::jobs::testing::service;
+
+    #[test]
+    fn damaged_job_is_listed_and_can_be_deleted() {
+        let dir = tempfile::tempdir().unwrap();
+        let service = service(dir.path());
+        let steps = json!([{"name": "list", "tool": "list_pictures", "params": {"folder": "/x"}}]);
+        let plan = read(&json!({"name": "x", "steps": steps})).unwrap();
+        let plan = check(plan, service.tools()).unwrap();
+        let job = service.0.jobs.create(&plan, "", None).unwrap();
+        let id = job.info().id.as_str();
+        std::fs::write(job.path().join(INFO), "{").unwrap();
+        let listed = service.list(Entrypoint::Local).unwrap();
+        assert_eq!(listed.len(), 1);
+        assert_eq!((listed[0].state, &*listed[0].job), (JobState::Damaged, id));
+        assert!(service.list(Entrypoint::Remote).unwrap().is_empty());
+        assert!(service.delete(id, Entrypoint::Remote).is_err());
+        service.delete(id, Entrypoint::Local).unwrap();
+        assert!(service.list(Entrypoint::Local).unwrap().is_empty());
+    }
 }

@@ -256,7 +256,6 @@ fn plan_that_can_only_fail_is_refused_before_it_runs() -> anyhow::Result<()> {
     let done = run(&bench, &["plan", "the newest picture in ./photos", "--run"])?;
     let id = id_of(&done)?;
     for (from, reason) in [
-        ("${list.pictures}", "the pictures have no scores"),
         (
             "job://20260101-000000-abc/list/pictures",
             "no job \"20260101-000000-abc\"",

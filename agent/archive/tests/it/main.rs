@@ -4,6 +4,7 @@
 mod kill;
 mod loss;
 mod model;
+mod repair;
 mod support;
 mod tiers;
 mod verbs;

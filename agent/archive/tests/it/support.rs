@@ -37,6 +37,14 @@ pub(crate) fn settings(folder: &Path) -> Settings {
     }
 }
 
+/// Settings with an object tier and no fast tier.
+pub(crate) fn with_objects(folder: &Path, server: &S3Server) -> Settings {
+    let mut settings = settings(folder);
+    settings.memory_bytes = 0;
+    settings.objects = Some(S3Server::tier(&[server.address]));
+    settings
+}
+
 pub(crate) fn open(settings: Settings) -> Archive {
     Archive::open(settings).unwrap().0
 }

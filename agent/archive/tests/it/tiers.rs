@@ -1,13 +1,14 @@
 //! memcached and S3: what they hold, how they fail, what is never lost.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use watchkeeper_archive::memcached::MemcachedTier;
-use watchkeeper_archive::{ArchiveError, ContentHash, Selection, Settings, Tier};
+use watchkeeper_archive::{ArchiveError, ContentHash, Selection, Tier};
 
-use crate::support::{BUCKET, Memcached, S3Server, ingest, name, open, read, settings, wait_for};
+use crate::support::{
+    BUCKET, Memcached, S3Server, ingest, name, open, read, settings, wait_for, with_objects,
+};
 
 /// An archive whose memory takes nothing, so that reads reach the shared tier.
 fn with_memcached(
@@ -52,9 +53,7 @@ async fn foreign_value_in_memcached_is_never_served() {
     let archive = with_memcached(folder.path(), &[&server]);
     ingest(&archive, "yard/a.jpg", b"alpha").await;
     let (tier, hash) = (Memcached::tier(&[&server]), ContentHash::of(b"alpha"));
-    tier.put(&hash, "forged".into(), Duration::ZERO)
-        .await
-        .unwrap();
+    tier.put(&hash, "forged".into()).await.unwrap();
     assert_eq!(
         read(&archive, "yard/a.jpg").await,
         ("durable", b"alpha".to_vec())
@@ -110,14 +109,6 @@ async fn killed_memcached_loses_nothing_and_is_used_again() {
         read(&archive, "yard/0.jpg").await.0 == "memcached"
     })
     .await;
-}
-
-/// Settings with an object tier and no fast tier.
-fn with_objects(folder: &Path, server: &S3Server) -> Settings {
-    let mut settings = settings(folder);
-    settings.memory_bytes = 0;
-    settings.objects = Some(S3Server::tier(&[server.address]));
-    settings
 }
 
 #[tokio::test]
@@ -229,55 +220,6 @@ async fn wrong_answer_of_the_object_tier_deletes_nothing_there() {
         read(&archive, "yard/a.jpg").await,
         ("s3", b"alpha".to_vec())
     );
-}
-
-#[tokio::test]
-async fn verification_tells_an_absent_copy_from_one_that_cannot_be_asked_for() {
-    let (folder, objects) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let server = S3Server::start(objects.path());
-    let address = server.address;
-    let archive = open(with_objects(folder.path(), &server));
-    for text in ["yard/a.jpg", "yard/b.jpg", "yard/c.jpg"] {
-        ingest(&archive, text, text.as_bytes()).await;
-    }
-    let file =
-        |folder: &Path, text: &str| folder.join(ContentHash::of(text.as_bytes()).to_string());
-    let bucket = objects.path().join(BUCKET).join("box");
-    std::fs::create_dir_all(&bucket).unwrap();
-    std::fs::write(file(&bucket, "yard/a.jpg"), "yard/a.jpg").unwrap();
-    for text in ["yard/a.jpg", "yard/b.jpg"] {
-        std::fs::write(file(&folder.path().join("blobs"), text), "damaged").unwrap();
-    }
-    drop(server);
-    let both = [name("yard/a.jpg"), name("yard/b.jpg")];
-    let found = archive.verify(None).await.unwrap();
-    assert_eq!((found.contents, found.unknown), (3, both.to_vec()));
-    assert_eq!((found.damaged, found.repaired), (Vec::new(), Vec::new()));
-    assert!(found.why.is_some_and(|why| why.contains("keep the entry")));
-    let refused = archive.retrieve(&both[0], false).await;
-    assert!(
-        matches!(refused, Err(ArchiveError::Source(_))),
-        "{refused:?}"
-    );
-    // Pictures that were left out of the queue wait again once they are repaired.
-    archive.begin_embedding("digest".to_owned()).await.unwrap();
-    for (number, _) in archive.unembedded(3).await.unwrap() {
-        archive.settle_embedding(number, None).await.unwrap();
-    }
-    let _server = S3Server::start_at(objects.path(), address.port());
-    wait_for("the end of the back-off", async || {
-        let found = archive.verify(None).await.unwrap();
-        if !found.unknown.is_empty() {
-            return false;
-        }
-        assert_eq!(found.repaired, [name("yard/a.jpg")]);
-        assert_eq!(found.damaged, [name("yard/b.jpg")]);
-        true
-    })
-    .await;
-    let waiting = archive.unembedded(3).await.unwrap();
-    assert_eq!(waiting.len(), 1);
-    assert_eq!(waiting[0].1, name("yard/a.jpg"));
 }
 
 #[tokio::test]
@@ -422,9 +364,7 @@ async fn removal_reaches_every_memcached_and_names_those_that_are_away() {
     let hash = ContentHash::of(b"alpha");
     let alone = [Memcached::tier(&[&first]), Memcached::tier(&[&second])];
     for tier in &alone {
-        tier.put(&hash, "alpha".into(), Duration::ZERO)
-            .await
-            .unwrap();
+        tier.put(&hash, "alpha".into()).await.unwrap();
     }
     let of = |text: &str| Selection::Entry(name(text));
     let destroyed = archive.destroy(of("yard/a.jpg")).await.unwrap();

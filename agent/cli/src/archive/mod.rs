@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use watchkeeper_archive::entry::{Content, Entry, Retention};
 use watchkeeper_archive::query::{Matches, Order};
-use watchkeeper_archive::{EntryName, Query, Selection, Verb};
+use watchkeeper_archive::{EntryName, Query, Selection, Stats, Verb};
 use watchkeeper_assistant::archive_access::{ArchiveAccess, MAX_CONTENT, RetrievedContent};
 use watchkeeper_assistant::wording::counted;
 use watchkeeper_config::{Config, bounded};
@@ -242,8 +242,8 @@ fn continued(query: &Query, after: Option<EntryName>, limit: Option<usize>) -> O
 
 /// Says how many pictures an answer by likeness leaves out, because they still wait.
 async fn note_waiting(client: &AgentClient, out: &Output) -> Result<(), Failure> {
-    let stats: Value = client.get("archive/stats").await?;
-    match number(&stats["embeddings"], "waiting") {
+    let stats: Stats = client.get("archive/stats").await?;
+    match stats.embeddings.map_or(0, |embeddings| embeddings.waiting) {
         0 => {}
         1 => out.note("1 picture still waits for its embedding and is left out"),
         waiting => out.note(format!(

@@ -1,7 +1,7 @@
 //! State of the archive: the commands `watchkeeper archive stats` and `verify`.
 
 use serde_json::{Value, json};
-use watchkeeper_archive::{EntryName, Verified};
+use watchkeeper_archive::{EmbeddingStats, EntryName, Stats, TierStats, Verified};
 use watchkeeper_assistant::wording::counted;
 
 use super::super::agent_client::AgentClient;
@@ -44,7 +44,7 @@ pub(super) async fn verify(client: &AgentClient, out: &Output) -> Result<(), Fai
     });
     for name in &all.repaired {
         out.note(format!(
-            "{name} was damaged; its copy from S3 has replaced it"
+            "{name} was damaged; a copy from another tier has replaced it"
         ));
     }
     failure_of(&all).map_or(Ok(()), Err)
@@ -68,8 +68,8 @@ fn failure_of(found: &Verified) -> Option<Failure> {
     if !found.unknown.is_empty() {
         let unknown = counted(found.unknown.len() as u64, "entry");
         lines.push(format!(
-            "{unknown} damaged or without content, and perhaps with a copy in S3; destroy none of \
-             them, and verify again when S3 answers:"
+            "{unknown} damaged or without content, and perhaps with a copy in another tier; \
+             destroy none of them, and verify again when that tier answers:"
         ));
         lines.extend(named(&found.unknown));
         lines.extend(found.why.as_ref().map(|why| format!("the last one: {why}")));
@@ -80,63 +80,60 @@ fn failure_of(found: &Verified) -> Option<Failure> {
 }
 
 pub(super) async fn stats(client: &AgentClient, out: &Output) -> Result<(), Failure> {
-    let stats: Value = client.get("archive/stats").await?;
+    let stats: Stats = client.get("archive/stats").await?;
     out.object(&stats);
     if out.is_json() {
         return Ok(());
     }
-    let of = |key: &str, noun: &str| counted(number(&stats, key), noun);
     out.line(format!(
         "{} and {}, {} with {} of {}",
-        of("entries", "entry"),
-        of("references", "reference"),
-        of("contents", "content"),
-        stats["bytes"],
-        of("max_bytes", "byte")
+        counted(stats.entries, "entry"),
+        counted(stats.references, "reference"),
+        counted(stats.contents, "content"),
+        stats.bytes,
+        counted(stats.max_bytes, "byte")
     ));
     out.line(format!(
         "records: {} for entries and {} for references, each of {}",
-        of("record_bytes", "byte"),
-        of("reference_bytes", "byte"),
-        of("max_record_bytes", "byte")
+        counted(stats.record_bytes, "byte"),
+        counted(stats.reference_bytes, "byte"),
+        counted(stats.max_record_bytes, "byte")
     ));
     out.line(format!(
         "in memory: {} with {} of {}",
-        of("cached_contents", "content"),
-        stats["cached_bytes"],
-        of("max_cached_bytes", "byte")
+        counted(stats.cached_contents, "content"),
+        stats.cached_bytes,
+        counted(stats.max_cached_bytes, "byte")
     ));
-    let tiers = stats["tiers"].as_array().into_iter().flatten();
-    let rows = tiers.map(row_of);
     out.table(
         &["tier", "hits", "misses", "errors", "invalid", "down"],
-        rows,
+        stats.tiers.iter().map(row_of),
     );
-    if number(&stats, "orphans_kept") > 0 {
+    if stats.orphans_kept > 0 {
         out.note(format!(
             "records were lost; archive/blobs of the state folder keeps {} without an entry. \
              Ingest them again, or move them away",
-            of("orphans_kept", "content")
+            counted(stats.orphans_kept, "content")
         ));
     }
-    show_embeddings(&stats["embeddings"], out);
+    if let Some(embeddings) = &stats.embeddings {
+        show_embeddings(embeddings, out);
+    }
     if let Some(note) = objects_note(&stats) {
         out.note(note);
     }
-    if number(&stats, "objects_too_large") > 0 {
-        let large = of("objects_too_large", "content");
+    if stats.objects_too_large > 0 {
+        let large = counted(stats.objects_too_large, "content");
         out.note(format!("{large} of more than 64 MiB without a copy in S3"));
     }
     Ok(())
 }
 
 /// What the object tier has still to do, or will have once it is configured again.
-fn objects_note(stats: &Value) -> Option<String> {
-    let waiting = number(stats, "objects_waiting");
-    let tasks = counted(waiting, "task");
-    let mut tiers = stats["tiers"].as_array().into_iter().flatten();
-    match tiers.any(|tier| tier["tier"] == "s3") {
-        _ if waiting == 0 => None,
+fn objects_note(stats: &Stats) -> Option<String> {
+    let tasks = counted(stats.objects_waiting, "task");
+    match stats.tiers.iter().any(|tier| tier.tier == "s3") {
+        _ if stats.objects_waiting == 0 => None,
         true => Some(format!(
             "the object tier has {tasks} to do: copies and deletions"
         )),
@@ -146,42 +143,32 @@ fn objects_note(stats: &Value) -> Option<String> {
     }
 }
 
-/// Prints how many pictures wait for an embedding, and why; nothing where none are made.
-fn show_embeddings(embeddings: &Value, out: &Output) {
-    if embeddings["waiting"].is_null() {
-        return;
-    }
-    let why = embeddings["why"].as_str();
+/// Prints how many pictures wait for an embedding, and why.
+fn show_embeddings(embeddings: &EmbeddingStats, out: &Output) {
+    let why = embeddings.why.as_ref();
     let why = why.map_or_else(String::new, |why| format!(": {why}"));
     out.line(format!(
         "embeddings since the start: {} made, {} refused; waiting: {}{why}",
-        embeddings["made"],
-        embeddings["refused"],
-        counted(number(embeddings, "waiting"), "picture")
+        embeddings.made,
+        embeddings.refused,
+        counted(embeddings.waiting, "picture")
     ));
 }
 
 /// Counts of a tier, and why its endpoints are down.
-fn row_of(tier: &Value) -> Vec<String> {
-    let text = |key: &str| match &tier[key] {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
-    let down = tier["endpoints"].as_array().into_iter().flatten();
-    let down = down.filter(|endpoint| endpoint["is_up"] == false);
-    let down: Vec<_> = down
-        .filter_map(|endpoint| {
-            let why = endpoint["error"].as_str().unwrap_or("no answer");
-            let name = endpoint["endpoint"].as_str()?;
-            Some(match why.starts_with(name) {
-                true => why.to_owned(),
-                false => format!("{name}: {why}"),
-            })
-        })
-        .collect();
-    let mut row = ["tier", "hits", "misses", "errors", "invalid"]
-        .map(text)
-        .to_vec();
+fn row_of(tier: &TierStats) -> Vec<String> {
+    let down = tier.endpoints.iter().filter(|endpoint| !endpoint.is_up);
+    let down = down.map(|endpoint| {
+        let (name, why) = (&endpoint.endpoint, endpoint.error.as_deref());
+        match why.unwrap_or("no answer") {
+            why if why.starts_with(name) => why.to_owned(),
+            why => format!("{name}: {why}"),
+        }
+    });
+    let down: Vec<_> = down.collect();
+    let counts = [tier.hits, tier.misses, tier.errors, tier.invalid];
+    let mut row = vec![tier.tier.clone()];
+    row.extend(counts.iter().map(u64::to_string));
     row.push(down.join(", "));
     row
 }
@@ -193,13 +180,24 @@ mod tests {
 
     #[test]
     fn tasks_of_a_tier_that_is_switched_off_wait_for_it() {
-        let of = |tiers: Value, tasks: u64| {
-            objects_note(&json!({ "tiers": tiers, "objects_waiting": tasks }))
+        let of = |tiers: &[&str], tasks: u64| {
+            let tiers = tiers.iter().map(|tier| TierStats {
+                tier: (*tier).to_owned(),
+                ..TierStats::default()
+            });
+            objects_note(&Stats {
+                tiers: tiers.collect(),
+                objects_waiting: tasks,
+                ..Stats::default()
+            })
         };
-        let on = json!([{ "tier": "durable" }, { "tier": "s3" }]);
-        assert!(of(on.clone(), 2).unwrap().contains("has 2 tasks to do"));
-        assert_eq!(of(on, 0), None);
-        let note = of(json!([{ "tier": "durable" }]), 2).unwrap();
+        assert!(
+            of(&["durable", "s3"], 2)
+                .unwrap()
+                .contains("has 2 tasks to do")
+        );
+        assert_eq!(of(&["durable", "s3"], 0), None);
+        let note = of(&["durable"], 2).unwrap();
         assert!(
             note.contains("not configured") && note.contains("2 tasks"),
             "{note}"

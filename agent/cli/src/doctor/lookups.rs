@@ -24,7 +24,7 @@ pub(super) fn check(config: &Config) -> Vec<Finding> {
         match &of.kind {
             LookupKind::Http(http) => check_host(name, fill_url(&http.url, ANY_VALUE)),
             LookupKind::Table(table) => Finding::ok(format!(
-                "look-up {name}: {} can be read",
+                "look-up {name}: {} can be read by the user of this command",
                 table.path.display()
             )),
             LookupKind::Fields(_) => check_model(name, config),

@@ -22,7 +22,7 @@ use watchkeeper_client::{JournalRecord, RuntimeClient};
 use watchkeeper_config::Config;
 use watchkeeper_contract::event::MAX_PAGE;
 use watchkeeper_contract::id::{EventId, EventSeq};
-use watchkeeper_jobs::run::JobFolderError;
+use watchkeeper_jobs::run::{JobFolderError, JobId};
 
 use super::agent_client::AgentClient;
 use super::args::{EvidenceAction, EvidenceExportArgs, EvidenceVerifyArgs};
@@ -33,6 +33,8 @@ use super::user_file::{exists, new_file, place_new, read_text, unwritten};
 
 /// Length of an Ed25519 public key in bytes.
 const KEY_BYTES: usize = 32;
+/// Digits with which the ID of a job begins.
+const DATE_DIGITS: usize = 8;
 /// Longest file of a key that is read, in bytes.
 const MAX_KEY_FILE: usize = 1024;
 
@@ -130,6 +132,11 @@ fn not_opened(error: JobFolderError) -> Failure {
     Failure::from(error).with(hint)
 }
 
+/// Whether digits are a date with which the ID of a job begins. Shorter ones are a record's number.
+fn is_date_of_job(what: &str, jobs: &[JobId]) -> bool {
+    what.len() == DATE_DIGITS && jobs.iter().any(|id| id.starts_with(what))
+}
+
 /// Reads a number of a record, an ID of an event, or anything else as an ID of a job.
 async fn find(args: &EvidenceExportArgs, client: &RuntimeClient) -> Result<Subject, Failure> {
     if args.agent {
@@ -137,7 +144,10 @@ async fn find(args: &EvidenceExportArgs, client: &RuntimeClient) -> Result<Subje
     }
     let what = args.what.as_str();
     if let Ok(seq) = what.parse() {
-        return Ok(Subject::Event(seq));
+        return Ok(match is_date_of_job(what, &jobs_of_user()?.ids()?) {
+            true => Subject::Job,
+            false => Subject::Event(seq),
+        });
     }
     let Ok(id) = what.parse::<EventId>() else {
         return Ok(Subject::Job);
@@ -216,6 +226,15 @@ mod tests {
             file: "x".into(),
             key: key.map(str::to_owned),
             fingerprint: fingerprint.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn date_of_a_job_is_no_number_of_a_record() {
+        let jobs = ["20261128-141502-kxq".to_owned()];
+        assert!(is_date_of_job("20261128", &jobs));
+        for number in ["20261129", "2026", "2"] {
+            assert!(!is_date_of_job(number, &jobs), "{number}");
         }
     }
 

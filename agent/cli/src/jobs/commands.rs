@@ -20,7 +20,7 @@ use super::super::state_folder::state_folder;
 use super::super::user_file;
 
 /// The `channel` of jobs of the command itself in the trace.
-pub(super) const CHANNEL: &str = "job";
+const CHANNEL: &str = "job";
 
 /// Folder of all jobs below the user's state folder.
 const FOLDER: &str = "jobs";
@@ -56,8 +56,9 @@ pub(super) struct JobCommands {
 }
 
 impl JobCommands {
-    /// Opens what a command needs; `channel` names it in the trace, [`CHANNEL`] or an entrypoint.
-    pub(super) fn new(config: &Config, channel: &'static str) -> Result<Self, Failure> {
+    /// Opens what a command needs. The trace names `entrypoint`, or [`CHANNEL`] without one.
+    pub(super) fn new(config: &Config, entrypoint: Option<Entrypoint>) -> Result<Self, Failure> {
+        let channel = entrypoint.map_or(CHANNEL, Entrypoint::name);
         let (state, limits) = (state_folder()?, config.agent.job_limits);
         Ok(Self {
             tools: toolbox(&tool_setup(config)),
@@ -72,10 +73,7 @@ impl JobCommands {
             config: config.clone(),
             is_for_agent: false,
             home: state,
-            entrypoint: match channel == Entrypoint::Chat.name() {
-                true => Entrypoint::Chat,
-                false => Entrypoint::Ask,
-            },
+            entrypoint: entrypoint.unwrap_or(Entrypoint::Ask),
         })
     }
 

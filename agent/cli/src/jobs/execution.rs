@@ -61,7 +61,7 @@ impl JobCommands {
         let job = self.jobs.create_from(plan, origin, output, from)?;
         if let Err(error) = job_trace::submitted(&self.trace, job.info()) {
             // Nothing of a job that is not recorded may stay.
-            self.jobs.delete_with_outputs(job).ok();
+            self.jobs.delete_with_outputs(&job).ok();
             let sentence = format!("the audit log can't be written: {error}; free disk space");
             return Err(Failure::failed(sentence));
         }
@@ -91,21 +91,17 @@ impl JobCommands {
     ) -> Result<(), Failure> {
         loop {
             let ended = self.run_once(&job, is_cancelled, out)?;
-            let id = job.info().id.clone();
-            let sentence = match ended {
+            match ended {
                 Ended::Done => {
                     self.cache_plan(&job, out);
                     return Ok(());
                 }
-                Ended::Failed if self.revise(&mut job, out) => continue,
-                Ended::Failed => {
-                    format!("job {id} failed; `watchkeeper job resume {id}` tries the rest again")
+                Ended::Failed if self.revise(&mut job, out) => {}
+                ended => {
+                    let id = &job.info().id;
+                    return Err(show::not_done(id, Some(ended), show::COMMAND));
                 }
-                Ended::Cancelled => {
-                    format!("job {id} was cancelled; `watchkeeper job resume {id}` goes on")
-                }
-            };
-            return Err(Failure::failed(sentence));
+            }
         }
     }
 
@@ -130,7 +126,8 @@ impl JobCommands {
         out.end_live_line();
         job_trace::ended(&self.trace, job.info(), &ended);
         let ended = ended?;
-        show::result(job, ended, out)?;
+        let (status, log) = (show::status_of(job)?, job.log()?);
+        show::result(&status, &log, Some(ended), show::COMMAND, out);
         Ok(ended)
     }
 }

@@ -25,7 +25,7 @@ use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_config::Config;
 use watchkeeper_jobs::counted;
 use watchkeeper_jobs::plan::{CheckedPlan, MAX_PLAN_BYTES, check, read, read_parts, schema};
-use watchkeeper_jobs::run::{JobFolder, JobFolderError, JobState, trajectory};
+use watchkeeper_jobs::run::{JobFolder, JobFolderError, JobState};
 
 use super::args::{Global, JobAction, JobArgs, JobPlanArgs, JobRunArgs};
 use super::configuration;
@@ -34,12 +34,12 @@ use super::output::Output;
 use super::user_file;
 pub(super) use commands::jobs_of_user;
 pub(crate) use commands::tool_setup;
-use commands::{CHANNEL, JobCommands, invalid, read_plan};
+use commands::{JobCommands, invalid, read_plan};
 use of_agent::AgentJobs;
 
 pub(super) fn run(args: JobArgs, global: &Global, out: &Output) -> Result<(), Failure> {
     let config = configuration::read_for_sockets(global, out);
-    let mut commands = JobCommands::new(&config, CHANNEL)?;
+    let mut commands = JobCommands::new(&config, None)?;
     commands.is_for_agent = args.agent;
     if args.agent {
         return AgentJobs::new(&config.agent_api.socket)?.run(args.action, &commands, out);
@@ -73,12 +73,12 @@ pub(super) fn run(args: JobArgs, global: &Global, out: &Output) -> Result<(), Fa
         }
         JobAction::Cancel { id } => cancel(&commands.jobs.open(&id)?, out),
         JobAction::Delete { id } => {
-            let job = commands.jobs.open(&id)?;
-            let deleted = json!({"deleted": job.info().id});
-            let (id, output) = (job.info().id.clone(), job.info().output.clone());
-            commands.jobs.delete(job)?;
-            out.both(&deleted, || format!("Deleted job {id}"));
-            if output.exists() {
+            let id = commands.jobs.whole_id(&id)?;
+            let job = commands.jobs.open_exact(&id).ok();
+            commands.jobs.delete(&id)?;
+            out.both(&json!({"deleted": id}), || format!("Deleted job {id}"));
+            let output = job.map(|job| job.info().output.clone());
+            if let Some(output) = output.filter(|output| output.exists()) {
                 out.note(format!("its output folder {} stays", output.display()));
             }
             Ok(())
@@ -95,7 +95,7 @@ pub(super) fn run(args: JobArgs, global: &Global, out: &Output) -> Result<(), Fa
 
 /// Returns whether a request is one for a job.
 pub(super) fn serves(text: &str, config: &Config) -> bool {
-    let commands = JobCommands::new(config, CHANNEL);
+    let commands = JobCommands::new(config, None);
     commands.is_ok_and(|commands| commands.planner().serves(text))
 }
 
@@ -107,7 +107,7 @@ pub(super) fn answer_in_chat(
     is_cancelled: &AtomicBool,
     out: &Output,
 ) -> Result<(), Failure> {
-    let commands = JobCommands::new(config, Entrypoint::Chat.name())?;
+    let commands = JobCommands::new(config, Some(Entrypoint::Chat))?;
     let job = commands.plan_and_create(text, out)?;
     commands.run_until(job, &|| is_cancelled.load(Ordering::Relaxed), out)
 }
@@ -137,7 +137,7 @@ pub(super) fn run_tool(
     let steps = [json!({"name": "manual", "tool": tool, "params": parameters})];
     let plan = read(&json!({"name": "manual", "steps": steps}));
     let plan = plan.map_err(|faults| invalid(&origin, &faults))?;
-    let commands = JobCommands::new(config, Entrypoint::Chat.name())?;
+    let commands = JobCommands::new(config, Some(Entrypoint::Chat))?;
     // Checked as written: a person's own parameters are not repaired.
     check(plan.clone(), &commands.tools).map_err(|faults| invalid(&origin, &faults))?;
     let job = commands.create(plan, &origin, None, None, out)?;
@@ -146,7 +146,7 @@ pub(super) fn run_tool(
 
 /// Runs a request in plain English that [`serves`] accepts, as `job plan --run` does.
 pub(super) fn answer(text: &str, config: &Config, out: &Output) -> Result<(), Failure> {
-    let commands = JobCommands::new(config, Entrypoint::Ask.name())?;
+    let commands = JobCommands::new(config, Some(Entrypoint::Ask))?;
     let job = commands.plan_and_create(text, out)?;
     commands.run_to_end(job, out)
 }
@@ -215,10 +215,7 @@ fn cancel(job: &JobFolder, out: &Output) -> Result<(), Failure> {
 }
 
 fn export(job: &JobFolder, out: &Output) -> Result<(), Failure> {
-    let plan = read(&job.info().plan).map_err(|faults| invalid(&job.info().id, &faults))?;
-    for mut transition in trajectory(&job.log()?, plan.rewards) {
-        let planned = job.info().from.planned.as_ref();
-        transition.state.predecessor = planned.and_then(|planned| planned.predecessor.clone());
+    for transition in job.trajectory()? {
         out.page(&serde_json::to_string(&transition).unwrap_or_default());
     }
     Ok(())

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use tokio::runtime::Runtime;
 use watchkeeper_agent::jobs::JobStatus;
-use watchkeeper_jobs::run::{Ended, LogLine, LogRecord};
+use watchkeeper_jobs::run::{Ended, JobState, LogLine, LogRecord};
 
 use super::super::agent_client::AgentClient;
 use super::super::args::{JobAction, JobOutput, JobPlanArgs};
@@ -25,6 +25,10 @@ use super::progress::Progress;
 use super::show;
 use watchkeeper_jobs::Plan;
 
+/// Command for jobs of the agent, in messages.
+const COMMAND: &str = "watchkeeper job --agent";
+/// Longest line of a stream: a record of a log.
+const MAX_LINE: usize = 64 << 20;
 /// Time for an answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest silence of a stream, which sends a sign of life more often.
@@ -171,9 +175,9 @@ impl AgentJobs {
             out.end_live_line();
             match followed.and_then(|()| self.job(id)) {
                 Ok(JobDetails { job, log })
-                    if !matches!(job.state.as_str(), "running" | "waiting") =>
+                    if !matches!(job.state, JobState::Running | JobState::Waiting) =>
                 {
-                    return ended(id, &job, &log, out);
+                    return ended(&job, &log, out);
                 }
                 Ok(_) => attempts = 0,
                 Err(failure) if failure.exit != Exit::Failed || attempts >= ATTEMPTS => {
@@ -212,6 +216,10 @@ impl AgentJobs {
                         progress.show_record(data.trim());
                     }
                 }
+                if buffer.len() > MAX_LINE {
+                    let sentence = format!("the agent sent a line of over {MAX_LINE} bytes");
+                    return Err(Failure::failed(sentence));
+                }
             }
         })
     }
@@ -244,30 +252,15 @@ impl AgentJobs {
     }
 }
 
-fn ended(id: &str, job: &JobStatus, log: &[LogLine], out: &Output) -> Result<(), Failure> {
-    let how = log.iter().rev().find_map(|line| match &line.record {
+fn ended(job: &JobStatus, log: &[LogLine], out: &Output) -> Result<(), Failure> {
+    let ended = log.iter().rev().find_map(|line| match &line.record {
         LogRecord::Ended { how } => Some(*how),
         _ => None,
     });
-    let files = log.iter().filter_map(|line| match &line.record {
-        LogRecord::Finished { result, .. } => Some(&result.files),
-        _ => None,
-    });
-    let files: Vec<String> = files
-        .flatten()
-        .map(|name| Path::new(&job.output).join(name).display().to_string())
-        .collect();
-    out.object(&json!({"type": "ended", "job": id, "how": how, "files": files}));
-    match how {
+    show::result(job, log, ended, COMMAND, out);
+    match ended {
         Some(Ended::Done) => Ok(()),
-        _ => {
-            let resume = format!("`watchkeeper job --agent resume {id}`");
-            let sentence = match how {
-                Some(Ended::Cancelled) => format!("job {id} was cancelled; {resume} goes on"),
-                _ => format!("job {id} failed; {resume} tries the rest again"),
-            };
-            Err(Failure::failed(sentence))
-        }
+        ended => Err(show::not_done(&job.job, ended, COMMAND)),
     }
 }
 

@@ -4,6 +4,8 @@
 //! - The plan of a language model is shown with all its values before it is run.
 //! - Not here: what runs or changes a job (`commands`, `of_agent`).
 
+use std::path::Path;
+
 use serde_json::{Map, Value, json};
 use watchkeeper_agent::jobs::JobStatus;
 use watchkeeper_assistant::jobs::PlannedRequest;
@@ -15,6 +17,8 @@ use watchkeeper_jobs::{Toolbox, counted};
 use super::super::exit::Failure;
 use super::super::output::{Output, fitted};
 
+/// Command for jobs of the user, in messages.
+pub(super) const COMMAND: &str = "watchkeeper job";
 /// Longest origin in the table of jobs, in characters.
 const MAX_ORIGIN: usize = 60;
 
@@ -48,7 +52,7 @@ pub(super) fn plan(made: &PlannedRequest, out: &Output) {
 }
 
 /// The status of a user's job.
-fn status_of(job: &JobFolder) -> Result<JobStatus, Failure> {
+pub(super) fn status_of(job: &JobFolder) -> Result<JobStatus, Failure> {
     Ok(JobStatus::of(job, &job.summary()?))
 }
 
@@ -84,7 +88,7 @@ pub(super) fn table(jobs: &[JobStatus], out: &Output) {
         vec![
             job.job.clone(),
             zoned_time(job.created_ms),
-            job.state.clone(),
+            job.state.name().to_owned(),
             format!("{}/{}", job.done, job.steps),
             fitted(origin, MAX_ORIGIN),
         ]
@@ -145,7 +149,10 @@ pub(super) fn whole(job: &JobStatus, log: &[LogLine], out: &Output) {
     }
     out.line(format!(
         "job {}: {}, {} of {} steps done",
-        job.job, job.state, job.done, job.steps
+        job.job,
+        job.state.name(),
+        job.done,
+        job.steps
     ));
     out.line(format!("  from    {}", job.origin));
     out.line(format!("  output  {}", job.output));
@@ -192,33 +199,45 @@ pub(super) fn done_before(job: &JobFolder, out: &Output) -> Result<(), Failure> 
         job.info().id,
         job.info().output.display()
     ));
-    result(job, Ended::Done, out)
+    let (status, log) = (status_of(job)?, job.log()?);
+    result(&status, &log, Some(Ended::Done), COMMAND, out);
+    Ok(())
 }
 
-/// Prints where the files of a job are.
-pub(super) fn result(job: &JobFolder, ended: Ended, out: &Output) -> Result<(), Failure> {
-    let log = job.log()?;
-    let files: Vec<String> = (log.iter())
-        .filter_map(|line| match &line.record {
-            LogRecord::Finished { result, .. } => Some(&result.files),
-            _ => None,
-        })
+/// Prints where the files of a job are; `ended` is absent if its run was interrupted, `command` is
+/// the one that shows jobs like it.
+pub(super) fn result(
+    job: &JobStatus,
+    log: &[LogLine],
+    ended: Option<Ended>,
+    command: &str,
+    out: &Output,
+) {
+    let files = log.iter().filter_map(|line| match &line.record {
+        LogRecord::Finished { result, .. } => Some(&result.files),
+        _ => None,
+    });
+    let files: Vec<String> = files
         .flatten()
-        .map(|name| job.info().output.join(name).display().to_string())
+        .map(|name| Path::new(&job.output).join(name).display().to_string())
         .collect();
-    let state = match ended {
-        Ended::Done => "done",
-        Ended::Failed => "failed",
-        Ended::Cancelled => "cancelled",
-    };
-    out.object(&json!({"type": "ended", "job": job.info().id, "how": state, "files": files}));
-    if ended == Ended::Done && files.is_empty() {
-        let id = &job.info().id;
+    let id = &job.job;
+    out.object(&json!({"type": "ended", "job": id, "how": ended, "files": files}));
+    if ended == Some(Ended::Done) && files.is_empty() {
         out.line(format!(
-            "no files; `watchkeeper job show {id} STEP` prints a result"
+            "no files; `{command} show {id} STEP` prints a result"
         ));
     }
-    Ok(())
+}
+
+/// The failure of a job that is not done; `command` is the one that resumes it.
+pub(super) fn not_done(id: &str, ended: Option<Ended>, command: &str) -> Failure {
+    Failure::failed(match ended {
+        Some(Ended::Cancelled) => {
+            format!("job {id} was cancelled; `{command} resume {id}` goes on")
+        }
+        _ => format!("job {id} failed; `{command} resume {id}` tries the rest again"),
+    })
 }
 
 pub(super) fn explain(plan: &CheckedPlan, tools: &Toolbox, out: &Output) {

@@ -19,12 +19,12 @@ use reqwest::header::{
     CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue as Value, LOCATION, RETRY_AFTER,
 };
 use reqwest::{Response, StatusCode, redirect};
-use url::{Host, Url};
+use url::Url;
 use watchkeeper_config::lookups::{AnswerKind, Extraction, HeaderValue, HttpLookup};
 
 use crate::source::{SourceAnswer, one_line};
 use cache::Cache;
-use private::{PublicResolver, is_private};
+use private::{PublicResolver, has_private_host};
 use rate::Rate;
 
 /// Pauses before the second, third and fourth try.
@@ -33,7 +33,7 @@ pub const PAUSES: [Duration; 3] = [
     Duration::from_secs(5),
     Duration::from_secs(10),
 ];
-/// Longest wait for the rate, and for a server that names one.
+/// Longest wait for the rate, and for a server that names one. A longer one fails the question.
 const MAX_WAIT: Duration = Duration::from_secs(10);
 /// Characters that need no escape in a segment of a path or a value of a query.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'~');
@@ -94,7 +94,7 @@ impl HttpSource {
             .pool_max_idle_per_host(0)
             .user_agent(concat!("watchkeeper/", env!("CARGO_PKG_VERSION")));
         if !config.may_be_private {
-            builder = builder.dns_resolver(Arc::new(PublicResolver));
+            builder = builder.dns_resolver(Arc::new(PublicResolver(not_public)));
         }
         if let Some(path) = &config.ca_file {
             let wrong = |why: String| format!("ca_file = {:?}: {why}", path.display());
@@ -150,7 +150,7 @@ impl HttpSource {
                 };
                 return SourceAnswer::failed(one_line(&format!("{}{tried}", failure.why)));
             };
-            tokio::time::sleep(least.max(*pause).min(MAX_WAIT)).await;
+            tokio::time::sleep(least.max(*pause)).await;
             nth += 1;
         }
     }
@@ -230,9 +230,14 @@ impl HttpSource {
                 401 | 403 => "; check headers".to_owned(),
                 _ => String::new(),
             };
+            let wait = Duration::from_secs(after.unwrap_or(0));
+            if may_pass && wait > MAX_WAIT {
+                let why = format!("{host} answered {status}: not before {} s", wait.as_secs());
+                return Err(Failure::permanent(why));
+            }
             return Err(Failure {
                 why: format!("{host} answered {status}{hint}"),
-                retry: may_pass.then(|| Duration::from_secs(after.unwrap_or(0))),
+                retry: may_pass.then_some(wait),
             });
         }
         let mut body = Vec::new();
@@ -300,22 +305,19 @@ fn fill_json(template: &str, value: &str) -> String {
     template.replace("{value}", inner)
 }
 
-/// Refuses an address that is written as a number or is this machine; other names are checked
-/// where they are resolved.
 fn refuse_private(config: &HttpLookup, url: &Url) -> Result<(), String> {
-    let is_refused = match url.host() {
-        Some(Host::Ipv4(ip)) => is_private(ip.into()),
-        Some(Host::Ipv6(ip)) => is_private(ip.into()),
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        None => false,
-    };
-    match is_refused && !config.may_be_private {
+    match has_private_host(url) && !config.may_be_private {
         true => Err(format!(
             "url: {} is a private address; set private = true to allow it",
             url.host_str().unwrap_or_default()
         )),
         false => Ok(()),
     }
+}
+
+/// The failure of a name without a public address.
+fn not_public(host: &str) -> String {
+    format!("{host} has private addresses only; set private = true")
 }
 
 /// Host and port. The rest of an address is never shown: it holds what was read.

@@ -6,6 +6,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use url::{Host, Url};
 
 /// Whether an address is of this machine, this network or otherwise not public.
 pub fn is_private(ip: IpAddr) -> bool {
@@ -48,19 +49,30 @@ fn is_private_v6(ip: Ipv6Addr) -> bool {
     !is_global || is_tunnel || is_documentation
 }
 
-/// Resolves names to their public addresses only.
+/// Whether the host of a URL is written as a private address, or is this machine by name. Other
+/// names are checked where they are resolved.
+pub fn has_private_host(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(ip)) => is_private(ip.into()),
+        Some(Host::Ipv6(ip)) => is_private(ip.into()),
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        None => false,
+    }
+}
+
+/// Resolves names to their public addresses only. A name without one fails with the sentence that
+/// is made of it.
 #[derive(Debug)]
-pub(super) struct PublicResolver;
+pub struct PublicResolver(pub fn(&str) -> String);
 
 impl Resolve for PublicResolver {
     fn resolve(&self, name: Name) -> Resolving {
+        let refusal = self.0;
         Box::pin(async move {
-            let host = name.as_str().to_owned();
-            let found = tokio::net::lookup_host((host.as_str(), 0)).await?;
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
             let public: Vec<SocketAddr> = found.filter(|at| !is_private(at.ip())).collect();
             if public.is_empty() {
-                let why = format!("{host} has private addresses only; set private = true");
-                return Err(why.into());
+                return Err(refusal(name.as_str()).into());
             }
             Ok(Box::new(public.into_iter()) as Addrs)
         })
@@ -71,6 +83,20 @@ impl Resolve for PublicResolver {
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn host_written_as_a_number_or_as_this_machine_is_private() {
+        for (url, expected) in [
+            ("http://127.1/", true),
+            ("http://0x7f000001/", true),
+            ("http://[::ffff:10.0.0.1]/", true),
+            ("http://box.localhost/", true),
+            ("http://8.8.8.8/", false),
+            ("http://example.org/", false),
+        ] {
+            assert_eq!(has_private_host(&url.parse().unwrap()), expected, "{url}");
+        }
+    }
 
     #[test]
     fn only_public_addresses_are_public() {

@@ -8,12 +8,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::fault::{Fault, FaultKind};
 use super::graph::Graph;
 use super::reference::{self, INPUTS, Reference, Text};
-use super::{Call, MAX_STEPS, Plan, Step, scores};
+use super::{Call, MAX_STEPS, Plan, Step};
 use crate::spelling::nearest;
 use crate::tool::{Kind, ToolSpec, Toolbox, local_time};
 
@@ -47,7 +47,7 @@ impl CheckedPlan {
 /// Checks a plan.
 ///
 /// # Errors
-/// All faults, in the order of the steps, then those of scores and cycles.
+/// All faults, in the order of the steps, then those of cycles.
 pub fn check(plan: Plan, tools: &Toolbox) -> Result<CheckedPlan, Vec<Fault>> {
     check_parts(plan, tools, true)
 }
@@ -76,7 +76,6 @@ fn check_parts(plan: Plan, tools: &Toolbox, asks_box: bool) -> Result<CheckedPla
     }
     let graph = Graph::of(&plan);
     let order = graph.order();
-    faults.extend(scores::unscored(&plan, order.as_deref(), tools));
     if order.is_none() {
         faults.extend(cycles(&plan, graph));
     }
@@ -84,6 +83,21 @@ fn check_parts(plan: Plan, tools: &Toolbox, asks_box: bool) -> Result<CheckedPla
         Some(order) if faults.is_empty() => Ok(ordered(plan, &order)),
         _ => Err(faults),
     }
+}
+
+/// The parameters whose values are known before the run; `null` stands for all others.
+fn known_params(call: &Call, plan: &Plan) -> Map<String, Value> {
+    let known = call.params.iter().map(|(name, value)| {
+        let value = match value.as_str().map(reference::parse) {
+            None | Some(Text::Plain) => value.clone(),
+            Some(Text::Reference(input)) if input.owner == INPUTS => {
+                plan.inputs.get(&input.key).cloned().unwrap_or_default()
+            }
+            Some(_) => Value::Null,
+        };
+        (name.clone(), value)
+    });
+    known.collect()
 }
 
 /// Cycles without a common step. Those of references come first: no repair breaks them. A step that
@@ -215,7 +229,7 @@ impl<'a> Checker<'a> {
                 faults.push(Fault::new(at, FaultKind::Missing));
             }
         }
-        let known_params = scores::known_params(call, self.plan);
+        let known_params = known_params(call, self.plan);
         let time = |name: &str| local_time(known_params.get(name)?.as_str()?);
         if let (Some(since), Some(until)) = (time("since"), time("until"))
             && since > until

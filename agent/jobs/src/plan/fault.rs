@@ -41,8 +41,6 @@ pub enum FaultKind {
     TooManySteps(usize),
     DuplicateStep,
     SelfDependency,
-    /// A step that orders or filters by scores and gets pictures without them.
-    Unscored,
     /// A tool that this box can't run: what it lacks, with the remedy.
     Unequipped(String),
     /// Steps that wait for each other, each for the next one.
@@ -118,10 +116,6 @@ impl fmt::Display for Fault {
             }
             FaultKind::DuplicateStep => f.write_str("another step has this name; rename one"),
             FaultKind::SelfDependency => f.write_str("the step waits for itself"),
-            FaultKind::Unscored => f.write_str(
-                "the pictures have no scores; take those of a measure_quality step, or another \
-                 order",
-            ),
             FaultKind::Unequipped(why) => f.write_str(why),
             FaultKind::Cycle(steps) => write!(
                 f,

@@ -17,7 +17,6 @@ mod read;
 pub(crate) mod reference;
 mod repair;
 mod schema;
-mod scores;
 #[cfg(test)]
 mod tests;
 

@@ -4,7 +4,7 @@ use super::conditions::Conditions;
 use super::unread_words::{BLURRED, Words};
 use super::words::{
     Choice, EACH, GROUPINGS, OF_TIME, ORDERS, SORTING_VERBS, SORTINGS, is_filler, is_picture_noun,
-    is_single, number,
+    is_plural, is_single, number,
 };
 use crate::cameras::KnownNames;
 
@@ -196,7 +196,7 @@ impl Words {
     pub(super) fn choice(&mut self) -> Option<Choice> {
         let order = ORDERS.iter().find_map(|(word, order)| {
             let place = self.find(&[word])?;
-            Some((place, *order))
+            (!self.puts_objects_first(place)).then_some((place, *order))
         });
         let Some((place, order)) = order else {
             return self.kept_number();
@@ -227,6 +227,14 @@ impl Words {
             count,
             order,
         })
+    }
+
+    /// Whether `first` ends a phrase such as `cars first`: an order by what pictures show, which no
+    /// tool has.
+    fn puts_objects_first(&self, place: usize) -> bool {
+        let before = place.checked_sub(1).and_then(|before| self.get(before));
+        let is_object = before.is_some_and(|word| is_plural(word) && !is_picture_noun(word));
+        is_object && self.stands(place, &["first"]) && self.get(place + 1).is_none()
     }
 
     /// `keep one picture of each day`: a number after a verb of choice, or `a photo per day`.

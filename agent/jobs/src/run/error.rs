@@ -15,7 +15,7 @@ pub enum JobFolderError {
     Ambiguous { begin: String, number: usize },
     #[error("step {step} of job {job} is not done; `watchkeeper job resume {job}` goes on")]
     NotDone { job: String, step: String },
-    #[error("job {0} is running in another process")]
+    #[error("job {0} is running in another process; wait for it, or `watchkeeper job cancel {0}`")]
     Running(String),
     #[error("the output folder {} is not empty; choose a new one with --output", .0.display())]
     NotEmpty(PathBuf),
@@ -23,10 +23,20 @@ pub enum JobFolderError {
     NotText(PathBuf),
     #[error("the output folder {} is no longer that of this job; move it back", .0.display())]
     NotOwned(PathBuf),
-    #[error("{} is damaged: {why}", path.display())]
+    #[error("{} is damaged: {why}; restore it, or delete the job and run it again", path.display())]
     Damaged { path: PathBuf, why: String },
     #[error(transparent)]
     JobLog(#[from] LogError),
+}
+
+impl JobFolderError {
+    /// Whether the job is damaged, and no later attempt can read it.
+    pub fn is_damage(&self) -> bool {
+        matches!(
+            self,
+            Self::Damaged { .. } | Self::JobLog(LogError::Damaged { .. } | LogError::TooLarge(_))
+        )
+    }
 }
 
 pub(super) fn io_error(path: &Path) -> impl FnOnce(io::Error) -> JobFolderError {

@@ -121,7 +121,7 @@ impl Jobs {
         durable::sync_folder(&self.root).map_err(io_error(&self.root))?;
         let job = JobFolder { path, info };
         if let Err(error) = own(&job.info.output, &job.info.id) {
-            self.delete(job).ok();
+            self.delete(&job.info.id).ok();
             return Err(error);
         }
         Ok(job)
@@ -146,20 +146,27 @@ impl Jobs {
     /// # Errors
     /// If there is no such job, or its description can't be read.
     pub fn open(&self, id: &str) -> Result<JobFolder, JobFolderError> {
-        let all = self.ids()?;
-        if all.iter().any(|known| known == id) {
-            return self.open_exact(id);
+        self.open_exact(&self.whole_id(id)?)
+    }
+
+    /// Returns the ID of a job that is named by it or by a unique begin of it. The job may be
+    /// damaged.
+    ///
+    /// # Errors
+    /// If there is no such job, or the folder of the jobs can't be read.
+    pub fn whole_id(&self, begin: &str) -> Result<JobId, JobFolderError> {
+        let mut found = self.ids()?;
+        if found.iter().any(|known| known == begin) {
+            return Ok(begin.to_owned());
         }
-        let mut found = all
-            .iter()
-            .filter(|known| !id.is_empty() && known.starts_with(id));
-        match (found.next(), found.count()) {
-            (Some(first), 0) => self.open_exact(first),
+        found.retain(|known| !begin.is_empty() && known.starts_with(begin));
+        match (found.pop(), found.len()) {
+            (Some(only), 0) => Ok(only),
             (Some(_), others) => Err(JobFolderError::Ambiguous {
-                begin: id.to_owned(),
+                begin: begin.to_owned(),
                 number: others + 1,
             }),
-            (None, _) => Err(JobFolderError::Unknown(id.to_owned())),
+            (None, _) => Err(JobFolderError::Unknown(begin.to_owned())),
         }
     }
 
@@ -168,11 +175,8 @@ impl Jobs {
     /// # Errors
     /// If there is no such job, or its description can't be read.
     pub fn open_exact(&self, id: &str) -> Result<JobFolder, JobFolderError> {
-        let path = self.root.join(id);
+        let path = self.folder_of(id)?;
         let file = path.join(INFO);
-        if !is_name(id) || !file.is_file() {
-            return Err(JobFolderError::Unknown(id.to_owned()));
-        }
         let text = fs::read(&file).map_err(io_error(&file))?;
         let info = serde_json::from_slice(&text).map_err(|error| JobFolderError::Damaged {
             path: file,
@@ -206,15 +210,21 @@ impl Jobs {
     }
 
     /// Removes a job that does not run: its plan, log and results, and the output folder if that is
-    /// in its own folder.
+    /// in its own folder. The job may be damaged.
     ///
     /// # Errors
-    /// If it runs, or the disk refuses.
-    pub fn delete(&self, job: JobFolder) -> Result<(), JobFolderError> {
-        let lock = job.lock_exclusive()?;
+    /// If it runs, there is no job with this whole ID, or the disk refuses.
+    pub fn delete(&self, id: &str) -> Result<(), JobFolderError> {
+        let path = self.folder_of(id)?;
+        self.delete_locked(id, lock_exclusive(&path, id)?)
+    }
+
+    /// Removes a job as [`Self::delete`] does; `lock` is its lock.
+    pub(super) fn delete_locked(&self, id: &str, lock: File) -> Result<(), JobFolderError> {
+        let path = self.root.join(id);
         // Under this name it is no job any more; what a crash leaves of it is removed later.
-        let deleted = self.root.join(format!("{DELETED}{}", job.info.id));
-        fs::rename(&job.path, &deleted).map_err(io_error(&job.path))?;
+        let deleted = self.root.join(format!("{DELETED}{id}"));
+        fs::rename(&path, &deleted).map_err(io_error(&path))?;
         durable::sync_folder(&self.root).map_err(io_error(&self.root))?;
         let removed = target::remove(&deleted);
         drop(lock);
@@ -222,6 +232,18 @@ impl Jobs {
             // Another process may have removed the rest.
             Err(source) if deleted.exists() => Err(io_error(&deleted)(source)),
             _ => Ok(()),
+        }
+    }
+
+    /// Returns the folder of the job with this whole ID.
+    ///
+    /// # Errors
+    /// [`JobFolderError::Unknown`] if there is none.
+    pub(super) fn folder_of(&self, id: &str) -> Result<PathBuf, JobFolderError> {
+        let path = self.root.join(id);
+        match is_name(id) && path.join(INFO).is_file() {
+            true => Ok(path),
+            false => Err(JobFolderError::Unknown(id.to_owned())),
         }
     }
 
@@ -383,28 +405,8 @@ impl JobFolder {
         Ok((RunLock { _file: file, run }, log, lines))
     }
 
-    fn lock_file(&self) -> Result<File, JobFolderError> {
-        let path = self.path.join(LOCK);
-        let mut options = File::options();
-        let file = options
-            .create(true)
-            .truncate(false)
-            .read(true)
-            .write(true)
-            .open(&path);
-        file.map_err(io_error(&path))
-    }
-
     pub(super) fn lock_exclusive(&self) -> Result<File, JobFolderError> {
-        let file = self.lock_file()?;
-        for _ in 0..LOCK_ATTEMPTS {
-            match file.try_lock() {
-                Ok(()) => return Ok(file),
-                Err(TryLockError::WouldBlock) => thread::sleep(LOCK_PAUSE),
-                Err(TryLockError::Error(source)) => return Err(io_error(&self.path)(source)),
-            }
-        }
-        Err(JobFolderError::Running(self.info.id.clone()))
+        lock_exclusive(&self.path, &self.info.id)
     }
 
     /// Returns whether a process runs the job now.
@@ -412,7 +414,7 @@ impl JobFolder {
     /// # Errors
     /// If the lock can't be tried.
     pub fn is_running(&self) -> Result<bool, JobFolderError> {
-        match self.lock_file()?.try_lock_shared() {
+        match lock_file(&self.path)?.try_lock_shared() {
             Ok(()) => Ok(false),
             Err(TryLockError::WouldBlock) => Ok(true),
             Err(TryLockError::Error(source)) => Err(io_error(&self.path)(source)),
@@ -430,7 +432,7 @@ impl JobFolder {
         for _ in 0..CANCEL_ATTEMPTS {
             let is_gone = !path.exists();
             let mut run = String::new();
-            let read = self.lock_file()?.read_to_string(&mut run);
+            let read = lock_file(&self.path)?.read_to_string(&mut run);
             read.map_err(io_error(&self.path))?;
             // A run that has the lock and not yet its name there removes a request for another.
             if is_gone && asked.as_ref() == Some(&run) {
@@ -459,6 +461,31 @@ impl JobFolder {
         fs::remove_file(&path).ok();
         run == lock.run
     }
+}
+
+/// Opens the lock of the job in the folder `job`.
+fn lock_file(job: &Path) -> Result<File, JobFolderError> {
+    let path = job.join(LOCK);
+    let mut options = File::options();
+    let file = options
+        .create(true)
+        .truncate(false)
+        .read(true)
+        .write(true)
+        .open(&path);
+    file.map_err(io_error(&path))
+}
+
+fn lock_exclusive(job: &Path, id: &str) -> Result<File, JobFolderError> {
+    let file = lock_file(job)?;
+    for _ in 0..LOCK_ATTEMPTS {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) => thread::sleep(LOCK_PAUSE),
+            Err(TryLockError::Error(source)) => return Err(io_error(job)(source)),
+        }
+    }
+    Err(JobFolderError::Running(id.to_owned()))
 }
 
 /// The results of the finished steps, in order.

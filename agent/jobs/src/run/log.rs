@@ -80,13 +80,13 @@ pub struct StepResult {
 pub enum LogError {
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: io::Error },
-    #[error("{} has a damaged line {line}: {why}", path.display())]
+    #[error("{} has a damaged line {line}: {why}; delete the job and run it again", path.display())]
     Damaged {
         path: PathBuf,
         line: usize,
         why: String,
     },
-    #[error("{} is larger than {MAX_BYTES} bytes", .0.display())]
+    #[error("{} is larger than {MAX_BYTES} bytes; delete the job", .0.display())]
     TooLarge(PathBuf),
 }
 

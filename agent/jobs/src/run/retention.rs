@@ -3,7 +3,7 @@
 //! | state | removed |
 //! |---|---|
 //! | running or waiting | never, and no bound counts it |
-//! | ended | when it is too old, then the one that ended first, until all bounds hold |
+//! | ended or damaged | when it is too old, then the one that ended first, until all bounds hold |
 //! | interrupted | likewise, but after all that ended |
 //!
 //! - The latest that ended and the latest that was interrupted stay, whatever their size and age.
@@ -13,9 +13,9 @@
 use std::cmp::Reverse;
 
 use super::error::JobFolderError;
-use super::folder::{JobFolder, Jobs};
+use super::folder::{INFO, JobFolder, Jobs};
 use super::info::JobId;
-use super::state::JobState;
+use super::state::{JobState, own_bytes};
 
 /// Latest jobs that are removed for their number and bytes only, not for their age.
 const KEPT_AT_ANY_AGE: usize = 10;
@@ -44,7 +44,8 @@ impl Default for JobLimits {
 struct Stored {
     id: JobId,
     state: JobState,
-    /// When it ended, else when it was created; milliseconds since 1970.
+    /// When it ended, else when it was created, or described if it is damaged; milliseconds since
+    /// 1970.
     at_ms: i64,
     bytes: u64,
 }
@@ -83,7 +84,7 @@ fn surplus(mut stored: Vec<Stored>, limits: &JobLimits, now_ms: i64) -> Vec<JobI
 impl Jobs {
     /// Removes jobs until the bounds hold. Returns the removed ones.
     ///
-    /// A job that can't be read or removed stays.
+    /// A job whose files the disk does not give, or that can't be removed, stays.
     ///
     /// # Errors
     /// If the folder of the jobs can't be read.
@@ -106,28 +107,37 @@ impl Jobs {
         let ids = self.ids()?.into_iter();
         let stored = ids.filter_map(|id| self.stored(&id, is_active));
         let mut removed = surplus(stored.collect(), limits, now_ms);
-        removed.retain(|id| {
-            let deleted = self.open_exact(id).and_then(|job| match is_active(id) {
-                true => Err(JobFolderError::Running(id.clone())),
-                false => self.delete(job),
-            });
-            deleted.is_ok()
-        });
+        removed.retain(|id| !is_active(id) && self.delete(id).is_ok());
         Ok(removed)
     }
 
     fn stored(&self, id: &str, is_active: &dyn Fn(&str) -> bool) -> Option<Stored> {
-        let job = self.open_exact(id).ok()?;
-        let summary = job.summary().ok()?;
+        let known = self.open_exact(id).and_then(|job| {
+            let summary = job.summary()?;
+            let at_ms = summary.ended_ms.unwrap_or(job.info().created_ms);
+            Ok((summary.state, at_ms))
+        });
+        let (state, at_ms) = match known {
+            Err(error) if error.is_damage() => (JobState::Damaged, self.described_ms(id)?),
+            known => known.ok()?,
+        };
         Some(Stored {
             state: match is_active(id) {
                 true => JobState::Running,
-                false => summary.state,
+                false => state,
             },
-            at_ms: summary.ended_ms.unwrap_or(job.info().created_ms),
-            bytes: job.own_bytes().ok()?,
-            id: job.info().id.clone(),
+            at_ms,
+            bytes: own_bytes(&self.folder_of(id).ok()?).ok()?,
+            id: id.to_owned(),
         })
+    }
+
+    /// Returns when the description of a job was last written, in milliseconds since 1970.
+    pub fn described_ms(&self, id: &str) -> Option<i64> {
+        let info = self.folder_of(id).ok()?.join(INFO);
+        let changed = info.metadata().ok()?.modified().ok()?;
+        let changed = jiff::Timestamp::try_from(changed).ok()?;
+        Some(changed.as_millisecond())
     }
 
     /// Deletes a job that does not run, and the files that its done steps wrote into its output
@@ -135,9 +145,10 @@ impl Jobs {
     ///
     /// # Errors
     /// If it runs, its log can't be read, or the disk refuses.
-    pub fn delete_with_outputs(&self, job: JobFolder) -> Result<(), JobFolderError> {
+    pub fn delete_with_outputs(&self, job: &JobFolder) -> Result<(), JobFolderError> {
+        let lock = job.lock_exclusive()?;
         job.remove_outputs(&job.log()?)?;
-        self.delete(job)
+        self.delete_locked(&job.info().id, lock)
     }
 }
 

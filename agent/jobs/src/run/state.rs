@@ -26,9 +26,19 @@ pub enum JobState {
     Cancelled,
     /// Never run, or its process ended before it.
     Interrupted,
+    /// Queued by the agent; no state on disk.
+    Waiting,
+    /// Its description or its log can't be read.
+    Damaged,
 }
 
 impl JobState {
+    /// Whether it ended otherwise than a plan or a user ends it.
+    #[must_use]
+    pub const fn has_failed(self) -> bool {
+        matches!(self, Self::Failed | Self::Interrupted | Self::Damaged)
+    }
+
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -37,6 +47,8 @@ impl JobState {
             Self::Failed => "failed",
             Self::Cancelled => "cancelled",
             Self::Interrupted => "interrupted",
+            Self::Waiting => "waiting",
+            Self::Damaged => "damaged",
         }
     }
 }
@@ -108,14 +120,6 @@ impl JobFolder {
         target::remove(&path).map_err(io_error(&path))?;
         durable::sync_folder(&self.path).map_err(io_error(&self.path))
     }
-
-    /// Returns the bytes of the files in the job's own folder.
-    ///
-    /// # Errors
-    /// If the folder can't be read.
-    pub fn own_bytes(&self) -> Result<u64, JobFolderError> {
-        bytes_below(&self.path).map_err(io_error(&self.path))
-    }
 }
 
 fn summarise(log: &[LogLine], steps: usize, is_running: bool) -> JobSummary {
@@ -146,13 +150,14 @@ fn summarise(log: &[LogLine], steps: usize, is_running: bool) -> JobSummary {
     }
 }
 
-fn bytes_below(path: &Path) -> io::Result<u64> {
+/// Bytes of all files below a job's own folder.
+pub(super) fn own_bytes(path: &Path) -> io::Result<u64> {
     let mut bytes = 0;
     for entry in fs::read_dir(path)? {
         let entry = entry?;
         let found = entry.metadata()?;
         bytes += match found.is_dir() {
-            true => bytes_below(&entry.path())?,
+            true => own_bytes(&entry.path())?,
             false => found.len(),
         };
     }

@@ -570,14 +570,13 @@ fn deleted_job_is_gone_and_a_running_one_stays() {
     let job = bench.create(chain());
     let id = job.info().id.clone();
     let held = job.begin().unwrap();
-    let again = bench.jobs().open(&id).unwrap();
-    let error = bench.jobs().delete(again).unwrap_err();
+    let error = bench.jobs().delete(&id).unwrap_err();
     assert!(
         error.to_string().contains("running in another process"),
         "{error}"
     );
     drop(held);
-    bench.jobs().delete(job).unwrap();
+    bench.jobs().delete(&id).unwrap();
     assert_eq!(bench.jobs().ids().unwrap(), [""; 0]);
 }
 
@@ -622,7 +621,8 @@ fn trajectory_has_each_attempt_with_state_action_and_reward() {
         success: 0.1,
         failure: -0.5,
     };
-    let all = trajectory(&job.log().unwrap(), Some(rewards));
+    let log = job.log().unwrap();
+    let all = super::trajectory::transitions(&log, Some(rewards), None);
     let of = |step: &str| -> Vec<_> {
         let some = all.iter().filter(|t| t.action.step == step);
         some.map(|t| (t.action.attempt, t.succeeded, t.reward.unwrap()))
@@ -632,6 +632,31 @@ fn trajectory_has_each_attempt_with_state_action_and_reward() {
     let b = all.iter().find(|t| t.action.step == "b").unwrap();
     assert!(b.state.done.contains(&"a".to_owned()));
     assert_eq!(b.action.params["text"], json!("${a.text}!"));
+}
+
+#[test]
+fn trajectory_names_the_job_that_it_refines() {
+    let bench = Bench::new();
+    let earlier = "20261128-141502-kxq".to_owned();
+    let from = Provenance {
+        planned: Some(Planned {
+            by: PlannedBy::Edited,
+            request: String::new(),
+            refinements: Vec::new(),
+            refined_at_ms: Vec::new(),
+            at_ms: 0,
+            predecessor: Some(earlier.clone()),
+            revisions: 0,
+        }),
+        ..Provenance::default()
+    };
+    let plan = bench.plan(chain());
+    let job = bench.jobs().create_from(&plan, "", None, from).unwrap();
+    bench.run(&job);
+    let steps = job.trajectory().unwrap();
+    assert!(!steps.is_empty());
+    let of = |step: &Transition| step.state.predecessor.clone();
+    assert!(steps.iter().all(|step| of(step).as_ref() == Some(&earlier)));
 }
 
 /// Plays a run: each start fails or succeeds as `outcomes` says, time passes as needed.
@@ -753,11 +778,51 @@ fn pictures_of_a_folder_become_an_album() {
     // What others put beside its pictures stays.
     let mine = out.join("album/mine.jpg");
     fs::write(&mine, b"mine").unwrap();
-    jobs.delete_with_outputs(job).unwrap();
+    jobs.delete_with_outputs(&job).unwrap();
     assert!(mine.is_file());
     assert!(!out.join("album/index.html").exists());
     let left: Vec<_> = fs::read_dir(out.join("album")).unwrap().collect();
     assert_eq!(left.len(), 1, "{left:?}");
+}
+
+#[test]
+fn pictures_without_scores_are_measured_where_they_are_needed() {
+    let dir = tempfile::tempdir().unwrap();
+    let photos = dir.path().join("photos");
+    fs::create_dir(&photos).unwrap();
+    let flat = image::GrayImage::from_pixel(64, 64, image::Luma([120]));
+    let sharp = image::GrayImage::from_fn(64, 64, |x, y| {
+        image::Luma([if (x / 8 + y / 8) % 2 == 0 { 40 } else { 210 }])
+    });
+    flat.save(photos.join("a.png")).unwrap();
+    sharp.save(photos.join("b.png")).unwrap();
+    let tools = crate::tools::picture_tools();
+    let listed = "${list.pictures}";
+    let plan = json!({"name": "x", "steps": [
+        {"name": "list", "tool": "list_pictures", "params": {"folder": photos}},
+        {"name": "known", "tool": "filter",
+            "params": {"pictures": listed, "where": ["sharpness is known"]}},
+        {"name": "best", "tool": "select_best",
+            "params": {"from": listed, "count": 1, "by": "sharpness"}},
+        {"name": "parts", "tool": "group", "params": {"pictures": listed, "by": "sharpness"}},
+    ]});
+    let plan = check(read(&plan).unwrap(), &tools).unwrap();
+    let jobs = Jobs::new(dir.path().join("jobs"));
+    let job = jobs.create(&plan, "test", None).unwrap();
+    let runner = Runner::new(tools, jobs);
+    let ended = runner.run(&job, &mut |_| {}, &|| false).unwrap();
+    assert_eq!(ended, Ended::Done, "{:?}", job.log());
+    assert_eq!(job.result("known").unwrap()["count"], 2);
+    let best = job.result("best").unwrap();
+    let file = best["pictures"][0]["file"].as_str().unwrap();
+    assert!(file.ends_with("b.png"), "{file}");
+    assert_eq!(
+        job.result("parts").unwrap()["groups"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
 }
 
 #[test]
@@ -809,7 +874,7 @@ fn claimed_name_that_nothing_was_written_to_is_not_removed() {
     log.append(record).unwrap();
     drop((lock, log));
     fs::write(out.join("a.txt"), "mine").unwrap();
-    bench.jobs().delete_with_outputs(job).unwrap();
+    bench.jobs().delete_with_outputs(&job).unwrap();
     assert_eq!(fs::read_to_string(out.join("a.txt")).unwrap(), "mine");
     assert!(!out.join(".watchkeeper-job").exists());
 }
@@ -850,6 +915,46 @@ fn waiting_job_is_not_pruned() {
     let is_active = |id: &str| id == waits;
     let removed = bench.jobs().prune_idle(&limits, 0, &is_active).unwrap();
     assert_eq!(removed, [jobs[1].clone(), jobs[2].clone()]);
+}
+
+#[test]
+fn running_job_keeps_its_files() {
+    let bench = Bench::new();
+    let out = bench.dir.path().join("out");
+    let plan = bench.plan(chain());
+    let job = bench.jobs().create(&plan, "", Some(&out)).unwrap();
+    assert_eq!(bench.run(&job), Ended::Done);
+    let run = job.begin().unwrap();
+    let refused = bench.jobs().delete_with_outputs(&job).unwrap_err();
+    assert!(matches!(refused, JobFolderError::Running(_)), "{refused}");
+    assert!(out.join("a.txt").is_file());
+    drop(run);
+    bench.jobs().delete_with_outputs(&job).unwrap();
+    assert!(!out.exists());
+}
+
+#[test]
+fn damaged_jobs_count_and_are_pruned() {
+    let bench = Bench::new();
+    let jobs: Vec<_> = (0..4).map(|_| bench.create(chain())).collect();
+    fs::write(jobs[0].path().join(INFO), "{").unwrap();
+    fs::write(jobs[1].path().join(LOG), "{}\n").unwrap();
+    let id = |at: usize| jobs[at].info().id.clone();
+    for at in [2, 3] {
+        jobs[at].end_unrun(Ended::Done).unwrap();
+    }
+    let limits = JobLimits {
+        max_jobs: 2,
+        ..JobLimits::default()
+    };
+    let removed = bench.jobs().prune(&limits, 0).unwrap();
+    assert_eq!(removed.len(), 2, "{removed:?}");
+    assert!(
+        removed
+            .iter()
+            .all(|removed| [id(0), id(1)].contains(removed))
+    );
+    assert_eq!(bench.jobs().ids().unwrap(), [id(2), id(3)]);
 }
 
 #[test]

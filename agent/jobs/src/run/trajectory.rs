@@ -3,8 +3,11 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::error::JobFolderError;
+use super::folder::JobFolder;
+use super::info::JobId;
 use super::log::{LogLine, LogRecord};
-use crate::plan::Rewards;
+use crate::plan::{self, Rewards};
 
 /// One attempt of a step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -26,18 +29,9 @@ pub struct Transition {
 pub struct State {
     /// The job that this one refines.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub predecessor: Option<String>,
+    pub predecessor: Option<JobId>,
     /// Steps that were done.
     pub done: Vec<String>,
-}
-
-impl State {
-    fn of(done: &[String]) -> Self {
-        Self {
-            predecessor: None,
-            done: done.to_vec(),
-        }
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -48,8 +42,25 @@ pub struct Action {
     pub attempt: u64,
 }
 
-/// Returns the attempts that ended, in the order in which they ended.
-pub fn trajectory(log: &[LogLine], rewards: Option<Rewards>) -> Vec<Transition> {
+impl JobFolder {
+    /// Returns the attempts that ended, in the order in which they ended.
+    ///
+    /// # Errors
+    /// If the log can't be read.
+    pub fn trajectory(&self) -> Result<Vec<Transition>, JobFolderError> {
+        let planned = self.info().from.planned.as_ref();
+        let predecessor = planned.and_then(|planned| planned.predecessor.clone());
+        let plan = plan::read(&self.info().plan).ok();
+        let rewards = plan.and_then(|plan| plan.rewards);
+        Ok(transitions(&self.log()?, rewards, predecessor.as_ref()))
+    }
+}
+
+pub(super) fn transitions(
+    log: &[LogLine],
+    rewards: Option<Rewards>,
+    predecessor: Option<&JobId>,
+) -> Vec<Transition> {
     let mut open: Vec<(Action, State)> = Vec::new();
     let mut done: Vec<String> = Vec::new();
     let mut all = Vec::new();
@@ -69,7 +80,11 @@ pub fn trajectory(log: &[LogLine], rewards: Option<Rewards>) -> Vec<Transition> 
                 };
                 // An attempt that a crash interrupted has no end.
                 open.retain(|(other, _)| other.step != *step);
-                open.push((action, State::of(&done)));
+                let state = State {
+                    predecessor: predecessor.cloned(),
+                    done: done.clone(),
+                };
+                open.push((action, state));
                 continue;
             }
             LogRecord::Finished { step, result } => (step, &result.summary, true),

@@ -1,5 +1,6 @@
 //! What the tools have in common: collections, their results, and work on all cores.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -126,6 +127,43 @@ pub(super) fn measured(
         Ok((picture, measured))
     })?;
     readable(measured)
+}
+
+/// Measures the pictures without scores, and leaves out those that can't be read. Returns the end
+/// of a summary that names these.
+///
+/// # Errors
+/// Those of [`for_each`], and [`ToolError::Permanent`] if no picture is left.
+pub(super) fn add_scores(
+    measurer: &Measurer,
+    groups: &mut [Group],
+    context: &Context<'_>,
+) -> Result<String, ToolError> {
+    let lacking = groups.iter().flat_map(|group| &group.pictures);
+    let lacking = lacking.filter(|picture| picture.scores.is_none());
+    let lacking: Vec<String> = lacking.map(|picture| picture.file.clone()).collect();
+    let measured = for_each(&lacking, context, |file| measurer.measure(Path::new(file)))?;
+    let (mut scores, mut failed) = (HashMap::new(), Vec::new());
+    for (file, measured) in lacking.iter().zip(measured) {
+        match measured {
+            Ok(measured) => {
+                scores.insert(file.as_str(), measured.scores);
+            }
+            Err(error) => failed.push(error.to_string()),
+        }
+    }
+    for group in &mut *groups {
+        group.pictures.retain_mut(|picture| {
+            let known = picture.scores.take();
+            picture.scores = known.or_else(|| scores.get(picture.file.as_str()).copied());
+            picture.scores.is_some()
+        });
+    }
+    if !failed.is_empty() && groups.iter().all(|group| group.pictures.is_empty()) {
+        let why = format!("no picture can be read{}", unread(&failed));
+        return Err(ToolError::Permanent(why));
+    }
+    Ok(unread(&failed))
 }
 
 /// The overall score of a picture; 0 if it was not measured.

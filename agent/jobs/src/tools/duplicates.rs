@@ -55,10 +55,6 @@ impl Tool for FindDuplicates {
         }
     }
 
-    fn adds_scores(&self) -> bool {
-        true
-    }
-
     fn run(
         &self,
         params: Map<String, Value>,

@@ -1,12 +1,14 @@
 //! `group`: pictures by time, place, camera, class, zone, folder, shape or sharpness.
 
+use std::sync::Arc;
+
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use watchkeeper_pictures::Group;
 use watchkeeper_pictures::group::{By, group};
+use watchkeeper_pictures::{Group, Measurer};
 
-use super::common::{COUNT, Collection, GROUPS, OF_PICTURES, PICTURES, groups_done};
+use super::common::{COUNT, Collection, GROUPS, OF_PICTURES, PICTURES, add_scores, groups_done};
 use crate::counted;
 use crate::tool::{Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, read};
 
@@ -15,7 +17,7 @@ const GAP_MINUTES: f64 = 60.0;
 const PLACE_METRES: f64 = 500.0;
 
 #[derive(Debug)]
-pub(super) struct GroupPictures;
+pub(super) struct GroupPictures(pub(super) Arc<Measurer>);
 
 #[derive(Debug, Deserialize)]
 struct Params {
@@ -73,11 +75,11 @@ impl Tool for GroupPictures {
         }
     }
 
-    fn needs_scores(&self, params: &Map<String, Value>) -> bool {
-        params.get("by").is_some_and(|by| by == "sharpness")
-    }
-
-    fn run(&self, params: Map<String, Value>, _: &Context<'_>) -> Result<ToolOutput, ToolError> {
+    fn run(
+        &self,
+        params: Map<String, Value>,
+        context: &Context<'_>,
+    ) -> Result<ToolOutput, ToolError> {
         let params: Params = read(params)?;
         let by = match params.by.as_str() {
             "year" => By::Year,
@@ -100,24 +102,28 @@ impl Tool for GroupPictures {
             _ => By::Day,
         };
         let zone = TimeZone::system();
-        let groups: Vec<Group> = match params.pictures {
-            Collection::Pictures(pictures) => group(pictures, by, &zone),
-            Collection::Groups(groups) => {
-                let divided = groups.into_iter().flat_map(|outer| {
-                    let inner = group(outer.pictures, by, &zone);
-                    inner.into_iter().map(move |part| Group {
-                        name: format!("{}, {}", outer.name, part.name),
-                        why: format!("{}; {}", outer.why, part.why),
-                        ..part
-                    })
-                });
-                divided.collect()
-            }
+        let is_divided = matches!(params.pictures, Collection::Groups(_));
+        let mut whole = params.pictures.into_groups("");
+        let unread = match by {
+            By::Sharpness => add_scores(&self.0, &mut whole, context)?,
+            _ => String::new(),
         };
+        let groups = whole.into_iter().flat_map(|outer| {
+            let inner = group(outer.pictures, by, &zone);
+            inner.into_iter().map(move |part| match is_divided {
+                true => Group {
+                    name: format!("{}, {}", outer.name, part.name),
+                    why: format!("{}; {}", outer.why, part.why),
+                    ..part
+                },
+                false => part,
+            })
+        });
+        let groups: Vec<Group> = groups.collect();
         let number: usize = groups.iter().map(|group| group.pictures.len()).sum();
         let number = counted(number, "picture");
         let made = counted(groups.len(), "group");
-        let summary = format!("{number} in {made} by {}", params.by);
+        let summary = format!("{number} in {made} by {}{unread}", params.by);
         Ok(groups_done(&groups, summary))
     }
 }

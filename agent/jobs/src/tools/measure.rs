@@ -28,10 +28,6 @@ impl Tool for MeasureQuality {
         }
     }
 
-    fn adds_scores(&self) -> bool {
-        true
-    }
-
     fn run(
         &self,
         params: Map<String, Value>,

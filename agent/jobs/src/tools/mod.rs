@@ -2,6 +2,7 @@
 //!
 //! - A picture that can't be read is left out, counted and named in the summary; a step fails only
 //!   if none can be read.
+//! - A tool that needs scores measures the pictures that lack them.
 //! - Results keep the order of their input unless ordering is the tool's work.
 
 mod common;
@@ -27,11 +28,11 @@ pub fn picture_tools() -> Toolbox {
     Toolbox::new(vec![
         Arc::new(list::ListPictures),
         Arc::new(measure::MeasureQuality(Arc::clone(&measurer))),
-        Arc::new(duplicates::FindDuplicates(measurer)),
-        Arc::new(group::GroupPictures),
-        Arc::new(select::Rank),
-        Arc::new(select::SelectBest),
-        Arc::new(select::Filter),
+        Arc::new(duplicates::FindDuplicates(Arc::clone(&measurer))),
+        Arc::new(group::GroupPictures(Arc::clone(&measurer))),
+        Arc::new(select::Rank(Arc::clone(&measurer))),
+        Arc::new(select::SelectBest(Arc::clone(&measurer))),
+        Arc::new(select::Filter(measurer)),
         Arc::new(write::ContactSheet),
         Arc::new(write::Album),
     ])

@@ -1,21 +1,22 @@
 //! `rank`, `select_best` and `filter`.
 //!
-//! - An order by scores of pictures without scores fails; it would be one by name.
+//! - Pictures without scores are measured where an order or a condition needs them.
 //! - What is unknown comes last in an order, and meets no condition but `is not` and `is unknown`;
 //!   the summary counts it.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use watchkeeper_pictures::condition::Condition;
 use watchkeeper_pictures::select::{Order, rank};
-use watchkeeper_pictures::{Group, Picture, Trait};
+use watchkeeper_pictures::{Group, Measurer, Picture, Trait};
 
 use super::common::{
-    COUNT, Collection, FROM, GROUPS, OF_PICTURES, PICTURES, groups_done, pictures_done,
+    COUNT, Collection, FROM, GROUPS, OF_PICTURES, PICTURES, add_scores, groups_done, pictures_done,
 };
 use crate::counted;
 use crate::tool::{Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, local_time, read};
@@ -46,22 +47,17 @@ fn order(name: Option<&str>) -> Order {
     }
 }
 
-/// Whether the parameter `by` is an order by scores, as far as it is known before the run.
-fn orders_by_score(params: &Map<String, Value>) -> bool {
-    match params.get("by") {
-        None => true,
-        Some(by) => by.is_string() && matches!(order(by.as_str()), Order::Score(_)),
+/// Measures the pictures without scores if they are ordered by scores.
+fn measure_for(
+    order: Order,
+    measurer: &Measurer,
+    groups: &mut [Group],
+    context: &Context<'_>,
+) -> Result<String, ToolError> {
+    match order {
+        Order::Score(_) => add_scores(measurer, groups, context),
+        _ => Ok(String::new()),
     }
-}
-
-/// Refuses an order by scores that no picture has: the result would be one by name.
-fn require_scores(order: Order, pictures: &[Picture]) -> Result<(), ToolError> {
-    let unmeasured = pictures.iter().all(|picture| picture.scores.is_none());
-    if matches!(order, Order::Score(_)) && unmeasured && !pictures.is_empty() {
-        let why = "the pictures have no scores; use those of a measure_quality step";
-        return Err(ToolError::Permanent(why.to_owned()));
-    }
-    Ok(())
 }
 
 /// Counts pictures without a time at the end of a summary; empty if there is none.
@@ -93,7 +89,7 @@ const BY: Param = Param {
 };
 
 #[derive(Debug)]
-pub(super) struct Rank;
+pub(super) struct Rank(pub(super) Arc<Measurer>);
 
 #[derive(Debug, Deserialize)]
 struct RankParams {
@@ -118,17 +114,17 @@ impl Tool for Rank {
         }
     }
 
-    fn needs_scores(&self, params: &Map<String, Value>) -> bool {
-        orders_by_score(params)
-    }
-
-    fn run(&self, params: Map<String, Value>, _: &Context<'_>) -> Result<ToolOutput, ToolError> {
+    fn run(
+        &self,
+        params: Map<String, Value>,
+        context: &Context<'_>,
+    ) -> Result<ToolOutput, ToolError> {
         let RankParams { pictures, by } = read(params)?;
         let order = order(by.as_deref());
         let zone = TimeZone::system();
         let mut groups = pictures.into_groups("ranked");
+        let unread = measure_for(order, &self.0, &mut groups, context)?;
         for group in &mut groups {
-            require_scores(order, &group.pictures)?;
             rank(&mut group.pictures, order, &zone);
         }
         if matches!(order, Order::Newest | Order::Oldest) {
@@ -141,7 +137,7 @@ impl Tool for Rank {
         let first = first.unwrap_or_default();
         let number: usize = groups.iter().map(|group| group.pictures.len()).sum();
         let number = counted(number, "picture");
-        let summary = format!("{number} ranked by {by}{first}{untimed}");
+        let summary = format!("{number} ranked by {by}{first}{untimed}{unread}");
         Ok(groups_done(&groups, summary))
     }
 }
@@ -161,7 +157,7 @@ fn rank_groups(groups: &mut [Group], order: Order) {
 }
 
 #[derive(Debug)]
-pub(super) struct SelectBest;
+pub(super) struct SelectBest(pub(super) Arc<Measurer>);
 
 #[derive(Debug, Deserialize)]
 struct BestParams {
@@ -192,19 +188,19 @@ impl Tool for SelectBest {
         }
     }
 
-    fn needs_scores(&self, params: &Map<String, Value>) -> bool {
-        orders_by_score(params)
-    }
-
-    fn run(&self, params: Map<String, Value>, _: &Context<'_>) -> Result<ToolOutput, ToolError> {
+    fn run(
+        &self,
+        params: Map<String, Value>,
+        context: &Context<'_>,
+    ) -> Result<ToolOutput, ToolError> {
         let BestParams { from, count, by } = read(params)?;
         let order = order(by.as_deref());
         let zone = TimeZone::system();
         let mut groups = from.into_groups("best");
         let all: usize = groups.iter().map(|group| group.pictures.len()).sum();
         let untimed = last_by_time(&groups, order);
+        let unread = measure_for(order, &self.0, &mut groups, context)?;
         for group in &mut groups {
-            require_scores(order, &group.pictures)?;
             rank(&mut group.pictures, order, &zone);
             group.pictures.truncate(count);
         }
@@ -217,13 +213,13 @@ impl Tool for SelectBest {
             ),
         };
         let all = counted(all, "picture");
-        let summary = format!("{kept} of {all} kept{of_groups}{untimed}");
+        let summary = format!("{kept} of {all} kept{of_groups}{untimed}{unread}");
         Ok(groups_done(&groups, summary))
     }
 }
 
 #[derive(Debug)]
-pub(super) struct Filter;
+pub(super) struct Filter(pub(super) Arc<Measurer>);
 
 #[derive(Debug, Deserialize)]
 struct FilterParams {
@@ -278,30 +274,26 @@ impl Tool for Filter {
         &SPEC
     }
 
-    fn needs_scores(&self, params: &Map<String, Value>) -> bool {
-        let bounds = ["min_quality", "min_sharpness"];
-        let is_set = |name: &&str| params.get(*name).is_some_and(|bound| !bound.is_null());
-        let listed = params.get("where").and_then(Value::as_array);
-        let texts = listed.into_iter().flatten().filter_map(Value::as_str);
-        let mut conditions = texts.filter_map(|text| text.parse::<Condition>().ok());
-        bounds.iter().any(is_set) || conditions.any(|condition| condition.needs_scores())
-    }
-
-    fn run(&self, params: Map<String, Value>, _: &Context<'_>) -> Result<ToolOutput, ToolError> {
+    fn run(
+        &self,
+        params: Map<String, Value>,
+        context: &Context<'_>,
+    ) -> Result<ToolOutput, ToolError> {
         let params: FilterParams = read(params)?;
         let conditions = params.conditions()?;
+        let (of_scores, others): (Vec<_>, Vec<_>) = conditions
+            .iter()
+            .partition(|condition| condition.needs_scores());
         let since = params.since.as_deref().and_then(local_time);
         let until = params.until.as_deref().and_then(local_time);
-        let number = params.pictures.len();
+        let number = counted(params.pictures.len(), "picture");
         let mut unknown = match since.or(until) {
             Some(_) => without_time(&params.pictures, "left out"),
             None => String::new(),
         };
-        for condition in &conditions {
-            let lacking = params
-                .pictures
-                .iter()
-                .filter(|one| condition.lacks_value(one));
+        for condition in &others {
+            let pictures = params.pictures.iter();
+            let lacking = pictures.filter(|one| condition.lacks_value(one));
             match lacking.count() {
                 0 => {}
                 number => {
@@ -309,13 +301,23 @@ impl Tool for Filter {
                 }
             }
         }
-        let mut kept = params.pictures;
-        kept.retain(|picture| {
-            conditions.iter().all(|condition| condition.is_met(picture))
-                && since.is_none_or(|since| picture.taken.is_some_and(|taken| taken >= since))
-                && until.is_none_or(|until| picture.taken.is_some_and(|taken| taken < until))
-        });
-        let number = counted(number, "picture");
+        let mut groups = Collection::Pictures(params.pictures).into_groups("");
+        for group in &mut groups {
+            group.pictures.retain(|picture| {
+                others.iter().all(|condition| condition.is_met(picture))
+                    && since.is_none_or(|since| picture.taken.is_some_and(|taken| taken >= since))
+                    && until.is_none_or(|until| picture.taken.is_some_and(|taken| taken < until))
+            });
+        }
+        // Only the pictures that are left are decoded.
+        if !of_scores.is_empty() {
+            unknown += &add_scores(&self.0, &mut groups, context)?;
+        }
+        let mut kept: Vec<Picture> = groups
+            .into_iter()
+            .flat_map(|group| group.pictures)
+            .collect();
+        kept.retain(|picture| of_scores.iter().all(|condition| condition.is_met(picture)));
         let summary = format!("{} of {number} met the conditions{unknown}", kept.len());
         Ok(pictures_done(&kept, summary))
     }

@@ -71,15 +71,17 @@ impl Tool for FindObjects {
             bounds: [0.0; 4],
         };
         let found = pictures.into_iter().map(|picture| Picture {
-            objects: classes(&picture)
-                .filter(|c| *c == class)
-                .map(object)
-                .collect(),
+            objects: Some(
+                classes(&picture)
+                    .filter(|c| *c == class)
+                    .map(object)
+                    .collect(),
+            ),
             ..picture
         });
         let all: Vec<Picture> = found.collect();
         let (with, others): (Vec<&Picture>, Vec<&Picture>) =
-            all.iter().partition(|picture| !picture.objects.is_empty());
+            all.iter().partition(|picture| picture.shows_objects());
         let mut done = pictures_done(&with, String::new());
         done.values.insert("others".to_owned(), json!(others));
         done.values.insert("all".to_owned(), json!(all));

@@ -10,7 +10,7 @@ use watchkeeper_assistant::jobs::PlanningEvent;
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_assistant::session::progress::{ProgressEvent, ProgressSink as _};
 use watchkeeper_config::redact;
-use watchkeeper_jobs::run::{LogLine, LogRecord};
+use watchkeeper_jobs::run::{JobState, LogLine, LogRecord};
 
 use crate::api::feed::Feed;
 use crate::jobs::view::NEWS_PAUSE;
@@ -114,7 +114,7 @@ async fn follow(
     let (showing, job) = (jobs.clone(), id.to_owned());
     let shown = blocking(move || showing.show(&job, entrypoint)).await?;
     let (status, _) = shown.map_err(|e| Error::failed(e.to_string()))?;
-    ended(id, &status.state, &status.output, feed)
+    ended(id, status.state, &status.output, feed)
 }
 
 fn report(line: &LogLine, job: &str, feed: &Feed) {
@@ -141,11 +141,11 @@ fn report(line: &LogLine, job: &str, feed: &Feed) {
     }
 }
 
-fn ended(job: &str, state: &str, output: &str, feed: &Feed) -> Result<(), Error> {
-    if state != "done" {
+fn ended(job: &str, state: JobState, output: &str, feed: &Feed) -> Result<(), Error> {
+    if state != JobState::Done {
         let what = match state {
-            "cancelled" => "was cancelled",
-            "interrupted" => "was interrupted",
+            JobState::Cancelled => "was cancelled",
+            JobState::Interrupted => "was interrupted",
             _ => "failed",
         };
         let sentence = format!("job {job} {what}; GET /v1/jobs/{job} says why");

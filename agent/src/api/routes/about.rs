@@ -23,6 +23,7 @@ use watchkeeper_memory::{Found, Memory, MemoryError};
 
 use crate::api::app::App;
 use crate::api::conversations::ConversationDeps;
+use crate::archive::ArchiveService;
 use crate::jobs::{JobService, JobsHealth};
 use crate::status::{AgentStatus, ChannelStatus, MqttStatus, OutboxStatus};
 use crate::{evidence, second_opinion};
@@ -220,6 +221,8 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<AgentHealth>, 
         .map(JobService::health)
         .unwrap_or_default();
     reasons.extend(jobs.problems());
+    reasons.extend(deps.lookups.problems().await);
+    reasons.extend(deps.archive.as_ref().and_then(ArchiveService::problem));
     reasons.extend(app.shared.entrypoint_errors.all());
     Ok(Json(AgentHealth {
         state: match reasons.is_empty() {
@@ -366,7 +369,9 @@ pub(super) async fn opinions(
 pub(super) async fn chains(
     State(app): State<App>,
 ) -> Result<Json<evidence::counts::Counts>, Refusal> {
-    Ok(Json(agent_status(&app).await?.chains))
+    let mut counts = agent_status(&app).await?.chains;
+    counts.problems = app.shared.conversations.deps().lookups.problems().await;
+    Ok(Json(counts))
 }
 
 /// Query of a search in the notes.

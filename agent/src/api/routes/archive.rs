@@ -284,7 +284,7 @@ pub(super) async fn protect(
 }
 
 /// Reads contents whole and compares their SHA-256, in the order of names, up to 512 MiB or 1,000
-/// entries a request. A damaged content is replaced by its copy from the object tier.
+/// entries a request. A damaged content is replaced by its copy from any other tier.
 #[utoipa::path(post, path = "/archive/verify", tag = "archive", request_body = VerifyFrom,
     responses((status = 200, body = Verified)))]
 pub(super) async fn verify(

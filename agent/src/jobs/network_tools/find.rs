@@ -308,13 +308,17 @@ fn parted(
     unread: &str,
 ) -> ToolOutput {
     let found = found.into_iter();
-    let all = found.map(|(picture, objects)| Picture { objects, ..picture });
+    let all = found.map(|(picture, objects)| Picture {
+        objects: Some(objects),
+        ..picture
+    });
     let all: Vec<Picture> = all.collect();
-    let (with, others): (Vec<_>, Vec<_>) = all
+    let (with, others): (Vec<_>, Vec<_>) = all.iter().cloned().partition(Picture::shows_objects);
+    let objects: usize = with
         .iter()
-        .cloned()
-        .partition(|picture| !picture.objects.is_empty());
-    let objects: usize = with.iter().map(|picture| picture.objects.len()).sum();
+        .flat_map(|picture| &picture.objects)
+        .map(Vec::len)
+        .sum();
     let group = |how: &str, why: &str, pictures: &[Picture]| Group {
         name: format!("{how} {class}"),
         why: format!("{model} {why}"),
