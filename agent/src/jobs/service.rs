@@ -425,9 +425,9 @@ mod tests {
         fn spec(&self) -> &'static ToolSpec {
             self.0
         }
-        fn needs_scores(&self, _: &Map<String, Value>) -> bool {
+        fn missing(&self, _: &Map<String, Value>) -> Option<String> {
             assert_ne!(std::thread::current().name(), Some("job"));
-            false
+            None
         }
         fn run(&self, _: Map<String, Value>, _: &Context<'_>) -> Result<ToolOutput, ToolError> {
             unreachable!("the plan is checked before a step runs")
@@ -457,6 +457,6 @@ mod tests {
             std::thread::sleep(Duration::from_millis(1));
         }
         let (status, _) = service.show(&id, Entrypoint::Local).unwrap();
-        assert_eq!(status.state, "interrupted");
+        assert_eq!(status.state, JobState::Interrupted);
     }
 }

@@ -12,7 +12,7 @@ use ulid::Ulid;
 use watchkeeper_contract::event::{Phase, RuleEvent, Verdict};
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::rule::Weekday;
-use watchkeeper_engine::rules::{Change, LocalTime, Moment, NeedKind, NeedValue};
+use watchkeeper_engine::rules::{Change, FinishReason, LocalTime, Moment, NeedKind, NeedValue};
 use watchkeeper_engine::workflow::{Execution, SlotId};
 use watchkeeper_runtime::fuzzing;
 use watchkeeper_runtime::pipeline::plan;
@@ -57,7 +57,12 @@ pub(super) fn pipeline(input: &[u8]) {
             .collect();
         told.take(plan.rules.observe(&at, |need| inputs[need], &mut new_id));
     }
-    told.take(plan.rules.finish(&at, |_| NeedValue::Missing, &mut new_id));
+    told.take(plan.rules.finish(
+        FinishReason::SourceEnded,
+        &at,
+        |_| NeedValue::Missing,
+        &mut new_id,
+    ));
     assert!(told.open.values().all(|open| !open), "an event has no end");
 }
 

@@ -17,8 +17,8 @@ use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_detect::{
     DetectError, DetectParams, DetectTimes, Detector, DetectorInfo, OwnThresholds, RawDetection,
 };
-use watchkeeper_engine::rules::Change;
 use watchkeeper_engine::rules::decide::verdict;
+use watchkeeper_engine::rules::{Change, FinishReason};
 use watchkeeper_engine::templates::shape::NamedLine;
 use watchkeeper_engine::templates::watch::{TRACKED, Watch, workflow};
 use watchkeeper_models::manifest::Task as ModelTask;
@@ -89,7 +89,7 @@ fn replay(sequence: &Sequence, spec: &PipelineSpec) -> anyhow::Result<Vec<Change
         let local = clock::local_time(&Zoned::new(jiff::Timestamp::UNIX_EPOCH, TimeZone::UTC));
         changes.extend(run.process(&frame, local, &mut EventId::generate).changes);
     }
-    changes.extend(run.finish(&mut EventId::generate));
+    changes.extend(run.finish(FinishReason::SourceEnded, &mut EventId::generate));
     Ok(changes)
 }
 

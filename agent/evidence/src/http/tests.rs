@@ -225,7 +225,7 @@ async fn private_address_is_refused_unless_configured() {
         assert!(why.contains("set private = true"), "{url}: {why}");
     }
     let name = "localhost".parse().unwrap();
-    let resolved = reqwest::dns::Resolve::resolve(&PublicResolver, name).await;
+    let resolved = reqwest::dns::Resolve::resolve(&PublicResolver(not_public), name).await;
     let why = resolved.err().unwrap().to_string();
     assert!(why.contains("set private = true"), "{why}");
 }
