@@ -21,6 +21,8 @@ pub struct CrashLoopGuard {
     began: Instant,
     /// When each fingerprint was first seen running in this run.
     seen: BTreeMap<PipelineId, (String, Instant)>,
+    /// Whether a pipeline that this run does not know is gone; its record may be unreadable.
+    is_complete: bool,
 }
 
 impl CrashLoopGuard {
@@ -41,17 +43,22 @@ impl CrashLoopGuard {
             },
             began: now,
             seen: BTreeMap::new(),
+            is_complete: true,
         }
     }
 
-    /// Releases the holds of pipelines that `wanted`, with their fingerprints, shows as edited or
-    /// gone.
+    /// Releases the holds of pipelines that `wanted`, with their fingerprints, shows as edited, and
+    /// of absent ones if it `is_complete`.
     pub fn release_changed(
         &mut self,
         wanted: &BTreeMap<PipelineId, String>,
+        is_complete: bool,
     ) -> Vec<(PipelineId, Held)> {
-        let is_changed =
-            |id: &PipelineId, held: &mut Held| wanted.get(id) != Some(&held.fingerprint);
+        self.is_complete = is_complete;
+        let is_changed = |id: &PipelineId, held: &mut Held| match wanted.get(id) {
+            Some(print) => *print != held.fingerprint,
+            None => is_complete,
+        };
         self.record.held.extract_if(.., is_changed).collect()
     }
 
@@ -138,10 +145,10 @@ impl CrashLoopGuard {
             self.record.stage = Stage::Healthy;
             self.record.early_deaths = 0;
             // Drops trust in pipelines that are gone; bounds the record.
-            let held = &self.record.held;
+            let (held, is_complete) = (&self.record.held, self.is_complete);
             self.record
                 .trusted
-                .retain(|id, _| running.contains_key(id) || held.contains_key(id));
+                .retain(|id, _| !is_complete || running.contains_key(id) || held.contains_key(id));
         }
         self.record != before
     }

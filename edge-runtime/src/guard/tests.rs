@@ -29,7 +29,7 @@ fn run(previous: Record, pipelines: &[(&str, &str)], seconds: u64) -> (Vec<Strin
     let start = Instant::now();
     let mut guard = CrashLoopGuard::new(previous, "boot-1", start);
     let all = wanted(pipelines);
-    guard.release_changed(&all);
+    guard.release_changed(&all, true);
     guard.judge(&all, 3, &mut new_id);
     let held = all.keys().filter(|id| guard.held(id).is_some());
     let held: Vec<String> = held.map(ToString::to_string).collect();
@@ -111,6 +111,25 @@ fn power_cut_and_regular_stop_are_no_early_deaths() {
     stopped.stopped();
     let mut next = CrashLoopGuard::new(stopped.record().clone(), "boot-1", Instant::now());
     assert_eq!(next.judge(&all, 3, &mut new_id), []);
+}
+
+#[test]
+fn absence_counts_only_where_everything_is_known() {
+    let start = Instant::now();
+    let record = runs(Record::default(), &[("p", "a"), ("q", "a")], 3);
+    let (_, record) = run(record, &[("p", "a"), ("q", "a"), ("r", "a")], 61);
+    let edited = wanted(&[("p", "b")]);
+    let mut guard = CrashLoopGuard::new(record.clone(), "boot-1", start);
+    let released = guard.release_changed(&edited, false);
+    let released: Vec<_> = released.iter().map(|(id, _)| id.as_str()).collect();
+    assert_eq!(released, ["p"]);
+    assert!(guard.held(&id("q")).is_some());
+    guard.beat(start + EARLY, &edited);
+    assert!(guard.record().trusted.contains_key(&id("r")));
+    let mut guard = CrashLoopGuard::new(record, "boot-1", start);
+    assert_eq!(guard.release_changed(&edited, true).len(), 2);
+    guard.beat(start + EARLY, &edited);
+    assert!(!guard.record().trusted.contains_key(&id("r")));
 }
 
 #[test]

@@ -52,15 +52,19 @@ fn health_of(deployed: &Deployed, is_blind: bool) -> Health {
 }
 
 impl Manager {
-    /// Asks the guard about the pipelines to start, and reports new and released holds. Releases
-    /// none unless `wanted` `is_known` to be what users deployed.
-    pub(super) fn check_holds(&self, wanted: &BTreeMap<PipelineId, PipelineSpec>, is_known: bool) {
+    /// Asks the guard about the pipelines to start, and reports new and released holds. Unless
+    /// `wanted` `is_complete`, no hold is released because its pipeline is absent.
+    pub(super) fn check_holds(
+        &self,
+        wanted: &BTreeMap<PipelineId, PipelineSpec>,
+        is_complete: bool,
+    ) {
         let prints = wanted
             .values()
             .map(|s| (s.id.clone(), self.fingerprint_of(s)))
             .collect();
         let guard = &self.parts.guard;
-        let (newly, released) = guard.judge(&prints, is_known, &mut EventId::generate);
+        let (newly, released) = guard.judge(&prints, is_complete, &mut EventId::generate);
         for id in newly {
             if let Some(held) = self.parts.guard.held(&id) {
                 tracing::error!(pipeline = %id, "{}", held.why);
