@@ -94,6 +94,11 @@ impl GuardFile {
         self.change(|guard| guard.release(id))
     }
 
+    /// Like [`CrashLoopGuard::due_retries`], now.
+    pub fn due_retries(&self) -> Vec<PipelineId> {
+        self.guard.lock().due_retries(Instant::now())
+    }
+
     /// Like [`CrashLoopGuard::beat`], and writes a changed record.
     pub fn beat(&self, running: &BTreeMap<PipelineId, String>) {
         let mut guard = self.guard.lock();

@@ -133,6 +133,41 @@ fn absence_counts_only_where_everything_is_known() {
 }
 
 #[test]
+fn unchanged_pipelines_are_tried_again_after_growing_waits() {
+    let pipelines = [("p", "a"), ("q", "a")];
+    let (_, mut record) = run(Record::default(), &pipelines, 61);
+    for minutes in [10, 20, 40] {
+        record = runs(record, &pipelines, 3);
+        let start = Instant::now();
+        let mut guard = CrashLoopGuard::new(record, "boot-1", start);
+        guard.judge(&wanted(&pipelines), 3, &mut new_id);
+        let at = |minutes: u64| start + Duration::from_secs(60 * minutes);
+        assert_eq!(guard.due_retries(at(minutes - 1)), []);
+        // The runtime runs well without them.
+        guard.beat(at(minutes), &BTreeMap::new());
+        assert_eq!(guard.due_retries(at(minutes)), [id("p"), id("q")]);
+        let why = &guard.held(&id("p")).unwrap().why;
+        assert!(why.contains(&format!("for {minutes} minutes")), "{why}");
+        for name in ["p", "q"] {
+            guard.release(&id(name));
+        }
+        record = guard.record().clone();
+    }
+    let (_, record) = run(record, &pipelines, 61);
+    assert_eq!(record.unchanged_holds, 0);
+}
+
+#[test]
+fn changed_pipeline_is_not_tried_again() {
+    let record = runs(Record::default(), &[("p", "a")], 3);
+    let start = Instant::now();
+    let mut guard = CrashLoopGuard::new(record, "boot-1", start);
+    guard.judge(&wanted(&[("p", "a")]), 3, &mut new_id);
+    assert!(guard.held(&id("p")).is_some());
+    assert_eq!(guard.due_retries(start + Duration::from_secs(86_400)), []);
+}
+
+#[test]
 fn limit_of_zero_never_holds() {
     let record = runs(Record::default(), &[("p", "a")], 2);
     let mut guard = CrashLoopGuard::new(record, "boot-1", Instant::now());

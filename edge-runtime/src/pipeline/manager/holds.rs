@@ -1,7 +1,8 @@
 //! Pipelines that the crash-loop guard holds back, and restarts of failed pipelines.
 //!
 //! - Every hold is an event, from the hold to its release.
-//! - Failed pipelines are restarted here ([`restarts`](super::restarts)); held ones never are.
+//! - Failed pipelines are restarted here ([`restarts`](super::restarts)); held ones when the guard
+//!   says so.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -106,6 +107,16 @@ impl Manager {
     pub(super) fn release(&self, id: &PipelineId) {
         if let Some(held) = self.parts.guard.release(id) {
             self.report_hold(id, &held, Phase::End);
+        }
+    }
+
+    /// Releases and starts the held pipelines that are due to be tried again; called regularly. May
+    /// take minutes to load a model.
+    pub fn retry_held(&self) {
+        for id in self.parts.guard.due_retries() {
+            tracing::warn!(pipeline = %id, "trying the held pipeline again");
+            self.release(&id);
+            self.restart_if_failed(&id);
         }
     }
 
