@@ -116,8 +116,10 @@ fn power_cut_and_regular_stop_are_no_early_deaths() {
 #[test]
 fn absence_counts_only_where_everything_is_known() {
     let start = Instant::now();
-    let record = runs(Record::default(), &[("p", "a"), ("q", "a")], 3);
-    let (_, record) = run(record, &[("p", "a"), ("q", "a"), ("r", "a")], 61);
+    let (_, record) = run(Record::default(), &[("r", "a")], 61);
+    let all = [("p", "a"), ("q", "a"), ("r", "a")];
+    let (held, record) = run(runs(record, &all, 3), &all, 0);
+    assert_eq!(held, ["p", "q"]);
     let edited = wanted(&[("p", "b")]);
     let mut guard = CrashLoopGuard::new(record.clone(), "boot-1", start);
     let released = guard.release_changed(&edited, false);

@@ -166,6 +166,7 @@ fn event_of_the_box_is_lost_whole_or_gets_its_end() {
     };
     let (early, late) = (outage("early"), outage("late"));
     assert!(recorder.report(early.clone()));
+    wait_until("refusal", || recorder.storage_error().is_some());
     while recorder.lost() == 0 {
         let flapping = outage("flaps");
         assert!(recorder.report(flapping.clone()) && recorder.report(end(&flapping)));
@@ -178,8 +179,12 @@ fn event_of_the_box_is_lost_whole_or_gets_its_end() {
     assert_eq!(recorder.flush(None, LONG), FlushResult::Durable);
     assert_eq!(recorder.lost(), lost);
 
-    let page = journal.read_after(EventSeq(0), 2 * MAX_BOX_EVENTS).unwrap();
-    let stored: Vec<Event> = page.events.iter().map(|e| e.event().unwrap()).collect();
+    let (mut stored, mut after): (Vec<Event>, _) = (Vec::new(), EventSeq(0));
+    while after < journal.head().last {
+        let page = journal.read_after(after, MAX_BOX_EVENTS).unwrap();
+        stored.extend(page.events.iter().map(|e| e.event().unwrap()));
+        after = page.next_after;
+    }
     let of = |phase| -> Vec<EventId> {
         let of = stored.iter().filter(|event| event.phase == phase);
         let mut ids: Vec<_> = of.map(|event| event.id).collect();
