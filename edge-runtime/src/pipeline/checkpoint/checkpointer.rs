@@ -45,8 +45,8 @@ impl Checkpointer {
         }
     }
 
-    /// Whether the state should be saved; sooner after a new event, so that a kill leaves few events
-    /// in the journal that are not in the counts.
+    /// Whether the state should be saved; sooner after a new event, so that a kill leaves few
+    /// events in the journal that are not in the counts.
     pub fn is_due(&mut self, now: Instant, has_new_event: bool) -> bool {
         if has_new_event {
             self.due = self.due.min(self.due_for_event);
