@@ -14,6 +14,8 @@
 //!   [`GuardFile`] keeps the record outside the store, whose opening may be what fails.
 //! - A pipeline that ran unchanged for a minute is not held for the deaths of another.
 //! - A hold lasts over restarts until a user resumes, replaces, deletes or edits the pipeline.
+//!   Where nothing was changed, the pipelines are tried again after 10 minutes, doubling with each
+//!   hold to a day; a start begins the wait again.
 //! - A power cut never holds anything.
 //! - A record of a newer version is refused: ignoring it would run what was held.
 

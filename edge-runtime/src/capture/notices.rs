@@ -1,8 +1,8 @@
 //! Notices of sources, on their way to the journal.
 //!
-//! - Sending never waits; the receiver may be blocked by a full disk.
+//! - Sending never waits, also while the receiver is behind.
 //! - At most [`MAX_PER_SOURCE`] notices of one source wait. One more replaces the newest: the last
-//!   notice is never lost, so each outage ends, but a short one may merge with the next.
+//!   notice is never lost here, so each outage ends, but a short one may merge with the next.
 //! - Of the sources that have had one name, only notices of the last one wait.
 
 use std::collections::VecDeque;

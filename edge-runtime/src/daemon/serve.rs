@@ -191,6 +191,7 @@ impl BeatTasks {
             let manager = Arc::clone(manager);
             tokio::task::spawn_blocking(move || {
                 manager.end_pauses();
+                manager.retry_held();
                 manager.restart_failed();
             })
         });

@@ -13,7 +13,8 @@
 //! - Effects accepted within the last milliseconds, or waiting for a disk that refuses, are lost if
 //!   the process is killed. A stop counts as failed what it can't write; if the disk refuses that
 //!   too, only the log has the number.
-//! - A panic of the thread refuses all further effects; those on disk are still given out.
+//! - A panic of the thread refuses all further effects and counts the queued ones as failed; those
+//!   on disk are still given out.
 //! - In every other case an effect whose `error_status` is false is executed or reported as failed.
 //!
 //! Locks, in order: `failures`, `state`.
@@ -21,9 +22,9 @@
 //! Not here: executing effects, which the agent does; it has the network and the secrets.
 
 mod spool;
+mod writer;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,12 +42,10 @@ use watchkeeper_contract::spool::{
 pub use spool::EffectsError;
 pub(crate) use spool::fuzzing;
 use spool::{Draft, Failures, Folder, Numbers};
+use writer::{run_catching_panics, run_writer};
 
 use crate::clock;
 use crate::thread::Thread;
-
-/// Pause before a failed write is retried.
-const DISK_RETRY: Duration = Duration::from_secs(1);
 
 /// Why effects are refused after a panic of the thread.
 const BROKEN: &str = "an internal error stopped the writer of effects; restart the runtime, and report it with the log";
@@ -197,6 +196,16 @@ impl Effects {
     /// # Errors
     /// When the folder can't be used, or the system starts no thread.
     pub fn open(state: &Path, allowed: &SinksConfig, limits: Limits) -> Result<Self, EffectsError> {
+        Self::open_with_writer(state, allowed, limits, run_writer)
+    }
+
+    /// [`Self::open`], with the function of the thread.
+    fn open_with_writer(
+        state: &Path,
+        allowed: &SinksConfig,
+        limits: Limits,
+        writer: impl FnOnce(&Shared, Numbers) + Send + 'static,
+    ) -> Result<Self, EffectsError> {
         let spool::Opened {
             folder,
             numbers,
@@ -221,7 +230,7 @@ impl Effects {
         });
         let of = Arc::clone(&shared);
         let thread = Thread::spawn("effects".to_owned(), move || {
-            run_catching_panics(&of, || run_writer(&of, numbers));
+            run_catching_panics(&of, || writer(&of, numbers));
         });
         let thread = thread.map_err(|source| EffectsError::new(shared.folder.path(), source))?;
         Ok(Self { shared, thread })
@@ -428,68 +437,6 @@ impl EffectSender {
     /// Whether a secret of this name is configured.
     pub fn has_secret(&self, name: &str) -> bool {
         self.shared.allowed.secrets.contains_key(name)
-    }
-}
-
-/// Runs the thread; a panic refuses further effects.
-fn run_catching_panics(shared: &Shared, writer: impl FnOnce()) {
-    if catch_unwind(AssertUnwindSafe(writer)).is_err() {
-        tracing::error!("{BROKEN}");
-        shared.state.lock().is_broken = true;
-    }
-}
-
-/// Writes accepted effects until the queue is closed and empty.
-fn run_writer(shared: &Shared, mut numbers: Numbers) {
-    loop {
-        let mut state = shared.state.lock();
-        let accepted = loop {
-            match state.queue.pop_front() {
-                Some(accepted) => break accepted,
-                None if state.is_closing => return,
-                None => shared.wake.wait(&mut state),
-            }
-        };
-        drop(state);
-        let waiting = loop {
-            let written = numbers.write(
-                &shared.folder,
-                &accepted.draft,
-                &accepted.body,
-                shared.limits.min_free_bytes,
-            );
-            let error = match written {
-                Ok(waiting) => break waiting,
-                Err(error) => error.to_string(),
-            };
-            let mut state = shared.state.lock();
-            // Logged once per failure.
-            if state.disk_error.is_none() {
-                tracing::error!(error, "can't store an effect; retrying every second");
-            }
-            state.disk_error = Some(error);
-            if !state.is_closing {
-                shared.wake.wait_for(&mut state, DISK_RETRY);
-            }
-            if state.is_closing {
-                let lost = state.queue.len() as u64 + 1;
-                drop(state);
-                tracing::error!(lost, "stopped before all effects were stored");
-                let mut failures = shared.failures.lock();
-                failures.count_or_log(&shared.folder, lost);
-                shared.state.lock().failed = failures.summary();
-                return;
-            }
-        };
-        let number = waiting.number;
-        let mut state = shared.state.lock();
-        state.disk_error = None;
-        // The size of the file counts, not that of the body.
-        state.held_bytes = state.held_bytes.saturating_sub(accepted.bytes()) + waiting.bytes;
-        state.queue_bytes = state.queue_bytes.saturating_sub(accepted.bytes());
-        state.waiting.insert(number, waiting);
-        // Under the lock: a reader that sees the number finds the effect.
-        shared.last.send_replace(number);
     }
 }
 

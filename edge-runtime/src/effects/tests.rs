@@ -332,10 +332,22 @@ fn counts_do_not_wait_for_a_disk_that_takes_an_outcome() {
 }
 
 #[test]
-fn panic_of_the_writer_refuses_further_effects() {
+fn panic_of_the_writer_fails_queued_effects_and_refuses_further_ones() {
     let dir = tempfile::tempdir().unwrap();
-    let effects = open(dir.path(), FREE);
-    run_catching_panics(&effects.shared, || panic!("on purpose"));
+    let (panic, panics) = std::sync::mpsc::channel::<()>();
+    let writer = move |_: &Shared, _| {
+        panics.recv().unwrap();
+        panic!("on purpose");
+    };
+    let effects = Effects::open_with_writer(dir.path(), &allowed(), FREE, writer).unwrap();
+    emit(&effects, "one").unwrap();
+    emit(&effects, "two").unwrap();
+    panic.send(()).unwrap();
+    effects.thread.join(Duration::from_secs(60));
+    let counts = effects.counts();
+    assert_eq!((counts.failed, counts.waiting), (2, 0));
     assert_eq!(emit(&effects, "late").unwrap_err(), BROKEN);
     assert_eq!(effects.problems(), [format!("sinks: {BROKEN}")]);
+    drop(effects);
+    assert_eq!(open(dir.path(), FREE).counts().failed, 2);
 }

@@ -64,17 +64,18 @@ impl GuardFile {
     }
 
     /// Decides about the pipelines to start, with their fingerprints, and writes the record.
-    /// Returns new holds, and released ones: none unless `wanted` `is_known` to be complete.
+    /// Returns new holds, and released ones: of edited pipelines, and of absent ones if `wanted`
+    /// `is_complete`.
     pub fn judge(
         &self,
         wanted: &BTreeMap<PipelineId, String>,
-        is_known: bool,
+        is_complete: bool,
         new_id: &mut dyn FnMut() -> EventId,
     ) -> (Vec<PipelineId>, Vec<(PipelineId, Held)>) {
         self.change(|guard| {
-            let released = is_known.then(|| guard.release_changed(wanted));
+            let released = guard.release_changed(wanted, is_complete);
             let newly = guard.judge(wanted, self.limit, new_id);
-            (newly, released.unwrap_or_default())
+            (newly, released)
         })
     }
 
@@ -91,6 +92,11 @@ impl GuardFile {
     pub fn release(&self, id: &PipelineId) -> Option<Held> {
         self.held(id)?;
         self.change(|guard| guard.release(id))
+    }
+
+    /// Like [`CrashLoopGuard::due_retries`], now.
+    pub fn due_retries(&self) -> Vec<PipelineId> {
+        self.guard.lock().due_retries(Instant::now())
     }
 
     /// Like [`CrashLoopGuard::beat`], and writes a changed record.

@@ -14,6 +14,12 @@ use super::record::{Held, Record, Stage};
 /// A death sooner after the start is early; a pipeline that ran this long is trusted.
 pub const EARLY: Duration = Duration::from_secs(60);
 
+/// Minutes until pipelines that were held unchanged are tried again; doubles with each hold.
+const FIRST_RETRY_MIN: u64 = 10;
+
+/// Longest time until then, in minutes.
+const MAX_RETRY_MIN: u64 = 24 * 60;
+
 /// The state machine of one run.
 #[derive(Debug)]
 pub struct CrashLoopGuard {
@@ -21,6 +27,8 @@ pub struct CrashLoopGuard {
     began: Instant,
     /// When each fingerprint was first seen running in this run.
     seen: BTreeMap<PipelineId, (String, Instant)>,
+    /// Whether a pipeline that this run does not know is gone; its record may be unreadable.
+    is_complete: bool,
 }
 
 impl CrashLoopGuard {
@@ -41,17 +49,22 @@ impl CrashLoopGuard {
             },
             began: now,
             seen: BTreeMap::new(),
+            is_complete: true,
         }
     }
 
-    /// Releases the holds of pipelines that `wanted`, with their fingerprints, shows as edited or
-    /// gone.
+    /// Releases the holds of pipelines that `wanted`, with their fingerprints, shows as edited, and
+    /// of absent ones if it `is_complete`.
     pub fn release_changed(
         &mut self,
         wanted: &BTreeMap<PipelineId, String>,
+        is_complete: bool,
     ) -> Vec<(PipelineId, Held)> {
-        let is_changed =
-            |id: &PipelineId, held: &mut Held| wanted.get(id) != Some(&held.fingerprint);
+        self.is_complete = is_complete;
+        let is_changed = |id: &PipelineId, held: &mut Held| match wanted.get(id) {
+            Some(print) => *print != held.fingerprint,
+            None => is_complete,
+        };
         self.record.held.extract_if(.., is_changed).collect()
     }
 
@@ -74,16 +87,16 @@ impl CrashLoopGuard {
         let (trusted, fresh): (Vec<_>, Vec<_>) = free
             .into_iter()
             .partition(|(id, print)| self.record.trusted.get(*id) == Some(*print));
-        let (suspects, because) = if fresh.is_empty() {
-            (
-                trusted,
-                "nothing was deployed or changed since the last good run, so every pipeline is held",
-            )
+        let (suspects, because, retry_min) = if fresh.is_empty() {
+            let retry_min = self.next_retry_min();
+            let because = format!(
+                "nothing was deployed or changed since the last good run, so every pipeline is \
+                 held, and tried again after the runtime has run for {retry_min} minutes"
+            );
+            (trusted, because, Some(retry_min))
         } else {
-            (
-                fresh,
-                "this pipeline was deployed or changed since the last good run",
-            )
+            let because = "this pipeline was deployed or changed since the last good run";
+            (fresh, because.to_owned(), None)
         };
         let mut newly = Vec::new();
         for (id, print) in suspects {
@@ -95,6 +108,7 @@ impl CrashLoopGuard {
                     EARLY.as_secs()
                 ),
                 event: new_id(),
+                retry_min,
             };
             self.record.held.insert(id.clone(), held);
             newly.push(id.clone());
@@ -102,6 +116,27 @@ impl CrashLoopGuard {
         // The remaining pipelines get their own chances.
         self.record.early_deaths = 0;
         newly
+    }
+
+    /// Counts a hold of unchanged pipelines, and returns after how many minutes they are tried
+    /// again.
+    fn next_retry_min(&mut self) -> u64 {
+        let holds = self.record.unchanged_holds;
+        self.record.unchanged_holds = holds.saturating_add(1);
+        let doubled = FIRST_RETRY_MIN.saturating_mul(2_u64.saturating_pow(holds));
+        doubled.min(MAX_RETRY_MIN)
+    }
+
+    /// The held pipelines that are tried again at `now`.
+    pub fn due_retries(&self, now: Instant) -> Vec<PipelineId> {
+        let ran = now.saturating_duration_since(self.began);
+        let is_due = |held: &Held| {
+            let retry_min = held.retry_min;
+            retry_min.is_some_and(|min| ran >= Duration::from_secs(min.saturating_mul(60)))
+        };
+        let held = self.record.held.iter();
+        let due = held.filter(|(_, held)| is_due(held));
+        due.map(|(id, _)| id.clone()).collect()
     }
 
     /// The hold of a pipeline, if there is one.
@@ -132,16 +167,17 @@ impl CrashLoopGuard {
                 .or_insert_with(|| (print.clone(), now));
             if now.saturating_duration_since(*since) >= EARLY {
                 self.record.trusted.insert(id.clone(), print.clone());
+                self.record.unchanged_holds = 0;
             }
         }
         if now.saturating_duration_since(self.began) >= EARLY {
             self.record.stage = Stage::Healthy;
             self.record.early_deaths = 0;
             // Drops trust in pipelines that are gone; bounds the record.
-            let held = &self.record.held;
+            let (held, is_complete) = (&self.record.held, self.is_complete);
             self.record
                 .trusted
-                .retain(|id, _| running.contains_key(id) || held.contains_key(id));
+                .retain(|id, _| !is_complete || running.contains_key(id) || held.contains_key(id));
         }
         self.record != before
     }

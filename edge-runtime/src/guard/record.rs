@@ -32,6 +32,9 @@ pub struct Held {
     pub why: String,
     /// The open event about the hold.
     pub event: EventId,
+    /// Minutes of a running runtime after which the pipeline is tried again; `None`: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_min: Option<u64>,
 }
 
 /// The state kept from run to run.
@@ -42,6 +45,9 @@ pub struct Record {
     pub(super) machine: String,
     pub(super) stage: Stage,
     pub(super) early_deaths: u32,
+    /// Holds of pipelines of which none was changed, since one was last trusted.
+    #[serde(default)]
+    pub(super) unchanged_holds: u32,
     /// Fingerprints of pipelines that ran for [`EARLY`](super::EARLY).
     pub(super) trusted: BTreeMap<PipelineId, String>,
     pub(super) held: BTreeMap<PipelineId, Held>,
@@ -54,6 +60,7 @@ impl Default for Record {
             machine: String::new(),
             stage: Stage::Stopped,
             early_deaths: 0,
+            unchanged_holds: 0,
             trusted: BTreeMap::new(),
             held: BTreeMap::new(),
         }

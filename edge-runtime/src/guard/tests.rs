@@ -29,7 +29,7 @@ fn run(previous: Record, pipelines: &[(&str, &str)], seconds: u64) -> (Vec<Strin
     let start = Instant::now();
     let mut guard = CrashLoopGuard::new(previous, "boot-1", start);
     let all = wanted(pipelines);
-    guard.release_changed(&all);
+    guard.release_changed(&all, true);
     guard.judge(&all, 3, &mut new_id);
     let held = all.keys().filter(|id| guard.held(id).is_some());
     let held: Vec<String> = held.map(ToString::to_string).collect();
@@ -111,6 +111,62 @@ fn power_cut_and_regular_stop_are_no_early_deaths() {
     stopped.stopped();
     let mut next = CrashLoopGuard::new(stopped.record().clone(), "boot-1", Instant::now());
     assert_eq!(next.judge(&all, 3, &mut new_id), []);
+}
+
+#[test]
+fn absence_counts_only_where_everything_is_known() {
+    let start = Instant::now();
+    let (_, record) = run(Record::default(), &[("r", "a")], 61);
+    let all = [("p", "a"), ("q", "a"), ("r", "a")];
+    let (held, record) = run(runs(record, &all, 3), &all, 0);
+    assert_eq!(held, ["p", "q"]);
+    let edited = wanted(&[("p", "b")]);
+    let mut guard = CrashLoopGuard::new(record.clone(), "boot-1", start);
+    let released = guard.release_changed(&edited, false);
+    let released: Vec<_> = released.iter().map(|(id, _)| id.as_str()).collect();
+    assert_eq!(released, ["p"]);
+    assert!(guard.held(&id("q")).is_some());
+    guard.beat(start + EARLY, &edited);
+    assert!(guard.record().trusted.contains_key(&id("r")));
+    let mut guard = CrashLoopGuard::new(record, "boot-1", start);
+    assert_eq!(guard.release_changed(&edited, true).len(), 2);
+    guard.beat(start + EARLY, &edited);
+    assert!(!guard.record().trusted.contains_key(&id("r")));
+}
+
+#[test]
+fn unchanged_pipelines_are_tried_again_after_growing_waits() {
+    let pipelines = [("p", "a"), ("q", "a")];
+    let (_, mut record) = run(Record::default(), &pipelines, 61);
+    for minutes in [10, 20, 40] {
+        record = runs(record, &pipelines, 3);
+        let start = Instant::now();
+        let mut guard = CrashLoopGuard::new(record, "boot-1", start);
+        guard.judge(&wanted(&pipelines), 3, &mut new_id);
+        let at = |minutes: u64| start + Duration::from_secs(60 * minutes);
+        assert_eq!(guard.due_retries(at(minutes - 1)), []);
+        // The runtime runs well without them.
+        guard.beat(at(minutes), &BTreeMap::new());
+        assert_eq!(guard.due_retries(at(minutes)), [id("p"), id("q")]);
+        let why = &guard.held(&id("p")).unwrap().why;
+        assert!(why.contains(&format!("for {minutes} minutes")), "{why}");
+        for name in ["p", "q"] {
+            guard.release(&id(name));
+        }
+        record = guard.record().clone();
+    }
+    let (_, record) = run(record, &pipelines, 61);
+    assert_eq!(record.unchanged_holds, 0);
+}
+
+#[test]
+fn changed_pipeline_is_not_tried_again() {
+    let record = runs(Record::default(), &[("p", "a")], 3);
+    let start = Instant::now();
+    let mut guard = CrashLoopGuard::new(record, "boot-1", start);
+    guard.judge(&wanted(&[("p", "a")]), 3, &mut new_id);
+    assert!(guard.held(&id("p")).is_some());
+    assert_eq!(guard.due_retries(start + Duration::from_secs(86_400)), []);
 }
 
 #[test]

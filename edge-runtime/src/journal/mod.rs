@@ -130,6 +130,8 @@ pub struct Journal {
     writer: Mutex<Writer>,
     head: watch::Sender<Head>,
     specs: Specs,
+    /// Whether opening the store found damage that may have removed deployments.
+    pub(crate) may_lack_specs: bool,
     pub(crate) definitions: Definitions,
     coverage: CoverageRecords,
     /// Events that were open when the last run ended, until [`Journal::close_open_events`].

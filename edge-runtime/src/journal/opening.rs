@@ -90,8 +90,8 @@ impl Journal {
         let mut scan = scan_index(&*store, &mut retention, &newer)?;
         let note = loss::read_note(&*store, &folder)?;
         let is_damaged = note.is_damaged() || !outcome.is_clean();
-        let may_lack_starts = is_damaged || !note.losses().is_empty();
-        let definitions = Definitions::open(Arc::clone(&store), may_lack_starts, &newer)?;
+        let may_lack_specs = is_damaged || !note.losses().is_empty();
+        let definitions = Definitions::open(Arc::clone(&store), may_lack_specs, &newer)?;
         let may_be_cut = note.is_cut() || !outcome.is_clean() || stored_head.is_none();
         let has_mark = mark.is_some();
         let head = newest(stored_head, mark);
@@ -111,6 +111,7 @@ impl Journal {
         let (head, _) = watch::channel(writer.head());
         let journal = Self {
             specs,
+            may_lack_specs,
             definitions,
             coverage,
             store,

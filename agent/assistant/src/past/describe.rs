@@ -140,7 +140,8 @@ fn interruption(end: SpanEnd) -> &'static str {
         SpanEnd::Stopped => "the pipeline was stopped",
         SpanEnd::Finished => "the recording had ended",
         SpanEnd::Failed => "the pipeline failed",
-        SpanEnd::Killed => "the box or its runtime was down",
+        // The runtime may run again and hold the pipeline.
+        SpanEnd::Killed => "the runtime stopped unexpectedly and had not resumed watching",
     }
 }
 

@@ -167,7 +167,7 @@ impl EngineCache {
     }
 
     /// Removes the oldest files with the ending of `written` beyond [`MAX_FILES`], and half-written
-    /// files. Another process may remove any of them.
+    /// files.
     fn remove_old_but(&self, written: &Path) -> io::Result<()> {
         let now = SystemTime::now();
         let mut kept: Vec<(SystemTime, PathBuf)> = Vec::new();
@@ -184,19 +184,19 @@ impl EngineCache {
         }
         kept.sort();
         let surplus = kept.len().saturating_sub(MAX_FILES - 1);
-        for (_, path) in kept.iter().take(surplus) {
-            remove_if_there(path)?;
-        }
-        Ok(())
+        let surplus = kept.iter().take(surplus).map(|(_, path)| path.as_path());
+        remove_all(surplus)
     }
 }
 
-/// Removes a file, unless another process did.
-fn remove_if_there(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
+/// Removes all files that can be removed, and returns the first error. Another process may remove
+/// any of them.
+fn remove_all<'a>(paths: impl Iterator<Item = &'a Path>) -> io::Result<()> {
+    let removed = paths.map(|path| match fs::remove_file(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed,
-    }
+    });
+    removed.fold(Ok(()), io::Result::and)
 }
 
 /// Keeps the engines of the folder `from` in the folder `to`; a missing one has none.
@@ -325,12 +325,22 @@ mod tests {
     fn engine_is_kept_although_an_old_one_can_not_be_deleted() {
         let folder = tempfile::tempdir().expect("a folder");
         let cache = EngineCache::new(folder.path());
-        for n in 0..=MAX_FILES {
-            fs::create_dir(cache.engine_file(&n.to_string())).expect("something in the way");
+        let stuck = cache.engine_file("000");
+        fs::create_dir(&stuck).expect("something in the way");
+        let second = cache.engine_file("001");
+        for n in 1..=MAX_FILES {
+            fs::write(cache.engine_file(&format!("{n:03}")), b"old").expect("written");
+        }
+        for (path, second) in [(&stuck, 1), (&second, 2)] {
+            let at = SystemTime::UNIX_EPOCH + Duration::from_secs(second);
+            let file = File::open(path).and_then(|file| file.set_modified(at));
+            file.expect("its time");
         }
         cache.write("new", b"engine").expect("written");
         assert_eq!(cache.read("new"), Some(b"engine".to_vec()));
-        remove_if_there(&folder.path().join("gone")).expect("nothing to do");
+        assert!(stuck.exists() && !second.exists());
+        let gone = folder.path().join("gone");
+        remove_all([gone.as_path()].into_iter()).expect("nothing to do");
     }
 
     #[test]

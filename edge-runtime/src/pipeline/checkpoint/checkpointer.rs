@@ -13,6 +13,9 @@ use super::write_queue::{SharedQueue, WriteOp};
 /// fails.
 pub const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(10);
 
+/// Shortest time until the state is saved again because of an event.
+const EVENT_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Bytes per second that one pipeline may write on average, so that a large state does not wear out
 /// a memory card.
 const MAX_BYTES_PER_S: f64 = 20_000.0;
@@ -25,6 +28,8 @@ pub struct Checkpointer {
     source: SourceId,
     shared: Arc<SharedQueue>,
     due: Instant,
+    /// From when an event has the state saved.
+    due_for_event: Instant,
 }
 
 impl Checkpointer {
@@ -36,25 +41,30 @@ impl Checkpointer {
             source: source.clone(),
             shared,
             due: Instant::now() + CHECKPOINT_INTERVAL,
+            due_for_event: Instant::now(),
         }
     }
 
-    /// Whether the state should be saved.
-    pub fn is_due(&self, now: Instant) -> bool {
+    /// Whether the state should be saved; sooner after a new event, so that a kill leaves few
+    /// events in the journal that are not in the counts.
+    pub fn is_due(&mut self, now: Instant, has_new_event: bool) -> bool {
+        if has_new_event {
+            self.due = self.due.min(self.due_for_event);
+        }
         now >= self.due
     }
 
     /// Queues the state for writing, in place of one that still waits.
     pub fn save(&mut self, data: CheckpointData) {
-        self.due = Instant::now() + CHECKPOINT_INTERVAL;
         let file = CheckpointFile {
             data: Some(data),
             ..self.empty_file()
         };
-        if let Some(bytes) = self.write(&file, false) {
-            let pause = Duration::from_secs_f64(bytes as f64 / MAX_BYTES_PER_S);
-            self.due = Instant::now() + pause.max(CHECKPOINT_INTERVAL);
-        }
+        let bytes = self.write(&file, false).unwrap_or_default();
+        let pause = Duration::from_secs_f64(bytes as f64 / MAX_BYTES_PER_S);
+        let now = Instant::now();
+        self.due = now + pause.max(CHECKPOINT_INTERVAL);
+        self.due_for_event = now + pause.max(EVENT_INTERVAL);
     }
 
     /// Records that the duration of `spec` has passed, so that the next process does not restart

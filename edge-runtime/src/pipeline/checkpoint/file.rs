@@ -30,6 +30,13 @@ pub struct CheckpointData {
     /// When its counts began.
     pub counting_since: Option<Wall>,
     pub events: u64,
+    /// Whether the run went on after it was saved: a restart from it misses counts.
+    #[serde(default)]
+    pub is_interim: bool,
+    /// When the run was last saved before a stop without notice; counts from there to the stop may
+    /// be missing.
+    #[serde(default)]
+    pub incomplete_after: Option<Wall>,
     pub run: RunState,
 }
 

@@ -1,4 +1,5 @@
-//! Checkpoints of pipelines: `<state>/states/<id>.state`, rewritten every [`CHECKPOINT_INTERVAL`].
+//! Checkpoints of pipelines: `<state>/states/<id>.state`, rewritten every [`CHECKPOINT_INTERVAL`]
+//! and soon after a new event.
 //!
 //! - A checkpoint belongs to one deployed pipeline: replacing or deleting the pipeline removes it.
 //!   After the end of a watch only the end is recorded, after a failure only the elapsed time.

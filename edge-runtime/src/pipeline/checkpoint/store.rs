@@ -47,6 +47,7 @@ pub enum Resume {
 #[derive(Debug)]
 pub struct RestoredCheckpoint {
     pub resume: Resume,
+    pub saved_at: Wall,
     /// Time since it was saved; `None` where no clock shows it.
     pub away: Option<Duration>,
 }
@@ -104,10 +105,14 @@ impl CheckpointStore {
         let Some(file) = self.read(id, source)? else {
             return Ok(None);
         };
-        let away = file.at.until(&Stamp::now());
+        let (away, saved_at) = (file.at.until(&Stamp::now()), file.at.wall);
         let elapsed = file.elapsed.map(Resume::Elapsed);
         let resume = file.data.map(Resume::Data).or(elapsed);
-        Ok(resume.map(|resume| RestoredCheckpoint { resume, away }))
+        Ok(resume.map(|resume| RestoredCheckpoint {
+            resume,
+            saved_at,
+            away,
+        }))
     }
 
     /// When the duration of `spec` had passed, if an earlier process saw that.

@@ -29,6 +29,8 @@ fn memory(events: u64) -> CheckpointData {
     CheckpointData {
         counting_since: None,
         events,
+        is_interim: false,
+        incomplete_after: None,
         run: RunState::default(),
     }
 }
@@ -51,6 +53,24 @@ fn keep(dir: &Path, all: &[(&str, u64)]) {
             .save(memory(*events));
     }
     states.shut_down(Duration::from_secs(60));
+}
+
+#[test]
+fn event_is_saved_soon_within_the_budget_of_writes() {
+    let dir = tempfile::tempdir().unwrap();
+    let states = CheckpointStore::spawn(dir.path()).unwrap();
+    let mut checkpointer = states.checkpointer(&id("gate"), &camera());
+    let in_s = |from: Instant, seconds| from + Duration::from_secs(seconds);
+    let before = Instant::now();
+    checkpointer.save(memory(1));
+    let after = Instant::now();
+    assert!(!checkpointer.is_due(in_s(before, 9), false));
+    assert!(!checkpointer.is_due(before, true));
+    // The event is remembered.
+    assert!(checkpointer.is_due(in_s(after, 1), false));
+    let before = Instant::now();
+    checkpointer.save(memory(2));
+    assert!(!checkpointer.is_due(in_s(before, 9), false));
 }
 
 #[test]

@@ -86,7 +86,7 @@ impl KeptFiles {
         file.set_modified(at)
     }
 
-    /// Writes a result; durable on return.
+    /// Writes a result, durable on return, and removes the oldest others.
     ///
     /// # Errors
     /// When the disk refuses.
@@ -96,7 +96,10 @@ impl KeptFiles {
         let path = self.path(key);
         durable::replace(&path, &bytes)?;
         self.renew(key)?;
-        self.remove_oldest_but(&path)
+        if let Err(error) = self.remove_oldest_but(&path) {
+            tracing::warn!(folder = %self.folder.display(), %error, "old results can't be deleted");
+        }
+        Ok(())
     }
 
     /// Removes the oldest results until the others fit the bound beside `written`.
@@ -104,14 +107,15 @@ impl KeptFiles {
         let mut files = self.files()?;
         files.retain(|(_, path)| path != written);
         let surplus = files.len().saturating_sub(self.max_files.saturating_sub(1));
-        for (_, path) in files.iter().take(surplus) {
+        let removed = files.iter().take(surplus).map(|(_, path)| {
             match fs::remove_file(path) {
                 // Another process made room too.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                removed => removed?,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                removed => removed,
             }
-        }
-        Ok(())
+        });
+        // One that stays keeps no other.
+        removed.fold(Ok(()), io::Result::and)
     }
 
     /// The results with their times, the oldest first.
@@ -185,6 +189,14 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 4);
         assert!(!files.path(&key(0)).exists());
         assert!(files.path(&key(1)).exists());
+        // One that can't be deleted fails no write, and keeps no other.
+        let stuck = files.path(&key(9));
+        fs::create_dir(&stuck).unwrap();
+        let oldest = fs::File::open(&stuck).unwrap();
+        oldest.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        files.write(&key(5), &5_u32).unwrap();
+        assert!(stuck.exists() && !files.path(&key(1)).exists());
+        assert!(files.path(&key(3)).exists());
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Pipelines that the crash-loop guard holds back, and restarts of failed pipelines.
 //!
 //! - Every hold is an event, from the hold to its release.
-//! - Failed pipelines are restarted here ([`restarts`](super::restarts)); held ones never are.
+//! - Failed pipelines are restarted here ([`restarts`](super::restarts)); held ones when the guard
+//!   says so.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -52,15 +53,19 @@ fn health_of(deployed: &Deployed, is_blind: bool) -> Health {
 }
 
 impl Manager {
-    /// Asks the guard about the pipelines to start, and reports new and released holds. Releases
-    /// none unless `wanted` `is_known` to be what users deployed.
-    pub(super) fn check_holds(&self, wanted: &BTreeMap<PipelineId, PipelineSpec>, is_known: bool) {
+    /// Asks the guard about the pipelines to start, and reports new and released holds. Unless
+    /// `wanted` `is_complete`, no hold is released because its pipeline is absent.
+    pub(super) fn check_holds(
+        &self,
+        wanted: &BTreeMap<PipelineId, PipelineSpec>,
+        is_complete: bool,
+    ) {
         let prints = wanted
             .values()
             .map(|s| (s.id.clone(), self.fingerprint_of(s)))
             .collect();
         let guard = &self.parts.guard;
-        let (newly, released) = guard.judge(&prints, is_known, &mut EventId::generate);
+        let (newly, released) = guard.judge(&prints, is_complete, &mut EventId::generate);
         for id in newly {
             if let Some(held) = self.parts.guard.held(&id) {
                 tracing::error!(pipeline = %id, "{}", held.why);
@@ -102,6 +107,16 @@ impl Manager {
     pub(super) fn release(&self, id: &PipelineId) {
         if let Some(held) = self.parts.guard.release(id) {
             self.report_hold(id, &held, Phase::End);
+        }
+    }
+
+    /// Releases and starts the held pipelines that are due to be tried again; called regularly. May
+    /// take minutes to load a model.
+    pub fn retry_held(&self) {
+        for id in self.parts.guard.due_retries() {
+            tracing::warn!(pipeline = %id, "trying the held pipeline again");
+            self.release(&id);
+            self.restart_if_failed(&id);
         }
     }
 

@@ -168,7 +168,8 @@ impl Manager {
     }
 
     /// Restarts a failed pipeline after a change of something that it needs, and starts one whose
-    /// model was not checked yet. If it fails, it is listed with the reason.
+    /// model was not checked yet or whose hold was released. If it fails, it is listed with the
+    /// reason.
     pub(super) fn restart_if_failed(&self, id: &PipelineId) {
         let _lock = self.change_locks.acquire(id);
         let Ok(deployed) = self.handle(id) else {
@@ -183,7 +184,9 @@ impl Manager {
                 matches!(worker.state(), PipelineState::Failed { .. })
             }
             Deployed::Idle { why, .. } => {
+                let is_released = self.parts.guard.held(id).is_none();
                 matches!(why, Idle::Broken(_) | Idle::Unchecked(_))
+                    || (is_released && matches!(why, Idle::Held(_)))
             }
         };
         if !is_failed {

@@ -152,7 +152,10 @@ impl Manager {
         }
         drop(change);
         self.end(&spec.id);
-        self.run(spec, prepared, None)
+        let mut status = self.run(spec, prepared, None)?;
+        let note = status.note.into_iter().chain([REPLACED.to_owned()]);
+        status.note = Some(note.collect::<Vec<_>>().join("; "));
+        Ok(status)
     }
 
     /// Whether the pipeline exists; rejects a new one when the limit is reached.
@@ -403,6 +406,9 @@ impl Manager {
         })
     }
 }
+
+/// Part of the answer to a deployment under a known name.
+const REPLACED: &str = "the earlier deployment of this name has ended; counts begin at zero";
 
 pub(super) struct Prepared {
     plan: Plan,

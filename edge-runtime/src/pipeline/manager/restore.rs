@@ -2,8 +2,8 @@
 //!
 //! - [`plan_start`] decides which one applies if both name the same.
 //! - Everything that can't be restored is reported in one sentence, and stays listed or stored.
-//! - Unless every stored record was read, no checkpoint is removed and no hold released: a pipeline
-//!   that seems to be gone may only be unreadable.
+//! - Unless every stored record was read, and the store was found whole, an absent pipeline keeps
+//!   its checkpoint, its hold and the guard's trust: it may only be unreadable.
 //! - A start that is asked to stop starts no further pipeline.
 //! - A pipeline whose model has to be checked delays neither the others nor the API: it is listed,
 //!   and [`Manager::start_unchecked`] starts it later.
@@ -65,9 +65,9 @@ impl Manager {
             .iter()
             .map(|(id, wanted)| (id.clone(), wanted.spec.clone()))
             .collect();
-        let is_known = unread.is_empty() && !is_waiting;
-        self.check_holds(&specs, is_known);
-        if is_known {
+        let is_complete = unread.is_empty() && !is_waiting && !self.parts.journal.may_lack_specs;
+        self.check_holds(&specs, is_complete);
+        if is_complete {
             self.parts.checkpoints.retain_only(&specs.keys().collect());
         }
         for (id, wanted) in start_plan.wanted {

@@ -312,6 +312,8 @@ fn save_earlier_checkpoint(spec: &PipelineSpec, state: &Path) {
     let data = CheckpointData {
         counting_since: None,
         events: 7,
+        is_interim: true,
+        incomplete_after: None,
         run: state_after_a_frame(spec),
     };
     before.checkpointer(&spec.id, &spec.source).save(data);
@@ -336,6 +338,8 @@ fn held_or_broken_pipeline_resumes_and_stopped_restarts() {
         manager.pipelines.lock().insert(deployed.id.clone(), idle);
         let status = manager.resume(&deployed.id).unwrap();
         assert_eq!(status.results.events, events);
+        let note = status.note.unwrap_or_default();
+        assert_eq!(note.contains("may be missing"), events > 0, "{note}");
         manager.shut_down(Instant::now() + Duration::from_secs(30));
     }
 }
@@ -529,6 +533,8 @@ fn replaced_pipeline_keeps_the_end_time_of_its_pause() {
     changed.rules = Some(Vec::new());
     let answered = manager.put_pipeline(changed.clone()).unwrap();
     assert_eq!(answered.paused_until, in_s(3600));
+    let note = answered.note.unwrap_or_default();
+    assert!(note.contains("counts begin at zero"), "{note}");
     // The end time passes.
     manager.parts().pauses.set(&id, in_s(-1)).unwrap();
     manager.end_pauses();

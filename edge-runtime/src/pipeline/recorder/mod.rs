@@ -6,7 +6,8 @@
 //!   queue blocks: a slow disk costs frames, never events.
 //! - Events of the runtime itself have [`MAX_BOX_EVENTS`] places of their own and never block their
 //!   sender, which may hold a lock or read sensors. What finds no place is counted, and one
-//!   [`Loss`](crate::journal::Loss) in the order of the queue says so.
+//!   [`Loss`](crate::journal::Loss) in the order of the queue says so. An event is lost whole or
+//!   gets its end.
 //! - An event whose pictures can't be kept is journaled without them.
 //! - The reason of a refusal decides what happens to the event (`refusals`).
 //! - [`Recorder::end_by`] ends all waiting. Events lost then are logged and never reported as
@@ -34,7 +35,7 @@ use watchkeeper_contract::health::EventTimes;
 use watchkeeper_contract::id::{EventId, PipelineId};
 
 use self::meter::EventMeter;
-use self::queue::{DROPPED_RECORDS, Item, Lane, Progress, QueueState};
+use self::queue::{BoxPlace, DROPPED_RECORDS, Item, Lane, Progress, QueueState};
 pub use self::queue::{MAX_BOX_EVENTS, MAX_PIPELINE_EVENTS, Pictures};
 pub use self::refusals::StorageError;
 pub use self::thread::DISK_FAILED;
@@ -147,30 +148,34 @@ impl Recorder {
             !progress.has_ended && progress.is_full(Lane::Pipelines, bytes)
         };
         self.state.moved.wait_while(&mut progress, is_full);
-        self.enter(&mut progress, event, pictures, Lane::Pipelines)
+        progress.enter(Lane::Pipelines, bytes);
+        self.send(&progress, event, pictures, Lane::Pipelines)
     }
 
-    /// Sends an event of the runtime itself, without waiting. While [`MAX_BOX_EVENTS`] are queued,
-    /// it is dropped and a loss record counts it. Returns false when the recorder has stopped.
+    /// Sends a record of the runtime itself, without waiting. While [`MAX_BOX_EVENTS`] are queued
+    /// or reserved, it is dropped and a loss record counts it; the later records of an event
+    /// without its `new` are dropped too. Returns false when the recorder has stopped.
     pub fn report(&self, event: Event) -> bool {
         let mut progress = self.state.progress.lock();
-        if progress.is_full(Lane::Box, 0) {
-            return self.drop_event(&mut progress, event);
+        match progress.enter_box(event.id, event.phase) {
+            BoxPlace::Taken => {
+                progress.sent += 1;
+                self.send(&progress, event, None, Lane::Box)
+            }
+            BoxPlace::Full => self.drop_event(&mut progress, event),
+            BoxPlace::WithoutNew => !progress.has_ended,
         }
-        progress.sent += 1;
-        self.enter(&mut progress, event, None, Lane::Box)
     }
 
     /// Queues an event that has a place. Under the lock, so that the queue has the order of the
     /// permits; it never blocks.
-    fn enter(
+    fn send(
         &self,
-        progress: &mut Progress,
+        progress: &Progress,
         event: Event,
         pictures: Option<Pictures>,
         lane: Lane,
     ) -> bool {
-        progress.enter(lane, pictures.as_ref().map_or(0, Pictures::bytes));
         let event = Box::new(event);
         let item = Item::Event {
             event,
@@ -180,7 +185,7 @@ impl Recorder {
         !progress.has_ended && self.queue.send(item).is_ok()
     }
 
-    /// Counts an event that found no place. The first one queues the loss record about all of them.
+    /// Counts a record that found no place. The first one queues the loss record about all of them.
     fn drop_event(&self, progress: &mut Progress, event: Event) -> bool {
         self.lost.fetch_add(1, Ordering::Relaxed);
         progress.dropped += 1;
@@ -188,7 +193,7 @@ impl Recorder {
             return !progress.has_ended;
         }
         tracing::error!(
-            "{MAX_BOX_EVENTS} events of the runtime wait for the disk; further ones are dropped and counted"
+            "too many events of the runtime wait for the disk; further ones are dropped and counted"
         );
         let stamp = Stamp {
             boot_id: event.boot_id,

@@ -2,6 +2,8 @@
 //!
 //! - Each lane has a capacity of its own. An event of a pipeline waits for a place, and with
 //!   pictures until the queue has memory for them; one of the runtime is dropped (`Recorder`).
+//! - The `new` of an event of the runtime reserves a place for its `end`. Without its `new`, an
+//!   event gets no later record.
 //! - The queue keeps the order of the places.
 //!
 //! Not here: what the thread does with an event.
@@ -12,7 +14,7 @@ use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
 use watchkeeper_contract::event::{Event, Phase};
-use watchkeeper_contract::id::PipelineId;
+use watchkeeper_contract::id::{EventId, PipelineId};
 use watchkeeper_engine::workflow::{Packed, Pixels};
 
 use crate::journal::Stamp;
@@ -21,8 +23,12 @@ use crate::pipeline::pixels::FramePixels;
 /// Capacity for events of pipelines; small, because each may hold a frame.
 pub const MAX_PIPELINE_EVENTS: usize = 16;
 
-/// Capacity for events of the runtime: an outage or two of every possible source, without pictures.
+/// Capacity for records of the runtime's own events, without pictures, and for reserved places.
 pub const MAX_BOX_EVENTS: usize = 1024;
+
+/// Maximum number of events of the runtime that are remembered until their end, of those with a
+/// `new` and of those without; more than sources and pipelines. The oldest is forgotten first.
+const MAX_OPEN: usize = MAX_BOX_EVENTS / 2;
 
 /// Limit of the bytes of all pictures in the queue. One event may exceed it.
 const MAX_PICTURE_BYTES: u64 = 64 << 20;
@@ -97,6 +103,15 @@ impl Lane {
     }
 }
 
+/// Whether a record of the runtime has a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BoxPlace {
+    Taken,
+    Full,
+    /// The `new` of its event found no place, and was counted.
+    WithoutNew,
+}
+
 /// Records of the loss that an [`Item::Dropped`] becomes: its `new` and its `end`.
 pub(super) const DROPPED_RECORDS: u64 = 2;
 
@@ -136,9 +151,13 @@ pub(super) struct Progress {
     pub(super) done: u64,
     /// Events of pipelines in the queue.
     pipeline_events: usize,
-    /// Events of the runtime in the queue.
+    /// Records of the runtime in the queue.
     box_events: usize,
-    /// Events of the runtime that found no place since the last loss record about them.
+    /// Events of the runtime whose `end` has a reserved place.
+    open_box_events: BTreeSet<EventId>,
+    /// Events of the runtime whose `new` found no place.
+    without_new: BTreeSet<EventId>,
+    /// Records of the runtime that found no place since the last loss record about them.
     pub(super) dropped: u64,
     /// Bytes of the pictures in the queue.
     picture_bytes: u64,
@@ -168,6 +187,35 @@ impl Progress {
     pub(super) fn enter(&mut self, lane: Lane, bytes: u64) {
         *self.queued(lane) += 1;
         self.picture_bytes += bytes;
+    }
+
+    /// Takes a place for a record of the runtime, or finds none.
+    pub(super) fn enter_box(&mut self, id: EventId, phase: Phase) -> BoxPlace {
+        if self.without_new.contains(&id) {
+            if phase == Phase::End {
+                self.without_new.remove(&id);
+            }
+            return BoxPlace::WithoutNew;
+        }
+        let is_reserved = phase == Phase::End && self.open_box_events.remove(&id);
+        let needed = 1 + usize::from(phase == Phase::New);
+        let taken = self.box_events + self.open_box_events.len();
+        let is_taken = is_reserved || taken + needed <= MAX_BOX_EVENTS;
+        if phase == Phase::New {
+            let known = match is_taken {
+                true => &mut self.open_box_events,
+                false => &mut self.without_new,
+            };
+            known.insert(id);
+            if known.len() > MAX_OPEN {
+                known.pop_first();
+            }
+        }
+        if !is_taken {
+            return BoxPlace::Full;
+        }
+        self.enter(Lane::Box, 0);
+        BoxPlace::Taken
     }
 
     pub(super) fn leave(&mut self, lane: Lane, bytes: u64) {

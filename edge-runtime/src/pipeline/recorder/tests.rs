@@ -154,6 +154,47 @@ fn report_over_a_refusing_store_is_dropped_and_counted() {
     assert_eq!((*count, recorder.lost()), (dropped, dropped));
 }
 
+#[test]
+fn event_of_the_box_is_lost_whole_or_gets_its_end() {
+    let state = tempfile::tempdir().unwrap();
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    let (recorder, journal) = recorder_over(Arc::clone(&store) as Arc<dyn Store>, state.path());
+    store.writes.blow_at(1);
+    let end = |event: &Event| Event {
+        phase: Phase::End,
+        ..event.clone()
+    };
+    let (early, late) = (outage("early"), outage("late"));
+    assert!(recorder.report(early.clone()));
+    wait_until("refusal", || recorder.storage_error().is_some());
+    while recorder.lost() == 0 {
+        let flapping = outage("flaps");
+        assert!(recorder.report(flapping.clone()) && recorder.report(end(&flapping)));
+    }
+    assert!(recorder.report(late.clone()));
+    store.writes.repair();
+    assert_eq!(recorder.flush(None, LONG), FlushResult::Durable);
+    let lost = recorder.lost();
+    assert!(recorder.report(end(&late)) && recorder.report(end(&early)));
+    assert_eq!(recorder.flush(None, LONG), FlushResult::Durable);
+    assert_eq!(recorder.lost(), lost);
+
+    let (mut stored, mut after): (Vec<Event>, _) = (Vec::new(), EventSeq(0));
+    while after < journal.head().last {
+        let page = journal.read_after(after, MAX_BOX_EVENTS).unwrap();
+        stored.extend(page.events.iter().map(|e| e.event().unwrap()));
+        after = page.next_after;
+    }
+    let of = |phase| -> Vec<EventId> {
+        let of = stored.iter().filter(|event| event.phase == phase);
+        let mut ids: Vec<_> = of.map(|event| event.id).collect();
+        ids.sort();
+        ids
+    };
+    assert_eq!(of(Phase::New), of(Phase::End));
+    assert!(stored.iter().all(|event| event.id != late.id));
+}
+
 /// A picture during whose encoding something happens.
 struct Encoded<F>(F);
 

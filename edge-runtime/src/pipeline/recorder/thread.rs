@@ -128,7 +128,7 @@ impl RecorderThread {
     fn loss_of_dropped(&self, since: &Stamp) -> Vec<Event> {
         let count = std::mem::take(&mut self.state.progress.lock().dropped);
         let message = format!(
-            "{count} records of the runtime's own events since {} are lost: {MAX_BOX_EVENTS} waited for the disk",
+            "{count} records of the runtime's own events since {} are lost, with the later records of these events: the queue of {MAX_BOX_EVENTS} was full, because the disk was slow or refused",
             clock::utc(since.at.unix_ms)
         );
         Loss::new("recorder", count, message).events(since)

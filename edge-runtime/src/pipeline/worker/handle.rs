@@ -13,8 +13,9 @@ use watchkeeper_contract::time::Wall;
 use watchkeeper_engine::workflow::RgbPixels;
 
 use super::services::Services;
-use super::status::{DesiredState, MAX_PARTS, Shared};
+use super::status::{DesiredState, MAX_PARTS, ResumedCounts, Shared};
 use super::thread::WorkerThread;
+use crate::clock;
 use crate::load::Grant;
 use crate::pipeline::checkpoint::{CheckpointData, Checkpointer, RestoredCheckpoint, Resume};
 use crate::pipeline::inference::detectors::ModelsInUse;
@@ -106,7 +107,7 @@ impl Worker {
             detector: self.models.describe(),
             backend_changes: self.models.changes(),
             rules: self.rules.clone(),
-            note: self.rules.is_empty().then(|| NO_RULES.to_owned()),
+            note: self.note(status.incomplete_after),
             warnings,
             window: self.shared.window.lock().clone(),
             looks: self.looks(),
@@ -138,6 +139,19 @@ impl Worker {
         *self.shared.grant.lock() = grant;
         drop(desired);
         self.shared.desired_changed.notify_all();
+    }
+
+    /// What its status says beside its state: events that it can't make, counts that it misses.
+    fn note(&self, incomplete_after: Option<Wall>) -> Option<String> {
+        let rules = self.rules.is_empty().then(|| NO_RULES.to_owned());
+        let missing = incomplete_after.map(|at| {
+            let at = clock::utc(at.unix_ms);
+            format!(
+                "the runtime stopped unexpectedly after {at}; counts from then to the stop may be missing; the journal has the events"
+            )
+        });
+        let notes: Vec<String> = rules.into_iter().chain(missing).collect();
+        (!notes.is_empty()).then(|| notes.join("; "))
     }
 
     /// The state without results.
@@ -306,12 +320,12 @@ impl Drop for Worker {
     }
 }
 
-/// Resumes `run` from a checkpoint, and returns when its counts began and its number of events.
+/// Resumes `run` from a checkpoint, and returns what it has of the earlier run.
 fn resume(
     spec: &PipelineSpec,
     run: &mut Run,
     checkpoint: RestoredCheckpoint,
-) -> Option<(Option<Wall>, u64)> {
+) -> Option<ResumedCounts> {
     let pipeline = &spec.id;
     let data = match checkpoint.resume {
         Resume::Data(data) => data,
@@ -325,6 +339,8 @@ fn resume(
     let CheckpointData {
         counting_since,
         events,
+        is_interim,
+        incomplete_after,
         run: state,
     } = data;
     match run.restore(state, checkpoint.away) {
@@ -334,7 +350,12 @@ fn resume(
             for step in restarts {
                 tracing::warn!(%pipeline, what = step.what, why = step.why, "restarted from zero");
             }
-            Some((counting_since, events))
+            let missing = is_interim.then_some(checkpoint.saved_at);
+            Some(ResumedCounts {
+                counting_since,
+                events,
+                incomplete_after: missing.or(incomplete_after),
+            })
         }
         Err(error) => {
             tracing::warn!(%pipeline, %error, "can't restore the checkpoint; counting from zero");

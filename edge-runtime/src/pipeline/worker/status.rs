@@ -41,8 +41,18 @@ pub(super) struct Status {
     /// When its counts began.
     pub(super) counting_since: Option<Wall>,
     pub(super) events: u64,
+    /// When its counts were last saved before a stop without notice.
+    pub(super) incomplete_after: Option<Wall>,
     pub(super) first_frame: Option<Instant>,
     pub(super) last_frame: Option<Instant>,
+}
+
+/// What a run has of an earlier one.
+#[derive(Debug, Default)]
+pub(super) struct ResumedCounts {
+    pub(super) counting_since: Option<Wall>,
+    pub(super) events: u64,
+    pub(super) incomplete_after: Option<Wall>,
 }
 
 /// The latest processed frame.
@@ -131,8 +141,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(paused: bool, run: &Run, counts: (Option<Wall>, u64)) -> Self {
-        let (counting_since, events) = counts;
+    pub(super) fn new(paused: bool, run: &Run, counts: ResumedCounts) -> Self {
         let (desired, state) = if paused {
             (DesiredState::Pause, PipelineState::Paused)
         } else {
@@ -152,8 +161,9 @@ impl Shared {
             status: Mutex::new(Status {
                 state,
                 since: clock::wall(),
-                counting_since,
-                events,
+                counting_since: counts.counting_since,
+                events: counts.events,
+                incomplete_after: counts.incomplete_after,
                 first_frame: None,
                 last_frame: None,
             }),

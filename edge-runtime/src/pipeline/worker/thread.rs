@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use watchkeeper_contract::coverage::SpanEnd;
+use watchkeeper_contract::event::Phase;
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState};
 use watchkeeper_engine::rules::FinishReason;
@@ -158,7 +159,7 @@ impl WorkerThread {
         self.coverage.close(end.span_end());
         match end {
             // Before visits and events end: the next process may resume them.
-            ThreadEnd::Stopped => self.save_checkpoint(),
+            ThreadEnd::Stopped => self.save_checkpoint(false),
             ThreadEnd::TimeOver => self.checkpointer.mark_finished(&self.spec),
             ThreadEnd::SourceEnded => self.checkpointer.remove(),
             // Without a frame, the earlier checkpoint stays valid.
@@ -243,7 +244,7 @@ impl WorkerThread {
             if let Some(end) = end {
                 return end;
             }
-            self.save_checkpoint();
+            self.save_checkpoint(true);
             self.end_step_failures();
             self.finish_clips_and_video();
             if *self.shared.desired.lock() == DesiredState::Pause && !self.flush() {
@@ -285,18 +286,21 @@ impl WorkerThread {
         }
     }
 
-    fn save_checkpoint(&mut self) {
+    /// Saves the state; `is_interim` unless the run ends with it.
+    fn save_checkpoint(&mut self, is_interim: bool) {
         let Some(run) = self.run.save() else {
             return;
         };
         let status = self.shared.status.lock();
-        let (counting_since, events) = (status.counting_since, status.events);
-        drop(status);
-        self.checkpointer.save(CheckpointData {
-            counting_since,
-            events,
+        let data = CheckpointData {
+            counting_since: status.counting_since,
+            events: status.events,
+            is_interim,
+            incomplete_after: status.incomplete_after,
             run,
-        });
+        };
+        drop(status);
+        self.checkpointer.save(data);
     }
 
     fn publish(&mut self) {
@@ -418,6 +422,7 @@ impl WorkerThread {
             is_live: !frame.recorded,
         };
         let changes = std::mem::take(&mut outcome.changes);
+        let has_new_event = changes.iter().any(|change| change.phase == Phase::New);
         self.send_changes(changes, Some(moment));
         // After its events: a report on the span waits for them.
         self.coverage.look(frame, sight);
@@ -432,8 +437,8 @@ impl WorkerThread {
         }
         self.report_inferences_and_failures(&outcome);
         self.publish_when_due();
-        if self.checkpointer.is_due(Instant::now()) {
-            self.save_checkpoint();
+        if self.checkpointer.is_due(Instant::now(), has_new_event) {
+            self.save_checkpoint(true);
         }
         self.update_status(frame, began);
         if frame.recorded && !is_last {
