@@ -334,7 +334,7 @@ impl Compiler<'_> {
         self.unknown(field, selector, message, &fit);
     }
 
-    /// Returns the need of a selector. Reports one that an earlier rule reads as another kind.
+    /// Returns the need of a selector. Reports one that is also read as another kind.
     fn need(&mut self, field: &str, selector: &str, kind: NeedKind) -> usize {
         if let Some(i) = self.needs.iter().position(|n| n.selector == selector) {
             let known = self.needs[i].kind;
@@ -342,9 +342,9 @@ impl Compiler<'_> {
                 Some(merged) => self.needs[i].kind = merged,
                 None => {
                     let message = format!(
-                        "is read as {} by this rule, and as {} by an earlier one; name outputs of two steps",
-                        kind.word(),
-                        known.word()
+                        "is read both as {} and as {}; name outputs of two steps",
+                        known.word(),
+                        kind.word()
                     );
                     self.error(field, selector, message);
                 }

@@ -368,7 +368,7 @@ fn selector_read_as_two_kinds_is_refused() {
     let errors = rules(number(), boxes()).unwrap_err();
     assert_eq!(errors[0].field, "rules[1].when.detections");
     assert!(
-        errors[0].message.contains("as a number by an earlier one"),
+        errors[0].message.contains("read both as a number and as"),
         "{errors:?}"
     );
     assert!(rules(boxes(), boolean()).is_err());

@@ -46,7 +46,7 @@ impl Stateful for Buffer {
         let length: usize = call.bounded_integer(arg!("length"))?;
         latest.push_front(StoredValue::copied(call.arg(arg!("data"))));
         latest.truncate(length);
-        let fitting = count_fitting(latest.iter());
+        let fitting = count_fitting(latest.iter(), MAX_KEPT_BYTES);
         if fitting < latest.len() {
             latest.truncate(fitting);
             return Err(format!(
@@ -54,7 +54,7 @@ impl Stateful for Buffer {
                 MAX_KEPT_BYTES >> 20
             ));
         }
-        let mut list: Vec<Value> = latest.iter().map(|k| k.0.clone()).collect();
+        let mut list: Vec<Value> = latest.iter().map(|kept| kept.value().clone()).collect();
         if call.boolean(arg!("pad"))? {
             list.resize(length, Value::Null);
         }

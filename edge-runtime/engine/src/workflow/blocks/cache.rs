@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::workflow::block_api::prelude::*;
+use crate::workflow::values::stored_value::StoredValue;
 
 const FRAME_OF_VIDEO: Property =
     Property::data("image", "a picture of the video", &[Kind::Image]).inputs_only();
@@ -35,7 +36,7 @@ fn place(call: &Call<'_>) -> Result<Arc<str>, String> {
 
 fn get(call: &mut Call<'_>) -> Result<(), String> {
     let (place, key) = (place(call)?, Arc::from(call.text(arg!("key"))?));
-    let value = call.shared.get(&place, &key).cloned();
+    let value = call.shared.cache.get(&place, &key).cloned();
     call.put(0, value.unwrap_or(Value::Bool(false)));
     Ok(())
 }
@@ -43,7 +44,8 @@ fn get(call: &mut Call<'_>) -> Result<(), String> {
 fn set(call: &mut Call<'_>) -> Result<(), String> {
     let (place, key) = (place(call)?, Arc::from(call.text(arg!("key"))?));
     let value = call.arg(arg!("value")).clone();
-    call.shared.set(&place, &key, &value);
+    let kept = StoredValue::copied(&value);
+    call.shared.cache.set((place, key), kept)?;
     call.put(0, value);
     Ok(())
 }

@@ -240,7 +240,7 @@ impl Tally {
         if let Some((_, count)) = self
             .distinct
             .iter_mut()
-            .find(|(known, _)| known.0.same(value))
+            .find(|(known, _)| known.value().same(value))
         {
             *count += 1;
             return Ok(());
@@ -249,7 +249,7 @@ impl Tally {
             let why = format!("there are more than {MAX_DISTINCT} distinct values");
             return Err(AggregationError::Beside(why));
         }
-        self.distinct.push((StoredValue(value.clone()), 1));
+        self.distinct.push((StoredValue::copied(value), 1));
         Ok(())
     }
 
@@ -262,25 +262,27 @@ impl Tally {
                 let count = Value::Int(self.count).as_f64().unwrap_or(1.0);
                 Value::Float(sum.as_f64().unwrap_or(0.0) / count)
             }
-            "max" => self.most.unwrap_or_default().0,
-            "min" => self.least.unwrap_or_default().0,
+            "max" => self.most.map_or(Value::Null, StoredValue::into_value),
+            "min" => self.least.map_or(Value::Null, StoredValue::into_value),
             "count" => Value::Int(self.count),
             "distinct" => Value::list(
                 self.distinct
                     .into_iter()
-                    .map(|(value, _)| value.0)
+                    .map(|(value, _)| value.into_value())
                     .collect(),
             ),
             "count_distinct" => Value::from(self.distinct.len()),
             "values_counts" => {
                 let counts = self.distinct.iter();
-                Value::dict(counts.map(|(value, count)| (value.0.python_str(), Value::Int(*count))))
+                Value::dict(
+                    counts.map(|(value, count)| (value.value().python_str(), Value::Int(*count))),
+                )
             }
-            _ => match (self.least.map(|k| k.0), self.most.map(|k| k.0)) {
-                (Some(Value::Int(least)), Some(Value::Int(most))) => {
+            _ => match [self.least, self.most].map(|kept| kept.map(StoredValue::into_value)) {
+                [Some(Value::Int(least)), Some(Value::Int(most))] => {
                     Value::Int(most.saturating_sub(least))
                 }
-                (Some(least), Some(most)) => match (least.as_f64(), most.as_f64()) {
+                [Some(least), Some(most)] => match (least.as_f64(), most.as_f64()) {
                     (Some(least), Some(most)) => Value::Float(most - least),
                     _ => Value::Null,
                 },
@@ -296,7 +298,7 @@ fn extreme(
     value: &Value,
     way: Ordering,
 ) -> Result<(), AggregationError> {
-    let order = match (value, kept.as_ref().map(|k| &k.0)) {
+    let order = match (value, kept.as_ref().map(StoredValue::value)) {
         (Value::Null, _) => return Ok(()),
         (Value::Text(_), None | Some(Value::Null)) => way,
         (Value::Text(a), Some(Value::Text(b))) => a.cmp(b),
@@ -313,7 +315,7 @@ fn extreme(
         }
     };
     if order == way {
-        *kept = Some(StoredValue(value.clone()));
+        *kept = Some(StoredValue::copied(value));
     }
     Ok(())
 }

@@ -28,8 +28,8 @@ impl Stateful for Delta {
         let video = &call.image(arg!("image"))?.meta.video_identifier;
         let last = videos.get(video, || Ok(None))?;
         let value = call.arg(arg!("value"));
-        if last.as_ref().is_none_or(|last| !last.0.same(value)) {
-            *last = Some(StoredValue(value.clone()));
+        if last.as_ref().is_none_or(|last| !last.value().same(value)) {
+            *last = Some(StoredValue::copied(value));
             call.take_branch(0);
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Returns values of earlier frames.
 //!
-//! - Values beyond [`MAX_KEPT_BYTES`] are dropped, the oldest first, and the step fails.
+//! - The videos share [`MAX_KEPT_BYTES`] equally; values beyond it are dropped, the oldest first.
+//! - The step fails while the frame it looks back to is among those dropped.
 
 use std::collections::BTreeMap;
 
@@ -59,6 +60,24 @@ struct EarlierValues {
     frames: BTreeMap<u64, StoredValue>,
     /// Longest look-back so far, in frames.
     reach: u64,
+    /// Latest frame whose value was dropped for its bytes.
+    #[serde(default)]
+    dropped: Option<u64>,
+}
+
+impl EarlierValues {
+    /// Drops the oldest values, so that those left fit into `max_bytes`.
+    fn drop_beyond(&mut self, max_bytes: usize) {
+        let fitting = count_fitting(self.frames.values().rev(), max_bytes);
+        while self.frames.len() > fitting {
+            self.dropped = self.frames.pop_first().map(|(number, _)| number);
+        }
+    }
+
+    /// Returns whether the value of frame `number` may have been dropped for its bytes.
+    fn has_dropped(&self, number: u64) -> bool {
+        self.dropped.is_some_and(|dropped| number <= dropped)
+    }
 }
 
 impl Stateful for Delay {
@@ -83,16 +102,18 @@ impl Stateful for Delay {
         let wanted = number
             .checked_sub(back)
             .and_then(|n| past.frames.get(&n))
-            .map(|kept| kept.0.clone());
+            .map(|kept| kept.value().clone());
         past.frames = past.frames.split_off(&number.saturating_sub(past.reach));
-        let fitting = count_fitting(past.frames.values().rev());
-        if fitting < past.frames.len() {
-            while past.frames.len() > fitting {
-                past.frames.pop_first();
-            }
+        let share = MAX_KEPT_BYTES / videos.len();
+        for other in videos.iter_mut() {
+            other.drop_beyond(share);
+        }
+        let past = videos.get(&meta.video_identifier, || Ok(EarlierValues::default()))?;
+        if past.has_dropped(number.saturating_sub(back)) {
             return Err(format!(
-                "offset is -{back}, but only {fitting} such values fit into the {} MiB that a step keeps; use a nearer offset or smaller pictures",
-                MAX_KEPT_BYTES >> 20
+                "offset is -{back}, but only {} such values fit into the {} MiB that a step keeps of a video; use a nearer offset or smaller pictures",
+                past.frames.len(),
+                share >> 20
             ));
         }
         call.put(1, wanted.is_some());
@@ -114,6 +135,7 @@ mod tests {
 
     use super::super::super::tests::bench::{Bench, black, frame_of, picture};
     use super::Kind;
+    use crate::workflow::values::image::{ImageValue, Packed, VideoMeta};
 
     #[test]
     fn value_is_delayed_and_a_new_recording_starts_over() {
@@ -151,6 +173,51 @@ mod tests {
             why.contains("only 2 such values fit into the 256 MiB"),
             "{why}"
         );
+    }
+
+    #[test]
+    fn near_offset_works_again_after_a_far_one() {
+        let step = json!({"type": "FrameDelay", "image": "$inputs.image", "data": "$inputs.image", "offset": "$inputs.n"});
+        let mut bench = Bench::new(step, &[("image", Kind::Image), ("n", Kind::Integer)]);
+        let pixels = black([8192, 4096]);
+        let mut feed = |number: u64, offset: i64| {
+            let frame = frame_of(number, Arc::clone(&pixels));
+            bench
+                .feed(&[("image", frame), ("n", offset.into())])
+                .map(|out| out["is_available"].clone())
+        };
+        assert_eq!(feed(1, -9), Ok(json!(false)));
+        assert_eq!(feed(2, -1), Ok(json!(true)));
+        assert_eq!(feed(30, -20), Ok(json!(false)), "no frame 10");
+        assert_eq!(feed(31, -20), Ok(json!(false)), "no frame 11");
+        feed(32, -20).unwrap_err();
+        assert_eq!(feed(33, -1), Ok(json!(true)));
+    }
+
+    #[test]
+    fn videos_share_the_kept_bytes() {
+        let step = json!({"type": "FrameDelay", "image": "$inputs.image", "data": "$inputs.image", "offset": -1});
+        let mut bench = Bench::new(step, &[("image", Kind::Image)]);
+        let pixels = black([8192, 4096]);
+        let mut feed = |video: &str, number: u64| {
+            let meta = VideoMeta {
+                video_identifier: video.into(),
+                frame_number: number,
+                ..VideoMeta::still("v")
+            };
+            let frame = ImageValue::new(Arc::new(Packed(Arc::clone(&pixels))), meta);
+            bench.feed(&[("image", frame.into())])
+        };
+        feed("a", 1).unwrap();
+        feed("a", 2).unwrap();
+        feed("b", 1).unwrap();
+        for (video, number) in [("a", 3), ("b", 2)] {
+            let why = feed(video, number).unwrap_err();
+            assert!(
+                why.contains("only 1 such values fit into the 128 MiB"),
+                "{why}"
+            );
+        }
     }
 
     #[test]

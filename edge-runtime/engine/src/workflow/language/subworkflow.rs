@@ -3,8 +3,9 @@
 //! - The result has no inner workflow left.
 //! - Every step of a child is called `step__child`.
 //! - A reference to an output of the child becomes one to the step that makes it.
-//! - All replacements together add at most [`MAX_ADDED_BYTES`].
+//! - At most [`MAX_COUNT`] steps are replaced, and the text grows by at most [`MAX_ADDED_BYTES`].
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,19 +26,57 @@ const MAX_DEPTH: usize = 4;
 /// Maximum number of inner workflows in one definition; the peer's default.
 const MAX_COUNT: usize = 32;
 
-/// Maximum bytes of text that replacing references adds to one definition. A value that each level
-/// repeats multiplies with the nesting.
+/// Maximum bytes by which values of inputs and longer names grow the text of one definition. A value
+/// that each level repeats multiplies with the nesting.
 const MAX_ADDED_BYTES: usize = 1 << 20;
 
-/// What is left of [`MAX_ADDED_BYTES`]; `None` once it was exceeded.
-struct Budget(Cell<Option<usize>>);
+/// What the replacements of one definition may still use.
+struct Budget {
+    /// Of [`MAX_ADDED_BYTES`]; `None` once they were exceeded.
+    bytes: Cell<Option<usize>>,
+    /// Of [`MAX_COUNT`]. [`measure`] does not see steps that a value makes inner workflows.
+    steps: Cell<usize>,
+}
 
 impl Budget {
-    /// Takes bytes from the budget; false if it does not have them.
-    fn take(&self, bytes: usize) -> bool {
-        let left = self.0.get().and_then(|left| left.checked_sub(bytes));
-        self.0.set(left);
+    fn new() -> Self {
+        Self {
+            bytes: Cell::new(Some(MAX_ADDED_BYTES)),
+            steps: Cell::new(MAX_COUNT),
+        }
+    }
+
+    fn is_exceeded(&self) -> bool {
+        self.bytes.get().is_none()
+    }
+
+    /// Takes the growth of replacing `old` bytes by `new`; false if it is more than is left.
+    fn take_growth(&self, old: usize, new: usize) -> bool {
+        let left = self.bytes.get();
+        let left = left.and_then(|left| left.checked_sub(new.saturating_sub(old)));
+        self.bytes.set(left);
         left.is_some()
+    }
+}
+
+/// Value of a child's input, with the length of its text.
+struct InputValue {
+    json: Json,
+    /// Bytes of the value where it is the whole text, written as JSON.
+    json_bytes: usize,
+    /// The value where it is part of a text.
+    text: String,
+}
+
+impl From<Json> for InputValue {
+    fn from(json: Json) -> Self {
+        let json_bytes = json.to_string().len();
+        let text = Value::from(json.clone()).python_str();
+        Self {
+            json,
+            json_bytes,
+            text,
+        }
     }
 }
 
@@ -47,8 +86,7 @@ pub(crate) fn inline(document: &Json, problems: &mut Problems) -> Result<Option<
         return Ok(None);
     }
     measure(document, 0, &mut 0)?;
-    let budget = Budget(Cell::new(Some(MAX_ADDED_BYTES)));
-    flatten(document, problems, &budget).map(Some)
+    flatten(document, 0, problems, &Budget::new()).map(Some)
 }
 
 fn is_inner(step: &Json) -> bool {
@@ -100,24 +138,32 @@ fn child_of(step: &Json) -> Result<&Json, Problem> {
     }
 }
 
+fn check_depth(name: &str, depth: usize) -> Result<(), Problem> {
+    if depth < MAX_DEPTH {
+        return Ok(());
+    }
+    let message = format!("step {name} is nested more than {MAX_DEPTH} workflows deep");
+    Err(ErrorClass::InnerWorkflowNestingDepthError
+        .problem(message)
+        .step(name))
+}
+
+fn too_many(name: &str) -> Problem {
+    let message =
+        format!("step {name} exceeds the {MAX_COUNT} inner workflows allowed in a definition");
+    ErrorClass::InnerWorkflowTotalCountError
+        .problem(message)
+        .step(name)
+}
+
 /// Counts inner workflows before any is replaced.
 fn measure(document: &Json, depth: usize, count: &mut usize) -> Result<(), Problem> {
     for step in holders(document) {
         let name = name_of(step);
         *count += 1;
-        if depth >= MAX_DEPTH {
-            return Err(ErrorClass::InnerWorkflowNestingDepthError
-                .problem(format!(
-                    "step {name} is nested more than {MAX_DEPTH} workflows deep"
-                ))
-                .step(name));
-        }
+        check_depth(name, depth)?;
         if *count > MAX_COUNT {
-            return Err(ErrorClass::InnerWorkflowTotalCountError
-                .problem(format!(
-                    "step {name} exceeds the {MAX_COUNT} inner workflows allowed in a definition"
-                ))
-                .step(name));
+            return Err(too_many(name));
         }
         measure(child_of(step)?, depth + 1, count)?;
     }
@@ -125,13 +171,23 @@ fn measure(document: &Json, depth: usize, count: &mut usize) -> Result<(), Probl
 }
 
 /// Replaces all inner workflows of a document.
-fn flatten(document: &Json, problems: &mut Problems, budget: &Budget) -> Result<Json, Problem> {
+fn flatten(
+    document: &Json,
+    depth: usize,
+    problems: &mut Problems,
+    budget: &Budget,
+) -> Result<Json, Problem> {
     let mut flat = document.clone();
     loop {
         let Some(step) = holders(&flat).next() else {
             return Ok(flat);
         };
-        let child = flatten(child_of(step)?, problems, budget)?;
+        check_depth(name_of(step), depth)?;
+        let left = budget.steps.get().checked_sub(1);
+        budget
+            .steps
+            .set(left.ok_or_else(|| too_many(name_of(step)))?);
+        let child = flatten(child_of(step)?, depth + 1, problems, budget)?;
         flat = replace_step(&flat, step, &child, problems, budget)?;
     }
 }
@@ -153,7 +209,7 @@ fn replace_step(
     let steps = steps
         .filter(|s| !s.is_empty())
         .ok_or_else(|| invalid(inner, format!("the workflow of step {inner} has no steps")))?;
-    let names = choose_names(document, inner, steps)?;
+    let names = choose_names(document, inner, steps, budget)?;
     let of_child = |text: &str| rewrite_child(text, &names, &values, budget);
     let moved: Vec<Json> = steps
         .iter()
@@ -178,13 +234,17 @@ fn replace_step(
         steps.splice(at..=at, moved);
     }
     add_dynamic_blocks(&mut patched, child);
-    if budget.0.get().is_none() {
-        let message = format!(
-            "the inner workflows add more than {MAX_ADDED_BYTES} bytes to the definition at step {inner}; bind shorter values, or refer to them less often"
-        );
-        return Err(invalid(inner, message).property("parameter_bindings"));
+    if budget.is_exceeded() {
+        return Err(too_long(inner));
     }
     Ok(patched)
+}
+
+fn too_long(inner: &str) -> Problem {
+    let message = format!(
+        "the inner workflows add more than {MAX_ADDED_BYTES} bytes to the definition at step {inner}; bind shorter values, or refer to them less often"
+    );
+    invalid(inner, message).property("parameter_bindings")
 }
 
 /// Chooses the names of the child's steps in the parent, unique among its steps.
@@ -192,6 +252,7 @@ fn choose_names<'a>(
     document: &Json,
     inner: &str,
     steps: &'a [Json],
+    budget: &Budget,
 ) -> Result<BTreeMap<&'a str, String>, Problem> {
     let mut taken: BTreeSet<String> = document
         .get("steps")
@@ -207,6 +268,9 @@ fn choose_names<'a>(
         if old.is_empty() {
             let message = format!("every step in the workflow of step {inner} needs a name");
             return Err(invalid(inner, message));
+        }
+        if !budget.take_growth(0, inner.len()) {
+            return Err(too_long(inner));
         }
         let base = format!("{inner}__{old}");
         let mut new = base.clone();
@@ -262,7 +326,7 @@ fn bind(
     step: &Json,
     child: &Json,
     problems: &mut Problems,
-) -> Result<BTreeMap<String, Json>, Problem> {
+) -> Result<BTreeMap<String, InputValue>, Problem> {
     let inner = name_of(step);
     let empty = Map::new();
     let bindings = match step.get("parameter_bindings") {
@@ -298,7 +362,7 @@ fn bind(
                 .property("parameter_bindings"));
             }
         };
-        values.insert(input.name.clone(), value);
+        values.insert(input.name.clone(), value.into());
     }
     Ok(values)
 }
@@ -323,13 +387,13 @@ fn name_len(text: &str) -> usize {
 }
 
 /// Copies `text`, replacing what follows each `prefix`. `change` gets the rest and returns the
-/// length of the part to replace, including the prefix, and its replacement. Ends early once
-/// `budget` is exceeded.
-fn replace_each(
+/// length of the part to replace, without the prefix, and its replacement. Ends early once `budget`
+/// is exceeded.
+fn replace_each<'t>(
     text: &str,
     prefix: &str,
     budget: &Budget,
-    change: &dyn Fn(&str) -> Option<(usize, String)>,
+    change: &dyn Fn(&str) -> Option<(usize, Cow<'t, str>)>,
 ) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -338,7 +402,7 @@ fn replace_each(
         out.push_str(before);
         let after = from.get(prefix.len()..).unwrap_or_default();
         match change(after) {
-            Some((_, new)) if !budget.take(new.len()) => return out,
+            Some((used, new)) if !budget.take_growth(prefix.len() + used, new.len()) => return out,
             Some((used, new)) => {
                 out.push_str(&new);
                 rest = after.get(used..).unwrap_or_default();
@@ -357,24 +421,27 @@ fn replace_each(
 fn rewrite_child(
     text: &str,
     names: &BTreeMap<&str, String>,
-    values: &BTreeMap<String, Json>,
+    values: &BTreeMap<String, InputValue>,
     budget: &Budget,
 ) -> Json {
+    let ended = || Json::String(String::new());
+    if budget.is_exceeded() {
+        return ended();
+    }
     // A value that is only a reference keeps the type of what it refers to.
     if let Some(name) = text.strip_prefix("$inputs.")
         && let Some(value) = values.get(name)
     {
-        let fits = budget.take(value.to_string().len());
-        return if fits { value.clone() } else { Json::Null };
+        let fits = budget.take_growth(text.len(), value.json_bytes);
+        return if fits { value.json.clone() } else { ended() };
     }
     let renamed = replace_each(text, "$steps.", budget, &|rest| {
         let old = rest.get(..name_len(rest))?;
-        Some((old.len(), format!("$steps.{}", names.get(old)?)))
+        Some((old.len(), format!("$steps.{}", names.get(old)?).into()))
     });
     Json::String(replace_each(&renamed, "$inputs.", budget, &|rest| {
         let name = rest.get(..name_len(rest))?;
-        let value = Value::from(values.get(name)?.clone());
-        Some((name.len(), value.python_str()))
+        Some((name.len(), values.get(name)?.text.as_str().into()))
     }))
 }
 
@@ -386,6 +453,9 @@ fn rewrite_parent(
     outputs: &BTreeMap<String, String>,
     budget: &Budget,
 ) -> String {
+    if budget.is_exceeded() {
+        return String::new();
+    }
     replace_each(text, "$steps.", budget, &|rest| {
         let step = rest.get(..name_len(rest))?;
         if step != inner {
@@ -393,11 +463,11 @@ fn rewrite_parent(
         }
         let after = rest.get(step.len()..).unwrap_or_default();
         match after.strip_prefix('.') {
-            None => Some((step.len(), format!("$steps.{first}"))),
+            None => Some((step.len(), format!("$steps.{first}").into())),
             Some(after) => {
                 let output = after.get(..name_len(after))?;
                 let selector = outputs.get(output)?;
-                Some((step.len() + 1 + output.len(), selector.clone()))
+                Some((step.len() + 1 + output.len(), selector.into()))
             }
         }
     })
@@ -527,6 +597,37 @@ mod tests {
     }
 
     #[test]
+    fn value_that_replaces_a_reference_of_its_length_is_free() {
+        let uses = vec!["$inputs.long_name"; 100_000];
+        let step = json!({"type": "Any", "name": "leaf", "data": uses});
+        let bound = holder(json!([step]), json!({"long_name": "$inputs.n"}));
+        let whole = json!({"version": "1.0", "inputs": [], "steps": [bound], "outputs": []});
+        let flat = inline(&whole, &mut Problems::default()).unwrap().unwrap();
+        assert_eq!(flat["steps"][0]["data"][99_999], "$inputs.n");
+    }
+
+    #[test]
+    fn long_name_that_many_steps_get_is_refused() {
+        let steps = (0..2_000).map(|n| json!({"type": "Any", "name": n.to_string()}));
+        let mut step = holder(steps.collect(), json!({}));
+        step["name"] = "n".repeat(1_000).into();
+        let why = refusal_of(step);
+        assert!(why.contains("add more than"), "{why}");
+    }
+
+    #[test]
+    fn steps_that_a_value_makes_inner_workflows_are_counted() {
+        let leaf = json!({"version": "1.0", "inputs": [], "outputs": [],
+            "steps": [{"type": "Any", "name": "leaf"}]});
+        let step = |n: usize| json!({"type": "$inputs.t", "name": format!("s{n}"), "workflow_definition": leaf});
+        let many: Vec<Json> = (0..40).map(step).collect();
+        let inner = holder(many.into(), json!({"t": super::INNER}));
+        let whole = json!({"version": "1.0", "inputs": [], "steps": [inner], "outputs": []});
+        let refused = inline(&whole, &mut Problems::default()).unwrap_err().done();
+        assert_eq!(refused.class, "InnerWorkflowTotalCountError");
+    }
+
+    #[test]
     fn workflow_that_binds_itself_is_refused() {
         let step = json!({
             "type": "$inputs.t", "name": "n", "workflow_definition": "$inputs.w",
@@ -534,7 +635,8 @@ mod tests {
         });
         let mut whole = holder(json!([step]), json!({"t": super::INNER, "w": null}));
         whole["parameter_bindings"]["w"] = whole["workflow_definition"].clone();
-        let why = refusal_of(whole);
-        assert!(why.contains("add more than"), "{why}");
+        let whole = json!({"version": "1.0", "inputs": [], "steps": [whole], "outputs": []});
+        let refused = inline(&whole, &mut Problems::default()).unwrap_err().done();
+        assert_eq!(refused.class, "InnerWorkflowTotalCountError");
     }
 }

@@ -12,29 +12,34 @@ use serde_json::Value as Json;
 use watchkeeper_contract::problem::nearest;
 use watchkeeper_contract::workflow::WorkflowError;
 
-use crate::workflow::block_api::property::Property;
+use crate::workflow::block_api::property::{DETECTIONS, Property};
 use crate::workflow::block_api::shape::Shape;
 use crate::workflow::language::definition::InputType;
 use crate::workflow::language::error::ErrorClass;
-use crate::workflow::language::kinds::KindSet;
+use crate::workflow::language::kinds::{Kind, KindSet};
 use crate::workflow::plan::compiled::{Compiled, PlanInput, PlanStep, Source};
 use crate::workflow::plan::step::takes;
 use crate::workflow::run::batch::RuntimeInput;
 use crate::workflow::values::value::Value;
 
-pub(crate) use kinds::value;
+use detections::MAX_MASK_PIXELS;
+pub(crate) use kinds::{PixelBudget, value};
 
 impl Compiled {
     /// Reads inputs: for each batch input one value or a list, for each parameter one value.
-    /// Pictures and masks have at most `pixel_budget` pixels together.
+    /// Pictures have at most `max_pixels` together, and masks [`MAX_MASK_PIXELS`].
     ///
     /// # Errors
     /// `RuntimeInputError` for the first input that does not fit its kinds.
     pub fn inputs_from_json(
         &self,
         given: &BTreeMap<String, Json>,
-        mut pixel_budget: u64,
+        max_pixels: u64,
     ) -> Result<BTreeMap<String, RuntimeInput>, WorkflowError> {
+        let mut budget = PixelBudget {
+            pictures: max_pixels,
+            masks: MAX_MASK_PIXELS,
+        };
         let mut inputs = BTreeMap::new();
         for (name, json) in given {
             let input = self.plan.inputs.iter().find(|i| *i.name == **name);
@@ -44,13 +49,8 @@ impl Compiled {
             let read = match input {
                 // The run reports unknown inputs.
                 None => Ok(RuntimeInput::One(Value::from(json.clone()))),
-                // A parameter's kinds are for the compiler: other values are passed on, and the
-                // step that can't use them fails.
                 Some(input) if matches!(input.what, InputType::Parameter { .. }) => {
-                    Ok(RuntimeInput::One(
-                        nested(name, json, 0, input.kinds, &mut pixel_budget)
-                            .unwrap_or_else(|_| Value::from(json.clone())),
-                    ))
+                    parameter(name, json, input.kinds, &mut budget)
                 }
                 Some(_) if json.is_null() => Err("is null, but a value is required".to_owned()),
                 Some(input) => {
@@ -58,7 +58,7 @@ impl Compiled {
                         InputType::Batch { depth } => depth,
                         _ => 1,
                     };
-                    batch(name, json, depth, input.kinds, &mut pixel_budget)
+                    batch(name, json, depth, input.kinds, &mut budget)
                 }
             };
             let read = read.map_err(|why| {
@@ -173,12 +173,30 @@ fn refused(step: &PlanStep, property: &Property, message: String) -> WorkflowErr
     problem.step(&*step.name).property(property.name).done()
 }
 
+/// Reads a parameter. Its kinds are for the compiler: other values than detections are passed on,
+/// and the step that can't use them fails.
+fn parameter(
+    name: &str,
+    json: &Json,
+    kinds: KindSet,
+    budget: &mut PixelBudget,
+) -> Result<RuntimeInput, String> {
+    let mut of_boxes = DETECTIONS.iter().chain(&[Kind::RleInstanceSegmentation]);
+    let are_detections = json.get("predictions").is_some() && of_boxes.any(|kind| kinds.has(*kind));
+    match value(name, json, kinds, budget) {
+        Err(why) if are_detections => Err(why),
+        read => Ok(RuntimeInput::One(
+            read.unwrap_or_else(|_| Value::from(json.clone())),
+        )),
+    }
+}
+
 fn batch(
     name: &str,
     json: &Json,
     depth: usize,
     kinds: KindSet,
-    pixel_budget: &mut u64,
+    budget: &mut PixelBudget,
 ) -> Result<RuntimeInput, String> {
     match json {
         Json::Array(items) if depth > 0 => items
@@ -186,13 +204,11 @@ fn batch(
             .map(|item| match item {
                 // A missing element: steps that need it skip it.
                 Json::Null => Ok(Value::Null),
-                item => nested(name, item, depth - 1, kinds, pixel_budget),
+                item => nested(name, item, depth - 1, kinds, budget),
             })
             .collect::<Result<_, _>>()
             .map(RuntimeInput::Many),
-        one => {
-            nested(name, one, depth.saturating_sub(1), kinds, pixel_budget).map(RuntimeInput::One)
-        }
+        one => nested(name, one, depth.saturating_sub(1), kinds, budget).map(RuntimeInput::One),
     }
 }
 
@@ -201,16 +217,16 @@ fn nested(
     json: &Json,
     depth: usize,
     kinds: KindSet,
-    pixel_budget: &mut u64,
+    budget: &mut PixelBudget,
 ) -> Result<Value, String> {
     match json {
         Json::Array(items) if depth > 0 => items
             .iter()
-            .map(|item| nested(name, item, depth - 1, kinds, pixel_budget))
+            .map(|item| nested(name, item, depth - 1, kinds, budget))
             .collect::<Result<_, _>>()
             .map(Value::list),
         other if depth > 0 => Err(format!("has {other}, but needs a list there")),
-        one => value(name, one, kinds, pixel_budget),
+        one => value(name, one, kinds, budget),
     }
 }
 

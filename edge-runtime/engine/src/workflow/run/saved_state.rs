@@ -16,10 +16,10 @@ use serde_bytes::ByteBuf;
 use thiserror::Error;
 
 use crate::workflow::block_api::manifest::Role;
+use crate::workflow::block_api::shared_state::{SharedMap, SharedState};
 use crate::workflow::block_api::stateful;
 use crate::workflow::plan::fingerprint::{Fingerprint, of_steps};
 use crate::workflow::run::execution::Execution;
-use crate::workflow::values::stored_value::StoredValue;
 
 /// Maximum bytes of a saved state, one record of a store. Beyond it, the largest parts are left
 /// out.
@@ -101,7 +101,10 @@ struct Document {
     now: Duration,
     /// The last number used for an identity or a random number.
     last_id: u64,
+    /// Values of the cache blocks.
     shared: Vec<SharedValue>,
+    #[serde(default)]
+    cooldowns: Vec<SharedValue>,
     steps: Vec<StepState>,
 }
 
@@ -111,6 +114,9 @@ struct SharedValue {
     place: Arc<str>,
     key: Arc<str>,
     value: ByteBuf,
+    /// Number of its setting; the saved values are in this order.
+    #[serde(skip)]
+    number: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -139,28 +145,70 @@ fn fitting<T>(
     (parts, large)
 }
 
+fn too_large() -> String {
+    format!("it takes more than what is left of {MAX_STATE_BYTES} bytes")
+}
+
+/// Returns the values that fit into `bytes_left`, in the order of their setting.
+fn shared_values(
+    map: &SharedMap,
+    bytes_left: &mut usize,
+    left_out: &mut Vec<Restart>,
+) -> Vec<SharedValue> {
+    let restart = |place: &str, key: &str, why: String| Restart {
+        what: format!("value {key} of the {place}"),
+        why,
+    };
+    let mut shared = Vec::new();
+    for ((place, key), value, number) in map.iter() {
+        match stateful::write(value, MAX_STATE_BYTES) {
+            Ok(value) => shared.push(SharedValue {
+                place: Arc::clone(place),
+                key: Arc::clone(key),
+                value: ByteBuf::from(value),
+                number,
+            }),
+            Err(why) => left_out.push(restart(place, key, why)),
+        }
+    }
+    let size = |s: &SharedValue| s.place.len() + s.key.len() + s.value.len() + OVERHEAD_PER_PART;
+    let (mut shared, large) = fitting(shared, bytes_left, size);
+    left_out.extend(large.iter().map(|s| restart(&s.place, &s.key, too_large())));
+    shared.sort_by_key(|s| s.number);
+    shared
+}
+
+/// Restores values in the order of their setting.
+fn restored_map(saved: Vec<SharedValue>) -> Result<SharedMap, StateError> {
+    let mut map = SharedMap::default();
+    for SharedValue {
+        place, key, value, ..
+    } in saved
+    {
+        stateful::read(&value)
+            .and_then(|value| map.set((place, key), value))
+            .map_err(StateError::Unreadable)?;
+    }
+    Ok(map)
+}
+
 impl Execution {
     /// Saves the state after the last frame.
     pub fn save(&self) -> Saved {
         let mut left_out = Vec::new();
         let steps = self.step_states(&mut left_out);
-        let shared = self.shared_values(&mut left_out);
         let mut bytes_left = MAX_STATE_BYTES - OVERHEAD;
         let head = |s: &StepState| s.name.len() + s.block.len() + s.state.len() + OVERHEAD_PER_PART;
         let (steps, large) = fitting(steps, &mut bytes_left, head);
-        let too_large = || format!("it takes more than what is left of {MAX_STATE_BYTES} bytes");
         left_out.extend(large.iter().map(|s| Restart::step(&s.name, too_large())));
-        let of_value =
-            |s: &SharedValue| s.place.len() + s.key.len() + s.value.len() + OVERHEAD_PER_PART;
-        let (shared, large) = fitting(shared, &mut bytes_left, of_value);
-        left_out.extend(large.iter().map(|s| Restart {
-            what: format!("value {} of the {}", s.key, s.place),
-            why: too_large(),
-        }));
+        let shared = &self.memory.shared;
+        let cooldowns = shared_values(&shared.cooldowns, &mut bytes_left, &mut left_out);
+        let shared = shared_values(&shared.cache, &mut bytes_left, &mut left_out);
         let document = Document {
             now: self.memory.now,
             last_id: self.memory.ids.last.get(),
             shared,
+            cooldowns,
             steps,
         };
         let mut bytes = [PREFIX, &[FORM]].concat();
@@ -195,24 +243,6 @@ impl Execution {
         steps
     }
 
-    fn shared_values(&self, left_out: &mut Vec<Restart>) -> Vec<SharedValue> {
-        let mut shared = Vec::new();
-        for ((place, key), value) in self.memory.shared.iter() {
-            match stateful::write(value, MAX_STATE_BYTES) {
-                Ok(value) => shared.push(SharedValue {
-                    place: Arc::clone(place),
-                    key: Arc::clone(key),
-                    value: ByteBuf::from(value),
-                }),
-                Err(why) => left_out.push(Restart {
-                    what: format!("value {key} of the {place}"),
-                    why,
-                }),
-            }
-        }
-        shared
-    }
-
     /// Restores saved state, before the first frame. Steps without saved state, or with other
     /// settings, keep their initial state.
     ///
@@ -230,11 +260,10 @@ impl Execution {
             }
         };
         let document: Document = stateful::read(body).map_err(StateError::Unreadable)?;
-        let mut shared = Vec::with_capacity(document.shared.len());
-        for SharedValue { place, key, value } in document.shared {
-            let value: StoredValue = stateful::read(&value).map_err(StateError::Unreadable)?;
-            shared.push((place, key, value.0));
-        }
+        let shared = SharedState {
+            cache: restored_map(document.shared)?,
+            cooldowns: restored_map(document.cooldowns)?,
+        };
         let mut saved: BTreeMap<&str, &StepState> = BTreeMap::new();
         saved.extend(document.steps.iter().map(|s| (&*s.name, s)));
         let mut restarted = Vec::new();
@@ -267,9 +296,7 @@ impl Execution {
                 track_ids_restart |= step.manifest.role == Role::Tracker;
             }
         }
-        for (place, key, value) in shared {
-            self.memory.shared.set(&place, &key, &value);
-        }
+        self.memory.shared = shared;
         self.memory.ids.last.set(document.last_id);
         self.memory.now = document.now;
         Ok(Restored {

@@ -54,7 +54,10 @@ fn value(name: &str, json: &Json, kind: Kind) -> Value {
             let pixels = codec::picture(png, &mut { u64::MAX }).unwrap();
             frame_of(json["number"].as_u64().unwrap_or(1), pixels)
         }
-        None => input::value(name, json, KindSet::of(&[kind]), &mut { u64::MAX }).unwrap(),
+        None => input::value(name, json, KindSet::of(&[kind]), &mut {
+            input::PixelBudget::UNBOUNDED
+        })
+        .unwrap(),
     }
 }
 

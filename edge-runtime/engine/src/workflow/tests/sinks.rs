@@ -7,6 +7,8 @@ use serde_json::{Value as Json, json};
 use super::super::{Execution, blocks, compile};
 use super::bench::Bench;
 use super::state::{play, prelude};
+use crate::workflow::values::stored_value::StoredValue;
+use crate::workflow::values::value::Value;
 
 /// A sink with the cool-down that it has by default.
 struct Sink {
@@ -177,6 +179,34 @@ fn steps_with_one_key_share_a_cool_down() {
         let steps = [slack("one", keys[0]), slack("two", keys[1])];
         assert_eq!(sent(&mut started("m/1", &steps), 1), count, "{keys:?}");
     }
+}
+
+#[test]
+fn shared_cool_down_survives_many_cached_values_and_a_restore() {
+    let slack = json!({
+        "type": "roboflow_core/slack_notification@v1", "name": "slack", "slack_token": "t",
+        "channel": "yard", "message": "m", "cooldown_session_key": "k", "cooldown_seconds": 60,
+    });
+    let mut run = started("m/1", &[slack.clone()]);
+    assert_eq!(sent(&mut run, 1), 1);
+    let set = |run: &mut Execution, n: usize| {
+        let key = ("cache of v".into(), (9_999 - n).to_string().into());
+        let value = StoredValue::copied(&Value::from(n));
+        run.memory.shared.cache.set(key, value).unwrap();
+    };
+    (0..4_096).for_each(|n| set(&mut run, n));
+    assert_eq!(sent(&mut run, 2), 0);
+    let mut restored = started("m/1", &[slack]);
+    restored.restore(&run.save().bytes).unwrap();
+    assert_eq!(sent(&mut restored, 3), 0);
+    set(&mut restored, 4_096);
+    let keys = restored.memory.shared.cache.iter();
+    let keys: BTreeSet<&str> = keys.map(|((_, key), ..)| &**key).collect();
+    assert!(
+        !keys.contains("9999"),
+        "the value set longest ago is evicted"
+    );
+    assert!(keys.contains("9998"));
 }
 
 #[test]

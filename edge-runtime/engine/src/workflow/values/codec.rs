@@ -76,7 +76,8 @@ pub fn picture(text: &str, budget: &mut u64) -> Result<Arc<RgbPixels>, String> {
 
 fn decode_within(bytes: &[u8], budget: &mut u64) -> Result<Arc<RgbPixels>, String> {
     let file = PictureFile::open(bytes).map_err(|e| e.to_string())?;
-    reserve_pixels("picture", file.size().into(), budget)?;
+    let size = file.size().into();
+    reserve_pixels("picture", size, budget, picture_file::MAX_PIXELS)?;
     let picture = file.decode().map_err(|e| e.to_string())?;
     Ok(Arc::new(RgbPixels {
         width: picture.width(),
@@ -85,7 +86,8 @@ fn decode_within(bytes: &[u8], budget: &mut u64) -> Result<Arc<RgbPixels>, Strin
     }))
 }
 
-/// Takes the pixels of `what`, a picture or a mask, from the budget of its request.
+/// Takes the pixels of `what`, a picture or a mask, from the budget of its request, which begins
+/// with `max`.
 ///
 /// # Errors
 /// If fewer are left.
@@ -93,12 +95,12 @@ pub(crate) fn reserve_pixels(
     what: &str,
     [width, height]: [u32; 2],
     budget: &mut u64,
+    max: u64,
 ) -> Result<(), String> {
     let pixels = u64::from(width) * u64::from(height);
     *budget = budget.checked_sub(pixels).ok_or_else(|| {
         format!(
-            "a {what} of {width}x{height} is too large: {budget} pixels are left for the pictures and masks of one request, which have at most {}; scale it down",
-            picture_file::MAX_PIXELS
+            "a {what} of {width}x{height} is too large: {budget} pixels are left for the {what}s of one request, which have at most {max}; scale it down"
         )
     })?;
     Ok(())

@@ -1,6 +1,6 @@
 //! Values that outlive their frame, in memory and in saved state.
 //!
-//! - A step keeps at most [`MAX_KEPT_BYTES`] of them.
+//! - Steps that collect values keep at most [`MAX_KEPT_BYTES`] of them.
 //! - Every number is restored exactly.
 //! - Pictures, and values nested deeper than [`MAX_DEPTH`], are not saved; the step's state is then
 //!   left out.
@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use watchkeeper_vision::detections::{Detection, Detections};
+use serde_json::Value as Json;
+use watchkeeper_vision::detections::{Detections, Extra};
 use watchkeeper_vision::mask::Mask;
 
 use crate::workflow::values::image::{Packed, VideoMeta};
@@ -19,34 +20,75 @@ use crate::workflow::values::value::{Array, Value};
 /// Maximum nesting of lists and dictionaries in saved state.
 const MAX_DEPTH: usize = 32;
 
-/// Maximum bytes of the values that one step, or the shared store, keeps for later frames.
+/// Maximum bytes of the values that one step which collects them, or the shared store, keeps for
+/// later frames.
 pub(crate) const MAX_KEPT_BYTES: usize = 256 << 20;
 
 /// A value that is kept from one frame to a later one.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct StoredValue(pub(crate) Value);
+#[derive(Debug, Clone)]
+pub(crate) struct StoredValue {
+    value: Value,
+    /// Approximate memory of the value.
+    bytes: usize,
+}
 
 impl StoredValue {
     /// Keeps a value; its pictures are copied, because a decoder stops while all its frames are
-    /// held.
+    /// held. A detection no longer holds the others of its frame.
     pub(crate) fn copied(value: &Value) -> Self {
-        Self(match value {
-            Value::Image(image) => {
-                let pixels = Packed(image.pixels.rgb());
-                image.with_pixels(Arc::new(pixels)).into()
-            }
-            Value::List(items) => Value::list(items.iter().map(|v| Self::copied(v).0).collect()),
-            Value::Dict(map) => {
-                let entries = map.iter();
-                Value::dict(entries.map(|(key, v)| (Arc::clone(key), Self::copied(v).0)))
-            }
-            other => other.clone(),
+        Self::from_value(if holds_frame(value) {
+            copy_of(value)
+        } else {
+            value.clone()
         })
+    }
+
+    fn from_value(value: Value) -> Self {
+        let bytes = bytes_of(&value);
+        Self { value, bytes }
+    }
+
+    pub(crate) fn value(&self) -> &Value {
+        &self.value
+    }
+
+    pub(crate) fn into_value(self) -> Value {
+        self.value
     }
 
     /// Returns the approximate memory of the value in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        bytes_of(&self.0)
+        self.bytes
+    }
+}
+
+/// Returns whether a value shares the memory of its frame.
+fn holds_frame(value: &Value) -> bool {
+    match value {
+        Value::Image(_) | Value::Detection(..) => true,
+        Value::List(items) => items.iter().any(holds_frame),
+        Value::Dict(map) => map.values().any(holds_frame),
+        _ => false,
+    }
+}
+
+fn copy_of(value: &Value) -> Value {
+    match value {
+        Value::Image(image) => {
+            let pixels = Packed(image.pixels.rgb());
+            image.with_pixels(Arc::new(pixels)).into()
+        }
+        Value::Detection(all, index) => {
+            let boxes = all.boxes.get(*index).cloned().into_iter().collect();
+            let size = all.size;
+            Value::Detection(Arc::new(Detections { boxes, size }), 0)
+        }
+        Value::List(items) => Value::list(items.iter().map(copy_of).collect()),
+        Value::Dict(map) => {
+            let entries = map.iter();
+            Value::dict(entries.map(|(key, v)| (Arc::clone(key), copy_of(v))))
+        }
+        other => other.clone(),
     }
 }
 
@@ -79,18 +121,42 @@ fn bytes_of(value: &Value) -> usize {
 }
 
 fn bytes_of_detections(all: &Detections) -> usize {
-    let mask = |d: &Detection| match d.mask().map(|mask| &**mask) {
+    let extras = all.boxes.iter().filter_map(|d| d.extra.as_deref());
+    size_of_val(all.boxes.as_slice()) + extras.map(bytes_of_extra).sum::<usize>()
+}
+
+fn bytes_of_extra(extra: &Extra) -> usize {
+    let mask = match extra.mask.as_deref() {
         Some(Mask::Bitmap(bitmap)) => bitmap.size().iter().product(),
         Some(Mask::Polygon(points)) => size_of_val(points.as_slice()),
         None => 0,
     };
-    size_of_val(all.boxes.as_slice()) + all.boxes.iter().map(mask).sum::<usize>()
+    let keypoints = extra.keypoints.as_deref().map_or(0, size_of_val);
+    let data = extra.data.iter();
+    let data = data.map(|(key, json)| key.len() + bytes_of_json(json));
+    size_of::<Extra>() + mask + keypoints + data.sum::<usize>()
 }
 
-/// Returns how many of these values fit into [`MAX_KEPT_BYTES`] together.
-pub(crate) fn count_fitting<'a>(values: impl Iterator<Item = &'a StoredValue>) -> usize {
-    let mut left = MAX_KEPT_BYTES;
-    let fits = values.take_while(|kept| match left.checked_sub(kept.bytes()) {
+fn bytes_of_json(json: &Json) -> usize {
+    let further = match json {
+        Json::String(text) => text.len(),
+        Json::Array(items) => items.iter().map(bytes_of_json).sum(),
+        Json::Object(map) => map
+            .iter()
+            .map(|(key, v)| key.len() + bytes_of_json(v))
+            .sum(),
+        Json::Null | Json::Bool(_) | Json::Number(_) => 0,
+    };
+    size_of::<Json>() + further
+}
+
+/// Returns how many of these values fit into `max_bytes` together.
+pub(crate) fn count_fitting<'a>(
+    values: impl Iterator<Item = &'a StoredValue>,
+    max_bytes: usize,
+) -> usize {
+    let mut left = max_bytes;
+    let fits = values.take_while(|kept| match left.checked_sub(kept.bytes) {
         Some(rest) => {
             left = rest;
             true
@@ -176,13 +242,72 @@ impl From<Form> for Value {
 
 impl Serialize for StoredValue {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let form = Form::from_value(&self.0, 0).map_err(S::Error::custom)?;
+        let form = Form::from_value(&self.value, 0).map_err(S::Error::custom)?;
         form.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for StoredValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Form::deserialize(deserializer).map(|form| Self(form.into()))
+        Form::deserialize(deserializer).map(|form| Self::from_value(form.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use watchkeeper_vision::detections::{Detection, DetectionId, Keypoint};
+    use watchkeeper_vision::geometry::{BBox, Point};
+
+    use super::{Arc, Detections, Extra, StoredValue, Value};
+
+    fn detection(extra: Extra) -> Detection {
+        let id = DetectionId::Local {
+            stream: 0,
+            number: 0,
+        };
+        let bbox = BBox::new(0.0, 0.0, 1.0, 1.0);
+        Detection {
+            extra: Some(Box::new(extra)),
+            ..Detection::new(bbox, 0.5, 0, "cat", id)
+        }
+    }
+
+    #[test]
+    fn kept_detection_counts_and_holds_only_itself() {
+        let boxes = vec![detection(Extra::default()); 100];
+        let all = Arc::new(Detections {
+            boxes,
+            size: [4, 4],
+        });
+        let one = StoredValue::copied(&Value::Detection(Arc::clone(&all), 7));
+        let each = (0..100).map(|n| Value::Detection(Arc::clone(&all), n));
+        let each = StoredValue::copied(&Value::list(each.collect()));
+        assert_eq!(Arc::strong_count(&all), 1);
+        assert!(one.bytes() * 101 > each.bytes(), "{}", each.bytes());
+        assert!(one.value().same(&Value::Detection(all, 7)));
+    }
+
+    #[test]
+    fn attached_data_and_keypoints_of_a_detection_count() {
+        let bytes = |extra: Extra| {
+            let all = Detections {
+                boxes: vec![detection(extra)],
+                size: [4, 4],
+            };
+            StoredValue::copied(&all.into()).bytes()
+        };
+        let text = serde_json::json!(["x".repeat(10_000)]);
+        let keypoint = Keypoint {
+            at: Point::new(0.0, 0.0),
+            confidence: 0.5,
+            class_id: 0,
+            class: "eye".into(),
+        };
+        let heavy = Extra {
+            data: [("notes".into(), text)].into(),
+            keypoints: Some(vec![keypoint; 1_000].into()),
+            ..Extra::default()
+        };
+        assert!(bytes(heavy) > bytes(Extra::default()) + 10_000 + 1_000 * size_of::<Keypoint>());
     }
 }

@@ -353,7 +353,11 @@ impl Value {
             }
             (Self::Detections(a), Self::Detections(b)) => Arc::ptr_eq(a, b) || a == b,
             (Self::Detection(a, i), Self::Detection(b, j)) => a.boxes.get(*i) == b.boxes.get(*j),
-            (Self::Image(a), Self::Image(b)) => Arc::ptr_eq(a, b),
+            (Self::Image(a), Self::Image(b)) => {
+                // A kept copy has the pixels and the metadata of its frame.
+                let shares_meta = Arc::ptr_eq(&a.meta, &b.meta);
+                Arc::ptr_eq(a, b) || shares_meta && Arc::ptr_eq(&a.pixels.rgb(), &b.pixels.rgb())
+            }
             (Self::Meta(a), Self::Meta(b)) => a == b,
             (Self::Bytes(a), Self::Bytes(b)) => a == b,
             (Self::Array(a), Self::Array(b)) => Arc::ptr_eq(a, b) || a == b,

@@ -64,6 +64,14 @@ impl<T> PerVideo<T> {
             .ok_or_else(|| format!("no state for video {video}"))
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.states.values_mut()
+    }
+
     /// Removes the state that was used longest ago.
     fn evict(&mut self) {
         let unused = self.states.keys().find(|video| !self.used.contains(video));

@@ -12,6 +12,7 @@ use crate::workflow::block_api::prelude::*;
 use crate::workflow::blocks::common::template::Template;
 use crate::workflow::uql::named_operations;
 use crate::workflow::values::codec;
+use crate::workflow::values::stored_value::StoredValue;
 
 /// Defaults of all sinks.
 pub(crate) const BASE: Manifest = Manifest {
@@ -164,7 +165,7 @@ pub(crate) fn send(
     };
     let sent = Sent::by(call, effect);
     if sent == Sent::Queued {
-        cooldown.begin(call);
+        cooldown.begin(call)?;
     }
     Ok(sent)
 }
@@ -199,18 +200,27 @@ impl<'s> Cooldown<'s> {
 
     fn is_active(&self, call: &Call<'_>, cooldown_s: f64) -> bool {
         let last = match self {
-            Self::Session { place, key } => call.shared.get(place, key).and_then(Value::as_f64),
+            Self::Session { place, key } => call
+                .shared
+                .cooldowns
+                .get(place, key)
+                .and_then(Value::as_f64),
             Self::Step(last) => **last,
         };
         last.is_some_and(|last| (call.now.as_secs_f64() - last).max(0.0) < cooldown_s)
     }
 
-    fn begin(&mut self, call: &mut Call<'_>) {
+    fn begin(&mut self, call: &mut Call<'_>) -> Result<(), String> {
         let now = call.now.as_secs_f64();
         match self {
-            Self::Session { place, key } => call.shared.set(place, key, &Value::Float(now)),
+            Self::Session { place, key } => {
+                let now = StoredValue::copied(&Value::Float(now));
+                let key = (Arc::clone(place), Arc::clone(key));
+                call.shared.cooldowns.set(key, now)?;
+            }
             Self::Step(last) => **last = Some(now),
         }
+        Ok(())
     }
 }
 

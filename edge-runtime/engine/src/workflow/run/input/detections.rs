@@ -36,11 +36,14 @@ const KNOWN: [&str; 18] = [
     RLE,
 ];
 
-/// Reads serialised detections; the pixels of their bitmaps are taken from `pixel_budget`.
+/// Maximum pixels of the masks in the inputs of one run. A pixel takes one byte.
+pub(crate) const MAX_MASK_PIXELS: u64 = 256_000_000;
+
+/// Reads serialised detections; the pixels of their bitmaps are taken from `mask_budget`.
 pub(crate) fn detections(
     name: &str,
     json: &Json,
-    pixel_budget: &mut u64,
+    mask_budget: &mut u64,
 ) -> Result<Detections, String> {
     let invalid =
         || "detections are {\"image\": {\"width\", \"height\"}, \"predictions\": […]}".to_owned();
@@ -56,7 +59,7 @@ pub(crate) fn detections(
     let size = [side("width"), side("height")];
     let mut boxes = Vec::new();
     for (i, row) in rows.iter().enumerate() {
-        let read = detection(name, (i, row), size, pixel_budget);
+        let read = detection(name, (i, row), size, mask_budget);
         boxes.extend(read.map_err(|why| format!("detection {i}: {why}"))?);
     }
     Ok(Detections { boxes, size })
@@ -67,7 +70,7 @@ fn detection(
     name: &str,
     (index, row): (usize, &Json),
     size: [u32; 2],
-    pixel_budget: &mut u64,
+    mask_budget: &mut u64,
 ) -> Result<Option<Detection>, String> {
     let mut d = basic_detection(row, index)?;
     read_origin(name, row, &mut d);
@@ -81,7 +84,7 @@ fn detection(
     if let Some(rle) = row.get(RLE) {
         let mask = Bitmap::from_rle_json(rle, |of_mask| {
             check_mask_size(of_mask, size)?;
-            codec::reserve_pixels("mask", of_mask, pixel_budget)
+            codec::reserve_pixels("mask", of_mask, mask_budget, MAX_MASK_PIXELS)
         })?;
         let extra = d.extra_mut();
         extra.mask = Some(Arc::new(Mask::Bitmap(mask)));

@@ -1,7 +1,8 @@
 //! One JSON value, read as the first of several kinds that fits.
 //!
 //! - Kinds are tried in the order of declaration; if none fits, the error is that of the last.
-//! - Invariant: pictures and masks of one run share a budget of pixels.
+//! - Pictures of one run share a budget of pixels, and so do masks; a kind that does not fit takes
+//!   nothing from it.
 //! - Not here: detections (`detections`), lists and batches.
 
 use std::sync::Arc;
@@ -14,6 +15,21 @@ use crate::workflow::values::codec;
 use crate::workflow::values::image::{ImageValue, Packed, VideoMeta};
 use crate::workflow::values::value::{Array, Value, moment};
 
+/// Pixels that the inputs of one run may still have.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PixelBudget {
+    pub(crate) pictures: u64,
+    pub(crate) masks: u64,
+}
+
+#[cfg(test)]
+impl PixelBudget {
+    pub(crate) const UNBOUNDED: Self = Self {
+        pictures: u64::MAX,
+        masks: u64::MAX,
+    };
+}
+
 /// Reads one value as one of these kinds; `name` is the input, which becomes the id of its picture.
 ///
 /// # Errors
@@ -22,36 +38,40 @@ pub(crate) fn value(
     name: &str,
     json: &Json,
     kinds: KindSet,
-    pixel_budget: &mut u64,
+    budget: &mut PixelBudget,
 ) -> Result<Value, String> {
     if kinds.has(Kind::Any) || kinds == KindSet::default() {
         return Ok(Value::from(json.clone()));
     }
     let mut last = String::new();
     for kind in Kind::ALL.iter().filter(|k| kinds.has(**k)) {
-        match as_kind(name, json, *kind, pixel_budget) {
-            Ok(value) => return Ok(value),
+        let mut left = *budget;
+        match as_kind(name, json, *kind, &mut left) {
+            Ok(value) => {
+                *budget = left;
+                return Ok(value);
+            }
             Err(why) => last = why,
         }
     }
     Err(last)
 }
 
-fn as_kind(name: &str, json: &Json, kind: Kind, pixel_budget: &mut u64) -> Result<Value, String> {
+fn as_kind(name: &str, json: &Json, kind: Kind, budget: &mut PixelBudget) -> Result<Value, String> {
     let plain = || Value::from(json.clone());
     let fits = |fits: bool, what: &str| {
         let refuse = || format!("{what} expected for kind {}", kind.name());
         fits.then(plain).ok_or_else(refuse)
     };
     match kind {
-        Kind::Image => image(name, json, pixel_budget),
+        Kind::Image => image(name, json, &mut budget.pictures),
         Kind::VideoMetadata => meta(json).map(|m| Value::Meta(Arc::new(m))),
         Kind::ObjectDetection
         | Kind::InstanceSegmentation
         | Kind::RleInstanceSegmentation
         | Kind::Keypoints
         | Kind::QrCode
-        | Kind::BarCode => detections(name, json, pixel_budget).map(Value::from),
+        | Kind::BarCode => detections(name, json, &mut budget.masks).map(Value::from),
         Kind::Timestamp => timestamp(json),
         Kind::Bytes => match json {
             Json::String(text) => codec::from_base64(text).map(|b| Value::Bytes(b.into())),
@@ -91,7 +111,7 @@ fn as_kind(name: &str, json: &Json, kind: Kind, pixel_budget: &mut u64) -> Resul
 
 /// Reads a picture, `{"type": "base64", "value": …}` or only the base64. Paths and URLs are not
 /// supported.
-fn image(name: &str, json: &Json, pixel_budget: &mut u64) -> Result<Value, String> {
+fn image(name: &str, json: &Json, budget: &mut u64) -> Result<Value, String> {
     let text = match json {
         Json::String(text) => text,
         other => match other.get("value") {
@@ -99,7 +119,7 @@ fn image(name: &str, json: &Json, pixel_budget: &mut u64) -> Result<Value, Strin
             _ => return Err("a picture is {\"type\": \"base64\", \"value\": …}".to_owned()),
         },
     };
-    let pixels = codec::picture(text, pixel_budget)?;
+    let pixels = codec::picture(text, budget)?;
     let meta = match json.get("video_metadata") {
         Some(given) if !given.is_null() => meta(given)?,
         _ => VideoMeta::still(name),

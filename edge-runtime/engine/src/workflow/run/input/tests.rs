@@ -1,14 +1,17 @@
 //! Values of each kind, and the round trip of detections.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use super::{Json, Value};
+use crate::workflow::compile;
 use crate::workflow::language::kinds::{Kind, KindSet};
 use crate::workflow::values::json;
 use watchkeeper_vision::detections::Detections;
 
 fn value(name: &str, json: &Json, kinds: KindSet) -> Result<Value, String> {
-    super::value(name, json, kinds, &mut { u64::MAX })
+    super::value(name, json, kinds, &mut { super::PixelBudget::UNBOUNDED })
 }
 
 fn detections(name: &str, json: &Json) -> Result<Detections, String> {
@@ -86,7 +89,7 @@ fn array_rows_must_have_one_length() {
 }
 
 #[test]
-fn masks_share_the_pixel_budget_and_fit_their_picture() {
+fn masks_share_a_pixel_budget_and_fit_their_picture() {
     let row = json!({"x": 1, "y": 1, "width": 1, "height": 1, "confidence": 0.5, "class": "cat",
         "rle_mask": {"size": [4, 8], "counts": [0, 32]}});
     let of =
@@ -103,6 +106,44 @@ fn masks_share_the_pixel_budget_and_fit_their_picture() {
     let why = read(&of(9), 64).unwrap_err();
     assert!(
         why.starts_with("detection 0: rle_mask is 8x4 in a picture of 9x4"),
+        "{why}"
+    );
+}
+
+#[test]
+fn kinds_that_do_not_fit_take_nothing_from_the_budget() {
+    let row = json!({"x": 1, "y": 1, "width": 1, "height": 1, "confidence": 0.5, "class": "cat",
+        "rle_mask": {"size": [4, 8], "counts": [0, 32]}});
+    let broken = json!({"x": 1});
+    let json = json!({"image": {"width": 8, "height": 4}, "predictions": [row, broken]});
+    let kinds = KindSet::of(&[Kind::ObjectDetection, Kind::InstanceSegmentation]);
+    let mut budget = super::PixelBudget {
+        pictures: 0,
+        masks: 32,
+    };
+    let why = super::value("in", &json, kinds, &mut budget).unwrap_err();
+    assert_eq!(why, "detection 1: y has to be a number");
+    assert_eq!(budget.masks, 32);
+}
+
+#[test]
+fn mask_of_a_parameter_that_does_not_fit_is_refused() {
+    let definition = json!({
+        "version": "1.0",
+        "inputs": [{"type": "WorkflowParameter", "name": "boxes",
+            "kind": ["instance_segmentation_prediction"]}],
+        "steps": [{"type": "roboflow_core/property_definition@v1", "name": "count",
+            "data": "$inputs.boxes", "operations": [{"type": "SequenceLength"}]}],
+        "outputs": []
+    });
+    let compiled = compile(&definition, &BTreeMap::new()).unwrap();
+    let row = json!({"x": 1, "y": 1, "width": 1, "height": 1, "confidence": 0.5, "class": "cat",
+        "rle_mask": {"size": [4, 8], "counts": [0, 32]}});
+    let boxes = json!({"image": {"width": 9, "height": 4}, "predictions": [row]});
+    let given = BTreeMap::from([("boxes".to_owned(), boxes)]);
+    let why = compiled.inputs_from_json(&given, 0).unwrap_err().message;
+    assert!(
+        why.starts_with("input boxes: detection 0: rle_mask is 8x4"),
         "{why}"
     );
 }
