@@ -77,14 +77,16 @@ pub(crate) async fn note_in_background(trace: Option<&Trace>, what: &'static str
 /// | role | entries |
 /// |---|---|
 /// | decision | `confirmed`, `policy` that confirmed, `done`, `failed`, `monitoring`, `archive`, |
-/// | | `references` |
+/// | | `references`, `command` |
 /// | activity | `effect`, `effect_failed`; jobs of the agent; calls of a model that cost money |
 /// | debug | all others; `cost`, which repeats the sum of calls |
 pub fn role(what: &str, details: &Value) -> Role {
     let costs_money = || details.get("usd").and_then(Value::as_f64) > Some(0.0);
     let is_confirmed = || details.get("decision").and_then(Value::as_str) == Some("confirmed");
     match what {
-        "confirmed" | "done" | "failed" | "monitoring" | "archive" | "references" => Role::Decision,
+        "confirmed" | "done" | "failed" | "monitoring" | "archive" | "references" | "command" => {
+            Role::Decision
+        }
         "policy" if is_confirmed() => Role::Decision,
         "effect" | "effect_failed" => Role::Activity,
         "job_submitted" | "job_resumed" | "job_ended" => Role::Activity,

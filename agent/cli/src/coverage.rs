@@ -18,7 +18,7 @@ use watchkeeper_client::{CoverageRange, JournalRecord, RuntimeClient};
 use watchkeeper_config::bounded;
 use watchkeeper_contract::canonical::canonical;
 use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
-use watchkeeper_contract::id::{EventSeq, SourceId};
+use watchkeeper_contract::id::SourceId;
 use watchkeeper_plain::answer::EventsWanted;
 
 use super::args::CoverageArgs;
@@ -119,11 +119,8 @@ pub(super) async fn verify(
             is_in_journal: None,
         });
     };
-    let page = client
-        .events(EventSeq(head.seq.0.saturating_sub(1)), 1)
-        .await?;
-    let found = page.first().filter(|record| record.seq() == head.seq);
-    let hash = found.and_then(JournalRecord::hash);
+    let found = client.record(head.seq).await?;
+    let hash = found.as_ref().and_then(JournalRecord::hash);
     if hash.is_some_and(|hash| hash != head.hash) {
         let sentence = format!(
             "{}: event {} of the journal has another hash than the statement names",

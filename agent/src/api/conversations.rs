@@ -306,9 +306,9 @@ impl Conversations {
         Ok(Turn { turn, after })
     }
 
-    /// Ends a conversation and drops its pending proposal.
+    /// Drops the pending proposal of a conversation, then ends it: in the other order a message in
+    /// between would reopen it.
     pub async fn end(&self, handle: &Handle) {
-        handle.ending.send_replace(true);
         let waits = handle.state.lock().waits.clone();
         if let Awaiting::Yes {
             proposal: Some(id), ..
@@ -322,6 +322,7 @@ impl Conversations {
                 tracing::debug!(%error, "no proposal is pending any more");
             }
         }
+        handle.ending.send_replace(true);
     }
 
     /// Waits until no conversation is open.

@@ -210,10 +210,12 @@ async fn proposal_reopens_its_conversation_and_takes_only_its_answer() {
     said(&here.all, &handle, Message::about(&id, "yes")).await;
     let waits = here.all.deps().waiting().list(now).expect("read");
     assert_eq!(waits.len(), 1);
-    here.all.end(&handle).await;
-    closed(handle.over()).await;
-    let waits = here.all.deps().waiting().list(now).expect("read");
-    assert!(waits.is_empty(), "the proposal is still pending");
+    tokio::join!(here.all.end(&handle), async {
+        closed(handle.over()).await;
+        // Else the next message would reopen the conversation.
+        let waits = here.all.deps().waiting().list(now).expect("read");
+        assert!(waits.is_empty(), "the proposal is still pending");
+    });
 }
 
 /// On a full disk, for instance, the record of the actions can't be deleted.

@@ -66,7 +66,7 @@ pub async fn send(
     }
 }
 
-/// Reads the file of authorities, or those of the system.
+/// Returns parameters that trust the authorities in `ca_file`, or else those of the system.
 fn tls(server: String, ca_file: Option<&Path>) -> Result<TlsParameters, Fault> {
     let mut tls = TlsParameters::builder(server);
     if let Some(path) = ca_file {

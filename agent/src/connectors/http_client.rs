@@ -59,7 +59,7 @@ impl HttpClient {
     }
 }
 
-/// Reads the file of authorities, or those of the system.
+/// Builds a client that trusts the authorities in `ca_file`, or else those of the system.
 fn build(
     ca_file: Option<&Path>,
     resolver: Option<Arc<dyn Resolve>>,

@@ -234,7 +234,7 @@ impl Finding {
 }
 
 /// What a disk that refuses means for the box.
-pub(crate) const WHILE_DISK_REFUSES: &str = "new events wait in memory, recorded ones in the \
+const WHILE_DISK_REFUSES: &str = "new events wait in memory, recorded ones in the \
     journal, frames are dropped once too many wait, and commands are refused";
 
 fn describe_disk(is_read_only: bool) -> String {

@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Zoned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use watchkeeper_contract::id::SourceId;
 
 use super::input::Hour;
@@ -38,7 +38,8 @@ pub struct Usual {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct Rhythm {
     cameras: BTreeMap<SourceId, Vec<Usual>>,
-    /// The hour that is not closed yet.
+    /// The hour that is not closed yet; absent where an earlier build wrote it in another form.
+    #[serde(default, deserialize_with = "readable_hour")]
     open: Option<Hour>,
     /// Events of the open hour.
     counts: BTreeMap<SourceId, u64>,
@@ -114,8 +115,8 @@ impl Rhythm {
 
     fn count(&mut self, events: &[(&SourceId, Hour)], hour: Hour, live: &[SourceId]) {
         for (camera, at) in events {
-            if *at == hour && (self.counts.contains_key(*camera) || self.counts.len() < MAX_CAMERAS)
-            {
+            let has_place = self.counts.contains_key(*camera) || self.counts.len() < MAX_CAMERAS;
+            if at.number == hour.number && has_place {
                 *self.counts.entry((*camera).clone()).or_default() += 1;
             }
         }
@@ -142,6 +143,11 @@ impl Rhythm {
         }
         Some(Closed { hour, cameras })
     }
+}
+
+fn readable_hour<'de, D: Deserializer<'de>>(stored: D) -> Result<Option<Hour>, D::Error> {
+    let stored = serde_json::Value::deserialize(stored)?;
+    Ok(serde_json::from_value(stored).unwrap_or_default())
 }
 
 /// Updates the usual count with one more day.
@@ -245,6 +251,28 @@ mod tests {
         }
         let counts = |hour: Closed| (hour.hour, hour.cameras[0].1);
         closed.into_iter().map(counts).collect()
+    }
+
+    #[test]
+    fn event_counts_by_instant_whatever_the_hour_of_the_day() {
+        let (gate, mut rhythm) = (gate(), Rhythm::default());
+        let now = hour(1, 8);
+        // As read before the box's time zone changed.
+        let event = Hour {
+            hour: 20,
+            ..Hour::from_zoned(&now)
+        };
+        rhythm.take(&now, [(&gate, event)], std::slice::from_ref(&gate), false);
+        assert_eq!(rhythm.so_far(&gate), 1);
+    }
+
+    #[test]
+    fn open_hour_of_an_earlier_build_is_dropped_alone() {
+        let rhythm = lived(1..=5, 12);
+        let mut stored = serde_json::to_value(&rhythm).unwrap();
+        stored["open"] = serde_json::json!({"day": "2026-11-05", "hour": 23});
+        let restored: Rhythm = serde_json::from_value(stored).unwrap();
+        assert_eq!((restored.cameras, restored.open), (rhythm.cameras, None));
     }
 
     #[test]

@@ -6,7 +6,9 @@
 //!   until the next time.
 //! - A schedule starts no job while its last one runs or waits.
 //! - The state is stored before a record of the journal counts as considered.
-//! - A notice is durable before the state that makes it is: a crash in between repeats it.
+//! - A notice is durable before the state that makes it is: a crash in between repeats it, with
+//!   the same id.
+//! - What a schedule did is stored before the next one is looked at: a stop loses no started job.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,6 +17,7 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_assistant::trace::AGENT;
 use watchkeeper_client::RuntimeClient;
@@ -40,7 +43,8 @@ use crate::notify::message::Notice;
 const TICK: Duration = Duration::from_secs(20);
 /// Pause after a report of a running job, which comes five times a second.
 const DEBOUNCE: Duration = Duration::from_millis(500);
-/// Longest wait for a notice to be stored. A disk that refuses it refuses the state too.
+/// Longest wait of one round for notices to be stored. A disk that refuses them refuses the state
+/// too.
 const STORE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What the scheduler needs to start.
@@ -89,14 +93,11 @@ async fn run(
     let mut clock = ScheduleClock::new(setup.schedules, stored, file, jobs);
     while !*closing.borrow() {
         advances.borrow_and_update();
-        for notice in clock.settle(Timestamp::now()) {
-            tokio::select! {
-                biased;
-                () = closed(closing.clone()) => return,
-                is_reported = report(&notices, notice) => if !is_reported { return },
-            }
+        tokio::select! {
+            biased;
+            () = closed(closing.clone()) => return,
+            is_settled = settle(&mut clock, &notices) => if !is_settled { return },
         }
-        clock.save();
         let record = async {
             match &mut journal {
                 Some(journal) => {
@@ -117,22 +118,42 @@ async fn run(
     }
 }
 
-/// Hands `notice` to the loop and waits until it is durable, [`STORE_TIMEOUT`] at most. Returns
-/// false if the loop has ended: the next agent reports it.
-async fn report(notices: &mpsc::Sender<JobNotice>, notice: Notice) -> bool {
+/// Deals with what has ended and starts what is due, schedule by schedule. Returns false if the
+/// loop has ended: the next agent reports what was not.
+async fn settle(clock: &mut ScheduleClock, notices: &mpsc::Sender<JobNotice>) -> bool {
+    let (now, deadline) = (Timestamp::now(), Instant::now() + STORE_TIMEOUT);
+    for place in 0..clock.schedules.len() {
+        if let Some(failed) = clock.settle_ended(place)
+            && !report(notices, failed, deadline).await
+        {
+            return false;
+        }
+        clock.save();
+        if let Some(not_started) = clock.start_when_due(place, now)
+            && !report(notices, not_started, deadline).await
+        {
+            return false;
+        }
+        clock.save();
+    }
+    clock.jobs.set_schedules(clock.statuses(now));
+    true
+}
+
+/// Hands `notice` to the loop and waits until it is durable, until `deadline` at most. Returns
+/// false if the loop has ended.
+async fn report(notices: &mpsc::Sender<JobNotice>, notice: Notice, deadline: Instant) -> bool {
     let (stored, is_stored) = oneshot::channel();
-    let reported = async {
-        notices.send(JobNotice { notice, stored }).await.ok()?;
-        is_stored.await.ok()
-    };
-    let reported = tokio::time::timeout(STORE_TIMEOUT, reported).await;
-    reported.map_or_else(
-        |_| {
+    if notices.send(JobNotice { notice, stored }).await.is_err() {
+        return false;
+    }
+    match tokio::time::timeout_at(deadline, is_stored).await {
+        Ok(stored) => stored.is_ok(),
+        Err(_) => {
             tracing::warn!("jobs: the notice of a failed job is not stored; a crash may lose it");
             true
-        },
-        |stored| stored.is_some(),
-    )
+        }
+    }
 }
 
 /// Waits until something happens to a job, and for more that follows at once.
@@ -209,18 +230,6 @@ impl ScheduleClock {
         self.stored.cursor = Some(cursor);
     }
 
-    /// Deals with what has ended, starts what is due, and returns notices for people. Once they are
-    /// stored, [`Self::save`] follows.
-    fn settle(&mut self, now: Timestamp) -> Vec<Notice> {
-        let mut notices = Vec::new();
-        for place in 0..self.schedules.len() {
-            notices.extend(self.settle_ended(place));
-            notices.extend(self.start_when_due(place, now));
-        }
-        self.jobs.set_schedules(self.statuses(now));
-        notices
-    }
-
     /// Stores the state if it changed; a failed write is repeated at the next call.
     fn save(&mut self) {
         if self.stored != self.written {
@@ -268,16 +277,14 @@ impl ScheduleClock {
         let is_new = self.set_trouble(place, Some(error.to_string())) || !is_retried;
         let is_full = matches!(error, JobServiceError::Full(_));
         (notifies && is_new && !is_full).then(|| {
-            let again = if is_retried {
-                "; it is tried again"
-            } else {
-                ""
+            let (again, kind) = match is_retried {
+                true => ("; it is tried again", "waits"),
+                false => ("", "not-started"),
             };
-            notice(
-                &name,
-                None,
-                format!("Schedule {name} started no job: {error}{again}"),
-            )
+            let run = key(due, event.as_ref()).replace(' ', "-");
+            let id = format!("{name}-{run}-{kind}");
+            let reason = format!("Schedule {name} started no job: {error}{again}");
+            notice(id, &name, None, reason)
         })
     }
 
@@ -344,8 +351,8 @@ impl ScheduleClock {
         if last.is_settled || self.jobs.is_active(&last.job) {
             return None;
         }
-        let state = match self.jobs.show(&last.job, Entrypoint::Local) {
-            Ok((status, _)) => Some(status.state),
+        let state = match self.jobs.status(&last.job, Entrypoint::Local) {
+            Ok(status) => Some(status.state),
             Err(error) => error.is_damage().then_some(JobState::Damaged),
         };
         if matches!(state, Some(JobState::Running | JobState::Waiting)) {
@@ -360,7 +367,7 @@ impl ScheduleClock {
             let reason = format!(
                 "The job of schedule {name} failed. See `watchkeeper job --agent show {job}`."
             );
-            notice(name, Some(job.as_str()), reason)
+            notice(format!("{job}-failed"), name, Some(job.as_str()), reason)
         })
     }
 
@@ -393,8 +400,8 @@ impl ScheduleClock {
         let statuses = schedules.map(|(schedule, trouble)| {
             let stored = self.stored.schedules.get(&schedule.name);
             let last = stored.and_then(|stored| stored.last.as_ref());
-            let shown = last.and_then(|last| self.jobs.show(&last.job, Entrypoint::Local).ok());
-            let (job, state) = shown.map(|(status, _)| (status.job, status.state)).unzip();
+            let status = last.and_then(|last| self.jobs.status(&last.job, Entrypoint::Local).ok());
+            let (job, state) = status.map(|status| (status.job, status.state)).unzip();
             ScheduleStatus {
                 name: schedule.name.clone(),
                 next: self.next_due(schedule, now),
@@ -447,13 +454,9 @@ const fn is_retried(error: &JobServiceError) -> bool {
     )
 }
 
-/// A notice that a job failed, or that none was started.
-fn notice(schedule: &str, job: Option<&str>, reason: String) -> Notice {
-    // One id for a job: its notice may be repeated after a crash.
-    let id = job.map_or_else(
-        || ulid::Ulid::new().to_string(),
-        |job| format!("{job}-failed"),
-    );
+/// A notice that a job failed, or that none was started. A repetition after a crash has the same
+/// `id`.
+fn notice(id: String, schedule: &str, job: Option<&str>, reason: String) -> Notice {
     let at = wall_now();
     let payload = json!({"kind": "job_failed", "id": id, "at": at, "schedule": schedule,
         "job": job, "reason": reason});

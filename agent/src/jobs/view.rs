@@ -55,6 +55,14 @@ impl JobService {
         Ok(listed)
     }
 
+    /// Returns the status of a job.
+    ///
+    /// # Errors
+    /// If there is no such job, or it can't be read.
+    pub fn status(&self, id: &str, asks: Entrypoint) -> Result<JobStatus, JobServiceError> {
+        self.status_of(&self.open(id, asks)?)
+    }
+
     /// Returns a job with its log.
     ///
     /// # Errors

@@ -251,8 +251,8 @@ impl DeliveryQueue {
         self.not_before = Some(now + self.policy.min_interval);
     }
 
-    /// Handles a failed delivery. Returns whether it was given up.
-    pub(crate) fn failed(&mut self, now: Instant, fault: &Fault) -> bool {
+    /// Handles a failed delivery that carried a picture or none. Returns whether it was given up.
+    pub(crate) fn failed(&mut self, now: Instant, fault: &Fault, had_picture: bool) -> bool {
         let pause = self.backoff.next_delay();
         let retry_after = match fault.retry {
             Retry::After(retry_after) => retry_after.unwrap_or_default().min(MAX_RETRY_AFTER),
@@ -260,7 +260,7 @@ impl DeliveryQueue {
         };
         self.not_before = Some(now + pause.max(retry_after));
         match fault.retry {
-            Retry::Never if self.attaches_media() => self.has_media = false,
+            Retry::Never if had_picture => self.has_media = false,
             Retry::Never => {
                 self.counts.given_up += self.finish_delivery();
                 return true;

@@ -16,6 +16,7 @@ use watchkeeper_config::{ChannelConfig, ChannelKind, HostRule, SinksConfig, chan
 use watchkeeper_contract::effect::{HttpCall, HttpMethod};
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::{ChannelId, EventSeq};
+use watchkeeper_contract::problem::Problem;
 use watchkeeper_contract::time::TimeQuality;
 use watchkeeper_store::{Batch, Op, Store, StoreError};
 
@@ -29,8 +30,8 @@ use crate::connectors::fault::Fault;
 use crate::connectors::secrets::{self, credentials_folder};
 use crate::journal_tail::JournalTail;
 use crate::review_links::ReviewLinks;
-use watchkeeper_client::RuntimeClient;
 use watchkeeper_client::clock::wall_now;
+use watchkeeper_client::{ClientError, RuntimeClient};
 
 /// Timeout of one request.
 const REQUEST_TIMEOUT_S: f64 = 20.0;
@@ -105,6 +106,7 @@ impl Service {
                 notices: received,
                 open: BTreeMap::new(),
                 settled: Vec::new(),
+                awaits_media: true,
                 position: SavedPosition::new(reached),
                 pending: Arc::clone(&pending),
                 receiver: Receiver::new(channel.clone(), setup.sinks.clone(), Arc::clone(store)),
@@ -196,6 +198,8 @@ struct ChannelTask {
     open: BTreeMap<String, u64>,
     /// Numbers of notices that were delivered or given up and are still in the store.
     settled: Vec<u64>,
+    /// Whether a delivery waits for a picture that the runtime can't serve yet.
+    awaits_media: bool,
     position: SavedPosition,
     pending: Arc<Mutex<PendingNotices>>,
     receiver: Receiver,
@@ -261,7 +265,10 @@ impl ChannelTask {
     }
 
     fn push_notice(&mut self, queue: &mut DeliveryQueue, number: u64, notice: &Notice) {
-        match message::notice_notification(&self.receiver.channel, &self.name, notice) {
+        let notification = message::notice_notification(&self.receiver.channel, &self.name, notice);
+        match notification {
+            // A crash may repeat a notice under a new number; the queued one is enough.
+            Some(repeated) if self.open.contains_key(&repeated.id) => self.settled.push(number),
             Some(notification) => {
                 self.open.insert(notification.id.clone(), number);
                 queue.push_notice(notification, notice.severity);
@@ -291,7 +298,10 @@ impl ChannelTask {
             }
             Ok(Err(error)) if error.is_transient() => Some(error.to_string()),
             Ok(Err(error)) => return Err(error),
-            Err(panicked) => Some(panicked.to_string()),
+            Err(panicked) => {
+                tracing::error!(%channel, %panicked, "the write of the position panicked");
+                Some(panicked.to_string())
+            }
         };
         if self.position.record_write(reached, refusal.is_none()) {
             tracing::warn!(%channel, refusal, "position not stored; retrying with each event");
@@ -313,11 +323,14 @@ impl ChannelTask {
     async fn send(&mut self, queue: &mut DeliveryQueue) -> bool {
         let before = queue.counts();
         if let Some(delivery) = queue.next_delivery(wall_now()) {
-            let sent = match self.attached(&delivery, queue.failures()).await {
-                Ok(attached) => self.receiver.send(&delivery, attached).await,
-                Err(fault) => Err(fault),
+            let (sent, has_picture) = match self.attached(&delivery, queue.failures()).await {
+                Ok(attached) => {
+                    let has_picture = attached.is_some();
+                    (self.receiver.send(&delivery, attached).await, has_picture)
+                }
+                Err(fault) => (Err(fault), false),
             };
-            self.record_result(queue, sent);
+            self.record_result(queue, sent, has_picture);
         }
         let counts = queue.counts();
         if counts.given_up > before.given_up {
@@ -330,7 +343,8 @@ impl ChannelTask {
         counts != before
     }
 
-    fn record_result(&self, queue: &mut DeliveryQueue, sent: Result<(), Fault>) {
+    /// Records the result of a delivery that went out with its picture, or without.
+    fn record_result(&self, queue: &mut DeliveryQueue, sent: Result<(), Fault>, has_picture: bool) {
         let id = &self.receiver.channel.id;
         let trouble = match sent {
             Ok(()) => {
@@ -339,7 +353,7 @@ impl ChannelTask {
             }
             Err(fault) => {
                 let is_first = queue.failures() == 0;
-                let given_up = queue.failed(Instant::now(), &fault);
+                let given_up = queue.failed(Instant::now(), &fault, has_picture);
                 if is_first {
                     tracing::warn!(channel = %id, why = fault.why, "notification failed; retrying");
                 }
@@ -363,10 +377,10 @@ impl ChannelTask {
     /// Media of a delivery of one notification; `None` if there is none or it is deleted.
     ///
     /// # Errors
-    /// A transient fault while the runtime can't serve it. After [`MAX_PICTURE_FAILURES`] the
-    /// delivery goes out without it.
+    /// A transient fault while the runtime is away or busy. After [`MAX_PICTURE_FAILURES`], and
+    /// until it answers again, deliveries go out without it.
     async fn attached(
-        &self,
+        &mut self,
         delivery: &Delivery,
         failures: u32,
     ) -> Result<Option<(&'static str, Vec<u8>)>, Fault> {
@@ -376,16 +390,30 @@ impl ChannelTask {
         let Some(media) = notification.media.as_ref().filter(|_| delivery.has_media) else {
             return Ok(None);
         };
-        match self.runtime.media(&media.id).await {
-            Ok(bytes) => Ok(Some((media.name, Vec::from(bytes)))),
-            Err(error) if error.is_not_found() => Ok(None),
-            Err(error) if failures >= MAX_PICTURE_FAILURES => {
-                tracing::warn!(media = media.id, %error, "notification sent without its picture");
-                Ok(None)
+        let loaded = self.runtime.media(&media.id).await;
+        let error = match loaded {
+            Ok(bytes) => {
+                self.awaits_media = true;
+                return Ok(Some((media.name, Vec::from(bytes))));
             }
-            Err(error) => Err(Fault::transient(format!("{}: {error}", media.name))),
+            Err(error) => error,
+        };
+        let may_come = may_come_later(&error);
+        if may_come && self.awaits_media && failures < MAX_PICTURE_FAILURES {
+            return Err(Fault::transient(format!("{}: {error}", media.name)));
         }
+        self.awaits_media = !may_come;
+        if !error.is_not_found() {
+            tracing::warn!(media = media.id, %error, "notification sent without its picture");
+        }
+        Ok(None)
     }
+}
+
+/// Whether the runtime may serve a picture later that it does not serve now.
+fn may_come_later(error: &ClientError) -> bool {
+    let is_busy = |problem: &Problem| problem.status == 503;
+    error.is_transient() || error.problem().is_some_and(is_busy)
 }
 
 /// Receiver of one channel.

@@ -172,7 +172,7 @@ impl Agent {
         Ok(Self {
             outbox,
             journal,
-            commands: Commands::new(board, now),
+            commands: Commands::new(board, shared.trace.clone(), now),
             opinions: Opinions::new(queue, asker),
             assessments: Assessments::new(restored.assessments),
             heartbeat: setup

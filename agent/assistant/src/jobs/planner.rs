@@ -132,7 +132,7 @@ impl ModelPlanner<'_> {
                 }
             }
             let pushed = conversation
-                .push_reply(&reply.turn)
+                .push_turn(&reply.turn)
                 .and_then(|()| conversation.push_results(results));
             pushed.map_err(|error| PlanningError::Setup(error.to_string()))?;
         }

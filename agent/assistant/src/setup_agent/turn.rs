@@ -230,7 +230,7 @@ impl Turn {
             stop: stop.clone(),
             usage,
         };
-        self.conversation.push_reply(&reply.turn)?;
+        self.conversation.push_turn(&reply.turn)?;
         let runs = matches!(stop, StopReason::ToolUse);
         if runs {
             self.open_calls = calls.into_iter().map(OpenCall::new).collect();

@@ -22,9 +22,12 @@ pub(crate) struct Spending {
     /// Days or months since 1970.
     pub(crate) date: u64,
     pub(crate) spent: Money,
-    /// The part of `spent` whose class is known. After damage the rest counts as that of persons.
+    /// The classified part of `spent`. The rest is of an older ledger and counts as that of
+    /// persons.
+    #[serde(default)]
     by_class: BTreeMap<CallClass, Money>,
     /// Of the day: the part of second opinions and chains, by pipeline and rule.
+    #[serde(default)]
     by_rule: BTreeMap<String, Money>,
     /// Number of periods since the start of the program.
     #[serde(skip)]
@@ -32,7 +35,7 @@ pub(crate) struct Spending {
 }
 
 impl Spending {
-    /// Returns a period that begins with costs of an unknown class.
+    /// Returns a period that begins with unclassified costs.
     pub(crate) fn new(date: u64, spent: Money) -> Self {
         Self {
             date,

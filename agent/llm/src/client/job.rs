@@ -30,6 +30,8 @@ use crate::wire::{EncodeError, HttpCall, check_turn};
 
 /// Maximum time of a job.
 const MAX_JOB: Duration = Duration::from_secs(24 * 3600);
+/// Longest wait until the cost of an attempt is stored.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What a job asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -295,15 +297,23 @@ impl Job {
     }
 
     /// Settles an attempt. A disk that refuses keeps its highest cost; the answer is paid for and
-    /// is used.
+    /// is used. Behind a disk that hangs, the write goes on alone after [`SETTLE_TIMEOUT`].
     async fn settle(&mut self, ticket: Ticket, outcome: CallOutcome, usage: Usage, cost: Money) {
         self.usage = self.usage.plus(&usage);
         self.cost += cost;
-        let ledger = self.shared.ledger.clone();
-        if let Err(error) = blocking(move || ledger.settle(ticket, outcome, usage, cost)).await {
-            tracing::error!(
-                job = %self.spec.name, %error,
-                "cost of an LLM call not recorded; after a restart it counts at its highest"
+        let (ledger, job) = (self.shared.ledger.clone(), self.spec.name.clone());
+        let write = blocking(move || {
+            if let Err(error) = ledger.settle(ticket, outcome, usage, cost) {
+                tracing::error!(
+                    job, %error,
+                    "cost of an LLM call not recorded; after a restart it counts at its highest"
+                );
+            }
+        });
+        if tokio::time::timeout(SETTLE_TIMEOUT, write).await.is_err() {
+            tracing::warn!(
+                job = self.spec.name,
+                "the disk hangs: the cost of an LLM call waits"
             );
         }
     }

@@ -1,7 +1,7 @@
 //! A conversation with a model, independent of any provider.
 //!
 //! Kept by its only mutators ([`Conversation::push_user`], [`Conversation::push_results`],
-//! [`Conversation::push_reply`], [`Conversation::push_assistant`]):
+//! [`Conversation::push_turn`], [`Conversation::push_assistant`]):
 //! - It grows at its end only: signatures of thinking cover everything before them, and providers
 //!   cache by prefix.
 //! - It starts with a user's turn, and a model's turn follows one.
@@ -132,7 +132,7 @@ impl Conversation {
     ///
     /// # Errors
     /// When it is not the model's turn.
-    pub fn push_reply(&mut self, turn: &AssistantTurn) -> Result<(), ConversationError> {
+    pub fn push_turn(&mut self, turn: &AssistantTurn) -> Result<(), ConversationError> {
         let raw = turn.raw.as_ref();
         if turn.parts.is_empty() && raw.is_none_or(|raw| raw.items.is_empty()) {
             return Ok(());

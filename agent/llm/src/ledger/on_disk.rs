@@ -71,26 +71,25 @@ pub(super) fn restore(
     };
     let number = |key: &[u8]| log_seq(key);
     let text = |key: &[u8]| String::from_utf8(key.to_vec()).ok();
-    each(store, folder, CALLS, |key, call: CallRecord| {
-        state.calls.extend(number(key).map(|seq| (seq, call)));
+    let mut next = 0;
+    each(store, folder, CALLS, |key, call: Option<CallRecord>| {
+        next = number(key).map_or(next, |seq| next.max(seq.saturating_add(1)));
+        state.calls.extend(number(key).zip(call));
     })?;
-    each(store, folder, JOBS, |key, job: JobTotals| {
-        state.jobs.extend(text(key).map(|name| (name, job)));
+    each(store, folder, JOBS, |key, job: Option<JobTotals>| {
+        state.jobs.extend(text(key).zip(job));
     })?;
-    each(store, folder, DAYS, |key, totals: Totals| {
-        state.days.extend(number(key).map(|day| (day, totals)));
+    each(store, folder, DAYS, |key, totals: Option<Totals>| {
+        state.days.extend(number(key).zip(totals));
     })?;
-    each(store, folder, MONTHS, |key, totals: Totals| {
-        state
-            .months
-            .extend(number(key).map(|month| (month, totals)));
+    each(store, folder, MONTHS, |key, totals: Option<Totals>| {
+        state.months.extend(number(key).zip(totals));
     })?;
     let mut head = None;
-    each(store, folder, HEAD, |_, found: Head| head = Some(found))?;
+    each(store, folder, HEAD, |_, found: Option<Head>| head = found)?;
     state.head = head.unwrap_or_else(|| head_of(&state));
-    // A number is never used twice, even after damage.
-    let last = state.calls.last_key_value().map_or(0, |(seq, _)| seq + 1);
-    state.head.next = state.head.next.max(last);
+    // A number is never used twice, not even that of an unreadable record.
+    state.head.next = state.head.next.max(next);
     Ok(state)
 }
 
@@ -119,17 +118,17 @@ fn each<T: DeserializeOwned>(
     store: &dyn Store,
     folder: &Path,
     records: JsonRecords,
-    mut take: impl FnMut(&[u8], T),
+    mut take: impl FnMut(&[u8], Option<T>),
 ) -> Result<(), StoreError> {
-    records.for_each(store, folder, |key, value| match value {
-        Some(value) => take(&key, value),
-        None => {
+    records.for_each(store, folder, |key, value| {
+        if value.is_none() {
             tracing::warn!(
                 ?records,
                 ?key,
                 "a record of the LLM ledger can't be read and is skipped"
             );
         }
+        take(&key, value);
     })
 }
 
@@ -139,6 +138,26 @@ pub(super) mod testing {
 
     pub(in crate::ledger) fn damage_head(store: &dyn Store) {
         let batch = Batch::new().put(Keyspace::new("llm_head"), HEAD_KEY, b"\x01{");
+        store.commit(batch).expect("commit");
+    }
+
+    /// Writes the head of a version without classes: two calls at `at_ms`, for nine cents.
+    pub(in crate::ledger) fn older_head(store: &dyn Store, at_ms: i64) {
+        let (minute, cents) = (at_ms / 60_000, 90_000_000);
+        let head = serde_json::json!({
+            "clock": {"at_ms": at_ms, "is_dated": true},
+            "minutes": {minute.to_string(): 2},
+            "day": {"date": super::super::state::day(at_ms), "spent": cents},
+            "month": {"date": super::super::state::month(at_ms), "spent": cents},
+            "next": 2,
+        });
+        let batch = Batch::from_iter([HEAD.put(HEAD_KEY, &head)]);
+        store.commit(batch).expect("commit");
+    }
+
+    /// Makes the record of call `seq` unreadable.
+    pub(in crate::ledger) fn damage_call(store: &dyn Store, seq: u64) {
+        let batch = Batch::new().put(Keyspace::new("llm_calls"), &log_key(seq), b"\x01{");
         store.commit(batch).expect("commit");
     }
 

@@ -73,6 +73,8 @@ pub struct CallRecord {
     /// Milliseconds since 1970, by the clock of the budget.
     pub at_ms: i64,
     pub job: String,
+    /// Provider of the model; empty in a ledger of an older version.
+    #[serde(default)]
     pub provider: String,
     pub model: String,
     pub outcome: CallOutcome,
@@ -84,7 +86,7 @@ pub struct CallRecord {
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a call that is not settled counts in full"]
 pub struct Ticket {
-    seq: u64,
+    pub(super) seq: u64,
     job: String,
     class: CallClass,
     /// Account of its rule in the day.
@@ -116,6 +118,7 @@ pub(super) struct Head {
     pub(super) month: Spending,
     pub(super) next: u64,
     /// Of the current day.
+    #[serde(default)]
     pub(super) refused: Refusals,
 }
 

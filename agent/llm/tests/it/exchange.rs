@@ -50,7 +50,7 @@ async fn play(how: &CallOptions) {
     );
     assert_eq!(heard.text(), "One moment.");
     assert_eq!(heard.stop, StopReason::ToolUse);
-    talk.push_reply(&heard.turn).expect("reply");
+    talk.push_turn(&heard.turn).expect("reply");
     talk.push_results(results(&talk, &["the dock is empty".into()]))
         .expect("results");
 

@@ -290,7 +290,7 @@ async fn unknown_events_are_skipped_and_sent_back() {
     is_called_once(&reply);
     let thought = &reply.turn.parts[0];
     assert_eq!(thought, &AssistantPart::Thinking("hm".to_owned()));
-    talk.push_reply(&reply.turn).expect("reply");
+    talk.push_turn(&reply.turn).expect("reply");
     talk.push_results(results(&talk, &["seen".into()]))
         .expect("results");
     assert_eq!(

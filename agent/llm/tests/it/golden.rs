@@ -70,7 +70,7 @@ fn sorted(value: &Value) -> Value {
 /// A conversation after the provider's stream, whose calls got a picture and an error.
 fn after_stream(protocol: Protocol, stream: &str) -> Conversation {
     let mut talk = setup_talk();
-    talk.push_reply(&read(protocol, stream.as_bytes()).turn)
+    talk.push_turn(&read(protocol, stream.as_bytes()).turn)
         .expect("reply");
     answered(&mut talk);
     talk

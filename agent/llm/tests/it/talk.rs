@@ -52,7 +52,7 @@ async fn play(how: CallOptions, chunk: Option<usize>) -> (Bench, Conversation) {
     let mut talk = setup_talk();
     loop {
         let reply = ask(&mut job, &talk, &how).await.expect("answer");
-        talk.push_reply(&reply.turn).expect("reply");
+        talk.push_turn(&reply.turn).expect("reply");
         if reply.stop == StopReason::End {
             break;
         }
@@ -94,7 +94,7 @@ async fn every_turn_reads_the_cache_of_the_turn_before() {
     for _ in 0..3 {
         let usage = {
             let reply = ask(&mut job, &talk, &ASK).await.expect("answer");
-            talk.push_reply(&reply.turn).expect("reply");
+            talk.push_turn(&reply.turn).expect("reply");
             if reply.stop == StopReason::ToolUse {
                 talk.push_results(results(&talk, &[picture()]))
                     .expect("results");
@@ -173,7 +173,7 @@ async fn stored_conversation_continues_after_a_restart() {
         let reply = ask(&mut bench.job(Tier::Medium), &talk, &ASK)
             .await
             .expect("answer");
-        talk.push_reply(&reply.turn).expect("reply");
+        talk.push_turn(&reply.turn).expect("reply");
         if reply.stop == StopReason::ToolUse {
             talk.push_results(results(&talk, &[picture()]))
                 .expect("results");

@@ -35,7 +35,7 @@ async fn play(wire: Wire, how: &CallOptions, chunk: Option<usize>) -> Conversati
     let mut talk = setup_talk();
     loop {
         let reply = ask(&mut job, &talk, how).await.expect(name);
-        talk.push_reply(&reply.turn).expect("reply");
+        talk.push_turn(&reply.turn).expect("reply");
         if reply.stop == StopReason::End {
             assert_eq!(reply.text(), "Done.");
             break;
@@ -130,7 +130,7 @@ async fn second_turn_reads_the_cache_and_costs_its_price() {
         let mut prompts = Vec::new();
         for _ in 0..2 {
             let reply = ask(&mut job, &talk, &ASK).await.expect("answer");
-            talk.push_reply(&reply.turn).expect("reply");
+            talk.push_turn(&reply.turn).expect("reply");
             let seen = [picture(), "the dock, untrusted".into()];
             talk.push_results(results(&talk, &seen)).expect("results");
             prompts.push(reply.usage);
@@ -191,8 +191,7 @@ async fn conversation_continues_with_any_other_provider() {
         let bench = Bench::on(one, script()).await;
         let mut talk = setup_talk();
         let reply = ask(&mut bench.job(Tier::Medium), &talk, &ASK).await;
-        talk.push_reply(&reply.expect("answer").turn)
-            .expect("reply");
+        talk.push_turn(&reply.expect("answer").turn).expect("reply");
         talk.push_results(results(&talk, &[picture()]))
             .expect("results");
         for other in Wire::ALL.into_iter().filter(|other| *other != one) {
@@ -202,7 +201,7 @@ async fn conversation_continues_with_any_other_provider() {
             for _ in 0..2 {
                 let reply = ask(&mut bench.job(Tier::Medium), &talk, &ASK).await;
                 let reply = reply.expect(name);
-                talk.push_reply(&reply.turn).expect("reply");
+                talk.push_turn(&reply.turn).expect("reply");
                 if reply.stop == StopReason::ToolUse {
                     talk.push_results(results(&talk, &["seen".into()]))
                         .expect("results");
@@ -232,7 +231,7 @@ async fn results_match_their_calls_in_any_order() {
         let mut talk = setup_talk();
         loop {
             let reply = ask(&mut job, &talk, &ASK).await.expect(name);
-            talk.push_reply(&reply.turn).expect("reply");
+            talk.push_turn(&reply.turn).expect("reply");
             if reply.stop == StopReason::End {
                 break;
             }
@@ -254,7 +253,7 @@ async fn empty_thought_does_not_stop_the_conversation() {
         let mut talk = setup_talk();
         let reply = ask(&mut job, &talk, &ASK).await.expect("a thought");
         assert_eq!((reply.text().as_str(), &reply.stop), ("", &StopReason::End));
-        talk.push_reply(&reply.turn).expect("reply");
+        talk.push_turn(&reply.turn).expect("reply");
         talk.push_user(vec!["Go on.".into()]).expect("user");
         let reply = ask(&mut job, &talk, &ASK).await.expect(name);
         assert_eq!(reply.text(), "Done.");

@@ -111,9 +111,9 @@ async fn follow(
         advances.changed().await.ok();
         tokio::time::sleep(NEWS_PAUSE).await;
     }
-    let (showing, job) = (jobs.clone(), id.to_owned());
-    let shown = blocking(move || showing.show(&job, entrypoint)).await?;
-    let (status, _) = shown.map_err(|e| Error::failed(e.to_string()))?;
+    let (reading, job) = (jobs.clone(), id.to_owned());
+    let status = blocking(move || reading.status(&job, entrypoint)).await?;
+    let status = status.map_err(|e| Error::failed(e.to_string()))?;
     ended(id, status.state, &status.output, feed)
 }
 

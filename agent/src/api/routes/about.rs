@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::oneshot;
 use watchkeeper_contract::health::HealthState;
-use watchkeeper_contract::problem::ProblemCode;
+use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_http::body::Query;
 use watchkeeper_http::{Refusal, body};
 use watchkeeper_llm::ledger::{CallOutcome, CallRecord};
@@ -463,7 +463,7 @@ pub(super) async fn trace(
 }
 
 fn unreadable(why: &str) -> Refusal {
-    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, ProblemCode::Storage, why)
+    Problem::storage(why).into()
 }
 
 #[cfg(test)]

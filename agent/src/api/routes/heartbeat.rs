@@ -2,10 +2,9 @@
 
 use axum::Json;
 use axum::extract::State;
-use axum::http::StatusCode;
 use serde::Deserialize;
 use watchkeeper_assistant::heartbeat_switch::{HeartbeatControl as _, HeartbeatStatus};
-use watchkeeper_contract::problem::ProblemCode;
+use watchkeeper_contract::problem::Problem;
 use watchkeeper_http::{Refusal, body};
 
 use crate::api::app::App;
@@ -41,5 +40,5 @@ async fn set(app: &App, paused: Option<bool>) -> Result<Json<HeartbeatStatus>, R
     let deps = app.shared.conversations.deps();
     let set = deps.heartbeat_control(app.entrypoint).set(paused).await;
     set.map(Json)
-        .map_err(|why| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, ProblemCode::Storage, why))
+        .map_err(|why| Refusal::from(Problem::storage(why)))
 }

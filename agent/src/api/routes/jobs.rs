@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use watchkeeper_assistant::jobs::ModelShare;
-use watchkeeper_contract::problem::ProblemCode;
+use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_http::body::Query;
 use watchkeeper_http::{Refusal, closed, refusal};
 use watchkeeper_jobs::run::{JobFolderError, LogLine, PlannedBy};
@@ -223,11 +223,7 @@ pub(super) fn refused(error: JobServiceError) -> Refusal {
             Refusal::new(StatusCode::CONFLICT, ProblemCode::Conflict, sentence)
         }
         JobServiceError::Folder(error) => of_folder(&error),
-        JobServiceError::Audit(_) => Refusal::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            ProblemCode::Storage,
-            sentence,
-        ),
+        JobServiceError::Audit(_) => Problem::storage(sentence).into(),
     }
 }
 
@@ -243,7 +239,7 @@ fn of_folder(error: &JobFolderError) -> Refusal {
             (StatusCode::BAD_REQUEST, ProblemCode::InvalidRequest)
         }
         JobFolderError::Io { .. } | JobFolderError::Damaged { .. } | JobFolderError::JobLog(_) => {
-            (StatusCode::SERVICE_UNAVAILABLE, ProblemCode::Storage)
+            (StatusCode::INSUFFICIENT_STORAGE, ProblemCode::Storage)
         }
     };
     Refusal::new(status, code, error.to_string())

@@ -32,7 +32,7 @@ pub(super) fn unreadable(error: &PendingError) -> Refusal {
         PendingError::Unknown { .. } | PendingError::OtherRuntime { .. } => {
             (StatusCode::NOT_FOUND, ProblemCode::NotFound)
         }
-        PendingError::Io { .. } => (StatusCode::SERVICE_UNAVAILABLE, ProblemCode::Storage),
+        PendingError::Io { .. } => (StatusCode::INSUFFICIENT_STORAGE, ProblemCode::Storage),
     };
     Refusal::new(status, code, error.to_string())
 }
@@ -57,8 +57,31 @@ pub(super) fn of_runtime(error: ClientError) -> Refusal {
 #[cfg(test)]
 mod tests {
     use watchkeeper_contract::problem::Problem;
+    use watchkeeper_jobs::run::JobFolderError;
 
     use super::*;
+    use crate::jobs::JobServiceError;
+
+    #[test]
+    fn disk_that_refuses_is_507() {
+        let full = || std::io::Error::from(std::io::ErrorKind::StorageFull);
+        let pending = PendingError::Io {
+            path: "/state".into(),
+            source: full(),
+        };
+        let folder = JobFolderError::Io {
+            path: "/state".into(),
+            source: full(),
+        };
+        let refusals = [
+            unreadable(&pending),
+            super::super::jobs::refused(JobServiceError::Audit(full())),
+            super::super::jobs::refused(folder.into()),
+        ];
+        for Refusal(problem) in refusals {
+            assert_eq!((problem.status, problem.code), (507, ProblemCode::Storage));
+        }
+    }
 
     #[test]
     fn refusal_of_the_runtime_is_passed_on_and_its_absence_is_not_ready() {

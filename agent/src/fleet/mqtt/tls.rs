@@ -1,6 +1,8 @@
 //! TLS of the connection to the broker, from the files that the configuration names.
 //!
 //! - A file error names its key, before any connect.
+//! - A disk that hangs holds [`OWN_BUILDS`] and [`STEP_BUILDS`] threads at most, however often a
+//!   session is tried.
 //! - The broker's certificate is always checked; no switch turns the check off.
 
 use std::io;
@@ -14,6 +16,7 @@ use rumqttc::tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, Se
 use rumqttc::tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use watchkeeper_config::ClientCert;
 
 use super::broker::Broker;
@@ -62,6 +65,11 @@ pub enum TlsError {
 
 /// Key of the authorities of the box's own broker.
 const OWN_CA_FILE: &str = "mqtt.ca_file";
+
+/// Threads that read files for the box's own broker at a time.
+static OWN_BUILDS: Semaphore = Semaphore::const_new(1);
+/// Threads that read files for the brokers of steps at a time.
+static STEP_BUILDS: Semaphore = Semaphore::const_new(4);
 
 /// Builds the configuration. It trusts the authorities in `ca_file`, which `ca_key` names, or else
 /// the system's. It presents `client`, if any.
@@ -115,7 +123,18 @@ pub(super) struct Connector {
 /// # Errors
 /// A [`TlsError`] as the source, for the first file that is unusable, or for the host name.
 pub(super) async fn connector(broker: Arc<Broker>) -> io::Result<Connector> {
-    let built = tokio::task::spawn_blocking(move || build_connector(&broker)).await;
+    let builds = match broker.keys.ca_file {
+        OWN_CA_FILE => &OWN_BUILDS,
+        _ => &STEP_BUILDS,
+    };
+    // The thread holds the permit: its caller may give up before the disk answers.
+    let permit = builds.acquire().await.map_err(io::Error::other)?;
+    let build = move || {
+        let built = build_connector(&broker);
+        drop(permit);
+        built
+    };
+    let built = tokio::task::spawn_blocking(build).await;
     built.map_err(io::Error::other)?.map_err(io::Error::other)
 }
 
@@ -225,6 +244,11 @@ fn empty(key: &'static str, path: &Path, wanted: &'static str) -> TlsError {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
+    use std::time::Duration;
+
+    use watchkeeper_config::{CommandAccess, MqttConfig};
+
+    use super::super::broker::Keys;
     use super::*;
 
     fn error_text(ca: Option<&Path>, client: Option<&ClientCert>) -> String {
@@ -249,6 +273,39 @@ mod tests {
             text.starts_with("mqtt.ca_file") && text.contains("no certificate"),
             "{text}"
         );
+    }
+
+    #[tokio::test]
+    async fn file_that_hangs_holds_one_thread_however_often_it_is_tried() {
+        let folder = tempfile::tempdir().unwrap();
+        // Opening a pipe without a writer hangs.
+        let pipe = folder.path().join("ca.pem");
+        let modes = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, modes).unwrap();
+        let settings = MqttConfig {
+            commands: CommandAccess::Off,
+            password_file: None,
+            host: "b".to_owned(),
+            port: 8883,
+            client_id: "c".to_owned(),
+            username: None,
+            password: None,
+            tls: true,
+            ca_file: Some(pipe.clone()),
+            client_cert: None,
+            connect_timeout: Duration::from_secs(1),
+            keep_alive: Duration::from_secs(30),
+        };
+        let keys = Keys::OWN;
+        let broker = Arc::new(Broker { settings, keys });
+        for _ in 0..3 {
+            let connecting = connector(Arc::clone(&broker));
+            assert!(futures_util::poll!(std::pin::pin!(connecting)).is_pending());
+            assert_eq!(OWN_BUILDS.available_permits(), 0, "a thread waits");
+        }
+        let writer = std::fs::OpenOptions::new().write(true).open(&pipe).unwrap();
+        drop(writer);
+        drop(OWN_BUILDS.acquire().await.unwrap());
     }
 
     #[test]

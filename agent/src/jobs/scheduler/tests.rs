@@ -42,21 +42,21 @@ fn crash_before_a_notice_is_stored_repeats_it() {
     let mut clock = broken_schedule(home.path());
     clock.save();
     let later = Timestamp::now() + SignedDuration::from_mins(2);
-    assert_eq!(clock.settle(later).len(), 1);
+    let first = clock.start_when_due(0, later).expect("a notice");
+    // Not stored, so reported again.
     let mut restarted = broken_schedule(home.path());
-    assert_eq!(
-        restarted.settle(later).len(),
-        1,
-        "not stored, so reported again"
-    );
+    let repeated = restarted.start_when_due(0, later).expect("a notice");
+    assert_eq!(repeated.id, first.id);
     restarted.save();
-    assert_eq!(broken_schedule(home.path()).settle(later).len(), 0);
+    assert_eq!(broken_schedule(home.path()).start_when_due(0, later), None);
 }
 
 #[tokio::test]
 async fn report_ends_once_the_notice_is_durable() {
     let (sender, mut receiver) = mpsc::channel(1);
-    let mut reported = std::pin::pin!(report(&sender, notice("s", Some("j"), String::new())));
+    let of = |id: &str| notice(id.to_owned(), "s", Some("j"), String::new());
+    let deadline = Instant::now() + STORE_TIMEOUT;
+    let mut reported = std::pin::pin!(report(&sender, of("j-failed"), deadline));
     assert!(futures_util::poll!(&mut reported).is_pending());
     let JobNotice { notice, stored } = receiver.recv().await.expect("a notice");
     assert_eq!(notice.id, "j-failed");
@@ -64,7 +64,20 @@ async fn report_ends_once_the_notice_is_durable() {
     stored.send(()).expect("the scheduler waits");
     assert!(reported.await);
     drop(receiver);
-    assert!(!report(&sender, self::notice("s", None, String::new())).await);
+    assert!(!report(&sender, of("k-failed"), deadline).await);
+}
+
+#[tokio::test]
+async fn full_queue_of_notices_loses_none_at_the_deadline() {
+    let (sender, mut receiver) = mpsc::channel(1);
+    let of = |id: &str| notice(id.to_owned(), "s", None, String::new());
+    let past = Instant::now();
+    assert!(report(&sender, of("first"), past).await);
+    let mut second = std::pin::pin!(report(&sender, of("second"), past));
+    assert!(futures_util::poll!(&mut second).is_pending(), "no place");
+    assert_eq!(receiver.recv().await.expect("a notice").notice.id, "first");
+    assert!(second.await);
+    assert_eq!(receiver.recv().await.expect("a notice").notice.id, "second");
 }
 
 #[test]

@@ -83,9 +83,9 @@ fn refusal_is_retried_without_picture_then_given_up() {
     c.push_event(EventSeq(12), Some(with_picture(notification(12, 0))));
     let refusal = Fault::permanent("413");
     assert!(c.next_delivery(wall(0)).is_some_and(|p| p.has_media));
-    assert!(!c.failed(now, &refusal));
+    assert!(!c.failed(now, &refusal, true));
     assert!(c.next_delivery(wall(0)).is_some_and(|p| !p.has_media));
-    assert!(c.failed(now, &refusal));
+    assert!(c.failed(now, &refusal, false));
     let next = c.next_delivery(wall(0));
     assert!(next.as_ref().is_some_and(|p| p.has_media));
     assert_eq!(seqs(next), [12]);
@@ -94,11 +94,14 @@ fn refusal_is_retried_without_picture_then_given_up() {
 
 #[test]
 fn refusal_without_picture_is_given_up_at_once() {
-    let mut c = queue(1);
-    c.push_event(EventSeq(11), Some(notification(11, 0)));
-    assert!(c.next_delivery(wall(0)).is_some_and(|p| !p.has_media));
-    assert!(c.failed(Instant::now(), &Fault::permanent("404")));
-    assert_eq!(c.counts().given_up, 1);
+    // The picture of the second one was deleted before it left.
+    for notification in [notification(11, 0), with_picture(notification(11, 0))] {
+        let mut c = queue(1);
+        c.push_event(EventSeq(11), Some(notification));
+        assert!(c.next_delivery(wall(0)).is_some());
+        assert!(c.failed(Instant::now(), &Fault::permanent("404"), false));
+        assert_eq!(c.counts().given_up, 1);
+    }
 }
 
 #[test]
@@ -108,7 +111,7 @@ fn unreachable_receiver_is_retried_until_max_age() {
     c.push_event(EventSeq(11), Some(notification(11, 0)));
     for _ in 0..50 {
         assert_eq!(seqs(c.next_delivery(wall(HOUR_MS))), [11]);
-        assert!(!c.failed(now, &Fault::transient("no route")));
+        assert!(!c.failed(now, &Fault::transient("no route"), false));
     }
     assert_eq!(c.failures(), 50);
     assert_eq!(seqs(c.next_delivery(wall(HOUR_MS + 1))), [0; 0]);
@@ -124,7 +127,7 @@ fn retry_after_is_respected_up_to_its_maximum() {
         c.next_delivery(wall(0));
         let retry = Retry::After(Some(Duration::from_secs(asked_s)));
         let why = "429".to_owned();
-        c.failed(now, &Fault { retry, why });
+        c.failed(now, &Fault { retry, why }, false);
         assert_eq!(c.due(now), Some(now + Duration::from_secs(pause_s)));
     }
 }
@@ -170,7 +173,7 @@ fn notice_is_settled_once_and_moves_no_position() {
     );
     // A permanent refusal.
     assert!(c.next_delivery(wall(0)).is_some());
-    c.failed(now, &Fault::permanent("no"));
+    c.failed(now, &Fault::permanent("no"), false);
     assert_eq!(c.take_settled(), ["b", "c"]);
     c.push_notice(notice("d"), Severity::Warning);
     assert_eq!(c.next_delivery(wall(2 * HOUR_MS)), None);
@@ -212,7 +215,7 @@ fn retry_is_unchanged_and_later_events_follow_it() {
     let now = Instant::now();
     c.push_event(EventSeq(11), Some(notification(11, 0)));
     let first = c.next_delivery(wall(0)).map(|p| p.key(false));
-    assert!(!c.failed(now, &Fault::transient("no answer")));
+    assert!(!c.failed(now, &Fault::transient("no answer"), false));
     c.push_event(EventSeq(12), Some(notification(12, 0)));
     c.push_notice(notice("a"), Severity::Warning);
     let retry = c.next_delivery(wall(0));
@@ -309,11 +312,11 @@ proptest! {
                     prop_assert!(receiver.accept(&delivery), "other contents under {}", delivery.key(false));
                     match attempt {
                         Attempt::Delivered => c.delivered(now),
-                        _ => prop_assert!(!c.failed(now, &Fault::transient("no answer"))),
+                        _ => prop_assert!(!c.failed(now, &Fault::transient("no answer"), false)),
                     }
                 },
                 Attempt::Lost => if c.next_delivery(wall(0)).is_some() {
-                    prop_assert!(!c.failed(now, &Fault::transient("no route")));
+                    prop_assert!(!c.failed(now, &Fault::transient("no route"), false));
                 },
                 Attempt::Read => {}
             }
@@ -361,9 +364,9 @@ proptest! {
                     out = seqs(Some(delivery));
                 },
                 Step::Accept if !out.is_empty() => { c.delivered(now); settled.append(&mut out); }
-                Step::Fail if !out.is_empty() => { c.failed(now, &Fault::transient("")); out.clear(); }
+                Step::Fail if !out.is_empty() => { c.failed(now, &Fault::transient(""), false); out.clear(); }
                 Step::Refuse if !out.is_empty() => {
-                    if c.failed(now, &Fault::permanent("")) { settled.append(&mut out); } else { out.clear(); }
+                    if c.failed(now, &Fault::permanent(""), false) { settled.append(&mut out); } else { out.clear(); }
                 }
                 _ => {}
             }

@@ -1,4 +1,4 @@
-//! The picture of a notification, with a scripted runtime.
+//! The picture of a notification, with a scripted runtime, and repeated notices.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use serde_json::json;
+use watchkeeper_contract::rule::Severity;
 use watchkeeper_store::MemoryStore;
 
 use super::*;
@@ -42,6 +43,7 @@ fn task(runtime: RuntimeClient) -> ChannelTask {
         notices: mpsc::channel(1).1,
         open: BTreeMap::new(),
         settled: Vec::new(),
+        awaits_media: true,
         position: SavedPosition::new(None),
         pending: Arc::new(Mutex::new(pending)),
         receiver: Receiver::new(channel, SinksConfig::default(), Arc::clone(&store)),
@@ -82,7 +84,7 @@ async fn picture_of_a_busy_runtime_is_waited_for_a_few_times() {
         .with_state(Arc::clone(&status));
     let listener = tokio::net::UnixListener::bind(&socket).unwrap();
     tokio::spawn(async move { axum::serve(listener, router).await });
-    let task = task(RuntimeClient::new(socket).unwrap());
+    let mut task = task(RuntimeClient::new(socket).unwrap());
     let fault = task.attached(&delivery(), 0).await.unwrap_err();
     assert!(matches!(fault.retry, Retry::After(_)), "{fault:?}");
     assert_eq!(
@@ -91,9 +93,41 @@ async fn picture_of_a_busy_runtime_is_waited_for_a_few_times() {
             .unwrap(),
         None
     );
-    status.store(404, Ordering::SeqCst);
+    // Given up once: the next delivery does not wait.
     assert_eq!(task.attached(&delivery(), 0).await.unwrap(), None);
+    // An answer that time does not change is not waited for.
+    for refused in [500, 404] {
+        status.store(refused, Ordering::SeqCst);
+        assert_eq!(task.attached(&delivery(), 0).await.unwrap(), None);
+    }
+    status.store(503, Ordering::SeqCst);
+    assert!(task.attached(&delivery(), 0).await.is_err());
     status.store(200, Ordering::SeqCst);
     let attached = task.attached(&delivery(), 0).await.unwrap();
     assert_eq!(attached, Some(("picture", b"jpeg".to_vec())));
+}
+
+#[tokio::test]
+async fn notice_that_a_crash_repeated_is_queued_once() {
+    let mut task = task(RuntimeClient::new("/none").unwrap());
+    let policy = policy(ChannelKind::Webhook, &SinksConfig::default());
+    let mut queue = DeliveryQueue::new(policy, EventSeq(0), 7);
+    let notice = Notice {
+        id: "j-failed".to_owned(),
+        at: wall_now(),
+        severity: Severity::Warning,
+        notify: Vec::new(),
+        reason: "The job failed.".to_owned(),
+        camera: None,
+        by_model: None,
+        payload: b"{}".to_vec(),
+    };
+    for number in [1, 2] {
+        task.push_notice(&mut queue, number, &notice);
+    }
+    assert_eq!(task.open, BTreeMap::from([("j-failed".to_owned(), 1)]));
+    assert_eq!(task.settled, [2]);
+    assert!(queue.next_delivery(wall_now()).is_some());
+    queue.delivered(Instant::now());
+    assert_eq!(queue.take_settled(), ["j-failed"]);
 }

@@ -29,6 +29,7 @@ impl Agent {
     ) -> Result<(), AgentError> {
         // An empty payload clears a retained request.
         if payload.is_empty() {
+            self.commands.forget_refusal(raw_operation, &id);
             self.commands.push_reply(Reply {
                 operation: raw_operation.to_owned(),
                 id,

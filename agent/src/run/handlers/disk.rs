@@ -7,7 +7,6 @@ use watchkeeper_client::clock::wall_now;
 use crate::fleet::mqtt::payload::heartbeat_draft;
 use crate::fleet::outbox::Input;
 use crate::heartbeat::Finding;
-use crate::heartbeat::finding::WHILE_DISK_REFUSES;
 use crate::notify::message::Notice;
 use crate::run::{Agent, AgentError};
 
@@ -42,8 +41,8 @@ impl Agent {
             .checked_sub(since)
             .unwrap_or_default();
         Some(format!(
-            "nothing can be stored: {}; since {since:.0}; until the disk accepts writes, \
-             {WHILE_DISK_REFUSES}; no restart is needed",
+            "nothing can be stored: {}; since {since:.0}; until the disk accepts writes, recorded \
+             events wait in the journal, and commands are refused; no restart is needed",
             refusal.why
         ))
     }

@@ -3,10 +3,14 @@
 //! Invariant: requests cannot make the box publish without bound. A stored status is sent through
 //! the outbox. A reply that needs no record waits in [`Replies`], which limits those in flight.
 
+use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use watchkeeper_assistant::trace::Trace;
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_client::clock::wall_now;
 use watchkeeper_contract::command::{CommandReport, CommandStatus, Operation};
@@ -22,24 +26,32 @@ const REFUSAL_LOG_PERIOD: Duration = Duration::from_secs(10);
 /// Period in which old commands are removed from the ledger.
 const LEDGER_PERIOD: Duration = Duration::from_secs(3600);
 
+/// Refused commands that are counted once.
+const MAX_KNOWN_REFUSED: usize = 4096;
+
 /// State of commands.
 pub(crate) struct Commands {
     pub(crate) board: CommandBoard,
     pub(crate) replies: Replies,
+    trace: Trace,
     refusal_log: LogLimiter,
     /// Requests refused since the agent's start.
     refused: u64,
+    /// Hashes of refused commands: a retained request arrives again in every session.
+    known_refused: BTreeSet<u64>,
     executing: Option<BoxFuture<'static, Outcome>>,
     ledger_due: Instant,
 }
 
 impl Commands {
-    pub(crate) fn new(board: CommandBoard, now: Instant) -> Self {
+    pub(crate) fn new(board: CommandBoard, trace: Trace, now: Instant) -> Self {
         Self {
             board,
             replies: Replies::default(),
+            trace,
             refusal_log: LogLimiter::new(REFUSAL_LOG_PERIOD),
             refused: 0,
+            known_refused: BTreeSet::new(),
             executing: None,
             ledger_due: now + LEDGER_PERIOD,
         }
@@ -76,8 +88,17 @@ impl Commands {
         operation: Operation,
         resumed: bool,
     ) {
-        let seed = fastrand::u64(..);
-        self.executing = Some(execute(runtime, key, operation, resumed, seed).boxed());
+        let (seed, trace) = (fastrand::u64(..), self.trace.clone());
+        let executing = async move {
+            let what = describe_change(&operation);
+            let outcome = execute(runtime, key, operation, resumed, seed).await;
+            if let Some(what) = what {
+                // No command waits for the disk of the audit log.
+                drop(trace.note_or_log_in_background("command", audit_entry(&what, &outcome)));
+            }
+            outcome
+        };
+        self.executing = Some(executing.boxed());
     }
 
     /// Queues `reply`, or logs that the queue is full.
@@ -117,9 +138,22 @@ impl Commands {
         self.refused
     }
 
-    /// Counts a refused request, and logs it at a limited rate: every client that may write
-    /// requests can cause it.
+    /// Lets the next refusal of a command whose request was cleared count again.
+    pub(crate) fn forget_refusal(&mut self, operation: &str, id: &CommandId) {
+        self.known_refused
+            .remove(&hash(&format!("{operation}/{id}")));
+    }
+
+    /// Counts a refused command once, and logs it at a limited rate: every client that may write
+    /// requests can cause it. Beyond [`MAX_KNOWN_REFUSED`] each request counts.
     pub(crate) fn log_refusal(&mut self, command: &str, reason: &str) {
+        let command_hash = hash(command);
+        if self.known_refused.contains(&command_hash) {
+            return;
+        }
+        if self.known_refused.len() < MAX_KNOWN_REFUSED {
+            self.known_refused.insert(command_hash);
+        }
         self.refused = self.refused.saturating_add(1);
         if let Some(suppressed) = self.refusal_log.admit(Instant::now()) {
             tracing::warn!(command, reason, suppressed, "command refused");
@@ -139,5 +173,78 @@ impl Commands {
                 tracing::warn!(command = %key, reason, "command failed");
             }
         }
+    }
+}
+
+/// Describes what `operation` changes; `None` if nothing.
+fn describe_change(operation: &Operation) -> Option<String> {
+    match operation {
+        Operation::Snapshot { .. } => None,
+        Operation::Deploy { pipeline } => Some(format!("deploy pipeline {}", pipeline.id)),
+        Operation::Stop { pipeline } => Some(format!("delete pipeline {pipeline}")),
+        Operation::Review { event, .. } => Some(format!("answer the review of event {event}")),
+    }
+}
+
+/// Entry of the audit log for a command that should `change` something.
+fn audit_entry(change: &str, outcome: &Outcome) -> Value {
+    let (key, why) = (&outcome.key, outcome.result.as_ref().err());
+    let how = if why.is_some() { "failed" } else { "done" };
+    json!({"sentence": format!("command {key} over MQTT, {change}: {how}"),
+        "command": key.to_string(), "how": how, "why": why})
+}
+
+fn hash(command: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    command.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use watchkeeper_assistant::trace::{AGENT, Role, role};
+    use watchkeeper_contract::id::PipelineId;
+
+    use super::*;
+    use crate::fleet::command::OperationName;
+
+    #[test]
+    fn command_that_stops_a_pipeline_is_audited() {
+        let pipeline = PipelineId::new("gate").unwrap();
+        let what = describe_change(&Operation::Stop { pipeline }).unwrap();
+        let outcome = Outcome {
+            key: CommandKey {
+                operation: "stop".parse::<OperationName>().unwrap(),
+                id: CommandId::new("c1").unwrap(),
+            },
+            result: Err("away".to_owned()),
+        };
+        let entry = audit_entry(&what, &outcome);
+        assert_eq!(
+            entry["sentence"],
+            "command stop/c1 over MQTT, delete pipeline gate: failed"
+        );
+        assert_eq!(entry["why"], "away");
+        assert_eq!(role("command", &entry), Role::Decision);
+    }
+
+    #[test]
+    fn refused_command_counts_once_until_its_request_is_cleared() {
+        let trace = Trace::new(std::path::Path::new("/none"), AGENT);
+        let mut commands = Commands::new(CommandBoard::default(), trace, Instant::now());
+        let reject = |commands: &mut Commands, id: &str| {
+            let report = crate::fleet::command::refusal(id.to_owned(), "no".to_owned());
+            commands.reject("reboot", CommandId::new(id).unwrap(), report);
+            commands.refused()
+        };
+        assert_eq!(reject(&mut commands, "a"), 1);
+        commands.replies.begin_session();
+        assert_eq!(reject(&mut commands, "a"), 1);
+        let answered = commands.replies.take_next().unwrap();
+        assert_eq!(answered.id, CommandId::new("a").unwrap(), "answered again");
+        assert_eq!(reject(&mut commands, "b"), 2);
+        commands.forget_refusal("reboot", &CommandId::new("a").unwrap());
+        assert_eq!(reject(&mut commands, "a"), 3);
     }
 }

@@ -1,5 +1,5 @@
-//! When the refusal of the disk is reported: health follows it, channels get a notice an hour at
-//! most.
+//! Decides when a disk that refuses is reported: in the health at once, to channels at most once an
+//! hour.
 //!
 //! - A channel gets one notice for a refusal, and the next one after [`NOTICE_INTERVAL`] at the
 //!   earliest: a disk at its limit refuses and accepts in turn.

@@ -49,3 +49,38 @@ impl JobNotices {
         }
     }
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use watchkeeper_client::clock::wall_now;
+    use watchkeeper_contract::rule::Severity;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn scheduler_is_answered_for_its_own_notice_alone() {
+        let mut notices = JobNotices::new();
+        let (stored, mut is_stored) = oneshot::channel();
+        let notice = Notice {
+            id: "j-failed".to_owned(),
+            at: wall_now(),
+            severity: Severity::Warning,
+            notify: Vec::new(),
+            reason: String::new(),
+            camera: None,
+            by_model: None,
+            payload: Vec::new(),
+        };
+        let sent = JobNotice {
+            notice: notice.clone(),
+            stored,
+        };
+        notices.sender().send(sent).await.unwrap();
+        assert_eq!(notices.next().await, notice);
+        notices.confirm("of a heartbeat");
+        assert!(is_stored.try_recv().is_err(), "answered for another notice");
+        notices.confirm("j-failed");
+        is_stored.try_recv().unwrap();
+    }
+}

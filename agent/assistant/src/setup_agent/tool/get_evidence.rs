@@ -37,8 +37,10 @@ async fn evidence(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let Arguments { number } = given.arguments()?;
     let client = &given.context.client;
     let after = EventSeq(number.saturating_sub(1));
-    let page = client.events(after, MAX_RECORDS).await;
-    let page = page.map_err(|error| error.in_full())?;
+    let page = match client.events(after, MAX_RECORDS).await {
+        Err(error) if error.is_ahead() => Vec::new(),
+        page => page.map_err(|error| error.in_full())?,
+    };
     let mut records = page.into_iter().filter_map(|record| match record {
         JournalRecord::Known(event) => Some(event),
         JournalRecord::Newer(_) | JournalRecord::Unreadable { .. } => None,

@@ -41,17 +41,25 @@ impl Store for HangingStore {
 #[test]
 fn report_does_not_wait_for_a_disk_that_hangs() {
     let store = Arc::new(HangingStore::default());
-    let ledger = Ledger::open(store.clone(), Path::new("/state"), limits()).expect("open");
+    let ledger =
+        Arc::new(Ledger::open(store.clone(), Path::new("/state"), limits()).expect("open"));
     let (now, wall) = (Instant::now(), wall(NOON));
-    std::thread::scope(|threads| {
-        let disk = store.disk.lock();
-        let reserving = threads.spawn(|| ledger.reserve(now, wall, &entry(CENT)));
+    let disk = store.disk.lock();
+    let reserving = {
+        let ledger = Arc::clone(&ledger);
+        std::thread::spawn(move || ledger.reserve(now, wall, &entry(CENT)))
+    };
+    let (sender, reported) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
         // The reservation counts before it is on disk.
         while ledger.report(now, wall).day == Money::ZERO {
             std::thread::yield_now();
         }
-        assert_eq!(ledger.economy(now, wall), Economy::Full);
-        drop(disk);
-        let _ticket = reserving.join().expect("no panic").expect("reserved");
+        sender.send(ledger.economy(now, wall))
     });
+    // A deadlock fails the test instead of hanging it.
+    let economy = reported.recv_timeout(Duration::from_secs(30));
+    assert_eq!(economy, Ok(Economy::Full));
+    drop(disk);
+    let _ticket = reserving.join().expect("no panic").expect("reserved");
 }
