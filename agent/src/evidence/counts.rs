@@ -29,8 +29,6 @@ pub struct Counts {
     pub unknown: u64,
     /// Results that the runtime refused; they are sent again after the next start.
     pub refused: u64,
-    /// Look-ups that can't be used now, with the cause.
-    pub problems: Vec<String>,
     /// Each source by name.
     pub sources: BTreeMap<String, SourceCounts>,
 }
