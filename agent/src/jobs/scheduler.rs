@@ -15,7 +15,6 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot, watch};
-use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_assistant::trace::AGENT;
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_client::clock::wall_now;
@@ -344,10 +343,7 @@ impl ScheduleClock {
         if last.is_settled || self.jobs.is_active(&last.job) {
             return None;
         }
-        let state = match self.jobs.show(&last.job, Entrypoint::Local) {
-            Ok((status, _)) => Some(status.state),
-            Err(error) => error.is_damage().then_some(JobState::Damaged),
-        };
+        let state = self.jobs.state(&last.job);
         if matches!(state, Some(JobState::Running | JobState::Waiting)) {
             return None;
         }
@@ -393,8 +389,8 @@ impl ScheduleClock {
         let statuses = schedules.map(|(schedule, trouble)| {
             let stored = self.stored.schedules.get(&schedule.name);
             let last = stored.and_then(|stored| stored.last.as_ref());
-            let shown = last.and_then(|last| self.jobs.show(&last.job, Entrypoint::Local).ok());
-            let (job, state) = shown.map(|(status, _)| (status.job, status.state)).unzip();
+            let known = last.and_then(|last| Some((last.job.clone(), self.jobs.state(&last.job)?)));
+            let (job, state) = known.unzip();
             ScheduleStatus {
                 name: schedule.name.clone(),
                 next: self.next_due(schedule, now),
