@@ -18,6 +18,7 @@ pub(crate) type SharedCounts = Arc<Mutex<Counts>>;
 
 /// Chains since the agent's start.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, utoipa::ToSchema)]
+#[schema(as = ChainCounts)]
 pub struct Counts {
     /// Events whose chain has no result yet.
     pub waiting: usize,
