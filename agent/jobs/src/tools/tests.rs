@@ -1,3 +1,5 @@
+//! Pictures that can't be read, in the tools that need scores.
+
 #![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 
 use std::path::{Path, PathBuf};
@@ -6,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 
 use super::picture_tools;
-use crate::tool::{Context, Gauge, ToolError, ToolOutput};
+use crate::tool::{Context, Gauge, Tool as _, ToolError, ToolOutput};
 
 /// A sharp picture, a blurred one, and one whose file ends early, each with a camera.
 fn pictures(folder: &Path) -> Vec<Value> {
@@ -96,7 +98,7 @@ fn unreadable_picture_meets_the_condition_that_its_score_is_unknown() {
     for (pictures, condition, expected) in [
         (&pictures[..], "sharpness is unknown", vec!["torn"]),
         (torn, "sharpness is unknown", vec!["torn"]),
-        (&pictures, "sharpness is known", vec!["flat", "sharp"]),
+        (&pictures[..], "sharpness is known", vec!["flat", "sharp"]),
     ] {
         let kept = run(
             "filter",
@@ -121,7 +123,8 @@ fn picture_that_another_condition_leaves_out_is_not_decoded() {
 #[test]
 fn step_fails_if_no_picture_can_be_read() {
     let folder = tempfile::tempdir().unwrap();
-    let torn = &pictures(folder.path())[..1];
+    let pictures = pictures(folder.path());
+    let torn = &pictures[..1];
     for (tool, params) in [
         ("rank", json!({"pictures": torn})),
         ("group", json!({"pictures": torn, "by": "sharpness"})),
