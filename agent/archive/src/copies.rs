@@ -52,10 +52,10 @@ impl Copies {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the content of an entry and the tier that had it. A tier that fails is one without
-    /// the content.
+    /// Returns the content of an entry and the tier that had it. A tier that fails or is busy is
+    /// one without the content.
     pub(crate) async fn get(&self, entry: &Entry) -> Option<(&'static str, Bytes)> {
-        self.find(entry).await.ok().flatten()
+        self.ask(entry).await.ok().flatten()
     }
 
     /// Returns the content of an entry and the tier that had it; `None` if all tiers answer that
@@ -68,6 +68,17 @@ impl Copies {
         &self,
         entry: &Entry,
     ) -> Result<Option<(&'static str, Bytes)>, String> {
+        let found = self.ask(entry).await?;
+        let (None, Some(shared)) = (&found, &self.shared) else {
+            return Ok(found);
+        };
+        let silent = shared.endpoints().into_iter().find(|server| !server.is_up);
+        silent.map_or(Ok(None), |server| {
+            Err(format!("{}: {} is down", shared.name(), server.endpoint))
+        })
+    }
+
+    async fn ask(&self, entry: &Entry) -> Result<Option<(&'static str, Bytes)>, String> {
         let counts = &self.memory_counts;
         let memory = self.memory().get(&entry.sha256);
         count(memory.as_ref().map_or(&counts.misses, |_| &counts.hits));
@@ -82,10 +93,7 @@ impl Copies {
         let found = get_checked(shared, &self.shared_counts, &entry.sha256).await;
         let found = found.map_err(|error| format!("{}: {error}", shared.name()))?;
         let Some(content) = found else {
-            let silent = shared.endpoints().into_iter().find(|server| !server.is_up);
-            return silent.map_or(Ok(None), |server| {
-                Err(format!("{}: {} is down", shared.name(), server.endpoint))
-            });
+            return Ok(None);
         };
         let cost = begun.elapsed();
         self.memory().put(entry.sha256, content.clone(), cost);
@@ -97,7 +105,8 @@ impl Copies {
         self.memory().put(*hash, content.clone(), cost);
         if let Some(shared) = &self.shared
             && content.len() as u64 <= shared.max_bytes()
-            && shared.put(hash, content).await.is_err()
+            && let Err(error) = shared.put(hash, content).await
+            && error != TierError::Busy
         {
             count(&self.shared_counts.errors);
         }
@@ -166,7 +175,10 @@ pub(crate) async fn get_checked(
             Ok(None)
         }
         Err(error) => {
-            count(&counts.errors);
+            count(match error {
+                TierError::Busy => &counts.misses,
+                TierError::Down | TierError::Failed(_) => &counts.errors,
+            });
             Err(error)
         }
     }

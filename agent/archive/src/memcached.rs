@@ -2,7 +2,7 @@
 //!
 //! - A content belongs to one server by its hash; while that is down, to the next one.
 //! - One connection a server. A request that fails or times out closes it; one that finds it busy
-//!   is a miss, and no failure of the server.
+//!   ends with [`TierError::Busy`], and is no failure of the server.
 //! - A removal asks every server, and names those that did not answer.
 //! - A value may come from anybody who reaches the server: the caller checks its hash.
 
@@ -22,7 +22,7 @@ use crate::tier::{EndpointHealth, Removal, Tier, TierError};
 
 /// Time for one request, with the connection.
 const REQUEST_TIMEOUT: Duration = Duration::from_millis(250);
-/// Longest wait of a read or write for the connection; then it is a miss.
+/// Longest wait of a read or write for the connection.
 const BUSY_WAIT: Duration = Duration::from_millis(25);
 /// Seconds until a server drops a content by itself.
 const TTL_S: i64 = 86_400;
@@ -88,7 +88,7 @@ impl MemcachedTier {
         for at in candidates {
             match self.ask(at, &request, BUSY_WAIT).await {
                 // The disk is faster than a queue at the server.
-                Asked::Busy => return Ok(None),
+                Asked::Busy => return Err(TierError::Busy),
                 Asked::Answered(answer) => return answer,
                 Asked::Failed(why) => last = TierError::Failed(why),
             }

@@ -205,7 +205,7 @@ impl From<TierError> for Failure {
     fn from(error: TierError) -> Self {
         match error {
             TierError::Down => Self::AllDown,
-            TierError::Failed(why) => Self::Task(why),
+            error => Self::Task(error.to_string()),
         }
     }
 }

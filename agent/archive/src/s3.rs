@@ -193,11 +193,16 @@ fn time_for(bytes: u64) -> Duration {
 async fn read(response: Response) -> Result<Option<Bytes>, String> {
     let status = response.status();
     if status.is_success() {
-        return read_body(response, MAX_OBJECT).await.map(Some);
+        let body = read_body(response, MAX_OBJECT).await?;
+        return match body.len() as u64 > MAX_OBJECT {
+            true => Err(format!("answered more than {MAX_OBJECT} bytes")),
+            false => Ok(Some(body)),
+        };
     }
     if status != StatusCode::NOT_FOUND {
         return Err(format!("answered {status}"));
     }
+    // A longer answer is a page of a proxy.
     let answer = read_body(response, MAX_ERROR).await?;
     match error_code(&String::from_utf8_lossy(&answer)) {
         Some("NoSuchKey") => Ok(None),
@@ -216,7 +221,7 @@ fn error_code(answer: &str) -> Option<&str> {
     Some(code.split_once("</Code>")?.0.trim())
 }
 
-/// Reads a body of at most `max` bytes.
+/// Reads a body until its end, or until it has more than `max` bytes.
 async fn read_body(mut response: Response, max: u64) -> Result<Bytes, String> {
     let mut body = BytesMut::new();
     loop {
@@ -225,10 +230,10 @@ async fn read_body(mut response: Response, max: u64) -> Result<Bytes, String> {
         let Some(chunk) = chunk.map_err(|e| root_cause(&e))? else {
             return Ok(body.freeze());
         };
-        if (body.len() + chunk.len()) as u64 > max {
-            return Err(format!("answered more than {max} bytes"));
-        }
         body.extend_from_slice(&chunk);
+        if body.len() as u64 > max {
+            return Ok(body.freeze());
+        }
     }
 }
 

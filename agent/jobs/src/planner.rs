@@ -651,6 +651,7 @@ mod tests {
             ("delete yesterday's events by camera", "\"delete\""),
             ("stop yesterday's first", "\"stop\""),
             ("yesterday's photos by day, cars first", "\"first\""),
+            ("yesterday's photos, cars first, by day", "\"first\""),
             ("organise photos by day", "which pictures"),
             (
                 "keep the best 3 of last week's cars and trucks",

@@ -13,7 +13,7 @@ pub const MAX_FILES: usize = 100_000;
 /// File that marks a folder as written by a job; its pictures are copies.
 pub const JOB_MARKER: &str = ".watchkeeper-job";
 
-/// Deepest subfolder that is entered.
+/// Deepest subfolder whose pictures are listed.
 const MAX_DEPTH: usize = 16;
 
 /// Endings of picture files, in lower case.
@@ -26,7 +26,7 @@ pub enum FolderError {
     Io { folder: PathBuf, source: io::Error },
     #[error("folder {} has more than {MAX_FILES} pictures; list its subfolders one by one", .0.display())]
     TooMany(PathBuf),
-    #[error("folder {} has over {MAX_DEPTH} levels; list its subfolders one by one", .0.display())]
+    #[error("folder {} is more than {MAX_DEPTH} levels down; list it by itself", .0.display())]
     TooDeep(PathBuf),
 }
 
@@ -34,8 +34,8 @@ pub enum FolderError {
 /// folders and outputs of jobs in subfolders are skipped.
 ///
 /// # Errors
-/// If a folder can't be read, has more than [`MAX_FILES`] pictures, or has folders that are nested
-/// deeper than [`MAX_DEPTH`].
+/// If a folder can't be read, has more than [`MAX_FILES`] pictures, or has pictures deeper than
+/// [`MAX_DEPTH`].
 pub fn pictures(folder: &Path, with_subfolders: bool) -> Result<Vec<PathBuf>, FolderError> {
     let mut found = Vec::new();
     let mut open = vec![(folder.to_owned(), 0)];
@@ -52,11 +52,11 @@ pub fn pictures(folder: &Path, with_subfolders: bool) -> Result<Vec<PathBuf>, Fo
             }
             let is_output = || entry.path().join(JOB_MARKER).exists();
             if kind.is_dir() && with_subfolders && !is_output() {
-                if depth == MAX_DEPTH {
-                    return Err(FolderError::TooDeep(folder.to_owned()));
-                }
                 open.push((entry.path(), depth + 1));
             } else if is_picture(&entry.path()) && is_file(&entry.path(), kind) {
+                if depth > MAX_DEPTH {
+                    return Err(FolderError::TooDeep(here));
+                }
                 found.push(entry.path());
             }
             if found.len() > MAX_FILES {
@@ -130,9 +130,15 @@ mod tests {
         fs::create_dir_all(&deepest).unwrap();
         fs::write(deepest.join("x.jpg"), b"").unwrap();
         assert_eq!(pictures(dir.path(), true).unwrap().len(), 1);
-        fs::create_dir(deepest.join("b")).unwrap();
+        let deeper = deepest.join("b");
+        fs::create_dir(&deeper).unwrap();
+        assert_eq!(pictures(dir.path(), true).unwrap().len(), 1);
+        fs::write(deeper.join("y.jpg"), b"").unwrap();
         let refused = pictures(dir.path(), true).unwrap_err();
-        assert!(matches!(refused, FolderError::TooDeep(_)), "{refused}");
+        assert!(
+            matches!(&refused, FolderError::TooDeep(named) if *named == deeper),
+            "{refused}"
+        );
         assert!(pictures(dir.path(), false).unwrap().is_empty());
     }
 

@@ -194,12 +194,15 @@ impl ArchiveService {
     /// # Errors
     /// If it can't be opened; the next call tries again.
     pub async fn archive(&self) -> Result<&Archive, ArchiveError> {
-        let opened = self.0.archive.get_or_try_init(|| self.open()).await;
-        *self.0.problem.lock() = opened.as_ref().err().map(|error| {
-            let remedy = "free or repair its disk; it is tried again by itself";
-            format!("the archive is not open: {error}; {remedy}")
-        });
-        opened
+        let open = || async {
+            let opened = self.open().await;
+            let failed = opened.as_ref().err();
+            *self.0.problem.lock() = failed.map(|error| {
+                format!("the archive is not open: {error}; it is tried again by itself")
+            });
+            opened
+        };
+        self.0.archive.get_or_try_init(open).await
     }
 
     /// Returns why the archive is not open; `None` where it is, or was not tried yet.

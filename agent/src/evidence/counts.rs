@@ -18,6 +18,7 @@ pub(crate) type SharedCounts = Arc<Mutex<Counts>>;
 
 /// Chains since the agent's start.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, utoipa::ToSchema)]
+#[schema(as = ChainCounts)]
 pub struct Counts {
     /// Events whose chain has no result yet.
     pub waiting: usize,
@@ -29,8 +30,6 @@ pub struct Counts {
     pub unknown: u64,
     /// Results that the runtime refused; they are sent again after the next start.
     pub refused: u64,
-    /// Look-ups that can't be used now, with the cause.
-    pub problems: Vec<String>,
     /// Each source by name.
     pub sources: BTreeMap<String, SourceCounts>,
 }

@@ -49,8 +49,9 @@ impl JobService {
                 _ if self.is_active(&job.info().id) => {}
                 Ok(JobState::Done) => done.push(job),
                 Ok(JobState::Failed | JobState::Cancelled) => failed.push(job),
+                Ok(JobState::Waiting | JobState::Running | JobState::Interrupted) => {}
                 // The bounds of all jobs remove a damaged one.
-                Ok(_) | Err(_) => {}
+                Ok(JobState::Damaged) | Err(_) => {}
             }
         }
         for ended in [done, failed] {

@@ -18,7 +18,6 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
-use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_assistant::trace::AGENT;
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_client::clock::wall_now;
@@ -351,10 +350,7 @@ impl ScheduleClock {
         if last.is_settled || self.jobs.is_active(&last.job) {
             return None;
         }
-        let state = match self.jobs.status(&last.job, Entrypoint::Local) {
-            Ok(status) => Some(status.state),
-            Err(error) => error.is_damage().then_some(JobState::Damaged),
-        };
+        let state = self.jobs.state(&last.job);
         if matches!(state, Some(JobState::Running | JobState::Waiting)) {
             return None;
         }
@@ -400,8 +396,8 @@ impl ScheduleClock {
         let statuses = schedules.map(|(schedule, trouble)| {
             let stored = self.stored.schedules.get(&schedule.name);
             let last = stored.and_then(|stored| stored.last.as_ref());
-            let status = last.and_then(|last| self.jobs.status(&last.job, Entrypoint::Local).ok());
-            let (job, state) = status.map(|status| (status.job, status.state)).unzip();
+            let known = last.and_then(|last| Some((last.job.clone(), self.jobs.state(&last.job)?)));
+            let (job, state) = known.unzip();
             ScheduleStatus {
                 name: schedule.name.clone(),
                 next: self.next_due(schedule, now),

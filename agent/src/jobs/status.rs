@@ -1,7 +1,7 @@
 //! What the API and `watchkeeper status` show of jobs.
 
 use serde::{Deserialize, Serialize};
-use watchkeeper_jobs::run::{JobFolder, JobId, JobState, JobSummary, Planned};
+use watchkeeper_jobs::run::{JobFolder, JobFolderError, JobId, JobState, Planned};
 
 /// A job of the agent, or of a user.
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
@@ -15,7 +15,7 @@ pub struct JobStatus {
     /// Number of done steps.
     pub done: usize,
     pub steps: usize,
-    /// File, or words of a person; why a damaged job can't be read.
+    /// File, or words of a person; why the description of a damaged job can't be read.
     pub origin: String,
     /// Output folder on the box; empty if it is unknown.
     pub output: String,
@@ -34,25 +34,37 @@ pub struct JobStatus {
 }
 
 impl JobStatus {
-    /// Describes a job without what its running steps have done.
-    pub fn of(job: &JobFolder, summary: &JobSummary) -> Self {
+    /// Describes a job without what its running steps have done. Where its log is damaged, its
+    /// description says the rest.
+    ///
+    /// # Errors
+    /// If the disk does not give its lock or log.
+    pub fn read(job: &JobFolder) -> Result<Self, JobFolderError> {
         let info = job.info();
-        Self {
+        let (state, done) = match job.summary() {
+            Ok(summary) => (summary.state, summary.done),
+            Err(error) if error.is_damage() => match job.is_running()? {
+                true => (JobState::Running, 0),
+                false => (JobState::Damaged, 0),
+            },
+            Err(error) => return Err(error),
+        };
+        Ok(Self {
             job: info.id.clone(),
             created_ms: info.created_ms,
-            state: summary.state,
-            done: summary.done,
-            steps: summary.steps,
+            state,
+            done,
+            steps: info.plan["steps"].as_array().map_or(0, Vec::len),
             origin: info.origin.clone(),
             output: info.output.display().to_string(),
             entrypoint: info.from.entrypoint.clone(),
             schedule: info.from.schedule.as_ref().map(|run| run.name.clone()),
             planned: info.from.planned.clone(),
             running: Vec::new(),
-        }
+        })
     }
 
-    /// Describes a job whose description or log can't be read.
+    /// Describes a job whose description can't be read.
     pub fn damaged(id: JobId, created_ms: i64, why: &dyn std::fmt::Display) -> Self {
         Self {
             job: id,

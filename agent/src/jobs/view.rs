@@ -119,8 +119,8 @@ impl JobService {
                 state.live.get(&info.id).cloned(),
             )
         };
-        let summary = job.summary()?;
-        let state = match summary.state {
+        let mut status = JobStatus::read(job)?;
+        status.state = match status.state {
             _ if is_waiting => JobState::Waiting,
             // The language model may yet revise the plan, and a good one is not cached yet.
             JobState::Done | JobState::Failed | JobState::Interrupted if live.is_some() => {
@@ -128,11 +128,18 @@ impl JobService {
             }
             state => state,
         };
-        Ok(JobStatus {
-            state,
-            running: live.map(|live| live.progress()).unwrap_or_default(),
-            ..JobStatus::of(job, &summary)
-        })
+        status.running = live.map(|live| live.progress()).unwrap_or_default();
+        Ok(status)
+    }
+
+    /// Returns the state of the job with this ID; `None` if it is gone, or the disk does not give
+    /// it.
+    pub(super) fn state(&self, id: &str) -> Option<JobState> {
+        let job = self.0.jobs.open_exact(id).map_err(JobServiceError::from);
+        match job.and_then(|job| self.status_of(&job)) {
+            Ok(status) => Some(status.state),
+            Err(error) => error.is_damage().then_some(JobState::Damaged),
+        }
     }
 
     /// Returns the values of a finished step.
@@ -159,7 +166,7 @@ fn is_visible(job: &JobFolder, asks: Entrypoint) -> bool {
 mod tests {
     use serde_json::json;
     use watchkeeper_jobs::plan::{check, read};
-    use watchkeeper_jobs::run::INFO;
+    use watchkeeper_jobs::run::{INFO, LOG};
 
     use super::*;
     use crate::jobs::testing::service;
@@ -181,5 +188,28 @@ mod tests {
         assert!(service.delete(id, Entrypoint::Remote).is_err());
         service.delete(id, Entrypoint::Local).unwrap();
         assert!(service.list(Entrypoint::Local).unwrap().is_empty());
+    }
+
+    #[test]
+    fn job_with_a_damaged_log_keeps_its_description() {
+        let dir = tempfile::tempdir().unwrap();
+        let service = service(dir.path());
+        let steps = json!([{"name": "list", "tool": "list_pictures", "params": {"folder": "/x"}}]);
+        let plan = read(&json!({"name": "x", "steps": steps})).unwrap();
+        let plan = check(plan, service.tools()).unwrap();
+        let job = service.0.jobs.create(&plan, "trip.yaml", None).unwrap();
+        let id = job.info().id.as_str();
+        std::fs::write(job.path().join(LOG), "no record\n{}\n").unwrap();
+        let listed = service.list(Entrypoint::Local).unwrap();
+        let [listed] = &listed[..] else {
+            panic!("{listed:?}")
+        };
+        assert_eq!((listed.state, listed.steps), (JobState::Damaged, 1));
+        assert_eq!(listed.origin, "trip.yaml");
+        assert_eq!(service.state(id), Some(JobState::Damaged));
+        let running = std::fs::File::create(job.path().join("lock")).unwrap();
+        running.lock().unwrap();
+        assert_eq!(service.state(id), Some(JobState::Running));
+        drop(running);
     }
 }

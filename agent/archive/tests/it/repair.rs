@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use watchkeeper_archive::memcached::MemcachedTier;
-use watchkeeper_archive::{ArchiveError, ContentHash, Selection};
+use watchkeeper_archive::{ArchiveError, ContentHash, Selection, Tier};
 
 use crate::support::{
     BUCKET, Memcached, S3Server, ingest, name, open, settings, wait_for, with_objects,
@@ -72,6 +72,27 @@ async fn entry_is_kept_while_a_memcached_that_may_have_it_is_down() {
     assert!(found.why.is_some_and(|why| why.contains("memcached")));
 }
 
+#[tokio::test]
+async fn entry_is_kept_while_the_connection_to_memcached_is_busy() {
+    let folder = tempfile::tempdir().unwrap();
+    // It takes connections and never answers, so each request holds its connection.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap().to_string();
+    let tier: Arc<dyn Tier> = Arc::new(MemcachedTier::new(vec![address]));
+    let archive = open(settings(folder.path()));
+    ingest(&archive, "yard/a.jpg", b"alpha").await;
+    drop(archive);
+    let mut settings = settings(folder.path());
+    settings.shared = Some(Arc::clone(&tier));
+    let archive = open(settings);
+    std::fs::write(file_of(folder.path(), b"alpha"), "wrong").unwrap();
+    let hash = ContentHash::of(b"other");
+    let (_, found) = tokio::join!(tier.get(&hash), archive.verify(None));
+    let found = found.unwrap();
+    assert_eq!(found.unknown, [name("yard/a.jpg")]);
+    assert!(found.why.is_some_and(|why| why.contains("memcached")));
+}
+
 /// A server that answers every request with this response.
 fn server_of(response: String) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -99,12 +120,12 @@ async fn object_is_absent_only_if_the_store_names_its_key() {
     let hash = ContentHash::of(b"alpha");
     let tier = S3Server::tier(&[not_found(&xml("NoSuchKey"))]);
     assert_eq!(tier.get(&hash).await, Ok(None));
-    let long = xml("NoSuchKey") + &" ".repeat(5_000);
+    let long = format!("<html>{}</html>", " ".repeat(5_000));
     for (body, why) in [
         (xml("NoSuchBucket"), "s3_bucket"),
         ("<html>NoSuchKey</html>".to_owned(), "proxies"),
         (String::new(), "proxies"),
-        (long, "more than"),
+        (long, "proxies"),
     ] {
         let tier = S3Server::tier(&[not_found(&body)]);
         let error = tier.get(&hash).await.unwrap_err().to_string();

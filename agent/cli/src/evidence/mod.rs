@@ -70,7 +70,7 @@ async fn export(
     let unwritten = unwritten::<std::io::Error>(output);
     let mut new = new_file(output).map_err(unwritten)?;
     out.busy("collecting the evidence");
-    match find(args, client).await? {
+    match find(args, client, out).await? {
         Subject::Event(seq) => {
             let file = new.reopen().map_err(unwritten)?;
             let mut file = tokio::fs::File::from_std(file);
@@ -132,22 +132,31 @@ fn not_opened(error: JobFolderError) -> Failure {
     Failure::from(error).with(hint)
 }
 
-/// Whether digits are a date with which the ID of a job begins. Shorter ones are a record's number.
-fn is_date_of_job(what: &str, jobs: &[JobId]) -> bool {
-    what.len() == DATE_DIGITS && jobs.iter().any(|id| id.starts_with(what))
+/// Whether digits are a date with which the ID of a job begins. Other ones are a record's number,
+/// and so are all where the user has no folder of jobs.
+fn is_date_of_job(what: &str, jobs: impl FnOnce() -> Result<Vec<JobId>, Failure>) -> bool {
+    let begins = |jobs: Vec<JobId>| jobs.iter().any(|id| id.starts_with(what));
+    what.len() == DATE_DIGITS && jobs().is_ok_and(begins)
 }
 
 /// Reads a number of a record, an ID of an event, or anything else as an ID of a job.
-async fn find(args: &EvidenceExportArgs, client: &RuntimeClient) -> Result<Subject, Failure> {
+async fn find(
+    args: &EvidenceExportArgs,
+    client: &RuntimeClient,
+    out: &Output,
+) -> Result<Subject, Failure> {
     if args.agent {
         return Ok(Subject::JobOfAgent);
     }
     let what = args.what.as_str();
     if let Ok(seq) = what.parse() {
-        return Ok(match is_date_of_job(what, &jobs_of_user()?.ids()?) {
-            true => Subject::Job,
-            false => Subject::Event(seq),
-        });
+        if is_date_of_job(what, || Ok(jobs_of_user()?.ids()?)) {
+            out.note(format!(
+                "{what} is the date of a job: its bundle is made, not that of an event"
+            ));
+            return Ok(Subject::Job);
+        }
+        return Ok(Subject::Event(seq));
     }
     let Ok(id) = what.parse::<EventId>() else {
         return Ok(Subject::Job);
@@ -231,11 +240,13 @@ mod tests {
 
     #[test]
     fn date_of_a_job_is_no_number_of_a_record() {
-        let jobs = ["20261128-141502-kxq".to_owned()];
-        assert!(is_date_of_job("20261128", &jobs));
+        let jobs = || Ok(vec!["20261128-141502-kxq".to_owned()]);
+        assert!(is_date_of_job("20261128", jobs));
         for number in ["20261129", "2026", "2"] {
-            assert!(!is_date_of_job(number, &jobs), "{number}");
+            assert!(!is_date_of_job(number, jobs), "{number}");
         }
+        let unavailable = || Err(Failure::input("HOME is not set".to_owned()));
+        assert!(!is_date_of_job("20261128", unavailable));
     }
 
     #[test]

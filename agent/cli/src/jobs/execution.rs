@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
-use watchkeeper_agent::jobs::job_trace;
+use watchkeeper_agent::jobs::{JobStatus, job_trace};
 use watchkeeper_jobs::plan::Plan;
 use watchkeeper_jobs::run::{Ended, JobEvent, JobFolder, Planned, Provenance, Runner};
 use watchkeeper_jobs::{absent_folders, check_addresses};
@@ -126,7 +126,7 @@ impl JobCommands {
         out.end_live_line();
         job_trace::ended(&self.trace, job.info(), &ended);
         let ended = ended?;
-        let (status, log) = (show::status_of(job)?, job.log()?);
+        let (status, log) = (JobStatus::read(job)?, job.log()?);
         show::result(&status, &log, Some(ended), show::COMMAND, out);
         Ok(ended)
     }

@@ -51,31 +51,30 @@ pub(super) fn plan(made: &PlannedRequest, out: &Output) {
     }
 }
 
-/// The status of a user's job.
-pub(super) fn status_of(job: &JobFolder) -> Result<JobStatus, Failure> {
-    Ok(JobStatus::of(job, &job.summary()?))
-}
-
 /// Local date and time with the offset of the zone.
 fn zoned_time(unix_ms: i64) -> String {
     format_local(unix_ms, "%F %T %:z")
 }
 
 pub(super) fn list(jobs: &Jobs, out: &Output) -> Result<(), Failure> {
+    table(&statuses(jobs, out)?, out);
+    Ok(())
+}
+
+/// All jobs, oldest first. One that the disk does not give is noted.
+fn statuses(jobs: &Jobs, out: &Output) -> Result<Vec<JobStatus>, Failure> {
     let mut shown = Vec::new();
     for id in jobs.ids()? {
-        match jobs
-            .open_exact(&id)
-            .map_err(Failure::from)
-            .and_then(|job| status_of(&job))
-        {
+        match jobs.open_exact(&id).and_then(|job| JobStatus::read(&job)) {
             Ok(job) => shown.push(job),
-            Err(failure) => out.note(failure.to_string()),
+            Err(error) => match jobs.described_ms(&id).filter(|_| error.is_damage()) {
+                Some(created_ms) => shown.push(JobStatus::damaged(id, created_ms, &error)),
+                None => out.note(error.to_string()),
+            },
         }
     }
     shown.sort_by_key(|job| job.created_ms);
-    table(&shown, out);
-    Ok(())
+    Ok(shown)
 }
 
 pub(super) fn table(jobs: &[JobStatus], out: &Output) {
@@ -103,7 +102,7 @@ pub(super) fn job(
     out: &Output,
 ) -> Result<(), Failure> {
     let Some(step) = step else {
-        whole(&status_of(job)?, &job.log()?, out);
+        whole(&JobStatus::read(job)?, &job.log()?, out);
         return Ok(());
     };
     let steps = job.info().plan["steps"].as_array();
@@ -199,7 +198,7 @@ pub(super) fn done_before(job: &JobFolder, out: &Output) -> Result<(), Failure> 
         job.info().id,
         job.info().output.display()
     ));
-    let (status, log) = (status_of(job)?, job.log()?);
+    let (status, log) = (JobStatus::read(job)?, job.log()?);
     result(&status, &log, Some(Ended::Done), COMMAND, out);
     Ok(())
 }
@@ -308,4 +307,27 @@ pub(super) fn tools(tools: &Toolbox, name: Option<&str>, out: &Output) -> Result
         .map(|output| vec![format!("${{STEP.{}}}", output.key), output.about.to_owned()]);
     out.table(&["result", "about"], rows);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use watchkeeper_jobs::run::{INFO, JobState};
+
+    use super::*;
+
+    #[test]
+    fn damaged_job_of_the_user_is_listed() -> Result<(), Box<dyn std::error::Error>> {
+        let folder = tempfile::tempdir()?;
+        let job = folder.path().join("20261128-141502-kxq");
+        std::fs::create_dir(&job)?;
+        std::fs::write(job.join(INFO), "{")?;
+        let jobs = Jobs::new(folder.path().to_owned());
+        let listed = statuses(&jobs, &Output::new(true)).map_err(|failure| failure.to_string())?;
+        let [listed] = &listed[..] else {
+            return Err(format!("{listed:?}").into());
+        };
+        assert_eq!(listed.state, JobState::Damaged);
+        assert_eq!(listed.job, "20261128-141502-kxq");
+        Ok(())
+    }
 }

@@ -232,7 +232,12 @@ impl HttpSource {
             };
             let wait = Duration::from_secs(after.unwrap_or(0));
             if may_pass && wait > MAX_WAIT {
-                let why = format!("{host} answered {status}: not before {} s", wait.as_secs());
+                let why = format!(
+                    "{host} answered {status} and asks to wait {} s, longer than {} s; ask again \
+                     then",
+                    wait.as_secs(),
+                    MAX_WAIT.as_secs()
+                );
                 return Err(Failure::permanent(why));
             }
             return Err(Failure {

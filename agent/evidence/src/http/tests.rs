@@ -88,7 +88,7 @@ const ODD: &str = "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{\"status\":\"odd
 const BARE: &str = "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{}";
 const AWAY: &str = "HTTP/1.1 503 Away\r\nconnection: close\r\n\r\n";
 const LIMITED: &str = "HTTP/1.1 429 Slow down\r\nretry-after: 0\r\nconnection: close\r\n\r\n";
-const LATER: &str = "HTTP/1.1 429 Slow down\r\nretry-after: 3600\r\nconnection: close\r\n\r\n";
+const LATER: &str = "HTTP/1.1 429 Slow down\r\nretry-after: 11\r\nconnection: close\r\n\r\n";
 const REFUSED: &str = "HTTP/1.1 401 No\r\nconnection: close\r\n\r\n";
 const UNKNOWN: &str = "HTTP/1.1 404 None\r\nconnection: close\r\n\r\n";
 const MOVED: &str = "HTTP/1.1 302 There\r\nlocation: http://u:pw@10.0.0.1/v2/plates/a?token=x\r\nconnection: close\r\n\r\n";
@@ -168,7 +168,7 @@ async fn service_that_recovers_answers_and_failures_are_not_kept() {
 async fn refusal_redirect_and_wrong_form_fail_at_once() {
     for (answer, remedy) in [
         (&[REFUSED], "check headers"),
-        (&[LATER], "not before 3600 s"),
+        (&[LATER], "asks to wait 11 s, longer than 10 s"),
         (
             &[MOVED],
             "to http://10.0.0.1/v2/plates/{value}; redirects are not followed: set url",

@@ -234,7 +234,9 @@ impl Words {
     fn puts_objects_first(&self, place: usize) -> bool {
         let before = place.checked_sub(1).and_then(|before| self.get(before));
         let is_object = before.is_some_and(|word| is_plural(word) && !is_picture_noun(word));
-        is_object && self.stands(place, &["first"]) && self.get(place + 1).is_none()
+        let is_counted = self.get(place + 1).and_then(number).is_some();
+        let is_of_each = self.stands(place + 1, &["of", "each"]);
+        is_object && self.stands(place, &["first"]) && !is_counted && !is_of_each
     }
 
     /// `keep one picture of each day`: a number after a verb of choice, or `a photo per day`.

@@ -15,7 +15,7 @@ pub enum JobFolderError {
     Ambiguous { begin: String, number: usize },
     #[error("step {step} of job {job} is not done; `watchkeeper job resume {job}` goes on")]
     NotDone { job: String, step: String },
-    #[error("job {0} is running in another process; wait for it, or `watchkeeper job cancel {0}`")]
+    #[error("job {0} is running in another process; wait for it or cancel it")]
     Running(String),
     #[error("the output folder {} is not empty; choose a new one with --output", .0.display())]
     NotEmpty(PathBuf),

@@ -64,7 +64,12 @@ fn surplus(mut stored: Vec<Stored>, limits: &JobLimits, now_ms: i64) -> Vec<JobI
     let mut removable = Vec::new();
     for (newer, job) in stored.into_iter().enumerate() {
         let [ended, open] = &mut has_latest;
-        if !std::mem::replace(if is_open(&job) { open } else { ended }, true) {
+        let is_kept = match job.state {
+            JobState::Damaged => false,
+            JobState::Interrupted => !std::mem::replace(open, true),
+            _ => !std::mem::replace(ended, true),
+        };
+        if is_kept {
             continue;
         }
         let is_old = newer >= KEPT_AT_ANY_AGE && now_ms.saturating_sub(job.at_ms) > max_age_ms;
@@ -200,6 +205,17 @@ mod tests {
         assert_eq!(surplus(stored, &limits, 3), ["0"]);
         let stored = store(vec![(4, 1, 5), (4, 2, 5), (0, 3, 500)]);
         assert_eq!(surplus(stored, &limits, 3), [""; 0]);
+    }
+
+    #[test]
+    fn damaged_job_does_not_take_the_place_of_the_latest_result() {
+        let limits = JobLimits {
+            max_jobs: 1,
+            ..JobLimits::default()
+        };
+        let mut stored = store(vec![(4, 1, 5), (4, 2, 5)]);
+        stored[1].state = JobState::Damaged;
+        assert_eq!(surplus(stored, &limits, 3), ["1"]);
     }
 
     proptest! {

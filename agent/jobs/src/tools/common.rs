@@ -129,16 +129,30 @@ pub(super) fn measured(
     readable(measured)
 }
 
-/// Measures the pictures without scores, and leaves out those that can't be read. Returns the end
-/// of a summary that names these.
+/// Measures the pictures without scores. Returns the end of a summary that names those that can't
+/// be read, and so stay without scores.
 ///
 /// # Errors
-/// Those of [`for_each`], and [`ToolError::Permanent`] if no picture is left.
+/// Those of [`for_each`], and [`ToolError::Permanent`] if no picture has scores.
 pub(super) fn add_scores(
     measurer: &Measurer,
     groups: &mut [Group],
     context: &Context<'_>,
 ) -> Result<String, ToolError> {
+    let failed = try_add_scores(measurer, groups, context)?;
+    let mut pictures = groups.iter().flat_map(|group| &group.pictures);
+    unread_but_some(pictures.any(|picture| picture.scores.is_some()), &failed)
+}
+
+/// Measures the pictures without scores. Returns why some can't be read, and so stay without.
+///
+/// # Errors
+/// Those of [`for_each`].
+pub(super) fn try_add_scores(
+    measurer: &Measurer,
+    groups: &mut [Group],
+    context: &Context<'_>,
+) -> Result<Vec<String>, ToolError> {
     let lacking = groups.iter().flat_map(|group| &group.pictures);
     let lacking = lacking.filter(|picture| picture.scores.is_none());
     let lacking: Vec<String> = lacking.map(|picture| picture.file.clone()).collect();
@@ -152,18 +166,11 @@ pub(super) fn add_scores(
             Err(error) => failed.push(error.to_string()),
         }
     }
-    for group in &mut *groups {
-        group.pictures.retain_mut(|picture| {
-            let known = picture.scores.take();
-            picture.scores = known.or_else(|| scores.get(picture.file.as_str()).copied());
-            picture.scores.is_some()
-        });
+    for picture in groups.iter_mut().flat_map(|group| &mut group.pictures) {
+        let known = picture.scores.take();
+        picture.scores = known.or_else(|| scores.get(picture.file.as_str()).copied());
     }
-    if !failed.is_empty() && groups.iter().all(|group| group.pictures.is_empty()) {
-        let why = format!("no picture can be read{}", unread(&failed));
-        return Err(ToolError::Permanent(why));
-    }
-    Ok(unread(&failed))
+    Ok(failed)
 }
 
 /// The overall score of a picture; 0 if it was not measured.
@@ -208,11 +215,22 @@ pub(super) fn readable<T, E: std::fmt::Display>(
             Err(error) => failed.push(error.to_string()),
         }
     }
-    if read.is_empty() && !failed.is_empty() {
-        let why = format!("no picture can be read{}", unread(&failed));
-        return Err(ToolError::Permanent(why));
+    let unread = unread_but_some(!read.is_empty(), &failed)?;
+    Ok((read, unread))
+}
+
+/// Names unreadable pictures at the end of a summary.
+///
+/// # Errors
+/// [`ToolError::Permanent`] if nothing else was read.
+pub(super) fn unread_but_some(has_read: bool, failed: &[String]) -> Result<String, ToolError> {
+    let unread = unread(failed);
+    match has_read || failed.is_empty() {
+        true => Ok(unread),
+        false => Err(ToolError::Permanent(format!(
+            "no picture can be read{unread}"
+        ))),
     }
-    Ok((read, unread(&failed)))
 }
 
 /// Names unreadable pictures at the end of a summary; empty if there is none.

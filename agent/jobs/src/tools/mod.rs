@@ -1,7 +1,8 @@
 //! Tools on pictures: list, measure, find duplicates, group, rank, select, and write albums.
 //!
-//! - A picture that can't be read is left out, counted and named in the summary; a step fails only
-//!   if none can be read.
+//! - A picture that can't be read is counted and named in the summary. What lists, measures or
+//!   finds duplicates leaves it out; what orders, groups or filters keeps it without scores.
+//! - A step fails only if no picture can be read.
 //! - A tool that needs scores measures the pictures that lack them.
 //! - Results keep the order of their input unless ordering is the tool's work.
 
@@ -11,6 +12,8 @@ mod group;
 mod list;
 mod measure;
 mod select;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use std::sync::Arc;

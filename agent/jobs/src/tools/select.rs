@@ -17,6 +17,7 @@ use watchkeeper_pictures::{Group, Measurer, Picture, Trait};
 
 use super::common::{
     COUNT, Collection, FROM, GROUPS, OF_PICTURES, PICTURES, add_scores, groups_done, pictures_done,
+    try_add_scores, unread_but_some,
 };
 use crate::counted;
 use crate::tool::{Context, Kind, Param, Tool, ToolError, ToolOutput, ToolSpec, local_time, read};
@@ -310,14 +311,17 @@ impl Tool for Filter {
             });
         }
         // Only the pictures that are left are decoded.
-        if !of_scores.is_empty() {
-            unknown += &add_scores(&self.0, &mut groups, context)?;
-        }
+        let unread = match of_scores.is_empty() {
+            true => Vec::new(),
+            false => try_add_scores(&self.0, &mut groups, context)?,
+        };
         let mut kept: Vec<Picture> = groups
             .into_iter()
             .flat_map(|group| group.pictures)
             .collect();
+        let is_any_measured = kept.iter().any(|picture| picture.scores.is_some());
         kept.retain(|picture| of_scores.iter().all(|condition| condition.is_met(picture)));
+        unknown += &unread_but_some(is_any_measured || !kept.is_empty(), &unread)?;
         let summary = format!("{} of {number} met the conditions{unknown}", kept.len());
         Ok(pictures_done(&kept, summary))
     }

@@ -364,14 +364,22 @@ pub(super) async fn opinions(
     Ok(Json(agent_status(&app).await?.opinions))
 }
 
+/// Counts of chains, and the look-ups that they can't use.
+#[derive(Debug, Serialize, utoipa::ToSchema)]
+pub(super) struct ChainStatus {
+    #[serde(flatten)]
+    counts: evidence::counts::Counts,
+    /// Look-ups that can't be used now, with the cause.
+    problems: Vec<String>,
+}
+
 /// Chains of sources since the agent's start: results, and answers, failures and times by source.
-#[utoipa::path(get, path = "/chains", tag = "agent", responses((status = 200, body = evidence::counts::Counts)))]
-pub(super) async fn chains(
-    State(app): State<App>,
-) -> Result<Json<evidence::counts::Counts>, Refusal> {
-    let mut counts = agent_status(&app).await?.chains;
-    counts.problems = app.shared.conversations.deps().lookups.problems().await;
-    Ok(Json(counts))
+#[utoipa::path(get, path = "/chains", tag = "agent", responses((status = 200, body = ChainStatus)))]
+pub(super) async fn chains(State(app): State<App>) -> Result<Json<ChainStatus>, Refusal> {
+    Ok(Json(ChainStatus {
+        counts: agent_status(&app).await?.chains,
+        problems: app.shared.conversations.deps().lookups.problems().await,
+    }))
 }
 
 /// Query of a search in the notes.

@@ -1,0 +1,151 @@
+//! Pictures that can't be read, in the tools that need scores.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+
+use super::picture_tools;
+use crate::tool::{Context, Gauge, Tool as _, ToolError, ToolOutput};
+
+/// A sharp picture, a blurred one, and one whose file ends early, each with a camera.
+fn pictures(folder: &Path) -> Vec<Value> {
+    let save = |name: &str, step: u32| {
+        let cell = |x: u32, y: u32| {
+            if (x / step + y / step).is_multiple_of(2) {
+                60
+            } else {
+                190
+            }
+        };
+        let picture = image::GrayImage::from_fn(128, 128, |x, y| image::Luma([cell(x, y)]));
+        picture.save(folder.join(name)).unwrap();
+    };
+    save("sharp.png", 2);
+    save("flat.png", 200);
+    save("torn.png", 2);
+    let torn = folder.join("torn.png");
+    let whole = std::fs::read(&torn).unwrap();
+    std::fs::write(&torn, &whole[..whole.len() / 2]).unwrap();
+    ["torn", "flat", "sharp"]
+        .map(|name| {
+            let file = folder.join(name).with_extension("png");
+            let camera = if name == "torn" { "gate" } else { "yard" };
+            json!({"file": file, "width": 128, "height": 128, "camera": camera})
+        })
+        .to_vec()
+}
+
+fn run(tool: &str, params: Value) -> Result<ToolOutput, ToolError> {
+    let gauge = Gauge::default();
+    let context = Context {
+        step: "test",
+        output: Path::new(""),
+        seen: Path::new(""),
+        claim: &|_| Ok(()),
+        deadline: Instant::now() + Duration::from_secs(60),
+        is_cancelled: &|| false,
+        gauge: &gauge,
+        is_revisable: false,
+    };
+    let params: Map<String, Value> = serde_json::from_value(params).unwrap();
+    picture_tools().get(tool).unwrap().run(params, &context)
+}
+
+/// The stems of the pictures' files.
+fn names(pictures: &Value) -> Vec<String> {
+    let files = pictures.as_array().unwrap().iter();
+    let files = files.map(|picture| PathBuf::from(picture["file"].as_str().unwrap()));
+    files
+        .map(|file| file.file_stem().unwrap().to_str().unwrap().to_owned())
+        .collect()
+}
+
+#[test]
+fn unreadable_picture_stays_last_in_an_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let pictures = pictures(folder.path());
+    for (tool, params) in [
+        ("rank", json!({"pictures": pictures, "by": "sharpness"})),
+        (
+            "select_best",
+            json!({"from": pictures, "count": 3, "by": "sharpness"}),
+        ),
+    ] {
+        let ranked = run(tool, params).unwrap();
+        assert_eq!(names(&ranked.values["pictures"]), ["sharp", "flat", "torn"]);
+        assert!(ranked.summary.contains("1 can't be read"), "{ranked:?}");
+    }
+}
+
+#[test]
+fn unreadable_picture_is_in_the_group_without_a_sharpness() {
+    let folder = tempfile::tempdir().unwrap();
+    let grouped = json!({"pictures": pictures(folder.path()), "by": "sharpness"});
+    let grouped = run("group", grouped).unwrap();
+    let last = grouped.values["groups"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["name"], "no sharpness");
+    assert_eq!(names(&last["pictures"]), ["torn"]);
+}
+
+#[test]
+fn unreadable_picture_meets_the_condition_that_its_score_is_unknown() {
+    let folder = tempfile::tempdir().unwrap();
+    let pictures = pictures(folder.path());
+    let torn = &pictures[..1];
+    for (pictures, condition, expected) in [
+        (&pictures[..], "sharpness is unknown", vec!["torn"]),
+        (torn, "sharpness is unknown", vec!["torn"]),
+        (&pictures[..], "sharpness is known", vec!["flat", "sharp"]),
+    ] {
+        let kept = run(
+            "filter",
+            json!({"pictures": pictures, "where": [condition]}),
+        )
+        .unwrap();
+        assert_eq!(names(&kept.values["pictures"]), expected);
+        assert!(kept.summary.contains("1 can't be read"), "{kept:?}");
+    }
+}
+
+#[test]
+fn picture_that_another_condition_leaves_out_is_not_decoded() {
+    let folder = tempfile::tempdir().unwrap();
+    let filter = json!({"pictures": pictures(folder.path()), "camera": "yard",
+        "where": ["sharpness is known"]});
+    let kept = run("filter", filter).unwrap();
+    assert_eq!(names(&kept.values["pictures"]), ["flat", "sharp"]);
+    assert!(!kept.summary.contains("can't be read"), "{kept:?}");
+}
+
+#[test]
+fn step_fails_if_no_picture_can_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let pictures = pictures(folder.path());
+    let torn = &pictures[..1];
+    for (tool, params) in [
+        ("rank", json!({"pictures": torn})),
+        ("group", json!({"pictures": torn, "by": "sharpness"})),
+        ("filter", json!({"pictures": torn, "min_sharpness": 0.1})),
+    ] {
+        let failed = run(tool, params).unwrap_err();
+        assert!(
+            failed.to_string().contains("no picture can be read"),
+            "{tool}"
+        );
+    }
+}
+
+#[test]
+fn known_scores_are_kept_beside_measured_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut pictures = pictures(folder.path());
+    let scores = json!({"sharpness": 1.0, "exposure": 1.0, "contrast": 1.0, "noise": 1.0,
+        "overall": 1.0});
+    pictures[0]["scores"] = scores.clone();
+    let ranked = run("rank", json!({"pictures": pictures})).unwrap();
+    assert_eq!(names(&ranked.values["pictures"])[0], "torn");
+    assert_eq!(ranked.values["pictures"][0]["scores"], scores);
+}
