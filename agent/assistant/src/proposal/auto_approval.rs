@@ -286,8 +286,7 @@ mod tests {
                 true => Author::Model,
                 false => {
                     offer.llm_proposal = Some(LlmProposal {
-                        model: "m".to_owned(), says: String::new(), assumed: Vec::new(),
-                        not_possible: Vec::new(), evidence: Vec::new(), changes: Vec::new(),
+                        model: "m".to_owned(), ..LlmProposal::default()
                     });
                     Author::Person
                 }

@@ -473,12 +473,10 @@ fn llm_proposal(here: &SystemSnapshot) -> LlmProposal {
     LlmProposal {
         model: "m".to_owned(),
         says: "Only counts cars.".to_owned(),
-        assumed: Vec::new(),
-        not_possible: Vec::new(),
-        evidence: Vec::new(),
         changes: vec![crate::proposal::llm_proposal::ProposedChange::Stop {
             pipeline: here.pipelines[0].spec.id.clone(),
         }],
+        ..LlmProposal::default()
     }
 }
 
