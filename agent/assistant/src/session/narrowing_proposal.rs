@@ -31,7 +31,7 @@ impl Session {
         &mut self,
         pipeline: &str,
     ) -> Result<(Reply, SystemSnapshot), Error> {
-        self.drop_actions().await?;
+        self.drop_actions().await;
         let here = self.fetch_snapshot().await?;
         let Some(status) = here.pipeline(pipeline) else {
             let known: Vec<String> = here
