@@ -260,7 +260,7 @@ mod tests {
         };
         let remarks = vec!["events came one after the other".to_owned()];
         offer.trials = vec![TrialResult {
-            silence: Some("nothing matching was seen".to_owned()),
+            quiet: Some("nothing matching was seen".to_owned()),
             ..TrialResult::new(spec)
         }];
         assert!(all.decide(&offer, Author::Person).is_ok());
