@@ -156,31 +156,34 @@ impl AuditLog {
     }
 
     /// Returns the segments that retention deletes, each with its end: its last number and hash.
-    /// The hash of a damaged one is null.
+    /// The hash is null where the last line is no record. A gap before the next segment stays one.
     fn expired(&self, now: Timestamp, segments: &[Segment]) -> io::Result<Vec<(Segment, Value)>> {
         let mut bytes: u64 = segments.iter().map(|segment| segment.bytes).sum();
         let oldest = now.checked_sub(days(self.limits.max_days)).ok();
         let mut expired = Vec::new();
+        let mut rest = segments;
         // The newest segment stays.
-        for pair in segments.windows(2).take(MAX_DELETED) {
-            let [segment, next] = pair else {
-                break;
-            };
-            let through = next.first.saturating_sub(1);
-            let last = segment.last_record()?;
-            let last = last.filter(|last| last.seq == through);
-            // When a damaged segment ends is unknown; the next one begins later.
+        while let [segment, later @ ..] = rest
+            && let [next, ..] = later
+            && expired.len() < MAX_DELETED
+        {
+            let last = segment.last_line()?;
+            // When a damaged segment ends is unknown; those after it begin later.
             let ended = match &last {
                 Some(last) => last.at(),
-                None => next.first_record()?.and_then(|first| first.at()),
+                None => first_time(later)?,
             };
             let is_old = oldest.is_some_and(|oldest| ended.is_some_and(|at| at < oldest));
             if !is_old && bytes <= self.limits.max_bytes {
                 break;
             }
             bytes -= segment.bytes;
-            let hash = last.map(|last| last.hash.to_string());
-            expired.push((segment.clone(), json!({"through": through, "hash": hash})));
+            let end = match last {
+                Some(last) => json!({"through": last.seq, "hash": last.hash.to_string()}),
+                None => json!({"through": next.first.saturating_sub(1), "hash": null}),
+            };
+            expired.push((segment.clone(), end));
+            rest = later;
         }
         Ok(expired)
     }
@@ -240,6 +243,16 @@ impl AuditLog {
         options.create(true).append(true).mode(0o600);
         options.open(path)
     }
+}
+
+/// Returns the time of the first readable record.
+fn first_time(segments: &[Segment]) -> io::Result<Option<Timestamp>> {
+    for segment in segments {
+        if let Some(first) = segment.first_record()? {
+            return Ok(first.at());
+        }
+    }
+    Ok(None)
 }
 
 fn days(days: u64) -> SignedDuration {

@@ -4,6 +4,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Read as _};
+use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
@@ -57,6 +58,16 @@ impl Segment {
 
     /// Hands each finished line to `take`, with its number from 1.
     pub(super) fn each_line(&self, mut take: impl FnMut(u64, &[u8])) -> io::Result<()> {
+        self.each_line_until(|number, line| {
+            take(number, line);
+            ControlFlow::Continue(())
+        })
+    }
+
+    fn each_line_until(
+        &self,
+        mut take: impl FnMut(u64, &[u8]) -> ControlFlow<()>,
+    ) -> io::Result<()> {
         let mut reader = BufReader::new(File::open(&self.path)?);
         let (mut line, mut number) = (Vec::new(), 0);
         loop {
@@ -70,22 +81,39 @@ impl Segment {
             }
             number += 1;
             // An unfinished line was never acknowledged; one that is too long goes on.
-            match line.strip_suffix(b"\n") {
+            let taken = match line.strip_suffix(b"\n") {
                 Some(line) => take(number, line),
                 None if read as u64 == MAX_LINE => {
                     reader.skip_until(b'\n')?;
-                    take(number, &[]);
+                    take(number, &[])
                 }
-                None => {}
+                None => ControlFlow::Continue(()),
+            };
+            if taken.is_break() {
+                return Ok(());
             }
         }
     }
 
+    /// Returns the first line that is a record.
     pub(super) fn first_record(&self) -> io::Result<Option<AuditRecord>> {
-        let mut line = Vec::new();
-        let file = BufReader::new(File::open(&self.path)?);
-        file.take(MAX_LINE).read_until(b'\n', &mut line)?;
-        Ok(line.strip_suffix(b"\n").and_then(AuditRecord::decode))
+        let mut first = None;
+        self.each_line_until(|_, line| {
+            first = AuditRecord::decode(line);
+            match first {
+                Some(_) => ControlFlow::Break(()),
+                None => ControlFlow::Continue(()),
+            }
+        })?;
+        Ok(first)
+    }
+
+    /// Returns the last line if it is a record.
+    pub(super) fn last_line(&self) -> io::Result<Option<AuditRecord>> {
+        let end = self.read_end()?;
+        let lines = end.strip_suffix(b"\n");
+        let last = lines.and_then(|lines| lines.rsplit(|byte| *byte == b'\n').next());
+        Ok(last.and_then(AuditRecord::decode))
     }
 
     /// Returns the last line that is a record.

@@ -151,7 +151,7 @@ fn damaged_segment_is_reported_and_later_records_are_kept() {
 }
 
 #[test]
-fn damaged_oldest_segment_is_deleted_like_any_other() {
+fn damaged_oldest_segment_is_deleted_and_leaves_an_unproven_start() {
     let throughout = |_: &str| String::new();
     let at_its_end = |text: &str| text.lines().next().unwrap().to_owned() + "\n";
     for sound in [&throughout as &dyn Fn(&str) -> String, &at_its_end] {
@@ -166,8 +166,44 @@ fn damaged_oldest_segment_is_deleted_like_any_other() {
         append(&log, now, "confirmed").unwrap();
         assert!(!oldest.exists());
         let report = verify(&log).unwrap();
-        assert_eq!((report.first, report.damage), (Some(3), None));
+        assert_eq!(report.first, Some(3));
+        let damage = report.damage.unwrap();
+        assert!(damage.why.contains("not proven"), "{damage:?}");
+        // A whole segment after it, once deleted, proves the next start.
+        append(&log, now + SignedDuration::from_hours(48), "confirmed").unwrap();
+        assert_eq!(verify(&log).unwrap().damage, None);
     }
+}
+
+#[test]
+fn damaged_segments_are_deleted_by_the_age_of_a_later_one() {
+    let (_dir, log) = here();
+    for n in 0..17 {
+        append(&log, day(n), "confirmed").unwrap();
+    }
+    let damaged = segments(&log)[..2].to_vec();
+    for path in &damaged {
+        fs::write(path, "no record\n").unwrap();
+    }
+    append(&log, day(24), "confirmed").unwrap();
+    assert!(damaged.iter().all(|path| !path.exists()));
+}
+
+#[test]
+fn retention_explains_no_segment_that_was_deleted_by_hand() {
+    let (_dir, log) = here();
+    for n in 0..17 {
+        append(&log, day(n), "confirmed").unwrap();
+    }
+    let oldest = segments(&log)[0].clone();
+    fs::remove_file(&segments(&log)[1]).unwrap();
+    append(&log, day(18) + SignedDuration::from_hours(1), "confirmed").unwrap();
+    assert!(!oldest.exists());
+    let damage = verify(&log).unwrap().damage.unwrap();
+    assert!(
+        damage.why.contains("no retention record explains"),
+        "{damage:?}"
+    );
 }
 
 proptest! {

@@ -1,7 +1,8 @@
 //! Verifies the audit log: numbers, hashes, and where it begins.
 //!
 //! - Each record follows its predecessor by number and hash; the first damage is reported.
-//! - A log that does not begin with record 1 is whole only if a retention record says so.
+//! - A log that does not begin with record 1 is whole only if a retention record has the hash
+//!   before its start.
 //! - Damage is a result, not an error.
 //! - Records that are cut off at the end show only by a hash that was noted earlier.
 
@@ -43,7 +44,16 @@ pub struct Damage {
 struct Start {
     record: AuditRecord,
     file: PathBuf,
-    is_proven: bool,
+    proof: Proof,
+}
+
+/// What shows that the log begins where it was left.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Proof {
+    Absent,
+    /// Retention deleted a damaged segment before it, whose hash is unknown.
+    NoHash,
+    Complete,
 }
 
 #[derive(Default)]
@@ -96,10 +106,14 @@ impl Verifier {
     fn begin(&mut self, record: &AuditRecord, file: &std::path::Path) -> Result<(), String> {
         self.report.first = Some(record.seq);
         let is_proven = record.seq == 1;
+        let proof = match is_proven {
+            true => Proof::Complete,
+            false => Proof::Absent,
+        };
         self.start = Some(Start {
             record: record.clone(),
             file: file.to_path_buf(),
-            is_proven,
+            proof,
         });
         if is_proven {
             return check_hash(&Hash::ZERO, record);
@@ -109,7 +123,11 @@ impl Verifier {
 
     /// Compares the start with what a retention record says about it.
     fn read_boundaries(&mut self, record: &AuditRecord) -> Result<(), String> {
-        let Some(start) = self.start.as_mut().filter(|start| !start.is_proven) else {
+        let Some(start) = self
+            .start
+            .as_mut()
+            .filter(|start| start.proof != Proof::Complete)
+        else {
             return Ok(());
         };
         if record.value.get("what").and_then(Value::as_str) != Some(RETENTION) {
@@ -125,22 +143,29 @@ impl Verifier {
         };
         if let Some(hash) = hash.as_str().and_then(Hash::parse) {
             check_hash(&hash, &start.record)?;
-            start.is_proven = true;
+            start.proof = Proof::Complete;
+        } else if hash.is_null() {
+            start.proof = Proof::NoHash;
         }
-        // The deleted segment was damaged, so the hash before the start is unknown.
-        start.is_proven |= hash.is_null();
         Ok(())
     }
 
     fn finish(mut self) -> AuditReport {
-        if let Some(start) = self.start.filter(|start| !start.is_proven) {
+        if let Some(start) = self.start.filter(|start| start.proof != Proof::Complete) {
+            let before = start.record.seq.saturating_sub(1);
+            let why = match start.proof {
+                Proof::NoHash => format!(
+                    "records 1 to {before} were deleted by retention; the last of them were \
+                     damaged, so it is not proven that this record follows them"
+                ),
+                _ => format!(
+                    "records 1 to {before} are missing, and no retention record explains it"
+                ),
+            };
             self.report.damage.get_or_insert_with(|| Damage {
                 file: start.file,
                 line: 1,
-                why: format!(
-                    "records 1 to {} are missing, and no retention record explains it",
-                    start.record.seq.saturating_sub(1)
-                ),
+                why,
             });
         }
         self.report

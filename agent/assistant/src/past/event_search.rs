@@ -1,6 +1,7 @@
 //! Search in the journal for the events of a question, newest first, page by page.
 //!
-//! Invariant: it reads at most [`MAX_PAGES`] pages, and reports when older records were not read.
+//! Invariant: it reads at most [`MAX_PAGES`] pages, and reports when older records were not read,
+//! or were deleted while it read.
 
 use std::collections::BTreeMap;
 
@@ -21,6 +22,8 @@ use watchkeeper_client::JournalRecord;
 pub const PAGE: u64 = 500;
 /// Most pages read: 20,000 records.
 pub const MAX_PAGES: usize = 40;
+/// Most pages read for the newest events.
+const MAX_LATEST_PAGES: usize = 3;
 /// Most events returned; the newest.
 pub const MAX_SHOWN: usize = 50;
 
@@ -40,6 +43,9 @@ pub struct EventSearch {
     /// Newest record not read yet.
     end: u64,
     pages: usize,
+    max_pages: usize,
+    /// Number of events with which the search ends; `None`: it looks for all.
+    enough: Option<usize>,
     /// What was found so far, its events newest first.
     result: EventSearchResult,
     /// Ends of the events that were seen so far, which are newer than their beginnings.
@@ -80,6 +86,8 @@ pub struct EventSearchResult {
     pub unreadable: u64,
     /// Whether older records were not read.
     pub cut: bool,
+    /// Whether records were deleted before they were read.
+    pub deleted: bool,
 }
 
 impl EventSearch {
@@ -90,6 +98,8 @@ impl EventSearch {
             floor: first.0.saturating_sub(1),
             end: last.0,
             pages: 0,
+            max_pages: MAX_PAGES,
+            enough: None,
             result: EventSearchResult::default(),
             ends: BTreeMap::new(),
             answers: BTreeMap::new(),
@@ -97,16 +107,19 @@ impl EventSearch {
         }
     }
 
-    /// Starts a search for the newest events of a journal: among its last [`PAGE`] records.
-    pub fn of_last_page(last: EventSeq) -> Self {
-        let first = EventSeq((last.0 + 1).saturating_sub(PAGE));
-        Self::new(EventsWanted::default(), first, last)
+    /// Starts a search for the newest `most` events, in at most [`MAX_LATEST_PAGES`] pages.
+    pub fn of_latest(most: usize, first: EventSeq, last: EventSeq) -> Self {
+        Self {
+            max_pages: MAX_LATEST_PAGES,
+            enough: Some(most),
+            ..Self::new(EventsWanted::default(), first, last)
+        }
     }
 
     /// Returns the next page to read: a limit of records after a sequence number. `None` at the
     /// end.
     pub fn next(&self) -> Option<(EventSeq, u32)> {
-        if self.over || self.end <= self.floor || self.pages >= MAX_PAGES {
+        if self.over || self.end <= self.floor || self.pages >= self.max_pages {
             return None;
         }
         let after = self.below();
@@ -117,6 +130,14 @@ impl EventSearch {
     /// Returns the sequence number before the next page.
     fn below(&self) -> u64 {
         self.end.saturating_sub(PAGE).max(self.floor)
+    }
+
+    /// Takes the number of the oldest record that the journal still has, before a page that lacks
+    /// some: those below are deleted, not damaged.
+    pub fn raise_floor(&mut self, first: EventSeq) {
+        let floor = first.0.saturating_sub(1);
+        self.result.deleted |= floor > self.floor;
+        self.floor = self.floor.max(floor);
     }
 
     /// Adds the page that [`Self::next`] asked for. The runtime leaves out a damaged record, and no
@@ -144,6 +165,9 @@ impl EventSearch {
             }
         }
         self.pages += 1;
+        self.over |= self
+            .enough
+            .is_some_and(|most| self.result.events.len() >= most);
         self.end = self.below();
         if !self.over {
             self.result.unreadable += unseen.saturating_sub(self.end);
@@ -296,6 +320,7 @@ impl EventSearch {
     pub fn done(mut self) -> EventSearchResult {
         self.result.events.reverse();
         self.result.cut = !self.over && self.end > self.floor;
+        self.result.deleted &= !self.over;
         self.result
     }
 }
@@ -307,7 +332,7 @@ fn time(event: &Event) -> Option<Timestamp> {
 impl EventSearchResult {
     /// Whether each record was read.
     pub fn is_complete(&self) -> bool {
-        !self.cut && self.unreadable == 0
+        !self.cut && !self.deleted && self.unreadable == 0
     }
 
     /// The number of events, in a sentence.
@@ -327,6 +352,11 @@ impl EventSearchResult {
         if self.unreadable > 0 {
             let records = counted(self.unreadable, "record");
             text.push_str(&format!(" {records} of the journal could not be read."));
+        }
+        if self.deleted {
+            text.push_str(
+                " The oldest records of the journal were deleted during the search; ask again.",
+            );
         }
         if self.cut {
             text.push_str(&format!(

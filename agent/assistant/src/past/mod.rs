@@ -31,7 +31,6 @@ pub use self::why::Why;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use watchkeeper_client::{ClientError, CoverageRange, RuntimeClient};
-use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_plain::answer::EventsWanted;
 
@@ -96,20 +95,26 @@ pub async fn search_events(
     wanted: &EventsWanted,
 ) -> Result<EventSearchResult, ClientError> {
     let last = client.health().await?.last_seq;
-    let first = client.verify_events(EventSeq(0), 1).await?.first;
+    let first = first_record(client).await?;
     read_pages(client, EventSearch::new(wanted.clone(), first, last)).await
 }
 
-/// Returns the newest events of a journal that ends with `last`, oldest first.
+/// Searches the last records of a journal, which ends with `last`, for the newest `most` events.
 ///
 /// # Errors
 /// [`ClientError`], as for every request.
 pub async fn latest_events(
     client: &RuntimeClient,
+    most: usize,
     last: EventSeq,
-) -> Result<Vec<Event>, ClientError> {
-    let found = read_pages(client, EventSearch::of_last_page(last)).await?;
-    Ok(found.events)
+) -> Result<EventSearchResult, ClientError> {
+    let first = first_record(client).await?;
+    read_pages(client, EventSearch::of_latest(most, first, last)).await
+}
+
+/// Returns the number of the oldest record.
+async fn first_record(client: &RuntimeClient) -> Result<EventSeq, ClientError> {
+    Ok(client.verify_events(EventSeq(0), 1).await?.first)
 }
 
 async fn read_pages(
@@ -117,7 +122,11 @@ async fn read_pages(
     mut search: EventSearch,
 ) -> Result<EventSearchResult, ClientError> {
     while let Some((after, limit)) = search.next() {
-        search.take(client.events(after, limit).await?);
+        let page = client.events(after, limit).await?;
+        if page.len() < limit as usize {
+            search.raise_floor(first_record(client).await?);
+        }
+        search.take(page);
     }
     Ok(search.done())
 }

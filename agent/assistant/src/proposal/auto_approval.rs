@@ -260,7 +260,7 @@ mod tests {
         };
         let remarks = vec!["events came one after the other".to_owned()];
         offer.trials = vec![TrialResult {
-            silence: Some("nothing matching was seen".to_owned()),
+            quiet: Some("nothing matching was seen".to_owned()),
             ..TrialResult::new(spec)
         }];
         assert!(all.decide(&offer, Author::Person).is_ok());
@@ -286,8 +286,7 @@ mod tests {
                 true => Author::Model,
                 false => {
                     offer.llm_proposal = Some(LlmProposal {
-                        model: "m".to_owned(), says: String::new(), assumed: Vec::new(),
-                        not_possible: Vec::new(), evidence: Vec::new(), changes: Vec::new(),
+                        model: "m".to_owned(), ..LlmProposal::default()
                     });
                     Author::Person
                 }

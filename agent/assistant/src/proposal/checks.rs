@@ -10,6 +10,7 @@ use serde::Serialize;
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::model::ModelInfo;
 use watchkeeper_contract::pipeline::{PipelineSpec, WarningKind};
+use watchkeeper_contract::rule::Condition;
 use watchkeeper_engine::deploy::{self, ModelFacts, SpecError};
 use watchkeeper_engine::rules::check::unknown_channels;
 use watchkeeper_engine::templates::watch::MOTION;
@@ -93,6 +94,7 @@ pub fn check_draft(spec: &PipelineSpec, here: &SystemSnapshot) -> Check {
     check
         .warnings
         .extend(bands_without_tracks(spec, &plan.compiled.activations()));
+    check.warnings.extend(classes_without_effect(spec));
     let steps = spec.workflow.get("steps").and_then(|s| s.as_array());
     check.steps = steps.map_or(0, Vec::len);
     check.rules = plan.rule_names;
@@ -113,6 +115,22 @@ fn bands_without_tracks(spec: &PipelineSpec, activations: &[(String, f64)]) -> V
              without a box of {least}: set its track_activation_threshold to {min}"
         )
     });
+    said.collect()
+}
+
+/// Warns about classes of rules on a value, which belongs to no class.
+fn classes_without_effect(spec: &PipelineSpec) -> Vec<String> {
+    let rules = spec.rules.iter().flatten();
+    let on_value = rules.filter(|rule| matches!(rule.when, Condition::Value { .. }));
+    let said = on_value
+        .filter(|rule| !rule.classes.is_empty())
+        .map(|rule| {
+            format!(
+                "rule {:?} is on a value, so its classes have no effect: filter the detections \
+                 from which the value is computed",
+                rule.name
+            )
+        });
     said.collect()
 }
 
@@ -171,6 +189,18 @@ mod tests {
             warned(serde_json::Value::Null, 0.5),
         ];
         assert_eq!(silent.concat(), [""; 0]);
+    }
+
+    #[test]
+    fn classes_of_a_rule_on_a_value_warn() {
+        let warned = |classes: &[&str]| {
+            let spec = json!({"id": "p", "source": "gate", "workflow": {}, "rules": [{
+                "name": "many", "classes": classes,
+                "when": {"kind": "value", "value": "$steps.n.output", "test": {"over": 3}}}]});
+            classes_without_effect(&serde_json::from_value(spec).unwrap())
+        };
+        assert!(warned(&["car"])[0].contains("no effect"));
+        assert_eq!(warned(&[]), [""; 0]);
     }
 
     #[test]

@@ -379,9 +379,16 @@ impl SessionState {
         Reply::Ask(question)
     }
 
-    /// Makes the proposal wait for confirmation if it is valid.
+    /// Makes the proposal wait for confirmation if it is valid. The topic stays where it is about
+    /// the same pipeline.
     fn propose(&mut self, offer: CheckedProposal) -> Reply {
-        self.topic = Topic::Nothing;
+        self.topic = match (
+            std::mem::take(&mut self.topic),
+            offer.proposal.changes.as_slice(),
+        ) {
+            (Topic::Pipeline(id), [Change::Replace(spec)]) if spec.id == id => Topic::Pipeline(id),
+            _ => Topic::Nothing,
+        };
         if let Some(why) = offer.invalid_reason() {
             self.awaiting = Awaiting::Nothing;
             return Reply::Invalid(Box::new(offer), why);

@@ -16,8 +16,6 @@ use watchkeeper_plain::{Change, Proposal};
 
 use crate::wording::is_unseen;
 
-/// Author of the proposals that the box makes without an LLM, from people's answers.
-pub const THIS_BOX: &str = "watchkeeper";
 /// Most characters of an LLM's text that are shown.
 pub const MAX_WORDS: usize = 600;
 /// Most sentences in one list of a proposal.
@@ -73,11 +71,30 @@ impl ProposedChange {
     }
 }
 
+/// Who made a proposal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProposedBy {
+    #[default]
+    Model,
+    /// The box without an LLM, from people's answers.
+    Box,
+}
+
+impl ProposedBy {
+    /// Signature as required by serde.
+    fn is_model(&self) -> bool {
+        *self == Self::Model
+    }
+}
+
 /// A proposal by an LLM, or by the box itself.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct LlmProposal {
-    /// Name of the model; [`THIS_BOX`] where the box itself proposes.
+    /// Name of the model, or of this program where the box itself proposes.
     pub model: String,
+    #[serde(default, skip_serializing_if = "ProposedBy::is_model")]
+    pub by: ProposedBy,
     /// What it does, in the words of the LLM.
     pub says: String,
     /// What the LLM assumed, in its own words.
@@ -93,7 +110,7 @@ pub struct LlmProposal {
 impl LlmProposal {
     /// Whether an LLM made it.
     pub fn is_by_model(&self) -> bool {
-        self.model != THIS_BOX
+        self.by.is_model()
     }
 
     /// Converts it into a proposal that can be checked.
@@ -133,10 +150,8 @@ mod tests {
         LlmProposal {
             model: "m".to_owned(),
             says: "Counts people.".to_owned(),
-            assumed: Vec::new(),
-            not_possible: Vec::new(),
-            evidence: Vec::new(),
             changes,
+            ..LlmProposal::default()
         }
     }
 
@@ -149,6 +164,20 @@ mod tests {
             serde_json::from_str::<LlmProposal>(&kept).unwrap(),
             llm_proposal
         );
+    }
+
+    #[test]
+    fn name_of_a_model_makes_it_no_proposal_of_the_box() {
+        let named = |by| LlmProposal {
+            model: "watchkeeper".to_owned(),
+            by,
+            ..llm_proposal(Vec::new())
+        };
+        for (by, is_by_model) in [(ProposedBy::Model, true), (ProposedBy::Box, false)] {
+            let kept = serde_json::to_value(named(by)).unwrap();
+            let restored: LlmProposal = serde_json::from_value(kept).unwrap();
+            assert_eq!(restored.is_by_model(), is_by_model);
+        }
     }
 
     #[test]

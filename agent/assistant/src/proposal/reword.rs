@@ -48,7 +48,7 @@ Answer with JSON: {"language": "...", "request": "...", "left_out": ["..."], "jo
 - Delete gate-people. / Delete gate-people and dock-cars. / Pause everything for an hour. / Pause the gate camera. / Pause the gate camera until 8:00 tomorrow. / Resume gate-people. / Delete everything.
 - List the cameras. / What is the status of the gate camera? / What happened last night? / How many people were there today?
 
-Keep to what the person said: add no camera, class, place, number or time of your own. Where something is missing, leave it open; the box asks back. What no sentence of these kinds can say goes into "left_out", in the person's own words. Where no sentence of these kinds says any of it, or the text holds no request for the box at all, "request" is empty.
+Keep to what the person said: add no camera, class, place, number or time of your own; a class that their words imply may be named. Where something is missing, leave it open; the box asks back. What no sentence of these kinds can say goes into "left_out", in the person's own words, and so does a place that is not in "places" and no part of the picture. Where no sentence of these kinds says any of it, or the text holds no request for the box at all, "request" is empty.
 
 "job" is the name of the one of "jobs" that fits the text best by its "when": it gets the text where your sentences do not say all of it. A request to count, tell or watch from now on is a set-up, also where it asks "how many" or says what to ignore; a question is only about what happened, what runs, or what can be seen now."#;
 

@@ -44,8 +44,8 @@ pub struct TrialResult {
     #[serde(rename = "mind", default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
     /// That the scene was quiet, which proves nothing and is no remark.
-    #[serde(rename = "quiet", default, skip_serializing_if = "Option::is_none")]
-    pub silence: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quiet: Option<String>,
     /// Why the trial did not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_tried: Option<String>,
@@ -101,7 +101,7 @@ impl TrialResult {
             not_replayed: None,
             price: None,
             remarks: Vec::new(),
-            silence: None,
+            quiet: None,
             not_tried: None,
         }
     }
@@ -113,7 +113,7 @@ impl TrialResult {
         let drawn = picture.map(|file| format!("preview of {camera}: {file}"));
         let tried = self.stats.iter();
         let tried = tried.map(|seen| format!("tried on {camera} for {}", seen.sentence()));
-        let remarks = self.remarks.iter().chain(&self.silence);
+        let remarks = self.remarks.iter().chain(&self.quiet);
         let remarks = remarks.map(|sentence| format!("note: {sentence}"));
         let is_one_cause = self.not_tried.is_some() && self.not_tried == self.not_replayed;
         let not_tried = self.not_tried.iter();
@@ -320,10 +320,10 @@ impl TrialStats {
         Some((name, *zone))
     }
 
-    /// Says that the scene was quiet; `None` if it was not, or the trial is inconclusive.
-    pub fn silence(&self) -> Option<String> {
+    /// Says that the scene was quiet; `None` if it was not, or if there is a remark on the result.
+    pub fn quiet(&self, spec: &PipelineSpec) -> Option<String> {
         let has_happened = self.more_events > 0 || self.events.values().any(|times| *times > 0);
-        if has_happened || self.frames == 0 || self.inconclusive_reason().is_some() {
+        if has_happened || self.frames == 0 || self.remark(spec).is_some() {
             return None;
         }
         if self.tracks == 0 {

@@ -73,9 +73,7 @@ impl Session {
         };
         if let Err(error) = taken {
             // What could not be deleted still waits, so that the answer can be repeated.
-            if let Some(before) = before.filter(|_| self.pending_id().is_some()) {
-                self.conversation = SessionState::from_shown(before.clone());
-            }
+            self.restore_waiting(before);
             return Err(error.into());
         }
         if before.is_some() && is_another && drops_previous(&reply) {
@@ -343,102 +341,4 @@ fn by_words(here: &SystemSnapshot) -> String {
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
-mod tests {
-    use std::fs;
-    use std::sync::Mutex;
-
-    use super::super::testing::session;
-    use super::super::user_session::ProposalStore;
-    use super::*;
-    use crate::permissions::Entrypoint;
-    use crate::proposal::pending::Requester;
-    use crate::proposal::snapshot::testing::{model, situation};
-
-    #[test]
-    fn refusal_of_a_class_names_the_command_that_brings_a_model_of_it() {
-        let mut here = situation();
-        let mut other = model("yolox-tiny", &["truck"]);
-        other.state = ModelState::Absent;
-        here.models.push(other);
-        let said = |unseen: &str| {
-            let unknown = Unknown {
-                text: "It can't be watched for.".to_owned(),
-                not_understood: vec!["lorry".to_owned()],
-                unseen: vec![unseen.to_owned()],
-            };
-            Session::unknown_error(&unknown, &here).to_string()
-        };
-        let truck = said("truck");
-        assert!(
-            truck.contains("`watchkeeper models pull yolox-tiny`"),
-            "{truck}"
-        );
-        let safe = said("safe");
-        assert!(safe.contains("--like clip-vit-b-32`"), "{safe}");
-    }
-
-    #[derive(Default)]
-    struct Reported(Mutex<Vec<serde_json::Value>>);
-
-    impl ProgressSink for Reported {
-        fn report(&self, event: ProgressEvent<'_>) {
-            self.0.lock().unwrap().push(event.to_json());
-        }
-    }
-
-    #[tokio::test]
-    async fn no_is_not_acknowledged_while_the_proposal_still_waits() {
-        let dir = tempfile::tempdir().unwrap();
-        let out = Arc::new(Reported::default());
-        let store = ProposalStore {
-            pending: PendingProposals::new(dir.path()),
-            requester: Requester {
-                entrypoint: Entrypoint::Local,
-                conversation: "c".to_owned(),
-            },
-            id: None,
-        };
-        let mut session = session(dir.path(), out.clone()).with_store(store);
-        let here = situation();
-        session
-            .conversation
-            .handle("count people on camera gate", &session.plain, &here);
-        let shown = session.conversation.shown().cloned().unwrap();
-        let now = here.now.timestamp();
-        session.keep_pending(shown.clone(), now).await.unwrap();
-        // No file can be read or replaced where a folder is.
-        let file = dir.path().join("waiting.json");
-        fs::remove_file(&file).unwrap();
-        fs::create_dir(&file).unwrap();
-        for is_damaged in [true, false] {
-            let no = session.conversation.handle("no", &session.plain, &here);
-            let delivered = session.deliver(Some(&shown), no, &here).await;
-            assert_eq!(delivered.is_err(), is_damaged, "{delivered:?}");
-            assert_eq!(session.pending_id().is_some(), is_damaged);
-            assert_eq!(session.conversation.shown().is_some(), is_damaged);
-            let is_dropped = |event: &serde_json::Value| event["type"] == "dropped";
-            let events = out.0.lock().unwrap().clone();
-            assert_eq!(events.iter().any(is_dropped), !is_damaged, "{events:?}");
-            fs::remove_dir(&file).ok();
-        }
-    }
-
-    #[test]
-    fn status_of_the_box_and_of_one_camera_comes_with_what_its_counts_leave_out() {
-        let here = situation();
-        let gate = SourceId::new("gate").unwrap();
-        for camera in [None, Some(&gate)] {
-            let out = Reported::default();
-            report_status(&out, camera, "Every person counts.", &here);
-            let reported = out.0.into_inner().unwrap();
-            let [status, note] = reported.as_slice() else {
-                panic!("{reported:?}");
-            };
-            assert_eq!(status["type"], "status");
-            assert_eq!(
-                *note,
-                serde_json::json!({"type": "note", "message": "Every person counts."})
-            );
-        }
-    }
-}
+mod tests;

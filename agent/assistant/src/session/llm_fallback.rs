@@ -189,7 +189,7 @@ impl Session {
         text: &str,
         blueprint: Option<&str>,
     ) -> Result<(Reply, SystemSnapshot), Error> {
-        self.drop_actions().await?;
+        self.drop_actions().await;
         let text = &*hide_secrets(text, &*self.deps.out);
         let routed = match blueprint {
             Some(name) => self.route_by_name(name)?,

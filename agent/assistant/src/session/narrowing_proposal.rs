@@ -18,7 +18,7 @@ use crate::failure::Error;
 use crate::narrowing::{NotNarrowed, narrow};
 use crate::proposal::backtest::BacktestSummary;
 use crate::proposal::conversation::Reply;
-use crate::proposal::llm_proposal::{LlmProposal, ProposedChange, THIS_BOX};
+use crate::proposal::llm_proposal::{LlmProposal, ProposedBy, ProposedChange};
 use crate::proposal::snapshot::SystemSnapshot;
 
 impl Session {
@@ -31,7 +31,7 @@ impl Session {
         &mut self,
         pipeline: &str,
     ) -> Result<(Reply, SystemSnapshot), Error> {
-        self.drop_actions().await?;
+        self.drop_actions().await;
         let here = self.fetch_snapshot().await?;
         let Some(status) = here.pipeline(pipeline) else {
             let known: Vec<String> = here
@@ -52,7 +52,8 @@ impl Session {
             Ok((spec, mut evidence)) => {
                 evidence.extend(self.replayed_as_it_is(&current).await);
                 let proposal = LlmProposal {
-                    model: THIS_BOX.to_owned(),
+                    model: "watchkeeper".to_owned(),
+                    by: ProposedBy::Box,
                     says: format!("narrow {pipeline} by the answers of people about its events"),
                     evidence,
                     changes: vec![ProposedChange::Replace {

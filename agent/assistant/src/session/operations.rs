@@ -250,22 +250,30 @@ impl Session {
         Ok(())
     }
 
-    /// Drops the actions that wait: a command may show something else that a yes would concern.
-    pub(super) async fn drop_actions(&mut self) -> Result<(), PendingError> {
-        if self.waiting_actions.is_some() {
-            self.drop_pending().await?;
-            self.waiting_actions = None;
-            self.report_note("the previous proposal is dropped");
+    /// Drops the actions that wait: what follows may show something else that a yes would concern.
+    /// Stored actions that can't be deleted wait on under their id, and stop no other request.
+    pub(super) async fn drop_actions(&mut self) {
+        if self.waiting_actions.take().is_none() {
+            return;
         }
-        Ok(())
+        let note = match self.drop_pending().await {
+            Ok(()) => "the previous proposal is dropped".to_owned(),
+            Err(error) => {
+                format!("a yes here no longer concerns the previous proposal, but {error}")
+            }
+        };
+        self.report_note(&note);
     }
 
     async fn answer_waiting_actions(&mut self, text: &str) -> Result<Option<CommandResult>, Error> {
+        let Some(is_yes) = yes_or_no(text) else {
+            self.drop_actions().await;
+            return Ok(None);
+        };
         let Some(waiting) = self.waiting_actions.take() else {
             return Ok(None);
         };
-        let is_yes = yes_or_no(text);
-        let is_confirmed = is_yes == Some(true) && waiting.is_fresh(Timestamp::now());
+        let is_confirmed = is_yes && waiting.is_fresh(Timestamp::now());
         let taken = match is_confirmed {
             true => self.take_pending().await,
             false => self.drop_pending().await,
@@ -276,21 +284,17 @@ impl Session {
             return Err(error.into());
         }
         match is_yes {
-            Some(true) if !is_confirmed => Err(Error::input(
+            true if !is_confirmed => Err(Error::input(
                 "this waited for more than an hour, so nothing was done; ask again",
             )),
-            Some(true) => {
+            true => {
                 let actions = waiting.actions.map_or_else(Vec::new, |made| made.actions);
                 self.run_actions(actions).await.map(Some)
             }
-            Some(false) => {
+            false => {
                 self.trace_event("dropped", || json!({}));
                 self.deps.out.report(ProgressEvent::Dropped);
                 Ok(Some(CommandResult::Done))
-            }
-            None => {
-                self.report_note("the previous proposal is dropped");
-                Ok(None)
             }
         }
     }

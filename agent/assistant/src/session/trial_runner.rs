@@ -283,12 +283,13 @@ impl<'a> TrialRunner<'a> {
         let seen = TrialStats::from_report(&report.map_err(|e| e.in_full())?);
         remarks.extend(seen.remark(spec));
         trial.picture = kept;
-        trace::note(
-            self.trace,
-            "tried",
-            || json!({"camera": spec.source, "pipeline": spec.id, "sentence": seen.sentence(), "mind": remarks}),
-        );
-        trial.silence = seen.silence();
+        trial.quiet = seen.quiet(spec);
+        trace::note(self.trace, "tried", || {
+            json!({
+                "camera": spec.source, "pipeline": spec.id, "sentence": seen.sentence(),
+                "mind": remarks, "quiet": trial.quiet,
+            })
+        });
         trial.stats = Some(seen);
         trial.remarks = remarks;
         Ok(())

@@ -101,6 +101,14 @@ pub struct ProposalStore {
     pub id: Option<String>,
 }
 
+/// Authors of the words that wait for an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Authors {
+    pub(super) question: Author,
+    /// `Model` for a proposal from another process.
+    pub(super) proposal: Author,
+}
+
 /// A conversation with one user.
 pub struct Session {
     pub(super) deps: SessionDeps,
@@ -109,9 +117,9 @@ pub struct Session {
     pub(super) plain: Plain,
     /// Whether an LLM took part in the last reply.
     pub is_llm_reply: bool,
-    pub(super) question_author: Author,
-    /// Author of the words behind the waiting proposal; `Model` for one from another process.
-    pub(super) proposal_author: Author,
+    pub(super) authors: Authors,
+    /// Authors before the last text.
+    pub(super) authors_before: Authors,
     /// Assumed time of requests; `None`: now.
     pub request_time: Option<Timestamp>,
     /// Whether proposals get a trial; not those that `ask --yes` confirms unseen. Auto-approval
@@ -156,6 +164,10 @@ impl Session {
         let plain = Plain::new().map_err(|e| Error::failed(e.to_string()))?;
         let home = deps.state_dir.as_ref().ok();
         let trajectory = SharedTrajectory::default();
+        let authors = Authors {
+            question: Author::Person,
+            proposal: Author::Model,
+        };
         Ok(Self {
             archive: RecordedArchive::new(deps.archive.clone(), &trajectory),
             waiting_actions: None,
@@ -167,8 +179,8 @@ impl Session {
             conversation: SessionState::default(),
             plain,
             is_llm_reply: false,
-            question_author: Author::Person,
-            proposal_author: Author::Model,
+            authors,
+            authors_before: authors,
             request_time: None,
             runs_trials: true,
             history: SessionHistory::default(),
@@ -215,7 +227,7 @@ impl Session {
     /// # Errors
     /// If the runtime does not answer, or no LLM can look at attached pictures.
     pub async fn handle_text(&mut self, text: &str) -> Result<(Reply, SystemSnapshot), Error> {
-        self.drop_actions().await?;
+        self.drop_actions().await;
         let text = &*hide_secrets(text, &*self.deps.out);
         let mut here = self.fetch_snapshot().await?;
         self.trace_event("request", || json!({"text": text}));
@@ -243,11 +255,17 @@ impl Session {
         before: SessionState,
         here: SystemSnapshot,
     ) -> Result<(Reply, SystemSnapshot), Error> {
-        let author = self.update_authors(&reply, &before);
-        let waited = before.shown().is_some();
+        // The reply was not shown: a user who interrupts this is left with what waited before.
+        let after = std::mem::replace(&mut self.conversation, before);
         self.report_correction(text, &reply).await;
-        self.run_trials(&mut reply, before, &here).await;
+        self.run_trials(&mut reply, &here).await;
+        let author = self.update_authors(&reply);
+        let before = std::mem::replace(&mut self.conversation, after);
+        if let Reply::Proposal(offer) | Reply::ChangedProposal(offer) = &reply {
+            self.conversation.set_trials(&offer.trials);
+        }
         self.trace_reply(&reply);
+        let waited = before.shown();
         let (reply, here) = self.auto_approve(reply, author, waited, here).await?;
         self.add_to_history(text, &reply);
         Ok((reply, here))
@@ -307,32 +325,42 @@ impl Session {
         }
     }
 
-    /// Updates the authors of the waiting question and proposal. Returns the author of the reply.
-    fn update_authors(&mut self, reply: &Reply, before: &SessionState) -> Author {
-        let mut author = match before.question() {
+    /// Updates the authors while the state before the text is in place. Returns the author of the
+    /// reply.
+    fn update_authors(&mut self, reply: &Reply) -> Author {
+        self.authors_before = self.authors;
+        let mut author = match self.conversation.question() {
             _ if self.is_llm_reply => Author::Model,
             // An answer to a question about a rewording is joined to the rewording.
-            Some(_) => self.question_author,
+            Some(_) => self.authors.question,
             None => Author::Person,
         };
         if let Reply::Proposal(offer) = reply {
             // A correction of an LLM's words is still partly the LLM's.
             if !offer.corrections.is_empty() {
-                author = self.proposal_author;
+                author = self.authors.proposal;
             }
-            self.proposal_author = author;
+            self.authors.proposal = author;
         }
-        self.question_author = author;
+        self.authors.question = author;
         author
     }
 
+    /// Restores what waited before a reply that was not shown, unless its proposal is gone: no
+    /// later yes may concern another one.
+    pub(super) fn restore_waiting(&mut self, before: Option<&ShownProposal>) {
+        let waits = before.filter(|_| self.pending_id().is_some()).cloned();
+        self.conversation = waits.map_or_else(SessionState::default, SessionState::from_shown);
+        self.authors = self.authors_before;
+    }
+
     /// Confirms a proposal by auto-approval: shows it with the configuration key and compares it
-    /// with the current state. `waited`: another proposal waited before.
+    /// with the current state. `before` is the proposal that waited before the text.
     async fn auto_approve(
         &mut self,
         reply: Reply,
         author: Author,
-        waited: bool,
+        before: Option<&ShownProposal>,
         here: SystemSnapshot,
     ) -> Result<(Reply, SystemSnapshot), Error> {
         let Reply::Proposal(offer) = &reply else {
@@ -349,13 +377,12 @@ impl Session {
                 return Ok((reply, here));
             }
         };
-        if waited && offer.corrections.is_empty() {
-            self.report_note("the previous proposal is dropped");
-        }
         if let Err(error) = self.drop_pending().await {
-            // The new proposal was not shown: no later yes may concern it.
-            self.conversation = SessionState::default();
+            self.restore_waiting(before);
             return Err(error.into());
+        }
+        if before.is_some() && offer.corrections.is_empty() {
+            self.report_note("the previous proposal is dropped");
         }
         let sentence = format!(
             "confirmed by {}: {}",
@@ -388,16 +415,14 @@ impl Session {
     }
 
     /// Runs the trial of a proposal of the rules; one of an LLM, which tried it itself, is replayed
-    /// on the last hours only. A user who interrupts it is left in `before`,
-    /// since the proposal was not shown.
-    async fn run_trials(&mut self, reply: &mut Reply, before: SessionState, here: &SystemSnapshot) {
+    /// on the last hours only.
+    async fn run_trials(&self, reply: &mut Reply, here: &SystemSnapshot) {
         let (Reply::Proposal(offer) | Reply::ChangedProposal(offer)) = reply else {
             return;
         };
         if !self.runs_trials {
             return;
         }
-        let after = std::mem::replace(&mut self.conversation, before);
         let home = self.deps.state_dir.as_ref().ok();
         let (client, out) = (self.deps.client.clone(), Arc::clone(&self.deps.out));
         let runner = TrialRunner::new(
@@ -412,8 +437,6 @@ impl Session {
             None => runner.run(offer).await,
             Some(_) => runner.replay(offer).await,
         };
-        self.conversation = after;
-        self.conversation.set_trials(&offer.trials);
     }
 
     /// Handles a text by the rules: a user's own, or an LLM's rewording.

@@ -201,7 +201,7 @@ fn filter_and_negation() -> Value {
     let statements = [
         not_birds,
         compare("_", property("confidence"), "(Number) >=", json!(0.5)),
-        compare("_", property("height"), "(Number) >", json!(40)),
+        compare("_", property("size"), "(Number) >", json!(1600)),
     ];
     let filter = json!({
         "type": "roboflow_core/detections_filter@v1", "name": "wanted",
@@ -210,7 +210,7 @@ fn filter_and_negation() -> Value {
             "operator": "and", "statements": statements}}],
     });
     let tracker = json!({
-        "type": "roboflow_core/byte_tracker@v3", "name": "tracker", "image": "$inputs.image",
+        "type": "watchkeeper/tracker@v1", "name": "tracker", "image": "$inputs.image",
         "detections": "$steps.wanted.predictions",
     });
     let mut detect = detect(&[]);

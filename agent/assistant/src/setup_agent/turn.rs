@@ -36,6 +36,11 @@ const INTERRUPTED: &str = "interrupted: the agent stopped while this tool ran, s
     unknown; it was not run \
     again";
 
+/// Tools that make or propose a draft.
+const DRAFT_TOOLS: [&str; 3] = ["validate_workflow", "propose_deployment", "propose_control"];
+/// Added to an answer after a failed draft or proposal.
+const NOTHING_PROPOSED: &str = "Nothing was proposed: the last attempt failed.";
+
 /// The next step of a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TurnStep {
@@ -73,6 +78,8 @@ pub struct Turn {
     failed_runs: BTreeMap<String, u32>,
     /// By tool: failed and refused calls.
     failed: BTreeMap<String, u32>,
+    /// Whether the last draft or proposal failed.
+    is_draft_failed: bool,
     spent: TurnCost,
     model: String,
     last_text: String,
@@ -140,6 +147,7 @@ impl Turn {
             runs: BTreeMap::new(),
             failed_runs: BTreeMap::new(),
             failed: BTreeMap::new(),
+            is_draft_failed: false,
             spent: TurnCost::default(),
             model: String::new(),
             last_text: String::new(),
@@ -176,19 +184,20 @@ impl Turn {
                 Ok(())
             }
             TurnRecord::ToolFinished { result, facts } => {
-                let call = result.call.clone();
+                let (call, is_error) = (result.call.clone(), result.is_error);
                 let open = self
                     .open_call(&call)
                     .ok_or(out_of_place("the result of an unknown call"))?;
-                if result.is_error {
-                    let (name, begun) = (open.call.name.clone(), open.started);
-                    open.result = Some(*result);
+                let (name, begun) = (open.call.name.clone(), open.started);
+                open.result = Some(*result);
+                if DRAFT_TOOLS.contains(&name.as_str()) {
+                    self.is_draft_failed = is_error;
+                }
+                if is_error {
                     if begun {
                         *self.failed_runs.entry(name.clone()).or_default() += 1;
                     }
                     *self.failed.entry(name).or_default() += 1;
-                } else {
-                    open.result = Some(*result);
                 }
                 for fact in facts {
                     if let ToolFact::Delegated { cost, usage, .. } = &fact {
@@ -303,6 +312,10 @@ impl Turn {
             },
             "" => TurnEnd::NoResult {
                 why: "the language model gave no answer; ask again".to_owned(),
+            },
+            // The text may say that something waits for a yes.
+            _ if self.is_draft_failed => TurnEnd::Answer {
+                text: format!("{text}\n{NOTHING_PROPOSED}"),
             },
             _ => TurnEnd::Answer { text },
         }

@@ -7,7 +7,7 @@
 //! - A torn line and everything after it are ignored.
 //! - A file has at most [`MAX_BYTES`].
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use tokio::task::spawn_blocking;
+use ulid::Ulid;
 
 use super::job_spec::SetupSpec;
 use super::turn::{QUESTION_RESUME_WINDOW_S, RESUME_WINDOW_S, Turn};
@@ -28,6 +29,8 @@ pub const MAX_BYTES: u64 = 64 << 20;
 /// Maximum unfinished turns that are read; others are removed unread.
 const MAX_UNFINISHED: usize = 16;
 const EXTENSION: &str = "jsonl";
+/// Most files that are created for one turn, where others remove them while they are empty.
+const CREATE_ATTEMPTS: usize = 5;
 
 /// Why a turn log can't be written.
 #[derive(Debug, thiserror::Error)]
@@ -79,26 +82,36 @@ impl TurnLog {
     ///
     /// # Errors
     /// If the file can't be written.
-    pub fn create(folder: &Path, first: TurnRecord) -> Result<Self, TurnLogError> {
-        let turn = Turn::start(first.clone())?;
-        let path = folder.join(format!("{}.{EXTENSION}", turn.head().id));
-        let io = |source| TurnLogError::Io {
-            path: path.clone(),
-            source,
+    pub fn create(folder: &Path, mut first: TurnRecord) -> Result<Self, TurnLogError> {
+        let io = |path: &Path| {
+            let path = path.to_path_buf();
+            move |source| TurnLogError::Io { path, source }
         };
-        make_private(folder).map_err(io)?;
+        make_private(folder).map_err(io(folder))?;
         let mut options = OpenOptions::new();
-        let options = options.create_new(true).read(true).append(true).mode(0o600);
-        let file = create_locked(options, &path).map_err(io)?;
-        let mut log = Self {
-            path: path.clone(),
-            file: Arc::new(file),
-            bytes: 0,
-            turn,
-        };
-        log.prepare(&first)?().map_err(io)?;
-        sync_folder(folder).map_err(io)?;
-        Ok(log)
+        options.create_new(true).read(true).append(true).mode(0o600);
+        for _ in 0..CREATE_ATTEMPTS {
+            let turn = Turn::start(first.clone())?;
+            let path = folder.join(format!("{}.{EXTENSION}", turn.head().id));
+            let file = options.open(&path).map_err(io(&path))?;
+            if !lock_new(&file).map_err(io(&path))? {
+                if let TurnRecord::Started { head, .. } = &mut first {
+                    head.id = Ulid::new().to_string();
+                }
+                continue;
+            }
+            let mut log = Self {
+                path: path.clone(),
+                file: Arc::new(file),
+                bytes: 0,
+                turn,
+            };
+            log.prepare(&first)?().map_err(io(&path))?;
+            sync_folder(folder).map_err(io(&path))?;
+            return Ok(log);
+        }
+        let removed = "another process removed each new file";
+        Err(io(folder)(io::Error::other(removed)))
     }
 
     /// Writes a record, then applies it to the turn.
@@ -182,6 +195,10 @@ impl TurnLog {
             };
             // Another process works on it. The lock is held until the file is removed or kept.
             if file.try_lock().is_err() {
+                continue;
+            }
+            // It was removed before the lock: its name may be that of another turn by now.
+            if !file.metadata().is_ok_and(|held| held.nlink() > 0) {
                 continue;
             }
             let file = Arc::new(file);
@@ -274,15 +291,13 @@ impl TurnLog {
     }
 }
 
-/// Creates a file and locks it. Who looks for turns of dead processes may have locked and removed
-/// it in between, because it was empty: then it is created again.
-fn create_locked(options: &OpenOptions, path: &Path) -> io::Result<File> {
-    loop {
-        let file = options.open(path)?;
-        file.lock()?;
-        if file.metadata()?.nlink() > 0 {
-            return Ok(file);
-        }
+/// Locks a new file. `false`: a process that looks for turns of dead ones found it empty, and
+/// removes it.
+fn lock_new(file: &File) -> io::Result<bool> {
+    match file.try_lock() {
+        Ok(()) => Ok(file.metadata()?.nlink() > 0),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
     }
 }
 
@@ -342,6 +357,20 @@ mod tests {
         let _works = turn_with_started_note(dir.path());
         let left = left(dir.path(), WORDS, 60);
         assert!(left.resumable.is_none() && left.closed.is_empty());
+    }
+
+    #[test]
+    fn file_that_a_scanner_locked_or_removed_holds_no_new_turn() {
+        let dir = tempfile::tempdir().unwrap();
+        let create = |name: &str| File::create_new(dir.path().join(name)).unwrap();
+        assert!(lock_new(&create("free")).unwrap());
+        let locked = create("locked");
+        let scanner = File::open(dir.path().join("locked")).unwrap();
+        scanner.lock().unwrap();
+        assert!(!lock_new(&locked).unwrap());
+        let removed = create("removed");
+        fs::remove_file(dir.path().join("removed")).unwrap();
+        assert!(!lock_new(&removed).unwrap());
     }
 
     #[test]

@@ -119,15 +119,40 @@ fn search_returns_the_requested_number() {
 }
 
 #[test]
-fn newest_events_take_one_page() {
-    let mut search = EventSearch::of_last_page(EventSeq(100_000));
-    let (after, limit) = search.next().unwrap();
-    let page = (after.0 + 1..=100_000).map(|seq| event(seq, "gate", "car", "new"));
+fn newest_events_are_found_behind_a_page_of_other_records() {
+    let newest = |first_event: u64| {
+        let mut search = EventSearch::of_latest(3, EventSeq(1), EventSeq(10_000));
+        while let Some((after, limit)) = search.next() {
+            let page = (after.0 + 1..).take(limit as usize).map(|seq| {
+                let phase = if seq > first_event { "end" } else { "new" };
+                event(seq, "gate", "car", phase)
+            });
+            search.take(page.collect());
+        }
+        let pages = search.pages;
+        let found = search.done();
+        (pages, found.events.len(), found.is_complete())
+    };
+    assert_eq!(newest(10_000), (1, MAX_SHOWN, true));
+    assert_eq!(newest(9_400), (2, MAX_SHOWN, true));
+    assert_eq!(newest(1_000), (MAX_LATEST_PAGES, 0, false));
+}
+
+#[test]
+fn record_that_was_deleted_during_the_search_is_not_called_unreadable() {
+    let mut search = EventSearch::new(wanted(), EventSeq(1), EventSeq(1_000));
+    let page = (501..=1_000).map(|seq| event(seq, "gate", "car", "new"));
     search.take(page.collect());
-    assert_eq!((u64::from(limit), search.next()), (PAGE, None));
-    assert_eq!(search.done().events.last().unwrap().seq, EventSeq(100_000));
-    let short = EventSearch::of_last_page(EventSeq(3));
-    assert_eq!(short.next(), Some((EventSeq(0), 3)));
+    // Meanwhile retention deleted the records up to 100.
+    let (after, _) = search.next().unwrap();
+    assert_eq!(after, EventSeq(0));
+    search.raise_floor(EventSeq(101));
+    let page = (101..=500).map(|seq| event(seq, "gate", "car", "new"));
+    search.take(page.collect());
+    assert_eq!(search.next(), None);
+    let found = search.done();
+    assert_eq!((found.number, found.unreadable, found.cut), (900, 0, false));
+    assert!(!found.is_complete());
 }
 
 #[test]

@@ -180,6 +180,10 @@ fn correction_concerns_what_was_just_talked_about() {
     let later = after(&set_up, here.clone());
     let changed = offer(hear(&mut talk, "make it confidence 0.6", &later));
     assert_eq!(*changed.proposal.changes[0].pipeline(), id);
+    // It still does after a no.
+    hear(&mut talk, "no", &later);
+    let changed = offer(hear(&mut talk, "make it confidence 0.7", &later));
+    assert_eq!(*changed.proposal.changes[0].pipeline(), id);
     // After a request that failed it concerns no other watch.
     let mut talk = SessionState::default();
     let failed = hear(&mut talk, "tell me when a red car is on camera gate", &here);
@@ -473,12 +477,10 @@ fn llm_proposal(here: &SystemSnapshot) -> LlmProposal {
     LlmProposal {
         model: "m".to_owned(),
         says: "Only counts cars.".to_owned(),
-        assumed: Vec::new(),
-        not_possible: Vec::new(),
-        evidence: Vec::new(),
         changes: vec![crate::proposal::llm_proposal::ProposedChange::Stop {
             pipeline: here.pipelines[0].spec.id.clone(),
         }],
+        ..LlmProposal::default()
     }
 }
 

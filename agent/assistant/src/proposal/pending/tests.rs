@@ -85,12 +85,11 @@ fn llm_proposal_is_stored_whole() {
     let llm_proposal = LlmProposal {
         model: "m".to_owned(),
         says: "Stops it.".to_owned(),
-        assumed: Vec::new(),
-        not_possible: Vec::new(),
         evidence: vec!["tried on 10 s".to_owned()],
         changes: vec![crate::proposal::llm_proposal::ProposedChange::Stop {
             pipeline: watchkeeper_contract::id::PipelineId::new("p").unwrap(),
         }],
+        ..LlmProposal::default()
     };
     let shown = ShownProposal {
         llm_proposal: Some(llm_proposal),

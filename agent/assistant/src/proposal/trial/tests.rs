@@ -145,18 +145,23 @@ fn only_a_noisy_rule_is_remarked() {
 #[test]
 fn quiet_scene_is_said_and_is_no_remark() {
     let enters = || rule(json!({"kind": "enters", "zone": "bay"}));
-    let elsewhere = glance(0, 0).silence().unwrap();
+    let quiet = |seen: &TrialStats| seen.quiet(&spec(enters()));
+    let elsewhere = quiet(&glance(0, 0)).unwrap();
     assert_eq!(elsewhere, "2 tracks during the trial, none in bay");
     let empty = TrialStats {
         tracks: 0,
         ..glance(0, 0)
     };
-    let nothing = empty.silence().unwrap();
+    let nothing = quiet(&empty).unwrap();
     assert!(nothing.contains("nothing matching"), "{nothing:?}");
     assert_eq!(word(&empty, enters()), None);
-    assert_eq!(glance(1, 0).silence(), None);
+    assert_eq!(quiet(&glance(1, 0)), None);
+    // One note is enough: the remark.
+    let is_empty = spec(free());
+    assert!(empty.remark(&is_empty).is_some());
+    assert_eq!(empty.quiet(&is_empty), None);
     let ended = Some("the recording ended".to_owned());
-    assert_eq!(TrialStats { ended, ..empty }.silence(), None);
+    assert_eq!(quiet(&TrialStats { ended, ..empty }), None);
 }
 
 #[test]
@@ -183,7 +188,7 @@ fn trial_result_is_printed_and_restored() {
         picture: Some("/p.jpg".to_owned()),
         stats: Some(glance(0, 0)),
         remarks: vec!["small".to_owned()],
-        silence: glance(0, 0).silence(),
+        quiet: Some("2 tracks during the trial, none in bay".to_owned()),
         ..TrialResult::new(&spec.unwrap())
     };
     let lines = tried.lines();

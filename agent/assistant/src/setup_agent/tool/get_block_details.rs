@@ -67,6 +67,7 @@ fn describe_operations() -> Value {
             error of an unknown name lists all names.",
         "keeps_persons_and_what_is_fast": example(),
         "properties_of_a_detection": names.detection_properties,
+        "size_of_a_detection": "area of its box in square pixels",
         "comparators_of_a_BinaryStatement": names.comparators,
         "operators_of_a_UnaryStatement": names.operators,
         "a_UnaryStatement": "{\"type\": \"UnaryStatement\", \"operand\": {…}, \"operator\": \

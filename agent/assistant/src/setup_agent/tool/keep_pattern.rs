@@ -104,7 +104,7 @@ async fn keep(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         ));
     }
     let on = here.now.date().to_string();
-    let sentence = sentence(&counted, &wanted, &camera, &on, happened.cut);
+    let sentence = sentence(&counted, &wanted, &camera, &on, !happened.is_complete());
     let tags = [Some("pattern"), Some(given.head.blueprint.as_str())];
     let entry = Entry {
         camera: Some(camera),
@@ -175,14 +175,14 @@ fn sentence(
     wanted: &Arguments,
     camera: &SourceId,
     on: &str,
-    is_cut: bool,
+    is_incomplete: bool,
 ) -> String {
     let of = match wanted.class.as_str() {
         "" => String::new(),
         class => format!(" of {class}"),
     };
-    let cut = if is_cut {
-        " The journal was not searched back to the start of that time."
+    let cut = if is_incomplete {
+        " Not all of the journal for that time could be read."
     } else {
         ""
     };

@@ -14,7 +14,7 @@ const MAX_CAMERAS: usize = 100;
 pub(super) const TOOL: Tool = Tool {
     name: "list_cameras",
     description: "The cameras and recordings: name, kind, state, size of the picture in pixels \
-        (absent before the first picture), what runs on each.",
+        (null before the first picture), what runs on each.",
     schema: || schema(&json!({}), &[]),
     effect: Effect::Read,
     max_uses: 4,

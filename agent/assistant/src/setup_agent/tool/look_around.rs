@@ -42,9 +42,9 @@ pub(super) const TOOL: Tool = Tool {
 async fn overview(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let context = given.context;
     let here = context.snapshot().await?;
-    let events = latest_events(&context.client, here.health.last_seq).await;
-    let events = match &events {
-        Ok(events) => query_events::to_json(events, MAX_EVENTS, here.now.time_zone()),
+    let latest = latest_events(&context.client, MAX_EVENTS, here.health.last_seq).await;
+    let events = match &latest {
+        Ok(found) => query_events::to_json(&found.events, MAX_EVENTS, here.now.time_zone()),
         Err(error) => Value::from(error.in_full()),
     };
     let attached: Vec<&str> = context
@@ -62,6 +62,7 @@ async fn overview(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         "channels": here.health.channels,
         "rules": rule_defaults(context.second_opinion),
         "latest_events": events,
+        "latest_events_complete": latest.is_ok_and(|found| found.is_complete()),
         "notes": notes(given).await,
         "pictures_of_the_person": pictures(&attached),
     });

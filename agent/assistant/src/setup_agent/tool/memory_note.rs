@@ -17,14 +17,15 @@ use crate::proposal::llm_proposal::words;
 use crate::trace::without_secrets;
 use crate::wording::cut;
 
-/// Maximum characters of the words about a fixed call: one line of a lesson.
-const MAX_LESSON_CHARS: usize = 280;
+/// Maximum characters of a wish, and of the words about a fixed call: one line of a lesson.
+const MAX_CHARS: usize = 280;
 
 pub(super) const TOOL: Tool = Tool {
     name: "memory_note",
     description: "Keeps an observation about the site for later requests, such as where the \
-        entrance is in a picture, marked as yours. With wish: true it keeps the user's whole \
-        message instead, as a lasting wish. With fixed: why a call failed and what worked.",
+        entrance is in a picture, marked as yours. With wish: true it keeps the \
+        user's message (up to 280 characters) instead of words, as a lasting wish. With fixed: \
+        why a call failed and what worked.",
     schema: || {
         let properties = json!({
             "words": text("one sentence"), "camera": text("the camera it is about, or empty"),
@@ -53,7 +54,7 @@ struct Arguments {
 
 /// Cause and remedy of a fixed call, for its lesson.
 fn lesson_words(tool: String, said: &str) -> Result<ToolOutcome, String> {
-    let said = cut(without_secrets(words(said).trim()), MAX_LESSON_CHARS);
+    let said = cut(without_secrets(words(said).trim()), MAX_CHARS);
     if said.is_empty() {
         return Err("words is empty; say in it why the call failed and what worked".to_owned());
     }
@@ -64,10 +65,17 @@ fn lesson_words(tool: String, said: &str) -> Result<ToolOutcome, String> {
 
 /// Kind, author and words of a note. Of a wish the words are the user's whole message: a part of it
 /// might say the opposite.
-fn content(arguments: &Arguments, request: &str) -> (Kind, Origin, String) {
+///
+/// # Errors
+/// If the message is too long: it would leave no room for the other wishes.
+fn content(arguments: &Arguments, request: &str) -> Result<(Kind, Origin, String), String> {
     match arguments.wish {
-        false => (Kind::Observation, Origin::Camera, words(&arguments.words)),
-        true => (Kind::Preference, Origin::Person, request.to_owned()),
+        false => Ok((Kind::Observation, Origin::Camera, words(&arguments.words))),
+        true if request.chars().count() > MAX_CHARS => Err(format!(
+            "the message has more than {MAX_CHARS} characters, so it is not kept as a wish; ask \
+             the user to send the wish alone, as \"remember that …\""
+        )),
+        true => Ok((Kind::Preference, Origin::Person, request.to_owned())),
     }
 }
 
@@ -85,7 +93,7 @@ async fn note(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         "" => None,
         name => Some(SourceId::new(name).map_err(|e| e.to_string())?),
     };
-    let (kind, origin, said) = content(&arguments, &given.head.request);
+    let (kind, origin, said) = content(&arguments, &given.head.request)?;
     let entry = Entry {
         camera,
         tags: Tag::new(&given.head.blueprint).into_iter().collect(),
@@ -100,6 +108,7 @@ async fn note(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
     use super::*;
 
@@ -112,11 +121,14 @@ mod tests {
             wish,
             fixed: String::new(),
         };
-        let (kind, origin, said) = content(&given(true), request);
+        let (kind, origin, said) = content(&given(true), request).unwrap();
         assert_eq!((kind, origin), (Kind::Preference, Origin::Person));
         assert_eq!(said, request);
-        let (kind, origin, said) = content(&given(false), request);
+        let (kind, origin, said) = content(&given(false), request).unwrap();
         assert_eq!((kind, origin), (Kind::Observation, Origin::Camera));
         assert_eq!(said, "Tell me about cats.");
+        let long = "x".repeat(MAX_CHARS + 1);
+        assert!(content(&given(true), &long).is_err());
+        assert!(content(&given(false), &long).is_ok());
     }
 }

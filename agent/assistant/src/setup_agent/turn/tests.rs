@@ -64,6 +64,27 @@ fn text_without_calls_ends_with_answer_or_proposal() {
 }
 
 #[test]
+fn answer_after_a_failed_proposal_says_that_nothing_was_proposed() {
+    for (is_error, adds) in [(true, true), (false, false)] {
+        let mut turn = looked();
+        let call = [("a", "propose_control", nothing())];
+        turn.apply(says("", &call)).unwrap();
+        turn.apply(begins("a")).unwrap();
+        let TurnRecord::ToolFinished { mut result, facts } = came("a", Vec::new()) else {
+            panic!("a result");
+        };
+        result.is_error = is_error;
+        let record = TurnRecord::ToolFinished { result, facts };
+        turn.apply(record).unwrap();
+        turn.apply(says("It waits for your yes.", &[])).unwrap();
+        let TurnStep::End(TurnEnd::Answer { text }) = turn.next() else {
+            panic!("{:?}", turn.next());
+        };
+        assert_eq!(text.ends_with(NOTHING_PROPOSED), adds, "{text}");
+    }
+}
+
+#[test]
 fn calls_of_a_cut_answer_never_run() {
     let mut turn = looked();
     let TurnRecord::Replied {

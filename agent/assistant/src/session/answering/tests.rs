@@ -1,0 +1,178 @@
+use std::fs;
+use std::path::Path;
+use std::sync::Mutex;
+
+use watchkeeper_config::{ChangeKind, PermissionsConfig};
+
+use super::*;
+use crate::permissions::Entrypoint;
+use crate::proposal::auto_approval::{ApprovalRules, Author};
+use crate::proposal::pending::Requester;
+use crate::proposal::snapshot::testing::{model, situation};
+use crate::session::testing::session;
+use crate::session::user_session::ProposalStore;
+
+const COUNT: &str = "count people on camera gate";
+const CROSS: &str = "tell me when a person crosses the vertical line at 50% on camera gate";
+
+#[test]
+fn refusal_of_a_class_names_the_command_that_brings_a_model_of_it() {
+    let mut here = situation();
+    let mut other = model("yolox-tiny", &["truck"]);
+    other.state = ModelState::Absent;
+    here.models.push(other);
+    let said = |unseen: &str| {
+        let unknown = Unknown {
+            text: "It can't be watched for.".to_owned(),
+            not_understood: vec!["lorry".to_owned()],
+            unseen: vec![unseen.to_owned()],
+        };
+        Session::unknown_error(&unknown, &here).to_string()
+    };
+    let truck = said("truck");
+    assert!(
+        truck.contains("`watchkeeper models pull yolox-tiny`"),
+        "{truck}"
+    );
+    let safe = said("safe");
+    assert!(safe.contains("--like clip-vit-b-32`"), "{safe}");
+}
+
+#[derive(Default)]
+struct Reported(Mutex<Vec<serde_json::Value>>);
+
+impl ProgressSink for Reported {
+    fn report(&self, event: ProgressEvent<'_>) {
+        self.0.lock().unwrap().push(event.to_json());
+    }
+}
+
+/// A session that stores its proposals in `folder`.
+fn storing_session(folder: &Path, out: Arc<Reported>) -> Session {
+    let store = ProposalStore {
+        pending: PendingProposals::new(folder),
+        requester: Requester {
+            entrypoint: Entrypoint::Local,
+            conversation: "c".to_owned(),
+        },
+        id: None,
+    };
+    session(folder, out).with_store(store)
+}
+
+/// Proposes and stores what the rules read from `text`.
+async fn store_proposal(session: &mut Session, text: &str) -> ShownProposal {
+    let here = situation();
+    session.conversation.handle(text, &session.plain, &here);
+    let shown = session.conversation.shown().cloned().unwrap();
+    let now = here.now.timestamp();
+    session.keep_pending(shown.clone(), now).await.unwrap();
+    shown
+}
+
+/// Makes the stored proposals unreadable, and returns the folder to remove for a repair: no file
+/// can be read or replaced where a folder is.
+fn damage_store(folder: &Path) -> PathBuf {
+    let file = folder.join("waiting.json");
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    file
+}
+
+#[tokio::test]
+async fn no_is_not_acknowledged_while_the_proposal_still_waits() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = Arc::new(Reported::default());
+    let mut session = storing_session(dir.path(), out.clone());
+    let here = situation();
+    let shown = store_proposal(&mut session, COUNT).await;
+    let file = damage_store(dir.path());
+    for is_damaged in [true, false] {
+        let no = session.conversation.handle("no", &session.plain, &here);
+        let delivered = session.deliver(Some(&shown), no, &here).await;
+        assert_eq!(delivered.is_err(), is_damaged, "{delivered:?}");
+        assert_eq!(session.pending_id().is_some(), is_damaged);
+        assert_eq!(session.conversation.shown().is_some(), is_damaged);
+        let is_dropped = |event: &serde_json::Value| event["type"] == "dropped";
+        let events = out.0.lock().unwrap().clone();
+        assert_eq!(events.iter().any(is_dropped), !is_damaged, "{events:?}");
+        fs::remove_dir(&file).ok();
+    }
+}
+
+#[tokio::test]
+async fn undeletable_proposal_waits_on_with_its_author_instead_of_an_auto_approved_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = Arc::new(Reported::default());
+    let mut session = storing_session(dir.path(), out.clone());
+    let config = PermissionsConfig {
+        local: ChangeKind::ALL.to_vec(),
+        ..PermissionsConfig::default()
+    };
+    session.deps.approval = ApprovalRules::for_entrypoint(&config, Entrypoint::Local);
+    session.runs_trials = false;
+    session.authors.proposal = Author::Model;
+    let here = situation();
+    let shown = store_proposal(&mut session, COUNT).await;
+    damage_store(dir.path());
+    let before = session.conversation.clone();
+    let reply = session.conversation.handle(CROSS, &session.plain, &here);
+    assert!(matches!(reply, Reply::Proposal(_)), "{reply:?}");
+    let finished = session.finish_reply(CROSS, reply, before, here).await;
+    assert!(finished.is_err());
+    assert_eq!(session.conversation.shown(), Some(&shown));
+    assert_eq!(session.authors.proposal, Author::Model);
+    let events = out.0.lock().unwrap().clone();
+    let claims_drop = events.iter().any(|event| event["type"] == "note");
+    assert!(!claims_drop, "{events:?}");
+}
+
+#[tokio::test]
+async fn yes_concerns_no_proposal_that_could_not_be_shown() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut session = storing_session(dir.path(), Arc::default());
+    let here = situation();
+    store_proposal(&mut session, COUNT).await;
+    damage_store(dir.path());
+    // Nothing waits in the conversation, but the stored proposal could not be deleted.
+    session.conversation = SessionState::default();
+    let reply = session.conversation.handle(CROSS, &session.plain, &here);
+    assert!(session.deliver(None, reply, &here).await.is_err());
+    let yes = session.conversation.handle("yes", &session.plain, &here);
+    assert_eq!(yes, Reply::NothingPending);
+}
+
+#[tokio::test]
+async fn undeletable_actions_stop_only_what_needs_a_yes() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut session = storing_session(dir.path(), Arc::default());
+    session.waiting_actions = Some(store_proposal(&mut session, COUNT).await);
+    session.conversation = SessionState::default();
+    damage_store(dir.path());
+    assert!(session.handle_operation("no").await.is_err());
+    assert!(session.waiting_actions.is_some());
+    let other = session.handle_operation("what can you do?").await;
+    assert!(matches!(other, Ok(None)), "{other:?}");
+    assert!(session.waiting_actions.is_none());
+    assert!(matches!(session.handle_operation("yes").await, Ok(None)));
+    assert!(session.offer_actions(Vec::new(), None).await.is_err());
+}
+
+#[test]
+fn status_of_the_box_and_of_one_camera_comes_with_what_its_counts_leave_out() {
+    let here = situation();
+    let gate = SourceId::new("gate").unwrap();
+    for camera in [None, Some(&gate)] {
+        let out = Reported::default();
+        report_status(&out, camera, "Every person counts.", &here);
+        let reported = out.0.into_inner().unwrap();
+        let [status, note] = reported.as_slice() else {
+            panic!("{reported:?}");
+        };
+        assert_eq!(status["type"], "status");
+        assert_eq!(
+            *note,
+            serde_json::json!({"type": "note", "message": "Every person counts."})
+        );
+    }
+}
