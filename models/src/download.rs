@@ -31,9 +31,9 @@ use crate::digest::{self, Hasher, Sha256Sum};
 
 pub use error::DownloadError;
 pub use plan::{PullPlan, Trust};
-pub(crate) use record::recorded_sum;
+pub(crate) use record::{record_of, recorded_sum};
 
-use record::with_suffix;
+use record::{rename_with_sum, with_suffix};
 
 /// Most bytes of a file of unknown size, far above the largest model for such a machine.
 pub const MAX_BYTES: u64 = 1 << 30;
@@ -126,9 +126,10 @@ impl Download {
     /// Returns the file in place, if it is the wanted one.
     ///
     /// # Errors
-    /// [`DownloadError::Write`], when a file is there that can't be read.
+    /// [`DownloadError::Write`] or [`DownloadError::Record`], when the file or the record of its
+    /// checksum is there and can't be read.
     pub fn already(plan: &PullPlan) -> Result<Option<Downloaded>, DownloadError> {
-        let Some(wanted) = plan.wanted_sum().filter(|_| plan.target.is_file()) else {
+        let Some(wanted) = plan.wanted_sum()?.filter(|_| plan.target.is_file()) else {
             return Ok(None);
         };
         let (found, bytes) =
@@ -149,7 +150,7 @@ impl Download {
     /// Bytes that neither a checksum nor the server's validator covers are not continued.
     pub fn rest(&self) -> Option<Rest> {
         let validator = fs::read_to_string(self.validator_file()).ok();
-        let is_proved = self.plan.wanted_sum().is_some();
+        let is_proved = matches!(self.plan.wanted_sum(), Ok(Some(_)));
         (self.offset() > 0 && (is_proved || validator.is_some())).then(|| Rest {
             offset: self.offset(),
             validator,
@@ -229,7 +230,7 @@ impl Download {
             });
         }
         let found = self.hasher.clone().finish();
-        let wanted = self.plan.wanted_sum();
+        let wanted = self.plan.wanted_sum()?;
         if wanted.is_none() && self.plan.trust == Trust::KnownOnly {
             return Err(DownloadError::Untrusted {
                 name: self.plan.name,
@@ -421,18 +422,9 @@ pub fn place_all(checked: Vec<Checked>, network: &Path) -> Result<Vec<Downloaded
 }
 
 /// Syncs a finished file, renames it into place and records its checksum.
-///
-/// A crash in between leaves a file without a checksum, never with the checksum of another one.
 pub(crate) fn put_in_place(part: &Path, target: &Path, sum: Sha256Sum) -> io::Result<()> {
     File::open(part)?.sync_all()?;
-    let name = target.file_name().unwrap_or_default().to_string_lossy();
-    let record = with_suffix(target, ".sha256");
-    match fs::remove_file(&record) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
-    fs::rename(part, target)?;
-    fs::write(&record, format!("{sum}  {name}\n"))?;
+    rename_with_sum(part, target, sum)?;
     match target.parent().filter(|dir| !dir.as_os_str().is_empty()) {
         Some(dir) => File::open(dir)?.sync_all(),
         None => Ok(()),

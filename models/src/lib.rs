@@ -24,6 +24,7 @@ pub mod onnx;
 pub mod package;
 pub mod raw;
 pub mod registry;
+mod replace;
 #[doc(hidden)]
 pub mod testing;
 pub mod tflite;

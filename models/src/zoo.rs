@@ -286,7 +286,8 @@ impl Zoo {
             ModelInfo {
                 name: manifest.name.clone(),
                 task: manifest.task.name().to_owned(),
-                sha256: (file.as_deref().and_then(download::recorded_sum))
+                sha256: (file.as_deref())
+                    .and_then(|file| download::recorded_sum(file).ok().flatten())
                     .map(|sum| sum.to_string()),
                 digest: None,
                 makes_embeddings: manifest.makes_embeddings(),

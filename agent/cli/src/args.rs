@@ -235,6 +235,20 @@ pub(crate) enum OfflineCommand {
     },
 }
 
+impl OnlineCommand {
+    /// Returns whether the command asks a running daemon.
+    pub(crate) fn asks_daemon(&self) -> bool {
+        match self {
+            Self::Watch(args) => !args.list,
+            Self::Sources {
+                action: Some(SourceAction::Tune(_) | SourceAction::Devices | SourceAction::Find(_)),
+            }
+            | Self::Run(_) => false,
+            _ => true,
+        }
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum SourceAction {
     /// List cameras and their state.

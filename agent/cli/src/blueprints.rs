@@ -183,7 +183,7 @@ fn editor() -> Result<OsString, Failure> {
     })
 }
 
-/// Opens the text in an editor. An invalid result is saved in a file that the error names.
+/// Opens the text in an editor. A result that can't be stored stays in a file that the error names.
 fn edit(
     store: &BlueprintStore,
     name: &BlueprintName,
@@ -210,16 +210,14 @@ fn edit(
             "nothing was changed: the editor ended with {ended}"
         )));
     }
-    let after = read_text(file.path(), MAX_BYTES)?;
-    store.update(name, &after).map_err(|error| {
-        let failure = Failure::from(error);
-        match file.keep() {
-            Ok((_, path)) => failure.with([format!(
-                "your text is saved in {}; correct it and pass it with --from",
-                path.display()
-            )]),
-            Err(_) => failure,
-        }
+    let stored = read_text(file.path(), MAX_BYTES)
+        .and_then(|after| store.update(name, &after).map_err(Failure::from));
+    stored.map_err(|failure| match file.keep() {
+        Ok((_, path)) => failure.with([format!(
+            "your text is saved in {}; correct it and pass it with --from",
+            path.display()
+        )]),
+        Err(_) => failure,
     })
 }
 
@@ -228,6 +226,16 @@ fn edit(
 mod tests {
     use super::*;
     use watchkeeper_assistant::blueprint::{Job, built_in};
+
+    /// Returns the text that a failed edit has saved, and removes its file.
+    fn take_saved(failure: &Failure) -> String {
+        let advice = failure.details.last().unwrap();
+        let (_, named) = advice.split_once("saved in ").unwrap();
+        let (path, _) = named.split_once(';').unwrap();
+        let text = std::fs::read_to_string(path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        text
+    }
 
     #[test]
     fn edited_blueprint_is_stored_and_an_invalid_one_saved_aside() {
@@ -245,20 +253,10 @@ mod tests {
             text.contains("limits.steps = 300") && text.contains("is saved in"),
             "{text}"
         );
-        let saved = broken.details.last().unwrap();
-        let path = saved
-            .split_once("saved in ")
-            .unwrap()
-            .1
-            .split_once(';')
-            .unwrap()
-            .0;
-        assert!(
-            std::fs::read_to_string(path)
-                .unwrap()
-                .contains("steps = 300")
-        );
-        std::fs::remove_file(path).unwrap();
+        assert!(take_saved(&broken).contains("steps = 300"));
+        let long = by(&format!("truncate -s {}", MAX_BYTES + 1)).unwrap_err();
+        assert!(long.to_string().contains("write at most"), "{long}");
+        assert_eq!(take_saved(&long).len(), MAX_BYTES + 1);
         assert!(
             by("false")
                 .unwrap_err()

@@ -24,8 +24,7 @@ use watchkeeper_plain::answer::EventsWanted;
 use super::args::CoverageArgs;
 use super::exit::Failure;
 use super::output::Output;
-use super::user_file::unread;
-use super::user_file::write_file;
+use super::user_file::{unread, write_file};
 
 /// Longest statement that is read, in bytes.
 const MAX_STATEMENT_BYTES: u64 = 64 << 20;

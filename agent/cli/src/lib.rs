@@ -111,7 +111,7 @@ fn answer(cli: Cli, out: &Output) -> Result<(), Failure> {
         Command::Offline(command) => offline(command, &cli.global, out),
         Command::Online(command) => {
             let config = configuration_for(&command, &cli.global, out)?;
-            let is_query = !matches!(command, OnlineCommand::Run(_));
+            let is_query = command.asks_daemon();
             let ended = event_loop::new()?.block_on(online(command, &config, &cli.global, out));
             ended.map_err(
                 |failure| match is_query && failure.exit == Exit::NoRuntime {
@@ -177,6 +177,7 @@ fn configuration_for(
 ) -> Result<Config, Failure> {
     Ok(match command {
         OnlineCommand::Run(args) => run::configuration(args, global)?,
+        command if !command.asks_daemon() => configuration::read_usable(global),
         OnlineCommand::Status
         | OnlineCommand::Sources { .. }
         | OnlineCommand::Pipelines { .. }
@@ -189,7 +190,6 @@ fn configuration_for(
         | OnlineCommand::Evidence { .. }
         | OnlineCommand::Frame { .. }
         | OnlineCommand::Media { .. } => configuration::read_for_sockets(global, out),
-        OnlineCommand::Watch(args) if args.list => configuration::read_for_sockets(global, out),
         OnlineCommand::Ask(_)
         | OnlineCommand::Watch(_)
         | OnlineCommand::Chat(_)

@@ -34,7 +34,7 @@ use super::reasons::{print_reasons, without_reason};
 use super::runtime_absence;
 use super::source_path::absolute;
 use super::tune;
-use super::user_file::{write_file, write_new_file};
+use super::user_file::{require_jpeg_name, write_file, write_new_file};
 use watchkeeper_assistant::wording::{changed_pipeline, duration, local_time, pipeline_state};
 use watchkeeper_client::RuntimeClient;
 
@@ -241,6 +241,7 @@ async fn frame_save(
     client: &RuntimeClient,
     out: &Output,
 ) -> Result<(), Failure> {
+    args.output.as_deref().map_or(Ok(()), require_jpeg_name)?;
     let (name, bytes) = match (&args.source, &args.pipeline) {
         (_, Some(pipeline)) => (pipeline.as_str(), client.pipeline_frame(pipeline).await?),
         (Some(source), None) => match client.source_frame(source).await {
@@ -284,6 +285,7 @@ async fn frame_keep(
     client: &RuntimeClient,
     out: &Output,
 ) -> Result<(), Failure> {
+    args.output.as_deref().map_or(Ok(()), require_jpeg_name)?;
     let kept = client.snapshot(&args.source).await?;
     if let Some(output) = &args.output {
         write_file(output, &client.media(&kept.id).await?)?;

@@ -2,8 +2,9 @@
 //!
 //! - A file that can't be read is wrong input; one that can't be written is a failure.
 //! - Standard input is the file `-`.
-//! - An output gets its name when all of it is on stable storage. What a killed command leaves is a
-//!   hidden file or folder `.export…` beside it.
+//! - An output of [`new_file`] or [`new_folder`] gets its name when all of it is on stable storage.
+//!   What a killed command leaves is a hidden file or folder `.export…` beside it.
+//! - [`write_file`] and [`write_new_file`] write under the final name, and don't sync.
 
 use std::fmt::Display;
 use std::fs::{File, Permissions};
@@ -63,6 +64,23 @@ pub(super) fn write_new_file(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     })
 }
 
+/// Refuses a name of another picture format, because a frame is a JPEG.
+pub(super) fn require_jpeg_name(output: &Path) -> Result<(), Failure> {
+    let extension = output.extension().unwrap_or_default();
+    let others = ["png", "webp", "gif", "bmp", "tif", "tiff", "avif"];
+    match others
+        .iter()
+        .any(|other| extension.eq_ignore_ascii_case(other))
+    {
+        true => Err(Failure::input(format!(
+            "{}: a frame is a JPEG; use -o {}",
+            output.display(),
+            output.with_extension("jpg").display()
+        ))),
+        false => Ok(()),
+    }
+}
+
 /// Makes the file that becomes `output`, with the mode that the umask leaves.
 pub(super) fn new_file(output: &Path) -> io::Result<NamedTempFile> {
     let mut new = tempfile::Builder::new();
@@ -99,18 +117,22 @@ pub(super) fn place_new(
     }
 }
 
-/// Reads a text of at most `max_bytes`.
+/// Reads a text. Of one with more than `max_bytes` the begin is returned, which is longer than
+/// `max_bytes`: its reader refuses it, with the other faults.
 pub(super) fn read_text(from: &Path, max_bytes: usize) -> Result<String, Failure> {
-    let limit = max_bytes as u64 + 1;
+    let limit = max_bytes as u64 + char::MAX_LEN_UTF8 as u64;
     let mut bytes = Vec::new();
     let read = match from == Path::new("-") {
         true => io::stdin().take(limit).read_to_end(&mut bytes),
         false => File::open(from).and_then(|file| file.take(limit).read_to_end(&mut bytes)),
     };
     read.map_err(unread(from))?;
-    if bytes.len() > max_bytes {
-        let why = format!("it is larger than {max_bytes} bytes, the most that is read");
-        return Err(unread(from)(why));
+    if bytes.len() > max_bytes
+        && let Err(error) = std::str::from_utf8(&bytes)
+        && error.error_len().is_none()
+    {
+        // The limit cut the last character.
+        bytes.truncate(error.valid_up_to());
     }
     String::from_utf8(bytes).map_err(unread(from))
 }
@@ -157,15 +179,28 @@ mod tests {
     }
 
     #[test]
-    fn long_text_is_too_large_and_not_called_invalid() {
+    fn begin_of_a_long_text_is_longer_than_the_limit_and_whole_characters() {
         let dir = tempfile::tempdir().expect("a folder");
         let file = dir.path().join("text");
-        std::fs::write(&file, "ää").expect("write");
-        assert_eq!(read_text(&file, 4).as_deref(), Ok("ää"));
-        let failure = read_text(&file, 2).expect_err("too large");
-        assert!(
-            failure.sentence.contains("larger than 2 bytes"),
-            "{failure}"
-        );
+        for long in ["ä".repeat(20), "€".repeat(20), "🙂".repeat(20)] {
+            std::fs::write(&file, &long).expect("write");
+            assert_eq!(read_text(&file, long.len()).as_ref(), Ok(&long));
+            for limit in 8..16 {
+                let begin = read_text(&file, limit).expect("a text");
+                assert!(begin.len() > limit && long.starts_with(&begin), "{begin}");
+            }
+        }
+        std::fs::write(&file, b"caf\xe9").expect("write");
+        assert!(read_text(&file, 16).is_err(), "it is not UTF-8");
+    }
+
+    #[test]
+    fn frame_gets_no_name_of_another_format() {
+        let refused = require_jpeg_name(Path::new("out/s.PNG"));
+        let sentence = refused.expect_err("a JPEG is no PNG").sentence;
+        assert!(sentence.ends_with("use -o out/s.jpg"), "{sentence}");
+        for name in ["s.jpg", "s.jpeg", "s.jpg.tmp", "/dev/stdout"] {
+            assert!(require_jpeg_name(Path::new(name)).is_ok(), "{name}");
+        }
     }
 }

@@ -46,15 +46,34 @@ pub enum DownloadError {
     /// Another file than the one installed first. The part is removed.
     #[error(
         "{url} has sha256 {found}, but the file installed before has {recorded}; the new one was \
-         removed. Delete {record} to accept another file"
+         removed. To accept another file, delete {target} and {record}, and run \
+         `watchkeeper models pull {name} --trust`"
     )]
     NotAsRecorded {
+        /// Name of the model.
+        name: String,
         url: String,
         /// Sum of the file received.
         found: Sha256Sum,
         recorded: Sha256Sum,
+        /// The file installed first.
+        target: PathBuf,
         /// File with the recorded sum.
         record: PathBuf,
+    },
+    /// The checksum of the installed file was recorded, and can't be read.
+    #[error(
+        "can't read the checksum in {record}: {source}. To accept another file, delete {target} \
+         and {record}, and run `watchkeeper models pull {name} --trust`"
+    )]
+    Record {
+        /// Name of the model.
+        name: String,
+        /// The file installed first.
+        target: PathBuf,
+        /// File with the recorded sum.
+        record: PathBuf,
+        source: io::Error,
     },
     /// A package with the right checksum does not hold the file. It is removed.
     #[error(

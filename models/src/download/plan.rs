@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::error::DownloadError;
-use super::record::{recorded_sum, with_suffix};
+use super::record::{record_of, recorded_sum};
 use crate::digest::Sha256Sum;
 use crate::registry::RegistryPackage;
 
@@ -39,12 +39,22 @@ pub struct PullPlan {
 impl PullPlan {
     /// Returns the checksum that the file must have: the published one, the user's, else the one
     /// recorded when the file was installed first.
-    pub(super) fn wanted_sum(&self) -> Option<Sha256Sum> {
+    ///
+    /// # Errors
+    /// [`DownloadError::Record`].
+    pub(super) fn wanted_sum(&self) -> Result<Option<Sha256Sum>, DownloadError> {
         match (self.sha256, self.trust) {
-            (Some(sum), _) | (None, Trust::Sum(sum)) => Some(sum),
+            (Some(sum), _) | (None, Trust::Sum(sum)) => Ok(Some(sum)),
             // A newer version of this program may convert the same package to other bytes.
-            (None, _) if self.package.is_some() => None,
-            (None, Trust::FirstUse | Trust::KnownOnly) => recorded_sum(&self.target),
+            (None, _) if self.package.is_some() => Ok(None),
+            (None, Trust::FirstUse | Trust::KnownOnly) => {
+                recorded_sum(&self.target).map_err(|source| DownloadError::Record {
+                    record: record_of(&self.target),
+                    target: self.target.clone(),
+                    name: self.name.clone(),
+                    source,
+                })
+            }
         }
     }
 
@@ -56,7 +66,9 @@ impl PullPlan {
                 url,
                 found,
                 recorded: expected,
-                record: with_suffix(&self.target, ".sha256"),
+                record: record_of(&self.target),
+                target: self.target,
+                name: self.name,
             },
             (Some(_), _) | (None, Trust::Sum(_)) => DownloadError::WrongSum {
                 url,

@@ -206,7 +206,7 @@ fn unknown_sum_needs_trust_without_second_transfer() {
     assert_eq!(again.offset(), BODY.len() as u64);
     again.start(Start::Nothing).unwrap();
     assert!(!again.finish().unwrap().known);
-    assert_eq!(recorded_sum(&unknown.target), Some(sum(BODY)));
+    assert_eq!(recorded_sum(&unknown.target).unwrap(), Some(sum(BODY)));
 }
 
 #[test]
@@ -229,7 +229,10 @@ fn later_pull_of_unknown_sum_must_match_the_first() {
         assert!(Download::already(&later).unwrap().is_none());
         let refused = serve(later.clone(), b"of another author").unwrap_err();
         let said = refused.to_string();
-        assert!(said.contains("m.onnx.sha256"), "{said}");
+        assert!(
+            said.contains("m.onnx.sha256, and run") && said.contains("--trust"),
+            "{said}"
+        );
         assert_eq!(fs::read(&later.target).unwrap(), b"damaged");
         assert!(serve(later.clone(), BODY).unwrap().known);
         assert_eq!(fs::read(&later.target).unwrap(), BODY);
@@ -243,6 +246,49 @@ fn later_pull_of_unknown_sum_must_match_the_first() {
     serve(converted, b"of a newer converter").unwrap();
     fs::remove_file(with_suffix(&trusted.target, ".sha256")).unwrap();
     serve(trusted, b"a new version").unwrap();
+}
+
+#[test]
+fn unreadable_record_accepts_no_file_and_its_advice_works() {
+    let dir = tempfile::tempdir().unwrap();
+    let trusted = PullPlan {
+        sha256: None,
+        bytes: None,
+        trust: Trust::FirstUse,
+        ..plan(dir.path())
+    };
+    serve(trusted.clone(), BODY).unwrap();
+    let record = with_suffix(&trusted.target, ".sha256");
+    for damaged in ["", "no sum"] {
+        fs::write(&record, damaged).unwrap();
+        let refused = Download::already(&trusted).unwrap_err().to_string();
+        assert!(refused.contains("no SHA-256"), "{refused}");
+        let refused = serve(trusted.clone(), b"of another author").unwrap_err();
+        for advice in ["m.onnx and ", "m.onnx.sha256", "--trust"] {
+            assert!(refused.to_string().contains(advice), "{refused}");
+        }
+        assert_eq!(fs::read(&trusted.target).unwrap(), BODY);
+    }
+    fs::remove_file(&trusted.target).unwrap();
+    fs::remove_file(&record).unwrap();
+    serve(trusted.clone(), b"of another author").unwrap();
+    let recorded = recorded_sum(&trusted.target).unwrap();
+    assert_eq!(recorded, Some(sum(b"of another author")));
+}
+
+#[test]
+fn file_that_gets_no_name_leaves_the_checksum_of_the_earlier_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let target = dir.path().join("m.onnx");
+    let part = dir.path().join("m.onnx.part");
+    fs::write(&part, BODY).unwrap();
+    // No file replaces a folder.
+    fs::create_dir(&target).unwrap();
+    put_in_place(&part, &target, sum(BODY)).unwrap_err();
+    assert_eq!(recorded_sum(&target).unwrap(), None);
+    fs::write(with_suffix(&target, ".sha256"), sum(b"earlier").to_string()).unwrap();
+    put_in_place(&part, &target, sum(BODY)).unwrap_err();
+    assert_eq!(recorded_sum(&target).unwrap(), Some(sum(b"earlier")));
 }
 
 #[test]

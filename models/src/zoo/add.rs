@@ -4,7 +4,7 @@
 //! - A failure half way leaves nothing under a name or checksum that is not its own.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -12,9 +12,10 @@ use crate::digest;
 use crate::download::{self, PullPlan, Trust};
 use crate::manifest::{Manifest, Part};
 use crate::raw;
+use crate::replace::{Leftover, replace_text, temporary};
 
 use super::error::ZooError;
-use super::resolved::{Resolved, beside, check_sum, unreadable};
+use super::resolved::{Resolved, beside, check_sum, recorded_sum, unreadable};
 use super::{BUILTIN, MOTION, Zoo, manifests_in, read_text};
 
 /// Checks that a file is the network that a manifest, given as TOML, describes; the error is one
@@ -183,7 +184,7 @@ impl Zoo {
         let is_others = others.any(|other| {
             other.file == part.file && (other.sha256.is_none() || other.sha256 != part.sha256)
         });
-        if download::recorded_sum(target).is_some() && !is_others {
+        if recorded_sum(target)?.is_some() && !is_others {
             return Ok(());
         }
         let (name, path) = (manifest.name.clone(), target.to_owned());
@@ -246,15 +247,16 @@ impl Zoo {
             .map_err(write(&target))?;
         let (sum, _) = digest::of_file(&file.0).map_err(write(&file.0))?;
         let own = dir.join(format!("{name}.toml"));
-        let earlier = read_text(&own).ok();
+        let earlier = own.exists().then(|| read_text(&own)).transpose()?;
         if let Some(text) = &text {
-            put_manifest(text, &own).map_err(write(&own))?;
+            // Before its network, which without a manifest could be taken for something else.
+            replace_text(text, &own).map_err(write(&own))?;
         }
         if let Err(source) = download::put_in_place(&file.0, &target, sum) {
             // Under its temporary name, the network has not replaced the earlier one.
             if text.is_some() && file.0.exists() {
                 match earlier {
-                    Some(earlier) => put_manifest(&earlier, &own).map_err(write(&own))?,
+                    Some(earlier) => replace_text(&earlier, &own).map_err(write(&own))?,
                     None => drop(Leftover(own)),
                 }
             }
@@ -361,21 +363,6 @@ fn renamed(text: &str, from: &str, to: &str) -> String {
     table.to_string()
 }
 
-/// Returns a temporary name of our own, as a pull of the same model may be writing its part.
-fn temporary(of: &Path) -> PathBuf {
-    of.with_added_extension(format!("{}.adding", std::process::id()))
-}
-
-/// Writes a manifest durably, before its network: a manifest without a network is absent, but a
-/// network without its manifest could be taken for something else.
-fn put_manifest(text: &str, own: &Path) -> io::Result<()> {
-    let part = Leftover(temporary(own));
-    let mut file = fs::File::create(&part.0)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&part.0, own)
-}
-
 /// Copies a file that belongs to a model from beside its network into a models folder, where
 /// several models may share it.
 fn add_part(manifest: &Manifest, part: &Part, network: &Path, dir: &Path) -> Result<(), ZooError> {
@@ -411,14 +398,4 @@ fn add_part(manifest: &Manifest, part: &Part, network: &Path, dir: &Path) -> Res
     };
     fs::copy(&from, &copy.0).map_err(write)?;
     download::put_in_place(&copy.0, &target, sum).map_err(write)
-}
-
-/// A file that is removed unless it was renamed.
-struct Leftover(PathBuf);
-
-impl Drop for Leftover {
-    fn drop(&mut self) {
-        // It may be gone already; a file that can't be removed is harmless.
-        fs::remove_file(&self.0).ok();
-    }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::digest::{self, Sha256Sum};
+use crate::download;
 use crate::manifest::{Manifest, Part, Task};
 
 use super::error::ZooError;
@@ -107,6 +108,11 @@ pub(super) fn check_sum(
         }),
         _ => Ok(()),
     }
+}
+
+/// Returns the checksum recorded when a file was placed.
+pub(super) fn recorded_sum(file: &Path) -> Result<Option<Sha256Sum>, ZooError> {
+    download::recorded_sum(file).map_err(|source| unreadable(&download::record_of(file), source))
 }
 
 pub(super) fn unreadable(path: &Path, source: io::Error) -> ZooError {

@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 
 use crate::digest::{self, Sha256Sum};
-use crate::download;
 
 use super::Zoo;
 use super::error::ZooError;
-use super::resolved::{Resolved, check_sum, unreadable};
+use super::resolved::{Resolved, check_sum, recorded_sum, unreadable};
 
 /// Result of comparing a file with its manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,10 +41,9 @@ impl Zoo {
         verify_parts(&resolved)?;
         let Resolved { manifest, path } = resolved;
         let (sha256, bytes) = digest::of_file(&path).map_err(|source| unreadable(&path, source))?;
-        let recorded = download::recorded_sum(&path);
         let against = if manifest.known_file(sha256).is_some() {
             ChecksumSource::Manifest
-        } else if let Some(expected) = recorded {
+        } else if let Some(expected) = recorded_sum(&path)? {
             if expected != sha256 {
                 return Err(ZooError::Changed {
                     name: manifest.name.clone(),
@@ -83,7 +81,7 @@ fn verify_parts(resolved: &Resolved) -> Result<(), ZooError> {
         let path = resolved.part(part);
         let (found, _) = digest::of_file(&path).map_err(|source| unreadable(&path, source))?;
         check_sum(&resolved.manifest, part, &path, found)?;
-        if let Some(expected) = download::recorded_sum(&path).filter(|sum| *sum != found) {
+        if let Some(expected) = recorded_sum(&path)?.filter(|sum| *sum != found) {
             return Err(ZooError::Changed {
                 name: resolved.manifest.name.clone(),
                 path,

@@ -139,3 +139,25 @@ fn wrong_number_of_events_says_what_it_must_be() {
         );
     }
 }
+
+#[test]
+fn command_without_a_daemon_reads_no_socket() {
+    let asks = |line: &str| {
+        let line = ["watchkeeper"].into_iter().chain(line.split(' '));
+        match Cli::try_parse_from(line).unwrap().command {
+            Command::Online(command) => command.asks_daemon(),
+            other => panic!("{other:?}"),
+        }
+    };
+    for alone in [
+        "cameras devices",
+        "cameras find",
+        "watch --list",
+        "run demo:",
+    ] {
+        assert!(!asks(alone), "{alone}");
+    }
+    for asking in ["cameras", "cameras list", "status"] {
+        assert!(asks(asking), "{asking}");
+    }
+}

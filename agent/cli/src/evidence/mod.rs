@@ -214,6 +214,11 @@ fn expected_key(args: &EvidenceVerifyArgs) -> Result<Option<ExpectedKey>, Failur
     }
     let content = read_text(Path::new(text), MAX_KEY_FILE)
         .map_err(|error| wrong(format!("neither a public key nor a file with one: {error}")))?;
+    if content.len() > MAX_KEY_FILE {
+        return Err(wrong(format!(
+            "the file has more than {MAX_KEY_FILE} bytes, so it is no file with a public key"
+        )));
+    }
     let mut words = content.split_whitespace();
     let key = words.find_map(parse_key);
     let key = key.ok_or_else(|| wrong("the file has no public key of 32 bytes".to_owned()))?;
@@ -268,6 +273,9 @@ mod tests {
         let hex = watchkeeper_bundle::signature::fingerprint(&[7; KEY_BYTES]);
         assert_eq!(read(args(None, Some(&hex)))?, by_key);
         assert!(read(args(Some("nothing.txt"), None)).is_err());
+        std::fs::write(&file, format!("{key} {}", " ".repeat(MAX_KEY_FILE)))?;
+        let long = read(args(file.to_str(), None)).expect_err("too long for a key");
+        assert!(long.contains("more than 1024 bytes"), "{long}");
         assert!(read(args(None, Some("ab"))).is_err());
         Ok(())
     }

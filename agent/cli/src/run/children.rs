@@ -17,7 +17,9 @@ use tokio::process::{Child, ChildStdout, Command};
 use crate::exit::{Exit, Failure};
 
 /// Timeout of a child's exit. The agent delivers for 3 s and disconnects in 2 s.
-const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+/// Timeout of a child's exit where the user waits no longer.
+pub(super) const SHORT_STOP_TIMEOUT: Duration = Duration::from_secs(1);
 /// Last log lines in the report of a dead child.
 const LAST_LINES: usize = 8;
 /// Bytes of a log that are searched for them.
@@ -134,10 +136,10 @@ impl Program {
         lines.into_iter().skip(skip).map(str::to_owned).collect()
     }
 
-    /// Closes standard input, waits for the exit, and kills the child after a timeout.
-    pub(super) async fn stop(mut self) {
+    /// Closes standard input, waits for the exit, and kills the child after `limit`.
+    pub(super) async fn stop(mut self, limit: Duration) {
         drop(self.child.stdin.take());
-        let exited = tokio::time::timeout(STOP_TIMEOUT, self.child.wait()).await;
+        let exited = tokio::time::timeout(limit, self.child.wait()).await;
         if exited.is_err() {
             // `kill` fails only if the child has exited meanwhile.
             self.child.kill().await.ok();

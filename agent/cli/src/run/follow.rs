@@ -2,6 +2,7 @@
 //!
 //! - An event is printed once, in the order of the journal.
 //! - A signal, a closed reader or a silent runtime ends the run; its results are read all the same.
+//!   A second signal ends that too.
 //! - Not here: when a run ends ([`verdict`](super::verdict)), and its notes
 //!   ([`notices`](super::notices)).
 
@@ -9,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use indicatif::ProgressBar;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use watchkeeper_contract::event::{Event, EventBody, Phase};
 use watchkeeper_contract::id::{EventSeq, PipelineId};
 use watchkeeper_contract::pipeline::{PipelineResults, PipelineState, PipelineStatus};
@@ -18,6 +18,8 @@ use watchkeeper_contract::source::SourceStatus;
 use super::format_event::EventFormatter;
 use super::notices::Notices;
 use super::sandbox::RunEnvironment;
+use super::signals::Signals;
+use super::silence::Silence;
 use super::verdict::{RunTarget, Verdict, decide, outside_picture};
 use crate::events;
 use crate::exit::{Exit, Failure};
@@ -26,8 +28,8 @@ use watchkeeper_client::{ClientError, FeedItem, JournalRecord};
 
 /// Interval at which the status is polled during a run.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// How long polls may stay without an answer.
-const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Timeout of reading the results of a runtime that was silent.
+const LAST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout of the pause at the end: one frame, and the last events on their way to disk.
 const PAUSE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Interval at which the status is polled during that pause.
@@ -62,11 +64,15 @@ pub(super) async fn follow(
             () = signals.recv() => break None,
             _ = ticks.tick() => {
                 if let Some(death) = run.death(out) {
+                    run.last_seq = printer.last_seq;
                     out.end_live_line();
                     return Err(death);
                 }
-                let polled = silence.check(poll(run, target).await, Instant::now());
-                let (pipeline, source) = match polled {
+                let polled = tokio::select! {
+                    polled = poll(run, target) => polled,
+                    () = signals.recv() => break None,
+                };
+                let (pipeline, source) = match silence.noted(polled, out) {
                     Ok(Some(polled)) => polled,
                     Ok(None) => continue,
                     Err(error) => break Some(error.into()),
@@ -78,9 +84,8 @@ pub(super) async fn follow(
                 let continues = verdict == Verdict::Continue;
                 notices.update(&pipeline, &source.state, continues, elapsed, out);
                 match verdict {
-                    Verdict::Continue if out.is_closed() => break None,
-                    Verdict::Continue => {}
-                    Verdict::Done => break None,
+                    Verdict::Continue if !out.is_closed() => {}
+                    Verdict::Continue | Verdict::Done => break None,
                     Verdict::Failed(failure) => break Some(failure),
                 }
             }
@@ -88,19 +93,16 @@ pub(super) async fn follow(
     };
     drop(feed);
     printer.is_over = true;
-    let finished = finish(run, &target.pipeline, &mut printer, &bar).await;
+    let finish = finish(run, &target.pipeline, &mut printer, &bar);
+    let finished = unless_given_up(finish, &mut signals, silence.is_on()).await;
+    run.gave_up = finished.is_err();
     run.last_seq = printer.last_seq;
-    let status = match finished {
+    let status = match finished.flatten() {
         Ok(status) => status,
         // The first failure explains the second one.
         Err(second) => return Err(failure.unwrap_or(second)),
     };
-    let source = run.client.source(&target.source).await;
-    printer.flush();
-    out.end_live_line();
-    if let Some(note) = source.ok().and_then(|source| source.note) {
-        out.note(note);
-    }
+    print_rest(run, target, &mut printer).await;
     let failure = failure
         .or_else(|| outside_picture(&status))
         .or_else(|| no_frame(&status.results, &notices));
@@ -119,75 +121,30 @@ async fn poll(
     Ok((pipeline, run.client.source(&target.source).await?))
 }
 
-/// Polls without an answer, one after the other.
-#[derive(Debug, Default)]
-struct Silence {
-    began: Option<Instant>,
-}
-
-impl Silence {
-    /// Returns the answer to a poll; `None` for a failed one that the next may make up for.
-    fn check<T>(
-        &mut self,
-        answer: Result<T, ClientError>,
-        now: Instant,
-    ) -> Result<Option<T>, ClientError> {
-        match answer {
-            Ok(answer) => {
-                self.began = None;
-                Ok(Some(answer))
-            }
-            Err(error) => {
-                let began = *self.began.get_or_insert(now);
-                let may_pass = error.is_transient() && now - began < SILENCE_TIMEOUT;
-                if may_pass { Ok(None) } else { Err(error) }
-            }
-        }
+/// Prints the lines that the printer holds back and the last note of the source.
+async fn print_rest(run: &RunEnvironment, target: &RunTarget, printer: &mut Printer<'_>) {
+    let source = run.client.source(&target.source).await;
+    printer.flush();
+    printer.out.end_live_line();
+    if let Some(note) = source.ok().and_then(|source| source.note) {
+        printer.out.note(note);
     }
 }
 
-/// Signals that end a run: Ctrl-C, a stop, and the end of the terminal.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    /// Absent in a command that outlives its terminal.
-    hangup: Option<Signal>,
-}
-
-impl Signals {
-    fn listen() -> Result<Self, Failure> {
-        let listen = |kind| {
-            signal(kind).map_err(|e| Failure::failed(format!("can't listen for signals: {e}")))
-        };
-        let hangup = (!ignores_hangup()).then(|| listen(SignalKind::hangup()));
-        Ok(Self {
-            interrupt: listen(SignalKind::interrupt())?,
-            terminate: listen(SignalKind::terminate())?,
-            hangup: hangup.transpose()?,
-        })
+/// Waits for results. The outer error is why the run waits no longer: a signal, or the end of the
+/// time for a runtime that was silent before.
+async fn unless_given_up<T>(
+    results: impl Future<Output = Result<T, Failure>>,
+    signals: &mut Signals,
+    was_silent: bool,
+) -> Result<Result<T, Failure>, Failure> {
+    tokio::select! {
+        results = results => Ok(results),
+        () = signals.recv() => Err(Failure::failed("interrupted before the results were read")),
+        () = tokio::time::sleep(LAST_TIMEOUT), if was_silent => Err(Failure::failed(
+            "the runtime does not answer, so the results are missing",
+        )),
     }
-
-    async fn recv(&mut self) {
-        let hangup = async {
-            match &mut self.hangup {
-                Some(hangup) => hangup.recv().await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-            _ = hangup => {}
-        }
-    }
-}
-
-/// Returns whether this command was started to outlive its terminal, such as by `nohup`.
-fn ignores_hangup() -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    // The lowest bit is signal 1, SIGHUP.
-    ignored.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).is_ok_and(|mask| mask & 1 == 1))
 }
 
 /// Returns the failure of a source that is still unreachable at the end and gave no frame.
@@ -271,13 +228,13 @@ impl<'o> Printer<'o> {
 ///
 /// A paused pipeline has everything on disk ([`PipelineState`]), so the journal is complete.
 async fn finish(
-    run: &RunEnvironment,
+    run: &mut RunEnvironment,
     pipeline: &PipelineId,
     printer: &mut Printer<'_>,
     bar: &ProgressBar,
 ) -> Result<PipelineStatus, Failure> {
-    let (client, out) = (&run.client, printer.out);
-    let mut status = client.pause_pipeline(pipeline, None).await?;
+    let out = printer.out;
+    let mut status = run.client.pause_pipeline(pipeline, None).await?;
     let deadline = Instant::now() + PAUSE_TIMEOUT;
     while matches!(
         status.state,
@@ -291,13 +248,17 @@ async fn finish(
             break;
         }
         tokio::time::sleep(PAUSE_POLL_INTERVAL).await;
-        match client.pipeline(pipeline).await {
+        if let Some(death) = run.death(out) {
+            return Err(death);
+        }
+        match run.client.pipeline(pipeline).await {
             Ok(now) => status = now,
             Err(error) if error.is_transient() => {}
             Err(error) => return Err(error.into()),
         }
     }
     bar.set_message(live_text(&status.results));
+    let client = &run.client;
     let last = client.health().await?.last_seq;
     while printer.last_seq < last {
         let after = printer.last_seq;
@@ -329,31 +290,4 @@ fn live_text(results: &PipelineResults) -> String {
         text.push_str(&format!("  {name} {} now {}", zone.count, zone.present));
     }
     text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn run_outlasts_failed_polls_until_the_silence_is_too_long() {
-        let failed = || -> Result<(), ClientError> {
-            Err(ClientError::Timeout {
-                request: "GET /v1/pipelines/watch".to_owned(),
-                after: Duration::from_secs(10),
-            })
-        };
-        let (mut silence, start) = (Silence::default(), Instant::now());
-        assert!(matches!(silence.check(failed(), start), Ok(None)));
-        let late = start + SILENCE_TIMEOUT;
-        assert!(matches!(silence.check(Ok(()), late), Ok(Some(()))));
-        assert!(matches!(silence.check(failed(), late), Ok(None)));
-        assert!(silence.check(failed(), late + SILENCE_TIMEOUT).is_err());
-    }
-
-    #[test]
-    fn refused_poll_ends_the_run_at_once() {
-        let refused: Result<(), _> = Err(ClientError::Setup("no resolver".to_owned()));
-        assert!(Silence::default().check(refused, Instant::now()).is_err());
-    }
 }

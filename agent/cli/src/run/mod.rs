@@ -14,6 +14,9 @@ mod pending_effects;
 mod privacy;
 mod request;
 mod sandbox;
+mod signals;
+mod silence;
+mod state_folders;
 mod summary;
 mod verdict;
 
@@ -49,7 +52,7 @@ const FINISH_VIDEO_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// Says how the runs of this user are asked, one line each.
 pub(crate) fn other_sockets() -> Vec<String> {
-    sandbox::running(&std::env::temp_dir())
+    state_folders::running(&std::env::temp_dir())
 }
 
 /// Builds the workflow of lines, zones and classes for a network.
@@ -176,10 +179,15 @@ async fn watch(
         batches_events: request.rules.is_none(),
     };
     let mut outcome = follow::follow(environment, &target, out).await?;
-    if let (Some(video), true) = (&request.video, outcome.results.frames > 0)
-        && let Err(failure) = fetch_video(environment, &target.pipeline, video, out).await
-    {
-        outcome.failure.get_or_insert(failure);
+    if let (Some(video), true) = (&request.video, outcome.results.frames > 0) {
+        let fetched = tokio::select! {
+            fetched = fetch_video(environment, &target.pipeline, video, out) => fetched,
+            () = signals::next() => Err(Failure::failed("interrupted before the video was saved")),
+        };
+        if let Err(failure) = fetched {
+            out.end_live_line();
+            outcome.failure.get_or_insert(failure);
+        }
     }
     Ok(outcome)
 }
@@ -193,14 +201,14 @@ fn valid_id<T, E: std::fmt::Display>(parsed: Result<T, E>) -> Result<T, Failure>
 ///
 /// A change of the picture's size, or a full disk, starts another file beside it.
 async fn fetch_video(
-    environment: &RunEnvironment,
+    environment: &mut RunEnvironment,
     pipeline: &PipelineId,
     video: &Path,
     out: &Output,
 ) -> Result<(), Failure> {
     let bar = out.live_line();
     bar.set_message("finishing the video");
-    let fetched = fetch_parts(environment, pipeline, video).await;
+    let fetched = fetch_parts(environment, pipeline, video, out).await;
     out.end_live_line();
     let parts: Vec<String> = fetched?.iter().map(|p| p.display().to_string()).collect();
     out.note(match &parts[..] {
@@ -215,14 +223,18 @@ async fn fetch_video(
 }
 
 async fn fetch_parts(
-    environment: &RunEnvironment,
+    environment: &mut RunEnvironment,
     pipeline: &PipelineId,
     video: &Path,
+    out: &Output,
 ) -> Result<Vec<PathBuf>, Failure> {
-    let client = &environment.client;
     let deadline = tokio::time::Instant::now() + FINISH_VIDEO_TIMEOUT;
     while tokio::time::Instant::now() < deadline {
-        match client.pipeline(pipeline).await.map(|status| status.state) {
+        if let Some(death) = environment.death(out) {
+            return Err(death);
+        }
+        let status = environment.client.pipeline(pipeline).await;
+        match status.map(|status| status.state) {
             Ok(
                 PipelineState::Ended
                 | PipelineState::Paused
@@ -235,6 +247,7 @@ async fn fetch_parts(
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
+    let client = &environment.client;
     let cannot = unwritten::<std::io::Error>(video);
     let mut parts = Vec::new();
     loop {

@@ -4,10 +4,12 @@
 //! - An effect that `[sinks]` does not allow was refused at its step, whose outputs have the
 //!   reason; here it is only counted.
 
+use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 use watchkeeper_contract::spool::EffectCounts;
 
+use super::silence::Silence;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use watchkeeper_client::{ClientError, RuntimeClient};
@@ -24,26 +26,35 @@ pub(super) async fn settle(
 ) -> Option<Failure> {
     let mut last = EffectCounts::default();
     let mut last_progress = Instant::now();
+    let mut silence = Silence::default();
     loop {
-        let now = match client.health().await {
-            Ok(health) => health.effects,
-            Err(ClientError::Timeout { .. } | ClientError::Broken { .. })
-                if last_progress.elapsed() <= IDLE_TIMEOUT =>
-            {
-                tokio::time::sleep(POLL_INTERVAL).await;
-                continue;
-            }
-            Err(error) => return Some(unknown(&error)),
+        let answer = match client.health().await {
+            // A runtime that is gone does not come back.
+            Err(error @ ClientError::Unreachable { .. }) => Err(error),
+            answer => silence.noted(answer, out),
         };
-        if pending(before, &now) == 0 || last_progress.elapsed() > IDLE_TIMEOUT {
-            report_refused(&now, out);
-            return failure(before, &now);
+        match answer.map(|health| health.map(|health| health.effects)) {
+            Ok(Some(now)) => {
+                if (now.done, now.failed) != (last.done, last.failed) {
+                    last_progress = Instant::now();
+                }
+                if pending(before, &now) == 0 || last_progress.elapsed() > IDLE_TIMEOUT {
+                    report_refused(&now, out);
+                    return failure(before, &now);
+                }
+                last = now;
+            }
+            Ok(None) => {}
+            Err(error) => return Some(unknown(error)),
         }
-        if (now.done, now.failed) != (last.done, last.failed) {
-            last_progress = Instant::now();
-        }
-        last = now;
         tokio::time::sleep(POLL_INTERVAL).await;
+    }
+}
+
+/// Notes how many effects were refused, where `[sinks]` allows none.
+pub(super) async fn note_refused(client: &RuntimeClient, out: &Output) {
+    if let Ok(health) = client.health().await {
+        report_refused(&health.effects, out);
     }
 }
 
@@ -53,9 +64,8 @@ fn pending(before: &EffectCounts, now: &EffectCounts) -> u64 {
     (before.waiting + now.taken).saturating_sub(now.done + failed)
 }
 
-fn unknown(error: &ClientError) -> Failure {
-    let sentence =
-        format!("it is not known whether the effects of the workflow were done: {error}");
+pub(super) fn unknown(why: impl Display) -> Failure {
+    let sentence = format!("it is not known whether the effects of the workflow were done: {why}");
     Failure::new(Exit::Undelivered, sentence)
 }
 

@@ -7,7 +7,6 @@
 //!   them.
 
 use std::ffi::OsStr;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -23,9 +22,10 @@ use watchkeeper_contract::privacy::PrivacyMask;
 use watchkeeper_store::Options;
 use watchkeeper_store::private_folder::make_private;
 
-use super::children::{Launch, Program, password_variable};
+use super::children::{Launch, Program, SHORT_STOP_TIMEOUT, STOP_TIMEOUT, password_variable};
 use super::delivery::Delivery;
-use super::pending_effects;
+use super::state_folders::{TEMPORARY_PREFIX, remove_stale};
+use super::{pending_effects, signals};
 use crate::configuration::{RUN_SITE, absolute};
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
@@ -35,11 +35,9 @@ use crate::user_file::unwritten;
 use watchkeeper_client::RuntimeClient;
 
 /// Name of the runtime's socket in the state folder of the run.
-const SOCKET: &str = "runtime.sock";
+pub(super) const SOCKET: &str = "runtime.sock";
 /// Name of the runtime's state folder in that of the run.
 const STATE: &str = "state";
-/// Prefix of a temporary state folder's name; the process id follows.
-const TEMPORARY_PREFIX: &str = "watchkeeper-run-";
 /// Prefix of the variables with the agent's secrets; no key of the configuration maps to it.
 const SECRET_PREFIX: &str = "WATCHKEEPER_RUN_SECRET_";
 /// Timeout of the runtime's first answer.
@@ -55,6 +53,10 @@ pub(super) struct RunEnvironment {
     pub(super) health: Health,
     /// Number of the last record that was printed.
     pub(super) last_seq: EventSeq,
+    /// Nothing more is asked of the runtime: it was silent for long, or the user waits no longer.
+    pub(super) gave_up: bool,
+    /// `[sinks]` allows effects.
+    has_effects: bool,
     runtime: Program,
     /// Absent in a run without broker and `[sinks]`, and after it died: the run continues.
     agent: Option<Program>,
@@ -105,7 +107,8 @@ impl RunEnvironment {
         let dir = state.path().to_path_buf();
         let (sinks, secrets) = sinks_with_secrets(config, &setup.written);
         // Without a broker nothing is published; without `[sinks]` every effect is refused.
-        let needs_agent = config.mqtt.is_some() || sinks.is_some();
+        let has_effects = sinks.is_some();
+        let needs_agent = config.mqtt.is_some() || has_effects;
         let file = write_config(&dir, &setup, sinks)?;
         link_folders(&dir.join(STATE), config)?;
         let args = [
@@ -131,6 +134,8 @@ impl RunEnvironment {
         Ok(Self {
             client,
             last_seq: health.last_seq,
+            gave_up: false,
+            has_effects,
             health,
             runtime,
             agent,
@@ -151,25 +156,50 @@ impl RunEnvironment {
         self.runtime.death()
     }
 
-    /// Stops the daemons and removes the state, unless it is kept.
+    /// Waits for effects and messages. Returns the failure of effects, and the number of the last
+    /// record.
+    async fn settle(&mut self, out: &Output) -> (Option<Failure>, EventSeq) {
+        let undone = match self.has_effects {
+            true => pending_effects::settle(&self.client, &self.health.effects, out).await,
+            false => {
+                pending_effects::note_refused(&self.client, out).await;
+                None
+            }
+        };
+        let Some(delivery) = &mut self.delivery else {
+            return (undone, self.last_seq);
+        };
+        let last = self.client.health().await.map(|health| health.last_seq);
+        let last = last.unwrap_or(self.last_seq);
+        delivery.settle(last).await;
+        delivery.report(out);
+        (undone, last)
+    }
+
+    /// Stops the daemons and removes the state, unless it is kept. A signal ends the wait for
+    /// effects and messages.
     ///
     /// Returns the failure of undelivered messages or effects.
     pub(super) async fn close(mut self, out: &Output) -> Option<Failure> {
-        let undone = pending_effects::settle(&self.client, &self.health.effects, out).await;
-        let last = match &mut self.delivery {
-            Some(delivery) => {
-                let last = self.client.health().await.map(|health| health.last_seq);
-                let last = last.unwrap_or(self.last_seq);
-                delivery.settle(last).await;
-                delivery.report(out);
-                last
-            }
-            None => self.health.last_seq,
+        let settled = match self.gave_up {
+            true => None,
+            false => tokio::select! {
+                settled = self.settle(out) => Some(settled),
+                () = signals::next() => None,
+            },
         };
+        let limit = match settled {
+            Some(_) => STOP_TIMEOUT,
+            None => SHORT_STOP_TIMEOUT,
+        };
+        let (undone, last) = settled.unwrap_or_else(|| {
+            let unknown = || pending_effects::unknown("the run did not wait for them");
+            (self.has_effects.then(unknown), self.last_seq)
+        });
         if let Some(agent) = self.agent {
-            agent.stop().await;
+            agent.stop(limit).await;
         }
-        self.runtime.stop().await;
+        self.runtime.stop(limit).await;
         match self.state {
             StateDir::Kept(path) => out.note(format!(
                 "journal, snapshots and logs are in {}",
@@ -255,47 +285,6 @@ fn start_agent(
         Delivery::listen(broker, mqtt.connect_timeout, stdout)
     });
     Ok((agent, delivery))
-}
-
-/// Says how the runs of this user in `temp` are asked, one line each.
-pub(super) fn running(temp: &Path) -> Vec<String> {
-    let living = state_folders(temp).into_iter().filter(|(_, lives)| *lives);
-    let sockets = living.map(|(folder, _)| folder.join(SOCKET));
-    let hint = |socket: PathBuf| {
-        let socket = socket.display();
-        format!("a `watchkeeper run` of yours is asked with --socket {socket}")
-    };
-    sockets.filter(|socket| socket.exists()).map(hint).collect()
-}
-
-/// Removes the state folders of killed runs.
-fn remove_stale(temp: &Path) {
-    for (folder, lives) in state_folders(temp) {
-        if !lives {
-            // The next run retries.
-            std::fs::remove_dir_all(folder).ok();
-        }
-    }
-}
-
-/// Lists the temporary state folders of this user's runs, and whether their process lives.
-fn state_folders(temp: &Path) -> Vec<(PathBuf, bool)> {
-    let us = rustix::process::geteuid().as_raw();
-    let entries = std::fs::read_dir(temp).into_iter().flatten().flatten();
-    let of_a_run = |entry: std::fs::DirEntry| {
-        let name = entry.file_name();
-        let (pid, _) = name
-            .to_str()?
-            .strip_prefix(TEMPORARY_PREFIX)?
-            .split_once('-')?;
-        let lives = Path::new("/proc")
-            .join(pid.parse::<u32>().ok()?.to_string())
-            .exists();
-        // Never through a link, and never another user's folder.
-        let found = entry.path().symlink_metadata().ok()?;
-        (found.is_dir() && found.uid() == us).then(|| (entry.path(), lives))
-    };
-    entries.filter_map(of_a_run).collect()
 }
 
 fn state_dir(keep: Option<&Path>) -> Result<StateDir, Failure> {
@@ -480,25 +469,5 @@ mod tests {
         assert_eq!(variable, "WATCHKEEPER_SINKS__S3_URL");
         let address = secrecy::ExposeSecret::expose_secret(address);
         assert_eq!(address, "http://user:hunter2@10.0.0.5:9000/");
-    }
-
-    #[test]
-    fn state_of_a_killed_run_is_removed() {
-        let temp = tempfile::tempdir().unwrap();
-        // Larger than any process id of Linux.
-        let dead = temp.path().join(format!("{TEMPORARY_PREFIX}4294967295-a"));
-        let living = temp
-            .path()
-            .join(format!("{TEMPORARY_PREFIX}{}-b", std::process::id()));
-        let other = temp.path().join("watchkeeper-run-notes");
-        for folder in [&dead, &living, &other] {
-            std::fs::create_dir(folder).unwrap();
-        }
-        remove_stale(temp.path());
-        assert!(!dead.exists() && living.exists() && other.exists());
-        assert!(running(temp.path()).is_empty(), "it has no socket yet");
-        std::fs::write(living.join(SOCKET), "").unwrap();
-        let said = running(temp.path()).concat();
-        assert!(said.contains(&format!("--socket {}", living.join(SOCKET).display())));
     }
 }
