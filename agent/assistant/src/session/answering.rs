@@ -232,6 +232,11 @@ impl Session {
                 };
                 let asked = here.pipelines.iter().filter(is_asked);
                 let asked: Vec<_> = asked.cloned().collect();
+                // The table has neither the yes or no nor the end of a pause.
+                let is_narrowed = camera.is_some() || paused.is_some();
+                if is_narrowed && !asked.is_empty() {
+                    out.report(ProgressEvent::Text(&looked.text));
+                }
                 out.report(ProgressEvent::Pipelines(&asked, &looked.text));
             }
             Look::Commands {
@@ -347,12 +352,14 @@ mod tests {
     use std::fs;
     use std::sync::Mutex;
 
+    use watchkeeper_plain::answer::Answer;
+
     use super::super::testing::session;
     use super::super::user_session::ProposalStore;
     use super::*;
     use crate::permissions::Entrypoint;
     use crate::proposal::pending::Requester;
-    use crate::proposal::snapshot::testing::{model, situation};
+    use crate::proposal::snapshot::testing::{model, situation, status};
 
     #[test]
     fn refusal_of_a_class_names_the_command_that_brings_a_model_of_it() {
@@ -420,6 +427,37 @@ mod tests {
             let events = out.0.lock().unwrap().clone();
             assert_eq!(events.iter().any(is_dropped), !is_damaged, "{events:?}");
             fs::remove_dir(&file).ok();
+        }
+    }
+
+    #[tokio::test]
+    async fn answer_about_one_watch_is_reported_before_the_table() {
+        let dir = tempfile::tempdir().unwrap();
+        let out = Arc::new(Reported::default());
+        let session = session(dir.path(), out.clone());
+        let mut here = situation();
+        let spec = serde_json::json!({
+            "id": "gate-watch", "source": "gate", "workflow": {"steps": []}, "paused": true,
+        });
+        let mut paused = status(&serde_json::from_value(spec).unwrap());
+        paused.paused_until = Some("2026-11-22T12:00:00Z".parse().unwrap());
+        here.pipelines.push(paused);
+        for (text, answer) in [
+            ("is the gate watch paused", "Yes, gate-watch is paused."),
+            ("until when is the gate watch paused", "12:00"),
+        ] {
+            let understood = session.plain.understand(text, &here.scene(&here.now));
+            let Ok(Answer::Look(looked)) = understood else {
+                panic!("{understood:?}");
+            };
+            out.0.lock().unwrap().clear();
+            session.answer_look(&looked, &here).await.unwrap();
+            let reported = out.0.lock().unwrap().clone();
+            let [said, table] = reported.as_slice() else {
+                panic!("{reported:?}");
+            };
+            assert!(said["text"].as_str().unwrap().contains(answer), "{said}");
+            assert_eq!(table["type"], "pipelines");
         }
     }
 
