@@ -152,6 +152,7 @@ pub(crate) fn read(text: &str, known: &Vocabulary, now: &Zoned) -> Result<Read, 
     while let Some(word) = reader.words.first() {
         let (before, order) = (reader.query.clone(), reader.order);
         let mut taken = reader.take();
+        let is_read = taken > 0;
         if taken > 0
             && (contradicts(&before, &reader.query) || differs(order.as_ref(), &reader.order))
         {
@@ -169,7 +170,7 @@ pub(crate) fn read(text: &str, known: &Vocabulary, now: &Zoned) -> Result<Read, 
         }
         let last = reader.words.get(taken.max(1) - 1).map_or("", |w| &w.lower);
         if !ARTICLES.contains(&last) {
-            is_bounded = taken == 0 && BOUNDS.contains(&last);
+            is_bounded = !is_read && BOUNDS.contains(&last);
         }
         reader.words = reader.words.get(taken.max(1)..).unwrap_or_default();
     }
