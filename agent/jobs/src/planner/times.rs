@@ -277,8 +277,8 @@ mod tests {
             ("on Saturday night", "2026-11-21 2026-11-22 "),
             ("on Saturday evening", "2026-11-21 2026-11-22 evening"),
             ("on Saturday morning", "2026-11-28 2026-11-28 morning"),
-            ("today at night", "2026-11-28 2026-11-28 at night"),
-            ("in the past weeks", "- - in past weeks"),
+            ("today at night", "2026-11-28 2026-11-28 night"),
+            ("in the past weeks", "- - past weeks"),
             ("from 2026-03-01", "2026-03-01 2026-03-02 "),
             ("from 2026-03-01 until 2026-03-05", "2026-03-01 2026-03-06 "),
             (
