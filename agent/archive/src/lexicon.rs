@@ -6,7 +6,7 @@ use watchkeeper_english::singulars;
 use crate::query::Order;
 
 /// Words that mean a time, alone or beside others.
-const TIMES: [&str; 22] = [
+const TIMES: [&str; 23] = [
     "afternoon",
     "ago",
     "am",
@@ -24,6 +24,7 @@ const TIMES: [&str; 22] = [
     "past",
     "pm",
     "this",
+    "tomorrow",
     "tonight",
     "week",
     "weekday",
@@ -46,7 +47,8 @@ pub(crate) fn changes_answer(word: &str) -> bool {
         | "nor" | "not" | "or" | "until" | "without" => true,
         _ => word.ends_with("n't") || word.ends_with("n’t"),
     };
-    let is_time = singulars(word).any(|word| TIMES.contains(&word.as_str()));
+    let is_day = |word: &str| strtime::parse("%A", word).is_ok();
+    let is_time = singulars(word).any(|word| TIMES.contains(&word.as_str()) || is_day(&word));
     is_other || is_time || (is_year && ends) || is_month("%B") || is_month("%b")
 }
 

@@ -15,5 +15,5 @@ mod words;
 pub use nouns::{singular, singulars};
 pub use numbers::number_word;
 pub use sentence::{is_several, one, several};
-pub use spans::{NIGHT, Span, days, part_of_day, past, within};
+pub use spans::{NIGHT, Span, begun, days, part_of_day, past, within};
 pub use words::one_of;

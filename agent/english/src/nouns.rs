@@ -37,15 +37,15 @@ pub fn singular(word: &str) -> String {
 /// A word and all that it may be the plural of, the likeliest first: for a look-up among names.
 pub fn singulars(word: &str) -> impl Iterator<Item = String> {
     let stem = |end: &str, with: &str| Some(format!("{}{with}", word.strip_suffix(end)?));
-    let forms = [
-        Some(word.to_owned()),
+    let derived = [
         Some(singular(word)),
         stem("s", ""),
         stem("es", ""),
         stem("ves", "f"),
         stem("ves", "fe"),
     ];
-    forms.into_iter().flatten().filter(|form| form.len() > 1)
+    let derived = derived.into_iter().flatten();
+    std::iter::once(word.to_owned()).chain(derived.filter(|form| form.len() > 1))
 }
 
 #[cfg(test)]
@@ -76,5 +76,8 @@ mod tests {
             assert!(singulars(plural).any(|form| form == single), "{plural}");
         }
         assert!(singulars("scarves").any(|form| form == "scarf"));
+        // A name of one letter is itself.
+        assert!(singulars("b").eq(["b"]));
+        assert!(!singulars("as").any(|form| form == "a"));
     }
 }

@@ -3,8 +3,9 @@
 //! - A week begins on Monday. `last week` is the calendar's, `past week` the last seven days.
 //! - A day of the week is the last one of its name, today too; `last monday` is none of today.
 //! - A night is from 22:00 to 06:00, and of the day on which it begins.
+//! - A part of a day has begun: `friday night`, asked on Friday at noon, is a week ago.
 
-use jiff::civil::{Date, Weekday};
+use jiff::civil::{Date, DateTime, Weekday};
 use jiff::fmt::strtime;
 use jiff::{ToSpan as _, Zoned};
 
@@ -32,8 +33,10 @@ pub fn past(words: &[&str], now: &Zoned) -> Option<(Span, usize)> {
         let civil = date.at(0, 0, 0, 0).checked_add(minutes.minutes()).ok()?;
         civil.to_zoned(now.time_zone().clone()).ok()
     };
-    let of_day = |date: Date, (from, until): (i64, i64), count: usize| {
-        let (from, until) = (at(date, from)?, Some(at(date, until)?));
+    let of_day = |date: Date, part: (i64, i64), count: usize| {
+        let name = words.get(count.saturating_sub(2))?;
+        let date = begun(date, part, name, now.datetime())?;
+        let (from, until) = (at(date, part.0)?, Some(at(date, part.1)?));
         Some((Span { from, until }, count))
     };
     match words {
@@ -45,7 +48,7 @@ pub fn past(words: &[&str], now: &Zoned) -> Option<(Span, usize)> {
         _ => {}
     }
     let (first, end, count) = days(words, today)?;
-    let is_day = end.unwrap_or(today.tomorrow().ok()?) == first.tomorrow().ok()?;
+    let is_day = !["week", "weekend", "month", "year"].contains(words.get(count - 1)?);
     let part = words.get(count).filter(|_| is_day);
     if let Some(part) = part.and_then(|part| part_of_day(part)) {
         return of_day(first, part, count + 1);
@@ -97,6 +100,10 @@ pub fn within(words: &[&str], now: &Zoned) -> Option<(Zoned, usize)> {
     let count = 2 + usize::from(written.is_some());
     let unit = singular(words.get(count - 1)?);
     let is_of_calendar = written.is_none() && *first == "last";
+    // `the past weeks` are of no known number.
+    if written.is_none() && words.get(count - 1) != Some(&unit.as_str()) {
+        return None;
+    }
     let number = written.unwrap_or(1);
     let span = match unit.as_str() {
         "minute" => number.minutes(),
@@ -119,6 +126,16 @@ pub fn part_of_day(word: &str) -> Option<(i64, i64)> {
         "evening" => Some((1080, 1440)),
         "night" => Some(NIGHT),
         _ => None,
+    }
+}
+
+/// The day of this name on which a part of the day has begun: `day` or, of the week, the one a week
+/// before. None where that part is still to come.
+pub fn begun(day: Date, part: (i64, i64), name: &str, now: DateTime) -> Option<Date> {
+    let begin = day.at(0, 0, 0, 0).checked_add(part.0.minutes()).ok()?;
+    match begin <= now {
+        true => Some(day),
+        false => weekday(name).and_then(|_| day.checked_sub(1.week()).ok()),
     }
 }
 
@@ -148,14 +165,19 @@ mod tests {
 
     fn zoned(civil: &str) -> Zoned {
         let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
-        let civil: jiff::civil::DateTime = civil.parse().unwrap();
+        let civil: DateTime = civil.parse().unwrap();
         civil.to_zoned(zone).unwrap()
     }
 
     fn shown(text: &str) -> Option<(String, usize)> {
         let words: Vec<&str> = text.split(' ').collect();
         let (span, count) = past(&words, &now())?;
-        let shown = |at: &Zoned| at.strftime("%m-%dT%H:%M").to_string();
+        let format = if text.contains("year") {
+            "%Y-%m-%d"
+        } else {
+            "%m-%dT%H:%M"
+        };
+        let shown = |at: &Zoned| at.strftime(format).to_string();
         let until = span.until.as_ref().map_or("now".to_owned(), shown);
         Some((format!("{} {until}", shown(&span.from)), count))
     }
@@ -167,7 +189,6 @@ mod tests {
             ("yesterday", "11-24T00:00 11-25T00:00", 1),
             ("yesterday evening", "11-24T18:00 11-25T00:00", 2),
             ("this morning", "11-25T06:00 11-25T12:00", 2),
-            ("tonight", "11-25T18:00 11-26T00:00", 1),
             ("last night", "11-24T22:00 11-25T06:00", 2),
             ("friday night", "11-20T22:00 11-21T06:00", 2),
             ("wednesday", "11-25T00:00 now", 1),
@@ -177,9 +198,12 @@ mod tests {
             ("last week night", "11-16T00:00 11-23T00:00", 2),
             ("past week", "11-18T12:00 now", 2),
             ("last month", "10-01T00:00 11-01T00:00", 2),
-            ("last year", "01-01T00:00 01-01T00:00", 2),
+            ("last year", "2025-01-01 2026-01-01", 2),
             ("past two hours", "11-25T10:00 now", 3),
             ("last 30 minutes", "11-25T11:30 now", 3),
+            ("wednesday morning", "11-25T06:00 11-25T12:00", 2),
+            ("wednesday night", "11-18T22:00 11-19T06:00", 2),
+            ("wednesday evening", "11-18T18:00 11-19T00:00", 2),
         ] {
             assert_eq!(shown(text), Some((span.to_owned(), count)), "{text}");
         }
@@ -187,6 +211,11 @@ mod tests {
             "last",
             "last 0 days",
             "last 5 moons",
+            "past weeks",
+            "last hours",
+            "tonight",
+            "this evening",
+            "today evening",
             "mondays",
             "night",
             "this night",
@@ -194,6 +223,13 @@ mod tests {
         ] {
             assert_eq!(shown(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn week_has_no_part_of_a_day_on_its_first_day_either() {
+        let monday = zoned("2026-11-23T12:00");
+        let (span, count) = past(&["this", "week", "morning"], &monday).unwrap();
+        assert_eq!((span.until, count), (None, 2));
     }
 
     #[test]

@@ -7,14 +7,15 @@
 use crate::answer::Change;
 use crate::asks::{Asks, skip_polite};
 use crate::closed;
+use crate::control::{self, PauseEnd};
 use crate::edit::Wanted;
 use crate::lexicon::{Stand, Way};
 use crate::moments;
 use crate::names::{self, Cameras};
-use crate::need::Need;
+use crate::need::{Need, Notes};
 use crate::pieces::{self, Request};
 use crate::place::{self, Where};
-use crate::propose::{ChangeSet, pause};
+use crate::propose::ChangeSet;
 use crate::reader::{Reader, Slot};
 use crate::request::{Parts, the_place};
 use crate::scene::Camera;
@@ -54,21 +55,29 @@ pub(crate) fn is_correction(text: &Reader<'_>) -> bool {
     !requests.is_empty() && requests.iter().all(corrects)
 }
 
-/// Sets another end of a proposed pause: `no, two hours`, `until 8 tomorrow`.
-pub(crate) fn amend_pause(proposed: &mut [ChangeSet], r: &mut Reader<'_>) -> Result<(), Need> {
-    let [one] = proposed else {
+/// Sets another end of a proposed pause: `no, two hours`, `until 8 tomorrow`. Returns the pause
+/// with its notes: another end leaves out other watches.
+pub(crate) fn amend_pause(
+    requests: &[Request<'_>],
+    proposed: &[ChangeSet],
+    r: &mut Reader<'_>,
+) -> Result<(ChangeSet, Notes), Need> {
+    let ([request], [one]) = (requests, proposed) else {
         return Err(not_read(r));
     };
     let is_pause = |change: &Change| matches!(change, Change::Pause { .. });
     let until = moments::until(r).or_else(|| moments::in_duration(r));
     r.take_all(&r.lexicon.phrases.correction);
     let is_read = closed::unread_words(r, &format!("no|nope|nah|{SMALL}")).is_empty();
-    if until.is_none() || !is_read || !one.changes.iter().all(is_pause) {
-        return Err(not_read(r));
-    }
-    let ids = one.changes.iter().map(|change| change.pipeline().clone());
-    *one = pause(ids.collect(), until, r.scene);
-    Ok(())
+    let until = until.filter(|_| is_read && one.changes.iter().all(is_pause));
+    let until = until.ok_or_else(|| not_read(r))?;
+    let mut order = request.r.clone();
+    let amended = PauseEnd {
+        until,
+        shortens: control::says_only(r),
+    };
+    let one = control::control(&mut order, request.asks, false, Some(amended))?;
+    Ok((one, order.notes))
 }
 
 /// Applies a correction to the requests for what was proposed, to each of them where there are

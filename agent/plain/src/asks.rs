@@ -129,11 +129,6 @@ fn is_question(r: &Reader<'_>, start: usize) -> bool {
     if number || compares || r.says(&["busiest"]) || begins_question(r, start) {
         return true;
     }
-    // `take a picture when …` is a watch.
-    const A_PICTURE: &str = "take|make|grab|shoot me|us? a|an|one|the? picture|photo|snapshot|still of|from|at|on|now|please|?|.?";
-    if r.begins(start, &[A_PICTURE]) && !r.says(&["when|if|whenever|every|each|once"]) {
-        return true;
-    }
     // `when was` asks for a time; `when is` does with a mark.
     if r.begins(start, &["when was|were|did|has"]) {
         return true;
@@ -143,6 +138,19 @@ fn is_question(r: &Reader<'_>, start: usize) -> bool {
             || r.says(&PAST)
             || r.begins(start, &["when is|are", "how many"])
             || (start == 0 && (one_of(WHO, r.word(0)) || r.tokens.len() < 3)))
+}
+
+/// Whether a clause asks for a picture of now, and begins the text: `take a picture of the gate`.
+/// One that waits for something is a watch: `take a picture when …`, `of anyone who …`.
+pub(crate) fn asks_for_picture(text: &Reader<'_>, clause: &Reader<'_>) -> bool {
+    const A_PICTURE: &str =
+        "take|make|grab|shoot me|us? a|an|one|the? picture|photo|snapshot|still";
+    const WAITS: [&str; 2] = [
+        "when|if|whenever|every|each|once|who|that|which|everyone|everybody|everything",
+        "as soon as",
+    ];
+    let begins = |r: &Reader<'_>| r.begins(skip_polite(r, 0), &[A_PICTURE]);
+    begins(text) && begins(clause) && !clause.says(&WAITS)
 }
 
 /// Whether a clause says how the watch is that it names: `the bench watch stopped`.

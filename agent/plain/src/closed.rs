@@ -198,7 +198,7 @@ pub(crate) fn refuse(r: &Reader<'_>) -> Result<(), Need> {
         (false, false) => "Say it in other words, or one thing in a sentence.",
     };
     let text = format!(
-        "I do not understand {} here, and without it the request would be another one, so I offer nothing. {remedy}",
+        "I do not understand {} here, and without it the request would be another one, so I propose nothing. {remedy}",
         quoted_all(&words, ", ")
     );
     Err(Need::not_read(text, words))

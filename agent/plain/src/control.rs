@@ -33,11 +33,24 @@ const ALL: [&str; 4] = [
 /// Words for more than one.
 const SEVERAL: &str = "both|all|every|each|watches|alarms|pipelines|alerts|those|ones|everything";
 
+/// The end of a pause that a correction names.
+pub(crate) struct PauseEnd {
+    pub(crate) until: Zoned,
+    /// Whether it may shorten a pause that there is.
+    pub(crate) shortens: bool,
+}
+
 /// Understands a request to stop, pause or resume.
 ///
 /// `behind`: a new watch stands before it. An order that names nothing may mean that one, which
-/// does not run yet, and is refused.
-pub(crate) fn control(r: &mut Reader<'_>, asks: Asks, behind: bool) -> Result<ChangeSet, Need> {
+/// does not run yet, and is refused. `amended`: the end of a pause that takes the place of the one
+/// in the order.
+pub(crate) fn control(
+    r: &mut Reader<'_>,
+    asks: Asks,
+    behind: bool,
+    amended: Option<PauseEnd>,
+) -> Result<ChangeSet, Need> {
     let scene = r.scene;
     r.take_all(&OTHERS);
     let verb = Verb::take(r, asks);
@@ -47,15 +60,18 @@ pub(crate) fn control(r: &mut Reader<'_>, asks: Asks, behind: bool) -> Result<Ch
     let until = match asks {
         Asks::Stop | Asks::Pause if !verb.deletes => {
             r.take_all(&["for now", "for the moment"]);
-            moments::until(r)
+            pause_until(r, amended.as_ref())
         }
         _ => None,
     };
+    let shortens = amended.is_some_and(|amended| amended.shortens) || says_only(r);
     if verb.deletes && named.is_empty() {
         refuse_a_camera_itself(r)?;
     }
+    let closes = r.take_all(&["that's|thats all", "that|this is|was|will be? all"]);
     let several = r.says(&[SEVERAL]);
-    let is_answer = r.last_word() == "all";
+    // The answer to `which`, behind the order.
+    let is_answer = !closes && r.last_word() == "all";
     let all = verb.ends_all_pauses || r.take(&ALL).is_some() || is_answer;
     let cameras = match named.is_empty() && spared.is_empty() {
         true => names::cameras(r),
@@ -88,22 +104,39 @@ pub(crate) fn control(r: &mut Reader<'_>, asks: Asks, behind: bool) -> Result<Ch
     Ok(match asks {
         Asks::Stop if verb.deletes => ChangeSet::of("Delete", targets, scene, Change::Stop),
         Asks::Stop | Asks::Pause => {
-            keep_longer_pauses(r, &mut targets, until.as_ref())?;
+            keep_longer_pauses(r, &mut targets, until.as_ref(), shortens)?;
             pause(targets, until, scene)
         }
         _ => ChangeSet::of("Resume", targets, scene, Change::Resume),
     })
 }
 
+/// Reads the end of a pause. One that takes its place is returned instead, without the notes about
+/// what was read.
+fn pause_until(r: &mut Reader<'_>, amended: Option<&PauseEnd>) -> Option<Zoned> {
+    let notes = r.notes.clone();
+    let said = moments::until(r);
+    let Some(amended) = amended else {
+        return said;
+    };
+    r.notes = notes;
+    Some(amended.until.clone())
+}
+
+/// Whether an order or its correction says `only`, and so may shorten a pause.
+pub(crate) fn says_only(r: &Reader<'_>) -> bool {
+    r.tokens.iter().any(|t| one_of("only|just", &t.text))
+}
+
 /// Notes the pauses that there are already. One that is longer stays as it is, unless the order
-/// says `only`.
+/// shortens it.
 fn keep_longer_pauses(
     r: &mut Reader<'_>,
     targets: &mut Vec<PipelineId>,
     until: Option<&Zoned>,
+    shortens: bool,
 ) -> Result<(), Need> {
     let scene = r.scene;
-    let shortens = r.tokens.iter().any(|t| one_of("only|just", &t.text));
     let mut kept = Vec::new();
     targets.retain(|id| {
         let Some(paused) = scene.pipeline(id).filter(|p| p.paused) else {

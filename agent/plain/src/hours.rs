@@ -1,4 +1,4 @@
-//! Days and hours at which a watch is times.
+//! Days and hours at which a watch is active.
 //!
 //! - Days, hours of the day and what is left out (`but not on weekends`) are read apart, so that a
 //!   correction of one leaves the others.

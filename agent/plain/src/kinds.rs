@@ -82,14 +82,19 @@ pub(crate) fn counted(
         let is_told = |kind: &&EventKind| !telling(kind).is_empty();
         let (first, told) = (counts.first(), counts.iter().find(is_told));
         let happened = first.map_or("", |kind| &kind.happened);
+        let except = |kind: &EventKind| {
+            let cools = telling(kind).iter().any(|rule| rule.cooldown_s > 0.0);
+            if cools { left_out(kind) } else { "" }
+        };
         let why = match told {
-            Some(kind) if told == first => {
-                let cools = telling(kind).iter().any(|rule| rule.cooldown_s > 0.0);
-                number.then(|| each_time(&who, kind, cools))
-            }
+            Some(kind) if told == first => number.then(|| {
+                let (happened, except) = (&kind.happened, except(kind));
+                format!("Each time that {who} {happened} counts{except}.")
+            }),
             Some(kind) => Some(format!(
-                "No watch here tells when {who} {happened}; instead each time counts that it {}.",
-                kind.happened
+                "No watch here tells when {who} {happened}; instead each time counts that it {}{}.",
+                kind.happened,
+                except(kind)
             )),
             None => Some(format!(
                 "No watch here tells now when {who} {happened}, so only what earlier ones told is known."
@@ -101,16 +106,14 @@ pub(crate) fn counted(
     (kinds, said)
 }
 
-/// What a number of events of a kind counts, and what it leaves out.
-fn each_time(who: &str, kind: &EventKind, cools: bool) -> String {
-    let except = match (cools, kind.condition.as_str()) {
-        (false, _) => "",
-        (true, "crosses") => {
-            ", but none that the cool-down of its watch leaves out; the counter of the line, in the status of its camera, has all"
+/// What a number of events of a kind leaves out where a rule cools down.
+fn left_out(kind: &EventKind) -> &'static str {
+    match kind.condition.as_str() {
+        "crosses" => {
+            ", but none that the cool-down of its watch leaves out; the counter of the line, in the status of its camera, has all since the watch started"
         }
-        (true, _) => ", but none that the cool-down of its watch leaves out",
-    };
-    format!("Each time that {who} {} counts{except}.", kind.happened)
+        _ => ", but none that the cool-down of its watch leaves out",
+    }
 }
 
 /// The rules of a watch that tell events of this kind about one of these labels; about any where

@@ -19,7 +19,7 @@ use crate::names::{self, Mention, WATCHES};
 use crate::question::{Slots, is_past, read_place};
 use crate::question_words::{KindWords, QuestionKind};
 use crate::reader::{Reader, one_of};
-use crate::scene::{Deployed, Model, Scene, quoted, quoted_all};
+use crate::scene::{Deployed, Model, PAUSED, RUNNING, Scene, quoted, quoted_all};
 
 /// Words for events.
 const EVENTS: &str = "events|event|alerts|alarms|warnings|incidents";
@@ -101,25 +101,29 @@ fn pipelines(
         _ => return Err("Ask about one watch or one camera, or about all.".to_owned()),
     };
     let listed = deployed::listed(r.scene, camera.as_ref(), paused);
-    let text = is_paused(r, slots).unwrap_or_default() + &listed;
+    let text = answer_state(r, slots).unwrap_or_default() + &listed;
     Ok((Look::Pipelines { camera, paused }, text))
 }
 
 /// Yes or no to `is the gate watch on` and `is the gate watch paused`.
-fn is_paused(r: &Reader<'_>, slots: &Slots) -> Option<String> {
+fn answer_state(r: &Reader<'_>, slots: &Slots) -> Option<String> {
     let [one] = slots.wanted.pipelines.as_slice() else {
         return None;
     };
-    let paused = r.scene.pipeline(one)?.paused;
+    let deployed = r.scene.pipeline(one)?;
     let mut words = r.tokens.iter().filter(|t| t.is_word()).map(|t| &t.text);
     // Not `is the gate watch on the yard camera`.
     let last = words.rfind(|word| !one_of("now|right|currently|please", word))?;
-    let asks_paused = one_of("paused|off|stopped", last);
-    let yes = if asks_paused == paused { "Yes" } else { "No" };
-    let state = if paused { "paused" } else { "not paused" };
+    let state = deployed.state();
+    let is_so = match last.as_str() {
+        "on" | "running" | "active" => state == RUNNING,
+        "off" | "stopped" => state != RUNNING,
+        "paused" => state == PAUSED,
+        _ => return None,
+    };
+    let yes = if is_so { "Yes" } else { "No" };
     let is_asked = r.any_word(skip_polite(r, 0)) == "is" && !r.says(&["not"]);
-    (is_asked && (asks_paused || one_of("on|running|active", last)))
-        .then(|| format!("{yes}, {one} is {state}. "))
+    is_asked.then(|| format!("{yes}, {one} is {state}. "))
 }
 
 /// Whether a question is of this kind, where it is of none before.
@@ -155,7 +159,8 @@ fn fits(words: &KindWords, slots: &Slots, r: &Reader<'_>) -> bool {
 /// `was the gate watch on`, and not `how many alarms on monday`.
 fn is_of_the_past(r: &Reader<'_>, slots: &Slots) -> bool {
     const DONE: &str = "stop|pause|resume|delete|remove|change|start|turned|switched";
-    let is_past = slots.range.is_some() || is_past(r) || r.says(&["who|why", "how often"]);
+    let is_past =
+        slots.range.is_some() || is_past(r) || r.says(&["who|why", "how often", "since when"]);
     let is_of_day = |at: usize| r.over(&r.tokens).begins(at, &["<w>"]);
     let is_on = |at: usize| {
         let is_watch = r.word(at - 1).is_empty() || one_of(WATCHES, r.before(at));
@@ -285,9 +290,8 @@ fn labels_of(mentions: &[Mention], scene: &Scene) -> Vec<String> {
 
 /// Refuses words that nothing reads, a camera and a time.
 fn refuse_narrowed(r: &mut Reader<'_>, slots: &Slots, words: &KindWords) -> Result<(), String> {
-    // Costs are told for today and this month.
-    let is_told = |to: Option<_>| words.is == QuestionKind::Cost && to.is_none();
-    let has_range = slots.range.is_some_and(|(_, to)| !is_told(to));
+    let is_told = |range| words.is == QuestionKind::Cost && moments::has_costs(range, &r.scene.now);
+    let has_range = slots.range.is_some_and(|range| !is_told(range));
     if !slots.cameras.is_empty() || has_range || !slots.wanted.pipelines.is_empty() {
         return Err(
             "That has one answer for the whole box. Ask without a camera, a watch and a time."

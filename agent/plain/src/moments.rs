@@ -6,7 +6,7 @@
 
 use jiff::civil::{Date, Weekday};
 use jiff::{SignedDuration, Timestamp, ToSpan as _, Zoned};
-use watchkeeper_english::days;
+use watchkeeper_english::{days, within};
 
 use crate::hours::{self, says_half, whole};
 use crate::names;
@@ -149,9 +149,11 @@ fn calendar(r: &mut Reader<'_>, which: &str) -> Option<Range> {
     let found = r.find(&[&format!("since? {which} week|weekend|month|year")])?;
     let is_since = r.any_word(found.at.start) == "since";
     let words = [which, r.any_word(found.at.end - 1)];
-    // Behind `in the` it is the last seven days.
-    if words == ["last", "week"] && one_of("the|in|within|over", r.before(found.at.start)) {
-        return None;
+    // Behind `in the` it is the last seven days, or the time back to this day of a month or year.
+    let is_rolling = which == "last" && one_of("the|in|within|over", r.before(found.at.start));
+    if is_rolling && let Some((from, _)) = within(&["past", words[1]], &r.scene.now) {
+        r.mark(found.at);
+        return Some((stamp(Some(from)), None));
     }
     let (from, to, _) = days(&words, r.scene.now.date())?;
     let range = of_days(&r.scene.now, from, to.filter(|_| !is_since));
@@ -218,6 +220,13 @@ fn past_night(r: &mut Reader<'_>) -> Option<Range> {
         false => stamp(at(now, yesterday, minutes)),
     };
     Some((on(from), on(to)))
+}
+
+/// Whether costs are told for a span: today, and this month.
+pub(crate) fn has_costs(range: Range, now: &Zoned) -> bool {
+    let today = now.date();
+    let mut begins = [today, today.first_of_month()].into_iter();
+    begins.any(|from| range == of_days(now, from, None))
 }
 
 /// The current day until now, for a question that names no time.

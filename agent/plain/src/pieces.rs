@@ -3,7 +3,7 @@
 //! Invariant: a request that acts holds a verb of acting. A clause without one only adds to
 //! another.
 
-use crate::asks::{Asks, asks, leads, named_watch, skip_polite};
+use crate::asks::{Asks, asks, asks_for_picture, leads, named_watch, skip_polite};
 use crate::deployed::OTHERS;
 use crate::lexicon::VerbKind;
 use crate::names;
@@ -31,7 +31,10 @@ pub(crate) fn requests<'s>(text: &Reader<'s>) -> Vec<Request<'s>> {
     let mut sentence = true;
     for piece in pieces(text) {
         let begins = std::mem::replace(&mut sentence, ends_sentence(&piece));
-        let asks = asks_beside(&piece);
+        let asks = match asks_for_picture(text, &piece) {
+            true => Asks::Look,
+            false => asks_beside(&piece),
+        };
         let continues = found.last().is_some_and(|last| match asks {
             // `Shop: …` heads what follows.
             Asks::Nothing => piece.last_word() != ":",

@@ -64,6 +64,24 @@ pub struct Deployed {
     pub paused: bool,
     /// When its pause ends by itself; absent: it is not paused, or until somebody resumes it.
     pub paused_until: Option<Zoned>,
+    /// Its state where it does not run although it should, such as `failed: no such model`.
+    pub not_running: Option<String>,
+}
+
+/// The state of a pipeline that runs.
+pub(crate) const RUNNING: &str = "running";
+/// The state of a pipeline that is paused, by a request or by heat.
+pub(crate) const PAUSED: &str = "paused";
+
+impl Deployed {
+    /// Its state in a word or a sentence.
+    pub(crate) fn state(&self) -> &str {
+        match &self.not_running {
+            Some(state) => state,
+            None if self.paused => PAUSED,
+            None => RUNNING,
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

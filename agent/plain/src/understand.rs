@@ -164,6 +164,7 @@ impl Plain {
         notes: &mut Notes,
     ) -> Result<Vec<ChangeSet>, Need> {
         refuse_order_beside_watch(requests)?;
+        let before = notes.clone();
         let (mut proposed, mut watches, mut at) = (Vec::new(), Vec::new(), None);
         for request in requests {
             let mut r = request.r.clone();
@@ -173,7 +174,7 @@ impl Plain {
                     watches.push(Parts::read(&mut r)?);
                 }
                 Asks::Change => proposed.push(edit::change(&mut r)?),
-                asks => proposed.push(control::control(&mut r, asks, at.is_some())?),
+                asks => proposed.push(control::control(&mut r, asks, at.is_some(), None)?),
             }
             notes.extend(r.notes);
         }
@@ -181,7 +182,12 @@ impl Plain {
         for said in corrections {
             let mut r = self.correct_spelling(said, scene);
             match watches.is_empty() {
-                true => amend::amend_pause(&mut proposed, &mut r)?,
+                true => {
+                    let (pause, said) = amend::amend_pause(requests, &proposed, &mut r)?;
+                    proposed = vec![pause];
+                    *notes = before.clone();
+                    notes.extend(said);
+                }
                 false => amend::amend(&mut watches, &mut r)?,
             }
             notes.extend(r.notes);
@@ -284,7 +290,7 @@ fn refuse_order_beside_watch(requests: &[Request<'_>]) -> Result<(), Need> {
     };
     let written = does.written(0..does.tokens.len());
     let text = format!(
-        "I read a watch and an order in one sentence ({}), so I offer nothing. Say the order as a sentence of its own, with the name of the watch. If what is watched for stops there, say \"stays\".",
+        "I read a watch and an order in one sentence ({}), so I propose nothing. Say the order as a sentence of its own, with the name of the watch. If what is watched for stops there, say \"stays\".",
         quoted(&written)
     );
     Err(Need::not_read(text, vec![written]))

@@ -11,12 +11,14 @@ use serde_json::Value;
 use watchkeeper_contract::health::Health;
 use watchkeeper_contract::id::{DisplayName, SourceId};
 use watchkeeper_contract::model::{ModelInfo, ModelState};
-use watchkeeper_contract::pipeline::{PipelineSpec, PipelineStatus};
+use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, PipelineStatus};
 use watchkeeper_contract::source::{SourceState, SourceStatus};
 use watchkeeper_engine::templates::watch::MOTION;
 use watchkeeper_models::PREFERRED;
 use watchkeeper_plain::Scene;
 use watchkeeper_plain::scene::{Camera, Deployed, Model, Place, Shape};
+
+use crate::wording::pipeline_state;
 
 /// Task of the models that detect objects with classes.
 pub(crate) const DETECTION: &str = "object-detection";
@@ -60,6 +62,10 @@ impl SystemSnapshot {
             name: display_name(status.spec.name.as_ref(), status.spec.id.as_str()),
             paused: status.spec.paused,
             paused_until: (status.paused_until).map(|at| at.to_zoned(now.time_zone().clone())),
+            not_running: match &status.state {
+                PipelineState::Starting | PipelineState::Running => None,
+                state => Some(pipeline_state(state)).filter(|_| !status.spec.paused),
+            },
         };
         Scene {
             cameras: self.sources.iter().map(camera).collect(),

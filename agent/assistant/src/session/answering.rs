@@ -230,6 +230,11 @@ impl Session {
                 };
                 let asked = here.pipelines.iter().filter(is_asked);
                 let asked: Vec<_> = asked.cloned().collect();
+                // The table has neither the yes or no nor the end of a pause.
+                let is_narrowed = camera.is_some() || paused.is_some();
+                if is_narrowed && !asked.is_empty() {
+                    out.report(ProgressEvent::Text(&looked.text));
+                }
                 out.report(ProgressEvent::Pipelines(&asked, &looked.text));
             }
             Look::Commands {

@@ -8,7 +8,7 @@ use jiff::ToSpan as _;
 use jiff::civil::{Date, DateTime, Time};
 use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
-use watchkeeper_english::{NIGHT, days, within};
+use watchkeeper_english::{NIGHT, begun, days, part_of_day, within};
 
 use super::unread_words::Words;
 use super::words::{NEGATIONS, Range, is_picture_noun};
@@ -29,6 +29,10 @@ impl Words {
     /// The night that begins on a day: `on Friday night` or `yesterday's photos at night`.
     fn night(&mut self, day: Range, now: DateTime) -> Option<Range> {
         let begin = day.since.filter(|since| since.time() == Time::midnight())?;
+        // A night that is still to come leaves "night" to the conditions.
+        if begin.saturating_add(NIGHT.0.minutes()) > now {
+            return None;
+        }
         day.until
             .filter(|until| *until <= begin.saturating_add(1.day()))?;
         let place = self.find(&["night"])?;
@@ -62,7 +66,12 @@ impl Words {
                         return None;
                     }
                     let midnight = |date: Date| date.to_datetime(Time::midnight());
-                    (midnight(first), end.map_or(now, midnight), count)
+                    let part = words.get(count).and_then(|word| part_of_day(word));
+                    let begun = part.and_then(|part| begun(first, part, words.first()?, now));
+                    match begun.filter(|day| is_weekday && *day != first) {
+                        Some(day) => (midnight(day), midnight(day.tomorrow().ok()?), count),
+                        None => (midnight(first), end.map_or(now, midnight), count),
+                    }
                 }
             };
             let on = usize::from(is_led);
@@ -264,6 +273,12 @@ mod tests {
             ),
             ("in 2022 and 2024", "2022-01-01 2023-01-01 2024"),
             ("last year", "2025-01-01 2026-01-01 "),
+            ("on Friday night", "2026-11-27 2026-11-28 "),
+            ("on Saturday night", "2026-11-21 2026-11-22 "),
+            ("on Saturday evening", "2026-11-21 2026-11-22 evening"),
+            ("on Saturday morning", "2026-11-28 2026-11-28 morning"),
+            ("today at night", "2026-11-28 2026-11-28 night"),
+            ("in the past weeks", "- - past weeks"),
             ("from 2026-03-01", "2026-03-01 2026-03-02 "),
             ("from 2026-03-01 until 2026-03-05", "2026-03-01 2026-03-06 "),
             (

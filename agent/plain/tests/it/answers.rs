@@ -72,6 +72,7 @@ fn site() -> Scene {
             spec,
             paused: false,
             paused_until: None,
+            not_running: None,
         });
     }
     scene
@@ -330,6 +331,10 @@ fn month_weekend_and_year_are_those_of_the_calendar() {
             "Sunday 1 February 00:00 until Sunday 1 March 00:00",
         ),
         (
+            "what happened in the last month",
+            "Saturday 28 February 21:10 until now",
+        ),
+        (
             "what happened since last week",
             "Monday 16 March 00:00 until now",
         ),
@@ -493,6 +498,7 @@ fn number_of_crossings_says_what_a_cool_down_leaves_out() {
         spec: deployed(text),
         paused: false,
         paused_until: None,
+        not_running: None,
     };
     scene.pipelines = vec![watch(line)];
     assert!(

@@ -39,6 +39,7 @@ fn add(scene: &mut Scene, id: &str, mut spec: PipelineSpec) {
         spec,
         paused: false,
         paused_until: None,
+        not_running: None,
     });
 }
 

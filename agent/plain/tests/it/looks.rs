@@ -4,7 +4,7 @@ use jiff::ToSpan as _;
 use watchkeeper_plain::answer::{Answer, Look, Looked};
 use watchkeeper_plain::{Change, Scene};
 
-use crate::support::{ask, evening, proposal_in, question_in, with_pipelines};
+use crate::support::{PLAIN, ask, evening, proposal_in, question_in, with_pipelines};
 
 /// A box whose gate watch is paused until eleven tonight, and whose dock watch runs.
 fn box_with_a_pause() -> Scene {
@@ -59,6 +59,7 @@ fn what_was_paused_is_not_what_is_paused() {
         "when was everything paused",
         "when was the gate camera paused?",
         "what was deleted yesterday",
+        "since when is the gate camera paused",
     ] {
         let Look::Commands { pipelines, .. } = looked(text, &box_with_a_pause()).look else {
             panic!("{text}");
@@ -113,6 +114,19 @@ fn a_longer_pause_is_not_shortened_unless_only_is_said() {
         assert_eq!(until.as_ref(), Some(&wanted), "{text}");
         assert!(proposal.assumed.concat().contains("23:00"), "{proposal:#?}");
     }
+    for (text, correction, paused) in [
+        ("pause everything for 5 hours", "no, 30 minutes", 1),
+        ("pause everything for 10 minutes", "no, 5 hours", 2),
+        ("pause everything for 5 hours", "no, only 30 minutes", 2),
+    ] {
+        let corrected = PLAIN.corrected(text, &[correction.to_owned()], &scene);
+        let Ok(Answer::Propose(proposal)) = corrected else {
+            panic!("{text}, {correction}: {corrected:#?}");
+        };
+        assert_eq!(proposal.changes.len(), paused, "{proposal:#?}");
+        let stays = proposal.assumed.concat().contains("stays so");
+        assert_eq!(stays, paused == 1, "{proposal:#?}");
+    }
     let both = proposal_in("pause everything for 10 minutes", &scene);
     assert_eq!(both.changes.len(), 1, "{both:#?}");
     assert!(both.assumed.concat().contains("gate-"), "{both:#?}");
@@ -149,6 +163,17 @@ fn whether_one_watch_is_on_is_answered_by_yes_or_no() {
         let said = looked(text, &box_with_a_pause()).text;
         assert!(said.starts_with(answer), "{text}: {said}");
     }
+    let mut failed = box_with_a_pause();
+    failed.pipelines[1].not_running = Some("failed: no such model".to_owned());
+    for (text, answer) in [
+        ("is the dock alarm running", "No, dock-"),
+        ("is the dock alarm off", "Yes, dock-"),
+        ("is the dock alarm paused", "No, dock-"),
+    ] {
+        let said = looked(text, &failed).text;
+        assert!(said.starts_with(answer), "{text}: {said}");
+        assert!(said.contains("failed: no such model"), "{said}");
+    }
     let elsewhere = ask("is the gate alarm on the dock camera", &box_with_a_pause());
     assert!(!format!("{elsewhere:?}").contains("Yes"), "{elsewhere:?}");
 }
@@ -173,8 +198,11 @@ fn what_talking_does_not_do_is_refused_with_the_way_to_it() {
         ("list my notes", "memory list"),
         ("what notes do you have", "memory list"),
         ("forget about the red van", "memory forget"),
+        ("forget the note about the red van", "memory forget"),
         ("take a picture", "frame save"),
         ("take a photo of the gate now", "frame save"),
+        ("ok, take a picture", "frame save"),
+        ("what did it cost since last year", "without a camera"),
         ("what does the gate alarm cost", "in its proposal"),
     ] {
         let Answer::Unknown(unknown) = ask(text, &box_with_a_pause()) else {
@@ -182,11 +210,31 @@ fn what_talking_does_not_do_is_refused_with_the_way_to_it() {
         };
         assert!(unknown.text.contains(way), "{text}: {}", unknown.text);
     }
-    let proposal = proposal_in(
+}
+
+#[test]
+fn picture_of_what_comes_is_a_watch() {
+    for text in [
         "take a picture when a car is at the yard",
-        &box_with_a_pause(),
-    );
-    assert!(matches!(proposal.changes[..], [Change::Deploy(_)]));
+        "tell me when a car enters the left parking bay and take a picture",
+        "when a car enters the left parking bay, take a picture",
+        "take a photo as soon as a car enters the left parking bay",
+        "take a picture of anyone who enters the left parking bay",
+    ] {
+        let proposal = proposal_in(text, &box_with_a_pause());
+        assert!(
+            matches!(proposal.changes[..], [Change::Deploy(_)]),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn that_is_all_means_no_watch() {
+    let scene = with_pipelines(&["gate", "dock"]);
+    for text in ["pause it for an hour, that's all", "pause it, that is all"] {
+        assert_eq!(question_in(text, &scene).choices.len(), 3, "{text}");
+    }
 }
 
 #[test]

@@ -32,6 +32,7 @@ fn site() -> Scene {
             spec,
             paused: false,
             paused_until: None,
+            not_running: None,
         });
     }
     scene

@@ -356,6 +356,7 @@ fn an_owner_makes_no_class_narrower_in_the_name_of_a_watch() {
             spec,
             paused: false,
             paused_until: None,
+            not_running: None,
         });
     }
     for text in ["delete the car watch", "delete my car watch"] {

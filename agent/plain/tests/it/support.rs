@@ -66,6 +66,7 @@ pub(crate) fn with_pipelines(cameras: &[&str]) -> Scene {
             spec,
             paused: false,
             paused_until: None,
+            not_running: None,
         });
     }
     scene

@@ -3,12 +3,13 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use watchkeeper_config::{ChangeKind, PermissionsConfig};
+use watchkeeper_plain::answer::Answer;
 
 use super::*;
 use crate::permissions::Entrypoint;
 use crate::proposal::auto_approval::{ApprovalRules, Author};
 use crate::proposal::pending::Requester;
-use crate::proposal::snapshot::testing::{model, situation};
+use crate::proposal::snapshot::testing::{model, situation, status};
 use crate::session::testing::session;
 use crate::session::user_session::ProposalStore;
 
@@ -156,6 +157,37 @@ async fn undeletable_actions_stop_only_what_needs_a_yes() {
     assert!(session.waiting_actions.is_none());
     assert!(matches!(session.handle_operation("yes").await, Ok(None)));
     assert!(session.offer_actions(Vec::new(), None).await.is_err());
+}
+
+#[tokio::test]
+async fn answer_about_one_watch_is_reported_before_the_table() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = Arc::new(Reported::default());
+    let session = session(dir.path(), out.clone());
+    let mut here = situation();
+    let spec = serde_json::json!({
+        "id": "gate-watch", "source": "gate", "workflow": {"steps": []}, "paused": true,
+    });
+    let mut paused = status(&serde_json::from_value(spec).unwrap());
+    paused.paused_until = Some("2026-11-22T12:00:00Z".parse().unwrap());
+    here.pipelines.push(paused);
+    for (text, answer) in [
+        ("is the gate watch paused", "Yes, gate-watch is paused."),
+        ("until when is the gate watch paused", "12:00"),
+    ] {
+        let understood = session.plain.understand(text, &here.scene(&here.now));
+        let Ok(Answer::Look(looked)) = understood else {
+            panic!("{understood:?}");
+        };
+        out.0.lock().unwrap().clear();
+        session.answer_look(&looked, &here).await.unwrap();
+        let reported = out.0.lock().unwrap().clone();
+        let [said, table] = reported.as_slice() else {
+            panic!("{reported:?}");
+        };
+        assert!(said["text"].as_str().unwrap().contains(answer), "{said}");
+        assert_eq!(table["type"], "pipelines");
+    }
 }
 
 #[test]
