@@ -102,17 +102,18 @@ async fn serve_within<L: Listener>(
     loop {
         let accepted = async {
             let place = places.take().await;
-            // Without a token it holds no place, also while it waits to be accepted.
-            let place = (bounds.admission == Admission::Socket).then_some(place);
             (place, listener.accept().await)
         };
         tokio::select! {
             () = &mut ending => break,
             Some(ended) = connections.join_next() => log_panic(ended),
             (place, (stream, _)) = accepted => {
-                let place = match place {
-                    Some(place) => ConnectionPlace::taken(place),
-                    None => ConnectionPlace::unproven(places.take_unproven()),
+                let place = match bounds.admission {
+                    Admission::Token => {
+                        drop(place);
+                        ConnectionPlace::unproven(places.take_unproven())
+                    }
+                    Admission::Socket => ConnectionPlace::taken(place),
                 };
                 connections.spawn(connection(stream, place, bounds, app.clone(), closing.clone()));
             }

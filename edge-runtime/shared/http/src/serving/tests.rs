@@ -249,19 +249,6 @@ async fn connections_without_a_token_never_keep_out_one_with_it() {
 }
 
 #[tokio::test]
-async fn token_is_proven_although_the_listener_waits_for_the_next() {
-    let bench = Bench::new(Bounds {
-        admission: Admission::Token,
-        places: places(1),
-        ..UNLIMITED
-    });
-    let mut proven = bench.connect(PROVE).await;
-    let mut said = [0; 12];
-    proven.read_exact(&mut said).await.unwrap();
-    assert_eq!(&said, b"HTTP/1.1 200");
-}
-
-#[tokio::test]
 async fn shutdown_answers_requests_and_closes_idle_connections() {
     let bench = Bench::new(UNLIMITED);
     let mut asking = bench.connect(HALF_A_BODY).await;
