@@ -5,7 +5,7 @@
 //!   JSON with field, value and remedy.
 //! - A refusal repeats no credentials of the request.
 //! - A client that stops in the middle of a request, sends none or reads no answer times out.
-//! - The number of connections is bounded, and one without its token keeps out none with it.
+//! - The number of connections is bounded, and no peer holds all of them.
 //! - A socket never has wider permissions than asked for, and is never taken from a living server.
 //!
 //! Not here: routes, and who may use them.
@@ -13,6 +13,7 @@
 pub mod body;
 pub mod deadlines;
 pub mod openapi;
+mod peer;
 pub mod pieces;
 mod places;
 pub mod refusal;

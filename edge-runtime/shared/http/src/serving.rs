@@ -1,6 +1,6 @@
 //! Connections of a listener: accepted, served, ended.
 //!
-//! - A connection beyond the limit ([`crate::places`]) waits to be accepted.
+//! - No peer holds all places ([`crate::places`]); one over its limit gets 429.
 //! - A connection without a request within [`HEAD`] is closed, and so is one that takes no byte of
 //!   an answer for [`WRITE`].
 //! - Requests of a connection are answered one after the other; at most [`MAX_BUFFERED`] bytes of
@@ -16,21 +16,25 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::StatusCode;
-use axum::serve::Listener;
+use axum::http::header::{CONNECTION, HeaderValue};
+use axum::response::IntoResponse as _;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use rustix::process::geteuid;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 
-use crate::closed;
 use crate::deadlines::{BodyDeadlines, TimedBody};
-use crate::places::{ConnectionPlace, PlaceLimits, Places};
+use crate::peer::NamesPeers;
+use crate::places::{ConnectionPlace, NoPlace, PlaceLimits, Places};
+use crate::refusal::full;
 use crate::rest::HeldBody;
 use crate::write_timeout::TimedWrites;
+use crate::closed;
 
 /// Timeout for the head of a request. Also the longest pause between two requests of a connection.
 pub const HEAD: Duration = Duration::from_secs(30);
@@ -40,6 +44,12 @@ pub const WRITE: Duration = Duration::from_secs(30);
 
 /// Most bytes of requests read ahead, and largest head of a request.
 const MAX_BUFFERED: usize = 64 << 10;
+
+/// Time for a connection that gets no place to read why.
+const REFUSE: Duration = Duration::from_secs(1);
+
+/// Refusals under way at a time; a connection beyond them is closed without an answer.
+const MAX_REFUSING: usize = 16;
 
 /// Time for requests in flight when the server ends.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -80,7 +90,7 @@ impl Bounds {
 ///
 /// # Errors
 /// When the system closes the listener.
-pub async fn serve<L: Listener>(
+pub async fn serve<L: NamesPeers>(
     listener: L,
     admission: Admission,
     app: Router,
@@ -90,30 +100,39 @@ pub async fn serve<L: Listener>(
     Ok(())
 }
 
-async fn serve_within<L: Listener>(
+async fn serve_within<L: NamesPeers>(
     bounds: Bounds,
     mut listener: L,
     app: Router,
     closing: watch::Receiver<bool>,
 ) {
-    let places = Places::new(bounds.places);
+    let places = Places::new(bounds.places, geteuid().as_raw());
     let mut connections = JoinSet::new();
+    let mut refusing = JoinSet::new();
     let mut ending = pin!(closed(closing.clone()));
     loop {
         let accepted = async {
-            let place = places.take().await;
-            (place, listener.accept().await)
+            places.wait_for_room().await;
+            listener.accept().await
         };
         tokio::select! {
             () = &mut ending => break,
             Some(ended) = connections.join_next() => log_panic(ended),
-            (place, (stream, _)) = accepted => {
+            Some(ended) = refusing.join_next() => log_panic(ended),
+            (stream, address) = accepted => {
+                let peer = L::peer(&stream, &address);
                 let place = match bounds.admission {
-                    Admission::Token => {
-                        drop(place);
-                        ConnectionPlace::unproven(places.take_unproven())
-                    }
-                    Admission::Socket => ConnectionPlace::taken(place),
+                    Admission::Token => ConnectionPlace::unproven(places.take_unproven(), peer),
+                    Admission::Socket => match places.take(peer) {
+                        Ok(place) => ConnectionPlace::taken(place),
+                        Err(reason) => {
+                            tracing::debug!(?peer, %reason, "connection refused");
+                            if refusing.len() < MAX_REFUSING {
+                                refusing.spawn(refuse(stream, reason));
+                            }
+                            continue;
+                        }
+                    },
                 };
                 connections.spawn(connection(stream, place, bounds, app.clone(), closing.clone()));
             }
@@ -129,6 +148,22 @@ async fn serve_within<L: Listener>(
     if tokio::time::timeout(DRAIN, drained).await.is_err() {
         tracing::warn!("requests were aborted at shutdown");
     }
+}
+
+/// Answers the first request with 429 and closes the connection.
+async fn refuse<I>(stream: I, reason: NoPlace)
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = service_fn(move |_: Request<Incoming>| {
+        let mut answer = full(reason.to_string()).into_response();
+        answer
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
+        async move { Ok::<_, Infallible>(answer) }
+    });
+    let served = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+    tokio::time::timeout(REFUSE, served).await.ok();
 }
 
 /// Logs a handler that failed; other connections continue.

@@ -1,6 +1,7 @@
 //! Requests over sockets: limits, timeouts, closing.
 
 use axum::routing::{get, post};
+use axum::serve::Listener;
 use axum::{Extension, Json};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
@@ -8,10 +9,20 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::{Refusal, body};
+use crate::body;
+use crate::peer::Peer;
 
 /// Hands on the streams that a test sends.
 struct TestListener(mpsc::Receiver<DuplexStream>);
+
+impl NamesPeers for TestListener {
+    fn peer(_: &DuplexStream, (): &()) -> Peer {
+        Peer::Process {
+            uid: 0,
+            pid: Some(1),
+        }
+    }
+}
 
 impl Listener for TestListener {
     type Io = DuplexStream;
@@ -44,6 +55,9 @@ const UNLIMITED: Bounds = Bounds {
     admission: Admission::Socket,
     places: PlaceLimits {
         all: 8,
+        reserved: 0,
+        user: 8,
+        process: 8,
         unproven: 2,
     },
     head: LONG,
@@ -54,9 +68,11 @@ const UNLIMITED: Bounds = Bounds {
     },
 };
 
-fn places(all: usize) -> PlaceLimits {
+/// Places of one process among `all`.
+fn places(all: usize, process: usize) -> PlaceLimits {
     PlaceLimits {
         all,
+        process,
         ..UNLIMITED.places
     }
 }
@@ -166,7 +182,7 @@ async fn client_with_too_large_body_gets_the_refusal() {
 #[tokio::test]
 async fn idle_connection_gives_its_place_to_the_next() {
     let bench = Bench::new(Bounds {
-        places: places(2),
+        places: places(2, 2),
         head: SHORT,
         ..UNLIMITED
     });
@@ -183,7 +199,7 @@ async fn idle_connection_gives_its_place_to_the_next() {
 #[tokio::test]
 async fn connection_over_the_limit_waits() {
     let bench = Bench::new(Bounds {
-        places: places(1),
+        places: places(1, 8),
         ..UNLIMITED
     });
     let mut first = bench.connect(HALF_A_BODY).await;
@@ -208,7 +224,7 @@ const PROVE: &str = "GET /prove HTTP/1.1\r\nhost: x\r\n\r\n";
 #[tokio::test]
 async fn clients_that_pipeline_and_never_read_lose_their_places() {
     let bench = Bench::new(Bounds {
-        places: places(2),
+        places: places(2, 2),
         write: SHORT,
         ..UNLIMITED
     });
@@ -220,6 +236,21 @@ async fn clients_that_pipeline_and_never_read_lose_their_places() {
     let said = rest(bench.connect(WHOLE).await).await;
     assert!(said.starts_with("HTTP/1.1 200 "), "{said}");
     drop(held);
+}
+
+#[tokio::test]
+async fn process_at_its_limit_is_refused_with_the_reason() {
+    let bench = Bench::new(Bounds {
+        places: places(8, 1),
+        ..UNLIMITED
+    });
+    let _first = bench.connect(HALF_A_BODY).await;
+    let said = rest(bench.connect(WHOLE).await).await;
+    assert!(said.starts_with("HTTP/1.1 429 "), "{said}");
+    assert!(
+        said.contains("this process has 1 connections open"),
+        "{said}"
+    );
 }
 
 #[tokio::test]
