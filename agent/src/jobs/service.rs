@@ -423,11 +423,8 @@ mod tests {
 
     impl Tool for PanickingTool {
         fn spec(&self) -> &'static ToolSpec {
-            self.0
-        }
-        fn missing(&self, _: &Map<String, Value>) -> Option<String> {
             assert_ne!(std::thread::current().name(), Some("job"));
-            None
+            self.0
         }
         fn run(&self, _: Map<String, Value>, _: &Context<'_>) -> Result<ToolOutput, ToolError> {
             unreachable!("the plan is checked before a step runs")

@@ -159,8 +159,16 @@ async fn skip_cache_reads_the_disk_and_finds_its_damage() {
     let archive = open(settings(folder.path()));
     ingest(&archive, "yard/a.jpg", b"sound").await;
     let hash = archive.stat(&name("yard/a.jpg")).await.unwrap().sha256;
-    std::fs::write(folder.path().join("blobs").join(hash.to_string()), b"wrong").unwrap();
-    assert_eq!(read(&archive, "yard/a.jpg").await.0, "memory");
+    let blob = folder.path().join("blobs").join(hash.to_string());
+    std::fs::write(&blob, b"wrong").unwrap();
+    let (tier, _) = read(&archive, "yard/a.jpg").await;
+    assert_eq!((tier, std::fs::read(&blob).unwrap()), ("memory", b"wrong".to_vec()));
+    // The copy in memory brings the content back.
+    let repaired = archive.retrieve(&name("yard/a.jpg"), true).await.unwrap();
+    assert_eq!((repaired.tier, std::fs::read(&blob).unwrap()), ("memory", b"sound".to_vec()));
+    drop(archive);
+    std::fs::write(&blob, b"wrong").unwrap();
+    let archive = open(settings(folder.path()));
     let damaged = archive.retrieve(&name("yard/a.jpg"), true).await;
     assert!(
         matches!(damaged, Err(ArchiveError::Damaged(_))),
@@ -413,6 +421,9 @@ async fn content_that_cannot_be_read_ends_no_verification() {
     std::fs::remove_file(blob("yard/a.jpg")).unwrap();
     std::fs::create_dir(blob("yard/a.jpg")).unwrap();
     std::fs::write(blob("yard/c.jpg"), "other").unwrap();
+    // Without the copies in memory, from which a verification repairs.
+    drop(archive);
+    let archive = open(settings(folder.path()));
     let found = archive.verify(None).await.unwrap();
     assert_eq!(found.contents, 3);
     assert_eq!(found.damaged, [name("yard/a.jpg"), name("yard/c.jpg")]);
