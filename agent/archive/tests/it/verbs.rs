@@ -162,10 +162,16 @@ async fn skip_cache_reads_the_disk_and_finds_its_damage() {
     let blob = folder.path().join("blobs").join(hash.to_string());
     std::fs::write(&blob, b"wrong").unwrap();
     let (tier, _) = read(&archive, "yard/a.jpg").await;
-    assert_eq!((tier, std::fs::read(&blob).unwrap()), ("memory", b"wrong".to_vec()));
+    assert_eq!(
+        (tier, std::fs::read(&blob).unwrap()),
+        ("memory", b"wrong".to_vec())
+    );
     // The copy in memory brings the content back.
     let repaired = archive.retrieve(&name("yard/a.jpg"), true).await.unwrap();
-    assert_eq!((repaired.tier, std::fs::read(&blob).unwrap()), ("memory", b"sound".to_vec()));
+    assert_eq!(
+        (repaired.tier, std::fs::read(&blob).unwrap()),
+        ("memory", b"sound".to_vec())
+    );
     drop(archive);
     std::fs::write(&blob, b"wrong").unwrap();
     let archive = open(settings(folder.path()));

@@ -28,13 +28,13 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 
+use crate::closed;
 use crate::deadlines::{BodyDeadlines, TimedBody};
 use crate::peer::NamesPeers;
 use crate::places::{ConnectionPlace, NoPlace, PlaceLimits, Places};
 use crate::refusal::full;
 use crate::rest::HeldBody;
 use crate::write_timeout::TimedWrites;
-use crate::closed;
 
 /// Timeout for the head of a request. Also the longest pause between two requests of a connection.
 pub const HEAD: Duration = Duration::from_secs(30);

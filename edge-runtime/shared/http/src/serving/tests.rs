@@ -9,8 +9,8 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::body;
 use crate::peer::Peer;
+use crate::{Refusal, body};
 
 /// Hands on the streams that a test sends.
 struct TestListener(mpsc::Receiver<DuplexStream>);
