@@ -203,7 +203,8 @@ impl Runtime for Api {
 
     fn run_workflow(&self, run: &WorkflowRun) -> Result<WorkflowRunResult, Problem> {
         check_count(run.images.len())?;
-        // Pictures among the parameters count too: about 150 MB in total. Masks have their own bound.
+        // Pictures among the parameters count too: about 150 MB in total. Masks have a bound of
+        // their own.
         let mut pixels_left = picture_file::MAX_PIXELS;
         let mut pictures = Vec::with_capacity(run.images.len());
         for (n, image) in run.images.iter().enumerate() {

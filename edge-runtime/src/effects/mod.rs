@@ -22,149 +22,33 @@
 //! Not here: executing effects, which the agent does; it has the network and the secrets.
 
 mod spool;
+mod state;
 mod writer;
 
-use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::to_raw_value;
 use tokio::sync::watch;
 use watchkeeper_config::SinksConfig;
 use watchkeeper_contract::effect::Effect;
 use watchkeeper_contract::id::{EventId, PipelineId};
-use watchkeeper_contract::spool::{
-    EffectCounts, EffectNumber, EffectOutcome, FailedEffect, WaitingEffect,
-};
+use watchkeeper_contract::spool::{EffectCounts, EffectNumber, EffectOutcome, WaitingEffect};
 
 pub use spool::EffectsError;
 pub(crate) use spool::fuzzing;
-use spool::{Draft, Failures, Folder, Numbers};
+use spool::{Draft, Numbers};
+pub use state::Limits;
+use state::{AcceptedEffect, Shared, State};
 use writer::{run_catching_panics, run_writer};
 
 use crate::clock;
 use crate::thread::Thread;
 
-/// Why effects are refused after a panic of the thread.
-const BROKEN: &str = "an internal error stopped the writer of effects; restart the runtime, and report it with the log";
-
 /// Maximum number of steps whose disallowed effects are listed.
 const MAX_DISALLOWED: usize = 64;
-
-/// Limits of the waiting effects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Maximum number of effects, on disk and queued.
-    pub max_effects: usize,
-    /// Maximum bytes of all effects.
-    pub max_bytes: u64,
-    /// Maximum number of effects queued for the disk.
-    pub max_queued: usize,
-    /// Maximum bytes queued in memory.
-    pub max_queued_bytes: u64,
-    /// Maximum bytes of one effect.
-    pub max_effect_bytes: u64,
-    /// Bytes that must stay free on the disk.
-    pub min_free_bytes: u64,
-}
-
-impl Default for Limits {
-    /// Enough for a day without network at one alert every 20 s; a quarter of them with pictures.
-    fn default() -> Self {
-        Self {
-            max_effects: 4096,
-            max_bytes: 128 << 20,
-            max_queued: 256,
-            max_queued_bytes: 16 << 20,
-            max_effect_bytes: 8 << 20,
-            min_free_bytes: 64 << 20,
-        }
-    }
-}
-
-/// An accepted effect on its way to the disk.
-#[derive(Debug)]
-struct AcceptedEffect {
-    draft: Draft,
-    body: Box<RawValue>,
-}
-
-impl AcceptedEffect {
-    fn bytes(&self) -> u64 {
-        self.body.get().len() as u64
-    }
-}
-
-#[derive(Debug, Default)]
-struct State {
-    queue: VecDeque<AcceptedEffect>,
-    queue_bytes: u64,
-    /// Effects on disk, by number.
-    waiting: BTreeMap<EffectNumber, WaitingEffect>,
-    /// Everything that counts against the limits: queued, being written, on disk.
-    held: usize,
-    held_bytes: u64,
-    accepted: u64,
-    refused: u64,
-    /// Number of senders created.
-    senders: u64,
-    /// The latest sender of each pipeline, which may report disallowed effects.
-    reporting_senders: BTreeMap<PipelineId, u64>,
-    /// Why `[sinks]` does not allow what a step last wanted.
-    disallowed: BTreeMap<(PipelineId, String), String>,
-    done: u64,
-    /// Number of failures, and the last of them, as they are on disk.
-    failed: (u64, Vec<FailedEffect>),
-    /// Why the last write failed; its effect is written again every [`DISK_RETRY`].
-    disk_error: Option<String>,
-    /// The thread ended with a panic.
-    is_broken: bool,
-    is_closing: bool,
-}
-
-impl State {
-    /// Why there is no space for `bytes` more.
-    fn refusal(&self, bytes: u64, limits: &Limits) -> Option<String> {
-        if self.is_closing {
-            Some("the runtime is stopping".to_owned())
-        } else if self.is_broken {
-            Some(BROKEN.to_owned())
-        } else if bytes > limits.max_effect_bytes {
-            Some(format!(
-                "{bytes} bytes are too many for one effect; the limit is {}",
-                limits.max_effect_bytes
-            ))
-        } else if let Some(error) = &self.disk_error {
-            Some(format!("the disk refuses effects: {error}"))
-        } else if self.held >= limits.max_effects || self.held_bytes + bytes > limits.max_bytes {
-            Some(format!(
-                "{} effects of {} bytes already wait for the agent; check that the agent runs, and its log",
-                self.held, self.held_bytes
-            ))
-        } else if self.queue.len() >= limits.max_queued
-            || self.queue_bytes + bytes > limits.max_queued_bytes
-        {
-            Some("the disk is too slow for the effects".to_owned())
-        } else {
-            None
-        }
-    }
-}
-
-#[derive(Debug)]
-struct Shared {
-    allowed: SinksConfig,
-    limits: Limits,
-    folder: Folder,
-    state: Mutex<State>,
-    wake: Condvar,
-    /// Locked while an outcome is recorded, so that an effect is settled once. Held over writes.
-    failures: Mutex<Failures>,
-    /// Last number that is on disk.
-    last: watch::Sender<EffectNumber>,
-}
 
 /// The effects of all pipelines. Shared by reference among threads.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use super::spool::Numbers;
-use super::{BROKEN, Shared};
+use super::state::{BROKEN, Shared};
 
 /// Pause before a failed write is retried.
 const DISK_RETRY: Duration = Duration::from_secs(1);

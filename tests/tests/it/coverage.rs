@@ -80,7 +80,7 @@ fn coverage_outlasts_pause_and_kill_and_is_the_ground_of_answers() -> anyhow::Re
     let lines = run(&bench, &["coverage", "street", "--since", "1h"])?;
     let lines = String::from_utf8(lines.stdout)?;
     assert!(
-        lines.contains("not known: the box or its runtime was down"),
+        lines.contains("not known: the runtime stopped unexpectedly and had not resumed watching"),
         "{lines}"
     );
     assert!(

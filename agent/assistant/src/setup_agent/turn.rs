@@ -190,7 +190,7 @@ impl Turn {
                     .ok_or(out_of_place("the result of an unknown call"))?;
                 let (name, begun) = (open.call.name.clone(), open.started);
                 open.result = Some(*result);
-                if DRAFT_TOOLS.contains(&name.as_str()) {
+                if begun && DRAFT_TOOLS.contains(&name.as_str()) {
                     self.is_draft_failed = is_error;
                 }
                 if is_error {

@@ -68,7 +68,7 @@ const fn meaning(exit: Exit) -> &'static str {
         }
         Exit::Undelivered => {
             "`run`: the run is complete, but the broker of `--mqtt` did not acknowledge every \
-             event, or an effect of the workflow that `[sinks]` allows failed."
+             event, or an effect of the workflow that `[sinks]` allows failed or may have failed."
         }
     }
 }

@@ -24,7 +24,7 @@ use watchkeeper_store::private_folder::make_private;
 
 use super::children::{Launch, Program, SHORT_STOP_TIMEOUT, STOP_TIMEOUT, password_variable};
 use super::delivery::Delivery;
-use super::state_folders::{TEMPORARY_PREFIX, remove_stale};
+use super::state_folders::{SOCKET, TEMPORARY_PREFIX, remove_stale};
 use super::{pending_effects, signals};
 use crate::configuration::{RUN_SITE, absolute};
 use crate::exit::{Exit, Failure};
@@ -34,8 +34,6 @@ use crate::state_folder::state_folder;
 use crate::user_file::unwritten;
 use watchkeeper_client::RuntimeClient;
 
-/// Name of the runtime's socket in the state folder of the run.
-pub(super) const SOCKET: &str = "runtime.sock";
 /// Name of the runtime's state folder in that of the run.
 const STATE: &str = "state";
 /// Prefix of the variables with the agent's secrets; no key of the configuration maps to it.

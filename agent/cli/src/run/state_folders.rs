@@ -3,12 +3,13 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::sandbox::SOCKET;
+/// Name of the runtime's socket in the state folder of the run.
+pub(super) const SOCKET: &str = "runtime.sock";
 
 /// Prefix of a folder's name; the process id follows.
 pub(super) const TEMPORARY_PREFIX: &str = "watchkeeper-run-";
 
-/// Says how the runs of this user in `temp` are asked, one line each.
+/// Lists the sockets of this user's runs in `temp`, one line each.
 pub(super) fn running(temp: &Path) -> Vec<String> {
     let living = state_folders(temp).into_iter().filter(|(_, lives)| *lives);
     let sockets = living.map(|(folder, _)| folder.join(SOCKET));

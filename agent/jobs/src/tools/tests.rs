@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 
 use super::picture_tools;
-use crate::tool::{Context, Gauge, Tool as _, ToolError, ToolOutput};
+use crate::tool::{Context, Gauge, ToolError, ToolOutput};
 
 /// A sharp picture, a blurred one, and one whose file ends early, each with a camera.
 fn pictures(folder: &Path) -> Vec<Value> {

@@ -116,7 +116,7 @@ async fn notice_that_a_crash_repeated_is_queued_once() {
         id: "j-failed".to_owned(),
         at: wall_now(),
         severity: Severity::Warning,
-        notify: Vec::new(),
+        notify: vec![ChannelId::new("ops").unwrap()],
         reason: "The job failed.".to_owned(),
         camera: None,
         by_model: None,

@@ -88,8 +88,8 @@ impl Tasks {
         }
     }
 
-    /// Stops all tasks. Effects and chains delay the exit by at most [`STOP_TIMEOUT`], the API by at
-    /// most [`api::service::EXIT_TIMEOUT`].
+    /// Stops all tasks. Effects and chains delay the exit by at most [`STOP_TIMEOUT`], the API by
+    /// at most [`api::service::EXIT_TIMEOUT`].
     pub(crate) async fn stop(self) {
         self.scheduler.close();
         self.jobs.close();

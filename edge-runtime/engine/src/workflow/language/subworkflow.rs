@@ -26,8 +26,8 @@ const MAX_DEPTH: usize = 4;
 /// Maximum number of inner workflows in one definition; the peer's default.
 const MAX_COUNT: usize = 32;
 
-/// Maximum bytes by which values of inputs and longer names grow the text of one definition. A value
-/// that each level repeats multiplies with the nesting.
+/// Maximum bytes by which values of inputs and longer names grow the text of one definition. A
+/// value that each level repeats multiplies with the nesting.
 const MAX_ADDED_BYTES: usize = 1 << 20;
 
 /// What the replacements of one definition may still use.
@@ -386,14 +386,16 @@ fn name_len(text: &str) -> usize {
         .unwrap_or(text.len())
 }
 
-/// Copies `text`, replacing what follows each `prefix`. `change` gets the rest and returns the
-/// length of the part to replace, without the prefix, and its replacement. Ends early once `budget`
-/// is exceeded.
+/// The length of the part to replace, without the prefix, and its replacement.
+type Replacement<'t> = (usize, Cow<'t, str>);
+
+/// Copies `text`, replacing what follows each `prefix`. `change` gets the rest. Ends early once
+/// `budget` is exceeded.
 fn replace_each<'t>(
     text: &str,
     prefix: &str,
     budget: &Budget,
-    change: &dyn Fn(&str) -> Option<(usize, Cow<'t, str>)>,
+    change: &dyn Fn(&str) -> Option<Replacement<'t>>,
 ) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -187,7 +187,7 @@ fn shared_cool_down_survives_many_cached_values_and_a_restore() {
         "type": "roboflow_core/slack_notification@v1", "name": "slack", "slack_token": "t",
         "channel": "yard", "message": "m", "cooldown_session_key": "k", "cooldown_seconds": 60,
     });
-    let mut run = started("m/1", &[slack.clone()]);
+    let mut run = started("m/1", std::slice::from_ref(&slack));
     assert_eq!(sent(&mut run, 1), 1);
     let set = |run: &mut Execution, n: usize| {
         let key = ("cache of v".into(), (9_999 - n).to_string().into());
