@@ -27,13 +27,16 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone, Default)]
 pub struct LookupService(Arc<Inner>);
 
+/// When the look-ups were checked, and a sentence for each that can't be used.
+type Check = (Instant, Vec<String>);
+
 #[derive(Debug, Default)]
 struct Inner {
     configs: Vec<LookupConfig>,
     counts: SharedCounts,
     opened: OnceCell<Arc<Lookups>>,
-    /// When the look-ups were last checked, and a sentence for each that can't be used.
-    checked: Arc<Mutex<Option<(Instant, Vec<String>)>>>,
+    /// Locked during a check, so that a look-up is checked once at a time.
+    checked: Arc<Mutex<Option<Check>>>,
 }
 
 impl LookupService {

@@ -1,6 +1,7 @@
 //! Accepting, storing and settling effects.
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -8,6 +9,7 @@ use watchkeeper_config::HostRule;
 use watchkeeper_contract::effect::{HttpBody, HttpCall, HttpMethod, Sealed};
 use watchkeeper_contract::spool::SpooledEffect;
 
+use super::state::BROKEN;
 use super::*;
 
 const FREE: Limits = Limits {

@@ -162,7 +162,7 @@ impl Verifier {
                     "records 1 to {before} are missing, and no retention record explains it"
                 ),
             };
-            self.report.damage.get_or_insert_with(|| Damage {
+            self.report.damage.get_or_insert(Damage {
                 file: start.file,
                 line: 1,
                 why,

@@ -228,7 +228,7 @@ mod tests {
         };
         let refused = result(3..5);
         assert!(refused.is_error);
-        assert_eq!(refused.facts, [delegated.clone()]);
+        assert_eq!(refused.facts, std::slice::from_ref(&delegated));
         // One of these waits already.
         let accepted = result(2..4);
         assert!(!accepted.is_error);
