@@ -80,7 +80,7 @@ pub(super) struct State {
     pub(super) done: u64,
     /// Number of failures, and the last of them, as they are on disk.
     pub(super) failed: (u64, Vec<FailedEffect>),
-    /// Why the last write failed; its effect is written again every [`DISK_RETRY`].
+    /// Why the last write failed; [`super::writer`] tries its effect again.
     pub(super) disk_error: Option<String>,
     /// The thread ended with a panic.
     pub(super) is_broken: bool,
