@@ -33,7 +33,7 @@ pub use error::DownloadError;
 pub use plan::{PullPlan, Trust};
 pub(crate) use record::{record_of, recorded_sum};
 
-use record::{rename_with_sum, with_suffix};
+use record::rename_with_sum;
 
 /// Most bytes of a file of unknown size, far above the largest model for such a machine.
 pub const MAX_BYTES: u64 = 1 << 30;
@@ -95,7 +95,7 @@ impl Download {
     /// # Errors
     /// [`DownloadError::Write`].
     pub fn open(plan: PullPlan) -> Result<Self, DownloadError> {
-        let part = with_suffix(&plan.target, ".part");
+        let part = plan.target.with_added_extension("part");
         let failed = |source| DownloadError::Write {
             path: part.clone(),
             source,
@@ -273,7 +273,7 @@ impl Download {
     }
 
     fn validator_file(&self) -> PathBuf {
-        with_suffix(&self.part, ".etag")
+        self.part.with_added_extension("etag")
     }
 
     /// Stores or removes the server's validator of the part.
@@ -404,7 +404,7 @@ pub fn place_all(checked: Vec<Checked>, network: &Path) -> Result<Vec<Downloaded
         done => Ok(done.is_ok()),
     };
     let is_new = checked.iter().any(|c| c.download.plan.target == network);
-    let part = with_suffix(network, ".part");
+    let part = network.with_added_extension("part");
     let was_here = write(if is_new {
         fs::remove_file(network)
     } else {

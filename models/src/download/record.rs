@@ -61,11 +61,5 @@ fn read(record: &Path) -> io::Result<Option<String>> {
 
 /// Returns the path of the record of a file.
 pub(crate) fn record_of(target: &Path) -> PathBuf {
-    with_suffix(target, ".sha256")
-}
-
-pub(super) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
+    target.with_added_extension("sha256")
 }

@@ -244,7 +244,7 @@ fn later_pull_of_unknown_sum_must_match_the_first() {
         ..trusted.clone()
     };
     serve(converted, b"of a newer converter").unwrap();
-    fs::remove_file(with_suffix(&trusted.target, ".sha256")).unwrap();
+    fs::remove_file(trusted.target.with_added_extension("sha256")).unwrap();
     serve(trusted, b"a new version").unwrap();
 }
 
@@ -258,7 +258,7 @@ fn unreadable_record_accepts_no_file_and_its_advice_works() {
         ..plan(dir.path())
     };
     serve(trusted.clone(), BODY).unwrap();
-    let record = with_suffix(&trusted.target, ".sha256");
+    let record = trusted.target.with_added_extension("sha256");
     for damaged in ["", "no sum"] {
         fs::write(&record, damaged).unwrap();
         let refused = Download::already(&trusted).unwrap_err().to_string();
@@ -286,7 +286,11 @@ fn file_that_gets_no_name_leaves_the_checksum_of_the_earlier_one() {
     fs::create_dir(&target).unwrap();
     put_in_place(&part, &target, sum(BODY)).unwrap_err();
     assert_eq!(recorded_sum(&target).unwrap(), None);
-    fs::write(with_suffix(&target, ".sha256"), sum(b"earlier").to_string()).unwrap();
+    fs::write(
+        target.with_added_extension("sha256"),
+        sum(b"earlier").to_string(),
+    )
+    .unwrap();
     put_in_place(&part, &target, sum(BODY)).unwrap_err();
     assert_eq!(recorded_sum(&target).unwrap(), Some(sum(b"earlier")));
 }
