@@ -248,13 +248,8 @@ async fn finish(
             break;
         }
         tokio::time::sleep(PAUSE_POLL_INTERVAL).await;
-        if let Some(death) = run.death(out) {
-            return Err(death);
-        }
-        match run.client.pipeline(pipeline).await {
-            Ok(now) => status = now,
-            Err(error) if error.is_transient() => {}
-            Err(error) => return Err(error.into()),
+        if let Some(now) = run.status(pipeline, out).await? {
+            status = now;
         }
     }
     bar.set_message(live_text(&status.results));

@@ -230,20 +230,15 @@ async fn fetch_parts(
 ) -> Result<Vec<PathBuf>, Failure> {
     let deadline = tokio::time::Instant::now() + FINISH_VIDEO_TIMEOUT;
     while tokio::time::Instant::now() < deadline {
-        if let Some(death) = environment.death(out) {
-            return Err(death);
-        }
-        let status = environment.client.pipeline(pipeline).await;
+        let status = environment.status(pipeline, out).await?;
         match status.map(|status| status.state) {
-            Ok(
+            Some(
                 PipelineState::Ended
                 | PipelineState::Paused
                 | PipelineState::Stopped
                 | PipelineState::Failed { .. },
             ) => break,
-            Ok(PipelineState::Starting | PipelineState::Running) => {}
-            Err(error) if error.is_transient() => {}
-            Err(error) => return Err(error.into()),
+            Some(PipelineState::Starting | PipelineState::Running) | None => {}
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }

@@ -17,7 +17,8 @@ use watchkeeper_agent::program::NAME as AGENT;
 use watchkeeper_board::storage;
 use watchkeeper_config::{Config, ENV_PREFIX, MODEL_CHECKS, SecretSource, redact};
 use watchkeeper_contract::health::Health;
-use watchkeeper_contract::id::EventSeq;
+use watchkeeper_contract::id::{EventSeq, PipelineId};
+use watchkeeper_contract::pipeline::PipelineStatus;
 use watchkeeper_contract::privacy::PrivacyMask;
 use watchkeeper_store::Options;
 use watchkeeper_store::private_folder::make_private;
@@ -152,6 +153,25 @@ impl RunEnvironment {
             delivery.report(out);
         }
         self.runtime.death()
+    }
+
+    /// Asks for the status of a pipeline; `None` if the answer fails and may come at the next try.
+    ///
+    /// # Errors
+    /// A runtime that died, or a failure that lasts.
+    pub(super) async fn status(
+        &mut self,
+        pipeline: &PipelineId,
+        out: &Output,
+    ) -> Result<Option<PipelineStatus>, Failure> {
+        if let Some(death) = self.death(out) {
+            return Err(death);
+        }
+        match self.client.pipeline(pipeline).await {
+            Ok(status) => Ok(Some(status)),
+            Err(error) if error.is_transient() => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Waits for effects and messages. Returns the failure of effects, and the number of the last
