@@ -3,7 +3,7 @@
 //! Such a test runs itself again in a private mount [`namespace`](super::namespace).
 
 use std::fs::{self, File};
-use std::io::Write as _;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -50,7 +50,7 @@ impl SmallDisk {
         })
     }
 
-    /// Fills the disk until `left` bytes are free; 0 fills it to the last byte.
+    /// Takes all free bytes but `left`; 0 fills the disk to the last byte.
     ///
     /// # Errors
     /// If a write fails, but for a full disk.
@@ -59,18 +59,11 @@ impl SmallDisk {
             .create(true)
             .append(true)
             .open(self.ballast())?;
-        let mut piece = vec![0x55; 64 << 10];
-        loop {
-            let free = self.free()?.saturating_sub(left);
-            if free == 0 {
-                return Ok(());
-            }
-            piece.truncate(usize::try_from(free).unwrap_or(usize::MAX).max(1));
-            match file.write(&piece) {
-                Ok(_) => {}
-                Err(e) if e.kind() == std::io::ErrorKind::StorageFull => return Ok(()),
-                Err(e) => return Err(e.into()),
-            }
+        // Measured once: what a process deletes meanwhile to make room stays free.
+        let bytes = self.free()?.saturating_sub(left);
+        match io::copy(&mut io::repeat(0x55).take(bytes), &mut file) {
+            Err(e) if e.kind() != io::ErrorKind::StorageFull => Err(e.into()),
+            _ => Ok(()),
         }
     }
 
