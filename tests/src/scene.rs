@@ -19,7 +19,7 @@ const LONG_STREET: &str = "demo:?seconds=86400&width=320&height=180";
 pub const TRACKED: &str = "$steps.tracker.tracked_detections";
 
 /// Longest wait for events to occur or to arrive.
-pub const LONG: Duration = Duration::from_secs(60);
+pub const LONG: Duration = Duration::from_secs(180);
 
 /// A workflow that counts at a line through the street.
 pub fn door_workflow() -> Value {
