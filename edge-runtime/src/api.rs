@@ -41,7 +41,7 @@ use crate::journal::media::MediaStore;
 use crate::journal::{AssessError, Assessed, Journal};
 use crate::metrics::Scrape;
 use crate::pipeline::manager::Manager;
-use crate::pipeline::pixels::{FramePixels, to_image};
+use crate::pipeline::pixels::FramePixels;
 use crate::server::{RUN_WAIT, Runtime};
 
 /// JPEG quality of frames (0–100).
@@ -118,7 +118,7 @@ fn not_run(error: NotRun) -> Problem {
 }
 
 fn encode(rgb: &workflow::RgbPixels, quality: u8) -> Result<Vec<u8>, Problem> {
-    jpeg::encode(&to_image(rgb), quality)
+    jpeg::encode_bytes(&rgb.data, rgb.width, rgb.height, quality)
         .map_err(|e| Problem::internal(format!("cannot encode the picture: {e}")))
 }
 

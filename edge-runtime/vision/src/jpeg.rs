@@ -18,6 +18,13 @@ pub enum JpegError {
         width: u32,
         height: u32,
     },
+    /// The pixels are more or fewer than the size says.
+    #[error("{bytes} bytes are no {width}x{height} picture in RGB")]
+    Length {
+        bytes: usize,
+        width: u32,
+        height: u32,
+    },
     /// The quality is not 1 to 100.
     #[error("jpeg quality {quality} does not fit; allowed is 1 to 100")]
     Quality { quality: u8 },
@@ -163,10 +170,31 @@ fn convert(factors: &Factors, luma: &[u8], chroma: impl Iterator<Item = (u8, u8)
 /// # Errors
 /// [`JpegError::Quality`] and [`JpegError::Encode`].
 pub fn encode(rgb: &RgbImage, quality: u8) -> Result<Vec<u8>, JpegError> {
+    let (width, height) = rgb.dimensions();
+    encode_bytes(rgb, width, height, quality)
+}
+
+/// Encodes `width * height` RGB pixels of three bytes as JPEG with `quality` 1 to 100.
+///
+/// # Errors
+/// [`JpegError::Quality`], [`JpegError::Length`] and [`JpegError::Encode`].
+pub fn encode_bytes(
+    rgb: &[u8],
+    width: u32,
+    height: u32,
+    quality: u8,
+) -> Result<Vec<u8>, JpegError> {
     if !(1..=100).contains(&quality) {
         return Err(JpegError::Quality { quality });
     }
-    let (width, height) = rgb.dimensions();
+    // The encoder panics on another length.
+    if u64::from(width) * u64::from(height) * 3 != rgb.len() as u64 {
+        return Err(JpegError::Length {
+            bytes: rgb.len(),
+            width,
+            height,
+        });
+    }
     let mut out = Vec::with_capacity(rgb.len() / 8);
     image::codecs::jpeg::JpegEncoder::new_with_quality(&mut out, quality)
         .encode(rgb, width, height, ExtendedColorType::Rgb8)
@@ -268,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_of_no_size_and_a_wrong_quality_are_refused() {
+    fn a_picture_of_no_size_a_wrong_length_and_a_wrong_quality_are_refused() {
         assert!(matches!(
             encode(&RgbImage::new(0, 0), 80),
             Err(JpegError::Encode { .. })
@@ -276,6 +304,10 @@ mod tests {
         assert!(matches!(
             encode(&RgbImage::new(1, 1), 0),
             Err(JpegError::Quality { quality: 0 })
+        ));
+        assert!(matches!(
+            encode_bytes(&[0; 11], 2, 2, 80),
+            Err(JpegError::Length { bytes: 11, .. })
         ));
     }
 }

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use fast_image_resize::images::{TypedImage, TypedImageRef};
 use fast_image_resize::pixels::U8x3;
 use fast_image_resize::{ResizeOptions, Resizer};
-use image::codecs::jpeg::JpegEncoder;
 use image::{ImageFormat, RgbImage};
+use watchkeeper_vision::jpeg;
 use watchkeeper_vision::picture_file::{PictureFile, PictureFileError};
 
 use super::size::{MAX_SIDE, unscaled, with_long_edge};
@@ -94,7 +94,7 @@ pub fn prepare(
         (media, file.clone())
     } else {
         let small = scaled(&decoded, to_width, to_height)?;
-        (MediaType::Jpeg, jpeg(&small)?)
+        (MediaType::Jpeg, encoded(&small)?)
     };
     Ok(PreparedPicture {
         picture: Picture {
@@ -127,11 +127,8 @@ fn scaled(from: &RgbImage, width: u32, height: u32) -> Result<RgbImage, PictureE
     Ok(to)
 }
 
-fn jpeg(picture: &RgbImage) -> Result<Bytes, PictureError> {
-    let mut out = Vec::new();
-    picture
-        .write_with_encoder(JpegEncoder::new_with_quality(&mut out, QUALITY))
-        .map_err(|e| internal(&e))?;
+fn encoded(picture: &RgbImage) -> Result<Bytes, PictureError> {
+    let out = jpeg::encode(picture, QUALITY).map_err(|e| internal(&e))?;
     Ok(out.into())
 }
 
@@ -149,7 +146,7 @@ mod tests {
                 picture.put_pixel(x, y, Rgb([255; 3]));
             }
         }
-        jpeg(&picture).expect("encode")
+        encoded(&picture).expect("encode")
     }
 
     /// The centre of the bright pixels.

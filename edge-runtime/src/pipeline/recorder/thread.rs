@@ -25,7 +25,6 @@ use super::unstored::{Pace, UnstoredMark};
 use crate::clock;
 use crate::journal::media::MediaStore;
 use crate::journal::{Journal, JournalError, Loss, Stamp};
-use crate::pipeline::pixels::to_image;
 use crate::pipeline::retention::disk_space::DiskSpace;
 
 /// Maximum number of events in one sync of the disk.
@@ -143,7 +142,8 @@ impl RecorderThread {
             (MediaKind::Annotated, annotated),
         ] {
             let Some(pixels) = pixels else { continue };
-            match jpeg::encode(&to_image(&pixels.rgb()), SNAPSHOT_QUALITY) {
+            let rgb = pixels.rgb();
+            match jpeg::encode_bytes(&rgb.data, rgb.width, rgb.height, SNAPSHOT_QUALITY) {
                 Ok(bytes) => match self.media.put(kind, at.unix_ms, &bytes) {
                     Ok(media) => kept.push(media),
                     Err(error) => tracing::warn!(%error, "can't store a snapshot"),

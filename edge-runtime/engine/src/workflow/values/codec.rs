@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use image::codecs::jpeg::JpegEncoder;
 use image::codecs::png::PngEncoder;
 use image::{ExtendedColorType, ImageEncoder, ImageFormat};
+use watchkeeper_vision::jpeg::encode_bytes;
 use watchkeeper_vision::picture_file::{self, PictureFile};
 
 use crate::workflow::values::image::RgbPixels;
@@ -22,21 +22,8 @@ pub(crate) const QUALITY: u8 = 95;
 /// # Errors
 /// If the encoder refuses it, such as a picture without pixels.
 pub fn jpeg(picture: &RgbPixels, quality: u8) -> Result<Vec<u8>, String> {
-    let mut out = Vec::new();
-    JpegEncoder::new_with_quality(&mut out, quality.clamp(1, 100))
-        .encode(
-            &picture.data,
-            picture.width,
-            picture.height,
-            ExtendedColorType::Rgb8,
-        )
-        .map_err(|e| {
-            format!(
-                "a picture of {}x{} can't be encoded as JPEG: {e}",
-                picture.width, picture.height
-            )
-        })?;
-    Ok(out)
+    let quality = quality.clamp(1, 100);
+    encode_bytes(&picture.data, picture.width, picture.height, quality).map_err(|e| e.to_string())
 }
 
 /// Encodes a picture as PNG.
