@@ -626,6 +626,8 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn only_shown_and_confirmed_proposals_are_applied(
         turns in prop::collection::vec((text(), 0..4_u8), 1..14),
