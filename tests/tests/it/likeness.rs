@@ -112,7 +112,7 @@ fn text_without_a_model_of_texts_and_no_model_at_all_are_refused_with_the_remedy
 
 #[test]
 fn embeddings_wait_for_a_runtime_and_are_completed_after_kills() -> anyhow::Result<()> {
-    const PICTURES: u32 = 40;
+    const PICTURES: u32 = 20;
     let bench = bench(&tiny_models(), "")?;
     let agent = bench.agent()?;
     let api = Api::on(&bench).wait_until_up()?;
