@@ -190,7 +190,7 @@ impl Worker {
             Step::Broken(error) => self.handle_input(self.error_input(error)),
             Step::LeftOut(error) => {
                 let message = self.redactor.text(&error.message);
-                tracing::warn!(source = %self.spec.id, why = message, "a picture is left out");
+                tracing::warn!(source = %self.spec.id, why = message, "the recording is incomplete");
                 self.shared.board.lock().left_out.add(message);
             }
             Step::DecoderFailed(error) => self.handle_decoder_failure(error),
