@@ -77,8 +77,8 @@ pub(super) fn show_status(
         health.pid,
         health.last_seq
     ));
-    for reason in &health.reasons {
-        out.line(format!("  {reason}"));
+    for sentence in health.reasons.iter().chain(&health.notes) {
+        out.line(format!("  {sentence}"));
     }
     let effects = &health.effects;
     if effects.waiting + effects.taken + effects.refused + effects.failed > 0 {

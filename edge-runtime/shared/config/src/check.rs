@@ -21,12 +21,12 @@ use watchkeeper_contract::id::{BoxId, MAX_NAME_LEN, SiteId};
 use self::values::Values;
 pub(crate) use self::values::origin;
 use crate::config::{
-    AgentConfig, AuditConfig, Backend, Config, DeclaredSections, InferenceConfig, JobLimitsConfig,
-    JournalConfig, MEMORY_MODEL, MediaConfig, MemoryConfig, ModelsConfig, Precision,
-    RecordingsConfig, SkippedSections,
+    AgentConfig, AuditConfig, Backend, Config, InferenceConfig, JobLimitsConfig, JournalConfig,
+    MEMORY_MODEL, MediaConfig, MemoryConfig, ModelsConfig, Precision, RecordingsConfig,
+    SkippedSections,
 };
 use crate::error::ConfigError;
-use crate::layers::LoadRequest;
+use crate::layers::{DeclaredSections, LoadRequest};
 use crate::raw::{Read, parse_mode};
 
 /// Folder of a user's own models below that of their data.
@@ -101,6 +101,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         channels,
         jobs: jobs::schedules(&values, &mut warnings),
         warnings,
+        file: read.file.clone(),
         declared: declared(&values),
     };
     Checked {
@@ -121,7 +122,7 @@ pub(crate) fn effective(read: &Read, request: &LoadRequest, config: &Config) -> 
 
 fn declared(values: &Values<'_>) -> Option<DeclaredSections> {
     let names = |section| values.names(section).map(str::to_owned).collect();
-    values.read.has_file.then(|| DeclaredSections {
+    values.read.file.as_ref().map(|_| DeclaredSections {
         sources: names("sources"),
         pipelines: names("pipelines"),
     })

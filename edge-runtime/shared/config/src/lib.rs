@@ -35,14 +35,16 @@ pub use archive::{AUTO_EMBEDDING, ArchiveConfig, S3Config};
 pub use channels::{ChannelConfig, ChannelKind};
 pub use config::{
     AgentApiConfig, AgentConfig, AuditConfig, Backend, ClientCert, CommandAccess, Config,
-    DeclaredSections, InferenceConfig, JobLimitsConfig, JobToolsConfig, JournalConfig, LlmConfig,
-    LookConfig, LookedAt, MEMORY_MODEL, MODEL_CHECKS, MediaConfig, MemoryConfig, ModelsConfig,
-    MqttConfig, PipelineDraft, Precision, RecordingsConfig, SYSTEM_MODELS, SkippedSections,
-    TcpApiConfig,
+    InferenceConfig, JobLimitsConfig, JobToolsConfig, JournalConfig, LlmConfig, LookConfig,
+    LookedAt, MEMORY_MODEL, MODEL_CHECKS, MediaConfig, MemoryConfig, ModelsConfig, MqttConfig,
+    PipelineDraft, Precision, RecordingsConfig, SYSTEM_MODELS, SkippedSections, TcpApiConfig,
 };
 pub use error::{ConfigError, Origin};
 pub use jobs::{CronTimes, EventFilter, ScheduleConfig, ScheduledWork, Trigger};
-pub use layers::{BrokerLayers, DEFAULT_FILE, ENV_PREFIX, FILE_VARIABLE, LoadRequest, Override};
+pub use layers::{
+    BrokerLayers, DEFAULT_FILE, DeclaredSections, ENV_PREFIX, FILE_VARIABLE, LoadRequest,
+    LoadedFile, Override,
+};
 pub use lookups::{LookupConfig, LookupKind, LookupValue, ReferencesConfig};
 pub use permissions::{ChangeKind, PermissionsConfig, ToolEffect, ToolsConfig};
 pub use privacy::PrivacyMasks;
