@@ -41,6 +41,8 @@ pub struct LoadRequest {
     pub hostname: String,
     /// Layers that may set the broker.
     pub broker: BrokerLayers,
+    /// Sections whose errors are warnings, because this process does not use them.
+    pub unused: &'static [&'static str],
     /// Folder of the user's data, after the XDG Base Directory Specification; absent for root,
     /// whose data is the box's.
     pub data_home: Option<PathBuf>,
@@ -83,11 +85,21 @@ impl LoadRequest {
                 .collect(),
             overrides: Vec::new(),
             broker: BrokerLayers::default(),
+            unused: &[],
             data_home: data_home(),
             hostname: rustix::system::uname()
                 .nodename()
                 .to_string_lossy()
                 .into_owned(),
+        }
+    }
+
+    /// Makes the request of the runtime, which watches also where the agent can't start.
+    #[must_use]
+    pub fn of_runtime(file: Option<PathBuf>) -> Self {
+        Self {
+            unused: &["agent", "channels", "llm", "mqtt"],
+            ..Self::from_process(file)
         }
     }
 

@@ -6,7 +6,8 @@
 //! - Every key is declared once in [`keys`]: its kind, default and bounds drive the check.
 //! - [`load`] reports *everything* that is wrong: key, value, what is allowed, and where it was
 //!   written.
-//! - An error in a source or a pipeline is a warning: it is left out, and the rest runs.
+//! - An error in a source or a pipeline is a warning: it is left out, and the rest runs. For the
+//!   runtime, an error in a section that only the agent uses is a warning too.
 //!
 //! Not here: reading a socket, starting anything, defaults that depend on hardware.
 
@@ -33,6 +34,7 @@ use std::path::PathBuf;
 
 pub use archive::{AUTO_EMBEDDING, ArchiveConfig, S3Config};
 pub use channels::{ChannelConfig, ChannelKind};
+pub use check::MAX_SOCKET_PATH;
 pub use config::{
     AgentApiConfig, AgentConfig, AuditConfig, Backend, ClientCert, CommandAccess, Config,
     InferenceConfig, JobLimitsConfig, JobToolsConfig, JournalConfig, LlmConfig, LookConfig,
@@ -112,7 +114,9 @@ pub type Inspector<'l> = &'l dyn Fn(&Config, &SkippedSections) -> Findings;
 /// What an [`Inspector`] finds.
 #[derive(Debug, Default)]
 pub struct Findings {
-    /// Errors by key; [`check()`] adds where they were written.
+    /// Errors that keep a daemon from starting, by key; [`check()`] adds where they were written.
+    pub fatal: Vec<ConfigError>,
+    /// Errors that leave something out while the rest runs, by key.
     pub errors: Vec<ConfigError>,
     /// Remarks on settings without error.
     pub notes: Vec<String>,
@@ -145,9 +149,10 @@ fn report(request: &LoadRequest, inspector: Inspector<'_>) -> Report {
         ..Report::default()
     };
     let mut found = inspector(&checked.config, &checked.skipped);
-    for error in &mut found.errors {
+    for error in found.fatal.iter_mut().chain(&mut found.errors) {
         error.origin = check::origin(&read, &error.key);
     }
+    report.errors.extend(found.fatal);
     report.warnings.extend(found.errors);
     report.notes = found.notes;
     if checked.skipped.has_unread {

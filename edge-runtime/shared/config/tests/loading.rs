@@ -230,6 +230,37 @@ fn agent_api_over_tcp_needs_loopback_and_token() {
 }
 
 #[test]
+fn runtime_starts_with_an_error_in_a_section_of_the_agent() {
+    let case = Case::new("[mqtt]\nhots = \"broker\"\n[agent]\ntelemetry_s = \"often\"\n");
+    assert_eq!(case.load().unwrap_err().len(), 2);
+    let of_runtime = LoadRequest {
+        unused: LoadRequest::of_runtime(None).unused,
+        ..case.request()
+    };
+    let warnings = load(&of_runtime).unwrap().warnings;
+    let keys: Vec<&str> = warnings.iter().map(|warning| &*warning.key).collect();
+    assert_eq!(keys, ["agent.telemetry_s", "mqtt.hots"]);
+    assert!(warnings.iter().all(|warning| warning.line.is_some()));
+
+    let wrong = Case::new("[runtime]\nsokket = \"/x\"\n");
+    let of_runtime = LoadRequest {
+        unused: of_runtime.unused,
+        ..wrong.request()
+    };
+    assert_eq!(load(&of_runtime).unwrap_err().len(), 1);
+}
+
+#[test]
+fn socket_path_that_the_system_refuses_is_an_error() {
+    let path = |bytes: usize| format!("/{}", "s".repeat(bytes - 1));
+    let load = |bytes| Case::new(&format!("[runtime]\nsocket = {:?}\n", path(bytes))).load();
+    assert!(load(103).is_ok());
+    let errors = load(104).unwrap_err();
+    assert_eq!(errors[0].key, "runtime.socket");
+    assert!(errors[0].problem.contains("104 bytes"), "{}", errors[0]);
+}
+
+#[test]
 fn all_digit_password_in_variable_stays_secret_text() {
     let config = Case::new("[mqtt]\nhost = \"b\"\nusername = \"u\"\n")
         .env("WATCHKEEPER_MQTT__PASSWORD", "0012345")
