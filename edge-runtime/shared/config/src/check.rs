@@ -18,7 +18,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use watchkeeper_contract::id::{BoxId, MAX_NAME_LEN, SiteId};
+use watchkeeper_contract::id::{BoxId, MAX_NAME_LEN, SiteId, SourceId};
+use watchkeeper_contract::source::SourceSpec;
 
 use self::values::Values;
 pub(crate) use self::values::origin;
@@ -52,6 +53,22 @@ pub(crate) struct Checked {
 fn degrades(error: &ConfigError) -> bool {
     let mut parts = ["sources.", "pipelines.", "agent.jobs."].iter();
     parts.any(|part| error.key.starts_with(part))
+}
+
+/// Notes cameras that are shown under one name.
+pub(crate) fn same_names(sources: &[SourceSpec]) -> Vec<String> {
+    let mut seen: BTreeMap<&str, &SourceId> = BTreeMap::new();
+    let notes = sources.iter().filter_map(|source| {
+        let (name, id) = (source.name.as_ref()?.as_str(), &source.id);
+        let first = *seen.entry(name).or_insert(id);
+        (first != id).then(|| {
+            format!(
+                "sources.{id}.name: camera {first} has the name {name:?} too, so texts do not show \
+                 which of them is meant"
+            )
+        })
+    });
+    notes.collect()
 }
 
 /// Makes a configuration of the values.

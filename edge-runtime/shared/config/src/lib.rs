@@ -29,6 +29,7 @@ pub mod privacy;
 mod raw;
 pub mod redact;
 pub mod sinks;
+mod variables;
 
 use std::path::PathBuf;
 
@@ -155,6 +156,10 @@ fn report(request: &LoadRequest, inspector: Inspector<'_>) -> Report {
     report.errors.extend(found.fatal);
     report.warnings.extend(found.errors);
     report.notes = found.notes;
+    report.notes.extend(variables::notes(request, &read));
+    report
+        .notes
+        .extend(check::same_names(&checked.config.sources));
     if checked.skipped.has_unread {
         let note = "sections with an error are checked further once their errors are corrected";
         report.notes.push(note.to_owned());

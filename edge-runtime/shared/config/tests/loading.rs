@@ -230,6 +230,22 @@ fn agent_api_over_tcp_needs_loopback_and_token() {
 }
 
 #[test]
+fn misspelt_variables_are_noted_with_the_nearest_name() {
+    let case = Case::new("[sources.gate]\nuri = \"demo:\"\n[sinks.secrets.mail]\nenv = \"WATCHKEEPER_MQTT_PASSWORD\"\n")
+        .env("WATCHKEEPER_BOX_ID", "gate-1")
+        .env("WATCHKEEPER_MQTT_PASSWORD", "secret")
+        .env("WATCHKEEPER_SOURCES__GTE__URI", "demo:")
+        .env("WATCHKEEPER_SOURCES__YARD__URI", "demo:");
+    let notes = watchkeeper_config::check(&case.request(), &|_, _| Findings::default()).notes;
+    let about = |name: &str| notes.iter().filter(|note| note.contains(name)).count();
+    let said = "variable WATCHKEEPER_BOX_ID is not read; did you mean WATCHKEEPER_BOX__ID?";
+    assert!(notes.iter().any(|note| note.contains(said)), "{notes:?}");
+    let said = "adds [sources.gte], which the file does not have; did you mean gate?";
+    assert!(notes.iter().any(|note| note.contains(said)), "{notes:?}");
+    assert_eq!((about("YARD"), about("MQTT_PASSWORD")), (0, 0), "{notes:?}");
+}
+
+#[test]
 fn runtime_starts_with_an_error_in_a_section_of_the_agent() {
     let case = Case::new("[mqtt]\nhots = \"broker\"\n[agent]\ntelemetry_s = \"often\"\n");
     assert_eq!(case.load().unwrap_err().len(), 2);
@@ -258,6 +274,17 @@ fn socket_path_that_the_system_refuses_is_an_error() {
     let errors = load(104).unwrap_err();
     assert_eq!(errors[0].key, "runtime.socket");
     assert!(errors[0].problem.contains("104 bytes"), "{}", errors[0]);
+}
+
+#[test]
+fn cameras_with_one_name_are_noted() {
+    let case = Case::new(
+        "[sources.a]\nuri = \"demo:\"\nname = \"Gate\"\n[sources.b]\nuri = \"demo:\"\nname = \"Gate\"\n\
+         [sources.c]\nuri = \"demo:\"\nname = \"Yard\"\n",
+    );
+    let notes = watchkeeper_config::check(&case.request(), &|_, _| Findings::default()).notes;
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert!(notes[0].starts_with("sources.b.name: camera a has the name \"Gate\" too"));
 }
 
 #[test]
