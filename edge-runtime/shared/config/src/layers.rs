@@ -295,9 +295,18 @@ fn file_layer(request: &LoadRequest) -> Result<Option<FileLayer>, Box<ConfigErro
     let dict = toml::from_str::<Dict>(&text).map_err(|e| {
         let at = e.span().map_or(0, |s| s.start).min(text.len());
         let line = lines::line(&text, at);
+        let message = e.message().trim();
+        // A key or a header, without its value, which may be a secret.
+        let twice = match message {
+            "duplicate key" => {
+                let written = text.lines().nth(line - 1).unwrap_or_default();
+                let key = written.split('=').next().unwrap_or_default().trim();
+                format!(" {key}; it is written before, give it another name")
+            }
+            _ => String::new(),
+        };
         let problem = format!(
-            "line {line} is not TOML: {}; the rest is checked once the file can be read",
-            e.message().trim()
+            "line {line} is not TOML: {message}{twice}; the rest is checked once the file can be read"
         );
         Box::new(ConfigError::new("", problem, Origin::File(path.clone())))
     })?;

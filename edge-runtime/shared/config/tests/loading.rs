@@ -288,6 +288,22 @@ fn cameras_with_one_name_are_noted() {
 }
 
 #[test]
+fn section_that_is_written_twice_is_named() {
+    let case = Case::new("[pipelines.gate]\nsource = \"a\"\n[pipelines.gate]\nsource = \"b\"\n");
+    let error = case.load().unwrap_err().remove(0).to_string();
+    assert!(
+        error.contains("line 3 is not TOML: duplicate key [pipelines.gate];"),
+        "{error}"
+    );
+    let case = Case::new("[mqtt]\npassword = \"x\"\npassword = \"secret\"\n");
+    let error = case.load().unwrap_err().remove(0).to_string();
+    assert!(
+        error.contains("duplicate key password;") && !error.contains("secret"),
+        "{error}"
+    );
+}
+
+#[test]
 fn all_digit_password_in_variable_stays_secret_text() {
     let config = Case::new("[mqtt]\nhost = \"b\"\nusername = \"u\"\n")
         .env("WATCHKEEPER_MQTT__PASSWORD", "0012345")
@@ -1051,6 +1067,7 @@ when = { kind = "enters", zone = "z" }
 clip = { made_of = "streem", before_s = "five" }
 severty = "info"
 cooldown_s = "three"
+schedule = "Mo-Fr 22:00-06:00"
 [[pipelines.gate.rules]]
 name = "full"
 when = { kind = "count", detections = "$steps.a.b", bound = { over = 1 }, for_s = "3" }
@@ -1080,8 +1097,9 @@ keep_last = -1
          mean stream?",
         "rules[0].clip.before_s = \"five\": must be a number",
         "rules[0].severty: unknown key",
-        "rules[0].cooldown_s = \"three\": must be a number",
-        "rules[1].when.for_s = \"3\": must be a number",
+        "rules[0].cooldown_s = \"three\": must be a number of seconds",
+        "rules[0].schedule = \"Mo-Fr 22:00-06:00\": must be a table, such as { days =",
+        "rules[1].when.for_s = \"3\": must be a number of seconds",
         "rules[2].when: a value in it, string \"9\", must be a number",
         "agent.lookups.plates.match = \"fuzy\"",
         "agent.lookups.plates.value = plate: names nothing that an event has",
