@@ -8,6 +8,7 @@ mod archive;
 mod besides;
 mod chains;
 mod finding;
+mod rule_notes;
 mod schedules;
 
 use std::collections::BTreeMap;
@@ -79,7 +80,7 @@ pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Findings {
         check_pipeline(spec, None, &zoo, &mut findings);
         let source = config.sources.iter().find(|s| s.id == spec.source);
         let notes = source.into_iter().flat_map(|s| notes_of_source(spec, s));
-        findings.notes.extend(notes);
+        findings.notes.extend(notes.chain(rule_notes::notes(spec)));
     }
     for draft in &skipped.pipelines {
         check_pipeline(&draft.spec, Some(&draft.rules), &zoo, &mut findings);
