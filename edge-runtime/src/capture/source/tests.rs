@@ -482,3 +482,16 @@ fn recording_that_lacks_its_end_or_middle_says_so() {
     );
     assert_eq!(note, Some(said));
 }
+
+#[test]
+fn gif_is_refused_with_its_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("aisle.mp4");
+    std::fs::write(&path, b"GIF89a\x01\x00\x01\x00").unwrap();
+    let (cause, message) = failure(path.to_str().unwrap());
+    assert_eq!(cause, LossCause::Codec);
+    assert!(
+        message.contains("is a GIF") && message.contains("MP4"),
+        "{message}"
+    );
+}

@@ -332,7 +332,8 @@ impl Worker {
                     return Ok(self.paced(Box::new(Stills::open(path)?)));
                 }
                 // Opened once here because the error of the operating system is more exact.
-                std::fs::File::open(path).map_err(|e| cause::from_path(path, &e))?;
+                let file = std::fs::File::open(path).map_err(|e| cause::from_path(path, &e))?;
+                stills::refuse_gif(path, file)?;
                 Origin::File { path, native_pace }
             }
             Address::Rtsp { url, credentials } => Origin::Rtsp {
