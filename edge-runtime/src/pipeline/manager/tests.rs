@@ -1,6 +1,7 @@
 //! Changes of sources and pipelines, also while something hangs.
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
+mod holds;
 mod slow;
 mod trials;
 mod unreadable;
@@ -49,6 +50,15 @@ fn manager_over(store: Arc<dyn Store>, state: &Path) -> Manager {
 }
 
 fn manager_with(store: Arc<dyn Store>, checkpoints: CheckpointStore, state: &Path) -> Manager {
+    manager_opened(store, checkpoints, state, &OpenOutcome::Clean)
+}
+
+fn manager_opened(
+    store: Arc<dyn Store>,
+    checkpoints: CheckpointStore,
+    state: &Path,
+    outcome: &OpenOutcome,
+) -> Manager {
     let file = state.join("watchkeeper.toml");
     std::fs::write(&file, format!("[runtime]\nstate_dir = {state:?}\n")).unwrap();
     let config = watchkeeper_config::load(&LoadRequest {
@@ -57,7 +67,7 @@ fn manager_with(store: Arc<dyn Store>, checkpoints: CheckpointStore, state: &Pat
         ..LoadRequest::default()
     });
     let limits = Limits::default();
-    let opened = Journal::with_store(store, state, limits, &OpenOutcome::Clean);
+    let opened = Journal::with_store(store, state, limits, outcome);
     let journal = Arc::new(opened.unwrap().0);
     let media = Arc::new(MediaStore::open(state, MediaLimits::default()).unwrap());
     let limits = recordings::Limits {
