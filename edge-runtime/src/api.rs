@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use watchkeeper_config::Config;
+use watchkeeper_config::{Config, LoadedFile};
 use watchkeeper_contract::backend::BackendReport;
 use watchkeeper_contract::backtest::{Backtest, BacktestReport};
 use watchkeeper_contract::board::BoardReport;
@@ -71,6 +71,7 @@ pub struct Api {
     /// Site and ID of the box.
     name: String,
     config_warnings: Vec<String>,
+    config_file: Option<LoadedFile>,
 }
 
 impl Api {
@@ -88,7 +89,26 @@ impl Api {
             signing,
             name: format!("{}/{}", config.site, config.box_id),
             config_warnings: config.warnings.iter().map(ToString::to_string).collect(),
+            config_file: config.file.clone(),
         }
+    }
+
+    /// Facts that are no problem but may surprise.
+    fn notes(&self) -> Vec<String> {
+        let has_changed = self
+            .config_file
+            .as_ref()
+            .is_some_and(LoadedFile::has_changed);
+        let changed = has_changed.then_some(
+            "the configuration file was changed after the runtime's start; restart it to use it",
+        );
+        let rests = self.manager.rests();
+        let idle = rests.then_some("nothing is watched: every pipeline is paused or stopped");
+        [changed, idle]
+            .into_iter()
+            .flatten()
+            .map(str::to_owned)
+            .collect()
     }
 
     fn frame_jpeg(&self, id: &SourceId, quality: u8) -> Result<Vec<u8>, Problem> {
@@ -271,6 +291,7 @@ impl Runtime for Api {
                 HealthState::Degraded
             },
             reasons,
+            notes: self.notes(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             boot_id: self.manager.parts().boot.id().to_owned(),
             uptime_s: self.manager.parts().boot.uptime().as_secs_f64(),

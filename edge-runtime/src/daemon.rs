@@ -431,7 +431,7 @@ fn shut_down(
     manager.parts().history.shut_down(RECORDER_TIMEOUT);
     effects.shut_down(RECORDER_TIMEOUT);
     let stored = recorder.flush(None, RECORDER_TIMEOUT) == FlushResult::Durable;
-    let (lost, trouble) = (recorder.lost(), recorder.storage_error());
+    let (lost, trouble) = (recorder.unrecorded(), recorder.storage_error());
     drop(manager);
     drop(recorder);
     // A thread that hangs in a camera keeps the queue open; the queued events are stored already.

@@ -115,7 +115,7 @@ fn main() -> ExitCode {
             Err(_) => ExitCode::FAILURE,
         };
     }
-    let config = match watchkeeper_config::load(&LoadRequest::from_process(args.config)) {
+    let config = match watchkeeper_config::load(&LoadRequest::of_runtime(args.config)) {
         Ok(config) => config,
         Err(errors) => {
             for error in &errors {

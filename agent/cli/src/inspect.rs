@@ -8,6 +8,7 @@ mod archive;
 mod besides;
 mod chains;
 mod finding;
+mod rule_notes;
 mod schedules;
 
 use std::collections::BTreeMap;
@@ -44,7 +45,7 @@ use watchkeeper_assistant::trace::TRACE_FOLDER;
 pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Findings {
     let mut findings = Findings::default();
     findings.errors.extend(check_tls(config));
-    findings.errors.extend(check_runtime(config));
+    check_runtime(config, &mut findings);
     let sources = config.sources.iter().chain(&skipped.sources);
     for source in sources {
         check_source(source, &mut findings);
@@ -79,7 +80,7 @@ pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Findings {
         check_pipeline(spec, None, &zoo, &mut findings);
         let source = config.sources.iter().find(|s| s.id == spec.source);
         let notes = source.into_iter().flat_map(|s| notes_of_source(spec, s));
-        findings.notes.extend(notes);
+        findings.notes.extend(notes.chain(rule_notes::notes(spec)));
     }
     for draft in &skipped.pipelines {
         check_pipeline(&draft.spec, Some(&draft.rules), &zoo, &mut findings);
@@ -137,8 +138,8 @@ fn check_tls(config: &Config) -> Vec<ConfigError> {
     problems.iter().map(tls_error).collect()
 }
 
-fn check_runtime(config: &Config) -> Vec<ConfigError> {
-    let mut errors = Vec::new();
+fn check_runtime(config: &Config, findings: &mut Findings) {
+    let errors = &mut findings.errors;
     let libraries = [
         (
             "runtime.inference.ort_library",
@@ -157,14 +158,12 @@ fn check_runtime(config: &Config) -> Vec<ConfigError> {
         &config.dry_run_roots,
         "create it, or remove it here",
     ));
-    if let Some(problem) = unusable_folder(&config.state_dir) {
-        errors.push(error(
-            "runtime.state_dir",
-            shown(&config.state_dir),
-            problem,
-        ));
+    let folder = &config.state_dir;
+    let refused = |problem| error("runtime.state_dir", shown(folder), problem);
+    match no_folder(folder) {
+        Some(problem) => findings.fatal.push(refused(problem)),
+        None => findings.errors.extend(read_only_disk(folder).map(refused)),
     }
-    errors
 }
 
 /// Says which of the agent's blueprints name a model that is refused. A folder that this user may
@@ -257,25 +256,28 @@ fn tls_error(cause: &TlsError) -> ConfigError {
     }
 }
 
-/// Describes why no user can write this folder.
-fn unusable_folder(path: &Path) -> Option<String> {
+/// Describes why there can be no such folder.
+fn no_folder(path: &Path) -> Option<String> {
     let existing = path.ancestors().find(|above| above.exists())?;
+    let what = match existing == path {
+        true => "this".to_owned(),
+        false => existing.display().to_string(),
+    };
+    let remedy = "name one that the daemons may write";
     if !existing.is_dir() {
-        let what = if existing == path {
-            "this".to_owned()
-        } else {
-            existing.display().to_string()
-        };
-        return Some(format!(
-            "{what} is not a folder; name one that the daemons may write"
-        ));
+        return Some(format!("{what} is not a folder; {remedy}"));
     }
-    // procfs shows by its type, a read-only disk by its mount flags.
     let is_proc =
         rustix::fs::statfs(existing).is_ok_and(|fs| fs.f_type == rustix::fs::PROC_SUPER_MAGIC);
+    is_proc.then(|| format!("{what} is of the kernel and takes no file; {remedy}"))
+}
+
+/// Describes why no user can write this folder now. The daemons start, and wait for the disk.
+fn read_only_disk(path: &Path) -> Option<String> {
+    let existing = path.ancestors().find(|above| above.exists())?;
     let is_read_only = rustix::fs::statvfs(existing)
         .is_ok_and(|fs| fs.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY));
-    (is_proc || is_read_only).then(|| {
+    is_read_only.then(|| {
         format!(
             "{} is read-only; name a folder on a writable disk",
             existing.display()

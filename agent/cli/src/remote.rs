@@ -32,7 +32,7 @@ use super::pipeline_file::read_definition;
 use super::privacy;
 use super::reasons::{print_reasons, without_reason};
 use super::runtime_absence;
-use super::source_path::absolute;
+use super::source_path::absolute_uri;
 use super::tune;
 use super::user_file::{require_jpeg_name, write_file, write_new_file};
 use watchkeeper_assistant::wording::{changed_pipeline, duration, local_time, pipeline_state};
@@ -77,8 +77,8 @@ pub(super) fn show_status(
         health.pid,
         health.last_seq
     ));
-    for reason in &health.reasons {
-        out.line(format!("  {reason}"));
+    for sentence in health.reasons.iter().chain(&health.notes) {
+        out.line(format!("  {sentence}"));
     }
     let effects = &health.effects;
     if effects.waiting + effects.taken + effects.refused + effects.failed > 0 {
@@ -147,7 +147,7 @@ pub(super) async fn sources(
                 },
                 tls_verify: !no_tls_verify,
                 stall_s: stall,
-                ..SourceSpec::new(id, absolute(uri, out)?)
+                ..SourceSpec::new(id, absolute_uri(uri, out)?)
             };
             let verb = match client.source(&spec.id).await {
                 Ok(_) => "Replaced",

@@ -6,7 +6,7 @@ use super::exit::Failure;
 use super::output::Output;
 
 /// Makes the path of a file absolute, because the runtime has another working folder.
-pub(super) fn absolute(uri: String, out: &Output) -> Result<String, Failure> {
+pub(super) fn absolute_uri(uri: String, out: &Output) -> Result<String, Failure> {
     match Address::parse(&uri) {
         Ok(Address::Path(path)) => match path.canonicalize() {
             Ok(whole) => Ok(whole.display().to_string()),

@@ -37,7 +37,7 @@ pub(super) enum Step {
     Nothing,
     End,
     Broken(FeedError),
-    /// One picture can't be read; the next step is another one.
+    /// A part of the recording can't be read; the next step is another one.
     LeftOut(FeedError),
     /// The hardware decoder failed; another decoder may succeed.
     DecoderFailed(FeedError),

@@ -4,9 +4,11 @@
 //! - Only the first video stream is decoded.
 //! - A hardware decoder that fails, or takes frames and gives none, ends the feed with
 //!   [`Step::DecoderFailed`]. The source then opens the stream again without hardware.
+//! - A recording that lacks its end or pictures is reported before [`Step::End`].
 //! - Credentials are passed as properties: elements print addresses.
 //! - Dropping the feed stops the pipeline, and waits at most [`teardown::STOP_TIMEOUT`] for it.
 
+mod completeness;
 mod describe;
 mod device;
 mod entry;
@@ -25,7 +27,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use gstreamer as gst;
-use gstreamer::prelude::{Cast, ElementExt, GstObjectExt};
+use gstreamer::prelude::{Cast, ElementExt, ElementExtManual, GstObjectExt};
 use gstreamer_app as gst_app;
 use gstreamer_video as gst_video;
 use gstreamer_video::prelude::VideoFrameExt;
@@ -86,6 +88,8 @@ pub(super) struct GstFeed {
     has_reported_connected: bool,
     has_picture: bool,
     layout: Option<(gst::Caps, gst_video::VideoInfo)>,
+    /// What the recording lacks and is not reported yet; set at its end.
+    missing: Option<std::vec::IntoIter<String>>,
     place: String,
     kind: Kind,
 }
@@ -106,6 +110,7 @@ impl GstFeed {
         gst::init().map_err(|e| fault(&format!("GStreamer does not start: {e}")))?;
         let signals = Arc::new(Signals {
             packets,
+            is_recording: matches!(request.origin, Origin::File { .. } | Origin::Http { .. }),
             ..Signals::default()
         });
         let pipeline = gst::Pipeline::new();
@@ -134,6 +139,7 @@ impl GstFeed {
             has_reported_connected: false,
             has_picture: false,
             layout: None,
+            missing: None,
             place,
             kind,
         };
@@ -260,6 +266,26 @@ impl GstFeed {
         }
     }
 
+    /// Returns the next part that the recording lacks, at its end.
+    fn next_missing(&mut self) -> Option<FeedError> {
+        if !self.is_recording() {
+            return None;
+        }
+        if self.missing.is_none() {
+            let decoder = self.signals.decoder.lock();
+            let watched = decoder.as_ref().and_then(|d| d.completeness.as_ref());
+            let length = self.pipeline.query_duration::<gst::ClockTime>();
+            let parts = watched.map(|watched| watched.lock().missing_parts(length));
+            self.missing = Some(parts.unwrap_or_default().into_iter());
+        }
+        let message = self.missing.as_mut()?.next()?;
+        Some(FeedError {
+            cause: LossCause::Codec,
+            message,
+            is_retryable: false,
+        })
+    }
+
     fn convert(&mut self, sample: &gst::Sample) -> Result<Raw, FeedError> {
         let buffer = sample.buffer_owned();
         let caps = sample.caps_owned();
@@ -346,7 +372,7 @@ impl Feed for GstFeed {
                 Some(element) if is_undecoded && !self.has_picture => {
                     self.decoder_failed(&element, "it took frames and gave none")
                 }
-                _ => Step::End,
+                _ => self.next_missing().map_or(Step::End, Step::LeftOut),
             };
         }
         Step::Nothing

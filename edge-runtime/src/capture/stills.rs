@@ -4,6 +4,8 @@
 //! - Files with another extension are skipped. One of a folder that can't be read is left out and
 //!   reported; a single one, or a folder of nothing else, breaks the feed.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -22,6 +24,23 @@ pub(super) fn is_picture(path: &Path) -> bool {
     path.extension()
         .and_then(|e| e.to_str())
         .is_some_and(|e| ["jpg", "jpeg", "png"].contains(&e.to_ascii_lowercase().as_str()))
+}
+
+/// Refuses an animated picture, which GStreamer shows in part or not at all.
+pub(super) fn refuse_gif(path: &Path, mut file: File) -> Result<(), FeedError> {
+    let mut head = [0; 4];
+    // A shorter file is reported by what reads it.
+    if file.read_exact(&mut head).is_err() || head != *b"GIF8" {
+        return Ok(());
+    }
+    Err(FeedError {
+        cause: LossCause::Codec,
+        message: format!(
+            "{} is a GIF, which is no video; convert it to MP4 first",
+            path.display()
+        ),
+        is_retryable: false,
+    })
 }
 
 /// Pictures that are shown one after the other.

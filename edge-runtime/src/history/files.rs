@@ -24,8 +24,11 @@ use super::pictures::{SeenPicture, read_pictures};
 pub const FLUSH_INTERVAL: Duration = Duration::from_secs(5);
 /// Greatest age of a chunk.
 pub const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
-/// Free space below which nothing is written, as for media: less than what recordings leave.
-pub const MIN_FREE_BYTES: u64 = 64 << 20;
+/// Free space below which nothing is written: less than what recordings leave, more than pictures
+/// and clips of events do (64 MiB).
+pub const MIN_FREE_BYTES: u64 = 128 << 20;
+/// Free space above [`MIN_FREE_BYTES`] from which a refused history is written again.
+const RESUME_BYTES: u64 = 16 << 20;
 
 /// Extension of a chunk.
 const DETECTIONS: &str = "detections";
@@ -116,13 +119,14 @@ pub(super) fn delete_all(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// Appends to chunks and their pictures, if the disk has room. Returns the chunks that lost bytes,
-/// and the first error.
+/// Appends to chunks and their pictures, if the disk has room; more where it `was_refused`. Returns
+/// the chunks that lost bytes, and the first error.
 pub(super) fn append_all(
     folder: &Path,
     waiting: Vec<(PathBuf, Vec<u8>)>,
+    was_refused: bool,
 ) -> (BTreeSet<PathBuf>, Option<io::Error>) {
-    let mut error = make_ready(folder).err();
+    let mut error = make_ready(folder, was_refused).err();
     let is_ready = error.is_none();
     let mut lost = BTreeSet::new();
     for (path, bytes) in waiting {
@@ -137,14 +141,20 @@ pub(super) fn append_all(
 }
 
 /// Makes the folder, if the disk has room for chunks.
-fn make_ready(folder: &Path) -> io::Result<()> {
+fn make_ready(folder: &Path, was_refused: bool) -> io::Result<()> {
     let free = space(folder).map_err(io::Error::other)?.free;
-    if free < MIN_FREE_BYTES {
+    if !has_room(free, was_refused) {
         let least = MIN_FREE_BYTES >> 20;
         let why = format!("its disk has less than {least} MiB free");
         return Err(io::Error::new(io::ErrorKind::StorageFull, why));
     }
     make_private(folder)
+}
+
+/// Whether chunks are written. Writing takes the space that decides, so a refusal lasts longer.
+fn has_room(free: u64, was_refused: bool) -> bool {
+    let margin = if was_refused { RESUME_BYTES } else { 0 };
+    free >= MIN_FREE_BYTES + margin
 }
 
 /// Deletes what is older than [`MAX_AGE`], and the first written chunks of each source beyond its
@@ -369,6 +379,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn refused_history_resumes_above_the_limit() {
+        assert!(has_room(MIN_FREE_BYTES, false));
+        assert!(!has_room(MIN_FREE_BYTES - 1, false));
+        assert!(!has_room(MIN_FREE_BYTES, true));
+        assert!(has_room(MIN_FREE_BYTES + RESUME_BYTES, true));
+    }
 
     #[test]
     fn name_says_start_source_and_kind() {

@@ -479,10 +479,12 @@ impl Shared {
                 "frames left out of the detection history: slow disk"
             );
         }
-        if waiting.is_empty() {
+        let was_refused = self.state.lock().disk_error.is_some();
+        // Without chunks, this finds out whether the reason is gone.
+        if waiting.is_empty() && !was_refused {
             return;
         }
-        let (lost, error) = files::append_all(&self.folder, waiting);
+        let (lost, error) = files::append_all(&self.folder, waiting, was_refused);
         let mut state = self.state.lock();
         // What follows would have no head, or continue a torn frame.
         state.retain_open(|open| !lost.contains(&open.path));
@@ -622,9 +624,11 @@ mod tests {
         assert_eq!(bench.read(0), [[0.0; 0]; 0]);
         assert!(bench.history.disk_error().is_some());
         std::fs::remove_file(folder).unwrap();
+        // Also without another frame.
+        bench.history.shared.flush();
+        assert_eq!(bench.history.disk_error(), None);
         bench.record(&writer, 100, 100, 1.0);
         assert_eq!(bench.read(0), [[1.0]]);
-        assert_eq!(bench.history.disk_error(), None);
     }
 
     #[test]

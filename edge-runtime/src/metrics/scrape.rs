@@ -103,7 +103,7 @@ impl Scrape {
     pub fn add_recorder(&mut self, lost: u64, has_trouble: bool) {
         self.registry.register(
             "events_lost",
-            "Events given up because they could not be stored",
+            "Events that are not in the journal, which mostly counts them in loss records: they could not be stored, or too many waited",
             ConstCounter::new(lost),
         );
         self.registry.register(

@@ -116,7 +116,34 @@ pub fn fitted(rgb: &RgbPixels, size: [u32; 2]) -> RgbImage {
 
 #[cfg(test)]
 mod tests {
+    use watchkeeper_vision::frame::{Plane, Planes};
+
     use super::*;
+
+    /// Planes that end before their rows do, as a broken decoder gives them.
+    #[derive(Debug)]
+    struct ShortPlanes;
+
+    impl Planes for ShortPlanes {
+        fn plane(&self, _: usize) -> Plane<'_> {
+            Plane {
+                data: &[255; 10],
+                stride: 8,
+            }
+        }
+    }
+
+    #[test]
+    fn short_planes_become_an_owned_black_picture() {
+        let frame = FramePixels::new(Picture {
+            format: PixelFormat::Nv12,
+            planes: Arc::new(ShortPlanes),
+            ..Picture::rgb(8, 8, vec![255; 8 * 8 * 3])
+        });
+        let owned = frame.owned();
+        assert!(owned.picture().planes.is_owned());
+        assert_eq!(owned.rgb().data, vec![0; 8 * 8 * 3]);
+    }
 
     #[test]
     fn fitted_picture_is_centred_and_keeps_its_shape() {

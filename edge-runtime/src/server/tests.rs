@@ -294,6 +294,7 @@ impl Runtime for Little {
     fn health(&self) -> Health {
         Health {
             state: HealthState::Up,
+            notes: Vec::new(),
             reasons: Vec::new(),
             version: "0".to_owned(),
             boot_id: "b".to_owned(),

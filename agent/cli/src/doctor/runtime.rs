@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use watchkeeper_assistant::wording::local_time;
 use watchkeeper_client::{ClientError, RuntimeClient, how_to_start};
 use watchkeeper_config::Config;
-use watchkeeper_contract::pipeline::{PipelineStatus, RateLimit};
+use watchkeeper_contract::pipeline::{PipelineState, PipelineStatus, RateLimit};
 
 use super::finding::Finding;
 use crate::event_loop;
@@ -37,24 +38,40 @@ pub(super) fn health(config: &Config) -> Vec<Finding> {
         let mask = privacy::describe(&source.privacy?);
         Some(Finding::ok(format!("camera {}: {mask}", source.spec.id)))
     });
-    let looks = pipelines.iter().filter_map(look_rate);
-    if health.reasons.is_empty() {
-        let works = Finding::ok("runtime: cameras, pipelines and disk work; no load is shed");
-        return [works].into_iter().chain(looks).chain(masked).collect();
-    }
+    let looks = pipelines.iter().filter_map(watching);
     let remedy = "docs/guide/troubleshooting.md has causes and remedies";
-    let reasons = health.reasons.into_iter();
-    reasons
-        .map(|reason| Finding::problem(format!("runtime: {reason}"), remedy))
+    let problem = |reason| Finding::problem(format!("runtime: {reason}"), remedy);
+    let works = "runtime: cameras, pipelines and disk work; no load is shed";
+    let works = health.reasons.is_empty().then(|| Finding::ok(works));
+    let note = |note| Finding::advice(format!("runtime: {note}"), "check that this is intended");
+    works
+        .into_iter()
+        .chain(health.reasons.into_iter().map(problem))
+        .chain(health.notes.into_iter().map(note))
         .chain(looks)
         .chain(masked)
         .collect()
 }
 
-/// How often a pipeline looks at its camera; `None` for a recording, and before the first frame.
-fn look_rate(pipeline: &PipelineStatus) -> Option<Finding> {
-    let looks = pipeline.looks?;
+/// Why a pipeline does not watch, or how often it looks at its camera; `None` for a recording, and
+/// before the first frame.
+fn watching(pipeline: &PipelineStatus) -> Option<Finding> {
     let id = &pipeline.spec.id;
+    let since = local_time(pipeline.since.unix_ms);
+    let resting = match (&pipeline.state, &pipeline.paused_until) {
+        (PipelineState::Paused, None) => Some(format!("paused since {since}")),
+        (PipelineState::Paused, Some(until)) => {
+            let until = local_time(until.as_millisecond());
+            Some(format!("paused since {since}, until {until}"))
+        }
+        (PipelineState::Stopped, _) => Some(format!("stopped by a request since {since}")),
+        _ => None,
+    };
+    if let Some(resting) = resting {
+        let remedy = format!("to watch again: watchkeeper pipelines resume {id}");
+        return Some(Finding::advice(format!("pipeline {id}: {resting}"), remedy));
+    }
+    let looks = pipeline.looks?;
     let Some(limited) = look_rates::describe(&looks) else {
         let fps = looks.looked_fps;
         return Some(Finding::ok(format!(
@@ -81,16 +98,20 @@ mod tests {
     use super::*;
 
     fn found(looks: &serde_json::Value) -> Option<String> {
+        found_in("running", looks)
+    }
+
+    fn found_in(state: &str, looks: &serde_json::Value) -> Option<String> {
         let status: PipelineStatus = serde_json::from_value(json!({
             "spec": {"id": "gate", "source": "yard", "workflow": {}},
-            "state": {"state": "running"},
+            "state": {"state": state},
             "since": {"unix_ms": 0, "quality": "synced"},
             "rules": [],
             "results": PipelineResults::default(),
             "looks": looks,
         }))
         .unwrap_or_else(|e| panic!("{e}"));
-        look_rate(&status).map(|finding| finding.text())
+        watching(&status).map(|finding| finding.text())
     }
 
     #[test]
@@ -100,5 +121,19 @@ mod tests {
         let hot = found(&json!({"wanted_fps": 10.0, "looked_fps": 1.0, "limited_by": "heat"}));
         assert!(hot.is_some_and(|text| text.starts_with("advice") && text.contains("cooling")));
         assert_eq!(found(&serde_json::Value::Null), None);
+    }
+
+    #[test]
+    fn resting_pipeline_is_advice_and_has_no_look_rate() {
+        let looks = json!({"wanted_fps": 10.0, "looked_fps": 0.0});
+        for (state, said) in [
+            ("paused", "paused since "),
+            ("stopped", "stopped by a request"),
+        ] {
+            let text = found_in(state, &looks).unwrap_or_default();
+            assert!(text.starts_with("advice") && text.contains(said), "{text}");
+            assert!(text.contains("pipelines resume gate"), "{text}");
+            assert!(!text.contains("frames a second"), "{text}");
+        }
     }
 }

@@ -139,12 +139,13 @@ fn error_in_a_section_hides_no_other_error() {
             "pipelines.q.model",
             "pipelines.q.source",
             "pipelines.q.workflow",
-            "runtime.state_dir",
             "sources.a.max_fps",
             "sources.a.uri",
             "sources.b.uri",
         ]
     );
+    // No daemon starts there.
+    assert_eq!(places(&report.errors), [("runtime.state_dir", Some(21))]);
     let said = |key: &str| {
         let error = report.warnings.iter().find(|w| w.key == key);
         error.map(ToString::to_string).unwrap_or_default()

@@ -1,6 +1,6 @@
 //! Printed answers, paths and durations.
 
-use super::absolute;
+use super::absolute_uri;
 use super::*;
 use crate::exit::Exit;
 
@@ -48,10 +48,10 @@ fn paths_become_absolute_and_missing_relative_ones_fail() {
     let whole = clip.canonicalize().unwrap_or_else(|e| panic!("{e}"));
     let shown = Ok(whole.display().to_string());
     let plain = clip.display().to_string();
-    assert_eq!(absolute(plain.clone(), &out), shown);
+    assert_eq!(absolute_uri(plain.clone(), &out), shown);
     let url = format!("file://{}", plain.replace(' ', "%20"));
-    assert_eq!(absolute(url, &out), shown);
-    let gone = absolute("no/such.mp4".to_owned(), &out);
+    assert_eq!(absolute_uri(url, &out), shown);
+    let gone = absolute_uri("no/such.mp4".to_owned(), &out);
     assert_eq!(gone.map_err(|f| f.exit), Err(Exit::BadInput));
     for unchanged in [
         "/no/such.mp4",
@@ -60,7 +60,7 @@ fn paths_become_absolute_and_missing_relative_ones_fail() {
         "rtsp://cam/1",
     ] {
         assert_eq!(
-            absolute(unchanged.to_owned(), &out),
+            absolute_uri(unchanged.to_owned(), &out),
             Ok(unchanged.to_owned())
         );
     }

@@ -41,6 +41,8 @@ const PAGE: u32 = 500;
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) results: PipelineResults,
+    /// What the runtime notes about the source, such as a recording that is incomplete.
+    pub(super) note: Option<String>,
     pub(super) failure: Option<Failure>,
 }
 
@@ -102,12 +104,15 @@ pub(super) async fn follow(
         // The first failure explains the second one.
         Err(second) => return Err(failure.unwrap_or(second)),
     };
-    print_rest(run, target, &mut printer).await;
+    let note = run.client.source(&target.source).await.ok();
+    printer.flush();
+    out.end_live_line();
     let failure = failure
         .or_else(|| outside_picture(&status))
         .or_else(|| no_frame(&status.results, &notices));
     Ok(Outcome {
         results: status.results,
+        note: note.and_then(|source| source.note),
         failure,
     })
 }
@@ -119,16 +124,6 @@ async fn poll(
 ) -> Result<(PipelineStatus, SourceStatus), ClientError> {
     let pipeline = run.client.pipeline(&target.pipeline).await?;
     Ok((pipeline, run.client.source(&target.source).await?))
-}
-
-/// Prints the lines that the printer holds back and the last note of the source.
-async fn print_rest(run: &RunEnvironment, target: &RunTarget, printer: &mut Printer<'_>) {
-    let source = run.client.source(&target.source).await;
-    printer.flush();
-    printer.out.end_live_line();
-    if let Some(note) = source.ok().and_then(|source| source.note) {
-        printer.out.note(note);
-    }
 }
 
 /// Waits for results. The outer error is why the run waits no longer: a signal, or the end of the

@@ -129,12 +129,16 @@ pub(super) async fn run(
     let mut environment = RunEnvironment::open(setup).await?;
     let outcome = watch(&mut environment, &request, out).await;
     let undelivered = environment.close(out).await;
-    let Outcome { results, failure } = outcome?;
+    let Outcome {
+        results,
+        note,
+        failure,
+    } = outcome?;
     match failure {
         // Without a frame, or with a line outside the picture, a summary has no meaning.
         Some(failure) if results.frames == 0 || failure.exit == Exit::BadInput => Err(failure),
         failure => {
-            let summary = Summary::from(&results);
+            let summary = Summary::from(&results).with_note(note);
             let summary = match &args.workflow {
                 Some(_) => summary.with_outputs(&results),
                 None => summary,

@@ -28,6 +28,9 @@ pub(super) struct Summary {
     /// Numbers of what made no event, by the reason.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     without_event: BTreeMap<&'static str, u64>,
+    /// What the counts lack because the source is incomplete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<String>,
     /// Outputs at the last frame, with `--workflow`.
     #[serde(skip_serializing_if = "Option::is_none")]
     outputs: Option<Value>,
@@ -81,6 +84,7 @@ impl From<&PipelineResults> for Summary {
             zones: zones.collect(),
             events: results.events,
             without_event: without_event(results),
+            note: None,
             outputs: None,
         }
     }
@@ -135,6 +139,12 @@ fn cell(value: &Value) -> String {
 }
 
 impl Summary {
+    /// Adds the runtime's note about the source.
+    #[must_use]
+    pub(super) fn with_note(self, note: Option<String>) -> Self {
+        Self { note, ..self }
+    }
+
     /// Adds the outputs of the workflow at the last frame.
     #[must_use]
     pub(super) fn with_outputs(mut self, results: &PipelineResults) -> Self {
@@ -161,6 +171,9 @@ impl Summary {
         }
         if self.frames > 0 && self.tracks == 0 && self.events == 0 {
             out.push_str(NOTHING_SEEN);
+        }
+        if let Some(note) = &self.note {
+            out.push_str(&format!("\nsource {note}"));
         }
         if !self.lines.is_empty() {
             let rows = self.lines.iter().map(|(name, count)| {
@@ -296,6 +309,15 @@ mod tests {
             summary["without_event"],
             json!({"too_weak": 3, "cooling_down": 2})
         );
+    }
+
+    #[test]
+    fn summary_says_that_the_source_is_incomplete() {
+        let note = "incomplete: the pictures end at 13.3 s of 30.2 s";
+        let summary = Summary::from(&results()).with_note(Some(note.to_owned()));
+        assert!(summary.text().contains(note), "{}", summary.text());
+        let summary = serde_json::to_value(summary).unwrap_or_default();
+        assert_eq!(summary["note"], note);
     }
 
     #[test]

@@ -46,10 +46,11 @@ pub(super) fn sections() -> Vec<Section> {
             title: "Counts of a pipeline",
             topic: topics.pipeline_counts(&source, &pipeline),
             how: "QoS 0, every `agent.telemetry_s` seconds",
-            about: "Counters since the deployment or the start of the runtime. `late` is `true` on a message queued before the current session.",
+            about: "`frames` and `discarded` count since the deployment or the start of the runtime, the others since `counting_since`. `late` is `true` on a message queued before the current session.",
             example: json(&CountsMessage {
                 ts: NOW.unix_ms,
                 s: "running",
+                counting_since: Some(NOW),
                 frames: 90_198,
                 tracks: 311,
                 lines: BTreeMap::from([(
@@ -85,6 +86,10 @@ pub(super) fn sections() -> Vec<Section> {
                 (
                     "s",
                     "`starting`, `running`, `paused`, `ended`, `stopped` or `failed`",
+                ),
+                (
+                    "counting_since",
+                    "when tracks, lines, zones and events began to be counted; absent before the first frame",
                 ),
                 ("frames", "frames processed"),
                 ("tracks", "confirmed tracks"),

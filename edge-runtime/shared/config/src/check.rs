@@ -14,23 +14,30 @@ mod privacy;
 mod values;
 mod watching;
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Duration;
 
-use watchkeeper_contract::id::{BoxId, MAX_NAME_LEN, SiteId};
+use watchkeeper_contract::id::{BoxId, MAX_NAME_LEN, SiteId, SourceId};
+use watchkeeper_contract::source::SourceSpec;
 
 use self::values::Values;
 pub(crate) use self::values::origin;
 use crate::config::{
-    AgentConfig, AuditConfig, Backend, Config, DeclaredSections, InferenceConfig, JobLimitsConfig,
-    JournalConfig, MEMORY_MODEL, MediaConfig, MemoryConfig, ModelsConfig, Precision,
-    RecordingsConfig, SkippedSections,
+    AgentConfig, AuditConfig, Backend, Config, InferenceConfig, JobLimitsConfig, JournalConfig,
+    MEMORY_MODEL, MediaConfig, MemoryConfig, ModelsConfig, Precision, RecordingsConfig,
+    SkippedSections,
 };
 use crate::error::ConfigError;
-use crate::layers::LoadRequest;
+use crate::layers::{DeclaredSections, LoadRequest};
 use crate::raw::{Read, parse_mode};
 
 /// Folder of a user's own models below that of their data.
 const OWN_MODELS: &str = "watchkeeper/models";
+
+/// Longest path of a socket in bytes: `sun_path` has 108, with a terminator (unix(7)), and the
+/// socket is bound under its name with `.new` first.
+pub const MAX_SOCKET_PATH: usize = 103;
 
 /// Result of the second stage.
 ///
@@ -46,6 +53,22 @@ pub(crate) struct Checked {
 fn degrades(error: &ConfigError) -> bool {
     let mut parts = ["sources.", "pipelines.", "agent.jobs."].iter();
     parts.any(|part| error.key.starts_with(part))
+}
+
+/// Notes cameras that are shown under one name.
+pub(crate) fn same_names(sources: &[SourceSpec]) -> Vec<String> {
+    let mut seen: BTreeMap<&str, &SourceId> = BTreeMap::new();
+    let notes = sources.iter().filter_map(|source| {
+        let (name, id) = (source.name.as_ref()?.as_str(), &source.id);
+        let first = *seen.entry(name).or_insert(id);
+        (first != id).then(|| {
+            format!(
+                "sources.{id}.name: camera {first} has the name {name:?} too, so texts do not show \
+                 which of them is meant"
+            )
+        })
+    });
+    notes.collect()
 }
 
 /// Makes a configuration of the values.
@@ -70,7 +93,7 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
     let sinks = outside::sinks(&values, &mut errors);
     let channels = outside::channels(&values, &mut errors);
     outside::unknown_channels(&values, &mut warnings);
-    let config = Config {
+    let mut config = Config {
         site: site.unwrap_or_else(|| name_of("site")),
         box_id: box_id.unwrap_or_else(|| name_of("box")),
         state_dir: values.path("runtime.state_dir").unwrap_or_default(),
@@ -101,13 +124,42 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         channels,
         jobs: jobs::schedules(&values, &mut warnings),
         warnings,
+        file: read.file.clone(),
         declared: declared(&values),
     };
+    let sockets = [
+        ("runtime.socket", &config.runtime_socket),
+        ("agent.api.socket", &config.agent_api.socket),
+    ];
+    let too_long = sockets.map(|(key, path)| long_socket(&values, key, path));
+    errors.extend(too_long.into_iter().flatten());
+    let (unused, errors) = errors
+        .into_iter()
+        .partition(|error| is_unused(request, error));
+    config.warnings.extend::<Vec<_>>(unused);
     Checked {
         errors,
         config,
         skipped,
     }
+}
+
+/// Whether an error is in a section that this process does not use.
+fn is_unused(request: &LoadRequest, error: &ConfigError) -> bool {
+    let section = error.key.split(['.', '[']).next().unwrap_or_default();
+    request.unused.contains(&section)
+}
+
+/// Refuses a path of a socket that the system does not take.
+fn long_socket(values: &Values<'_>, key: &str, path: &Path) -> Option<ConfigError> {
+    let bytes = path.as_os_str().len();
+    (bytes > MAX_SOCKET_PATH).then(|| {
+        let problem = format!(
+            "the path of this socket has {bytes} bytes, and the system takes {MAX_SOCKET_PATH}"
+        );
+        let error = values.error(key, problem).found(path.display().to_string());
+        error.remedy("choose a shorter one")
+    })
 }
 
 /// Returns the configuration in the shape of the file; `config` was made of the same layers.
@@ -121,7 +173,7 @@ pub(crate) fn effective(read: &Read, request: &LoadRequest, config: &Config) -> 
 
 fn declared(values: &Values<'_>) -> Option<DeclaredSections> {
     let names = |section| values.names(section).map(str::to_owned).collect();
-    values.read.has_file.then(|| DeclaredSections {
+    values.read.file.as_ref().map(|_| DeclaredSections {
         sources: names("sources"),
         pipelines: names("pipelines"),
     })

@@ -1,6 +1,5 @@
 //! The checked configuration, as the daemons use it.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -18,6 +17,7 @@ use crate::archive::ArchiveConfig;
 use crate::channels::ChannelConfig;
 use crate::error::ConfigError;
 use crate::jobs::ScheduleConfig;
+use crate::layers::{DeclaredSections, LoadedFile};
 use crate::lookups::{LookupConfig, ReferencesConfig};
 use crate::permissions::PermissionsConfig;
 use crate::sinks::{SecretSource, SinksConfig};
@@ -97,15 +97,10 @@ pub struct Config {
     pub jobs: Vec<ScheduleConfig>,
     /// Errors that do not stop the rest: sources and pipelines that were left out.
     pub warnings: Vec<ConfigError>,
+    /// Absent where no file was read.
+    pub file: Option<LoadedFile>,
     /// Sections that the file has; absent where no file was read.
     pub declared: Option<DeclaredSections>,
-}
-
-/// Names of the sections `[sources.NAME]` and `[pipelines.NAME]`, also of those that were left out.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct DeclaredSections {
-    pub sources: BTreeSet<String>,
-    pub pipelines: BTreeSet<String>,
 }
 
 impl Config {

@@ -5,7 +5,8 @@
 //! - Values of variables are read as the declared kind of their key, so an all-digit password stays
 //!   text.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 
 use figment::value::{Dict, Map, Value};
@@ -40,6 +41,8 @@ pub struct LoadRequest {
     pub hostname: String,
     /// Layers that may set the broker.
     pub broker: BrokerLayers,
+    /// Sections whose errors are warnings, because this process does not use them.
+    pub unused: &'static [&'static str],
     /// Folder of the user's data, after the XDG Base Directory Specification; absent for root,
     /// whose data is the box's.
     pub data_home: Option<PathBuf>,
@@ -82,11 +85,21 @@ impl LoadRequest {
                 .collect(),
             overrides: Vec::new(),
             broker: BrokerLayers::default(),
+            unused: &[],
             data_home: data_home(),
             hostname: rustix::system::uname()
                 .nodename()
                 .to_string_lossy()
                 .into_owned(),
+        }
+    }
+
+    /// Makes the request of the runtime, which watches also where the agent can't start.
+    #[must_use]
+    pub fn of_runtime(file: Option<PathBuf>) -> Self {
+        Self {
+            unused: &["agent", "channels", "llm", "mqtt"],
+            ..Self::from_process(file)
         }
     }
 
@@ -141,12 +154,46 @@ fn data_home() -> Option<PathBuf> {
     folder("XDG_DATA_HOME").or_else(|| Some(folder("HOME")?.join(".local/share")))
 }
 
+/// Names of the sections `[sources.NAME]` and `[pipelines.NAME]`, also of those that were left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DeclaredSections {
+    pub sources: BTreeSet<String>,
+    pub pipelines: BTreeSet<String>,
+}
+
+/// The file of a configuration, as it was when it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadedFile {
+    path: PathBuf,
+    hash: u64,
+}
+
+impl LoadedFile {
+    fn new(path: PathBuf, text: &str) -> Self {
+        let hash = hash_of(text);
+        Self { path, hash }
+    }
+
+    /// Whether the file has other contents now, or can't be read any more.
+    #[must_use]
+    pub fn has_changed(&self) -> bool {
+        crate::bounded::read(&self.path).map_or(true, |text| hash_of(&text) != self.hash)
+    }
+}
+
+fn hash_of(text: &str) -> u64 {
+    let mut hasher = std::hash::DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
 /// The merged layers.
 #[derive(Debug)]
 pub(crate) struct Merged {
     figment: Figment,
     /// The file that was read, and the lines of its keys.
     pub(crate) file: Option<(PathBuf, Lines)>,
+    pub(crate) loaded: Option<LoadedFile>,
     /// The tree of values, each tagged with its layer.
     pub(crate) root: Value,
 }
@@ -232,7 +279,10 @@ fn typed(path: &[&str], text: &str) -> Value {
         .unwrap_or_else(|| Value::from(text.to_owned()))
 }
 
-fn file_layer(request: &LoadRequest) -> Result<Option<(Layer, Lines)>, Box<ConfigError>> {
+/// The file as a layer, and the lines of its keys.
+type FileLayer = (Layer, Lines, LoadedFile);
+
+fn file_layer(request: &LoadRequest) -> Result<Option<FileLayer>, Box<ConfigError>> {
     let (path, must_exist, asked_by) = request.chosen_file();
     let text = match crate::bounded::read(&path) {
         Ok(text) => text,
@@ -245,9 +295,18 @@ fn file_layer(request: &LoadRequest) -> Result<Option<(Layer, Lines)>, Box<Confi
     let dict = toml::from_str::<Dict>(&text).map_err(|e| {
         let at = e.span().map_or(0, |s| s.start).min(text.len());
         let line = lines::line(&text, at);
+        let message = e.message().trim();
+        // A key or a header, without its value, which may be a secret.
+        let twice = match message {
+            "duplicate key" => {
+                let written = text.lines().nth(line - 1).unwrap_or_default();
+                let key = written.split('=').next().unwrap_or_default().trim();
+                format!(" {key}; it is written before, give it another name")
+            }
+            _ => String::new(),
+        };
         let problem = format!(
-            "line {line} is not TOML: {}; the rest is checked once the file can be read",
-            e.message().trim()
+            "line {line} is not TOML: {message}{twice}; the rest is checked once the file can be read"
         );
         Box::new(ConfigError::new("", problem, Origin::File(path.clone())))
     })?;
@@ -256,7 +315,8 @@ fn file_layer(request: &LoadRequest) -> Result<Option<(Layer, Lines)>, Box<Confi
         name: path.display().to_string(),
         dict,
     };
-    Ok(Some((layer, Lines::from_toml(&text))))
+    let loaded = LoadedFile::new(path, &text);
+    Ok(Some((layer, Lines::from_toml(&text), loaded)))
 }
 
 /// Merges the layers.
@@ -269,10 +329,11 @@ pub(crate) fn merge_without_file(request: &LoadRequest) -> Merged {
     merge_onto(None, request)
 }
 
-fn merge_onto(file: Option<(Layer, Lines)>, request: &LoadRequest) -> Merged {
+fn merge_onto(file: Option<FileLayer>, request: &LoadRequest) -> Merged {
     let mut figment = Figment::new();
-    let mut lines = None;
-    if let Some((mut file, found)) = file {
+    let (mut lines, mut loaded) = (None, None);
+    if let Some((mut file, found, read)) = file {
+        loaded = Some(read);
         if request.broker != BrokerLayers::All {
             file.dict.remove(BROKER);
         }
@@ -309,6 +370,7 @@ fn merge_onto(file: Option<(Layer, Lines)>, request: &LoadRequest) -> Merged {
     Merged {
         figment,
         file: lines,
+        loaded,
         root,
     }
 }

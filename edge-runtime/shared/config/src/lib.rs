@@ -6,7 +6,8 @@
 //! - Every key is declared once in [`keys`]: its kind, default and bounds drive the check.
 //! - [`load`] reports *everything* that is wrong: key, value, what is allowed, and where it was
 //!   written.
-//! - An error in a source or a pipeline is a warning: it is left out, and the rest runs.
+//! - An error in a source or a pipeline is a warning: it is left out, and the rest runs. For the
+//!   runtime, an error in a section that only the agent uses is a warning too.
 //!
 //! Not here: reading a socket, starting anything, defaults that depend on hardware.
 
@@ -28,21 +29,25 @@ pub mod privacy;
 mod raw;
 pub mod redact;
 pub mod sinks;
+mod variables;
 
 use std::path::PathBuf;
 
 pub use archive::{AUTO_EMBEDDING, ArchiveConfig, S3Config};
 pub use channels::{ChannelConfig, ChannelKind};
+pub use check::MAX_SOCKET_PATH;
 pub use config::{
     AgentApiConfig, AgentConfig, AuditConfig, Backend, ClientCert, CommandAccess, Config,
-    DeclaredSections, InferenceConfig, JobLimitsConfig, JobToolsConfig, JournalConfig, LlmConfig,
-    LookConfig, LookedAt, MEMORY_MODEL, MODEL_CHECKS, MediaConfig, MemoryConfig, ModelsConfig,
-    MqttConfig, PipelineDraft, Precision, RecordingsConfig, SYSTEM_MODELS, SkippedSections,
-    TcpApiConfig,
+    InferenceConfig, JobLimitsConfig, JobToolsConfig, JournalConfig, LlmConfig, LookConfig,
+    LookedAt, MEMORY_MODEL, MODEL_CHECKS, MediaConfig, MemoryConfig, ModelsConfig, MqttConfig,
+    PipelineDraft, Precision, RecordingsConfig, SYSTEM_MODELS, SkippedSections, TcpApiConfig,
 };
 pub use error::{ConfigError, Origin};
 pub use jobs::{CronTimes, EventFilter, ScheduleConfig, ScheduledWork, Trigger};
-pub use layers::{BrokerLayers, DEFAULT_FILE, ENV_PREFIX, FILE_VARIABLE, LoadRequest, Override};
+pub use layers::{
+    BrokerLayers, DEFAULT_FILE, DeclaredSections, ENV_PREFIX, FILE_VARIABLE, LoadRequest,
+    LoadedFile, Override,
+};
 pub use lookups::{LookupConfig, LookupKind, LookupValue, ReferencesConfig};
 pub use permissions::{ChangeKind, PermissionsConfig, ToolEffect, ToolsConfig};
 pub use privacy::PrivacyMasks;
@@ -110,7 +115,9 @@ pub type Inspector<'l> = &'l dyn Fn(&Config, &SkippedSections) -> Findings;
 /// What an [`Inspector`] finds.
 #[derive(Debug, Default)]
 pub struct Findings {
-    /// Errors by key; [`check()`] adds where they were written.
+    /// Errors that keep a daemon from starting, by key; [`check()`] adds where they were written.
+    pub fatal: Vec<ConfigError>,
+    /// Errors that leave something out while the rest runs, by key.
     pub errors: Vec<ConfigError>,
     /// Remarks on settings without error.
     pub notes: Vec<String>,
@@ -143,11 +150,16 @@ fn report(request: &LoadRequest, inspector: Inspector<'_>) -> Report {
         ..Report::default()
     };
     let mut found = inspector(&checked.config, &checked.skipped);
-    for error in &mut found.errors {
+    for error in found.fatal.iter_mut().chain(&mut found.errors) {
         error.origin = check::origin(&read, &error.key);
     }
+    report.errors.extend(found.fatal);
     report.warnings.extend(found.errors);
     report.notes = found.notes;
+    report.notes.extend(variables::notes(request, &read));
+    report
+        .notes
+        .extend(check::same_names(&checked.config.sources));
     if checked.skipped.has_unread {
         let note = "sections with an error are checked further once their errors are corrected";
         report.notes.push(note.to_owned());

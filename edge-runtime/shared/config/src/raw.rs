@@ -9,7 +9,7 @@ use figment::value::{Dict, Value};
 
 use crate::error::{ConfigError, Origin, UNKNOWN_KEY};
 use crate::keys::{self, Kind};
-use crate::layers::Merged;
+use crate::layers::{LoadedFile, Merged};
 
 /// A value that passed its key's check.
 #[derive(Debug, Clone)]
@@ -27,14 +27,14 @@ pub(crate) struct Read {
     pub(crate) errors: Vec<ConfigError>,
     /// Sections with a chosen name that were written at all, such as `sources.gate`.
     pub(crate) named: BTreeSet<String>,
-    /// Whether there is a file.
-    pub(crate) has_file: bool,
+    /// Absent where no file was read.
+    pub(crate) file: Option<LoadedFile>,
 }
 
 /// Compares the tree with the declarations.
 pub(crate) fn read(merged: &Merged) -> Read {
     let mut read = Read {
-        has_file: merged.file.is_some(),
+        file: merged.loaded.clone(),
         ..Read::default()
     };
     if let Value::Dict(_, dict) = &merged.root {

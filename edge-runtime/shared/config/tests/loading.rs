@@ -230,6 +230,80 @@ fn agent_api_over_tcp_needs_loopback_and_token() {
 }
 
 #[test]
+fn misspelt_variables_are_noted_with_the_nearest_name() {
+    let case = Case::new("[sources.gate]\nuri = \"demo:\"\n[sinks.secrets.mail]\nenv = \"WATCHKEEPER_MQTT_PASSWORD\"\n")
+        .env("WATCHKEEPER_BOX_ID", "gate-1")
+        .env("WATCHKEEPER_MQTT_PASSWORD", "secret")
+        .env("WATCHKEEPER_SOURCES__GTE__URI", "demo:")
+        .env("WATCHKEEPER_SOURCES__YARD__URI", "demo:");
+    let notes = watchkeeper_config::check(&case.request(), &|_, _| Findings::default()).notes;
+    let about = |name: &str| notes.iter().filter(|note| note.contains(name)).count();
+    let said = "variable WATCHKEEPER_BOX_ID is not read; did you mean WATCHKEEPER_BOX__ID?";
+    assert!(notes.iter().any(|note| note.contains(said)), "{notes:?}");
+    let said = "adds [sources.gte], which the file does not have; did you mean gate?";
+    assert!(notes.iter().any(|note| note.contains(said)), "{notes:?}");
+    assert_eq!((about("YARD"), about("MQTT_PASSWORD")), (0, 0), "{notes:?}");
+}
+
+#[test]
+fn runtime_starts_with_an_error_in_a_section_of_the_agent() {
+    let case = Case::new("[mqtt]\nhots = \"broker\"\n[agent]\ntelemetry_s = \"often\"\n");
+    assert_eq!(case.load().unwrap_err().len(), 2);
+    let of_runtime = LoadRequest {
+        unused: LoadRequest::of_runtime(None).unused,
+        ..case.request()
+    };
+    let warnings = load(&of_runtime).unwrap().warnings;
+    let keys: Vec<&str> = warnings.iter().map(|warning| &*warning.key).collect();
+    assert_eq!(keys, ["agent.telemetry_s", "mqtt.hots"]);
+    assert!(warnings.iter().all(|warning| warning.line.is_some()));
+
+    let wrong = Case::new("[runtime]\nsokket = \"/x\"\n");
+    let of_runtime = LoadRequest {
+        unused: of_runtime.unused,
+        ..wrong.request()
+    };
+    assert_eq!(load(&of_runtime).unwrap_err().len(), 1);
+}
+
+#[test]
+fn socket_path_that_the_system_refuses_is_an_error() {
+    let path = |bytes: usize| format!("/{}", "s".repeat(bytes - 1));
+    let load = |bytes| Case::new(&format!("[runtime]\nsocket = {:?}\n", path(bytes))).load();
+    assert!(load(103).is_ok());
+    let errors = load(104).unwrap_err();
+    assert_eq!(errors[0].key, "runtime.socket");
+    assert!(errors[0].problem.contains("104 bytes"), "{}", errors[0]);
+}
+
+#[test]
+fn cameras_with_one_name_are_noted() {
+    let case = Case::new(
+        "[sources.a]\nuri = \"demo:\"\nname = \"Gate\"\n[sources.b]\nuri = \"demo:\"\nname = \"Gate\"\n\
+         [sources.c]\nuri = \"demo:\"\nname = \"Yard\"\n",
+    );
+    let notes = watchkeeper_config::check(&case.request(), &|_, _| Findings::default()).notes;
+    assert_eq!(notes.len(), 1, "{notes:?}");
+    assert!(notes[0].starts_with("sources.b.name: camera a has the name \"Gate\" too"));
+}
+
+#[test]
+fn section_that_is_written_twice_is_named() {
+    let case = Case::new("[pipelines.gate]\nsource = \"a\"\n[pipelines.gate]\nsource = \"b\"\n");
+    let error = case.load().unwrap_err().remove(0).to_string();
+    assert!(
+        error.contains("line 3 is not TOML: duplicate key [pipelines.gate];"),
+        "{error}"
+    );
+    let case = Case::new("[mqtt]\npassword = \"x\"\npassword = \"secret\"\n");
+    let error = case.load().unwrap_err().remove(0).to_string();
+    assert!(
+        error.contains("duplicate key password;") && !error.contains("secret"),
+        "{error}"
+    );
+}
+
+#[test]
 fn all_digit_password_in_variable_stays_secret_text() {
     let config = Case::new("[mqtt]\nhost = \"b\"\nusername = \"u\"\n")
         .env("WATCHKEEPER_MQTT__PASSWORD", "0012345")
@@ -993,6 +1067,7 @@ when = { kind = "enters", zone = "z" }
 clip = { made_of = "streem", before_s = "five" }
 severty = "info"
 cooldown_s = "three"
+schedule = "Mo-Fr 22:00-06:00"
 [[pipelines.gate.rules]]
 name = "full"
 when = { kind = "count", detections = "$steps.a.b", bound = { over = 1 }, for_s = "3" }
@@ -1022,8 +1097,9 @@ keep_last = -1
          mean stream?",
         "rules[0].clip.before_s = \"five\": must be a number",
         "rules[0].severty: unknown key",
-        "rules[0].cooldown_s = \"three\": must be a number",
-        "rules[1].when.for_s = \"3\": must be a number",
+        "rules[0].cooldown_s = \"three\": must be a number of seconds",
+        "rules[0].schedule = \"Mo-Fr 22:00-06:00\": must be a table, such as { days =",
+        "rules[1].when.for_s = \"3\": must be a number of seconds",
         "rules[2].when: a value in it, string \"9\", must be a number",
         "agent.lookups.plates.match = \"fuzy\"",
         "agent.lookups.plates.value = plate: names nothing that an event has",

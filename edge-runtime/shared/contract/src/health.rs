@@ -31,6 +31,11 @@ pub struct Health {
     pub state: HealthState,
     /// One sentence for each problem.
     pub reasons: Vec<String>,
+    /// One sentence for each fact that is no problem but may surprise: every pipeline is paused or
+    /// stopped, or the configuration file was changed after the start. A runtime that is older than
+    /// this field does not send it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Version of the runtime.
     pub version: String,
     /// Id of this run of the runtime, new at every start.

@@ -312,8 +312,8 @@ pub struct SourceStatus {
     /// Nominal frame rate, once known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nominal_fps: Option<f64>,
-    /// Set where the specification overrides a section of the configuration file, and where
-    /// pictures of a folder can't be read.
+    /// Set where the specification overrides a section of the configuration file, and where a
+    /// recording or folder is incomplete: it ends before its length, or pictures can't be decoded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Its privacy mask, which only the configuration file sets; absent: none.

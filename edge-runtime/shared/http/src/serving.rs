@@ -11,7 +11,7 @@
 use std::convert::Infallible;
 use std::io;
 use std::pin::pin;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::Request;
@@ -50,6 +50,9 @@ const REFUSE: Duration = Duration::from_secs(1);
 
 /// Refusals under way at a time; a connection beyond them is closed without an answer.
 const MAX_REFUSING: usize = 16;
+
+/// Pause between two warnings about connections that get no place.
+const WARN_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Time for requests in flight when the server ends.
 const DRAIN: Duration = Duration::from_secs(5);
@@ -110,6 +113,7 @@ async fn serve_within<L: NamesPeers>(
     let mut connections = JoinSet::new();
     let mut refusing = JoinSet::new();
     let mut ending = pin!(closed(closing.clone()));
+    let mut warned: Option<Instant> = None;
     loop {
         let accepted = async {
             places.wait_for_room().await;
@@ -126,7 +130,10 @@ async fn serve_within<L: NamesPeers>(
                     Admission::Socket => match places.take(peer) {
                         Ok(place) => ConnectionPlace::taken(place),
                         Err(reason) => {
-                            tracing::debug!(?peer, %reason, "connection refused");
+                            if warned.is_none_or(|at| at.elapsed() >= WARN_INTERVAL) {
+                                warned = Some(Instant::now());
+                                tracing::warn!(?peer, %reason, "connections are refused");
+                            }
                             if refusing.len() < MAX_REFUSING {
                                 refusing.spawn(refuse(stream, reason));
                             }

@@ -10,11 +10,9 @@ use std::path::{Path, PathBuf};
 use axum::Router;
 use tokio::net::UnixListener;
 use tokio::sync::watch;
+use watchkeeper_config::MAX_SOCKET_PATH;
 
 use crate::serving::{Admission, serve};
-
-/// Longest path of a socket in bytes: `sun_path` has 108, with a terminator (unix(7)).
-const MAX_PATH: usize = 107;
 
 /// Why the server can't listen.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +24,7 @@ pub enum SocketError {
     #[error("{path} exists and is not a socket; remove it or choose another path")]
     NotASocket { path: PathBuf },
     /// The path does not fit into a socket address.
-    #[error("the socket path {path} is too long; the system takes at most {MAX_PATH} bytes")]
+    #[error("the socket path {path} is too long; the system takes at most {MAX_SOCKET_PATH} bytes")]
     TooLong { path: PathBuf },
     /// The system refused.
     #[error("{path}: could not {what}: {source}")]
@@ -68,15 +66,15 @@ impl Server {
             let path = path.to_owned();
             move |source| SocketError::Io { path, what, source }
         };
-        // Bound under another name first, so that it never has wider permissions under its own.
-        let mut fresh = path.as_os_str().to_owned();
-        fresh.push(".new");
-        let fresh = PathBuf::from(fresh);
-        if fresh.as_os_str().len() > MAX_PATH {
+        if path.as_os_str().len() > MAX_SOCKET_PATH {
             return Err(SocketError::TooLong {
                 path: path.to_owned(),
             });
         }
+        // Bound under another name first, so that it never has wider permissions under its own.
+        let mut fresh = path.as_os_str().to_owned();
+        fresh.push(".new");
+        let fresh = PathBuf::from(fresh);
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(io("create the folder"))?;
         }

@@ -18,6 +18,7 @@ use gstreamer_video as gst_video;
 use super::super::address::Credentials;
 use super::super::cause;
 use super::super::feed::FeedError;
+use super::completeness::Completeness;
 use super::describe::{
     Branch, Description, FORMATS, INSIDE, Origin, Property, Request, Stage, Value, describe,
 };
@@ -108,6 +109,14 @@ fn watch_decoder(element: &gst::Element, signals: &Arc<Signals>) {
         signals.undecoded.fetch_add(1, Ordering::Relaxed);
         gst::PadProbeReturn::Ok
     });
+}
+
+/// Follows the pictures of a recording's decoder.
+fn watch_recording(
+    decoder: &gst::Element,
+    signals: &Signals,
+) -> Option<Arc<parking_lot::Mutex<Completeness>>> {
+    signals.is_recording.then(|| Completeness::watch(decoder))
 }
 
 /// Builds `pipeline` and returns the sink that its pictures come from.
@@ -377,9 +386,11 @@ fn add_branch(
     let cannot = |e: &dyn std::fmt::Display| fault(&format!("cannot decode the stream: {e}"));
     let chain = add_chain(pipeline, &branch.stages, signals)?;
     if let Some(status) = &branch.decoder {
+        let decoder = chain.iter().find(|e| has_name(e, &status.element));
         *signals.decoder.lock() = Some(RunningDecoder {
             status: status.clone(),
             elements: chain.iter().map(ObjectExt::downgrade).collect(),
+            completeness: decoder.and_then(|decoder| watch_recording(decoder, signals)),
         });
     }
     let (Some(first), Some(last)) = (chain.first(), chain.last()) else {
@@ -432,6 +443,7 @@ fn configure_inside(element: &gst::Element, signals: &Signals) {
                 fallback: None,
             },
             elements: vec![element.downgrade()],
+            completeness: watch_recording(element, signals),
         });
     }
 }

@@ -9,12 +9,15 @@ use watchkeeper_contract::source::{DecoderStatus, LossCause};
 
 use super::super::feed::FeedError;
 use super::super::packets::PacketRing;
+use super::completeness::Completeness;
 
 /// Reports that the streaming threads make and the feed reads.
 #[derive(Default)]
 pub(super) struct Signals {
     /// Takes the encoded stream.
     pub(super) packets: Option<Arc<PacketRing>>,
+    /// The stream has a length, so what it lacks is reported at its end.
+    pub(super) is_recording: bool,
     pub(super) connected: AtomicBool,
     /// The HTTP response is a sequence of JPEGs, not a file.
     pub(super) multipart: AtomicBool,
@@ -37,6 +40,8 @@ pub(super) struct RunningDecoder {
     pub(super) status: DecoderStatus,
     /// It and the elements that were added with it.
     pub(super) elements: Vec<gst::glib::WeakRef<gst::Element>>,
+    /// Of a recording.
+    pub(super) completeness: Option<Arc<Mutex<Completeness>>>,
 }
 
 /// Returns an error of unknown cause; another attempt may succeed.

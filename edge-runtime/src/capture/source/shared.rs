@@ -95,10 +95,10 @@ impl Shared {
     }
 }
 
-/// Most pictures that the status names.
+/// Most parts that the status names.
 const MAX_NAMED: usize = 3;
 
-/// Pictures of the open feed that can't be read.
+/// Pictures and other parts of the open feed that can't be read.
 #[derive(Debug, Default)]
 pub(super) struct LeftOut {
     /// Why, of the first [`MAX_NAMED`].
@@ -118,9 +118,9 @@ impl LeftOut {
         let named = self.named.join("; ");
         match self.number.saturating_sub(self.named.len() as u64) {
             _ if self.number == 0 => None,
-            0 => Some(format!("left out: {named}")),
+            0 => Some(format!("incomplete: {named}")),
             more => Some(format!(
-                "left out: {named}; and {more} more, see the runtime's log"
+                "incomplete: {named}; and {more} more, see the runtime's log"
             )),
         }
     }

@@ -429,3 +429,69 @@ fn panic_is_reported_to_every_subscriber_for_good() {
     assert!(matches!(later, Recv::Failed { .. }), "{later:?}");
     assert!(matches!(handle.status().state, SourceState::Failed { .. }));
 }
+
+/// Writes an MP4 file of 20 s that has its index at the start.
+fn write_video(path: &std::path::Path) {
+    use gstreamer::prelude::{ElementExt, GstObjectExt};
+    gstreamer::init().unwrap();
+    let text = format!(
+        "videotestsrc pattern=ball num-buffers=200 ! \
+         video/x-raw,width=128,height=72,framerate=10/1 ! x264enc bframes=2 key-int-max=10 ! \
+         h264parse ! mp4mux faststart=true ! filesink location={}",
+        path.display()
+    );
+    let pipeline = gstreamer::parse::launch(&text).unwrap();
+    pipeline.set_state(gstreamer::State::Playing).unwrap();
+    let kinds = [gstreamer::MessageType::Eos, gstreamer::MessageType::Error];
+    let bus = pipeline.bus().unwrap();
+    let end = bus.timed_pop_filtered(gstreamer::ClockTime::from_seconds(60), &kinds);
+    assert_eq!(end.unwrap().type_(), gstreamer::MessageType::Eos);
+    pipeline.set_state(gstreamer::State::Null).unwrap();
+}
+
+#[test]
+fn recording_that_lacks_its_end_or_middle_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("street.mp4");
+    write_video(&path);
+    let whole = std::fs::read(&path).unwrap();
+    let play = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        let handle = spawn(path.to_str().unwrap());
+        let (frames, end) = drain(&handle.subscribe());
+        assert!(matches!(end, Recv::Ended), "{end:?}");
+        (frames.len(), handle.status().note)
+    };
+    assert_eq!(play(&whole), (200, None));
+
+    let (frames, note) = play(&whole[..whole.len() / 2]);
+    let note = note.unwrap();
+    assert!(frames < 150, "{frames}");
+    assert!(
+        note.starts_with("incomplete: the pictures end at "),
+        "{note}"
+    );
+    assert!(note.contains(" s of 20.0 s"), "{note}");
+
+    let mut damaged = whole.clone();
+    damaged[whole.len() / 3..whole.len() / 2].fill(0);
+    let (frames, note) = play(&damaged);
+    let said = format!(
+        "incomplete: {} of 200 pictures could not be decoded",
+        200 - frames
+    );
+    assert_eq!(note, Some(said));
+}
+
+#[test]
+fn gif_is_refused_with_its_remedy() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("aisle.mp4");
+    std::fs::write(&path, b"GIF89a\x01\x00\x01\x00").unwrap();
+    let (cause, message) = failure(path.to_str().unwrap());
+    assert_eq!(cause, LossCause::Codec);
+    assert!(
+        message.contains("is a GIF") && message.contains("MP4"),
+        "{message}"
+    );
+}

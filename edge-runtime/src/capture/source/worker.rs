@@ -190,7 +190,7 @@ impl Worker {
             Step::Broken(error) => self.handle_input(self.error_input(error)),
             Step::LeftOut(error) => {
                 let message = self.redactor.text(&error.message);
-                tracing::warn!(source = %self.spec.id, why = message, "a picture is left out");
+                tracing::warn!(source = %self.spec.id, why = message, "the recording is incomplete");
                 self.shared.board.lock().left_out.add(message);
             }
             Step::DecoderFailed(error) => self.handle_decoder_failure(error),
@@ -332,7 +332,8 @@ impl Worker {
                     return Ok(self.paced(Box::new(Stills::open(path)?)));
                 }
                 // Opened once here because the error of the operating system is more exact.
-                std::fs::File::open(path).map_err(|e| cause::from_path(path, &e))?;
+                let file = std::fs::File::open(path).map_err(|e| cause::from_path(path, &e))?;
+                stills::refuse_gif(path, file)?;
                 Origin::File { path, native_pace }
             }
             Address::Rtsp { url, credentials } => Origin::Rtsp {

@@ -276,6 +276,17 @@ impl Manager {
         in_force.collect()
     }
 
+    /// Whether there are pipelines, and a user paused or stopped each of them.
+    pub fn rests(&self) -> bool {
+        let table = self.pipelines.lock();
+        let mut all = table.values();
+        let rests = |deployed: &Deployed| match deployed {
+            Deployed::Running(worker) => worker.is_paused(),
+            Deployed::Idle { why, .. } => matches!(why, Idle::Stopped(_)),
+        };
+        !table.is_empty() && all.all(rests)
+    }
+
     /// One sentence for each source or pipeline that should run and does not, and for each rule
     /// of `shares`, whose events need people too often.
     pub fn troubles(&self, shares: &[ReviewShare]) -> Vec<String> {

@@ -188,9 +188,13 @@ impl Recorder {
     /// Counts a record that found no place. The first one queues the loss record about all of them.
     fn drop_event(&self, progress: &mut Progress, event: Event) -> bool {
         self.lost.fetch_add(1, Ordering::Relaxed);
+        if progress.has_ended {
+            progress.unrecorded += 1;
+            return false;
+        }
         progress.dropped += 1;
-        if progress.has_ended || progress.dropped > 1 {
-            return !progress.has_ended;
+        if progress.dropped > 1 {
+            return true;
         }
         tracing::error!(
             "too many events of the runtime wait for the disk; further ones are dropped and counted"
@@ -224,7 +228,7 @@ impl Recorder {
         }
         let is_lost = match loss_of {
             Some(pipeline) => progress.unreported.remove(pipeline),
-            None => progress.has_lost,
+            None => progress.unrecorded > 0,
         };
         if is_lost {
             FlushResult::Lost
@@ -233,13 +237,13 @@ impl Recorder {
         }
     }
 
-    /// Flushes all events, and returns how many are not durable: at least one unless all are known
-    /// to be.
+    /// Flushes all events, and returns how many are not stored: they wait, or no record counts
+    /// their loss.
     #[must_use]
     pub fn flush_and_count(&self, timeout: Duration) -> u64 {
         match self.flush(None, timeout) {
             FlushResult::Durable => 0,
-            FlushResult::NotYet | FlushResult::Lost => self.waiting().max(1),
+            FlushResult::NotYet | FlushResult::Lost => self.waiting() + self.unrecorded(),
         }
     }
 
@@ -260,9 +264,15 @@ impl Recorder {
     }
 
     /// Number of events lost: after [`Recorder::end_by`], because they could never be stored, or
-    /// because they found no place.
+    /// because they found no place. Loss records count them, but for those of
+    /// [`Self::unrecorded`].
     pub fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
+    }
+
+    /// Number of lost events that no record counts: the disk refused until the end.
+    pub fn unrecorded(&self) -> u64 {
+        self.state.progress.lock().unrecorded
     }
 
     /// Processor time of the events so far.

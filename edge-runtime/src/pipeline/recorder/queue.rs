@@ -161,8 +161,8 @@ pub(super) struct Progress {
     pub(super) dropped: u64,
     /// Bytes of the pictures in the queue.
     picture_bytes: u64,
-    /// Events were lost without a loss record.
-    pub(super) has_lost: bool,
+    /// Number of events that were lost without a loss record.
+    pub(super) unrecorded: u64,
     /// Pipelines that lost events and have not been notified.
     pub(super) unreported: BTreeSet<PipelineId>,
     /// The thread has ended.

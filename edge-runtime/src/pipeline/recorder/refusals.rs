@@ -3,7 +3,7 @@
 //!
 //! | class | errors | remedy |
 //! |---|---|---|
-//! | full | the disk is full | old recordings and pictures are deleted ([`disk_space`]); then wait without limit, because a user frees the disk and no event is lost meanwhile |
+//! | full | the disk is full | old recordings and pictures are deleted ([`disk_space`]); then wait without limit, because a user frees the disk and no event of a pipeline is lost meanwhile |
 //! | read-only | the disk is mounted read-only, and the store is not open for writing | wait without limit, as for a full disk |
 //! | transient | the system refused, and the store still takes writes | retry for [`RETRY_TIMEOUT`], then as broken |
 //! | broken | the store is poisoned, damaged or newer than this build | end the process: opening the store checks it, and repairs it or sets it aside |

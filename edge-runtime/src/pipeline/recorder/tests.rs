@@ -120,6 +120,7 @@ fn oversized_event_is_replaced_by_a_loss_record() {
         "{message}"
     );
     assert_eq!((recorder.lost(), recorder.storage_error()), (1, None));
+    assert_eq!(recorder.unrecorded(), 0, "a loss record counts it");
 }
 
 #[test]
@@ -152,6 +153,7 @@ fn report_over_a_refusing_store_is_dropped_and_counted() {
         panic!("{bodies:?}");
     };
     assert_eq!((*count, recorder.lost()), (dropped, dropped));
+    assert_eq!(recorder.unrecorded(), 0, "the loss record counts them");
 }
 
 #[test]
@@ -409,7 +411,9 @@ fn loss_is_reported_after_flushes_that_timed_out() {
     recorder.end_by(Instant::now());
     handing.join().unwrap();
     assert_eq!(recorder.flush(Some(&gate), LONG), FlushResult::Lost);
-    assert_eq!(recorder.lost(), 3 * MAX_PIPELINE_EVENTS as u64);
+    let lost = 3 * MAX_PIPELINE_EVENTS as u64;
+    assert_eq!((recorder.lost(), recorder.unrecorded()), (lost, lost));
+    assert_eq!(recorder.flush_and_count(LONG), lost);
 }
 
 /// A store that calls a function before each write.

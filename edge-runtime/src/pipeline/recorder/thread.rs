@@ -253,7 +253,7 @@ impl RecorderThread {
     fn record_loss_in_log(&self, group: &[Event]) {
         let pipelines = group.iter().filter_map(|event| event.pipeline.clone());
         self.state.change(|progress| {
-            progress.has_lost = true;
+            progress.unrecorded += group.len() as u64;
             progress.unreported.extend(pipelines);
         });
     }

@@ -5,6 +5,7 @@
 //! | free bytes | what happens |
 //! |---|---|
 //! | below 512 MiB | no recording is written ([`super::recordings`]) |
+//! | below 128 MiB | the detection history is not written ([`crate::history`]) |
 //! | below 64 MiB | a new picture replaces the oldest one ([`crate::journal::media`]); effects are refused ([`crate::effects`]) |
 //! | below [`LOW`] | old recordings are deleted, then old pictures, until [`ENOUGH`] is free |
 //! | below 16 MiB | events wait in memory ([`watchkeeper_store::Options::min_free_bytes`]); frames are dropped, events are not |

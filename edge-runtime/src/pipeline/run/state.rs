@@ -99,7 +99,9 @@ impl Run {
         self.resume_clock(state.now, state.began, away);
         self.results.tracks = state.tracks;
         for (name, count) in state.lines {
-            if let Some(line) = self.results.lines.get_mut(&name) {
+            if let Some(line) = self.results.lines.get_mut(&name)
+                && !restored.is_restarted(&name)
+            {
                 *line = count;
             }
         }

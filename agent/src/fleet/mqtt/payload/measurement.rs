@@ -51,6 +51,9 @@ pub struct CountsMessage {
     pub ts: i64,
     /// State of the pipeline: `starting`, `running`, `paused`, `ended`, `stopped` or `failed`.
     pub s: &'static str,
+    /// When tracks, lines, zones and events began to be counted; absent before the first frame.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counting_since: Option<Wall>,
     pub frames: u64,
     /// Number of confirmed tracks.
     pub tracks: u64,
@@ -99,6 +102,7 @@ impl CountsMessage {
                 PipelineState::Stopped => "stopped",
                 PipelineState::Failed { .. } => "failed",
             },
+            counting_since: results.counting_since,
             frames: results.frames,
             tracks: results.tracks,
             lines: results.lines.clone(),

@@ -17,6 +17,9 @@ const MAX_FOUND: usize = 120;
 /// Begin of what a deserialiser says of a value of another type.
 const WRONG_TYPE: &str = "invalid type: ";
 
+/// A schedule, as an example.
+const SCHEDULE: &str = r#"{ days = ["mon", "fri"], from = "22:00", to = "06:00" }"#;
+
 /// One error: the path of its value, such as `clip.made_of`, empty for the whole.
 #[derive(Debug)]
 pub(super) struct Fault {
@@ -107,7 +110,11 @@ impl Fault {
         } else if let Some(known) = known("unknown variant `") {
             ("is not allowed", known)
         } else {
-            let error = ConfigError::new(key, plain(&self.why), origin);
+            let is_seconds = key.ends_with("_s");
+            let mut error = ConfigError::new(key, plain(&self.why), origin);
+            if is_seconds && error.problem == "must be a number" {
+                error.problem.push_str(" of seconds");
+            }
             let wrong = self
                 .found
                 .as_ref()
@@ -194,6 +201,7 @@ fn plain(why: &str) -> String {
         "a string" => "must be a text in quotation marks".to_owned(),
         "a sequence" => "must be a list".to_owned(),
         "a map" => "must be a table".to_owned(),
+        "struct Schedule" => format!("must be a table, such as {SCHEDULE}"),
         other if other.starts_with("struct ") || other.starts_with("internally tagged enum ") => {
             "must be a table".to_owned()
         }

@@ -13,11 +13,16 @@ const STARTS: &str = r#"{
 
 /// Whether the checkpoint and the hold of the pipeline `watch` outlive a start over `store`.
 fn survives_a_start(store: Arc<dyn Store>) -> [bool; 2] {
+    survives_a_start_after(store, &OpenOutcome::Clean)
+}
+
+fn survives_a_start_after(store: Arc<dyn Store>, outcome: &OpenOutcome) -> [bool; 2] {
     let state = tempfile::tempdir().unwrap();
     let deployed = watching("motion");
     save_earlier_checkpoint(&deployed, state.path());
     std::fs::write(state.path().join("starts.json"), STARTS).unwrap();
-    let manager = manager_over(store, state.path());
+    let checkpoints = CheckpointStore::spawn(state.path()).unwrap();
+    let manager = manager_opened(store, checkpoints, state.path(), outcome);
     manager.restore(&[], &[], &|| true);
     let has_checkpoint = state.path().join("states/watch.state").exists();
     let survives = [
@@ -31,6 +36,13 @@ fn survives_a_start(store: Arc<dyn Store>) -> [bool; 2] {
 #[test]
 fn pipeline_that_is_gone_loses_checkpoint_and_hold() {
     assert_eq!(survives_a_start(Arc::new(MemoryStore::new())), [false; 2]);
+}
+
+#[test]
+fn store_that_lost_records_keeps_checkpoint_and_hold() {
+    let lost = OpenOutcome::Truncated { lost_batches: 1 };
+    let survives = survives_a_start_after(Arc::new(MemoryStore::new()), &lost);
+    assert_eq!(survives, [true; 2]);
 }
 
 #[test]

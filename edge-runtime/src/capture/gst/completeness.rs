@@ -1,0 +1,174 @@
+//! What a recording lacks: pictures that its decoder did not give, and the end of its length.
+//!
+//! - A picture is missing if the decoder took it and then gave a later one, or the recording ended.
+//! - Pictures before the start of an edited recording are decoded and not shown, so not missing.
+//! - Fewer than [`MIN_RUN`] in a row do not count: the second field of an interlaced picture and an
+//!   invisible frame of VP8 have no picture of their own.
+//! - Not seen here: damage that a decoder conceals in a picture that it gives.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use gstreamer as gst;
+use gstreamer::prelude::{ElementExt, PadExtManual};
+use parking_lot::Mutex;
+
+/// Min pictures in a row that count as missing.
+const MIN_RUN: u64 = 3;
+
+/// Max pictures in a decoder; more than any decoder holds.
+const MAX_WAITING: usize = 1024;
+
+/// Length that a recording may be short of, in ms: sound often ends after the last picture.
+const TOLERANCE_MS: u64 = 1000;
+
+/// Pictures of one decoder, by their presentation times in ns.
+#[derive(Debug, Default)]
+pub(super) struct Completeness {
+    waiting: BTreeSet<u64>,
+    taken: u64,
+    missing: u64,
+    /// End of the last given picture, on the clock of the recording's length.
+    end: Option<gst::ClockTime>,
+}
+
+impl Completeness {
+    /// Follows the pictures of `decoder`.
+    pub(super) fn watch(decoder: &gst::Element) -> Arc<Mutex<Self>> {
+        let watched = Arc::new(Mutex::new(Self::default()));
+        let pads = (decoder.static_pad("sink"), decoder.static_pad("src"));
+        if let (Some(entry), Some(exit)) = pads {
+            probe(&entry, &watched, |seen, buffer, _| {
+                if let Some(pts) = buffer.pts() {
+                    seen.take(pts.nseconds());
+                }
+            });
+            probe(&exit, &watched, |seen, buffer, segment| {
+                if let Some(pts) = buffer.pts() {
+                    seen.give(pts.nseconds());
+                    let end = pts.saturating_add(buffer.duration().unwrap_or_default());
+                    seen.end = seen.end.max(segment.to_stream_time(end));
+                }
+            });
+        }
+        watched
+    }
+
+    fn take(&mut self, pts: u64) {
+        if self.waiting.len() == MAX_WAITING {
+            self.waiting.pop_first();
+            self.missing += 1;
+        }
+        self.taken += u64::from(self.waiting.insert(pts));
+    }
+
+    fn give(&mut self, pts: u64) {
+        let later = self.waiting.split_off(&pts);
+        self.count_waiting();
+        self.waiting = later;
+        self.waiting.remove(&pts);
+    }
+
+    fn count_waiting(&mut self) {
+        let run = self.waiting.len() as u64;
+        if run >= MIN_RUN {
+            self.missing += run;
+        }
+        self.waiting.clear();
+    }
+
+    /// Returns a sentence for each part that a recording of this length lacks at its end.
+    pub(super) fn missing_parts(&mut self, length: Option<gst::ClockTime>) -> Vec<String> {
+        self.count_waiting();
+        let mut parts = Vec::new();
+        let tolerance = gst::ClockTime::from_mseconds(TOLERANCE_MS);
+        if let (Some(end), Some(length)) = (self.end, length)
+            && end.saturating_add(tolerance) < length
+        {
+            let seconds = |time: gst::ClockTime| time.mseconds() as f64 / 1000.0;
+            parts.push(format!(
+                "the pictures end at {:.1} s of {:.1} s",
+                seconds(end),
+                seconds(length)
+            ));
+        }
+        if self.missing > 0 {
+            let (missing, taken) = (self.missing, self.taken);
+            parts.push(format!(
+                "{missing} of {taken} pictures could not be decoded"
+            ));
+        }
+        parts
+    }
+}
+
+/// Calls `observe` for each shown buffer of `pad`.
+fn probe(
+    pad: &gst::Pad,
+    watched: &Arc<Mutex<Completeness>>,
+    observe: fn(&mut Completeness, &gst::BufferRef, &gst::FormattedSegment<gst::ClockTime>),
+) {
+    let watched = Arc::clone(watched);
+    pad.add_probe(gst::PadProbeType::BUFFER, move |pad, info| {
+        let segment = pad.sticky_event::<gst::event::Segment>(0);
+        let segment = segment.as_ref().map(|event| event.segment());
+        if let Some(gst::PadProbeData::Buffer(buffer)) = &info.data
+            && let Some(segment) = segment.and_then(|segment| segment.downcast_ref())
+            && segment.clip(buffer.pts(), buffer.pts()).is_some()
+            && !buffer.flags().contains(gst::BufferFlags::DECODE_ONLY)
+        {
+            observe(&mut watched.lock(), buffer, segment);
+        }
+        gst::PadProbeReturn::Ok
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(taken: &[u64], given: &[u64]) -> Vec<String> {
+        let mut seen = Completeness::default();
+        taken.iter().for_each(|pts| seen.take(*pts));
+        given.iter().for_each(|pts| seen.give(*pts));
+        seen.missing_parts(None)
+    }
+
+    #[test]
+    fn run_without_pictures_is_missing_in_any_order_of_decoding() {
+        let reordered = [0, 3, 1, 2, 6, 4, 5, 9, 7, 8];
+        assert_eq!(parts(&reordered, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]), [""; 0]);
+        let said = ["4 of 10 pictures could not be decoded"];
+        assert_eq!(parts(&reordered, &[0, 1, 2, 3, 8, 9]), said);
+        assert_eq!(parts(&reordered, &[0, 1, 2, 3, 4, 5]), said);
+    }
+
+    #[test]
+    fn second_fields_and_invisible_frames_are_not_missing() {
+        let fields: Vec<u64> = (0..40).collect();
+        let pictures: Vec<u64> = (0..40).step_by(2).collect();
+        assert_eq!(parts(&fields, &pictures), [""; 0]);
+    }
+
+    #[test]
+    fn pictures_that_end_long_before_the_length_are_reported() {
+        let at = |length_ms| {
+            let mut seen = Completeness {
+                end: Some(gst::ClockTime::from_mseconds(13_280)),
+                ..Completeness::default()
+            };
+            seen.missing_parts(Some(gst::ClockTime::from_mseconds(length_ms)))
+        };
+        assert_eq!(at(30_160), ["the pictures end at 13.3 s of 30.2 s"]);
+        assert_eq!(at(14_000), [""; 0]);
+    }
+
+    #[test]
+    fn decoder_without_an_exit_holds_a_bounded_number() {
+        let mut seen = Completeness::default();
+        (0..10_000).for_each(|pts| seen.take(pts));
+        assert_eq!(seen.waiting.len(), MAX_WAITING);
+        let said = seen.missing_parts(None);
+        assert_eq!(said, ["10000 of 10000 pictures could not be decoded"]);
+    }
+}
