@@ -11,6 +11,7 @@
 //! | `box_stability` | 0.10 | boxes of real objects change size slowly; weak, because those of a detector jump too |
 //! | `motion_agreement` | 0.15 | real objects keep their velocity; weak, because people turn |
 //! | `crossing_depth` | 0.30 | a box that jumps over the line was hardly before it |
+//! | `recent_score` | 0.40 | a track that changes to another object is seen badly, or missed, meanwhile |
 //! | `persistence` | 0.25 | the age of a condition that has no track |
 //! | `rule_margin` | 0.20 | distance from the bound: a count over by one depends on a single box |
 //! | `workflow_value` | 0.50 | a boolean or number computed by the workflow: exact, but based on what its steps saw |
@@ -44,6 +45,7 @@ enum Observation {
     BoxStability,
     MotionAgreement,
     CrossingDepth,
+    RecentScore,
     Persistence,
     RuleMargin,
     WorkflowValue,
@@ -59,6 +61,7 @@ impl Observation {
             Self::BoxStability => ("box_stability", 0.10),
             Self::MotionAgreement => ("motion_agreement", 0.15),
             Self::CrossingDepth => ("crossing_depth", 0.30),
+            Self::RecentScore => ("recent_score", 0.40),
             Self::Persistence => ("persistence", 0.25),
             Self::RuleMargin => ("rule_margin", 0.20),
             Self::WorkflowValue => ("workflow_value", 0.50),
@@ -89,6 +92,13 @@ impl EvidenceItem {
     #[must_use]
     pub fn crossing_depth(depth: f64) -> Self {
         Observation::CrossingDepth.item(saturate(depth, 0.1), [depth, 0.0])
+    }
+
+    /// The observation how well a track was seen in its latest frames, beside its best one.
+    #[must_use]
+    pub fn recent_score(record: &Record) -> Self {
+        let (recent, best) = (record.recent_score, record.best_score);
+        Observation::RecentScore.item(recent / best, [recent, best])
     }
 
     /// Returns the confidence, `0.0..=1.0`.
@@ -123,6 +133,7 @@ impl EvidenceItem {
             Observation::CrossingDepth => {
                 format!("was up to {:.0} % of its size before the line", a * 100.0)
             }
+            Observation::RecentScore => format!("{a:.2} a frame lately, best {b:.2}"),
             Observation::Persistence => format!("has held for {a:.1} s"),
             Observation::RuleMargin => format!("{} against a limit of {}", round(a), round(b)),
             Observation::WorkflowValue => "computed by the workflow".to_owned(),
@@ -272,6 +283,24 @@ mod tests {
         };
         assert_eq!(at_depth(0.5), Verdict::Act);
         assert!(at_depth(0.0) <= Verdict::Review);
+    }
+
+    #[test]
+    fn crossing_of_a_track_that_was_missed_lately_needs_a_person() {
+        let mut history = history(45, 0.85);
+        let verdict = |history: &History| {
+            let record = history.get(TrackId(1)).unwrap();
+            let mut chain = of_track(record);
+            chain.push(EvidenceItem::crossing_depth(0.5));
+            chain.push(EvidenceItem::recent_score(record));
+            decide(&chain, &Gates::default()).verdict
+        };
+        assert_eq!(verdict(&history), Verdict::Act);
+        (0..10).for_each(|_| history.next_frame());
+        let found_again = tracked(&[(1, BBox::new(220.0, 0.0, 260.0, 80.0))]);
+        history.advance(0, 55.0 / 15.0);
+        history.see(&found_again.boxes[0], 55.0 / 15.0);
+        assert_eq!(verdict(&history), Verdict::Review);
     }
 
     #[test]
