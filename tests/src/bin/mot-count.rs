@@ -25,8 +25,9 @@ use watchkeeper_contract::event::Verdict;
 use watchkeeper_tests::exit;
 use watchkeeper_tests::mot::count::{CrossingEvent, count};
 use watchkeeper_tests::mot::files::{Sequence, read_truth};
+use watchkeeper_tests::mot::follow::{Setting, run_tracker};
 use watchkeeper_tests::mot::truth_crossings::{
-    Label, Reported, TrueCrossing, label, lines, true_crossings,
+    Annotated, Finding, Label, Reported, TrueCrossing, lines,
 };
 
 /// Counts crossings in tracking sequences.
@@ -106,34 +107,38 @@ fn one(
     mut out: Option<&mut BufWriter<File>>,
 ) -> anyhow::Result<Tally> {
     let truth = read_truth(&args.in_dir.join(&sequence.name), sequence.info.frames)?;
+    let tracks = run_tracker(sequence, Setting::Default).tracked;
+    let annotated = Annotated::new(&truth, &tracks, sequence.info.fps);
     let lines = lines(&sequence.info);
     let crossings: Vec<_> = lines
         .iter()
-        .flat_map(|line| true_crossings(&truth, line))
+        .flat_map(|line| annotated.crossings(line))
         .collect();
     let events = count(sequence, &lines)?;
     let reported: Vec<Reported> = events.iter().map(|e| e.reported.clone()).collect();
-    let (labels, found_by) = label(&reported, &crossings, &truth, sequence.info.fps);
+    let findings = annotated.label(&reported, &crossings, &lines);
+    let is_missed =
+        |c: usize| crossings[c].is_target && findings.iter().all(|f| f.crossing != Some(c));
+    let missed: Vec<_> = (0..crossings.len()).filter(|c| is_missed(*c)).collect();
     let mut tally = Tally {
-        crossings: crossings.len(),
-        missed: found_by.iter().filter(|found| found.is_none()).count(),
+        crossings: crossings.iter().filter(|c| c.is_target).count(),
+        missed: missed.len(),
         ..Tally::default()
     };
     if let Some(out) = out.as_mut() {
-        for (crossing, _) in crossings.iter().zip(&found_by).filter(|(_, f)| f.is_none()) {
-            writeln!(out, "{}", missed(&sequence.name, crossing))?;
+        for c in missed {
+            writeln!(out, "{}", missed_record(&sequence.name, &crossings[c]))?;
         }
     }
-    for (n, (event, label)) in events.iter().zip(labels).enumerate() {
+    for (event, finding) in events.iter().zip(&findings) {
         if let Some(out) = out.as_mut() {
-            let crossing = found_by.iter().position(|found| *found == Some(n));
-            let crossing = crossing.map(|c| &crossings[c]);
-            let mut record = record(&sequence.name, event, label, crossing);
+            let crossing = finding.crossing.map(|c| &crossings[c]);
+            let mut record = record(sequence, event, finding, crossing);
             let line = lines.iter().find(|line| line.name == event.reported.line);
             record["ends"] = json!(line.map(|line| [line.from, line.to]));
             writeln!(out, "{record}")?;
         }
-        let truth = match label {
+        let truth = match finding.label {
             Label::True => 0,
             Label::Wrong | Label::Ghost => 1,
             Label::Ignored => continue,
@@ -151,7 +156,7 @@ fn one(
 }
 
 /// A true crossing that no event has.
-fn missed(sequence: &str, crossing: &TrueCrossing) -> serde_json::Value {
+fn missed_record(sequence: &str, crossing: &TrueCrossing) -> serde_json::Value {
     json!({
         "sequence": sequence,
         "line": crossing.line,
@@ -162,24 +167,24 @@ fn missed(sequence: &str, crossing: &TrueCrossing) -> serde_json::Value {
     })
 }
 
-/// An event; with the annotated object and the frame in which it crossed, if it is true.
+/// An event with its annotated object, and the frame in which that crossed, if it is true.
 fn record(
-    sequence: &str,
+    sequence: &Sequence,
     event: &CrossingEvent,
-    label: Label,
+    finding: &Finding,
     crossing: Option<&TrueCrossing>,
 ) -> serde_json::Value {
-    let b = &event.reported.bbox;
+    let [w, h] = [sequence.info.width, sequence.info.height].map(f64::from);
+    let bbox = event.change.event.bbox;
     json!({
-        "sequence": sequence,
+        "sequence": sequence.name,
         "line": event.reported.line,
-        "label": format!("{label:?}").to_lowercase(),
+        "label": format!("{:?}", finding.label).to_lowercase(),
         "in": event.reported.is_in,
         "frame": event.reported.frame,
-        "shown": event.reported.shown,
-        "box": [b.x1, b.y1, b.x2, b.y2],
-        "track": event.change.event.tracks.first(),
-        "object": crossing.map(|c| c.id),
+        "box": bbox.map(|[x1, y1, x2, y2]| [x1 * w, y1 * h, x2 * w, y2 * h]),
+        "track": event.reported.track,
+        "object": finding.object,
         "crossed": crossing.map(|c| c.frame),
         "confidence": event.change.decision.confidence,
         "evidence": event.change.evidence,

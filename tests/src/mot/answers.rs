@@ -1,7 +1,8 @@
 //! Simulates people who answer the first events of a camera, and measures the rest.
 //!
-//! - An event is true if it has the box of an annotated object, and a crossing if that object
-//!   crosses the line so. Events on objects that the annotation leaves out are left out.
+//! - An event is true if it has the box of an annotated object; a crossing, as
+//!   [`super::truth_crossings`] says. Events on objects that the annotation leaves out are left
+//!   out.
 //! - The answers are those that the annotation gives; nobody errs.
 
 use watchkeeper_assistant::narrowing::{Narrowing, narrow};
@@ -16,7 +17,8 @@ use watchkeeper_vision::geometry::BBox;
 
 use super::count::{appearances, count};
 use super::files::{Frames, Sequence, Truth};
-use super::truth_crossings::{Label, Reported, label, lines, true_crossings};
+use super::follow::{Setting, run_tracker};
+use super::truth_crossings::{Annotated, Label, Reported, lines};
 
 /// Least overlap of the box of an event and the annotated one.
 const SAME: f64 = 0.3;
@@ -52,16 +54,18 @@ pub struct AfterAnswers {
 pub fn labelled(sequence: &Sequence, truth: &Frames<Truth>) -> anyhow::Result<[LabelledEvents; 2]> {
     let is_made = |confidence: f64| confidence >= Gates::default().escalate;
     let lines = lines(&sequence.info);
+    let tracks = run_tracker(sequence, Setting::Default).tracked;
+    let annotated = Annotated::new(truth, &tracks, sequence.info.fps);
     let crossings: Vec<_> = lines
         .iter()
-        .flat_map(|line| true_crossings(truth, line))
+        .flat_map(|line| annotated.crossings(line))
         .collect();
     let found = count(sequence, &lines)?;
     let reported: Vec<Reported> = found.iter().map(|e| e.reported.clone()).collect();
-    let (labels, _) = label(&reported, &crossings, truth, sequence.info.fps);
+    let labels = annotated.label(&reported, &crossings, &lines);
     let crossed = found
         .iter()
-        .zip(labels)
+        .zip(labels.iter().map(|finding| finding.label))
         .filter(|(_, label)| *label != Label::Ignored);
     let crossed = crossed.map(|(event, label)| (&event.change, label == Label::True));
     let crossed = crossed.filter(|(change, _)| is_made(change.decision.confidence));

@@ -28,7 +28,6 @@ use watchkeeper_runtime::pipeline::inference::host::DetectHost;
 use watchkeeper_runtime::pipeline::plan;
 use watchkeeper_runtime::pipeline::run::Run;
 use watchkeeper_vision::frame::{Frame, FrameId, Picture};
-use watchkeeper_vision::geometry::BBox;
 
 use super::files::{Found, Frames, Sequence};
 use super::truth_crossings::Reported;
@@ -51,9 +50,8 @@ pub struct CrossingEvent {
 /// If the product refuses the lines.
 pub fn count(sequence: &Sequence, lines: &[NamedLine]) -> anyhow::Result<Vec<CrossingEvent>> {
     let changes = replay(sequence, &spec(lines)?)?;
-    let size = [sequence.info.width, sequence.info.height];
     let new = changes.into_iter().filter(|c| c.phase == Phase::New);
-    Ok(new.filter_map(|change| event(change, size)).collect())
+    Ok(new.filter_map(event).collect())
 }
 
 /// Runs a rule on every object that appears.
@@ -137,17 +135,13 @@ fn frame(spec: &PipelineSpec, number: usize, fps: f64, picture: &Picture) -> Fra
     }
 }
 
-fn event(change: Change, size: [u32; 2]) -> Option<CrossingEvent> {
-    let [w, h] = size.map(f64::from);
+fn event(change: Change) -> Option<CrossingEvent> {
     let event = &change.event;
-    let [x1, y1, x2, y2] = event.bbox?;
-    let index = |frame: u64| frame.saturating_sub(1) as usize;
     let reported = Reported {
         line: event.line.clone()?,
         is_in: event.direction.as_deref() == Some("in"),
-        frame: index(event.frame),
-        shown: index(event.shown_frame.unwrap_or(event.frame)),
-        bbox: BBox::new(x1 * w, y1 * h, x2 * w, y2 * h),
+        frame: event.frame.saturating_sub(1) as usize,
+        track: event.tracks.first()?.0,
     };
     let verdict = verdict(change.decision.confidence, &Gates::default());
     Some(CrossingEvent {

@@ -2,19 +2,22 @@
 //!
 //! - The foot of an annotated box crosses when it moves to beyond a tenth of the box on the other
 //!   side: the dead band of the counter, without its other rules.
-//! - A report is true if an annotated object crosses the line in its direction within [`NEAR_S`]
-//!   and has the reported box. One true crossing makes one report true.
+//! - A report is about the annotated object that its track was on in most frames within
+//!   [`NEAR_S`]. It is true if that object crosses the line in its direction within [`NEAR_S`]. One
+//!   true crossing makes one report true.
+//! - Where the annotation can't tell, a report is ignored: its object is left out there, or its
+//!   annotation begins or ends on the line within [`NEAR_S`].
 
 use std::collections::BTreeMap;
 
 use watchkeeper_engine::templates::shape::NamedLine;
 use watchkeeper_vision::geometry::BBox;
 
-use super::files::{Frames, Info, Truth};
+use super::files::{Frames, Info, Tracked, Truth};
 
 /// Greatest distance in time between a report and the true crossing, in seconds.
 const NEAR_S: f64 = 2.0;
-/// Least overlap of a reported box and the annotated one.
+/// Least overlap of the box of a track and the annotated one.
 const SAME: f64 = 0.3;
 /// Half of the dead band, in extents of the box across the line.
 const BAND: f64 = 0.1;
@@ -30,6 +33,8 @@ pub struct TrueCrossing {
     pub id: i64,
     /// Index of the first frame on the other side.
     pub frame: usize,
+    /// Whether the object is a target in this frame; it is one in some frame.
+    pub is_target: bool,
 }
 
 /// A crossing that the product reported.
@@ -39,22 +44,40 @@ pub struct Reported {
     pub is_in: bool,
     /// Index of the frame of the crossing.
     pub frame: usize,
-    /// Index of the frame that shows the box.
-    pub shown: usize,
-    /// Bounding box that the event shows, in pixels.
-    pub bbox: BBox,
+    /// Identity of the track.
+    pub track: i64,
 }
 
 /// Whether a reported crossing happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Label {
     True,
-    /// An annotated object has the box, and did not cross so, or was counted before.
+    /// The annotated object did not cross so, or was counted before.
     Wrong,
-    /// No annotated object has the box.
+    /// No annotated object is there.
     Ghost,
-    /// The box is of an object that the annotation leaves out.
+    /// The annotation can't tell.
     Ignored,
+}
+
+/// What the annotation says of one report.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Finding {
+    pub label: Label,
+    /// Identity of the annotated object that it is about.
+    pub object: Option<i64>,
+    /// Index of the crossing that makes it true.
+    pub crossing: Option<usize>,
+}
+
+/// Annotated objects and tracks of a sequence.
+#[derive(Debug)]
+pub struct Annotated<'a> {
+    /// Boxes of each object, by frame.
+    objects: BTreeMap<i64, BTreeMap<usize, Truth>>,
+    tracks: &'a Frames<Tracked>,
+    /// [`NEAR_S`] in frames.
+    near: usize,
 }
 
 /// Lines through the picture, from border to border: seven upright and six level ones.
@@ -73,96 +96,176 @@ pub fn lines(info: &Info) -> Vec<NamedLine> {
         .collect()
 }
 
-/// Returns the crossings of `line` by annotated targets, in the order of objects.
-pub fn true_crossings(truth: &Frames<Truth>, line: &NamedLine) -> Vec<TrueCrossing> {
-    let mut paths: BTreeMap<i64, Vec<(usize, BBox)>> = BTreeMap::new();
-    for (frame, boxes) in truth.iter().enumerate() {
-        for t in boxes.iter().filter(|t| t.consider && t.class == TARGET) {
-            paths.entry(t.id).or_default().push((frame, t.bbox));
+impl<'a> Annotated<'a> {
+    pub fn new(truth: &Frames<Truth>, tracks: &'a Frames<Tracked>, fps: f64) -> Self {
+        let mut objects: BTreeMap<i64, BTreeMap<usize, Truth>> = BTreeMap::new();
+        for (frame, boxes) in truth.iter().enumerate() {
+            // An unlabelled region has no identity.
+            for t in boxes.iter().filter(|t| t.id >= 0) {
+                objects.entry(t.id).or_default().insert(frame, *t);
+            }
+        }
+        let near = (NEAR_S * fps) as usize;
+        Self {
+            objects,
+            tracks,
+            near,
         }
     }
-    let mut out = Vec::new();
-    for (id, path) in paths {
-        let mut before: Option<bool> = None;
-        for (frame, bbox) in path {
-            let (distance, extent) = across(line, &bbox);
-            let is_left = distance < 0.0;
-            if before.is_some() && distance.abs() < BAND * extent {
+
+    /// Returns the crossings of `line` by objects that are targets, in the order of objects.
+    pub fn crossings(&self, line: &NamedLine) -> Vec<TrueCrossing> {
+        let mut out = Vec::new();
+        for (&id, path) in &self.objects {
+            if !path.values().any(is_target) {
                 continue;
             }
-            if before.is_some_and(|before| before != is_left) {
-                out.push(TrueCrossing {
-                    line: line.name.clone(),
-                    is_in: is_left,
-                    id,
-                    frame,
-                });
+            let mut before: Option<bool> = None;
+            for (&frame, t) in path {
+                let (distance, extent) = across(line, &t.bbox);
+                let is_left = distance < 0.0;
+                if before.is_some() && distance.abs() < BAND * extent {
+                    continue;
+                }
+                if before.is_some_and(|before| before != is_left) {
+                    out.push(TrueCrossing {
+                        line: line.name.clone(),
+                        is_in: is_left,
+                        id,
+                        frame,
+                        is_target: is_target(t),
+                    });
+                }
+                before = Some(is_left);
             }
-            before = Some(is_left);
         }
+        out
     }
-    out
+
+    /// Labels reported crossings of `lines`, whose true `crossings` are all given.
+    pub fn label(
+        &self,
+        reported: &[Reported],
+        crossings: &[TrueCrossing],
+        lines: &[NamedLine],
+    ) -> Vec<Finding> {
+        let objects: Vec<_> = reported.iter().map(|report| self.object(report)).collect();
+        let pairs = self.pairs(reported, &objects, crossings);
+        let reports = reported.iter().zip(objects).enumerate();
+        let finding = |(r, (report, object)): (usize, (&Reported, Option<i64>))| {
+            let crossing = pairs.get(&r).copied();
+            let crossed = crossing.and_then(|c| crossings.get(c));
+            let line = lines.iter().find(|line| line.name == report.line);
+            let label = match (crossed, object.and_then(|id| self.objects.get(&id))) {
+                (Some(crossed), _) if crossed.is_target => Label::True,
+                (Some(_), _) => Label::Ignored,
+                (None, None) => Label::Ghost,
+                (None, Some(path)) if self.is_unsure(report.frame, path, line) => Label::Ignored,
+                (None, Some(_)) => Label::Wrong,
+            };
+            Finding {
+                label,
+                object,
+                crossing,
+            }
+        };
+        reports.map(finding).collect()
+    }
+
+    /// The object that a report is about.
+    fn object(&self, report: &Reported) -> Option<i64> {
+        let mut frames: BTreeMap<i64, usize> = BTreeMap::new();
+        let first = report.frame.saturating_sub(self.near);
+        for frame in first..=report.frame + self.near {
+            let mut boxes = self.tracks.get(frame).into_iter().flatten();
+            let Some(own) = boxes.find(|t| t.id == report.track) else {
+                continue;
+            };
+            let there = |(id, path): (&i64, &BTreeMap<usize, Truth>)| {
+                Some((path.get(&frame)?.bbox.iou(&own.bbox), *id))
+            };
+            let best = self.objects.iter().filter_map(there);
+            let best = best.max_by(|a, b| a.0.total_cmp(&b.0));
+            if let Some((_, id)) = best.filter(|(overlap, _)| *overlap >= SAME) {
+                *frames.entry(id).or_default() += 1;
+            }
+        }
+        let most = frames.into_iter().rev().max_by_key(|(_, frames)| *frames);
+        most.map(|(id, _)| id)
+    }
+
+    /// The crossing of each report that has one; the nearest in time come first.
+    fn pairs(
+        &self,
+        reported: &[Reported],
+        objects: &[Option<i64>],
+        crossings: &[TrueCrossing],
+    ) -> BTreeMap<usize, usize> {
+        let mut near = Vec::new();
+        for (r, (report, object)) in reported.iter().zip(objects).enumerate() {
+            for (c, crossing) in crossings.iter().enumerate() {
+                let apart = report.frame.abs_diff(crossing.frame);
+                let fits = report.line == crossing.line && report.is_in == crossing.is_in;
+                if fits && *object == Some(crossing.id) && apart <= self.near {
+                    near.push((apart, r, c));
+                }
+            }
+        }
+        near.sort_unstable();
+        let mut pairs = BTreeMap::new();
+        let mut used = vec![false; crossings.len()];
+        for (_, r, c) in near {
+            if !used[c] && !pairs.contains_key(&r) {
+                used[c] = true;
+                pairs.insert(r, c);
+            }
+        }
+        pairs
+    }
+
+    /// Whether the annotation of an object can't tell what it does at `line` in this frame.
+    fn is_unsure(
+        &self,
+        frame: usize,
+        path: &BTreeMap<usize, Truth>,
+        line: Option<&NamedLine>,
+    ) -> bool {
+        let begins_or_ends_on_line = |(at, t): (&usize, &Truth)| {
+            let is_on = line.is_some_and(|line| is_on(line, &t.bbox));
+            is_on && at.abs_diff(frame) <= self.near
+        };
+        let ends = [path.first_key_value(), path.last_key_value()];
+        let nearest = path.iter().min_by_key(|(at, _)| at.abs_diff(frame));
+        ends.into_iter().flatten().any(begins_or_ends_on_line)
+            || nearest.is_some_and(|(_, t)| !is_target(t))
+    }
+}
+
+fn is_target(t: &Truth) -> bool {
+    t.consider && t.class == TARGET
+}
+
+/// Whether a line goes through a box, lengthened over its ends.
+fn is_on(line: &NamedLine, bbox: &BBox) -> bool {
+    let center = bbox.center();
+    let (distance, extent) = across_at(line, bbox, [center.x, center.y]);
+    distance.abs() < extent / 2.0
 }
 
 /// Distance of the foot from the line, negative to its left, and extent of the box across it.
 fn across(line: &NamedLine, bbox: &BBox) -> (f64, f64) {
+    across_at(line, bbox, [bbox.center().x, bbox.y2])
+}
+
+/// Distance of a point of the box, and extent of the box, as [`across`].
+fn across_at(line: &NamedLine, bbox: &BBox, point: [f64; 2]) -> (f64, f64) {
     let along = [line.to[0] - line.from[0], line.to[1] - line.from[1]];
     let length = along[0].hypot(along[1]);
     let normal = [-along[1] / length, along[0] / length];
-    let foot = [bbox.center().x - line.from[0], bbox.y2 - line.from[1]];
-    let distance = foot[0] * normal[0] + foot[1] * normal[1];
+    let [x, y] = [point[0] - line.from[0], point[1] - line.from[1]];
+    let distance = x * normal[0] + y * normal[1];
     let extent = bbox.width() * normal[0].abs() + bbox.height() * normal[1].abs();
     (distance, extent)
-}
-
-/// Labels reported crossings; also returns the index of the report of each true crossing.
-pub fn label(
-    reported: &[Reported],
-    crossings: &[TrueCrossing],
-    truth: &Frames<Truth>,
-    fps: f64,
-) -> (Vec<Label>, Vec<Option<usize>>) {
-    let mut pairs = Vec::new();
-    for (r, report) in reported.iter().enumerate() {
-        for (c, crossing) in crossings.iter().enumerate() {
-            let apart = report.frame.abs_diff(crossing.frame);
-            let fits = report.line == crossing.line && report.is_in == crossing.is_in;
-            if fits
-                && apart as f64 <= NEAR_S * fps
-                && has_box(truth, report, |t| t.id == crossing.id)
-            {
-                pairs.push((apart, r, c));
-            }
-        }
-    }
-    pairs.sort_unstable();
-    let mut labels: Vec<Option<Label>> = vec![None; reported.len()];
-    let mut found_by = vec![None; crossings.len()];
-    for (_, r, c) in pairs {
-        if labels[r].is_none() && found_by[c].is_none() {
-            labels[r] = Some(Label::True);
-            found_by[c] = Some(r);
-        }
-    }
-    let labels = labels.into_iter().zip(reported).map(|(label, report)| {
-        label.unwrap_or_else(|| {
-            if has_box(truth, report, |t| t.consider && t.class == TARGET) {
-                Label::Wrong
-            } else if has_box(truth, report, |_| true) {
-                Label::Ignored
-            } else {
-                Label::Ghost
-            }
-        })
-    });
-    (labels.collect(), found_by)
-}
-
-/// Whether an annotated box that fits is where the report shows one.
-fn has_box(truth: &Frames<Truth>, report: &Reported, fits: impl Fn(&Truth) -> bool) -> bool {
-    let boxes = truth.get(report.shown).into_iter().flatten();
-    let mut boxes = boxes.filter(|t| fits(t));
-    boxes.any(|t| t.bbox.iou(&report.bbox) >= SAME)
 }
 
 #[cfg(test)]
@@ -182,6 +285,18 @@ mod tests {
         xs.iter().map(target).collect()
     }
 
+    /// Track 1, on the annotated boxes.
+    fn tracked(truth: &Frames<Truth>) -> Frames<Tracked> {
+        let track = |t: &Truth| Tracked {
+            id: 1,
+            bbox: t.bbox,
+        };
+        let frames = truth.iter();
+        frames
+            .map(|boxes| boxes.iter().map(track).collect())
+            .collect()
+    }
+
     /// An upright line at 100, from the top: its left is where x is greater.
     fn gate() -> NamedLine {
         NamedLine {
@@ -191,46 +306,91 @@ mod tests {
         }
     }
 
-    fn report(truth: &Frames<Truth>, is_in: bool, frame: usize) -> Reported {
+    fn report(is_in: bool, frame: usize) -> Reported {
         Reported {
             line: "gate".to_owned(),
             is_in,
             frame,
-            shown: frame,
-            bbox: truth[frame][0].bbox,
+            track: 1,
         }
     }
 
+    /// Labels of reports at one frame a second, where two frames are near.
+    fn labels(truth: &Frames<Truth>, tracks: &Frames<Tracked>, reports: &[Reported]) -> Vec<Label> {
+        let annotated = Annotated::new(truth, tracks, 1.0);
+        let crossings = annotated.crossings(&gate());
+        let found = annotated.label(reports, &crossings, &[gate()]);
+        found.into_iter().map(|finding| finding.label).collect()
+    }
+
+    const THROUGH: [f64; 12] = [
+        50.0, 60.0, 70.0, 80.0, 90.0, 104.0, 114.0, 124.0, 134.0, 144.0, 154.0, 164.0,
+    ];
+
     #[test]
     fn foot_that_rocks_within_the_band_crosses_once() {
-        let crossings = true_crossings(&walk(&[90.0, 99.0, 101.0, 99.5, 101.5, 104.0]), &gate());
+        let truth = walk(&[90.0, 99.0, 101.0, 99.5, 101.5, 104.0]);
+        let tracks = tracked(&truth);
+        let crossings = Annotated::new(&truth, &tracks, 1.0).crossings(&gate());
         let seen: Vec<_> = crossings.iter().map(|c| (c.is_in, c.frame)).collect();
         assert_eq!(seen, [(true, 5)]);
     }
 
     #[test]
     fn second_report_of_a_crossing_is_wrong() {
-        let truth = walk(&[90.0, 104.0, 108.0]);
-        let crossings = true_crossings(&truth, &gate());
-        let reports = [report(&truth, true, 1), report(&truth, true, 2)];
-        let found = label(&reports, &crossings, &truth, 10.0);
-        assert_eq!(found, (vec![Label::True, Label::Wrong], vec![Some(0)]));
+        let truth = walk(&THROUGH);
+        let found = labels(
+            &truth,
+            &tracked(&truth),
+            &[report(true, 6), report(true, 5)],
+        );
+        assert_eq!(found, [Label::Wrong, Label::True]);
     }
 
     #[test]
-    fn report_in_the_other_direction_leaves_the_crossing_missed() {
-        let truth = walk(&[90.0, 104.0]);
-        let crossings = true_crossings(&truth, &gate());
-        let found = label(&[report(&truth, false, 1)], &crossings, &truth, 10.0);
-        assert_eq!(found, (vec![Label::Wrong], vec![None]));
+    fn report_in_the_other_direction_is_wrong() {
+        let truth = walk(&THROUGH);
+        let found = labels(&truth, &tracked(&truth), &[report(false, 5)]);
+        assert_eq!(found, [Label::Wrong]);
+    }
+
+    #[test]
+    fn report_is_about_the_object_that_its_track_was_mostly_on() {
+        let mut truth = walk(&THROUGH);
+        let tracks = tracked(&truth);
+        // A neighbour that stays has more of the track's box in the frame of the report.
+        let at_line = Truth {
+            id: 9,
+            ..truth[5][0]
+        };
+        truth.iter_mut().for_each(|boxes| boxes.push(at_line));
+        truth[5][0].bbox = BBox::new(96.0, 0.0, 116.0, 40.0);
+        assert_eq!(labels(&truth, &tracks, &[report(true, 5)]), [Label::True]);
     }
 
     #[test]
     fn report_without_an_annotated_box_is_a_ghost() {
-        let truth = walk(&[90.0, 104.0]);
-        let mut ghost = report(&truth, true, 1);
-        ghost.bbox = BBox::new(300.0, 0.0, 320.0, 40.0);
-        let (labels, _) = label(&[ghost], &[], &truth, 10.0);
-        assert_eq!(labels, [Label::Ghost]);
+        let truth = walk(&THROUGH);
+        let far = Tracked {
+            id: 1,
+            bbox: BBox::new(300.0, 0.0, 320.0, 40.0),
+        };
+        let tracks = vec![vec![far]; truth.len()];
+        assert_eq!(labels(&truth, &tracks, &[report(true, 5)]), [Label::Ghost]);
+    }
+
+    #[test]
+    fn report_of_an_object_that_is_left_out_there_is_ignored() {
+        let mut truth = walk(&THROUGH);
+        truth[5][0].consider = false;
+        let found = labels(&truth, &tracked(&truth), &[report(true, 5)]);
+        assert_eq!(found, [Label::Ignored]);
+    }
+
+    #[test]
+    fn report_where_the_annotation_ends_on_the_line_is_ignored() {
+        let truth = walk(&[50.0, 60.0, 70.0, 80.0, 94.0]);
+        let found = labels(&truth, &tracked(&truth), &[report(true, 4)]);
+        assert_eq!(found, [Label::Ignored]);
     }
 }

@@ -3,8 +3,8 @@
 
     limits.py IN_DIR TRACKS EVENTS
 
-TRACKS is the folder that mot-track wrote, EVENTS the output of `mot-count --events`. Each variant is fitted on two of MOT15, MOT17
-and KITTI and scored on the third.
+TRACKS is the folder that mot-track wrote, EVENTS the output of `mot-count --events`. A fitted variant scores each sequence by a fit on
+the others.
 """
 
 import collections
@@ -21,14 +21,13 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-# Least overlap of the boxes of one object, greatest overlap of a box with nothing annotated, and seconds around an event.
-SAME, NOTHING, NEAR_S = 0.3, 0.1, 2.0
-SETS = ("MOT15", "MOT17", "KITTI")
-OBSERVATIONS = ("detector_score", "track_age", "continuity", "box_stability", "motion_agreement", "crossing_depth")
+# Seconds within which two events may be of one crossing.
+NEAR_S = 2.0
+OBSERVATIONS = ("detector_score", "track_age", "continuity", "box_stability", "motion_agreement", "crossing_depth", "recent_score")
 WEIGHT = 0.3
 # Default gate of `record`, and the share of the true events that are below it.
 RECORD = 0.85
-TRUE_BELOW = 0.09
+TRUE_BELOW = 0.1
 
 
 def iou(a, b):
@@ -49,13 +48,8 @@ class Sequence:
     def __init__(self, in_dir, tracks, name):
         folder = os.path.join(in_dir, name)
         with open(os.path.join(folder, "seqinfo.json")) as file:
-            info = json.load(file)
-        self.fps, self.set = info["fps"], info["set"].split("-")[0]
-        self.truth, self.tracks = collections.defaultdict(dict), collections.defaultdict(dict)
-        self.found, self.by_frame = collections.defaultdict(list), collections.defaultdict(list)
-        for frame, id, box, (consider, kind, *_) in rows(os.path.join(folder, "gt.txt")):
-            if consider and kind == 1:
-                self.truth[id][frame] = box
+            self.fps = json.load(file)["fps"]
+        self.tracks, self.found, self.by_frame = (collections.defaultdict(kind) for kind in (dict, list, list))
         for frame, _, box, (score, *_) in rows(os.path.join(folder, "det.txt")):
             self.found[frame].append((box, score))
         for frame, id, box, _ in rows(os.path.join(tracks, name + ".txt")):
@@ -75,51 +69,14 @@ def across(ends, box, anchor=(0.5, 1.0)):
     return ((x2 - x1) * y - (y2 - y1) * x) / (abs(y2 - y1) * w + abs(x2 - x1) * h)
 
 
-def add_objects(sequence, event):
-    """Adds the frame of the track's latest box, and the annotated objects of the track: by whether they were there lately."""
-    track, frame, limit = sequence.tracks[event["track"]], event["frame"], NEAR_S * sequence.fps
-    event["latest"] = max(f for f in track if f <= frame)
-    event["objects"] = collections.Counter()
-    for f, box in track.items():
-        if f <= frame + limit:
-            fitting = (id for id, path in sequence.truth.items() if f in path and iou(path[f], box) >= SAME)
-            event["objects"].update((id, f >= frame - limit) for id in fitting)
-
-
-def name_causes(sequence, events, missed):
-    """Sets the cause of each wrong event: the first that applies."""
-    used = [event for event in events if event["label"] == "true"]
-    free = list(missed)
-    for event in events:
-        if event["label"] != "true":
-            near = [crossing for crossing in free if is_near(sequence, event, crossing)]
-            if near:
-                free.remove(min(near, key=lambda crossing: abs(crossing["crossed"] - event["frame"])))
-            event["cause"] = cause(sequence, event, bool(near), used)
-
-
-def is_near(sequence, event, crossing):
-    """Whether the event's track was lately on the object of a crossing of this line in this direction."""
-    is_same_way = all(crossing[key] == event[key] for key in ("line", "in"))
-    is_in_time = abs(crossing["crossed"] - event["frame"]) <= NEAR_S * sequence.fps
-    return is_same_way and is_in_time and (crossing["object"], True) in event["objects"]
-
-
-def cause(sequence, event, is_unmatched, used):
-    boxes = [path[event["shown"]] for path in sequence.truth.values() if event["shown"] in path]
-    seen = collections.Counter()
-    for (id, _), n in event["objects"].items():
-        seen[id] += n
-    if is_unmatched:
-        return "the object crosses there, and no event is matched to it"
-    if not any(o["source"] == "crossing_depth" for o in event["evidence"]):
-        return "the object came or went on the line at the border"
-    if all(iou(box, event["box"]) < NOTHING for box in boxes):
-        return "nobody is annotated there"
-    if any(is_near(sequence, event, crossing) for crossing in used):
-        return "the same crossing a second time"
-    if seen and max(seen.values()) < 0.9 * sum(seen.values()):
-        return "the track was on another object before"
+def cause(event, others, fps):
+    """What a wrong event is."""
+    if event["label"] == "ghost":
+        return "no annotated object is there"
+    for other in others:
+        is_same = other["label"] == "true" and all(other[key] == event[key] for key in ("line", "in", "object"))
+        if is_same and abs(other["frame"] - event["frame"]) <= NEAR_S * fps:
+            return "the same crossing a second time"
     return "the box crosses, the annotated one does not"
 
 
@@ -133,7 +90,22 @@ def agreement(sequence, event):
     return share * math.exp(-4 * max(jumps, default=0))
 
 
-def more(sequence, event):
+def straightness(sequence, event):
+    """Share of the way of the foot across the line that is left after ways back, in the last second."""
+    track = sequence.tracks[event["track"]]
+    way = [across(event["ends"], track[f]) for f in sorted(track) if event["latest"] - sequence.fps <= f <= event["latest"]]
+    length = sum(abs(b - a) for a, b in zip(way, way[1:]))
+    return abs(way[-1] - way[0]) / length if length else 0
+
+
+def is_repeated(sequence, event, others):
+    """Whether another track crossed there so, a moment before."""
+    before = [o for o in others if o["track"] != event["track"] and 0 <= event["frame"] - o["frame"] <= NEAR_S * sequence.fps]
+    near = [o for o in before if all(o[key] == event[key] for key in ("line", "in")) and iou(o["box"], event["box"]) > 0]
+    return bool(near)
+
+
+def more(sequence, event, others):
     """Further observations, as confidences."""
     track, latest = sequence.tracks[event["track"]], event["latest"]
     box = track[latest]
@@ -147,48 +119,47 @@ def more(sequence, event):
         "score at the crossing": sequence.score(latest, box) ** 0.5,
         "least score in half a second": min(lately) ** 0.5,
         "no overlap with another box": 1 - overlap,
+        "a straight way in the last second": straightness(sequence, event),
+        "no other event there in two seconds": 1 - is_repeated(sequence, event, others),
     }
 
 
-def report(name, sets, labels, scores):
-    """Prints the area of each set, and the share of wrong events below the gate that 9 % of the true ones of their set are below."""
-    areas, below = [], 0
-    for held_out in SETS:
-        true, wrong = scores[(sets == held_out) & labels], scores[(sets == held_out) & ~labels]
-        areas.append(roc_auc_score([1] * len(true) + [0] * len(wrong), [*true, *wrong]))
-        below += (wrong < np.quantile(true, TRUE_BELOW)).sum()
-    print(f"| {name} | {' | '.join(f'{area:.2f}' for area in areas)} | {100 * below / (~labels).sum():.0f} % |")
+def report(name, labels, scores):
+    """Prints the area, and the share of wrong events below the gate that TRUE_BELOW of the true ones are below."""
+    true, wrong = scores[labels], scores[~labels]
+    below = (wrong < np.quantile(true, TRUE_BELOW)).mean()
+    print(f"| {name} | {roc_auc_score(labels, scores):.2f} | {100 * below:.0f} % |")
 
 
-def held_out(model, columns, sets, labels):
+def held_out(model, columns, sequences, labels):
     scores = np.zeros(len(labels))
-    for name in SETS:
-        model.fit(columns[sets != name], labels[sets != name])
-        scores[sets == name] = model.predict_proba(columns[sets == name])[:, 1]
+    for name in np.unique(sequences):
+        rest = sequences != name
+        model.fit(columns[rest], labels[rest])
+        scores[~rest] = model.predict_proba(columns[~rest])[:, 1]
     return scores
 
 
 def read(in_dir, tracks, path):
-    """The events with their causes, the further observations and the sets, in one order."""
-    by_sequence = collections.defaultdict(lambda: ([], []))
+    """The events with their causes, the further observations and the sequences, in one order."""
+    by_sequence = collections.defaultdict(list)
     with open(path) as file:
         for event in map(json.loads, file):
-            if event["label"] != "ignored":
-                by_sequence[event["sequence"]][event["label"] == "missed"].append(event)
-    all_of_them, extra, sets = [], [], []
-    for name, (events, missed) in by_sequence.items():
+            if event["label"] not in ("ignored", "missed"):
+                by_sequence[event["sequence"]].append(event)
+    all_of_them, extra = [], []
+    for name, events in by_sequence.items():
         sequence = Sequence(in_dir, tracks, name)
         for event in events:
-            add_objects(sequence, event)
-        name_causes(sequence, events, missed)
+            event["latest"] = max(f for f in sequence.tracks[event["track"]] if f <= event["frame"])
+            event["cause"] = cause(event, events, sequence.fps)
+            extra.append(more(sequence, event, events))
         all_of_them += events
-        extra += [more(sequence, event) for event in events]
-        sets += [sequence.set] * len(events)
-    return all_of_them, extra, np.array(sets)
+    return all_of_them, extra
 
 
 def main():
-    events, extra, sets = read(*sys.argv[1:])
+    events, extra = read(*sys.argv[1:])
     wrong = [event for event in events if event["label"] != "true"]
     causes = collections.Counter(event["cause"] for event in wrong)
     below = collections.Counter(event["cause"] for event in wrong if event["confidence"] < RECORD)
@@ -197,21 +168,29 @@ def main():
         print(f"| {number} | {100 * below[name] / number:.0f} % | {name} |")
 
     labels = np.array([event["label"] == "true" for event in events])
+    sequences = np.array([event["sequence"] for event in events])
     found = [{o["source"]: (o["confidence"], o["weight"]) for o in event["evidence"]} for event in events]
     # Not each event has all observations.
-    six = np.array([[one[name][0] if name in one else np.nan for name in OBSERVATIONS] for one in found])
-    sums = np.array([[sum(c * w for c, w in one.values()), sum(w for _, w in one.values())] for one in found])
+    seven = np.array([[one[name][0] if name in one else np.nan for name in OBSERVATIONS] for one in found])
+
+    def weighted(left_out=(), more=0, weight=0):
+        pairs = [[pair for name, pair in one.items() if name not in left_out] for one in found]
+        sums = np.array([[sum(c * w for c, w in one), sum(w for _, w in one)] for one in pairs])
+        return (sums[:, 0] + weight * more) / (sums[:, 1] + weight)
+
     values = {name: np.array([one[name] for one in extra]) for name in extra[0]}
-    print(f"\n| variant | {' | '.join(SETS)} | wrong ones below |\n|---|---|---|---|---|")
-    report("these weights (chosen on all three)", sets, labels, sums[:, 0] / sums[:, 1])
+    print("\n| variant | area | wrong ones below |\n|---|---|---|")
+    report("these weights", labels, weighted())
+    for name in OBSERVATIONS:
+        report(f"… without `{name}`", labels, weighted(left_out=(name,)))
     for name, value in values.items():
-        report(f"… and {name}", sets, labels, (sums[:, 0] + WEIGHT * value) / (sums[:, 1] + WEIGHT))
-    for name, columns in (("six", six), ("all eleven", np.column_stack([six, *values.values()]))):
+        report(f"… and {name}", labels, weighted(more=value, weight=WEIGHT))
+    for name, columns in (("seven", seven), ("all fourteen", np.column_stack([seven, *values.values()]))):
         fill = SimpleImputer(add_indicator=True)
         line = make_pipeline(fill, StandardScaler(), LogisticRegression(class_weight="balanced"))
-        report(f"logistic regression, {name}", sets, labels, held_out(line, columns, sets, labels))
-        forest = make_pipeline(fill, RandomForestClassifier(400, min_samples_leaf=5, class_weight="balanced", random_state=1))
-        report(f"random forest, {name}", sets, labels, held_out(forest, columns, sets, labels))
+        report(f"logistic regression, {name}", labels, held_out(line, columns, sequences, labels))
+        forest = make_pipeline(fill, RandomForestClassifier(100, min_samples_leaf=5, class_weight="balanced", random_state=1))
+        report(f"random forest, {name}", labels, held_out(forest, columns, sequences, labels))
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 LOST = (0.01, 0.02, 0.05, 0.10, 0.20)
-EVIDENCE = ("detector_score", "track_age", "continuity", "box_stability", "motion_agreement", "crossing_depth")
+EVIDENCE = ("detector_score", "track_age", "continuity", "box_stability", "motion_agreement", "crossing_depth", "recent_score")
 # The last gate: below it there is no event.
 GATE = 0.5
 

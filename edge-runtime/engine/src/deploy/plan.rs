@@ -1,4 +1,10 @@
 //! Checks a specification and compiles it to a [`Plan`].
+//!
+//! - A plan exists only for a specification without errors. All are reported together; those of
+//!   rules once the workflow compiles.
+//! - The rules in force are the specified ones and those of event sinks; without both, the derived
+//!   ones.
+//! - Not here: whether the installed models fit a plan (`fit`).
 
 use watchkeeper_contract::pipeline::{DetectMode, PipelineSpec};
 use watchkeeper_contract::rule::RuleSpec;

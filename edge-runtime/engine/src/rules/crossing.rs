@@ -37,6 +37,7 @@ impl Crossing {
                     Ok(()) => {
                         let mut chain = subject.chain();
                         chain.extend(depth(d).map(EvidenceItem::crossing_depth));
+                        chain.extend(subject.record.map(EvidenceItem::recent_score));
                         self.report(context, scene, (subject, &chain), direction);
                     }
                     Err(why) => context.emitter.give_up(Some(why)),

@@ -11,6 +11,7 @@
 //! | `box_stability` | 0.10 | boxes of real objects change size slowly; weak, because those of a detector jump too |
 //! | `motion_agreement` | 0.15 | real objects keep their velocity; weak, because people turn |
 //! | `crossing_depth` | 0.30 | a box that jumps over the line was hardly before it |
+//! | `recent_score` | 0.40 | a track that changes to another object is seen badly, or missed, meanwhile |
 //! | `persistence` | 0.25 | the age of a condition that has no track |
 //! | `rule_margin` | 0.20 | distance from the bound: a count over by one depends on a single box |
 //! | `workflow_value` | 0.50 | a boolean or number computed by the workflow: exact, but based on what its steps saw |
@@ -30,52 +31,74 @@ use super::history::Record;
 /// One observation. [`EvidenceItem::evidence`] formats it for a record.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EvidenceItem {
-    source: Source,
+    observation: Observation,
     confidence: f64,
-    weight: f64,
     /// The numbers behind the confidence, for the note.
     numbers: [f64; 2],
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
+enum Observation {
     DetectorScore,
     TrackAge,
     Continuity,
     BoxStability,
     MotionAgreement,
     CrossingDepth,
+    RecentScore,
     Persistence,
     RuleMargin,
     WorkflowValue,
 }
 
-impl EvidenceItem {
-    fn new(source: Source, weight: f64, confidence: f64, numbers: [f64; 2]) -> Self {
+impl Observation {
+    /// Name in records, and weight.
+    fn name_and_weight(self) -> (&'static str, f64) {
+        match self {
+            Self::DetectorScore => ("detector_score", 0.30),
+            Self::TrackAge => ("track_age", 0.25),
+            Self::Continuity => ("continuity", 0.15),
+            Self::BoxStability => ("box_stability", 0.10),
+            Self::MotionAgreement => ("motion_agreement", 0.15),
+            Self::CrossingDepth => ("crossing_depth", 0.30),
+            Self::RecentScore => ("recent_score", 0.40),
+            Self::Persistence => ("persistence", 0.25),
+            Self::RuleMargin => ("rule_margin", 0.20),
+            Self::WorkflowValue => ("workflow_value", 0.50),
+        }
+    }
+
+    fn item(self, confidence: f64, numbers: [f64; 2]) -> EvidenceItem {
         let confidence = if confidence.is_finite() {
             confidence.clamp(0.0, 1.0)
         } else {
             0.0
         };
-        Self {
-            source,
+        EvidenceItem {
+            observation: self,
             confidence,
-            weight,
             numbers,
         }
     }
+}
 
+impl EvidenceItem {
     /// The observation that a condition has held for `held_s` seconds.
     fn persistence(held_s: f64) -> Self {
-        let confidence = saturate(held_s, 0.4);
-        Self::new(Source::Persistence, 0.25, confidence, [held_s, 0.0])
+        Observation::Persistence.item(saturate(held_s, 0.4), [held_s, 0.0])
     }
 
     /// The observation that an object was up to `depth` extents of its box before the line.
     #[must_use]
     pub fn crossing_depth(depth: f64) -> Self {
-        let confidence = saturate(depth, 0.1);
-        Self::new(Source::CrossingDepth, 0.30, confidence, [depth, 0.0])
+        Observation::CrossingDepth.item(saturate(depth, 0.1), [depth, 0.0])
+    }
+
+    /// The observation how well a track was seen in its latest frames, beside its best one.
+    #[must_use]
+    pub fn recent_score(record: &Record) -> Self {
+        let (recent, best) = (record.recent_score, record.best_score);
+        Observation::RecentScore.item(recent / best, [recent, best])
     }
 
     /// Returns the confidence, `0.0..=1.0`.
@@ -86,45 +109,36 @@ impl EvidenceItem {
 
     #[must_use]
     pub fn weight(&self) -> f64 {
-        self.weight
+        self.observation.name_and_weight().1
     }
 
     /// Returns the name used in records.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        match self.source {
-            Source::DetectorScore => "detector_score",
-            Source::TrackAge => "track_age",
-            Source::Continuity => "continuity",
-            Source::BoxStability => "box_stability",
-            Source::MotionAgreement => "motion_agreement",
-            Source::CrossingDepth => "crossing_depth",
-            Source::Persistence => "persistence",
-            Source::RuleMargin => "rule_margin",
-            Source::WorkflowValue => "workflow_value",
-        }
+        self.observation.name_and_weight().0
     }
 
     /// Formats the item for a record.
     #[must_use]
     pub fn evidence(&self) -> Evidence {
         let [a, b] = self.numbers;
-        let note = match self.source {
-            Source::DetectorScore => format!("best {a:.2}, mean {b:.2}"),
-            Source::TrackAge => format!("seen {a:.0} times over {b:.1} s"),
-            Source::Continuity => format!("seen in {:.0} % of its frames", a * 100.0),
-            Source::BoxStability => format!("size changes by {:.1} % a frame", a * 100.0),
-            Source::MotionAgreement => {
+        let note = match self.observation {
+            Observation::DetectorScore => format!("best {a:.2}, mean {b:.2}"),
+            Observation::TrackAge => format!("seen {a:.0} times over {b:.1} s"),
+            Observation::Continuity => format!("seen in {:.0} % of its frames", a * 100.0),
+            Observation::BoxStability => format!("size changes by {:.1} % a frame", a * 100.0),
+            Observation::MotionAgreement => {
                 format!("off its course by {:.1} % of its size", a * 100.0)
             }
-            Source::CrossingDepth => {
+            Observation::CrossingDepth => {
                 format!("was up to {:.0} % of its size before the line", a * 100.0)
             }
-            Source::Persistence => format!("has held for {a:.1} s"),
-            Source::RuleMargin => format!("{} against a limit of {}", round(a), round(b)),
-            Source::WorkflowValue => "computed by the workflow".to_owned(),
+            Observation::RecentScore => format!("{a:.2} a frame lately, best {b:.2}"),
+            Observation::Persistence => format!("has held for {a:.1} s"),
+            Observation::RuleMargin => format!("{} against a limit of {}", round(a), round(b)),
+            Observation::WorkflowValue => "computed by the workflow".to_owned(),
         };
-        Evidence::new(self.name(), round(self.confidence), self.weight, note)
+        Evidence::new(self.name(), round(self.confidence), self.weight(), note)
     }
 }
 
@@ -158,40 +172,17 @@ pub fn of_track(record: &Record) -> Vec<EvidenceItem> {
     // Requires both sightings and time: thirty sightings within a second are not independent.
     let established = saturate(record.seen as f64, 3.0).min(saturate(age, 0.4));
     let mut chain = vec![
-        EvidenceItem::new(
-            Source::DetectorScore,
-            0.30,
-            calibrate(f64::midpoint(best, mean)),
-            [best, mean],
-        ),
-        EvidenceItem::new(
-            Source::TrackAge,
-            0.25,
-            established,
-            [record.seen as f64, age],
-        ),
+        Observation::DetectorScore.item(calibrate(f64::midpoint(best, mean)), [best, mean]),
+        Observation::TrackAge.item(established, [record.seen as f64, age]),
     ];
     // One sighting says nothing about change.
     if record.seen > 2 {
-        let (change, surprise) = (record.size_change, record.surprise);
-        chain.push(EvidenceItem::new(
-            Source::Continuity,
-            0.15,
-            record.continuity(),
-            [record.continuity(), 0.0],
-        ));
-        chain.push(EvidenceItem::new(
-            Source::BoxStability,
-            0.10,
-            (-3.0 * change).exp(),
-            [change, 0.0],
-        ));
-        chain.push(EvidenceItem::new(
-            Source::MotionAgreement,
-            0.15,
-            (-4.0 * surprise).exp(),
-            [surprise, 0.0],
-        ));
+        let (seen, change, surprise) = (record.continuity(), record.size_change, record.surprise);
+        chain.extend([
+            Observation::Continuity.item(seen, [seen, 0.0]),
+            Observation::BoxStability.item((-3.0 * change).exp(), [change, 0.0]),
+            Observation::MotionAgreement.item((-4.0 * surprise).exp(), [surprise, 0.0]),
+        ]);
     }
     chain
 }
@@ -203,19 +194,14 @@ pub fn of_count(scores: &[f64], bound: f64, held_s: f64) -> Vec<EvidenceItem> {
     let excess = (n - bound).abs();
     let mut chain = vec![
         EvidenceItem::persistence(held_s),
-        EvidenceItem::new(
-            Source::RuleMargin,
-            0.20,
-            excess / (excess + 0.25),
-            [n, bound],
-        ),
+        Observation::RuleMargin.item(excess / (excess + 0.25), [n, bound]),
     ];
     if !scores.is_empty() {
         let mean = scores.iter().sum::<f64>() / n;
         let best = scores.iter().fold(0.0, |m: f64, &s| m.max(s));
         chain.insert(
             0,
-            EvidenceItem::new(Source::DetectorScore, 0.30, calibrate(mean), [best, mean]),
+            Observation::DetectorScore.item(calibrate(mean), [best, mean]),
         );
     }
     chain
@@ -225,18 +211,13 @@ pub fn of_count(scores: &[f64], bound: f64, held_s: f64) -> Vec<EvidenceItem> {
 #[must_use]
 pub fn of_value(number_and_bound: Option<[f64; 2]>, held_s: f64) -> Vec<EvidenceItem> {
     let mut chain = vec![
-        EvidenceItem::new(Source::WorkflowValue, 0.50, 1.0, [0.0; 2]),
+        Observation::WorkflowValue.item(1.0, [0.0; 2]),
         EvidenceItem::persistence(held_s),
     ];
     if let Some([number, bound]) = number_and_bound {
         let margin = (number - bound).abs() / bound.abs().max(number.abs()).max(1e-9);
         let confidence = 0.6 + 0.4 * saturate(margin, 0.05);
-        chain.push(EvidenceItem::new(
-            Source::RuleMargin,
-            0.20,
-            confidence,
-            [number, bound],
-        ));
+        chain.push(Observation::RuleMargin.item(confidence, [number, bound]));
     }
     chain
 }
@@ -302,6 +283,24 @@ mod tests {
         };
         assert_eq!(at_depth(0.5), Verdict::Act);
         assert!(at_depth(0.0) <= Verdict::Review);
+    }
+
+    #[test]
+    fn crossing_of_a_track_that_was_missed_lately_needs_a_person() {
+        let mut history = history(45, 0.85);
+        let verdict = |history: &History| {
+            let record = history.get(TrackId(1)).unwrap();
+            let mut chain = of_track(record);
+            chain.push(EvidenceItem::crossing_depth(0.5));
+            chain.push(EvidenceItem::recent_score(record));
+            decide(&chain, &Gates::default()).verdict
+        };
+        assert_eq!(verdict(&history), Verdict::Act);
+        (0..10).for_each(|_| history.next_frame());
+        let found_again = tracked(&[(1, BBox::new(220.0, 0.0, 260.0, 80.0))]);
+        history.advance(0, 55.0 / 15.0);
+        history.see(&found_again.boxes[0], 55.0 / 15.0);
+        assert_eq!(verdict(&history), Verdict::Review);
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub struct Record {
     pub size_change: f64,
     /// Running mean of the distance between predicted and actual centre, in box diagonals.
     pub surprise: f64,
+    /// Running mean of the score by frame; a frame without a sighting has 0.
+    pub recent_score: f64,
     first_round: u64,
     last_round: u64,
     /// Smooth clock at the latest sighting, in seconds.
@@ -64,6 +66,7 @@ impl Record {
             frame: at.frame,
             size_change: 0.0,
             surprise: 0.0,
+            recent_score: score,
             first_round: at.round,
             last_round: at.round,
             moved_s: at.moved_s,
@@ -75,6 +78,9 @@ impl Record {
 
     fn see(&mut self, d: &Detection, at: Instants) {
         let dt = at.moved_s - self.moved_s;
+        let missed = at.round - self.last_round - 1;
+        self.recent_score *= (1.0 - LATEST).powf(missed as f64);
+        mix(&mut self.recent_score, score(d), LATEST);
         self.last_s = at.clock;
         self.frame = at.frame;
         self.last_round = at.round;
@@ -295,6 +301,21 @@ mod tests {
         }
         walk(&mut h, 1, 5.0, 0.0);
         assert!(h.get(TrackId(1)).unwrap().continuity() < 0.6);
+    }
+
+    #[test]
+    fn missed_frames_lower_the_recent_score_more_than_early_ones_do() {
+        let mut h = History::default();
+        let mut recent_after = |missed: u32| {
+            (0..missed).for_each(|_| h.next_frame());
+            walk(&mut h, 1, 5.0, 0.0);
+            h.get(TrackId(1)).unwrap().recent_score
+        };
+        let score = recent_after(0);
+        let at_once = recent_after(10);
+        assert!(at_once < score / 2.0, "{at_once} of {score}");
+        let later = (0..30).map(|_| recent_after(0)).last().unwrap();
+        assert!(later > 0.99 * score, "{later} of {score}");
     }
 
     #[test]

@@ -242,10 +242,7 @@ struct Joining<'a> {
 impl Joining<'_> {
     fn join(&self, group: &[&Detection], size: [u32; 2]) -> Detection {
         let scores: Vec<f64> = group.iter().map(|d| d.confidence).collect();
-        let mut out = self.named(group).clone();
-        out.confidence = self.confidence.of(&scores);
-        out.bbox = self.bbox(group);
-        (out.track, out.time_in_zone, out.held) = (None, None, false);
+        let named = self.named(group);
         let first = group.first().and_then(|d| d.extra.as_deref());
         let mask = self.mask(group, size);
         let extra = Extra {
@@ -254,8 +251,16 @@ impl Joining<'_> {
             mask,
             ..Extra::default()
         };
-        out.extra = (extra != Extra::default()).then(|| Box::new(extra));
-        out
+        Detection {
+            extra: (extra != Extra::default()).then(|| Box::new(extra)),
+            ..Detection::new(
+                self.bbox(group),
+                self.confidence.of(&scores),
+                named.class_id,
+                Arc::clone(&named.class),
+                named.id.clone(),
+            )
+        }
     }
 
     /// The box that gives the class: that with the best or worst score, or the first of the most
@@ -387,8 +392,10 @@ fn present(
 mod tests {
     use serde_json::{Value as Json, json};
 
+    use watchkeeper_vision::detections::testing::tracked;
+
     use super::super::super::tests::bench::{Bench, boxes};
-    use super::Kind;
+    use super::{BBox, Joining, Kind, Mode};
 
     fn agree(extra: &Json, a: &[Json], b: &[Json]) -> Json {
         let mut step = json!({
@@ -406,6 +413,24 @@ mod tests {
 
     fn at(x: f64, confidence: f64, class: &str, id: &str) -> Json {
         json!({"x": x, "y": 20.0, "width": 10.0, "height": 10.0, "confidence": confidence, "class": class, "detection_id": id})
+    }
+
+    #[test]
+    fn merged_box_keeps_no_track_and_no_zone() {
+        let mut found = tracked(&[(7, BBox::new(0.0, 0.0, 10.0, 20.0))]);
+        let of_tracker = &mut found.boxes[0];
+        of_tracker.time_in_zone = Some(3.0);
+        of_tracker.outside_zone = true;
+        of_tracker.held = true;
+        let how = Joining {
+            confidence: Mode::Average,
+            boxes: Mode::Average,
+            masks: "union",
+        };
+        let merged = how.join(&[&found.boxes[0]; 2], [640, 480]);
+        let kept = (merged.track, merged.time_in_zone);
+        assert_eq!(kept, (None, None));
+        assert!(!merged.outside_zone && !merged.held, "{merged:?}");
     }
 
     #[test]
