@@ -76,7 +76,7 @@ pub(crate) fn amend_pause(
         until,
         shortens: control::says_only(r),
     };
-    let one = control::control(&mut order, request.asks, false, Some(amended))?;
+    let one = control::control(&mut order, request.asks, Some(amended))?;
     Ok((one, order.notes))
 }
 

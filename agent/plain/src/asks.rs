@@ -59,9 +59,6 @@ pub(crate) fn asks(r: &Reader<'_>, watch: Option<&Range<usize>>) -> Asks {
     if forbids(r, start) {
         return Asks::Not;
     }
-    if watch.is_some_and(|watch| says_state(r, watch)) {
-        return Asks::Look;
-    }
     if let Some(asks) = switches(r, start, watch.is_some()) {
         return asks;
     }
@@ -151,13 +148,6 @@ pub(crate) fn asks_for_picture(text: &Reader<'_>, clause: &Reader<'_>) -> bool {
     ];
     let begins = |r: &Reader<'_>| r.begins(skip_polite(r, 0), &[A_PICTURE]);
     begins(text) && begins(clause) && !clause.says(&WAITS)
-}
-
-/// Whether a clause says how the watch is that it names: `the bench watch stopped`.
-fn says_state(r: &Reader<'_>, watch: &Range<usize>) -> bool {
-    let state = format!("has|have|is|are|was|were|just|got? {STATES}");
-    let is_order = leads(r, skip_polite(r, 0), &ORDERS);
-    r.begins(watch.end, &[&state]) && !is_order && !r.says(&["when|if|whenever"])
 }
 
 /// The words that name a watch which runs: its id, or its name or that of a camera with a word for

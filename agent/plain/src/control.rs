@@ -18,7 +18,7 @@ use crate::names::{self, Cameras};
 use crate::need::Need;
 use crate::propose::{ChangeSet, pause, pause_end};
 use crate::reader::{Reader, one_of};
-use crate::scene::{Scene, quoted_all};
+use crate::scene::Scene;
 
 /// Words that say nothing of which pipelines are meant.
 const SMALL: &str = "ones|to|then|and|for|of|on|in|at|about|camera|cam|only|just|please|all|every|each|both|anyway|telling|current|existing|old";
@@ -42,13 +42,11 @@ pub(crate) struct PauseEnd {
 
 /// Understands a request to stop, pause or resume.
 ///
-/// `behind`: a new watch stands before it. An order that names nothing may mean that one, which
-/// does not run yet, and is refused. `amended`: the end of a pause that takes the place of the one
+/// `amended`: the end of a pause that takes the place of the one
 /// in the order.
 pub(crate) fn control(
     r: &mut Reader<'_>,
     asks: Asks,
-    behind: bool,
     amended: Option<PauseEnd>,
 ) -> Result<ChangeSet, Need> {
     let scene = r.scene;
@@ -64,10 +62,10 @@ pub(crate) fn control(
         }
         _ => None,
     };
-    let shortens = amended.is_some_and(|amended| amended.shortens) || says_only(r);
     if verb.deletes && named.is_empty() {
         refuse_a_camera_itself(r)?;
     }
+    let shortens = amended.is_some_and(|amended| amended.shortens) || says_only(r);
     let closes = r.take_all(&["that's|thats all", "that|this is|was|will be? all"]);
     let several = r.says(&[SEVERAL]);
     // The answer to `which`, behind the order.
@@ -77,14 +75,13 @@ pub(crate) fn control(
         true => names::cameras(r),
         false => Cameras::None,
     };
-    let mut left = verb.unread(r, asks, all);
+    let left = verb.unread(r, asks);
     let names_none = named.is_empty() && spared.is_empty() && cameras == Cameras::None;
-    if behind && names_none && !all {
-        left.push(r.written(0..r.tokens.len()));
-    }
-    if !left.is_empty() {
-        return Err(not_read(r, left));
-    }
+    let hint = format!(
+        "I pause, resume and delete whole watches, at once and by their names, such as \"pause the gate watch until 8 tomorrow\". {}",
+        listed(scene, None, None)
+    );
+    closed::refuse_words(r, left, &hint)?;
     let mut targets = match (named.is_empty(), &cameras) {
         (false, _) => named,
         (_, Cameras::These(on)) => verb.on_cameras(on, all || several, scene)?,
@@ -209,14 +206,11 @@ impl Verb {
     }
 
     /// The words of the order that nothing has read.
-    fn unread(&self, r: &mut Reader<'_>, asks: Asks, all: bool) -> Vec<String> {
+    fn unread(&self, r: &mut Reader<'_>, asks: Asks) -> Vec<String> {
         r.take_all(&[THINGS]);
         let off = if asks == Asks::Resume { "" } else { "|off" };
         let from = if self.deletes { "" } else { "|from" };
         let mut left = closed::unread_words(r, &format!("{SMALL}{off}{from}"));
-        // `remove the gate from the gate watch`
-        let from = r.tokens.iter().any(|t| t.text == "from");
-        left.extend((self.deletes && from && !all).then(|| "from".to_owned()));
         // `turn it off and on again`
         let ends = |i: usize| one_of("|.|,|!|?|;|and|but|again|please|now", r.any_word(i + 1));
         let on = (0..r.tokens.len()).find(|i| r.word(*i) == "on" && ends(*i));
@@ -279,20 +273,6 @@ fn refuse_a_camera_itself(r: &Reader<'_>) -> Result<(), Need> {
         )),
         false => Ok(()),
     }
-}
-
-fn not_read(r: &Reader<'_>, left: Vec<String>) -> Need {
-    if let Some(text) = closed::no_such_camera(r) {
-        return Need::not_read(text, left);
-    }
-    let first = r.scene.pipelines.first();
-    let example = first.map_or("the gate watch", |p| p.spec.id.as_str());
-    let text = format!(
-        "I do not understand {} of that, so nothing is done. I pause, resume and delete whole watches, at once and by their names, such as \"pause {example} until 8 tomorrow\". {}",
-        quoted_all(&left, ", "),
-        listed(r.scene, None, None)
-    );
-    Need::not_read(text, left)
 }
 
 /// The pipelines that are not meant by `all but the yard`; their words are used then.

@@ -16,7 +16,7 @@ use crate::need::Need;
 use crate::propose::{ChangeSet, replace};
 use crate::reader::{Reader, Slot, one_of};
 use crate::request::{are_only_these, labels, one_list, pick};
-use crate::scene::{Deployed, Model, Scene, quoted, quoted_all};
+use crate::scene::{Deployed, Model, Scene, quoted};
 use crate::settings::Settings;
 use crate::token::Token;
 
@@ -174,9 +174,11 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<ChangeSet, Need> {
     // What is changed stays so.
     let for_now = r.find(&["for now", "for the moment"]);
     left.extend(for_now.map(|found| r.written(found.at)));
-    if !left.is_empty() {
-        return Err(not_read(r, left, target));
-    }
+    closed::refuse_words(
+        r,
+        left,
+        "I can change its classes (\"only cars\", \"ignore bicycles\"), the confidence, the cool-down, the duration, the hours, the channels and the clip; for another place or another event, ask for a new watch and delete this one.",
+    )?;
     let objects = classes(&wanted, target, r.scene)?;
     if objects.is_none() && wanted.settings == Settings::default() {
         let notes = r.notes.not_possible.iter();
@@ -249,18 +251,4 @@ fn model_of<'s>(target: &Deployed, scene: &'s Scene) -> Option<&'s Model> {
     let mut models = scene.models.iter();
     let found = models.find(|m| Some(&m.name) == used.as_ref());
     found.or(scene.models.first())
-}
-
-/// Refuses a change of which words are left over.
-fn not_read(r: &Reader<'_>, left: Vec<String>, target: &Deployed) -> Need {
-    if let Some(text) = closed::no_such_camera(r) {
-        return Need::not_read(text, left);
-    }
-    let text = format!(
-        "I do not understand {} of the change of {}, so nothing is done. I can change its classes (\"only cars\", \"ignore bicycles\"), the confidence, the cool-down, the duration, the hours, the \
-         channels and the clip; for another place or another event, ask for a new watch and delete this one.",
-        quoted_all(&left, ", "),
-        target.spec.id
-    );
-    Need::not_read(text, left)
 }

@@ -210,13 +210,6 @@ fn take_left_out(r: &mut Reader<'_>, day: &Found) -> bool {
         words.find_map(|out| r.fits(out, from).filter(|f| f.at.end == day.at.start))
     };
     let found = (day.at.start.saturating_sub(3)..day.at.start).find_map(ends);
-    // `but on weekends` keeps them.
-    let keeps = |found: &Found| {
-        r.any_word(found.at.start) == "but"
-            && found.at.len() == 1
-            && one_of("on|every|during|at", r.any_word(day.at.start))
-    };
-    let found = found.filter(|found| !keeps(found));
     found.iter().for_each(|found| r.mark(found.at.clone()));
     found.is_some()
 }

@@ -252,13 +252,12 @@ pub(super) fn bound(r: &mut Reader<'_>) -> Option<CountBound> {
         let found = (0..r.tokens.len()).find_map(|at| {
             let found = r.fits(pattern, at)?;
             let (before, next) = (r.before(at), found.at.end);
-            let is_part = one_of("-|–|/|#|only|just|exactly|than|least|most", before);
             let counted = names::class_begins(r, next);
             let ends = r.tokens.len() == next && one_of("are|is", before);
             // `stays for more than 3` is a time without its unit.
             let is_time = r.word(found.at.start.wrapping_sub(1)) == "for";
             let compares = !is_bare && !is_time && (ends || one_of(GOES_ON, r.any_word(next)));
-            (!is_part && (counted || compares)).then_some(found)
+            (counted || compares).then_some(found)
         });
         let Some(found) = found else {
             continue;

