@@ -25,15 +25,6 @@ pub(super) fn quietly(r: &mut Reader<'_>) -> bool {
     any
 }
 
-/// Whether a language model is to look at what is not sure; the words for it are used then.
-pub(super) fn second_opinion(r: &mut Reader<'_>) -> bool {
-    let is_wanted = r.take_all(&r.lexicon.phrases.second_opinion);
-    if is_wanted {
-        r.assume("A language model is asked about what is not sure where the configuration has one (llm.second_opinion); until it answers, and without one, the box's own decision holds.");
-    }
-    is_wanted
-}
-
 /// Whether the events are critical; the words for it are used then.
 pub(super) fn is_critical(r: &mut Reader<'_>) -> bool {
     // An emergency exit is a place.

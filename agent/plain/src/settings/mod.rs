@@ -19,7 +19,7 @@ pub(crate) use amounts::seconds;
 use amounts::{confidence, cooldown, hold};
 pub(crate) use channels::channels;
 use channels::names_of;
-use kept::{clip, quietly, second_opinion};
+use kept::{clip, quietly};
 
 /// What a note is about: the note goes when a correction says that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,8 +50,6 @@ pub(crate) struct Settings {
     /// The clip that each event keeps.
     pub(crate) clip: Option<ClipSpec>,
     pub(crate) severity: Option<Severity>,
-    /// Whether a second opinion may call an event of it a false alarm.
-    pub(crate) second_opinion: bool,
     /// Whether no channel notifies.
     pub(crate) quiet: bool,
     /// Notes on what is set, and on the place beside it.
@@ -68,7 +66,6 @@ impl Settings {
         // The picture is kept anyway.
         let is_kept = r.take_all(&r.lexicon.phrases.picture_kept);
         self.quiet = quietly(r);
-        self.second_opinion = second_opinion(r);
         let is_sent;
         (self.notify, is_sent) = self.keep(About::Channels, r, channels);
         self.cooldown_s = cooldown(r);
@@ -174,7 +171,6 @@ impl Settings {
         self.stop_after_s = new.stop_after_s.or(self.stop_after_s);
         self.clip = new.clip.or(self.clip);
         self.severity = new.severity.or(self.severity);
-        self.second_opinion |= new.second_opinion;
         if let Some(new) = &new.times {
             let now = self.times.get_or_insert_default();
             now.merge(new)?;
@@ -205,7 +201,6 @@ impl Settings {
             Some(_) => Some("with severity warning".to_owned()),
         };
         let told = names_of(&self.notify).join(" and ");
-        let opinion = "with a second opinion of what is not sure".to_owned();
         let parts = [
             self.confidence.map(|c| format!("from a confidence of {c}")),
             self.hold_s.map(|s| format!("for {}", seconds(s))),
@@ -213,7 +208,6 @@ impl Settings {
             self.cooldown_s.map(quiet),
             self.clip.map(clip),
             (!told.is_empty()).then(|| format!("notifies {told}")),
-            self.second_opinion.then_some(opinion),
             self.stop_after_s
                 .map(|s| format!("for the next {}", seconds(s))),
             severity,
@@ -236,7 +230,6 @@ impl Settings {
         rule.clip = self.clip.or(rule.clip);
         rule.severity = self.severity.unwrap_or(rule.severity);
         // What is critical is never lowered.
-        rule.second_opinion_may_lower |= self.second_opinion;
         rule.second_opinion_may_lower &= rule.severity != Severity::Critical;
         if let Some(times) = &self.times {
             rule.schedule = times.schedule(rule.schedule.take());

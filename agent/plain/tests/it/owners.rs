@@ -138,18 +138,6 @@ fn nobody_is_told_where_nobody_wants_to_be() {
 }
 
 #[test]
-fn a_second_opinion_is_asked_for_in_words() {
-    for text in [
-        "Tell me when a person is at the gate, but let the large model check the picture first if you are unsure.",
-        "Gate person alert with a second opinion for uncertain cases.",
-    ] {
-        let proposal = proposal(text);
-        let rule = specs(&proposal)[0].rules.clone().unwrap().remove(0);
-        assert!(rule.second_opinion_may_lower, "{text}");
-    }
-}
-
-#[test]
 fn a_place_that_is_empty_needs_no_class() {
     for (text, wanted) in [
         ("tell me when the street is empty for 10 minutes", "person"),
