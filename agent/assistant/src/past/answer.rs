@@ -217,7 +217,7 @@ impl PastAnswer {
     fn unknown(&self, zone: &TimeZone) -> String {
         let (from, to) = self.knowledge.question.range;
         if from >= to || self.knowledge.cameras.is_empty() {
-            return self.without_span();
+            return self.without_span(zone);
         }
         let is_shown = |gap: &&Unknown| gap.to_ms - gap.from_ms >= MIN_MS || to - from < MIN_MS;
         let mut gaps: Vec<(Vec<&str>, &Unknown)> = Vec::new();
@@ -246,7 +246,7 @@ impl PastAnswer {
 
     /// Why nothing is known where the question has no span: none was named and nothing watched, or
     /// it is still to come.
-    fn without_span(&self) -> String {
+    fn without_span(&self, zone: &TimeZone) -> String {
         let (from, to) = self.knowledge.question.range;
         let cameras = self.knowledge.cameras.iter();
         let names: Vec<&str> = cameras.map(|camera| camera.name.as_str()).collect();
@@ -261,7 +261,7 @@ impl PastAnswer {
             [] => Why::NotWatched,
             _ => Why::ClockWrong,
         };
-        format!("{}, because {}", names.join(", "), reason(&why))
+        format!("{}, because {}", names.join(", "), reason(&why, zone))
     }
 
     fn gap(&self, cameras: &[&str], gap: &Unknown, zone: &TimeZone) -> String {
@@ -275,6 +275,10 @@ impl PastAnswer {
             let (from, to) = (shown(gap.from_ms), shown(gap.to_ms));
             format!(" from {from} to {to} {}", zone_name(gap.to_ms, zone))
         };
-        format!("{}{when}, because {}", cameras.join(", "), reason(&gap.why))
+        format!(
+            "{}{when}, because {}",
+            cameras.join(", "),
+            reason(&gap.why, zone)
+        )
     }
 }

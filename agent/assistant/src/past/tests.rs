@@ -444,16 +444,23 @@ fn time_after_an_event_is_not_known_while_its_rule_cools_down() {
 }
 
 #[test]
-fn pause_of_the_watch_comes_before_what_others_record() {
+fn pause_of_the_watch_says_from_when_to_when() {
     let mut report = coverage();
     let is_paused = |span: &&mut CoverageSpan| span.watch.pipeline.as_str() == "yard-people";
     let paused = report.spans.iter_mut().filter(is_paused);
     paused.for_each(|span| span.end = SpanEnd::Paused);
-    let text = sentence(&people("Thu 10:00", "Thu 11:00"), &report, journal());
-    assert!(
-        text.contains("yard, because the pipeline was paused"),
-        "{text}"
-    );
+    for (from, to, pause) in [
+        ("Thu 10:00", "Thu 11:00", "since Thu 26 Nov 07:00 CET"),
+        (
+            "Thu 02:11",
+            "Thu 02:13",
+            "from Thu 26 Nov 02:10 to Thu 26 Nov 02:14 CET",
+        ),
+    ] {
+        let text = sentence(&people(from, to), &report, journal());
+        let reason = format!("yard, because the pipeline was paused {pause}");
+        assert!(text.contains(&reason), "{text}");
+    }
 }
 
 #[test]
