@@ -8,8 +8,8 @@
 use std::ops::Range;
 
 use crate::names;
-use crate::need::Need;
 use crate::reader::{Reader, Slot, one_of};
+use crate::refusal::Refusal;
 use crate::scene::{quoted, quoted_all};
 use crate::token::Kind;
 
@@ -155,7 +155,7 @@ fn is_when(r: &Reader<'_>, at: usize) -> bool {
 }
 
 /// Refuses a request to watch with words that no phrase has read.
-pub(crate) fn refuse(r: &Reader<'_>) -> Result<(), Need> {
+pub(crate) fn refuse(r: &Reader<'_>) -> Result<(), Refusal> {
     let left = unread(r);
     let words = left.into_iter().map(|at| r.written(at)).collect();
     refuse_words(
@@ -166,7 +166,7 @@ pub(crate) fn refuse(r: &Reader<'_>) -> Result<(), Need> {
 }
 
 /// Refuses a request because of `words` that nothing has read. `hint`: what can be said instead.
-pub(crate) fn refuse_words(r: &Reader<'_>, words: Vec<String>, hint: &str) -> Result<(), Need> {
+pub(crate) fn refuse_words(r: &Reader<'_>, words: Vec<String>, hint: &str) -> Result<(), Refusal> {
     if words.is_empty() {
         return Ok(());
     }
@@ -174,7 +174,7 @@ pub(crate) fn refuse_words(r: &Reader<'_>, words: Vec<String>, hint: &str) -> Re
         let words = quoted_all(&words, ", ");
         format!("I do not understand {words} of that, so I propose nothing. {hint}")
     });
-    Err(Need::not_read(text, words))
+    Err(Refusal::not_read(text, words))
 }
 
 /// A sentence about the camera that is named and that there is not: `the pool camera`,

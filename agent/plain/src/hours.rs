@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use watchkeeper_contract::rule::{Schedule, Weekday};
 
-use crate::need::Need;
 use crate::reader::{Found, Reader, Slot, one_of};
+use crate::refusal::Refusal;
 use crate::token::Kind;
 
 /// Words about time, which are no places and no things.
@@ -67,7 +67,7 @@ impl ActiveTimes {
     }
 
     /// Sets what `new` says: hours alone keep the days, and days alone the hours.
-    pub(crate) fn merge(&mut self, new: &Self) -> Result<(), Need> {
+    pub(crate) fn merge(&mut self, new: &Self) -> Result<(), Refusal> {
         new.check_days(&self.weekdays().unwrap_or_default())?;
         self.hours = new.hours.or(self.hours);
         self.days = new.days.clone().or(self.days.take());
@@ -75,9 +75,9 @@ impl ActiveTimes {
     }
 
     /// Refuses `not on mondays` of a watch of some days `now`, which would add the others.
-    pub(crate) fn check_days(&self, now: &[Weekday]) -> Result<(), Need> {
+    pub(crate) fn check_days(&self, now: &[Weekday]) -> Result<(), Refusal> {
         match self.leaves_out && !now.is_empty() {
-            true => Err(Need::meaning(
+            true => Err(Refusal::meaning(
                 "It has days of its own. Say all days that stay.",
             )),
             false => Ok(()),

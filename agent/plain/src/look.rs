@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 use watchkeeper_contract::rule::CrossDirection;
 
 use crate::answer::Look;
-use crate::asks::{STATES, skip_polite};
 use crate::closed::{content_words, no_such_camera};
 use crate::deployed;
+use crate::intent::{STATES, skip_polite};
 use crate::kinds;
 use crate::lexicon::Stand;
 use crate::moments;

@@ -12,8 +12,8 @@ use watchkeeper_engine::templates::watch;
 use watchkeeper_english::{number_word, singulars};
 
 use crate::lexicon::{LONGEST, Lexicon, Stand, folded};
-use crate::need::Need;
 use crate::reader::{Reader, one_of};
+use crate::refusal::Refusal;
 use crate::scene::{Camera, Place, Scene, Shape, quoted};
 use crate::token::Kind;
 
@@ -494,14 +494,14 @@ pub(crate) fn no_such_class(
     labels: Vec<String>,
     words: Vec<String>,
     scene: &Scene,
-) -> Need {
+) -> Refusal {
     let models: Vec<&str> = scene.models.iter().map(|m| m.name.as_str()).collect();
     let text = format!(
         "{} can't be watched for: no model here ({}) knows it. Ask \"what objects can you detect\" for what can.",
         quoted(said),
         models.join(", "),
     );
-    Need::unseen(text, words, labels)
+    Refusal::unseen(text, words, labels)
 }
 
 /// The cameras as a sentence shows them.

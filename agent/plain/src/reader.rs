@@ -14,7 +14,7 @@ use std::ops::Range;
 use watchkeeper_english::number_word;
 
 use crate::lexicon::Lexicon;
-use crate::need::Notes;
+use crate::refusal::Notes;
 use crate::scene::Scene;
 pub(crate) use crate::token::one_of;
 use crate::token::{Kind, Token};

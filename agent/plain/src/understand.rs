@@ -8,18 +8,18 @@ use watchkeeper_engine::templates::watch;
 use crate::DataError;
 use crate::amend;
 use crate::answer::{Answer, Look, Looked, Missing, Question, Unknown};
-use crate::asks::Asks;
 use crate::closed::content_words;
 use crate::control;
 use crate::edit;
-use crate::intent::WatchFor;
+use crate::intent::Intent;
 use crate::lexicon::Lexicon;
 use crate::look;
-use crate::need::{Need, Notes};
+use crate::new_watch::NewWatch;
 use crate::pieces::{self, Request};
 use crate::propose::{ChangeSet, deploy, pause, propose};
 use crate::question_words::QuestionKind;
 use crate::reader::Reader;
+use crate::refusal::{Notes, Refusal};
 use crate::request::{self, Parts};
 use crate::scene::{Deployed, Scene, quoted};
 use crate::spelling;
@@ -96,8 +96,8 @@ impl Plain {
     /// about what runs, or a watch with its condition.
     pub fn is_request(&self, text: &str, scene: &Scene) -> bool {
         let asks = |request: &Request<'_>| {
-            let waits = request.asks == Asks::Watch && request.r.says(&["when|if|whenever"]);
-            waits || request.asks.is_control()
+            let waits = request.intent == Intent::Watch && request.r.says(&["when|if|whenever"]);
+            waits || request.intent.is_control()
         };
         is_short(text)
             && pieces::requests(&self.correct_spelling(text, scene))
@@ -121,33 +121,35 @@ impl Plain {
             return self.unknown(Vec::new(), String::new());
         };
         let is_other = |request: &&Request<'_>| {
-            let are_orders = request.asks.is_control() && first.asks.is_control();
-            request.asks != first.asks && !are_orders
+            let are_orders = request.intent.is_control() && first.intent.is_control();
+            request.intent != first.intent && !are_orders
         };
         let other = requests.iter().find(is_other);
-        let answer = match first.asks {
-            _ if requests.iter().any(|r| r.asks == Asks::Not) => Err(Need::meaning(NOT_WANTED)),
-            Asks::Nothing => return self.unknown(content_words(&first.r), String::new()),
+        let answer = match first.intent {
+            _ if requests.iter().any(|r| r.intent == Intent::Not) => {
+                Err(Refusal::meaning(NOT_WANTED))
+            }
+            Intent::Nothing => return self.unknown(content_words(&first.r), String::new()),
             _ if let Some(other) = other => Err(one_at_a_time(&other.r)),
-            Asks::Look => return self.look(first, notes, requests.len() == 1),
-            Asks::Watch => self.watches(&requests, corrections, whole.scene, &mut notes),
+            Intent::Look => return self.look(first, notes, requests.len() == 1),
+            Intent::Watch => self.watches(&requests, corrections, whole.scene, &mut notes),
             _ => self.orders(&requests, corrections, whole.scene, &mut notes),
         };
         let answer = answer.and_then(|proposed| propose(proposed, notes));
         match answer {
             Ok(proposal) => Answer::Propose(Box::new(proposal)),
-            Err(need) if !need.not_read.is_empty() => Answer::Unknown(Unknown {
-                text: need.text,
-                not_understood: need.not_read,
-                unseen: match need.about {
-                    Missing::KnownClass => need.choices,
+            Err(refusal) if !refusal.not_read.is_empty() => Answer::Unknown(Unknown {
+                text: refusal.text,
+                not_understood: refusal.not_read,
+                unseen: match refusal.about {
+                    Missing::KnownClass => refusal.choices,
                     _ => Vec::new(),
                 },
             }),
-            Err(need) => Answer::Ask(Question {
-                about: need.about,
-                text: need.text,
-                choices: need.choices,
+            Err(refusal) => Answer::Ask(Question {
+                about: refusal.about,
+                text: refusal.text,
+                choices: refusal.choices,
                 request: text.trim().to_owned(),
             }),
         }
@@ -160,14 +162,14 @@ impl Plain {
         corrections: &[String],
         scene: &Scene,
         notes: &mut Notes,
-    ) -> Result<Vec<ChangeSet>, Need> {
+    ) -> Result<Vec<ChangeSet>, Refusal> {
         let before = notes.clone();
         let mut proposed = Vec::new();
         for request in requests {
             let mut r = request.r.clone();
-            proposed.push(match request.asks {
-                Asks::Change => edit::change(&mut r)?,
-                asks => control::control(&mut r, asks, None)?,
+            proposed.push(match request.intent {
+                Intent::Change => edit::change(&mut r)?,
+                intent => control::control(&mut r, intent, None)?,
             });
             notes.extend(r.notes);
         }
@@ -189,7 +191,7 @@ impl Plain {
         corrections: &[String],
         scene: &Scene,
         notes: &mut Notes,
-    ) -> Result<Vec<ChangeSet>, Need> {
+    ) -> Result<Vec<ChangeSet>, Refusal> {
         let mut watches = Vec::new();
         for request in requests {
             let mut r = request.r.clone();
@@ -256,13 +258,13 @@ impl Plain {
 
 /// Refuses a request of another kind in the same text: `tell me when somebody comes, and then pause
 /// the yard watch` may mean when something happens.
-fn one_at_a_time(other: &Reader<'_>) -> Need {
+fn one_at_a_time(other: &Reader<'_>) -> Refusal {
     let written = other.written(0..other.tokens.len());
     let text = format!(
         "I read another request there ({}), so I propose nothing. Please say them one at a time.",
         quoted(&written)
     );
-    Need::not_read(text, vec![written])
+    Refusal::not_read(text, vec![written])
 }
 
 fn is_short(text: &str) -> bool {
@@ -271,13 +273,13 @@ fn is_short(text: &str) -> bool {
 
 /// Pauses the watches that tell of other classes on the camera of a new one that is to tell of its
 /// classes only.
-fn pause_replaced(new: &[WatchFor], scene: &Scene, notes: &mut Notes) -> Option<ChangeSet> {
+fn pause_replaced(new: &[NewWatch], scene: &Scene, notes: &mut Notes) -> Option<ChangeSet> {
     let tells_others = |deployed: &&Deployed| {
         let spec = &deployed.spec;
         let classes = watch::named_classes(&spec.workflow).unwrap_or_default();
         let has_rules = spec.rules.as_ref().is_none_or(|rules| !rules.is_empty());
         let mut only = new.iter().filter(|w| w.only && w.camera == spec.source);
-        let is_other = |w: &WatchFor| classes.iter().any(|c| !w.objects.labels.contains(c));
+        let is_other = |w: &NewWatch| classes.iter().any(|c| !w.objects.labels.contains(c));
         has_rules && !deployed.paused && only.any(is_other)
     };
     let replaced = scene.pipelines.iter().filter(tells_others);

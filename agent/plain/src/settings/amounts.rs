@@ -2,8 +2,8 @@
 //!
 //! A number is used by one phrase only, and one that is out of its range is never bent.
 
-use crate::need::Need;
 use crate::reader::{Found, Reader, one_of};
+use crate::refusal::Refusal;
 use crate::scene::quoted;
 
 /// Seconds of quiet after an event, where they were said.
@@ -67,7 +67,7 @@ pub(crate) fn seconds(seconds: f64) -> String {
 
 /// Reads a confidence: one that is named, else a bare share (`to cars at 0.6`), which is none
 /// beside a shape or without a sign of being one.
-pub(super) fn confidence(r: &mut Reader<'_>, is_named: bool) -> Result<Option<f64>, Need> {
+pub(super) fn confidence(r: &mut Reader<'_>, is_named: bool) -> Result<Option<f64>, Refusal> {
     const SHAPES: &str =
         "line|lines|zone|area|half|third|quarter|corner|side|picture|rectangle|polygon|box";
     let found = match is_named {
@@ -85,7 +85,7 @@ pub(super) fn confidence(r: &mut Reader<'_>, is_named: bool) -> Result<Option<f6
     r.mark(found.at.clone());
     let value = found.value(0);
     if !(0.0..=1.0).contains(&value) {
-        return Err(Need::meaning(format!(
+        return Err(Refusal::meaning(format!(
             "A confidence lies between 0 and 1 or 0 % and 100 %; {} does not. Say the request again with another one.",
             quoted(&r.written(found.at))
         )));

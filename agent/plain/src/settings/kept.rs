@@ -3,8 +3,8 @@
 use watchkeeper_contract::rule::ClipSpec;
 
 use super::amounts::seconds;
-use crate::need::Need;
 use crate::reader::{Reader, one_of};
+use crate::refusal::Refusal;
 
 /// Takes what says that nobody is to be told, and whether anything did. What goes on
 /// (`no alerts at night`) says something else.
@@ -36,7 +36,7 @@ pub(super) fn is_critical(r: &mut Reader<'_>) -> bool {
 }
 
 /// Reads the clip that is asked for.
-pub(super) fn clip(r: &mut Reader<'_>) -> Result<Option<ClipSpec>, Need> {
+pub(super) fn clip(r: &mut Reader<'_>) -> Result<Option<ClipSpec>, Refusal> {
     let Some((clip, assumed)) = clip_span(r) else {
         return Ok(None);
     };
@@ -48,7 +48,7 @@ pub(super) fn clip(r: &mut Reader<'_>) -> Result<Option<ClipSpec>, Need> {
             seconds(ClipSpec::MIN_CLIP_S),
             seconds(most)
         );
-        return Err(Need::meaning(text));
+        return Err(Refusal::meaning(text));
     }
     r.notes.assumed.extend(assumed);
     // Further words for the same clip.

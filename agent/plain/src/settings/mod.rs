@@ -13,8 +13,8 @@ use watchkeeper_contract::rule::{ClipSpec, RuleSpec, Severity};
 
 use crate::hours::{self, ActiveTimes};
 use crate::moments;
-use crate::need::{Need, Notes};
 use crate::reader::{Reader, Slot};
+use crate::refusal::{Notes, Refusal};
 pub(crate) use amounts::seconds;
 use amounts::{confidence, cooldown, hold};
 pub(crate) use channels::channels;
@@ -59,7 +59,7 @@ pub(crate) struct Settings {
 impl Settings {
     /// Reads what is wanted of the events, and says whether that asks for a watch, be it only for
     /// the picture that is kept anyway.
-    pub(crate) fn read_wishes(&mut self, r: &mut Reader<'_>) -> Result<bool, Need> {
+    pub(crate) fn read_wishes(&mut self, r: &mut Reader<'_>) -> Result<bool, Refusal> {
         r.slot = Slot::Wish;
         self.severity = kept::is_critical(r).then_some(Severity::Critical);
         self.clip = self.keep(About::Clip, r, clip)?;
@@ -75,7 +75,7 @@ impl Settings {
 
     /// Refuses notifications together with none. `is_sent`: whether a channel is wanted, known or
     /// not.
-    fn refuse_contradiction(&self, is_sent: bool) -> Result<(), Need> {
+    fn refuse_contradiction(&self, is_sent: bool) -> Result<(), Refusal> {
         let contradiction = match (self.quiet, self.severity, is_sent) {
             (true, Some(Severity::Critical), _) => {
                 "You want no notifications, but an urgent event always notifies."
@@ -83,13 +83,13 @@ impl Settings {
             (true, _, true) => "You want no notifications, but a channel is named.",
             _ => return Ok(()),
         };
-        Err(Need::meaning(format!(
+        Err(Refusal::meaning(format!(
             "{contradiction} Say the whole request without one of the two."
         )))
     }
 
     /// Reads durations, hours and the confidence. Returns the word at which the duration stands.
-    pub(crate) fn read_times(&mut self, r: &mut Reader<'_>) -> Result<Option<usize>, Need> {
+    pub(crate) fn read_times(&mut self, r: &mut Reader<'_>) -> Result<Option<usize>, Refusal> {
         r.slot = Slot::Time;
         let ends = [
             "for|during|in|within|over the? next <u>",
@@ -131,7 +131,7 @@ impl Settings {
     }
 
     /// Reads the settings that a change names. `bare`: a share without a name is a confidence.
-    pub(crate) fn read_change(r: &mut Reader<'_>, bare: bool) -> Result<Self, Need> {
+    pub(crate) fn read_change(r: &mut Reader<'_>, bare: bool) -> Result<Self, Refusal> {
         let mut settings = Self::default();
         settings.read_wishes(r)?;
         settings.read_times(r)?;
@@ -154,7 +154,7 @@ impl Settings {
 
     /// Sets what `new` says, and refuses what contradicts the rest. For how long it has to be so
     /// depends on the condition, and is left to the caller.
-    pub(crate) fn merge(&mut self, new: &Self) -> Result<(), Need> {
+    pub(crate) fn merge(&mut self, new: &Self) -> Result<(), Refusal> {
         let has_hours = new.times.as_ref().is_some_and(|new| new.hours.is_some());
         for (about, is_said) in [
             (About::Channels, !new.notify.is_empty()),
