@@ -199,7 +199,6 @@ pub struct Unknown {
     pub text: String,
     /// Words that were not understood, as they were written.
     pub not_understood: Vec<String>,
-    /// Something that no model here knows, by its classes or else its words; empty for any other
-    /// reason.
+    /// Classes of something that no model here knows; empty for any other reason.
     pub unseen: Vec<String>,
 }

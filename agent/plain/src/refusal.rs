@@ -42,7 +42,7 @@ impl Refusal {
         }
     }
 
-    /// For a request for something that no model here knows, by its classes or else its words.
+    /// For a request for something that no model here knows, by its classes.
     pub(crate) fn unseen(text: String, words: Vec<String>, unseen: Vec<String>) -> Self {
         Self {
             about: Missing::KnownClass,

@@ -173,7 +173,7 @@ impl Settings {
         self.severity = new.severity.or(self.severity);
         if let Some(new) = &new.times {
             let now = self.times.get_or_insert_default();
-            now.merge(new)?;
+            now.merge(new);
         }
         if !new.notify.is_empty() {
             self.notify.clone_from(&new.notify);

@@ -115,10 +115,6 @@ fn what_is_not_read_of_a_watch_is_quoted_and_nothing_is_offered() {
         ),
         ("a person is seen on all cameras except the dock", "except"),
         (
-            "a person is seen on camera gate, but not during office hours",
-            "not during office hours",
-        ),
-        (
             "a person is seen on camera gate and tell the office",
             "office",
         ),
