@@ -184,7 +184,7 @@ impl Plain {
         Ok(proposed)
     }
 
-    /// Returns what requests to watch mean after the corrections. All of them are proposed together.
+    /// Returns what requests to watch mean after the corrections; they are proposed together.
     fn watches(
         &self,
         requests: &[Request<'_>],

@@ -358,8 +358,8 @@ fn claim(answer: &PastAnswer, text: &str) -> String {
 }
 
 /// Questions with the truth: `yes` and how often, `no`, `part` where the watched part had none,
-/// `unknown`, `refused` where a word is in none of the answers. The snapshot is read by people, line
-/// by line.
+/// `unknown`, `refused` where a word is in none of the answers. The snapshot is read by people,
+/// line by line.
 #[test]
 fn answers_say_what_is_known_and_why_the_rest_is_not() {
     let questions = include_str!("tests/questions.txt").lines();
