@@ -92,6 +92,9 @@ impl Parts {
         r.slot = Slot::Way;
         self.ways = place::ways(r);
         r.slot = Slot::Time;
+        if !self.told {
+            take_interval(r);
+        }
         let hold_at = self.settings.read_times(r)?;
         r.slot = Slot::Place;
         if self.place.is_none() {
@@ -219,5 +222,19 @@ pub(crate) fn settle_cameras(requests: &mut [Parts], scene: &Scene) {
         if parts.cameras == Cameras::None {
             parts.cameras = Cameras::These(ids);
         }
+    }
+}
+
+/// Takes how often a number is to be sent, such as `every minute`, where it is only counted.
+fn take_interval(r: &mut Reader<'_>) {
+    if let Some(found) = r
+        .find(&["every|each <u>"])
+        .filter(|f| f.value(0) < 86_400.0)
+    {
+        r.mark(found.at.clone());
+        r.notes.not_possible.push(format!(
+            "Nothing is sent every {}: the number stands in the pipeline's results at any time.",
+            seconds(found.value(0))
+        ));
     }
 }

@@ -39,12 +39,17 @@ pub(super) fn hold(r: &mut Reader<'_>) -> Option<Found> {
     })
 }
 
-/// Whether a time is the one for which something goes on, and no limit: `within 10 seconds`,
-/// `for only 10 seconds`.
+/// Whether a time is the one for which something goes on, and no limit or length of a clip:
+/// `within 10 seconds`, `for only 10 seconds`.
 fn is_for_a_time(r: &Reader<'_>, found: &Found) -> bool {
-    const LIMITS: &str = "within|in|inside|until|till|only|just|clip|clips|video|recording";
+    const LIMITS: &str = "within|in|inside|until|till";
     let start = found.at.start;
-    !one_of(LIMITS, r.any_word(start)) && !one_of(LIMITS, r.before(r.before_articles(start)))
+    let before = r.before_articles(start);
+    // A camera may be called Till.
+    let free = before.checked_sub(1).map_or("", |i| r.word(i));
+    !one_of(LIMITS, r.any_word(start))
+        && !one_of(LIMITS, free)
+        && !one_of("only|just|clip|clips|video|recording", r.before(before))
 }
 
 /// Seconds as a person says them.
