@@ -59,8 +59,8 @@ pub enum RouteError {
 
 /// The choices that the small model reads. A damaged blueprint stays one of them where its job or
 /// its `when` is known: no other blueprint, and no other provider, gets its requests.
-pub fn choices(shelf: &[BlueprintEntry]) -> Vec<JobChoice> {
-    let choices = shelf.iter().filter_map(|listed| {
+pub fn choices(entries: &[BlueprintEntry]) -> Vec<JobChoice> {
+    let choices = entries.iter().filter_map(|listed| {
         let of_job = || built_in::blueprint(Job::from_name(listed.name.as_str())?).ok();
         let when = match listed.serves.clone().or_else(of_job) {
             Some(blueprint) => blueprint
@@ -81,10 +81,10 @@ pub fn choices(shelf: &[BlueprintEntry]) -> Vec<JobChoice> {
 ///
 /// # Errors
 /// A sentence about its file, if that is damaged.
-pub fn route_by_model(name: &str, shelf: &[BlueprintEntry]) -> Result<Route, String> {
-    match choices(shelf).iter().any(|choice| choice.name == name) {
-        true => route(name, shelf, ChosenBy::Model),
-        false => route_to_setup(shelf, ChosenBy::Nobody),
+pub fn route_by_model(name: &str, entries: &[BlueprintEntry]) -> Result<Route, String> {
+    match choices(entries).iter().any(|choice| choice.name == name) {
+        true => route(name, entries, ChosenBy::Model),
+        false => route_to_setup(entries, ChosenBy::Nobody),
     }
 }
 
@@ -92,12 +92,12 @@ pub fn route_by_model(name: &str, shelf: &[BlueprintEntry]) -> Result<Route, Str
 ///
 /// # Errors
 /// A sentence about its file, if that is damaged.
-pub fn route_to_setup(shelf: &[BlueprintEntry], by: ChosenBy) -> Result<Route, String> {
-    route(Job::SetUp.name(), shelf, by)
+pub fn route_to_setup(entries: &[BlueprintEntry], by: ChosenBy) -> Result<Route, String> {
+    route(Job::SetUp.name(), entries, by)
 }
 
-fn route(name: &str, shelf: &[BlueprintEntry], by: ChosenBy) -> Result<Route, String> {
-    let listed = shelf.iter().find(|listed| listed.name.as_str() == name);
+fn route(name: &str, entries: &[BlueprintEntry], by: ChosenBy) -> Result<Route, String> {
+    let listed = entries.iter().find(|listed| listed.name.as_str() == name);
     let listed = listed.ok_or_else(|| format!("there is no blueprint {name}"))?;
     match &listed.serves {
         Some(blueprint) => Ok(Route {
@@ -202,14 +202,14 @@ mod tests {
         files: &[(&str, &str)],
     ) -> (tempfile::TempDir, BlueprintStore, Vec<BlueprintEntry>) {
         let dir = tempfile::tempdir().unwrap();
-        let shelf = BlueprintStore::new(dir.path());
+        let store = BlueprintStore::new(dir.path());
         for (name, text) in files {
-            shelf
+            store
                 .create(&BlueprintName::new(name).unwrap(), text)
                 .unwrap();
         }
-        let all = shelf.list().unwrap().0;
-        (dir, shelf, all)
+        let all = store.list().unwrap().0;
+        (dir, store, all)
     }
 
     const DOCK: &str = "+++\njob = \"question\"\nwhen = \"About the dock.\"\n+++\n";
@@ -241,17 +241,17 @@ mod tests {
 
     #[test]
     fn damaged_blueprint_gets_its_requests_and_refuses_them() {
-        let (_dir, shelf, _) = store_with(&[]);
-        std::fs::create_dir_all(shelf.folder()).unwrap();
-        std::fs::write(shelf.folder().join("question.md"), "broken").unwrap();
+        let (_dir, store, _) = store_with(&[]);
+        std::fs::create_dir_all(store.folder()).unwrap();
+        std::fs::write(store.folder().join("question.md"), "broken").unwrap();
         // A provider without a model.
         for (name, job) in [("dock", "question"), ("doubt", "triage")] {
             let text = format!(
                 "+++\njob = \"{job}\"\nwhen = \"About the dock.\"\nprovider = \"local\"\n+++\n"
             );
-            std::fs::write(shelf.folder().join(format!("{name}.md")), text).unwrap();
+            std::fs::write(store.folder().join(format!("{name}.md")), text).unwrap();
         }
-        let all = shelf.list().unwrap().0;
+        let all = store.list().unwrap().0;
         let why = route_by_model("dock", &all).unwrap_err();
         assert!(why.contains("the blueprint dock can't be used"), "{why}");
         assert!(!choices(&all).iter().any(|choice| choice.name == "doubt"));
@@ -263,16 +263,16 @@ mod tests {
 
     #[test]
     fn user_gets_the_named_blueprint_or_the_reason() {
-        let (_dir, shelf, _) = store_with(&[("dock", DOCK)]);
-        let routed = route_by_user(shelf.get("dock").unwrap()).unwrap();
+        let (_dir, store, _) = store_with(&[("dock", DOCK)]);
+        let routed = route_by_user(store.get("dock").unwrap()).unwrap();
         assert_eq!(
             (routed.blueprint.name.as_str(), routed.by),
             ("dock", ChosenBy::Person)
         );
-        let triage = route_by_user(shelf.get("triage").unwrap()).unwrap_err();
+        let triage = route_by_user(store.get("triage").unwrap()).unwrap_err();
         assert!(triage.to_string().contains("takes no requests"), "{triage}");
-        std::fs::write(shelf.folder().join("question.md"), "broken").unwrap();
-        let damaged = route_by_user(shelf.get("question").unwrap()).unwrap_err();
+        std::fs::write(store.folder().join("question.md"), "broken").unwrap();
+        let damaged = route_by_user(store.get("question").unwrap()).unwrap_err();
         assert!(damaged.to_string().contains("front matter"), "{damaged}");
     }
 

@@ -410,11 +410,20 @@ fn source_state(state: &SourceState) -> String {
     }
 }
 
+/// Returns the state of a pipeline without its reason, and when its pause ends by itself.
+fn state_with_end(pipeline: &PipelineStatus) -> String {
+    let state = without_reason(&pipeline_state(&pipeline.state));
+    match pipeline.paused_until {
+        Some(until) => format!("{state} until {}", local_time(until.as_millisecond())),
+        None => state,
+    }
+}
+
 pub(super) fn pipeline_table(pipelines: &[PipelineStatus], out: &Output) {
     let rows = pipelines.iter().map(|pipeline| {
         vec![
             id_with_name(pipeline.spec.id.as_str(), pipeline.spec.name.as_ref()),
-            without_reason(&pipeline_state(&pipeline.state)),
+            state_with_end(pipeline),
             pipeline.spec.source.to_string(),
             pipeline.detector.clone().unwrap_or_else(|| "–".to_owned()),
             pipeline.results.frames.to_string(),

@@ -5,18 +5,18 @@
 //! - What a correction does not name stays as it was proposed.
 
 use crate::answer::Change;
-use crate::asks::{Asks, skip_polite};
 use crate::closed;
 use crate::control::{self, PauseEnd};
 use crate::edit::Wanted;
+use crate::intent::{Intent, skip_polite};
 use crate::lexicon::{Stand, Way};
 use crate::moments;
 use crate::names::{self, Cameras};
-use crate::need::{Need, Notes};
 use crate::pieces::{self, Request};
 use crate::place::{self, Where};
 use crate::propose::ChangeSet;
 use crate::reader::{Reader, Slot};
+use crate::refusal::{Notes, Refusal};
 use crate::request::{Parts, the_place};
 use crate::scene::Camera;
 use crate::settings::{About, channels};
@@ -34,9 +34,9 @@ pub(crate) fn is_correction(text: &Reader<'_>) -> bool {
     let requests = pieces::requests(text);
     let corrects = |request: &Request<'_>| {
         let r = &request.r;
-        match request.asks {
-            Asks::Nothing => true,
-            Asks::Not | Asks::Change => {
+        match request.intent {
+            Intent::Nothing => true,
+            Intent::Not | Intent::Change => {
                 // `make it the gate camera` is about the proposal, `change the gate` may not be.
                 let start = skip_polite(r, 0);
                 let about_it = r.begins(start, &["make|set|change|switch it|that|this"]);
@@ -45,11 +45,11 @@ pub(crate) fn is_correction(text: &Reader<'_>) -> bool {
                     && !r.says(&[OF_A_PIPELINE])
                     && (about_it || !names::mentions_camera(r))
             }
-            Asks::Watch => {
+            Intent::Watch => {
                 let tells = r.says(&[BESIDES]) || channels(&mut r.clone()).1;
                 tells && !r.says(&["when|if|whenever"]) && !names::mentions_class(r)
             }
-            Asks::Stop | Asks::Pause | Asks::Resume | Asks::Look => false,
+            Intent::Stop | Intent::Pause | Intent::Resume | Intent::Look => false,
         }
     };
     !requests.is_empty() && requests.iter().all(corrects)
@@ -61,7 +61,7 @@ pub(crate) fn amend_pause(
     requests: &[Request<'_>],
     proposed: &[ChangeSet],
     r: &mut Reader<'_>,
-) -> Result<(ChangeSet, Notes), Need> {
+) -> Result<(ChangeSet, Notes), Refusal> {
     let ([request], [one]) = (requests, proposed) else {
         return Err(not_read(r));
     };
@@ -76,13 +76,13 @@ pub(crate) fn amend_pause(
         until,
         shortens: control::says_only(r),
     };
-    let one = control::control(&mut order, request.asks, false, Some(amended))?;
+    let one = control::control(&mut order, request.intent, Some(amended))?;
     Ok((one, order.notes))
 }
 
 /// Applies a correction to the requests for what was proposed, to each of them where there are
 /// several.
-pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Need> {
+pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Refusal> {
     // `no, for cars` turns down what was proposed; `no more than five` says what is wanted.
     const GOES_ON: &str =
         "no|nope|nah ,|.|-|–|make|for|only|just|i|it|that|use|set|change|on|in|at|with|sorry|the";
@@ -129,9 +129,9 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Nee
     Ok(())
 }
 
-fn not_read(r: &Reader<'_>) -> Need {
+fn not_read(r: &Reader<'_>) -> Refusal {
     let words = r.written(0..r.tokens.len());
-    Need::not_read(
+    Refusal::not_read(
         "I did not understand how the proposal should be different. Say the whole request again, or one thing of it: other classes (\"only cars\"), a time \
          (\"make it 30 seconds\"), hours, a confidence, a cool-down, a camera, a place, a channel or a clip.",
         vec![words],
@@ -139,7 +139,7 @@ fn not_read(r: &Reader<'_>) -> Need {
 }
 
 /// Sets classes and settings.
-fn set_what(parts: &mut Parts, wanted: &Wanted) -> Result<(), Need> {
+fn set_what(parts: &mut Parts, wanted: &Wanted) -> Result<(), Refusal> {
     let mut said = wanted.mentions.clone();
     if parts.is_none() {
         // Of the others, too, there are to be none.

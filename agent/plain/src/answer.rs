@@ -133,8 +133,6 @@ pub struct EventsWanted {
     pub most: Option<usize>,
     /// Their number is wanted for each hour.
     pub by_hour: bool,
-    /// Another span whose number is compared with that of this one; its ends may be open.
-    pub compared_with: Option<(Option<Timestamp>, Option<Timestamp>)>,
 }
 
 /// Something that has to be known first.
@@ -201,7 +199,6 @@ pub struct Unknown {
     pub text: String,
     /// Words that were not understood, as they were written.
     pub not_understood: Vec<String>,
-    /// Something that no model here knows, by its classes or else its words; empty for any other
-    /// reason.
+    /// Classes of something that no model here knows; empty for any other reason.
     pub unseen: Vec<String>,
 }

@@ -7,10 +7,9 @@
 
 use std::ops::Range;
 
-use crate::hours::is_time;
 use crate::names;
-use crate::need::Need;
 use crate::reader::{Reader, Slot, one_of};
+use crate::refusal::Refusal;
 use crate::scene::{quoted, quoted_all};
 use crate::token::Kind;
 
@@ -42,19 +41,7 @@ impl Check<'_> {
         if r.tokens.get(at).is_some_and(|t| t.kind == Kind::Mark) {
             return one_of(MARKS, word) || self.is_arrow(at) || self.is_conjunction(at);
         }
-        self.is_preposition(at)
-            || self.is_conjunction(at)
-            || self.is_limit(at)
-            || self.is_of_the_request(at)
-    }
-
-    /// `could you tell me`, `always tell me`: said of the request, and not of what is watched for.
-    fn is_of_the_request(&self, at: usize) -> bool {
-        let r = self.r;
-        one_of(
-            "could|should|would|may|must|always|constantly|continuously",
-            r.word(at),
-        ) && !(0..at).any(|i| r.slot_of(i) == Slot::Class || is_when(r, i))
+        self.is_preposition(at) || self.is_conjunction(at) || self.is_limit(at)
     }
 
     /// `- >` and `=` before what is to be done.
@@ -168,51 +155,26 @@ fn is_when(r: &Reader<'_>, at: usize) -> bool {
 }
 
 /// Refuses a request to watch with words that no phrase has read.
-pub(crate) fn refuse(r: &Reader<'_>) -> Result<(), Need> {
+pub(crate) fn refuse(r: &Reader<'_>) -> Result<(), Refusal> {
     let left = unread(r);
-    if left.is_empty() {
-        return Ok(());
-    }
-    let words: Vec<String> = left.iter().map(|at| r.written(at.clone())).collect();
-    let known = |i: usize| names::class_begins(r, i) || names::camera_at(r, i);
-    let is_known = left.iter().any(|at| at.clone().any(known));
-    let all = || left.iter().cloned().flatten();
-    let is_time = all().any(|i| is_time(r.word(i)));
-    let is_camera =
-        all().any(|i| one_of("camera|cam", r.word(i))) && !all().any(|i| names::camera_at(r, i));
-    let unknown = left.iter().find_map(|at| unknown_class(r, at));
-    if let Some(class) = unknown.filter(|_| !is_known && !is_time && !is_camera) {
-        let labels = vec![class.clone()];
-        return Err(names::no_such_class(&class, labels, words, r.scene));
-    }
-    let remedy = match (is_known, is_time) {
-        (_, true) => {
-            "A watch has days of the week and hours, and no dates: say for example \"on fridays between 20:00 and 23:00\"."
-        }
-        (_, false) if is_outage(r, &words) => {
-            "A camera that is lost, failed, black or frozen is an event by itself: `min_severity = \"warning\"` in the section of a channel sends it there."
-        }
-        (_, false) if is_camera => &no_such_camera(r)
-            .unwrap_or_else(|| format!("The cameras are: {}.", names::listed(&r.scene.cameras))),
-        (true, false) => "Say a sentence for each class and each camera.",
-        (false, false) => "Say it in other words, or one thing in a sentence.",
-    };
-    let text = format!(
-        "I do not understand {} here, and without it the request would be another one, so I propose nothing. {remedy}",
-        quoted_all(&words, ", ")
-    );
-    Err(Need::not_read(text, words))
+    let words = left.into_iter().map(|at| r.written(at)).collect();
+    refuse_words(
+        r,
+        words,
+        "Say it in other words, or a sentence for each class and each camera, such as \"tell me when a person is at the gate on fridays between 20:00 and 23:00\"; ask \"what objects can you detect\" for what can be watched for.",
+    )
 }
 
-/// Whether what is left over is said of a camera that gives no picture.
-fn is_outage(r: &Reader<'_>, left: &[String]) -> bool {
-    const OUTAGE: &str = "offline|dark|black|frozen|covered|blind|disconnected|disconnects|unplugged|signal|connection|outage|outages|lost|dead";
-    let is_camera = r
-        .tokens
-        .iter()
-        .any(|t| one_of("camera|cameras|cam", &t.text));
-    let mut words = left.iter().flat_map(|words| words.split(' '));
-    is_camera && words.any(|word| one_of(OUTAGE, word))
+/// Refuses a request because of `words` that nothing has read. `hint`: what can be said instead.
+pub(crate) fn refuse_words(r: &Reader<'_>, words: Vec<String>, hint: &str) -> Result<(), Refusal> {
+    if words.is_empty() {
+        return Ok(());
+    }
+    let text = no_such_camera(r).unwrap_or_else(|| {
+        let words = quoted_all(&words, ", ");
+        format!("I do not understand {words} of that, so I propose nothing. {hint}")
+    });
+    Err(Refusal::not_read(text, words))
 }
 
 /// A sentence about the camera that is named and that there is not: `the pool camera`,
@@ -221,7 +183,7 @@ pub(crate) fn no_such_camera(r: &Reader<'_>) -> Option<String> {
     let is_name = |i: &usize| {
         let is_unread = matches!(r.slot_of(*i), Slot::Free | Slot::Place);
         let is_word = r.tokens.get(*i).is_some_and(|t| t.is_word());
-        is_unread && is_word && !r.lexicon.is_everyday(r.any_word(*i))
+        is_unread && is_word && !r.lexicon.is_everyday(r.any_word(*i)) && !names::camera_at(r, *i)
     };
     let beside = |i: usize| {
         let behind = one_of("on|at|from|of|for|in", r.before(i)).then_some(i + 1);
@@ -242,47 +204,6 @@ pub(crate) fn no_such_camera(r: &Reader<'_>) -> Option<String> {
 pub(crate) fn is_object(r: &Reader<'_>, start: usize) -> bool {
     let before = r.before(r.before_articles(start));
     one_of("a|an", r.before(start)) || one_of("when|if|whenever|about", before)
-}
-
-/// Words that stand before a class and are none.
-const NO_CLASS: &str = "no|not|never|between|fewer|less|more|exactly|several|few|second|third|last|next|same|remember|without|than";
-
-/// The first words left over that stand where a class would.
-fn unknown_class(r: &Reader<'_>, at: &Range<usize>) -> Option<String> {
-    let content = |i: &usize| {
-        let word = r.word(*i);
-        r.tokens.get(*i).is_some_and(|t| t.is_word())
-            && !word.is_empty()
-            && !r.lexicon.is_everyday(word)
-            && !one_of(NO_CLASS, word)
-            && !word.ends_with("ing")
-            // `drives me mad`: a verb.
-            && !one_of("me|us", r.any_word(i + 1))
-    };
-    let mut words = at.clone().filter(content);
-    let start = words.find(|i| !r.lexicon.words.places.contains(r.word(*i)) || is_object(r, *i))?;
-    let end = (start..at.end).find(|i| !content(i)).unwrap_or(at.end);
-    // `a red car`: it describes what is known.
-    if r.slot_of(end) == Slot::Class {
-        return None;
-    }
-    let article = one_of("a|an|any|the|some|no", r.before(start));
-    let before = start - usize::from(article);
-    let joins = one_of("or|and", r.before(before))
-        && before
-            .checked_sub(2)
-            .is_some_and(|i| r.slot_of(i) == Slot::Class);
-    // `the shop is on fire`
-    let is_state = r.before(start) == "on" && one_of("is|are", r.before(start - 1));
-    let is_subject = joins
-        || is_state
-        || one_of("when|if|whenever|about|for|of|:", r.before(before))
-        || article && one_of("is|are|see|sees|spot|spots", r.before(before))
-        || before == 0
-        || before
-            .checked_sub(1)
-            .is_some_and(|i| r.slot_of(i) == Slot::Verb);
-    (is_subject && end - start < 3).then(|| r.written(start..end))
 }
 
 /// Words that no phrase has read of an order about what runs. `small`: words that say nothing

@@ -9,16 +9,16 @@ use jiff::Zoned;
 use watchkeeper_contract::id::{PipelineId, SourceId};
 
 use crate::answer::Change;
-use crate::asks::Asks;
 use crate::closed;
 use crate::deployed::{self, OTHERS, THINGS, ids_of, listed, which};
+use crate::intent::Intent;
 use crate::lexicon::VerbKind;
 use crate::moments;
 use crate::names::{self, Cameras};
-use crate::need::Need;
 use crate::propose::{ChangeSet, pause, pause_end};
 use crate::reader::{Reader, one_of};
-use crate::scene::{Scene, quoted_all};
+use crate::refusal::Refusal;
+use crate::scene::Scene;
 
 /// Words that say nothing of which pipelines are meant.
 const SMALL: &str = "ones|to|then|and|for|of|on|in|at|about|camera|cam|only|just|please|all|every|each|both|anyway|telling|current|existing|old";
@@ -42,32 +42,30 @@ pub(crate) struct PauseEnd {
 
 /// Understands a request to stop, pause or resume.
 ///
-/// `behind`: a new watch stands before it. An order that names nothing may mean that one, which
-/// does not run yet, and is refused. `amended`: the end of a pause that takes the place of the one
+/// `amended`: the end of a pause that takes the place of the one
 /// in the order.
 pub(crate) fn control(
     r: &mut Reader<'_>,
-    asks: Asks,
-    behind: bool,
+    intent: Intent,
     amended: Option<PauseEnd>,
-) -> Result<ChangeSet, Need> {
+) -> Result<ChangeSet, Refusal> {
     let scene = r.scene;
     r.take_all(&OTHERS);
-    let verb = Verb::take(r, asks);
+    let verb = Verb::take(r, intent);
     let spared = spared(r);
     let named = spared.is_empty().then(|| deployed::named(r));
     let named = named.unwrap_or_default();
-    let until = match asks {
-        Asks::Stop | Asks::Pause if !verb.deletes => {
+    let until = match intent {
+        Intent::Stop | Intent::Pause if !verb.deletes => {
             r.take_all(&["for now", "for the moment"]);
             pause_until(r, amended.as_ref())
         }
         _ => None,
     };
-    let shortens = amended.is_some_and(|amended| amended.shortens) || says_only(r);
     if verb.deletes && named.is_empty() {
         refuse_a_camera_itself(r)?;
     }
+    let shortens = amended.is_some_and(|amended| amended.shortens) || says_only(r);
     let closes = r.take_all(&["that's|thats all", "that|this is|was|will be? all"]);
     let several = r.says(&[SEVERAL]);
     // The answer to `which`, behind the order.
@@ -77,14 +75,13 @@ pub(crate) fn control(
         true => names::cameras(r),
         false => Cameras::None,
     };
-    let mut left = verb.unread(r, asks, all);
+    let left = verb.unread(r, intent);
     let names_none = named.is_empty() && spared.is_empty() && cameras == Cameras::None;
-    if behind && names_none && !all {
-        left.push(r.written(0..r.tokens.len()));
-    }
-    if !left.is_empty() {
-        return Err(not_read(r, left));
-    }
+    let hint = format!(
+        "I pause, resume and delete whole watches, at once and by their names, such as \"pause the gate watch until 8 tomorrow\". {}",
+        listed(scene, None, None)
+    );
+    closed::refuse_words(r, left, &hint)?;
     let mut targets = match (named.is_empty(), &cameras) {
         (false, _) => named,
         (_, Cameras::These(on)) => verb.on_cameras(on, all || several, scene)?,
@@ -98,12 +95,12 @@ pub(crate) fn control(
             several => return Err(verb.which(several, scene)),
         }
     }
-    if asks == Asks::Stop && !verb.deletes && until.is_none() {
+    if intent == Intent::Stop && !verb.deletes && until.is_none() {
         r.assume(PAUSED_INSTEAD);
     }
-    Ok(match asks {
-        Asks::Stop if verb.deletes => ChangeSet::of("Delete", targets, scene, Change::Stop),
-        Asks::Stop | Asks::Pause => {
+    Ok(match intent {
+        Intent::Stop if verb.deletes => ChangeSet::of("Delete", targets, scene, Change::Stop),
+        Intent::Stop | Intent::Pause => {
             keep_longer_pauses(r, &mut targets, until.as_ref(), shortens)?;
             pause(targets, until, scene)
         }
@@ -135,7 +132,7 @@ fn keep_longer_pauses(
     targets: &mut Vec<PipelineId>,
     until: Option<&Zoned>,
     shortens: bool,
-) -> Result<(), Need> {
+) -> Result<(), Refusal> {
     let scene = r.scene;
     let mut kept = Vec::new();
     targets.retain(|id| {
@@ -154,7 +151,7 @@ fn keep_longer_pauses(
         !stays
     });
     if targets.is_empty() {
-        return Err(Need::meaning(kept.join(" ")));
+        return Err(Refusal::meaning(kept.join(" ")));
     }
     r.notes.assumed.extend(kept);
     Ok(())
@@ -173,10 +170,10 @@ struct Verb {
 
 impl Verb {
     /// Takes the verb, and the words that go with it and say no more.
-    fn take(r: &mut Reader<'_>, asks: Asks) -> Self {
-        let (kinds, usual) = match asks {
-            Asks::Stop => (&[VerbKind::Delete, VerbKind::Stop][..], "stop"),
-            Asks::Pause => (&[VerbKind::Pause][..], "pause"),
+    fn take(r: &mut Reader<'_>, intent: Intent) -> Self {
+        let (kinds, usual) = match intent {
+            Intent::Stop => (&[VerbKind::Delete, VerbKind::Stop][..], "stop"),
+            Intent::Pause => (&[VerbKind::Pause][..], "pause"),
             _ => (&[VerbKind::Resume][..], "resume"),
         };
         let found = kinds.iter().flat_map(|kind| {
@@ -192,9 +189,9 @@ impl Verb {
         let ends_all_pauses = written.ends_with("all pauses");
         let ends_pause = ends_all_pauses || written.ends_with("the pause");
         r.take_all(&["turn|switch|shut|put", "on hold", "right|straight away|now"]);
-        match asks {
-            Asks::Resume => r.take_all(&["back on", "on again", "start|begin"]),
-            Asks::Pause => r.take_all(&["off again", "up"]),
+        match intent {
+            Intent::Resume => r.take_all(&["back on", "on again", "start|begin"]),
+            Intent::Pause => r.take_all(&["off again", "up"]),
             _ => r.take_all(&["off again"]),
         };
         Self {
@@ -209,14 +206,11 @@ impl Verb {
     }
 
     /// The words of the order that nothing has read.
-    fn unread(&self, r: &mut Reader<'_>, asks: Asks, all: bool) -> Vec<String> {
+    fn unread(&self, r: &mut Reader<'_>, intent: Intent) -> Vec<String> {
         r.take_all(&[THINGS]);
-        let off = if asks == Asks::Resume { "" } else { "|off" };
+        let off = if intent == Intent::Resume { "" } else { "|off" };
         let from = if self.deletes { "" } else { "|from" };
         let mut left = closed::unread_words(r, &format!("{SMALL}{off}{from}"));
-        // `remove the gate from the gate watch`
-        let from = r.tokens.iter().any(|t| t.text == "from");
-        left.extend((self.deletes && from && !all).then(|| "from".to_owned()));
         // `turn it off and on again`
         let ends = |i: usize| one_of("|.|,|!|?|;|and|but|again|please|now", r.any_word(i + 1));
         let on = (0..r.tokens.len()).find(|i| r.word(*i) == "on" && ends(*i));
@@ -226,12 +220,12 @@ impl Verb {
 
     /// Keeps of `targets` what is paused, for the end of a pause. Refuses an order that then means
     /// nothing.
-    fn keep_meant(&self, targets: &mut Vec<PipelineId>, scene: &Scene) -> Result<(), Need> {
+    fn keep_meant(&self, targets: &mut Vec<PipelineId>, scene: &Scene) -> Result<(), Refusal> {
         let is_paused = |id: &PipelineId| scene.pipeline(id).is_some_and(|p| p.paused);
         targets.retain(|id| !self.ends_pause || is_paused(id));
         match targets.is_empty() {
-            true if self.ends_pause => Err(Need::meaning("Nothing is paused there.")),
-            true => Err(Need::meaning(match scene.pipelines.is_empty() {
+            true if self.ends_pause => Err(Refusal::meaning("Nothing is paused there.")),
+            true => Err(Refusal::meaning(match scene.pipelines.is_empty() {
                 true => format!("Nothing runs, so there is nothing to {}.", self.written),
                 false => format!("There is nothing else to {}.", self.written),
             })),
@@ -245,7 +239,7 @@ impl Verb {
         on: &[SourceId],
         several: bool,
         scene: &Scene,
-    ) -> Result<Vec<PipelineId>, Need> {
+    ) -> Result<Vec<PipelineId>, Refusal> {
         let on_them = on.iter().flat_map(|camera| scene.on(camera));
         let targets: Vec<PipelineId> = on_them.map(|p| p.spec.id.clone()).collect();
         match targets.len() {
@@ -257,42 +251,28 @@ impl Verb {
 
     /// The question which of several is meant, or all of them; of all that run where there are
     /// none.
-    fn which(&self, targets: &[PipelineId], scene: &Scene) -> Need {
+    fn which(&self, targets: &[PipelineId], scene: &Scene) -> Refusal {
         let some: Vec<_> = targets.iter().filter_map(|id| scene.pipeline(id)).collect();
         let verb = &self.written;
-        let mut need = which(&format!("Which one shall I {verb}?"), &some, scene);
+        let mut refusal = which(&format!("Which one shall I {verb}?"), &some, scene);
         if targets.len() > 1 {
-            need.text.push_str(" Say \"all\" for all of them.");
-            need.choices.push("all".to_owned());
+            refusal.text.push_str(" Say \"all\" for all of them.");
+            refusal.choices.push("all".to_owned());
         }
-        need
+        refusal
     }
 }
 
 /// Refuses to remove the camera itself, and not what runs on it.
-fn refuse_a_camera_itself(r: &Reader<'_>) -> Result<(), Need> {
+fn refuse_a_camera_itself(r: &Reader<'_>) -> Result<(), Refusal> {
     let thing = r.find(&[THINGS]);
     let runs = thing.is_some_and(|f| !one_of("camera|cameras", r.any_word(f.at.start)));
     match !runs && r.says(&["camera|cam|cameras"]) {
-        true => Err(Need::meaning(
+        true => Err(Refusal::meaning(
             "A camera itself is taken away with `watchkeeper sources remove NAME`. I can end what runs on it: say for example \"delete everything on the gate camera\".",
         )),
         false => Ok(()),
     }
-}
-
-fn not_read(r: &Reader<'_>, left: Vec<String>) -> Need {
-    if let Some(text) = closed::no_such_camera(r) {
-        return Need::not_read(text, left);
-    }
-    let first = r.scene.pipelines.first();
-    let example = first.map_or("the gate watch", |p| p.spec.id.as_str());
-    let text = format!(
-        "I do not understand {} of that, so nothing is done. I pause, resume and delete whole watches, at once and by their names, such as \"pause {example} until 8 tomorrow\". {}",
-        quoted_all(&left, ", "),
-        listed(r.scene, None, None)
-    );
-    Need::not_read(text, left)
 }
 
 /// The pipelines that are not meant by `all but the yard`; their words are used then.

@@ -4,9 +4,9 @@ use watchkeeper_contract::id::{PipelineId, SourceId};
 
 use crate::answer::Missing;
 use crate::names::{self, Cameras};
-use crate::need::Need;
 use crate::propose::pause_end;
 use crate::reader::Reader;
+use crate::refusal::Refusal;
 use crate::scene::{Deployed, Scene, quoted};
 
 /// Words that mean a pipeline and say nothing else.
@@ -39,12 +39,12 @@ pub(crate) fn named(r: &mut Reader<'_>) -> Vec<PipelineId> {
 }
 
 /// The question which of some pipelines is meant; of all where there are none.
-pub(crate) fn which(question: &str, some: &[&Deployed], scene: &Scene) -> Need {
+pub(crate) fn which(question: &str, some: &[&Deployed], scene: &Scene) -> Refusal {
     let all: Vec<&Deployed> = scene.pipelines.iter().collect();
     let some = if some.is_empty() { &all } else { some };
     let choices = some.iter().map(|p| p.spec.id.to_string()).collect();
     let text = format!("{question} {}", sentence(some.iter().copied()));
-    Need::new(Missing::Pipeline, text).with(choices)
+    Refusal::new(Missing::Pipeline, text).with(choices)
 }
 
 /// Ids of all pipelines.

@@ -9,14 +9,14 @@ use watchkeeper_engine::templates::watch;
 use crate::answer::Missing;
 use crate::closed;
 use crate::deployed::{self, OTHERS, which};
-use crate::intent::Objects;
 use crate::lexicon::{Stand, VerbKind};
 use crate::names::{self, Cameras, Mention, WATCHES};
-use crate::need::Need;
+use crate::new_watch::Objects;
 use crate::propose::{ChangeSet, replace};
 use crate::reader::{Reader, Slot, one_of};
+use crate::refusal::Refusal;
 use crate::request::{are_only_these, labels, one_list, pick};
-use crate::scene::{Deployed, Model, Scene, quoted, quoted_all};
+use crate::scene::{Deployed, Model, Scene, quoted};
 use crate::settings::Settings;
 use crate::token::Token;
 
@@ -38,7 +38,7 @@ pub(crate) struct Wanted {
 impl Wanted {
     /// Reads what a sentence changes; its words are used then. `of_a_watch`: it changes one that
     /// runs, so that a share without a name is a confidence.
-    pub(crate) fn read(r: &mut Reader<'_>, of_a_watch: bool) -> Result<Self, Need> {
+    pub(crate) fn read(r: &mut Reader<'_>, of_a_watch: bool) -> Result<Self, Refusal> {
         let settings = Settings::read_change(r, of_a_watch)?;
         let mentions = one_list(r, false, false);
         // Whom a watch tells is no class: `should notify staff`.
@@ -84,7 +84,7 @@ impl Wanted {
 }
 
 /// Refuses settings that were said of one class or of some hours, and would be set for all.
-fn refuse_for_a_part(r: &Reader<'_>, wanted: &Wanted) -> Result<(), Need> {
+fn refuse_for_a_part(r: &Reader<'_>, wanted: &Wanted) -> Result<(), Refusal> {
     let settings = &wanted.settings;
     let numbers =
         settings.hold_s.is_some() || settings.confidence.is_some() || settings.cooldown_s.is_some();
@@ -98,7 +98,7 @@ fn refuse_for_a_part(r: &Reader<'_>, wanted: &Wanted) -> Result<(), Need> {
     if !(of_hours || numbers && of_one) {
         return Ok(());
     }
-    Err(Need::meaning(
+    Err(Refusal::meaning(
         "A watch has the same classes and settings at all of its hours, and the same settings for all of its classes. Say one thing at a time, or ask for a new watch of that class with \
          hours of its own.",
     ))
@@ -106,7 +106,7 @@ fn refuse_for_a_part(r: &Reader<'_>, wanted: &Wanted) -> Result<(), Need> {
 
 /// Returns the classes of a watch after a change; absent: they stay. Who is left out and who is not
 /// to be there are the same: a watch that runs does not look for what there is to be none of.
-fn classes(wanted: &Wanted, target: &Deployed, scene: &Scene) -> Result<Option<Objects>, Need> {
+fn classes(wanted: &Wanted, target: &Deployed, scene: &Scene) -> Result<Option<Objects>, Refusal> {
     let id = &target.spec.id;
     let (said, out): (Vec<&Mention>, Vec<&Mention>) =
         (wanted.mentions.iter()).partition(|m| m.stand == Stand::Wanted);
@@ -124,7 +124,7 @@ fn classes(wanted: &Wanted, target: &Deployed, scene: &Scene) -> Result<Option<O
         let said = quoted(&unknown.said);
         let text =
             format!("The model of {id} does not know {said}. Which classes shall it watch for?");
-        return Err(Need::new(Missing::Class, text));
+        return Err(Refusal::new(Missing::Class, text));
     }
     let base = match said.is_empty() || wanted.keeps_classes() {
         _ if names_all => model.labels.clone(),
@@ -143,7 +143,7 @@ fn classes(wanted: &Wanted, target: &Deployed, scene: &Scene) -> Result<Option<O
 }
 
 /// Understands a request to change a pipeline.
-pub(crate) fn change(r: &mut Reader<'_>) -> Result<ChangeSet, Need> {
+pub(crate) fn change(r: &mut Reader<'_>) -> Result<ChangeSet, Refusal> {
     let more = direction(r);
     let verbs: Vec<&str> = r.lexicon.verbs(&[VerbKind::Change]).collect();
     r.take(&verbs);
@@ -152,14 +152,8 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<ChangeSet, Need> {
     drop_used(r);
     r.take_all(&["duration|delay|dwell time?", "time"]);
     let mut wanted = Wanted::read(r, true)?;
-    let mut rules = target.spec.rules.iter().flatten();
-    if let Some(now) = rules.find_map(|rule| rule.schedule.as_ref())
-        && let Some(times) = &wanted.settings.times
-    {
-        times.check_days(&now.days)?;
-    }
     if wanted.settings.quiet {
-        return Err(Need::meaning(
+        return Err(Refusal::meaning(
             "A change takes no channel away. Ask for a new watch with \"no notifications\", or pause this one.",
         ));
     }
@@ -174,14 +168,16 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<ChangeSet, Need> {
     // What is changed stays so.
     let for_now = r.find(&["for now", "for the moment"]);
     left.extend(for_now.map(|found| r.written(found.at)));
-    if !left.is_empty() {
-        return Err(not_read(r, left, target));
-    }
+    closed::refuse_words(
+        r,
+        left,
+        "I can change its classes (\"only cars\", \"ignore bicycles\"), the confidence, the cool-down, the duration, the hours, the channels and the clip; for another place or another event, ask for a new watch and delete this one.",
+    )?;
     let objects = classes(&wanted, target, r.scene)?;
     if objects.is_none() && wanted.settings == Settings::default() {
         let notes = r.notes.not_possible.iter();
         let no_channel: String = notes.map(|note| format!("{note} ")).collect();
-        return Err(Need::new(
+        return Err(Refusal::new(
             Missing::Class,
             format!(
                 "{no_channel}What shall be different about {}? Say classes (\"only cars\"), a confidence (\"confidence 0.6\"), a cool-down, a duration, hours, a channel or a clip.",
@@ -219,7 +215,7 @@ fn drop_used(r: &mut Reader<'_>) {
 }
 
 /// The one pipeline that is to be changed.
-fn target<'s>(r: &mut Reader<'s>) -> Result<&'s Deployed, Need> {
+fn target<'s>(r: &mut Reader<'s>) -> Result<&'s Deployed, Refusal> {
     let scene = r.scene;
     let named = deployed::named(r);
     let (several, meant): (usize, Vec<&Deployed>) = match named.is_empty() {
@@ -233,7 +229,7 @@ fn target<'s>(r: &mut Reader<'s>) -> Result<&'s Deployed, Need> {
         },
     };
     match meant.as_slice() {
-        _ if several > 1 => Err(Need::not_read(
+        _ if several > 1 => Err(Refusal::not_read(
             "One watch is changed at a time, so nothing is done. Say a sentence for each: \"the gate watch should only look for cars\".",
             vec![r.written(0..r.tokens.len())],
         )),
@@ -249,18 +245,4 @@ fn model_of<'s>(target: &Deployed, scene: &'s Scene) -> Option<&'s Model> {
     let mut models = scene.models.iter();
     let found = models.find(|m| Some(&m.name) == used.as_ref());
     found.or(scene.models.first())
-}
-
-/// Refuses a change of which words are left over.
-fn not_read(r: &Reader<'_>, left: Vec<String>, target: &Deployed) -> Need {
-    if let Some(text) = closed::no_such_camera(r) {
-        return Need::not_read(text, left);
-    }
-    let text = format!(
-        "I do not understand {} of the change of {}, so nothing is done. I can change its classes (\"only cars\", \"ignore bicycles\"), the confidence, the cool-down, the duration, the hours, the \
-         channels and the clip; for another place or another event, ask for a new watch and delete this one.",
-        quoted_all(&left, ", "),
-        target.spec.id
-    );
-    Need::not_read(text, left)
 }

@@ -1,15 +1,13 @@
 //! Days and hours at which a watch is active.
 //!
-//! - Days, hours of the day and what is left out (`but not on weekends`) are read apart, so that a
-//!   correction of one leaves the others.
+//! - Days and hours of the day are read apart, so that a correction of one leaves the others.
 //! - Words that no one span holds stay unread, and refuse what they stand in.
 
 use std::ops::Range;
 
 use watchkeeper_contract::rule::{Schedule, Weekday};
 
-use crate::need::Need;
-use crate::reader::{Found, Reader, Slot, one_of};
+use crate::reader::{Found, Reader, one_of};
 use crate::token::Kind;
 
 /// Words about time, which are no places and no things.
@@ -37,8 +35,6 @@ pub(crate) struct ActiveTimes {
     days: Option<Vec<usize>>,
     /// From when to when in minutes since midnight; equal: all day. `None`: nothing was said.
     pub(crate) hours: Option<(f64, f64)>,
-    /// Whether they are all but some: `not on mondays`.
-    leaves_out: bool,
 }
 
 impl ActiveTimes {
@@ -67,21 +63,9 @@ impl ActiveTimes {
     }
 
     /// Sets what `new` says: hours alone keep the days, and days alone the hours.
-    pub(crate) fn merge(&mut self, new: &Self) -> Result<(), Need> {
-        new.check_days(&self.weekdays().unwrap_or_default())?;
+    pub(crate) fn merge(&mut self, new: &Self) {
         self.hours = new.hours.or(self.hours);
         self.days = new.days.clone().or(self.days.take());
-        Ok(())
-    }
-
-    /// Refuses `not on mondays` of a watch of some days `now`, which would add the others.
-    pub(crate) fn check_days(&self, now: &[Weekday]) -> Result<(), Need> {
-        match self.leaves_out && !now.is_empty() {
-            true => Err(Need::meaning(
-                "It has days of its own. Say all days that stay.",
-            )),
-            false => Ok(()),
-        }
     }
 
     /// Describes days and hours.
@@ -107,60 +91,24 @@ impl ActiveTimes {
 
 /// Reads the days and hours that a request names; nothing where it names none.
 pub(crate) fn active_times(r: &mut Reader<'_>) -> Option<ActiveTimes> {
-    let working =
-        "during|in|within? the? our? office|business|working|opening|work hours ,|(|:|of?";
-    let is_working = r.find(&[working]).filter(|found| {
-        !one_of(
-            "outside|of|after|before|until|till|since|not",
-            r.before(found.at.start),
-        )
-    });
-    is_working.iter().for_each(|found| r.mark(found.at.clone()));
-    let is_working = is_working.is_some();
-    let (mut days, leaves_out, left_out) = days(r);
-    let read = r.used.clone();
+    let days = days(r);
     let mut hours = hours(r, days.is_some());
     // `at night, weekends all day` is no one span.
     if hours.is_none() && r.take_all(&r.lexicon.phrases.all_day) {
         hours = Some((0.0, 0.0));
     }
-    // `except on sundays between 8 and 10` leaves out hours of one day, which no rule does.
-    let is_new = |at: usize| read.get(at) != r.used.get(at);
-    if !left_out.is_empty() && (left_out.end..r.tokens.len()).any(is_new) {
-        r.set(left_out, Slot::Free);
-    }
-    if hours.is_none() && is_working {
-        r.assume("Working hours are taken as Monday to Friday, 08:00 to 18:00.");
-        (days, hours) = (Some((0..5).collect()), Some((480.0, 1080.0)));
-    }
-    (days.is_some() || hours.is_some()).then_some(ActiveTimes {
-        days,
-        hours,
-        leaves_out,
-    })
+    (days.is_some() || hours.is_some()).then_some(ActiveTimes { days, hours })
 }
 
-/// Reads days of the week; empty: every day. Returns too whether they are all but some, and the
-/// words of those that are left out.
-fn days(r: &mut Reader<'_>) -> (Option<Vec<usize>>, bool, Range<usize>) {
+/// Reads days of the week; empty: every day.
+fn days(r: &mut Reader<'_>) -> Option<Vec<usize>> {
     // Days with a beginning or an end of their own, and one day, stay unread: `until friday`.
     const ONE: &str = "until|till|til|by|through|after|before|since|this|next|last";
     let p = &r.lexicon.phrases;
-    let (mut said, mut out): (Option<Vec<usize>>, Vec<usize>) = (None, Vec::new());
-    let (mut last, mut joined) = (0..0, Vec::new());
-    let join = |r: &Reader<'_>, found: &Found| {
-        let is_joined = one_of("and|or|&|,", r.before(found.at.start));
-        is_joined.then(|| found.at.clone())
-    };
+    let mut said: Option<Vec<usize>> = None;
     for days in &p.named_days {
-        while let Some(found) = r.find(&days.words) {
-            joined.extend(join(r, &found));
-            match take_left_out(r, &found) {
-                true => out.extend(&days.is),
-                false => said.get_or_insert_default().extend(&days.is),
-            }
-            r.mark(found.at.clone());
-            last = found.at;
+        if r.take_all(&days.words) {
+            said.get_or_insert_default().extend(&days.is);
         }
     }
     while let Some(found) = r.find(&p.days) {
@@ -168,11 +116,7 @@ fn days(r: &mut Reader<'_>) -> (Option<Vec<usize>>, bool, Range<usize>) {
         if is_open || one_of(ONE, r.before(found.at.start)) {
             break;
         }
-        joined.extend(join(r, &found));
-        let days = match take_left_out(r, &found) {
-            true => &mut out,
-            false => said.get_or_insert_default(),
-        };
+        let days = said.get_or_insert_default();
         let mut next = Some(found);
         // What stands in a list with it.
         while let Some(found) = next {
@@ -181,42 +125,20 @@ fn days(r: &mut Reader<'_>) -> (Option<Vec<usize>>, bool, Range<usize>) {
             let end = end.map_or(first, |end| usize::from(whole(*end)));
             days.extend((first..=first + (end + 7 - first) % 7).map(|day| day % 7));
             r.mark(found.at.clone());
-            last = found.at.clone();
             let mut more = p.more_days.iter();
             next = more.find_map(|next| r.fits(next, found.at.end));
         }
     }
-    if out.is_empty() {
-        return (said, false, 0..0);
-    }
-    let of = said.filter(|days| !days.is_empty());
-    let leaves_out = of.is_none();
-    // `not on weekends and mondays`: the second may be left out too.
-    if !leaves_out {
-        joined.into_iter().for_each(|at| r.set(at, Slot::Free));
-    }
-    let mut days = of.unwrap_or_else(|| (0..7).collect());
-    days.retain(|day| !out.contains(day));
-    if days.is_empty() {
-        r.set(last.clone(), Slot::Free);
-    }
-    (Some(days), leaves_out, last)
+    said
 }
 
-/// Takes the words before a day that leave it out: `not on mondays`, `every day but sundays`.
+/// Takes the words before a part of the day that leave it out: `but not at night`.
 fn take_left_out(r: &mut Reader<'_>, day: &Found) -> bool {
     let ends = |from: usize| {
         let mut words = r.lexicon.phrases.hours_left_out.iter();
         words.find_map(|out| r.fits(out, from).filter(|f| f.at.end == day.at.start))
     };
     let found = (day.at.start.saturating_sub(3)..day.at.start).find_map(ends);
-    // `but on weekends` keeps them.
-    let keeps = |found: &Found| {
-        r.any_word(found.at.start) == "but"
-            && found.at.len() == 1
-            && one_of("on|every|during|at", r.any_word(day.at.start))
-    };
-    let found = found.filter(|found| !keeps(found));
     found.iter().for_each(|found| r.mark(found.at.clone()));
     found.is_some()
 }

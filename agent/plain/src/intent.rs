@@ -1,46 +1,259 @@
-//! A new watch as it was understood: the type between what was read and what is proposed.
+//! The intent of a clause, read from its verb.
 //!
-//! Invariant: it cannot be half understood.
+//! - A verb that controls begins its clause; one that watches stands anywhere in it.
+//! - What is said of a watch that runs and is named is a change of it, and never a new watch.
 
-use watchkeeper_contract::id::SourceId;
-use watchkeeper_contract::rule::Condition;
+use std::ops::Range;
 
-use crate::place::Where;
-use crate::settings::Settings;
+use crate::lexicon::VerbKind;
+use crate::names::{self, WATCHES};
+use crate::reader::{Reader, one_of};
+use crate::settings::channels;
 
-/// One watch on one camera.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct WatchFor {
-    pub(crate) camera: SourceId,
-    /// Model that knows the classes.
-    pub(crate) model: String,
-    pub(crate) objects: Objects,
-    /// Whether these are said to be the only ones.
-    pub(crate) only: bool,
-    /// What has to happen; empty: it only counts.
-    pub(crate) conditions: Vec<Condition>,
-    /// Where in the picture.
-    pub(crate) place: Option<Where>,
-    /// Whether the number of objects is kept in the results.
-    pub(crate) counts: bool,
-    pub(crate) settings: Settings,
+/// What a clause asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Intent {
+    Watch,
+    Stop,
+    Pause,
+    Resume,
+    Change,
+    Look,
+    /// Forbids something; never a request of its own.
+    Not,
+    /// Carries no request; adds to another clause.
+    Nothing,
 }
 
-/// Objects, by the model's labels and by the person's words.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Objects {
-    /// Labels; empty: whatever the model sees.
-    pub(crate) labels: Vec<String>,
-    /// As the person said it, such as `people or cars`.
-    pub(crate) said: String,
+impl Intent {
+    /// Whether it ends, pauses or resumes an existing pipeline.
+    pub(crate) fn is_control(self) -> bool {
+        matches!(self, Self::Stop | Self::Pause | Self::Resume)
+    }
 }
 
-impl Objects {
-    /// Whatever the model sees.
-    pub(crate) fn anything() -> Self {
-        Self {
-            said: "anything".to_owned(),
-            ..Self::default()
+/// Words before a verb that carry no meaning.
+const POLITE: &str = "please|can|could|would|will|you|kindly|hey|hi|hello|ok|okay|now|just|i|i'd|want|to|need|like|we|go|ahead|and|then|also|let's|so|,|the|computer|watchkeeper|thanks|yes|no|well|-|–";
+/// Words that begin a question.
+const QUESTIONS: &str = "what|what's|which|who|who's|where|why|how|is|are|was|were|has|have|did|does|do|any|list|show|display|status|help|templates|events|describe|cameras|pipelines|watches|classes|models|whose|explain|compare";
+/// Verbs that ask for a watch.
+const WATCHING: [VerbKind; 2] = [VerbKind::Watch, VerbKind::Count];
+/// Verbs of what is done to a watch that runs.
+const ORDERS: [VerbKind; 5] = [
+    VerbKind::Delete,
+    VerbKind::Stop,
+    VerbKind::Pause,
+    VerbKind::Resume,
+    VerbKind::Change,
+];
+/// How a watch may be, or what was done to it.
+pub(crate) const STATES: &str = "stopped|paused|ended|failed|died|dead|down|broken|crashed|running|active|resumed|started|restarted|deleted|removed|changed|created|added|renamed|replaced";
+
+/// Returns what a clause asks for. `watch`: the words of it that name a watch which runs.
+pub(crate) fn intent_of(r: &Reader<'_>, watch: Option<&Range<usize>>) -> Intent {
+    let start = skip_polite(r, 0);
+    // A note, where no watch is named.
+    if watch.is_none() && r.begins(start, &["forget"]) {
+        return Intent::Look;
+    }
+    if forbids(r, start) {
+        return Intent::Not;
+    }
+    if let Some(intent) = switches(r, start, watch.is_some()) {
+        return intent;
+    }
+    let should = format!("{WATCHES} should|shall|must");
+    if watch.is_some_and(|watch| changes_watch(r, start, watch)) || r.says(&[&should]) {
+        return Intent::Change;
+    }
+    const TO_BE_SHOWN: [&str; 2] = [
+        "tell|show|give me|us what|which|how|who|whether|where|why|what's|whose",
+        "let me|us know what|which|how|who|whether|where|why|what's|whose",
+    ];
+    if r.begins(start, &TO_BE_SHOWN) {
+        return Intent::Look;
+    }
+    // `end the pause` is no end of a watch.
+    let leading = [
+        (VerbKind::Resume, Intent::Resume),
+        (VerbKind::Delete, Intent::Stop),
+        (VerbKind::Stop, Intent::Stop),
+        (VerbKind::Pause, Intent::Pause),
+        (VerbKind::Change, Intent::Change),
+    ];
+    let of = leading.into_iter().find(|(of, _)| leads(r, start, &[*of]));
+    // `make me a sandwich`, `set an alarm when …`: nothing that there is.
+    let makes = r.begins(start, &["make|set me|us? a|an|some"]) && watch.is_none();
+    if let Some((_, intent)) = of.filter(|_| !makes) {
+        return intent;
+    }
+    // `count` and `watch` may stand anywhere, but not in a question.
+    if is_question(r, start) {
+        return Intent::Look;
+    }
+    match verb_of_watching(r, watch) {
+        Intent::Nothing if channels(&mut r.clone()).1 => Intent::Watch,
+        intent => intent,
+    }
+}
+
+/// Whether a clause forbids something.
+fn forbids(r: &Reader<'_>, start: usize) -> bool {
+    r.begins(start, &["don't|dont|never|not|forget|nevermind", "do not"])
+        // `keep only the gate watch` names what stays, not what is to go.
+        || (r.begins(start, &["keep|leave only|just"]) && r.says(&[WATCHES]))
+}
+
+/// Whether a clause begins with a word for a question.
+fn begins_question(r: &Reader<'_>, start: usize) -> bool {
+    one_of(QUESTIONS, r.word(start)) || r.begins(start, &["until|till|since when"])
+}
+
+/// Whether a clause is a question.
+fn is_question(r: &Reader<'_>, start: usize) -> bool {
+    const PAST: [&str; 2] = [
+        "yesterday|ago|earlier",
+        "last|past night|hour|week|minutes|hours",
+    ];
+    const STATE: &str = "camera|cam ok|okay|working|online|alive|up";
+    const WHO: &str = "anything|something|anyone|anybody|someone|somebody";
+    let number = r.begins(
+        start,
+        &["number of alerts|alarms|events|warnings|incidents"],
+    );
+    let compares =
+        r.begins(start, &["more|fewer|less"]) && r.says(&["than|or yesterday|today|this|last"]);
+    if number || compares || r.says(&["busiest"]) || begins_question(r, start) {
+        return true;
+    }
+    // `when was` asks for a time; `when is` does with a mark.
+    if r.begins(start, &["when was|were|did|has"]) {
+        return true;
+    }
+    r.last_word() == "?"
+        && (r.says(&["number of", STATE])
+            || r.says(&PAST)
+            || r.begins(start, &["when is|are", "how many"])
+            || (start == 0 && (one_of(WHO, r.word(0)) || r.tokens.len() < 3)))
+}
+
+/// Whether a clause asks for a picture of now, and begins the text: `take a picture of the gate`.
+/// One that waits for something is a watch: `take a picture when …`, `of anyone who …`.
+pub(crate) fn asks_for_picture(text: &Reader<'_>, clause: &Reader<'_>) -> bool {
+    const A_PICTURE: &str =
+        "take|make|grab|shoot me|us? a|an|one|the? picture|photo|snapshot|still";
+    const WAITS: [&str; 2] = [
+        "when|if|whenever|every|each|once|who|that|which|everyone|everybody|everything",
+        "as soon as",
+    ];
+    let begins = |r: &Reader<'_>| r.begins(skip_polite(r, 0), &[A_PICTURE]);
+    begins(text) && begins(clause) && !clause.says(&WAITS)
+}
+
+/// The words that name a watch which runs: its id, or its name or that of a camera with a word for
+/// a watch behind it, such as `gate watch`. In `at the gate watch the left half` it is a verb.
+pub(crate) fn named_watch(r: &Reader<'_>) -> Option<Range<usize>> {
+    let mut named = r.clone();
+    names::pipelines(&mut named, false);
+    let mut cameras = names::camera_spots(r);
+    cameras.retain(|(_, camera)| r.scene.on(camera).next().is_some());
+    let is_camera = |at: usize| {
+        let mut before = (0..at).rev().map(|i| r.any_word(i));
+        let first = before.find(|word| !one_of("camera|the|my|our", word));
+        !first.is_some_and(|word| one_of("on|at|in", word))
+    };
+    let is_name = |at: usize| match cameras.iter().any(|(name, _)| name.contains(&at)) {
+        true => is_camera(at),
+        false => named.word(at).is_empty(),
+    };
+    let is_id = |at: usize| named.word(at).is_empty() && r.any_word(at).contains(['-', '_']);
+    (0..r.tokens.len()).find_map(|at| {
+        let is_whole = named.word(at).is_empty();
+        let noun = at > 0 && r.fits(WATCHES, at).is_some() && (is_whole || is_name(at - 1));
+        let last = if noun { at - 1 } else { at };
+        let start = (0..last).rev().take_while(|i| is_name(*i)).last();
+        (noun || is_id(at)).then(|| start.unwrap_or(last)..at + 1)
+    })
+}
+
+/// Reads a verb of watching anywhere in a clause, and a negation before it. What is said of a watch
+/// that runs, such as `rename the gate watch`, is a change of it.
+fn verb_of_watching(r: &Reader<'_>, watch: Option<&Range<usize>>) -> Intent {
+    let verbs = r.lexicon.verbs(&WATCHING);
+    let found = verbs.flat_map(|verb| (0..r.tokens.len()).filter_map(|at| r.fits(verb, at)));
+    let named = |at: &usize| watch.is_some_and(|watch| watch.contains(at));
+    match found.map(|f| f.at.start).filter(|at| !named(at)).min() {
+        None if watch.is_none() => Intent::Nothing,
+        None => Intent::Change,
+        Some(at) => {
+            let mut before = (at.saturating_sub(2)..at).map(|i| r.word(i));
+            match before.any(|word| one_of("don't|dont|never|not|without", word)) {
+                true => Intent::Not,
+                false => Intent::Watch,
+            }
         }
     }
+}
+
+/// Whether a clause says how the watch should be that it names: `the gate watch should look for
+/// cars`, `add cars to the gate watch`, `tell #all about the gate watch`.
+fn changes_watch(r: &Reader<'_>, start: usize, watch: &Range<usize>) -> bool {
+    const VERBS: [&str; 3] = [
+        "raise|lower|increase|decrease|reduce|shorten|lengthen|extend|add|send|post|forward|route",
+        "keep|save|record|store|include a|an|the? <d>? clip|clips|video|recording",
+        "make|set|change",
+    ];
+    if begins_question(r, start) {
+        return false;
+    }
+    let should = r.begins(watch.end, &["should|shall|must|has|needs to?"]);
+    let is_order = leads(r, start, &ORDERS) && !leads(r, start, &[VerbKind::Change]);
+    let begins = watch.start <= start;
+    let classes = names::find_classes(r);
+    let names_class = classes.iter().any(|m| !watch.contains(&m.at.start));
+    let sends = || channels(&mut r.clone()).1 && !names_class;
+    should
+        || !is_order
+            && !r.says(&["when|if|whenever"])
+            && (begins || r.begins(start, &VERBS) || sends())
+}
+
+/// Reads `turn off`, `back on`, `put on hold` and their like; `is the camera off` is a question.
+fn switches(r: &Reader<'_>, start: usize, names_watch: bool) -> Option<Intent> {
+    if one_of("is|are|was|were|has|have|had|did|does|do", r.word(start)) {
+        return None;
+    }
+    let after_watch = |rest: &str| r.says(&[&format!("{WATCHES}|camera|cam {rest}")]);
+    if r.begins(start, &["put"]) && r.says(&["on hold"]) {
+        return Some(Intent::Pause);
+    }
+    let turns = r.begins(start, &["turn|switch|shut|put|set"]);
+    let mut words = r.tokens.iter().rev().filter(|t| t.is_word());
+    let last = words.find(|t| !one_of(POLITE, &t.text));
+    let ends_on = last.is_some_and(|t| t.text == "on");
+    let starts = r.begins(start, &["start|begin"]) && names_watch;
+    if starts
+        || (turns && (ends_on || r.says(&["back on", "on again"])))
+        || after_watch("back on")
+        || after_watch("on again")
+    {
+        return Some(Intent::Resume);
+    }
+    let is_off = (turns && r.says(&["off"])) || after_watch("off");
+    is_off.then(|| match r.says(&["off for|until"]) {
+        true => Intent::Pause,
+        false => Intent::Stop,
+    })
+}
+
+pub(crate) fn skip_polite(r: &Reader<'_>, mut at: usize) -> usize {
+    while one_of(POLITE, r.word(at)) {
+        at += 1;
+    }
+    at
+}
+
+/// Whether a verb of these kinds stands at `at`.
+pub(crate) fn leads(r: &Reader<'_>, at: usize, of: &[VerbKind]) -> bool {
+    r.lexicon.verbs(of).any(|verb| r.fits(verb, at).is_some())
 }

@@ -140,7 +140,6 @@ pub(crate) struct Phrases {
     pub(crate) held_for: Vec<String>,
     pub(crate) confidence: Vec<String>,
     pub(crate) no_notification: Vec<String>,
-    pub(crate) second_opinion: Vec<String>,
     pub(crate) picture_kept: Vec<String>,
     pub(crate) kind_of_channel: Vec<String>,
     pub(crate) appears: Vec<String>,

@@ -8,20 +8,20 @@
 //!    │ tokens, misspelt words corrected                             token, spelling
 //!    ▼
 //! Reader: the words, and the slot of each that a phrase has used    reader
-//!    │ sentences and clauses, each by what it asks for              pieces, asks
+//!    │ sentences and clauses, each with its intent                  pieces, intent
 //!    ▼
 //! Request ─ watch ──► Parts: camera, place, classes, verbs          request, names, place
 //!    │                  │     and Settings: times, hours, channels  settings, hours
 //!    │                  │ a word that no phrase used refuses it     closed
 //!    │                  │ each correction is merged into the parts  amend
 //!    │                  ▼
-//!    │                WatchFor, one for each camera                 request/conditions, objects
+//!    │                NewWatch, one for each camera                 request/conditions, objects
 //!    ├─ change ─────► the pipeline with other classes and Settings  edit, propose/replace
 //!    ├─ stop, pause ► the pipelines that it names                   control, deployed
 //!    └─ question ───► a kind and its Slots → Look: what to look up  look, question, kinds, moments
 //!         ▼
 //! Answer: a Proposal (propose), a look-up, a question of what is missing, or the words that were
-//! not understood                                                    understand, answer, need
+//! not understood                                                    understand, answer, refusal
 //! ```
 //!
 //! - Nothing acts: a change of the box is a [`Proposal`], which a caller confirms.
@@ -35,7 +35,6 @@
 
 mod amend;
 pub mod answer;
-mod asks;
 mod closed;
 mod control;
 mod deployed;
@@ -47,13 +46,14 @@ mod lexicon;
 mod look;
 mod moments;
 mod names;
-mod need;
+mod new_watch;
 mod pieces;
 mod place;
 mod propose;
 mod question;
 mod question_words;
 mod reader;
+mod refusal;
 mod request;
 pub mod scene;
 mod settings;

@@ -12,8 +12,8 @@ use watchkeeper_engine::templates::watch;
 use watchkeeper_english::{number_word, singulars};
 
 use crate::lexicon::{LONGEST, Lexicon, Stand, folded};
-use crate::need::Need;
 use crate::reader::{Reader, one_of};
+use crate::refusal::Refusal;
 use crate::scene::{Camera, Place, Scene, Shape, quoted};
 use crate::token::Kind;
 
@@ -86,9 +86,7 @@ fn camera_names(reader: &Reader<'_>, at: usize) -> Option<(Range<usize>, SourceI
             let Some(end) = reader.name_at(&name, at) else {
                 continue;
             };
-            // An article before the word is none of a camera's name: `a camera` is any.
-            let article = one_of("a|an|the|my", &name);
-            let named = beside(reader.before(at)) || (beside(reader.any_word(end)) && !article);
+            let named = beside(reader.before(at)) || beside(reader.any_word(end));
             // `the parking bay` is a place of its own where a camera is called Parking.
             let next = reader.word(end);
             let of_place = reader.lexicon.words.places.contains(next)
@@ -353,9 +351,9 @@ fn mention_of(reader: &Reader<'_>, at: Range<usize>) -> Option<Mention> {
     let next = reader.any_word(at.end);
     // `nothing but cars` is not that nothing is there.
     let is_but = text == NOTHING && one_of("but|except|besides|other|apart|else|more", next);
-    // A zebra crossing is a place, and so is the pedestrian area.
-    let is_crossing = one_of("zebra|pedestrian", &text) && reader.word(at.end) == "crossing";
-    if is_but || is_crossing || one_of(PLACES, reader.word(at.end)) {
+    // The pedestrian area is a place.
+
+    if is_but || one_of(PLACES, reader.word(at.end)) {
         return None;
     }
     let is_named = |label: &&String| singulars(&text).any(|word| word == folded(label));
@@ -496,14 +494,14 @@ pub(crate) fn no_such_class(
     labels: Vec<String>,
     words: Vec<String>,
     scene: &Scene,
-) -> Need {
+) -> Refusal {
     let models: Vec<&str> = scene.models.iter().map(|m| m.name.as_str()).collect();
     let text = format!(
         "{} can't be watched for: no model here ({}) knows it. Ask \"what objects can you detect\" for what can.",
         quoted(said),
         models.join(", "),
     );
-    Need::unseen(text, words, labels)
+    Refusal::unseen(text, words, labels)
 }
 
 /// The cameras as a sentence shows them.

@@ -1,19 +1,19 @@
-//! A text → requests: sentences and clauses, each by what it asks for ([`Asks`]).
+//! A text → requests: sentences and clauses, each with its [`Intent`].
 //!
 //! Invariant: a request that acts holds a verb of acting. A clause without one only adds to
 //! another.
 
-use crate::asks::{Asks, asks, asks_for_picture, leads, named_watch, skip_polite};
 use crate::deployed::OTHERS;
+use crate::intent::{Intent, asks_for_picture, intent_of, leads, named_watch, skip_polite};
 use crate::lexicon::VerbKind;
 use crate::names;
 use crate::reader::{Reader, Slot, one_of};
 use crate::token::Kind;
 
-/// A request: its kind and its words.
+/// A request: its intent and its words.
 #[derive(Debug, Clone)]
 pub(crate) struct Request<'s> {
-    pub(crate) asks: Asks,
+    pub(crate) intent: Intent,
     pub(crate) r: Reader<'s>,
 }
 
@@ -31,35 +31,35 @@ pub(crate) fn requests<'s>(text: &Reader<'s>) -> Vec<Request<'s>> {
     let mut sentence = true;
     for piece in pieces(text) {
         let begins = std::mem::replace(&mut sentence, ends_sentence(&piece));
-        let asks = match asks_for_picture(text, &piece) {
-            true => Asks::Look,
+        let intent = match asks_for_picture(text, &piece) {
+            true => Intent::Look,
             false => asks_beside(&piece),
         };
-        let continues = found.last().is_some_and(|last| match asks {
+        let continues = found.last().is_some_and(|last| match intent {
             // `Shop: …` heads what follows.
-            Asks::Nothing => piece.last_word() != ":",
+            Intent::Nothing => piece.last_word() != ":",
             // `… and look for cars as well`
-            Asks::Watch if last.asks == Asks::Change => !begins,
-            Asks::Watch => pending.is_none() && continues_watch(last, &piece),
+            Intent::Watch if last.intent == Intent::Change => !begins,
+            Intent::Watch => pending.is_none() && continues_watch(last, &piece),
             _ => false,
         });
         match found.last_mut().filter(|_| continues) {
             Some(last) => last.r.join(piece),
-            None if asks == Asks::Nothing => match &mut pending {
+            None if intent == Intent::Nothing => match &mut pending {
                 Some(before) => before.join(piece),
                 None => pending = Some(piece),
             },
             None => {
                 let mut r = pending.take().unwrap_or_else(|| text.over(&[]));
                 r.join(piece);
-                found.push(Request { asks, r });
+                found.push(Request { intent, r });
             }
         }
     }
     match (pending, found.last_mut()) {
         (Some(r), Some(last)) => last.r.join(r),
         (Some(r), None) => found.push(Request {
-            asks: Asks::Nothing,
+            intent: Intent::Nothing,
             r,
         }),
         (None, _) => {}
@@ -67,12 +67,12 @@ pub(crate) fn requests<'s>(text: &Reader<'s>) -> Vec<Request<'s>> {
     found
 }
 
-/// Returns what a clause asks for; `… but leave the others on` is nothing of it.
-fn asks_beside(piece: &Reader<'_>) -> Asks {
+/// Returns the intent of a clause; `… but leave the others on` is nothing of it.
+fn asks_beside(piece: &Reader<'_>) -> Intent {
     let others = piece.find(&OTHERS).filter(|found| found.at.start > 1);
     let end = others.map_or(piece.tokens.len(), |f| f.at.start);
     let watch = named_watch(piece);
-    asks(&without_cameras(&piece.part(0..end)), watch.as_ref())
+    intent_of(&without_cameras(&piece.part(0..end)), watch.as_ref())
 }
 
 /// Whether a clause is the last of its sentence.
@@ -97,7 +97,7 @@ fn without_cameras<'s>(piece: &Reader<'s>) -> Reader<'s> {
 /// Whether a clause that asks to watch only adds to the watch before it.
 fn continues_watch(last: &Request<'_>, piece: &Reader<'_>) -> bool {
     let says_more = || names::mentions_class(piece) || names::mentions_camera(piece);
-    last.asks == Asks::Watch && !(names::mentions_class(&last.r) && says_more())
+    last.intent == Intent::Watch && !(names::mentions_class(&last.r) && says_more())
 }
 
 /// Sentences, and clauses that begin with a verb or a camera of their own. The mark at the end

@@ -3,8 +3,8 @@
 //! Invariant: a shape that comes out lies in the picture and encloses something, or has a length.
 
 use crate::lexicon::Way;
-use crate::need::Need;
 use crate::reader::{Reader, one_of};
+use crate::refusal::Refusal;
 use crate::scene::{Shape, quoted};
 use crate::token::Kind;
 
@@ -37,8 +37,8 @@ pub(crate) const REMEDY: &str = "Say it as a part of the picture (\"the left hal
     \"rectangle 10%,20% to 50%,80%\".";
 
 /// For a shape that was said and can't be drawn.
-fn wrong(written: &str) -> Need {
-    Need::meaning(format!(
+fn wrong(written: &str) -> Refusal {
+    Refusal::meaning(format!(
         "{} is no shape in the picture. A line or a rectangle has four numbers (x1,y1 to x2,y2), a polygon an x and a y for each of at least three corners, all of them between 0 % and 100 % or all shares of 1. Please say all of it again. {REMEDY}",
         quoted(written)
     ))
@@ -58,13 +58,13 @@ fn unnamed(shape: Shape, text: impl Into<String>) -> Where {
 }
 
 /// The place that a request names by geometry.
-pub(crate) fn place(r: &mut Reader<'_>) -> Result<Option<Where>, Need> {
+pub(crate) fn place(r: &mut Reader<'_>) -> Result<Option<Where>, Refusal> {
     if let Some(said) = line(r)? {
         return Ok(Some(said));
     }
     match coordinates(r)? {
         Some(said) => Ok(Some(said)),
-        None if r.says(&["vertical|horizontal line"]) => Err(Need::meaning(
+        None if r.says(&["vertical|horizontal line"]) => Err(Refusal::meaning(
             "Where the line is was not said, such as \"vertical line at 50%\". Please say all of it again.",
         )),
         None => Ok(part(r)),
@@ -127,7 +127,7 @@ impl Numbers {
 }
 
 /// Takes a shape that is written with its numbers: `rectangle 10%,20% to 50%,80%`.
-fn coordinates(r: &mut Reader<'_>) -> Result<Option<Where>, Need> {
+fn coordinates(r: &mut Reader<'_>) -> Result<Option<Where>, Refusal> {
     const SHAPES: &str = "rectangle|rect|box|polygon|area|zone|region|line";
     let drawn = (0..r.tokens.len())
         .filter(|at| one_of(SHAPES, r.word(*at)))
@@ -172,7 +172,7 @@ fn has_extent(shape: &Shape) -> bool {
     }
 }
 
-fn line(r: &mut Reader<'_>) -> Result<Option<Where>, Need> {
+fn line(r: &mut Reader<'_>) -> Result<Option<Where>, Refusal> {
     let mut lines = r.lexicon.phrases.lines.iter();
     let found = lines.find_map(|line| Some((&line.is, r.take(&line.words)?)));
     let Some((way, found)) = found else {
@@ -183,7 +183,7 @@ fn line(r: &mut Reader<'_>) -> Result<Option<Where>, Need> {
 }
 
 /// A line across the whole picture.
-fn line_at(way: &str, at: f64) -> Result<Where, Need> {
+fn line_at(way: &str, at: f64) -> Result<Where, Refusal> {
     if !(0.0..1.0).contains(&at) || at == 0.0 {
         return Err(wrong(&format!("a line at {:.0} %", at * 100.0)));
     }
@@ -284,7 +284,7 @@ mod tests {
         by(&mut Reader::new(tokens(text), &scene, &lexicon))
     }
 
-    fn said(text: &str) -> Result<Option<Shape>, Need> {
+    fn said(text: &str) -> Result<Option<Shape>, Refusal> {
         read(text, |r| place(r).map(|s| s.map(|s| s.shape)))
     }
 
@@ -334,7 +334,7 @@ mod tests {
             "polygon 0,0 0.1,0.1 0.2,0.2",
         ] {
             match said(text) {
-                Err(need) => assert!(need.text.contains("is no shape"), "{}", need.text),
+                Err(refusal) => assert!(refusal.text.contains("is no shape"), "{}", refusal.text),
                 other => panic!("{text}: {other:?}"),
             }
         }

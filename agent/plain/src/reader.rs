@@ -14,7 +14,7 @@ use std::ops::Range;
 use watchkeeper_english::number_word;
 
 use crate::lexicon::Lexicon;
-use crate::need::Notes;
+use crate::refusal::Notes;
 use crate::scene::Scene;
 pub(crate) use crate::token::one_of;
 use crate::token::{Kind, Token};
@@ -314,7 +314,8 @@ impl<'s> Reader<'s> {
 
     /// `two hours and 30 minutes`, `half an hour`, `a minute`, `1.5 h`.
     fn duration(&self, at: usize) -> Option<(f64, usize)> {
-        if self.is_a_share_of(at) {
+        // No time is less than nothing.
+        if one_of("-|–|minus", self.before(at)) {
             return None;
         }
         let (mut total, mut end) = self.one_duration(at)?;
@@ -329,33 +330,6 @@ impl<'s> Reader<'s> {
                 return Some((total, end));
             };
             (total, end) = (total + more, after);
-        }
-    }
-
-    /// Whether what stands before a time makes less of it than it says:
-    /// `three quarters of an hour`, `minus 5 seconds`, or more: `two and a half minutes`. The time
-    /// alone would be another one.
-    fn is_a_share_of(&self, at: usize) -> bool {
-        const PARTS: &str = "half|halves|third|thirds|quarter|quarters|part|fraction";
-        let before = |back: usize| at.checked_sub(back).map_or("", |i| self.any_word(i));
-        match before(1) {
-            "and" => self.fraction(at).is_some(),
-            "a" if before(2) == "and" => self.fraction(at).is_some(),
-            "minus" | "negative" | "under" | "below" => true,
-            // At most so long.
-            "than" => {
-                one_of("less|fewer|shorter", before(2))
-                    || one_of("more|longer", before(2)) && one_of("no|not|never", before(3))
-            }
-            "to" => before(2) == "up",
-            "most" => before(2) == "at",
-            "of" => one_of(PARTS, before(2)),
-            // `10 - 20 seconds` is a span, and no less than nothing.
-            "-" | "–" => {
-                let token = at.checked_sub(2).and_then(|i| self.tokens.get(i));
-                token.is_some_and(|t| t.is_word() && number_word(&t.text).is_none())
-            }
-            word => one_of(PARTS, word),
         }
     }
 
@@ -528,12 +502,7 @@ mod tests {
             assert_eq!(held(text, "<d>"), Some(vec![seconds]), "{text}");
         }
         assert_eq!(held("every minute", "every <u>"), Some(vec![60.0]));
-        for text in [
-            "two dogs",
-            "minus 5 seconds",
-            "two thirds of an hour",
-            "wait -5 seconds",
-        ] {
+        for text in ["two dogs", "minus 5 seconds", "wait -5 seconds"] {
             assert_eq!(held(text, "<d>"), None, "{text}");
         }
     }

@@ -1,7 +1,6 @@
 //! The way from a text to an answer.
 //!
-//! - Several requests in one text are one proposal or none.
-//! - A question among requests has to be asked by itself.
+//! - Several requests of one kind are one proposal or none; those of several kinds are refused.
 
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_engine::templates::watch;
@@ -9,18 +8,18 @@ use watchkeeper_engine::templates::watch;
 use crate::DataError;
 use crate::amend;
 use crate::answer::{Answer, Look, Looked, Missing, Question, Unknown};
-use crate::asks::Asks;
 use crate::closed::content_words;
 use crate::control;
 use crate::edit;
-use crate::intent::WatchFor;
+use crate::intent::Intent;
 use crate::lexicon::Lexicon;
 use crate::look;
-use crate::need::{Need, Notes};
-use crate::pieces::{self, Request, ends_sentence};
+use crate::new_watch::NewWatch;
+use crate::pieces::{self, Request};
 use crate::propose::{ChangeSet, deploy, pause, propose};
 use crate::question_words::QuestionKind;
 use crate::reader::Reader;
+use crate::refusal::{Notes, Refusal};
 use crate::request::{self, Parts};
 use crate::scene::{Deployed, Scene, quoted};
 use crate::spelling;
@@ -97,8 +96,8 @@ impl Plain {
     /// about what runs, or a watch with its condition.
     pub fn is_request(&self, text: &str, scene: &Scene) -> bool {
         let asks = |request: &Request<'_>| {
-            let waits = request.asks == Asks::Watch && request.r.says(&["when|if|whenever"]);
-            waits || request.asks.is_control()
+            let waits = request.intent == Intent::Watch && request.r.says(&["when|if|whenever"]);
+            waits || request.intent.is_control()
         };
         is_short(text)
             && pieces::requests(&self.correct_spelling(text, scene))
@@ -121,87 +120,98 @@ impl Plain {
         let Some(first) = requests.first() else {
             return self.unknown(Vec::new(), String::new());
         };
-        let has = |asks: Asks| requests.iter().find(|r| r.asks == asks);
-        let answer = match (has(Asks::Not), has(Asks::Look)) {
-            (Some(_), _) => Err(Need::meaning(NOT_WANTED)),
-            _ if first.asks == Asks::Nothing => {
-                return self.unknown(content_words(&first.r), String::new());
-            }
-            (_, Some(_)) if requests.iter().any(|r| r.asks != Asks::Look) => Err(Need::meaning(
-                "That is a question and a request. Please say them one at a time.",
-            )),
-            (_, Some(looks)) => return self.look(looks, notes, requests.len() == 1),
-            _ => self
-                .acts(&requests, corrections, whole.scene, &mut notes)
-                .and_then(|proposed| propose(proposed, notes)),
+        let is_other = |request: &&Request<'_>| {
+            let are_orders = request.intent.is_control() && first.intent.is_control();
+            request.intent != first.intent && !are_orders
         };
+        let other = requests.iter().find(is_other);
+        let answer = match first.intent {
+            _ if requests.iter().any(|r| r.intent == Intent::Not) => {
+                Err(Refusal::meaning(NOT_WANTED))
+            }
+            Intent::Nothing => return self.unknown(content_words(&first.r), String::new()),
+            _ if let Some(other) = other => Err(one_at_a_time(&other.r)),
+            Intent::Look => return self.look(first, notes, requests.len() == 1),
+            Intent::Watch => self.watches(&requests, corrections, whole.scene, &mut notes),
+            _ => self.orders(&requests, corrections, whole.scene, &mut notes),
+        };
+        let answer = answer.and_then(|proposed| propose(proposed, notes));
         match answer {
             Ok(proposal) => Answer::Propose(Box::new(proposal)),
-            Err(need) if !need.not_read.is_empty() => Answer::Unknown(Unknown {
-                text: need.text,
-                not_understood: need.not_read,
-                unseen: match need.about {
-                    Missing::KnownClass => need.choices,
+            Err(refusal) if !refusal.not_read.is_empty() => Answer::Unknown(Unknown {
+                text: refusal.text,
+                not_understood: refusal.not_read,
+                unseen: match refusal.about {
+                    Missing::KnownClass => refusal.choices,
                     _ => Vec::new(),
                 },
             }),
-            Err(need) => Answer::Ask(Question {
-                about: need.about,
-                text: need.text,
-                choices: need.choices,
+            Err(refusal) => Answer::Ask(Question {
+                about: refusal.about,
+                text: refusal.text,
+                choices: refusal.choices,
                 request: text.trim().to_owned(),
             }),
         }
     }
 
-    /// Returns what requests that act mean after the corrections, in their order. All watches are
-    /// proposed together.
-    fn acts(
+    /// Returns what orders and changes mean after the corrections, in their order.
+    fn orders(
         &self,
         requests: &[Request<'_>],
         corrections: &[String],
         scene: &Scene,
         notes: &mut Notes,
-    ) -> Result<Vec<ChangeSet>, Need> {
-        refuse_order_beside_watch(requests)?;
+    ) -> Result<Vec<ChangeSet>, Refusal> {
         let before = notes.clone();
-        let (mut proposed, mut watches, mut at) = (Vec::new(), Vec::new(), None);
+        let mut proposed = Vec::new();
         for request in requests {
             let mut r = request.r.clone();
-            match request.asks {
-                Asks::Watch => {
-                    at.get_or_insert(proposed.len());
-                    watches.push(Parts::read(&mut r)?);
-                }
-                Asks::Change => proposed.push(edit::change(&mut r)?),
-                asks => proposed.push(control::control(&mut r, asks, at.is_some(), None)?),
-            }
+            proposed.push(match request.intent {
+                Intent::Change => edit::change(&mut r)?,
+                intent => control::control(&mut r, intent, None)?,
+            });
+            notes.extend(r.notes);
+        }
+        for said in corrections {
+            let mut r = self.correct_spelling(said, scene);
+            let (pause, said) = amend::amend_pause(requests, &proposed, &mut r)?;
+            proposed = vec![pause];
+            notes.clone_from(&before);
+            notes.extend(said);
+            notes.extend(r.notes);
+        }
+        Ok(proposed)
+    }
+
+    /// Returns what requests to watch mean after the corrections; they are proposed together.
+    fn watches(
+        &self,
+        requests: &[Request<'_>],
+        corrections: &[String],
+        scene: &Scene,
+        notes: &mut Notes,
+    ) -> Result<Vec<ChangeSet>, Refusal> {
+        let mut watches = Vec::new();
+        for request in requests {
+            let mut r = request.r.clone();
+            watches.push(Parts::read(&mut r)?);
             notes.extend(r.notes);
         }
         request::settle_cameras(&mut watches, scene);
         for said in corrections {
             let mut r = self.correct_spelling(said, scene);
-            match watches.is_empty() {
-                true => {
-                    let (pause, said) = amend::amend_pause(requests, &proposed, &mut r)?;
-                    proposed = vec![pause];
-                    *notes = before.clone();
-                    notes.extend(said);
-                }
-                false => amend::amend(&mut watches, &mut r)?,
-            }
+            amend::amend(&mut watches, &mut r)?;
             notes.extend(r.notes);
         }
-        if let Some(at) = at {
-            let mut new = Vec::new();
-            for parts in watches {
-                new.extend(parts.watches(scene, notes)?);
-            }
-            let replaced = pause_replaced(&new, scene, notes);
-            proposed.insert(at, deploy(&new, scene)?);
-            proposed.extend(replaced);
+        let mut new = Vec::new();
+        for parts in watches {
+            new.extend(parts.watches(scene, notes)?);
         }
-        Ok(proposed)
+        let replaced = pause_replaced(&new, scene, notes);
+        Ok(std::iter::once(deploy(&new, scene)?)
+            .chain(replaced)
+            .collect())
     }
 
     fn look(&self, request: &Request<'_>, notes: Notes, is_alone: bool) -> Answer {
@@ -246,19 +256,30 @@ impl Plain {
     }
 }
 
+/// Refuses a request of another kind in the same text: `tell me when somebody comes, and then pause
+/// the yard watch` may mean when something happens.
+fn one_at_a_time(other: &Reader<'_>) -> Refusal {
+    let written = other.written(0..other.tokens.len());
+    let text = format!(
+        "I read another request there ({}), so I propose nothing. Please say them one at a time.",
+        quoted(&written)
+    );
+    Refusal::not_read(text, vec![written])
+}
+
 fn is_short(text: &str) -> bool {
     text.chars().count() <= MAX_CHARS
 }
 
 /// Pauses the watches that tell of other classes on the camera of a new one that is to tell of its
 /// classes only.
-fn pause_replaced(new: &[WatchFor], scene: &Scene, notes: &mut Notes) -> Option<ChangeSet> {
+fn pause_replaced(new: &[NewWatch], scene: &Scene, notes: &mut Notes) -> Option<ChangeSet> {
     let tells_others = |deployed: &&Deployed| {
         let spec = &deployed.spec;
         let classes = watch::named_classes(&spec.workflow).unwrap_or_default();
         let has_rules = spec.rules.as_ref().is_none_or(|rules| !rules.is_empty());
         let mut only = new.iter().filter(|w| w.only && w.camera == spec.source);
-        let is_other = |w: &WatchFor| classes.iter().any(|c| !w.objects.labels.contains(c));
+        let is_other = |w: &NewWatch| classes.iter().any(|c| !w.objects.labels.contains(c));
         has_rules && !deployed.paused && only.any(is_other)
     };
     let replaced = scene.pipelines.iter().filter(tells_others);
@@ -272,26 +293,4 @@ fn pause_replaced(new: &[WatchFor], scene: &Scene, notes: &mut Notes) -> Option<
         names.join(" and ")
     ));
     Some(pause(replaced, None, scene))
-}
-
-/// Refuses an order in the sentence of a watch, which may be meant for when something happens:
-/// `tell me when somebody comes, and then pause the yard watch`.
-fn refuse_order_beside_watch(requests: &[Request<'_>]) -> Result<(), Need> {
-    let then = requests.windows(2).find_map(|pair| match pair {
-        [first, next] => {
-            let waits = first.asks == Asks::Watch && !ends_sentence(&first.r);
-            let acts = next.asks.is_control() || next.asks == Asks::Change;
-            (waits && acts).then_some(&next.r)
-        }
-        _ => None,
-    });
-    let Some(does) = then else {
-        return Ok(());
-    };
-    let written = does.written(0..does.tokens.len());
-    let text = format!(
-        "I read a watch and an order in one sentence ({}), so I propose nothing. Say the order as a sentence of its own, with the name of the watch. If what is watched for stops there, say \"stays\".",
-        quoted(&written)
-    );
-    Err(Need::not_read(text, vec![written]))
 }

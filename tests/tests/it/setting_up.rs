@@ -422,11 +422,11 @@ fn unknown_class_goes_to_llm_then_to_the_user() -> anyhow::Result<()> {
             .to_string()
             .contains("No model here knows a safe")
     );
-    // The LLM is no help: the rules refuse as they would have without it, and name the remedy.
+    // The LLM is no help: the rules refuse as they would have without it, and name what helps.
     let (code, objects, errors) = ask_json(&site.bench, &[words])?;
     assert_eq!(code, 2, "{errors}");
     let refused = last(&objects, "failure")?.to_string();
-    for part in ["\\\"safe\\\" can't be watched for", "watchkeeper models"] {
+    for part in ["understand \\\"safe\\\"", "what objects can you detect"] {
         assert!(refused.contains(part), "{refused}");
     }
     site.model.finish()

@@ -47,8 +47,6 @@ pub struct PastAnswer {
     pub by_camera: bool,
     /// When the one event began that is asked for, milliseconds since 1970.
     pub last_ms: Option<i64>,
-    /// The answer for the span that this one is compared with.
-    pub compared_with: Option<Box<PastAnswer>>,
 }
 
 impl PastAnswer {
@@ -87,12 +85,20 @@ impl PastAnswer {
             knowledge,
             report,
             hours,
-            compared_with: None,
         }
     }
 
-    /// The answer for its own span in words.
-    pub(super) fn of_span(&self, zone: &TimeZone) -> String {
+    /// The answer in words, behind what was `understood`; without the list of events.
+    pub fn text(&self, understood: &str, zone: &TimeZone) -> String {
+        let sentence = self.sentence(zone);
+        match understood {
+            "" => sentence,
+            _ => format!("{understood} {sentence}"),
+        }
+    }
+
+    /// The answer in words.
+    pub(super) fn sentence(&self, zone: &TimeZone) -> String {
         let (found, knowledge) = (&self.found, &self.knowledge);
         let mut parts = Vec::new();
         let is_empty = found.number == 0 && found.is_complete();
@@ -211,7 +217,7 @@ impl PastAnswer {
     fn unknown(&self, zone: &TimeZone) -> String {
         let (from, to) = self.knowledge.question.range;
         if from >= to || self.knowledge.cameras.is_empty() {
-            return self.without_span();
+            return self.without_span(zone);
         }
         let is_shown = |gap: &&Unknown| gap.to_ms - gap.from_ms >= MIN_MS || to - from < MIN_MS;
         let mut gaps: Vec<(Vec<&str>, &Unknown)> = Vec::new();
@@ -240,7 +246,7 @@ impl PastAnswer {
 
     /// Why nothing is known where the question has no span: none was named and nothing watched, or
     /// it is still to come.
-    fn without_span(&self) -> String {
+    fn without_span(&self, zone: &TimeZone) -> String {
         let (from, to) = self.knowledge.question.range;
         let cameras = self.knowledge.cameras.iter();
         let names: Vec<&str> = cameras.map(|camera| camera.name.as_str()).collect();
@@ -255,7 +261,7 @@ impl PastAnswer {
             [] => Why::NotWatched,
             _ => Why::ClockWrong,
         };
-        format!("{}, because {}", names.join(", "), reason(&why))
+        format!("{}, because {}", names.join(", "), reason(&why, zone))
     }
 
     fn gap(&self, cameras: &[&str], gap: &Unknown, zone: &TimeZone) -> String {
@@ -269,6 +275,10 @@ impl PastAnswer {
             let (from, to) = (shown(gap.from_ms), shown(gap.to_ms));
             format!(" from {from} to {to} {}", zone_name(gap.to_ms, zone))
         };
-        format!("{}{when}, because {}", cameras.join(", "), reason(&gap.why))
+        format!(
+            "{}{when}, because {}",
+            cameras.join(", "),
+            reason(&gap.why, zone)
+        )
     }
 }

@@ -27,7 +27,7 @@ impl Knowledge {
             let unknown: Vec<Value> = unknown
                 .map(|gap| {
                     let (from, to) = (shown(gap.from_ms), shown(gap.to_ms));
-                    json!({"from": from, "to": to, "because": reason(&gap.why)})
+                    json!({"from": from, "to": to, "because": reason(&gap.why, zone)})
                 })
                 .collect();
             json!({
@@ -72,7 +72,7 @@ impl Knowledge {
                 (
                     gap.from_ms,
                     gap.to_ms,
-                    format!("not known: {}", reason(&gap.why)),
+                    format!("not known: {}", reason(&gap.why, zone)),
                 )
             });
             let mut spans: Vec<(i64, i64, String)> = known.chain(unknown).collect();
@@ -102,7 +102,7 @@ fn longest<T>(times: &[T], max: usize, length: impl Fn(&T) -> i64) -> impl Itera
 }
 
 /// Why nothing is known, as a clause.
-pub(super) fn reason(why: &Why) -> String {
+pub(super) fn reason(why: &Why, zone: &TimeZone) -> String {
     match why {
         Why::Deleted => "the records of that time are deleted".to_owned(),
         Why::NotWatched => "nothing watched".to_owned(),
@@ -119,6 +119,17 @@ pub(super) fn reason(why: &Why) -> String {
         },
         Why::OtherEvents { told } => format!("the rule records only {}", told.join(", ")),
         Why::Interrupted(end) => interruption(*end).to_owned(),
+        Why::Paused { from_ms, to_ms } => {
+            let when = match to_ms {
+                Some(to_ms) => format!("from {}", span((*from_ms, *to_ms), zone)),
+                None => format!(
+                    "since {} {}",
+                    moment(*from_ms, false, true, zone),
+                    zone_name(*from_ms, zone)
+                ),
+            };
+            format!("{} {when}", interruption(SpanEnd::Paused))
+        }
     }
 }
 

@@ -259,17 +259,14 @@ fn explain(
     let mut unknown = Vec::new();
     let mut rest = gaps.clone();
     take_reasons(&found.reasons, &mut rest, &mut unknown);
-    let paused = each(&rest, |from_ms| match end_before(from_ms, telling)? {
-        end @ (SpanEnd::Paused | SpanEnd::Heat) => Some(Why::Interrupted(end)),
-        _ => None,
+    let is_pause = |why: &Why| matches!(why, Why::Paused { .. } | Why::Interrupted(SpanEnd::Heat));
+    let paused = each(&rest, |from_ms| {
+        interruption(from_ms, telling).filter(is_pause)
     });
     take_reasons(&paused, &mut rest, &mut unknown);
     take_reasons(&found.other_reasons, &mut rest, &mut unknown);
     let ended = each(&rest, |from_ms| {
-        Some(match end_before(from_ms, spans) {
-            None | Some(SpanEnd::Stopped | SpanEnd::Finished) => otherwise.clone(),
-            Some(end) => Why::Interrupted(end),
-        })
+        Some(interruption(from_ms, spans).unwrap_or_else(|| otherwise.clone()))
     });
     take_reasons(&ended, &mut rest, &mut unknown);
     unknown.sort_by_key(|gap| gap.from_ms);
@@ -305,8 +302,25 @@ fn each(times: &Intervals, why: impl Fn(i64) -> Option<Why>) -> Vec<(Intervals, 
         .collect()
 }
 
-/// How the last of these spans before a time ended.
-fn end_before(from_ms: i64, spans: &[&CoverageSpan]) -> Option<SpanEnd> {
+/// What interrupted the last of these spans before a time. A pause ends where the pipeline watches
+/// again.
+fn interruption(from_ms: i64, spans: &[&CoverageSpan]) -> Option<Why> {
     let before = spans.iter().filter(|span| span.to.unix_ms <= from_ms);
-    Some(before.max_by_key(|span| span.to.unix_ms)?.end)
+    let last = before.max_by_key(|span| span.to.unix_ms)?;
+    let paused_ms = last.to.unix_ms;
+    let is_resumed = |span: &&&CoverageSpan| {
+        span.watch.pipeline == last.watch.pipeline && span.from.unix_ms >= paused_ms
+    };
+    match last.end {
+        SpanEnd::Stopped | SpanEnd::Finished => None,
+        SpanEnd::Paused => Some(Why::Paused {
+            from_ms: paused_ms,
+            to_ms: spans
+                .iter()
+                .filter(is_resumed)
+                .map(|span| span.from.unix_ms)
+                .min(),
+        }),
+        end => Some(Why::Interrupted(end)),
+    }
 }

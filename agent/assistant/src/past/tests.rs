@@ -332,33 +332,14 @@ fn ask(text: &str) -> (PastAnswer, String) {
     let Look::Events(wanted) = &looked.look else {
         panic!("{text}: {looked:?}");
     };
-    let of_span = |wanted: &EventsWanted| answer_to(wanted, &coverage(), journal());
-    let answer = match compare::spans(wanted, now().timestamp()) {
-        Some((one, other)) => PastAnswer {
-            compared_with: Some(Box::new(of_span(&other))),
-            ..of_span(&one)
-        },
-        None => of_span(wanted),
-    };
+    let answer = answer_to(wanted, &coverage(), journal());
     let said = [looked.text.clone(), answer.sentence(&zone())].join("\n");
     (answer, said.trim_start().to_owned())
 }
 
 /// What an answer claims, in the words of `questions.txt`.
 fn claim(answer: &PastAnswer, text: &str) -> String {
-    let words = |after: &str| {
-        let rest = text.split_once(after)?.1;
-        rest.split(' ').next().map(str::to_owned)
-    };
     let (number, knowledge) = (answer.found.number, &answer.knowledge);
-    if answer.compared_with.is_some() {
-        return match words("The later span had ") {
-            Some(number) if text.contains("more.") => format!("later +{number}"),
-            Some(number) => format!("later -{number}"),
-            None if text.contains("Both spans had as many.") => "equal".to_owned(),
-            None => "unknown".to_owned(),
-        };
-    }
     if number > 0 {
         return format!("yes {number}");
     }
@@ -377,8 +358,8 @@ fn claim(answer: &PastAnswer, text: &str) -> String {
 }
 
 /// Questions with the truth: `yes` and how often, `no`, `part` where the watched part had none,
-/// `unknown`, `refused` where a word is in none of the answers, and for comparisons how many more
-/// the later span had. The snapshot is read by people, line by line.
+/// `unknown`, `refused` where a word is in none of the answers. The snapshot is read by people,
+/// line by line.
 #[test]
 fn answers_say_what_is_known_and_why_the_rest_is_not() {
     let questions = include_str!("tests/questions.txt").lines();
@@ -396,10 +377,10 @@ fn answers_say_what_is_known_and_why_the_rest_is_not() {
         }
         let (answer, text) = ask(question);
         let claimed = claim(&answer, &text);
-        let is_yes = |claim: &str| claim.starts_with("yes") || claim.starts_with("later");
+        let is_yes = |claim: &str| claim.starts_with("yes");
         if claimed != truth {
             let wrong = match claimed.as_str() {
-                "no" | "equal" => &mut false_no,
+                "no" => &mut false_no,
                 claimed if is_yes(claimed) => &mut false_yes,
                 _ => &mut others,
             };
@@ -463,16 +444,23 @@ fn time_after_an_event_is_not_known_while_its_rule_cools_down() {
 }
 
 #[test]
-fn pause_of_the_watch_comes_before_what_others_record() {
+fn pause_of_the_watch_says_from_when_to_when() {
     let mut report = coverage();
     let is_paused = |span: &&mut CoverageSpan| span.watch.pipeline.as_str() == "yard-people";
     let paused = report.spans.iter_mut().filter(is_paused);
     paused.for_each(|span| span.end = SpanEnd::Paused);
-    let text = sentence(&people("Thu 10:00", "Thu 11:00"), &report, journal());
-    assert!(
-        text.contains("yard, because the pipeline was paused"),
-        "{text}"
-    );
+    for (from, to, pause) in [
+        ("Thu 10:00", "Thu 11:00", "since Thu 26 Nov 07:00 CET"),
+        (
+            "Thu 02:11",
+            "Thu 02:13",
+            "from Thu 26 Nov 02:10 to Thu 26 Nov 02:14 CET",
+        ),
+    ] {
+        let text = sentence(&people(from, to), &report, journal());
+        let reason = format!("yard, because the pipeline was paused {pause}");
+        assert!(text.contains(&reason), "{text}");
+    }
 }
 
 #[test]

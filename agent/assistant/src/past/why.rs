@@ -9,8 +9,11 @@ pub enum Why {
     Deleted,
     /// No pipeline watched the camera.
     NotWatched,
-    /// Watching was interrupted.
+    /// Watching was interrupted, but by no pause.
     Interrupted(SpanEnd),
+    /// The pipeline was paused from then on, in milliseconds since 1970. Without an end it has not
+    /// watched since.
+    Paused { from_ms: i64, to_ms: Option<i64> },
     /// The clock of the box was wrong.
     ClockWrong,
     /// Events of that time wait for a disk that refuses them.

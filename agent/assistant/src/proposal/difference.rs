@@ -52,6 +52,8 @@ pub enum DiffKind {
     Gone,
     Paused,
     Resumed,
+    /// It was deleted and is in the configuration file, whose settings it gets.
+    Restored,
     /// The pipeline already is as requested.
     Same,
     /// The pipeline no longer exists.
@@ -86,6 +88,9 @@ pub fn difference(change: &Change, situation: &SystemSnapshot) -> ProposalDiff {
         }
         (Change::Pause { .. }, Some(_)) => DiffKind::Paused,
         (Change::Resume(_), Some(runs)) if is_running(runs) => DiffKind::Same,
+        (Change::Resume(_), Some(runs)) if runs.state == PipelineState::Stopped => {
+            DiffKind::Restored
+        }
         (Change::Resume(_), Some(_)) => DiffKind::Resumed,
     };
     let source = match change {
@@ -163,6 +168,9 @@ impl ProposalDiff {
             DiffKind::Gone => format!("- {id}{on} is stopped and deleted; its events stay"),
             DiffKind::Paused => format!("~ {id}{on} is paused"),
             DiffKind::Resumed => format!("~ {id}{on} is resumed"),
+            DiffKind::Restored => format!(
+                "~ {id}{on} was deleted and starts again with the settings of the configuration file"
+            ),
             DiffKind::Same => format!("= {id}{on} is unchanged"),
             DiffKind::Missing => format!("! {id} does not exist"),
         };
@@ -266,6 +274,21 @@ mod tests {
         assert_eq!(lines(&until_eight, Some(&runs)), ["~ p on gate is paused"]);
         assert_eq!(lines(&resume, Some(&runs)), ["~ p on gate is resumed"]);
         assert_eq!(lines(&Change::Stop(id), None), ["! p does not exist"]);
+    }
+
+    #[test]
+    fn resume_of_a_deleted_pipeline_names_the_source_of_its_settings() {
+        let runs = spec(0.1, &Value::Null);
+        let mut here = situation();
+        here.pipelines = vec![status(&runs)];
+        here.pipelines[0].state = PipelineState::Stopped;
+        let said = difference(&Change::Resume(runs.id.clone()), &here).lines();
+        assert_eq!(
+            said,
+            [
+                "~ p on gate was deleted and starts again with the settings of the configuration file"
+            ]
+        );
     }
 
     #[test]

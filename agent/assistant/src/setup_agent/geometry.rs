@@ -123,13 +123,28 @@ pub fn check_places(overlays: &[Overlay], size: [u32; 2], seen: &[Detection]) ->
                     .filter(|s| contains(polygon, s.centre()))
                     .count();
                 findings.places.push(json!({
-                    "zone": name, "share_of_picture": (share * 1000.0).round() / 1000.0,
+                    "zone": name, "box_px": bounding_box(polygon),
+                    "share_of_picture": (share * 1000.0).round() / 1000.0,
                     "detections_with_centre_inside_now": inside,
                 }));
             }
         }
     }
     findings
+}
+
+/// Left, top, right and bottom of a polygon in whole pixels.
+fn bounding_box(polygon: &[Point]) -> [f64; 4] {
+    let nothing = [
+        f64::INFINITY,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NEG_INFINITY,
+    ];
+    let around = |[left, top, right, bottom]: [f64; 4], p: &Point| {
+        [left.min(p.x), top.min(p.y), right.max(p.x), bottom.max(p.y)]
+    };
+    polygon.iter().fold(nothing, around).map(f64::round)
 }
 
 /// Where in the picture the movement leads that a line counts as in: to the left hand of somebody
@@ -201,6 +216,16 @@ mod tests {
         assert!(found.wrong[0].contains("640x360"), "{:?}", found.wrong);
         let along = check_places(&[line([640.0, 0.0], [640.0, 360.0])], SIZE, &[]);
         assert!(along.wrong.is_empty(), "the border is inside");
+    }
+
+    #[test]
+    fn zone_says_where_it_lies_in_pixels() {
+        let desk = zone(&[[100.0, 50.0], [300.4, 50.0], [300.4, 200.0]]);
+        let found = check_places(&[desk], SIZE, &[]);
+        assert_eq!(
+            found.places[0]["box_px"],
+            json!([100.0, 50.0, 300.0, 200.0])
+        );
     }
 
     #[test]

@@ -27,6 +27,26 @@ fn deployed_pipeline_prints_its_warnings() {
 }
 
 #[test]
+fn paused_pipeline_shows_when_its_pause_ends() {
+    let status = |paused_until: Option<&str>| -> PipelineStatus {
+        let mut value = json!({
+            "spec": {"id": "gate", "source": "yard", "workflow": {}, "paused": true},
+            "state": {"state": "paused"},
+            "since": {"unix_ms": 0, "quality": "synced"},
+            "rules": [],
+            "warnings": [],
+            "results": watchkeeper_contract::pipeline::PipelineResults::default(),
+        });
+        value["paused_until"] = json!(paused_until);
+        serde_json::from_value(value).unwrap_or_else(|e| panic!("{e}"))
+    };
+    assert_eq!(state_with_end(&status(None)), "paused");
+    let end = local_time(1_795_000_000_000);
+    let until = status(Some("2026-11-18T11:06:40Z"));
+    assert_eq!(state_with_end(&until), format!("paused until {end}"));
+}
+
+#[test]
 fn retry_within_a_second_has_no_number() {
     let lost = |retry_in_s| {
         source_state(&SourceState::Lost {

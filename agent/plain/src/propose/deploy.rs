@@ -8,15 +8,15 @@ use watchkeeper_engine::templates::watch::{self, NamedCount, Watch};
 
 use super::{ChangeSet, sentence::sentence};
 use crate::answer::{Change, Missing};
-use crate::intent::WatchFor;
-use crate::need::Need;
+use crate::new_watch::NewWatch;
 use crate::place::Where;
 use crate::reader::one_of;
+use crate::refusal::Refusal;
 use crate::request::slug;
 use crate::scene::{Scene, Shape};
 
 /// Makes a new pipeline of each watch.
-pub(crate) fn deploy(watches: &[WatchFor], scene: &Scene) -> Result<ChangeSet, Need> {
+pub(crate) fn deploy(watches: &[NewWatch], scene: &Scene) -> Result<ChangeSet, Refusal> {
     let ids = scene.pipelines.iter().map(|p| p.spec.id.to_string());
     let mut taken: Vec<String> = ids.collect();
     let (mut changes, mut texts) = (Vec::new(), Vec::new());
@@ -30,7 +30,7 @@ pub(crate) fn deploy(watches: &[WatchFor], scene: &Scene) -> Result<ChangeSet, N
         }
         taken.push(name.clone());
         let id = PipelineId::new(name)
-            .map_err(|e| Need::meaning(format!("{e}. Say it with another name.")))?;
+            .map_err(|e| Refusal::meaning(format!("{e}. Say it with another name.")))?;
         changes.push(Change::Deploy(Box::new(spec(watch, id, scene)?)));
         texts.push(sentence(watch));
     }
@@ -38,7 +38,7 @@ pub(crate) fn deploy(watches: &[WatchFor], scene: &Scene) -> Result<ChangeSet, N
     Ok(ChangeSet { changes, text })
 }
 
-fn pipeline_name(watch: &WatchFor) -> String {
+fn pipeline_name(watch: &NewWatch) -> String {
     let what = watch.conditions.first().map_or("count", kind);
     let camera: String = watch.camera.as_str().chars().take(16).collect();
     let words = watch.objects.said.split(' ');
@@ -51,7 +51,7 @@ fn pipeline_name(watch: &WatchFor) -> String {
         .collect()
 }
 
-fn spec(watch: &WatchFor, id: PipelineId, scene: &Scene) -> Result<PipelineSpec, Need> {
+fn spec(watch: &NewWatch, id: PipelineId, scene: &Scene) -> Result<PipelineSpec, Refusal> {
     let shapes = match &watch.place {
         Some(place) => shapes(place, watch, scene)?,
         None => Shapes::default(),
@@ -65,8 +65,8 @@ fn spec(watch: &WatchFor, id: PipelineId, scene: &Scene) -> Result<PipelineSpec,
         counts: counts.into_iter().collect(),
         ..Watch::default()
     };
-    watch::unique_names(&built).map_err(|e| Need::meaning(e.to_string()))?;
-    watch::plain_classes(&built).map_err(|e| Need::new(Missing::Class, e.to_string()))?;
+    watch::unique_names(&built).map_err(|e| Refusal::meaning(e.to_string()))?;
+    watch::plain_classes(&built).map_err(|e| Refusal::new(Missing::Class, e.to_string()))?;
     let workflow = watch::workflow(&built, &watch.model);
     Ok(PipelineSpec {
         rules: Some(rules(watch)),
@@ -83,7 +83,7 @@ struct Shapes {
 }
 
 /// Draws a place in the pixels of its camera's picture.
-fn shapes(place: &Where, watch: &WatchFor, scene: &Scene) -> Result<Shapes, Need> {
+fn shapes(place: &Where, watch: &NewWatch, scene: &Scene) -> Result<Shapes, Refusal> {
     let size = scene.camera(&watch.camera).and_then(|c| c.size);
     let size = size.filter(|[w, h]| *w > 0 && *h > 0);
     let Some([w, h]) = size else {
@@ -91,7 +91,7 @@ fn shapes(place: &Where, watch: &WatchFor, scene: &Scene) -> Result<Shapes, Need
             "The camera {} has shown no picture yet, so nothing can be placed in it. Ask again when it does.",
             watch.camera
         );
-        return Err(Need::new(Missing::Picture, text));
+        return Err(Refusal::new(Missing::Picture, text));
     };
     let pixel = |[x, y]: &[f64; 2]| [(x * f64::from(w)).round(), (y * f64::from(h)).round()];
     let mut shapes = Shapes::default();
@@ -110,7 +110,7 @@ fn shapes(place: &Where, watch: &WatchFor, scene: &Scene) -> Result<Shapes, Need
 }
 
 /// Names the count of a watch's objects.
-fn count(watch: &WatchFor, zones: &[NamedZone]) -> NamedCount {
+fn count(watch: &NewWatch, zones: &[NamedZone]) -> NamedCount {
     let slug = slug(&watch.objects.said);
     let name = if slug.is_empty() { "objects" } else { &slug };
     let step = watch.place.as_ref().map(Where::step).unwrap_or_default();
@@ -124,7 +124,7 @@ fn count(watch: &WatchFor, zones: &[NamedZone]) -> NamedCount {
 }
 
 /// Returns a rule for each condition.
-fn rules(watch: &WatchFor) -> Vec<RuleSpec> {
+fn rules(watch: &NewWatch) -> Vec<RuleSpec> {
     let rule = |when: &Condition| {
         let mut rule = RuleSpec::new(kind(when).to_owned(), when.clone());
         watch.settings.set_on(&mut rule);

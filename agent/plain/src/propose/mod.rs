@@ -13,7 +13,7 @@ use jiff::Zoned;
 use watchkeeper_contract::id::PipelineId;
 
 use crate::answer::{Change, Proposal};
-use crate::need::{Need, Notes};
+use crate::refusal::{Notes, Refusal};
 use crate::scene::Scene;
 pub(crate) use deploy::deploy;
 pub(crate) use replace::replace;
@@ -66,14 +66,14 @@ pub(crate) fn pause(ids: Vec<PipelineId>, until: Option<Zoned>, scene: &Scene) -
 }
 
 /// Makes one proposal of the changes of several requests. Refuses two changes of one pipeline.
-pub(crate) fn propose(proposed: Vec<ChangeSet>, notes: Notes) -> Result<Proposal, Need> {
+pub(crate) fn propose(proposed: Vec<ChangeSet>, notes: Notes) -> Result<Proposal, Refusal> {
     let texts: Vec<&str> = proposed.iter().map(|one| one.text.as_str()).collect();
     let understood = texts.join(" ");
     let changes: Vec<Change> = proposed.into_iter().flat_map(|one| one.changes).collect();
     let mut touched = BTreeSet::new();
     let mut ids = changes.iter().map(Change::pipeline);
     if let Some(twice) = ids.find(|id| !touched.insert(*id)) {
-        return Err(Need::meaning(format!(
+        return Err(Refusal::meaning(format!(
             "That is more than one change of {twice}. Please say them one at a time."
         )));
     }

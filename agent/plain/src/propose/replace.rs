@@ -7,8 +7,8 @@ use watchkeeper_english::several;
 
 use super::ChangeSet;
 use crate::answer::Change;
-use crate::intent::Objects;
-use crate::need::{Need, Notes};
+use crate::new_watch::Objects;
+use crate::refusal::{Notes, Refusal};
 use crate::settings::{Settings, seconds};
 
 /// Type of the step whose classes and confidence an edit changes.
@@ -22,11 +22,11 @@ pub(crate) fn replace(
     settings: &Settings,
     more: Option<bool>,
     notes: &mut Notes,
-) -> Result<ChangeSet, Need> {
+) -> Result<ChangeSet, Refusal> {
     check_direction(&spec, settings, more)?;
     let detects = edit_steps(&mut spec, objects, settings.confidence);
     if !detects && (objects.is_some() || settings.confidence.is_some()) {
-        return Err(Need::meaning(format!(
+        return Err(Refusal::meaning(format!(
             "The workflow of {} has no detection step whose classes or confidence I could change; edit its workflow instead.",
             spec.id
         )));
@@ -35,7 +35,7 @@ pub(crate) fn replace(
     let rules = spec.rules.as_deref_mut().unwrap_or_default();
     let waits = edit_rules(rules, objects, settings);
     if settings.hold_s.is_some() && !waits {
-        return Err(Need::meaning(format!(
+        return Err(Refusal::meaning(format!(
             "No rule of {} waits for a time, so there is no duration to change. Say \"cool-down\" for the time of quiet after an event, or ask for a new watch with the time.",
             spec.id
         )));
@@ -87,7 +87,7 @@ fn edit_steps(spec: &mut PipelineSpec, objects: Option<&Objects>, confidence: Op
 }
 
 /// Refuses an edit of rules that a pipeline does not have, and other hours of several spans.
-fn check_rules(spec: &PipelineSpec, settings: &Settings) -> Result<(), Need> {
+fn check_rules(spec: &PipelineSpec, settings: &Settings) -> Result<(), Refusal> {
     let rules = spec.rules.as_deref().unwrap_or_default();
     let about_rules = Settings {
         confidence: None,
@@ -95,7 +95,7 @@ fn check_rules(spec: &PipelineSpec, settings: &Settings) -> Result<(), Need> {
         ..settings.clone()
     } != Settings::default();
     if about_rules && rules.is_empty() {
-        return Err(Need::meaning(format!(
+        return Err(Refusal::meaning(format!(
             "{} has no rules of its own, so there is no duration, cool-down, schedule, channel or clip to change. Set a new watch instead.",
             spec.id
         )));
@@ -103,7 +103,7 @@ fn check_rules(spec: &PipelineSpec, settings: &Settings) -> Result<(), Need> {
     let differ = |pair: &[RuleSpec]| matches!(pair, [a, b] if a.schedule != b.schedule);
     let has_spans = rules.windows(2).any(differ);
     if settings.times.is_some() && has_spans {
-        return Err(Need::meaning(format!(
+        return Err(Refusal::meaning(format!(
             "{} has several spans of hours. Set a new watch with the hours instead, and delete it.",
             spec.id
         )));
@@ -116,7 +116,7 @@ fn check_direction(
     spec: &PipelineSpec,
     settings: &Settings,
     more: Option<bool>,
-) -> Result<(), Need> {
+) -> Result<(), Refusal> {
     let Some(more) = more else {
         return Ok(());
     };
@@ -133,7 +133,7 @@ fn check_direction(
     });
     let is_other_way = |(new, now): &(f64, f64)| if more { new <= now } else { new >= now };
     match confidences.chain(times.flatten()).find(is_other_way) {
-        Some((new, now)) => Err(Need::meaning(format!(
+        Some((new, now)) => Err(Refusal::meaning(format!(
             "{} has {now} now, and the new value {new} is not {} than that, so nothing is done. Say the value with \"set\".",
             spec.id,
             if more { "more" } else { "less" }

@@ -3,13 +3,13 @@
 use watchkeeper_contract::rule::{Condition, CountBound, CrossDirection};
 use watchkeeper_english::{is_several, several};
 
-use crate::intent::WatchFor;
+use crate::new_watch::NewWatch;
 use crate::request::{ALONG, inwards};
 use crate::scene::Shape;
 use crate::settings::seconds;
 
 /// Describes a watch in one sentence.
-pub(super) fn sentence(watch: &WatchFor) -> String {
+pub(super) fn sentence(watch: &NewWatch) -> String {
     let mut text = format!("On camera {}: ", watch.camera);
     let events: Vec<String> = watch
         .conditions
@@ -40,7 +40,7 @@ pub(super) fn sentence(watch: &WatchFor) -> String {
     text
 }
 
-fn place(watch: &WatchFor) -> &str {
+fn place(watch: &NewWatch) -> &str {
     watch
         .place
         .as_ref()
@@ -48,7 +48,7 @@ fn place(watch: &WatchFor) -> &str {
 }
 
 /// Describes a condition, such as `when a car enters the yard`.
-fn condition(when: &Condition, watch: &WatchFor) -> String {
+fn condition(when: &Condition, watch: &NewWatch) -> String {
     let said = &watch.objects.said;
     let who = watchkeeper_english::one(said);
     let verb = |one: &'static str, more: &'static str| {

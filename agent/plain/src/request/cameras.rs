@@ -8,7 +8,7 @@ use watchkeeper_contract::id::SourceId;
 use super::parts::Parts;
 use crate::answer::Missing;
 use crate::names::{self, Cameras};
-use crate::need::{Need, Notes};
+use crate::refusal::{Notes, Refusal};
 use crate::scene::{Camera, Scene, quoted};
 
 /// The cameras that are meant: those that are named, the one of the place that is named, the one
@@ -18,9 +18,9 @@ pub(super) fn cameras_of<'s>(
     scene: &'s Scene,
     before: Option<&SourceId>,
     notes: &mut Notes,
-) -> Result<Vec<&'s Camera>, Need> {
+) -> Result<Vec<&'s Camera>, Refusal> {
     if scene.cameras.is_empty() {
-        return Err(Need::new(
+        return Err(Refusal::new(
             Missing::Camera,
             "There is no camera yet. Add one, then ask again.",
         ));
@@ -49,7 +49,7 @@ pub(super) fn cameras_of<'s>(
             let place = drawn.map_or_else(String::new, |p| format!("a place {} on ", quoted(p)));
             let text = format!("On which camera? There are {place}{listed}.");
             let choices = several.iter().map(|c| c.id.to_string()).collect();
-            Err(Need::new(Missing::Camera, text).with(choices))
+            Err(Refusal::new(Missing::Camera, text).with(choices))
         }
     }
 }

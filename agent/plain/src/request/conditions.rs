@@ -12,9 +12,9 @@ use super::spot::{direction_of, which_line, whole_picture};
 use crate::answer::Missing;
 use crate::lexicon::{Stand, Way};
 use crate::names::{self, Mention};
-use crate::need::{Need, Notes};
 use crate::place::Where;
 use crate::reader::{Reader, Slot, one_of};
+use crate::refusal::{Notes, Refusal};
 use crate::scene::{Camera, Shape};
 use crate::settings::seconds;
 
@@ -51,7 +51,7 @@ impl Parts {
     }
 
     /// Refuses what no single condition can hold.
-    pub(super) fn refuse_contradictions(&self, cameras: &[&Camera]) -> Result<(), Need> {
+    pub(super) fn refuse_contradictions(&self, cameras: &[&Camera]) -> Result<(), Refusal> {
         let (acts, crosses) = (&self.acts, self.crosses());
         let comes_or_goes = acts.enters || acts.leaves;
         // `free or occupied`, `comes or waits` are two conditions.
@@ -87,7 +87,7 @@ impl Parts {
             ),
         ];
         if let Some((_, why)) = refused.into_iter().find(|(is_so, _)| *is_so) {
-            return Err(Need::meaning(why));
+            return Err(Refusal::meaning(why));
         }
         if self.counted && !self.told && !crosses && comes_or_goes {
             return Err(which_line(
@@ -131,7 +131,7 @@ impl Parts {
         mut place: Option<Where>,
         camera: &Camera,
         notes: &mut Notes,
-    ) -> Result<(Vec<Condition>, Option<Where>), Need> {
+    ) -> Result<(Vec<Condition>, Option<Where>), Refusal> {
         if self.crosses() {
             let conditions = self.crossing(place.as_ref(), camera, notes)?;
             return Ok((conditions, place));
@@ -160,7 +160,7 @@ impl Parts {
         place: Option<&Where>,
         camera: &Camera,
         notes: &mut Notes,
-    ) -> Result<Vec<Condition>, Need> {
+    ) -> Result<Vec<Condition>, Refusal> {
         let Some((line, Shape::Line(a, b))) = place.map(|p| (p.step(), &p.shape)) else {
             return Err(no_line(place, camera));
         };
@@ -199,9 +199,9 @@ impl Parts {
         }
     }
 
-    fn stay(&self, place: Option<&Where>) -> Result<Condition, Need> {
+    fn stay(&self, place: Option<&Where>) -> Result<Condition, Refusal> {
         let Some(for_s) = self.settings.hold_s else {
-            return Err(Need::new(
+            return Err(Refusal::new(
                 Missing::Duration,
                 "How long shall they stay before it counts? Say for example \"two minutes\".",
             ));
@@ -227,7 +227,7 @@ impl Parts {
 }
 
 /// The question which line is crossed. A zone is none: an answer would contradict it.
-fn no_line(zone: Option<&Where>, camera: &Camera) -> Need {
+fn no_line(zone: Option<&Where>, camera: &Camera) -> Refusal {
     let Some(zone) = zone else {
         return which_line("Where is the line that they cross?", &[camera]);
     };
@@ -235,7 +235,7 @@ fn no_line(zone: Option<&Where>, camera: &Camera) -> Need {
         "What crosses a line, and which way, is told by a line, and {} is a zone. Say the whole request again with a line instead of it, or without the way.",
         zone.text
     );
-    Need::meaning(which_line(&text, &[camera]).text)
+    Refusal::meaning(which_line(&text, &[camera]).text)
 }
 
 /// A number that nothing compares is the least.
@@ -252,13 +252,12 @@ pub(super) fn bound(r: &mut Reader<'_>) -> Option<CountBound> {
         let found = (0..r.tokens.len()).find_map(|at| {
             let found = r.fits(pattern, at)?;
             let (before, next) = (r.before(at), found.at.end);
-            let is_part = one_of("-|–|/|#|only|just|exactly|than|least|most", before);
             let counted = names::class_begins(r, next);
             let ends = r.tokens.len() == next && one_of("are|is", before);
             // `stays for more than 3` is a time without its unit.
             let is_time = r.word(found.at.start.wrapping_sub(1)) == "for";
             let compares = !is_bare && !is_time && (ends || one_of(GOES_ON, r.any_word(next)));
-            (!is_part && (counted || compares)).then_some(found)
+            (counted || compares).then_some(found)
         });
         let Some(found) = found else {
             continue;

@@ -1,4 +1,4 @@
-//! One request to watch → its [`Parts`] → one [`WatchFor`] for each camera, or what has to be
+//! One request to watch → its [`Parts`] → one [`NewWatch`] for each camera, or what has to be
 //! known first.
 //!
 //! Owns the order in which the parts of a request are read: what is wanted of its events, where and
@@ -24,13 +24,13 @@ pub(crate) use objects::{are_only_these, labels, one_list, pick};
 pub(crate) use parts::Parts;
 pub(crate) use spot::{ALONG, inwards, slug, the_place};
 
-use crate::asks::{STATES, named_watch};
 use crate::closed;
-use crate::intent::WatchFor;
+use crate::intent::{STATES, named_watch};
 use crate::names::{self, Cameras};
-use crate::need::{Need, Notes};
+use crate::new_watch::NewWatch;
 use crate::place::{self, Where};
 use crate::reader::{Reader, Slot};
+use crate::refusal::{Notes, Refusal};
 use crate::scene::{Camera, Scene, quoted};
 use crate::settings::{About, seconds};
 use acts::{Acts, acts, take_abandoned, take_courtesies, wanted};
@@ -44,7 +44,7 @@ const DEFAULT_COOLDOWN_S: f64 = 60.0;
 
 impl Parts {
     /// Reads one request to watch.
-    pub(crate) fn read(r: &mut Reader<'_>) -> Result<Self, Need> {
+    pub(crate) fn read(r: &mut Reader<'_>) -> Result<Self, Refusal> {
         let mut parts = Self::default();
         refuse_state_of_a_watch(r)?;
         parts.read_wishes(r)?;
@@ -58,7 +58,7 @@ impl Parts {
     }
 
     /// Reads what is wanted of the events, and whether it watches or counts.
-    fn read_wishes(&mut self, r: &mut Reader<'_>) -> Result<(), Need> {
+    fn read_wishes(&mut self, r: &mut Reader<'_>) -> Result<(), Refusal> {
         let warns = r.says(&["warn|warning|alarm|alert|alerts"]);
         let asks = self.settings.read_wishes(r)?;
         let quiet = self.settings.quiet;
@@ -81,7 +81,7 @@ impl Parts {
 
     /// Reads cameras, place, ways, times and hours, and returns the word at which a duration
     /// stands.
-    fn read_where_and_when(&mut self, r: &mut Reader<'_>) -> Result<Option<usize>, Need> {
+    fn read_where_and_when(&mut self, r: &mut Reader<'_>) -> Result<Option<usize>, Refusal> {
         r.slot = Slot::Camera;
         // `in the video of the gate`: what is looked at, and no clip.
         r.take_all(&["in|on|from the video|recording|footage|stream|feed of|from|at?"]);
@@ -133,7 +133,7 @@ impl Parts {
         mut self,
         scene: &Scene,
         notes: &mut Notes,
-    ) -> Result<Vec<WatchFor>, Need> {
+    ) -> Result<Vec<NewWatch>, Refusal> {
         self.settings.tell(notes);
         self.refuse_contradictions(&self.cameras.known(scene))?;
         let (model, objects) = objects(&self, scene, notes)?;
@@ -162,7 +162,7 @@ impl Parts {
                     seconds(DEFAULT_COOLDOWN_S)
                 ));
             }
-            watches.push(WatchFor {
+            watches.push(NewWatch {
                 camera: camera.id.clone(),
                 model: model.clone(),
                 objects: objects.clone(),
@@ -177,14 +177,14 @@ impl Parts {
     }
 
     /// The place on a camera. One that was drawn lies on each where it was drawn there.
-    fn place_on(&self, camera: &Camera) -> Result<Option<Where>, Need> {
+    fn place_on(&self, camera: &Camera) -> Result<Option<Where>, Refusal> {
         let drawn = self.place.as_ref().filter(|place| place.drawn);
         let Some(name) = drawn.and_then(|place| place.name.as_ref()) else {
             return Ok(self.place.clone());
         };
         let there = names::place_on(camera, name).map(the_place);
         there.map(Some).ok_or_else(|| {
-            Need::meaning(format!(
+            Refusal::meaning(format!(
                 "The place {} is not drawn on {}. Draw it there too, name another camera, or say a part of the picture, such as \"the left half\".",
                 quoted(name),
                 camera.id
@@ -194,10 +194,10 @@ impl Parts {
 }
 
 /// Refuses `tell me when the gate watch stops`, which no camera sees.
-fn refuse_state_of_a_watch(r: &Reader<'_>) -> Result<(), Need> {
+fn refuse_state_of_a_watch(r: &Reader<'_>) -> Result<(), Refusal> {
     let state = format!("is|has|gets|goes? stops|fails|ends|dies|off|{STATES}");
     match named_watch(r).filter(|watch| r.begins(watch.end, &[&state])) {
-        Some(watch) => Err(Need::not_read(
+        Some(watch) => Err(Refusal::not_read(
             "A watch tells what a camera sees, and not how another watch is: `watchkeeper status` shows that.",
             vec![r.written(watch.start..watch.end + 1)],
         )),

@@ -9,11 +9,11 @@ use watchkeeper_english::several;
 
 use super::parts::Parts;
 use crate::answer::Missing;
-use crate::intent::Objects;
 use crate::lexicon::{Stand, folded};
 use crate::names::{self, Mention};
-use crate::need::{Need, Notes};
+use crate::new_watch::Objects;
 use crate::reader::{Reader, Slot, one_of};
+use crate::refusal::{Notes, Refusal};
 use crate::scene::{Model, Scene};
 
 /// Reads the classes that a request names as one list, and those that it leaves out.
@@ -79,7 +79,7 @@ pub(super) fn objects(
     parts: &Parts,
     scene: &Scene,
     notes: &mut Notes,
-) -> Result<(String, Objects), Need> {
+) -> Result<(String, Objects), Refusal> {
     let Some(first) = scene.models.first() else {
         return Err(no_model());
     };
@@ -87,7 +87,7 @@ pub(super) fn objects(
     let is_person = |m: &Mention| m.stand == Stand::Wanted && m.labels.as_slice() == ["person"];
     if parts.acts.parks && mentions.iter().any(is_person) {
         let question = "What parks is a vehicle. Say which, such as \"a car\" or \"vehicles\".";
-        return Err(Need::meaning(question));
+        return Err(Refusal::meaning(question));
     }
     notes.assumed.extend(names::substitutions(mentions));
     let (excluded, wanted): (Vec<&Mention>, Vec<&Mention>) =
@@ -131,7 +131,7 @@ fn chosen(
     wanted: &[&Mention],
     excluded: &[&Mention],
     mut said: String,
-) -> Result<Objects, Need> {
+) -> Result<Objects, Refusal> {
     let all = wanted.is_empty() || wanted.iter().any(|m| m.labels.is_empty());
     let base = model.labels.iter().filter(|_| all && !excluded.is_empty());
     let wanted = if all { &[] } else { wanted };
@@ -153,13 +153,13 @@ pub(crate) fn labels(
     base: Vec<String>,
     wanted: &[&Mention],
     excluded: &[&Mention],
-) -> Result<(Vec<String>, Vec<String>), Need> {
+) -> Result<(Vec<String>, Vec<String>), Refusal> {
     let wanted = wanted.iter().flat_map(|m| pick(model, m));
     let mut labels = dedup(base.into_iter().chain(wanted).collect());
     let left_out: Vec<String> = excluded.iter().flat_map(|m| pick(model, m)).collect();
     labels.retain(|label| !left_out.contains(label));
     match labels.is_empty() && !left_out.is_empty() {
-        true => Err(Need::new(
+        true => Err(Refusal::new(
             Missing::Class,
             "Nothing is left to watch for. What shall be watched for?",
         )),
@@ -167,15 +167,15 @@ pub(crate) fn labels(
     }
 }
 
-fn no_model() -> Need {
-    Need::new(
+fn no_model() -> Refusal {
+    Refusal::new(
         Missing::Class,
         "There is no model to look with. Add one, then ask again.",
     )
 }
 
 /// Refuses a word that says too little.
-pub(super) fn refuse_vague(r: &Reader<'_>) -> Result<(), Need> {
+pub(super) fn refuse_vague(r: &Reader<'_>) -> Result<(), Refusal> {
     let Some(vague) = (0..r.tokens.len()).find(|i| r.lexicon.words.vague.contains(r.word(*i)))
     else {
         return Ok(());
@@ -184,11 +184,11 @@ pub(super) fn refuse_vague(r: &Reader<'_>) -> Result<(), Need> {
         "\"{}\" says too little: what shall be looked for, and what does it do? Say for example \"a person enters at night\".",
         r.written(vague..vague + 1)
     );
-    Err(Need::meaning(text))
+    Err(Refusal::meaning(text))
 }
 
 /// The objects of a request that names none: those that a place usually holds, or people.
-fn unnamed(parts: &Parts, scene: &Scene, notes: &mut Notes) -> Result<(String, Objects), Need> {
+fn unnamed(parts: &Parts, scene: &Scene, notes: &mut Notes) -> Result<(String, Objects), Refusal> {
     let acts = &parts.acts;
     let person = ["person".to_owned()];
     // Loitering and queueing is what people do; so is being in a place without usual occupants.
@@ -197,7 +197,7 @@ fn unnamed(parts: &Parts, scene: &Scene, notes: &mut Notes) -> Result<(String, O
         _ => &person[..],
     };
     if !acts.tell_who() {
-        return Err(Need::new(
+        return Err(Refusal::new(
             Missing::Class,
             "What shall be watched for? Say for example \"people\", \"vehicles\" or \"anything\".",
         ));
@@ -226,7 +226,7 @@ pub(crate) fn pick(model: &Model, mention: &Mention) -> Vec<String> {
 }
 
 /// The first model that knows all that is named.
-fn model_for<'s>(mentions: &[Mention], scene: &'s Scene) -> Result<&'s Model, Need> {
+fn model_for<'s>(mentions: &[Mention], scene: &'s Scene) -> Result<&'s Model, Refusal> {
     let knows = |model: &&Model| {
         let mut named = mentions.iter().filter(|m| !m.labels.is_empty());
         named.all(|m| !pick(model, m).is_empty())
@@ -244,7 +244,7 @@ fn model_for<'s>(mentions: &[Mention], scene: &'s Scene) -> Result<&'s Model, Ne
             vec![mention.said.clone()],
             scene,
         ),
-        None => Need::new(
+        None => Refusal::new(
             Missing::Class,
             "No single model knows all of these. Ask for them one at a time.",
         ),

@@ -11,9 +11,9 @@ use super::acts::Acts;
 use crate::answer::Missing;
 use crate::closed;
 use crate::lexicon::Way;
-use crate::need::Need;
 use crate::place::{REMEDY, Where};
 use crate::reader::{Reader, Slot, one_of};
+use crate::refusal::Refusal;
 use crate::scene::{Camera, Place, Shape, quoted, quoted_all};
 
 const LINE_REMEDY: &str = "Say it as \"vertical line at 50%\", \"horizontal line at 40%\" or \"line from 10%,50% to 90%,50%\".";
@@ -88,7 +88,7 @@ fn has_state(r: &Reader<'_>, at: usize) -> bool {
 }
 
 /// The question where that place is.
-pub(super) fn where_is(written: &str, cameras: &[&Camera], acts: &Acts) -> Need {
+pub(super) fn where_is(written: &str, cameras: &[&Camera], acts: &Acts) -> Refusal {
     let places = || cameras.iter().flat_map(|c| &c.places);
     let near = nearest(&written.to_lowercase(), places().map(|p| p.name.as_str()));
     let hint = near.map_or_else(String::new, |n| format!(" Did you mean {}?", quoted(n)));
@@ -99,11 +99,11 @@ pub(super) fn where_is(written: &str, cameras: &[&Camera], acts: &Acts) -> Need 
         "Where in the picture is {}?{hint} {REMEDY}",
         quoted(written)
     );
-    Need::new(Missing::Place, text).with(places().map(|p| p.name.clone()).collect())
+    Refusal::new(Missing::Place, text).with(places().map(|p| p.name.clone()).collect())
 }
 
 /// The question where a line is, with the lines that are drawn on these cameras.
-pub(super) fn which_line(question: &str, cameras: &[&Camera]) -> Need {
+pub(super) fn which_line(question: &str, cameras: &[&Camera]) -> Refusal {
     let places = cameras.iter().flat_map(|c| &c.places);
     let lines = places.filter(|p| matches!(p.shape, Shape::Line(..)));
     let lines: Vec<String> = lines.map(|p| p.name.clone()).collect();
@@ -111,7 +111,7 @@ pub(super) fn which_line(question: &str, cameras: &[&Camera]) -> Need {
         true => String::new(),
         false => format!(" Drawn there: {}.", quoted_all(&lines, ", ")),
     };
-    Need::new(Missing::Line, format!("{question}{drawn} {LINE_REMEDY}")).with(lines)
+    Refusal::new(Missing::Line, format!("{question}{drawn} {LINE_REMEDY}")).with(lines)
 }
 
 /// The ways of a picture, as they are said.
@@ -142,13 +142,13 @@ fn can_cross(way: &Way, line: ([f64; 2], [f64; 2])) -> bool {
 pub(super) fn direction_of(
     ways: &[Way],
     line: ([f64; 2], [f64; 2]),
-) -> Result<CrossDirection, Need> {
+) -> Result<CrossDirection, Refusal> {
     if !ways.iter().all(|way| can_cross(way, line)) {
         let over = ALONG
             .iter()
             .filter(|(_, way)| can_cross(&Way::Along(*way), line));
         let over: Vec<&str> = over.map(|(said, _)| *said).collect();
-        return Err(Need::meaning(format!(
+        return Err(Refusal::meaning(format!(
             "That direction runs along the line, so nothing crosses it that way. Say it with one that crosses it: {} or in either direction.",
             over.join(", ")
         )));

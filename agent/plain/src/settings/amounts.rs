@@ -2,8 +2,8 @@
 //!
 //! A number is used by one phrase only, and one that is out of its range is never bent.
 
-use crate::need::Need;
 use crate::reader::{Found, Reader, one_of};
+use crate::refusal::Refusal;
 use crate::scene::quoted;
 
 /// Seconds of quiet after an event, where they were said.
@@ -39,30 +39,17 @@ pub(super) fn hold(r: &mut Reader<'_>) -> Option<Found> {
     })
 }
 
-/// Whether a time is the one for which something goes on, and no limit, delay or part of one, and
-/// not that of a clip: `within 10 seconds`, `10 seconds later`, `5 seconds or less`, `a clip of 5
-/// seconds`.
+/// Whether a time is the one for which something goes on, and no limit or length of a clip:
+/// `within 10 seconds`, `for only 10 seconds`.
 fn is_for_a_time(r: &Reader<'_>, found: &Found) -> bool {
-    const BEFORE: &str = "within|in|inside|under|below|most|up|to|until|till|before|by|every|per|each|next|last|past|first|final|previous|only|max|maximum";
-    const BEHIND: &str = "before|earlier|later|after|afterwards|ago|early|late|apart|max|maximum|tops|more|longer|shorter|less|extra|beforehand|delay";
-    const LEADS: &str =
-        "for|wait|waits|since|after|during|lasting|at|more|over|longer|exceeding|exceeds|beyond|>";
-    let mut before = found.at.start;
-    while before > 0
-        && one_of(
-            "about|around|approximately|roughly|some|the|a|for",
-            r.before(before),
-        )
-    {
-        before -= 1;
-    }
-    let word = r.before(before);
-    let bare = !one_of(LEADS, r.any_word(found.at.start));
-    let less = ["or|and less|under|fewer|shorter|below", "at most"];
-    !((bare && one_of(BEFORE, word))
-        || one_of("no|not|never|only|just|clip|clips|video|recording", word)
-        || one_of(BEHIND, r.any_word(found.at.end))
-        || r.begins(found.at.end, &less))
+    const LIMITS: &str = "within|in|inside|until|till";
+    let start = found.at.start;
+    let before = r.before_articles(start);
+    // A camera may be called Till.
+    let free = before.checked_sub(1).map_or("", |i| r.word(i));
+    !one_of(LIMITS, r.any_word(start))
+        && !one_of(LIMITS, free)
+        && !one_of("only|just|clip|clips|video|recording", r.before(before))
 }
 
 /// Seconds as a person says them.
@@ -85,7 +72,7 @@ pub(crate) fn seconds(seconds: f64) -> String {
 
 /// Reads a confidence: one that is named, else a bare share (`to cars at 0.6`), which is none
 /// beside a shape or without a sign of being one.
-pub(super) fn confidence(r: &mut Reader<'_>, is_named: bool) -> Result<Option<f64>, Need> {
+pub(super) fn confidence(r: &mut Reader<'_>, is_named: bool) -> Result<Option<f64>, Refusal> {
     const SHAPES: &str =
         "line|lines|zone|area|half|third|quarter|corner|side|picture|rectangle|polygon|box";
     let found = match is_named {
@@ -103,7 +90,7 @@ pub(super) fn confidence(r: &mut Reader<'_>, is_named: bool) -> Result<Option<f6
     r.mark(found.at.clone());
     let value = found.value(0);
     if !(0.0..=1.0).contains(&value) {
-        return Err(Need::meaning(format!(
+        return Err(Refusal::meaning(format!(
             "A confidence lies between 0 and 1 or 0 % and 100 %; {} does not. Say the request again with another one.",
             quoted(&r.written(found.at))
         )));

@@ -3,8 +3,8 @@
 use watchkeeper_contract::rule::ClipSpec;
 
 use super::amounts::seconds;
-use crate::need::Need;
 use crate::reader::{Reader, one_of};
+use crate::refusal::Refusal;
 
 /// Takes what says that nobody is to be told, and whether anything did. What goes on
 /// (`no alerts at night`) says something else.
@@ -25,15 +25,6 @@ pub(super) fn quietly(r: &mut Reader<'_>) -> bool {
     any
 }
 
-/// Whether a language model is to look at what is not sure; the words for it are used then.
-pub(super) fn second_opinion(r: &mut Reader<'_>) -> bool {
-    let is_wanted = r.take_all(&r.lexicon.phrases.second_opinion);
-    if is_wanted {
-        r.assume("A language model is asked about what is not sure where the configuration has one (llm.second_opinion); until it answers, and without one, the box's own decision holds.");
-    }
-    is_wanted
-}
-
 /// Whether the events are critical; the words for it are used then.
 pub(super) fn is_critical(r: &mut Reader<'_>) -> bool {
     // An emergency exit is a place.
@@ -45,7 +36,7 @@ pub(super) fn is_critical(r: &mut Reader<'_>) -> bool {
 }
 
 /// Reads the clip that is asked for.
-pub(super) fn clip(r: &mut Reader<'_>) -> Result<Option<ClipSpec>, Need> {
+pub(super) fn clip(r: &mut Reader<'_>) -> Result<Option<ClipSpec>, Refusal> {
     let Some((clip, assumed)) = clip_span(r) else {
         return Ok(None);
     };
@@ -57,7 +48,7 @@ pub(super) fn clip(r: &mut Reader<'_>) -> Result<Option<ClipSpec>, Need> {
             seconds(ClipSpec::MIN_CLIP_S),
             seconds(most)
         );
-        return Err(Need::meaning(text));
+        return Err(Refusal::meaning(text));
     }
     r.notes.assumed.extend(assumed);
     // Further words for the same clip.

@@ -13,13 +13,13 @@ use watchkeeper_contract::rule::{ClipSpec, RuleSpec, Severity};
 
 use crate::hours::{self, ActiveTimes};
 use crate::moments;
-use crate::need::{Need, Notes};
 use crate::reader::{Reader, Slot};
+use crate::refusal::{Notes, Refusal};
 pub(crate) use amounts::seconds;
 use amounts::{confidence, cooldown, hold};
 pub(crate) use channels::channels;
 use channels::names_of;
-use kept::{clip, quietly, second_opinion};
+use kept::{clip, quietly};
 
 /// What a note is about: the note goes when a correction says that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,8 +50,6 @@ pub(crate) struct Settings {
     /// The clip that each event keeps.
     pub(crate) clip: Option<ClipSpec>,
     pub(crate) severity: Option<Severity>,
-    /// Whether a second opinion may call an event of it a false alarm.
-    pub(crate) second_opinion: bool,
     /// Whether no channel notifies.
     pub(crate) quiet: bool,
     /// Notes on what is set, and on the place beside it.
@@ -61,14 +59,13 @@ pub(crate) struct Settings {
 impl Settings {
     /// Reads what is wanted of the events, and says whether that asks for a watch, be it only for
     /// the picture that is kept anyway.
-    pub(crate) fn read_wishes(&mut self, r: &mut Reader<'_>) -> Result<bool, Need> {
+    pub(crate) fn read_wishes(&mut self, r: &mut Reader<'_>) -> Result<bool, Refusal> {
         r.slot = Slot::Wish;
         self.severity = kept::is_critical(r).then_some(Severity::Critical);
         self.clip = self.keep(About::Clip, r, clip)?;
         // The picture is kept anyway.
         let is_kept = r.take_all(&r.lexicon.phrases.picture_kept);
         self.quiet = quietly(r);
-        self.second_opinion = second_opinion(r);
         let is_sent;
         (self.notify, is_sent) = self.keep(About::Channels, r, channels);
         self.cooldown_s = cooldown(r);
@@ -78,7 +75,7 @@ impl Settings {
 
     /// Refuses notifications together with none. `is_sent`: whether a channel is wanted, known or
     /// not.
-    fn refuse_contradiction(&self, is_sent: bool) -> Result<(), Need> {
+    fn refuse_contradiction(&self, is_sent: bool) -> Result<(), Refusal> {
         let contradiction = match (self.quiet, self.severity, is_sent) {
             (true, Some(Severity::Critical), _) => {
                 "You want no notifications, but an urgent event always notifies."
@@ -86,13 +83,13 @@ impl Settings {
             (true, _, true) => "You want no notifications, but a channel is named.",
             _ => return Ok(()),
         };
-        Err(Need::meaning(format!(
+        Err(Refusal::meaning(format!(
             "{contradiction} Say the whole request without one of the two."
         )))
     }
 
     /// Reads durations, hours and the confidence. Returns the word at which the duration stands.
-    pub(crate) fn read_times(&mut self, r: &mut Reader<'_>) -> Result<Option<usize>, Need> {
+    pub(crate) fn read_times(&mut self, r: &mut Reader<'_>) -> Result<Option<usize>, Refusal> {
         r.slot = Slot::Time;
         let ends = [
             "for|during|in|within|over the? next <u>",
@@ -134,7 +131,7 @@ impl Settings {
     }
 
     /// Reads the settings that a change names. `bare`: a share without a name is a confidence.
-    pub(crate) fn read_change(r: &mut Reader<'_>, bare: bool) -> Result<Self, Need> {
+    pub(crate) fn read_change(r: &mut Reader<'_>, bare: bool) -> Result<Self, Refusal> {
         let mut settings = Self::default();
         settings.read_wishes(r)?;
         settings.read_times(r)?;
@@ -157,7 +154,7 @@ impl Settings {
 
     /// Sets what `new` says, and refuses what contradicts the rest. For how long it has to be so
     /// depends on the condition, and is left to the caller.
-    pub(crate) fn merge(&mut self, new: &Self) -> Result<(), Need> {
+    pub(crate) fn merge(&mut self, new: &Self) -> Result<(), Refusal> {
         let has_hours = new.times.as_ref().is_some_and(|new| new.hours.is_some());
         for (about, is_said) in [
             (About::Channels, !new.notify.is_empty()),
@@ -174,10 +171,9 @@ impl Settings {
         self.stop_after_s = new.stop_after_s.or(self.stop_after_s);
         self.clip = new.clip.or(self.clip);
         self.severity = new.severity.or(self.severity);
-        self.second_opinion |= new.second_opinion;
         if let Some(new) = &new.times {
             let now = self.times.get_or_insert_default();
-            now.merge(new)?;
+            now.merge(new);
         }
         if !new.notify.is_empty() {
             self.notify.clone_from(&new.notify);
@@ -205,7 +201,6 @@ impl Settings {
             Some(_) => Some("with severity warning".to_owned()),
         };
         let told = names_of(&self.notify).join(" and ");
-        let opinion = "with a second opinion of what is not sure".to_owned();
         let parts = [
             self.confidence.map(|c| format!("from a confidence of {c}")),
             self.hold_s.map(|s| format!("for {}", seconds(s))),
@@ -213,7 +208,6 @@ impl Settings {
             self.cooldown_s.map(quiet),
             self.clip.map(clip),
             (!told.is_empty()).then(|| format!("notifies {told}")),
-            self.second_opinion.then_some(opinion),
             self.stop_after_s
                 .map(|s| format!("for the next {}", seconds(s))),
             severity,
@@ -236,7 +230,6 @@ impl Settings {
         rule.clip = self.clip.or(rule.clip);
         rule.severity = self.severity.unwrap_or(rule.severity);
         // What is critical is never lowered.
-        rule.second_opinion_may_lower |= self.second_opinion;
         rule.second_opinion_may_lower &= rule.severity != Severity::Critical;
         if let Some(times) = &self.times {
             rule.schedule = times.schedule(rule.schedule.take());

@@ -104,6 +104,7 @@ fn hours_are_read_as_owners_say_them() {
     let text = "tell me when a person is on camera gate";
     for (said, from, to) in [
         ("outside office hours", "18:00", "08:00"),
+        ("during office hours", "08:00", "18:00"),
         ("after hours", "18:00", "08:00"),
         ("but not at night", "06:00", "22:00"),
         (

@@ -173,10 +173,7 @@ fn a_class_that_is_not_known_is_not_left_out_wherever_it_stands() {
         "tell me about a forklift or a dog on camera gate",
     ] {
         let refused = refusal(text, &scene());
-        assert!(
-            refused.contains("\"forklift\" can't be watched for"),
-            "{text}: {refused}"
-        );
+        assert!(refused.contains("forklift"), "{text}: {refused}");
     }
 }
 

@@ -36,9 +36,13 @@ fn what_no_model_knows_is_refused_at_once_and_named() {
             ("Tell me when a postman appears", "postman"),
         ] {
             let refused = refusal(text, &scene);
-            let said = format!("\"{thing}\" can't be watched for: no model here");
-            assert!(refused.text.contains(&said), "{text}: {}", refused.text);
-            assert_eq!(refused.unseen, [thing], "{text}");
+            assert!(
+                refused
+                    .not_understood
+                    .iter()
+                    .any(|words| words.contains(thing)),
+                "{text}: {refused:?}"
+            );
         }
     }
     // A class that another model has is named by it.
@@ -111,10 +115,6 @@ fn what_is_not_read_of_a_watch_is_quoted_and_nothing_is_offered() {
         ),
         ("a person is seen on all cameras except the dock", "except"),
         (
-            "a person is seen on camera gate, but not during office hours",
-            "not during office hours",
-        ),
-        (
             "a person is seen on camera gate and tell the office",
             "office",
         ),
@@ -140,10 +140,9 @@ fn refused(text: &str) -> String {
 }
 
 #[test]
-fn dates_are_refused_with_their_reason() {
+fn date_is_refused_and_quoted() {
     let date = refused("on the first of december tell me when a car comes at the gate");
-    assert!(date.contains("no dates"), "{date}");
-    assert!(!date.contains("can't be watched"), "{date}");
+    assert!(date.contains("first of december\""), "{date}");
 }
 
 #[test]
@@ -160,22 +159,6 @@ fn a_camera_that_there_is_not_is_named() {
         let refused = refusal(text, &scene);
         assert!(
             refused.text.contains("no camera \"") && refused.text.contains("dock"),
-            "{text}: {}",
-            refused.text
-        );
-    }
-}
-
-#[test]
-fn an_outage_of_a_camera_has_the_remedy() {
-    for text in [
-        "tell me when the gate camera goes offline",
-        "warn me if camera gate is frozen",
-        "tell me when a camera loses the connection",
-    ] {
-        let refused = refusal(text, &scene());
-        assert!(
-            refused.text.contains("min_severity"),
             "{text}: {}",
             refused.text
         );

@@ -1,15 +1,16 @@
-//! What stands between a request and its intent.
+//! Why a request is not proposed, and what is said beside one that is.
 //!
-//! - A [`Need`] is one question with its known answers, and becomes a
-//!   [`Question`](crate::answer::Question).
+//! - A [`Refusal`] becomes a [`Question`](crate::answer::Question) with its known answers, or quotes
+//!   the words that were not read.
 //! - [`Notes`] are shown beside what was understood; they only grow.
 //! - Nothing here reads a request.
 
 use crate::answer::Missing;
 
-/// What has to be known first.
+/// Why a request is not proposed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Need {
+pub(crate) struct Refusal {
+    /// What has to be known first.
     pub(crate) about: Missing,
     pub(crate) text: String,
     pub(crate) choices: Vec<String>,
@@ -18,7 +19,7 @@ pub(crate) struct Need {
     pub(crate) not_read: Vec<String>,
 }
 
-impl Need {
+impl Refusal {
     pub(crate) fn new(about: Missing, text: impl Into<String>) -> Self {
         Self {
             about,
@@ -41,7 +42,7 @@ impl Need {
         }
     }
 
-    /// For a request for something that no model here knows, by its classes or else its words.
+    /// For a request for something that no model here knows, by its classes.
     pub(crate) fn unseen(text: String, words: Vec<String>, unseen: Vec<String>) -> Self {
         Self {
             about: Missing::KnownClass,
