@@ -133,6 +133,8 @@ pub struct EventsWanted {
     pub most: Option<usize>,
     /// Their number is wanted for each hour.
     pub by_hour: bool,
+    /// Another span whose number is compared with that of this one; its ends may be open.
+    pub compared_with: Option<(Option<Timestamp>, Option<Timestamp>)>,
 }
 
 /// Something that has to be known first.

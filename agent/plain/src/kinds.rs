@@ -14,7 +14,7 @@ use crate::question_words::{EventKind, Happened};
 use crate::reader::{Reader, one_of};
 use crate::scene::{Deployed, Scene, quoted, quoted_all};
 
-const TWO_QUESTIONS: &str = "Those are two questions. Please ask them one at a time.";
+pub(crate) const TWO_QUESTIONS: &str = "Those are two questions. Please ask them one at a time.";
 
 /// The kinds that a question names; their words are used then. That something was seen counts as
 /// one only where a number is asked for.

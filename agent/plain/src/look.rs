@@ -185,6 +185,10 @@ fn events(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Result<(Look, 
     wanted.camera = camera.or_else(|| slots.cameras.first().cloned());
     wanted.place = place;
     let asked = kinds::asked(r, number)?;
+    // `entered on monday and left on tuesday`
+    if wanted.compared_with.is_some() && asked.len() > 1 {
+        return Err(kinds::TWO_QUESTIONS.to_owned());
+    }
     let (labels, substitutions) = labels(r, words)?;
     let is_asked = |p: &&Deployed| {
         (wanted.pipelines.is_empty() || wanted.pipelines.contains(&p.spec.id))
@@ -198,7 +202,10 @@ fn events(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Result<(Look, 
     let today = || wanted.by_hour.then(|| moments::today(r));
     let range = slots.range.or_else(today).unwrap_or_default();
     told.extend(substitutions);
-    told.push(moments::describe(range, &r.scene.now));
+    // The answer names the spans of a comparison itself.
+    if wanted.compared_with.is_none() {
+        told.push(moments::describe(range, &r.scene.now));
+    }
     told.retain(|sentence| !sentence.is_empty());
     let crossings = kinds.iter().filter(|kind| kind.condition == "crosses");
     let ways: Vec<CrossDirection> = crossings.map(|kind| kind.direction).collect();
@@ -297,7 +304,8 @@ fn refuse_narrowed(r: &mut Reader<'_>, slots: &Slots, words: &KindWords) -> Resu
 /// Refuses a question with words that nothing reads: a table is no answer to `what colour is the
 /// sky`.
 fn refuse_unread(r: &mut Reader<'_>, words: &KindWords) -> Result<(), String> {
-    const SHOWN: &str = "tell|show|shows|list|display|see|currently|moment|present|give|doing";
+    const SHOWN: &str =
+        "tell|show|shows|list|display|see|currently|moment|present|today|give|doing";
     r.take_all(&words.asked);
     r.take_all(&words.beside);
     r.take_all(&[SHOWN, "right now", "no changes|change"]);

@@ -236,6 +236,44 @@ pub(crate) fn today(r: &mut Reader<'_>) -> Range {
     (stamp(at(now, now.date(), 0.0)), None)
 }
 
+/// Reads the two spans that a question compares: `today than yesterday`, `monday and tuesday`.
+pub(crate) fn compared(r: &mut Reader<'_>) -> Option<(Range, Range)> {
+    let is_span = r.find(&["between|from|since|until"]).is_some();
+    let is_between = |i: &usize| {
+        one_of("against|than|versus|vs", r.word(*i))
+            || !is_span && one_of("and|or|with|to", r.word(*i))
+    };
+    let separators: Vec<usize> = (1..r.tokens.len()).filter(is_between).collect();
+    for at in separators {
+        let mut both = r.clone();
+        let first = past_within(&mut both, 0..at);
+        let second = past_within(&mut both, at + 1..r.tokens.len());
+        if let (Some(first), Some(second)) = (first, second) {
+            both.mark(at..at + 1);
+            both.take_all(&[
+                "compare|compared|comparison",
+                "more|fewer|less|busier|quieter|difference",
+            ]);
+            *r = both;
+            return Some((first, second));
+        }
+    }
+    None
+}
+
+/// Reads a span of the past in a part of the tokens.
+fn past_within(r: &mut Reader<'_>, part: std::ops::Range<usize>) -> Option<Range> {
+    let mut view = r.clone();
+    view.mark(0..part.start);
+    view.mark(part.end..r.tokens.len());
+    let range = past(&mut view)?;
+    r.notes = std::mem::take(&mut view.notes);
+    for at in part.filter(|at| view.word(*at).is_empty()) {
+        r.mark(at..at + 1);
+    }
+    Some(range)
+}
+
 fn stamp(moment: Option<Zoned>) -> Option<Timestamp> {
     moment.map(|moment| moment.timestamp())
 }

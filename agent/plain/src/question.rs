@@ -30,13 +30,15 @@ impl Slots {
         let (pictures, of_pictures) = pictures(r);
         let pipelines = names::pipelines(r, true);
         let (cameras, all) = cameras(r);
-        let range = moments::past(r);
-        range
-            .into_iter()
-            .for_each(|range| moments::note_future(r, range));
+        let (range, compared_with) = match moments::compared(r) {
+            Some((first, second)) => (Some(first), Some(second)),
+            None => (moments::past(r), None),
+        };
+        let spans = range.into_iter().chain(compared_with);
+        spans.for_each(|span| moments::note_future(r, span));
         let by_hour = r.take_all(&r.lexicon.questions.by_hour);
         let many = r.take(&["how many", "how often", "number of"]).is_some();
-        let only_number = many || by_hour;
+        let only_number = many || by_hour || compared_with.is_some();
         // A number of the last is none.
         let last = (!only_number).then(|| last(r)).flatten();
         let most = last.or(of_pictures);
@@ -46,6 +48,7 @@ impl Slots {
             pictures,
             most,
             by_hour,
+            compared_with,
             ..EventsWanted::default()
         };
         Self {

@@ -122,11 +122,13 @@ fn api_short_commands_read_and_refuse_terminal_ones() -> anyhow::Result<()> {
         types(&said).contains(&"dropped"),
         "the proposal still waited: {said:#?}"
     );
-    let said = api.say(&talk, "how many events were there today")?;
+    let said = api.say(&talk, "how many events were there yesterday against today")?;
     let answer = said.iter().find(|object| object["type"] == "events");
     let answer = answer.with_context(|| format!("no answer: {said:#?}"))?;
-    let cameras = answer["coverage"]["cameras"].as_array();
-    ensure!(cameras.is_some_and(|c| !c.is_empty()), "{answer:#}");
-    ensure!(answer["coverage"]["watched"].is_string(), "{answer:#}");
+    for span in [answer, &answer["compared_with"]] {
+        let cameras = span["coverage"]["cameras"].as_array();
+        ensure!(cameras.is_some_and(|c| !c.is_empty()), "{answer:#}");
+        ensure!(span["coverage"]["watched"].is_string(), "{answer:#}");
+    }
     Ok(())
 }

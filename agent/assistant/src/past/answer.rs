@@ -47,6 +47,8 @@ pub struct PastAnswer {
     pub by_camera: bool,
     /// When the one event began that is asked for, milliseconds since 1970.
     pub last_ms: Option<i64>,
+    /// The answer for the span that this one is compared with.
+    pub compared_with: Option<Box<PastAnswer>>,
 }
 
 impl PastAnswer {
@@ -85,20 +87,12 @@ impl PastAnswer {
             knowledge,
             report,
             hours,
+            compared_with: None,
         }
     }
 
-    /// The answer in words, behind what was `understood`; without the list of events.
-    pub fn text(&self, understood: &str, zone: &TimeZone) -> String {
-        let sentence = self.sentence(zone);
-        match understood {
-            "" => sentence,
-            _ => format!("{understood} {sentence}"),
-        }
-    }
-
-    /// The answer in words.
-    pub(super) fn sentence(&self, zone: &TimeZone) -> String {
+    /// The answer for its own span in words.
+    pub(super) fn of_span(&self, zone: &TimeZone) -> String {
         let (found, knowledge) = (&self.found, &self.knowledge);
         let mut parts = Vec::new();
         let is_empty = found.number == 0 && found.is_complete();

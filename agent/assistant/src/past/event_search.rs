@@ -283,6 +283,7 @@ impl EventSearch {
             pictures: _,
             most: _,
             by_hour: _,
+            compared_with: _,
         } = &self.wanted;
         let rule = event.body.rule();
         let condition = rule.map(|rule| &rule.condition);

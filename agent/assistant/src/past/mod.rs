@@ -9,6 +9,7 @@
 //! Not here: understanding a question (`plain`), the spans of coverage (the runtime).
 
 mod answer;
+mod compare;
 mod describe;
 pub mod event_search;
 mod hours;
@@ -27,6 +28,7 @@ pub use self::knowledge::{CameraKnowledge, Knowledge, Unknown};
 pub use self::question::PastQuestion;
 pub use self::why::Why;
 
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use watchkeeper_client::{ClientError, CoverageRange, RuntimeClient};
 use watchkeeper_contract::id::EventSeq;
@@ -35,11 +37,26 @@ use watchkeeper_plain::answer::EventsWanted;
 use self::event_search::{EventSearch, EventSearchResult};
 use crate::proposal::snapshot::display_name;
 
-/// Answers a question about the past.
+/// Answers a question about the past, and computes what it is compared with.
 ///
 /// # Errors
 /// [`ClientError`], as for every request.
 pub async fn answer(
+    client: &RuntimeClient,
+    wanted: &EventsWanted,
+) -> Result<PastAnswer, ClientError> {
+    let Some((wanted, other)) = compare::spans(wanted, Timestamp::now()) else {
+        return answer_span(client, wanted).await;
+    };
+    let other = answer_span(client, &other).await?;
+    Ok(PastAnswer {
+        compared_with: Some(Box::new(other)),
+        ..answer_span(client, &wanted).await?
+    })
+}
+
+/// Answers a question about one span.
+async fn answer_span(
     client: &RuntimeClient,
     wanted: &EventsWanted,
 ) -> Result<PastAnswer, ClientError> {

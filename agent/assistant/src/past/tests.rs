@@ -332,14 +332,33 @@ fn ask(text: &str) -> (PastAnswer, String) {
     let Look::Events(wanted) = &looked.look else {
         panic!("{text}: {looked:?}");
     };
-    let answer = answer_to(wanted, &coverage(), journal());
+    let of_span = |wanted: &EventsWanted| answer_to(wanted, &coverage(), journal());
+    let answer = match compare::spans(wanted, now().timestamp()) {
+        Some((one, other)) => PastAnswer {
+            compared_with: Some(Box::new(of_span(&other))),
+            ..of_span(&one)
+        },
+        None => of_span(wanted),
+    };
     let said = [looked.text.clone(), answer.sentence(&zone())].join("\n");
     (answer, said.trim_start().to_owned())
 }
 
 /// What an answer claims, in the words of `questions.txt`.
 fn claim(answer: &PastAnswer, text: &str) -> String {
+    let words = |after: &str| {
+        let rest = text.split_once(after)?.1;
+        rest.split(' ').next().map(str::to_owned)
+    };
     let (number, knowledge) = (answer.found.number, &answer.knowledge);
+    if answer.compared_with.is_some() {
+        return match words("The later span had ") {
+            Some(number) if text.contains("more.") => format!("later +{number}"),
+            Some(number) => format!("later -{number}"),
+            None if text.contains("Both spans had as many.") => "equal".to_owned(),
+            None => "unknown".to_owned(),
+        };
+    }
     if number > 0 {
         return format!("yes {number}");
     }
@@ -358,8 +377,8 @@ fn claim(answer: &PastAnswer, text: &str) -> String {
 }
 
 /// Questions with the truth: `yes` and how often, `no`, `part` where the watched part had none,
-/// `unknown`, `refused` where a word is in none of the answers. The snapshot is read by people,
-/// line by line.
+/// `unknown`, `refused` where a word is in none of the answers, and for comparisons how many more
+/// the later span had. The snapshot is read by people, line by line.
 #[test]
 fn answers_say_what_is_known_and_why_the_rest_is_not() {
     let questions = include_str!("tests/questions.txt").lines();
@@ -377,10 +396,10 @@ fn answers_say_what_is_known_and_why_the_rest_is_not() {
         }
         let (answer, text) = ask(question);
         let claimed = claim(&answer, &text);
-        let is_yes = |claim: &str| claim.starts_with("yes");
+        let is_yes = |claim: &str| claim.starts_with("yes") || claim.starts_with("later");
         if claimed != truth {
             let wrong = match claimed.as_str() {
-                "no" => &mut false_no,
+                "no" | "equal" => &mut false_no,
                 claimed if is_yes(claimed) => &mut false_yes,
                 _ => &mut others,
             };

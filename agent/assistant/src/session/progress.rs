@@ -214,7 +214,7 @@ impl<'a> ProgressEvent<'a> {
     }
 }
 
-/// Returns an answer about the past.
+/// Returns an answer about the past, and below `compared_with` what it is compared with.
 fn events_json(answer: &PastAnswer, understood: &str) -> Value {
     let (found, zone) = (&answer.found, TimeZone::system());
     let events: Vec<Value> = found.events.iter().map(event_json).collect();
@@ -231,6 +231,9 @@ fn events_json(answer: &PastAnswer, understood: &str) -> Value {
             .iter()
             .map(|hour| hour.to_json(&zone))
             .collect();
+    }
+    if let Some(other) = &answer.compared_with {
+        object["compared_with"] = events_json(other, "");
     }
     object
 }

@@ -378,18 +378,25 @@ fn a_bare_number_is_an_hour_where_no_class_stands_behind_it() {
 }
 
 #[test]
-fn two_kinds_are_counted_together_and_at_two_times_refused() {
+fn two_kinds_at_two_times_are_two_questions() {
     let scene = site();
-    let said = refusal_in(
+    for text in [
         "how many people entered the gate on monday and left on tuesday",
-        &scene,
-    );
-    assert!(said.contains("tuesday"), "{said}");
+        "did more people enter and leave the gate today than yesterday",
+    ] {
+        let said = refusal_in(text, &scene);
+        assert!(said.contains("two questions"), "{text}: {said}");
+    }
     let wanted = events_in(
         "how many people entered and left the gate on monday",
         &scene,
     );
     assert_eq!(wanted.conditions, ["enters", "leaves"]);
+    let wanted = events_in(
+        "did more people enter the gate today than yesterday",
+        &scene,
+    );
+    assert!(wanted.compared_with.is_some());
 }
 
 #[test]

@@ -358,12 +358,36 @@ fn watch_is_found_by_its_class_where_no_other_has_it() {
 }
 
 #[test]
-fn comparison_of_two_times_is_refused() {
+fn two_days_are_compared_and_anything_else_is_refused() {
+    for (text, first, second) in [
+        ("how many yesterday against today", "yesterday", "today"),
+        (
+            "were there more cars in the yard today than yesterday?",
+            "today",
+            "yesterday",
+        ),
+        (
+            "more cars this morning than yesterday morning?",
+            "this morning",
+            "yesterday morning",
+        ),
+        ("compare today with yesterday", "today", "yesterday"),
+        (
+            "did more people come today or yesterday",
+            "today",
+            "yesterday",
+        ),
+    ] {
+        let (wanted, _) = events(text);
+        let span = |words: &str| {
+            let (alone, _) = events(&format!("how many events {words}"));
+            (alone.from, alone.to)
+        };
+        assert!(wanted.only_number, "{text}");
+        assert_eq!((wanted.from, wanted.to), span(first), "{text}");
+        assert_eq!(wanted.compared_with, Some(span(second)), "{text}");
+    }
     for text in [
-        "how many yesterday against today",
-        "were there more cars in the yard today than yesterday?",
-        "compare today with yesterday",
-        "did more people come today or yesterday",
         "were there more cars than trucks today",
         "were there more people today than usual",
         "was it busier today",
@@ -375,12 +399,8 @@ fn comparison_of_two_times_is_refused() {
             other => panic!("{text}: {other:#?}"),
         }
     }
-    for text in [
-        "how many cars yesterday and today",
-        "how many cars monday and tuesday",
-    ] {
-        assert!(matches!(ask(text, &site()), Answer::Unknown(_)), "{text}");
-    }
+    let (wanted, _) = events("how many cars between 8 and 9 today");
+    assert_eq!(wanted.compared_with, None);
 }
 
 #[test]
