@@ -529,6 +529,10 @@ mod tests {
                  → select_best by=\"quality\" count=2 → album",
             ),
             (
+                "organise ./a by month then day",
+                "list_pictures folder=\"./a\" → group by=\"month\" → group by=\"day\" → album",
+            ),
+            (
                 "group my photos in ./a by place and then by month, newest first",
                 "list_pictures folder=\"./a\" → group by=\"place\" → group by=\"month\" \
                  → rank by=\"newest\" → album",

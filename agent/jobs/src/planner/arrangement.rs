@@ -109,8 +109,9 @@ impl Words {
         EACH.iter().any(|each| self.take(&[each, noun]))
     }
 
-    /// `by day`, `by place and month`, `of each day` or `per day`. Of pictures without a folder or
-    /// a time, `every day` and `per hour` say how often, and are none. Returns its place too.
+    /// `by day`, `by place and month`, `by month then day`, `of each day` or `per day`. Of pictures
+    /// without a folder or a time, `every day` and `per hour` say how often, and are none. Returns
+    /// its place too.
     pub(super) fn grouping(&mut self, are_pictures_bounded: bool) -> Option<Grouping> {
         let mut found: Option<Grouping> = None;
         for place in 0..self.0.len() {
@@ -127,15 +128,17 @@ impl Words {
                 continue;
             };
             let mut by = vec![first];
-            let joins = |at: &usize| self.stands(*at, &["and"]) || self.stands(*at, &["then"]);
+            let joins = |at: &usize| self.is_one(*at, &["and", "then"]);
             let joint = (behind..self.len()).take_while(joins).count();
+            let is_nested = (behind..behind + joint).any(|at| self.stands(at, &["then"]));
             let by_again = usize::from(self.stands(behind + joint, &["by"]));
             let second = self.grouping_noun(behind + joint + by_again);
             if let Some((second, end)) = second.filter(|(second, _)| joint > 0 && *second != first)
             {
-                // A month is within its year.
                 let of_time = [first, second].map(|by| OF_TIME.iter().position(|one| *one == by));
                 match of_time {
+                    _ if is_nested => by.push(second),
+                    // A month is within its year: "and" names the finer of the two.
                     [Some(one), Some(other)] if one < other => by = vec![second],
                     [Some(_), Some(_)] => {}
                     _ => by.push(second),
