@@ -2,6 +2,8 @@
 //!
 //! - A copy counts only if it has the SHA-256 that was asked for.
 //! - A tier that fails is one without the content: reads go on to the disk.
+//! - Hits and misses are those of reads. A search for a copy that repairs a content counts errors
+//!   only.
 //! - A removal names each tier and server that did not answer, and so may still have a copy.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,7 +57,16 @@ impl Copies {
     /// Returns the content of an entry and the tier that had it. A tier that fails or is busy is
     /// one without the content.
     pub(crate) async fn get(&self, entry: &Entry) -> Option<(&'static str, Bytes)> {
-        self.ask(entry).await.ok().flatten()
+        let found = self.ask(entry).await;
+        if let Ok(Some((MEMORY, _))) = found {
+            count(&self.memory_counts.hits);
+        } else {
+            count(&self.memory_counts.misses);
+            if self.shared_for(entry).is_some() {
+                self.shared_counts.count_read(&found);
+            }
+        }
+        found.ok().flatten()
     }
 
     /// Returns the content of an entry and the tier that had it; `None` if all tiers answer that
@@ -68,30 +79,37 @@ impl Copies {
         &self,
         entry: &Entry,
     ) -> Result<Option<(&'static str, Bytes)>, String> {
-        let found = self.ask(entry).await?;
-        let (None, Some(shared)) = (&found, &self.shared) else {
-            return Ok(found);
+        let Some(shared) = &self.shared else {
+            return Ok(self.ask(entry).await.ok().flatten());
         };
+        let found = self.ask(entry).await;
+        let found = found.map_err(|error| format!("{}: {error}", shared.name()))?;
+        if found.is_some() {
+            return Ok(found);
+        }
         let silent = shared.endpoints().into_iter().find(|server| !server.is_up);
         silent.map_or(Ok(None), |server| {
             Err(format!("{}: {} is down", shared.name(), server.endpoint))
         })
     }
 
-    async fn ask(&self, entry: &Entry) -> Result<Option<(&'static str, Bytes)>, String> {
-        let counts = &self.memory_counts;
+    /// Returns the shared tier if it takes contents of this size.
+    fn shared_for(&self, entry: &Entry) -> Option<&dyn Tier> {
+        let shared = self.shared.as_deref();
+        shared.filter(|shared| entry.bytes <= shared.max_bytes())
+    }
+
+    /// Asks memory, then the shared tier, whose errors are counted.
+    async fn ask(&self, entry: &Entry) -> Result<Option<(&'static str, Bytes)>, TierError> {
         let memory = self.memory().get(&entry.sha256);
-        count(memory.as_ref().map_or(&counts.misses, |_| &counts.hits));
         if let Some(content) = memory {
             return Ok(Some((MEMORY, content)));
         }
-        let shared = self.shared.as_deref();
-        let Some(shared) = shared.filter(|shared| entry.bytes <= shared.max_bytes()) else {
+        let Some(shared) = self.shared_for(entry) else {
             return Ok(None);
         };
         let begun = Instant::now();
-        let found = get_checked(shared, &self.shared_counts, &entry.sha256).await;
-        let found = found.map_err(|error| format!("{}: {error}", shared.name()))?;
+        let found = get_checked(shared, &self.shared_counts, &entry.sha256).await?;
         let Some(content) = found else {
             return Ok(None);
         };
@@ -151,35 +169,27 @@ impl Copies {
     }
 }
 
-/// Asks a tier for a content and checks it; `None` if the tier has none. A copy that is not what
-/// was stored is an error and stays: the fill of a fast tier replaces it, and in the object tier
-/// the answer of a proxy may only look like it.
+/// Asks a tier for a content and checks it; `None` if the tier has none. Errors are counted. A copy
+/// that is not what was stored is one, and stays: the fill of a fast tier replaces it, and in the
+/// object tier the answer of a proxy may only look like it.
 pub(crate) async fn get_checked(
     tier: &dyn Tier,
     counts: &TierCounts,
     hash: &ContentHash,
 ) -> Result<Option<Bytes>, TierError> {
     match tier.get(hash).await {
-        Ok(Some(content)) if ContentHash::of(&content) == *hash => {
-            count(&counts.hits);
-            Ok(Some(content))
-        }
+        Ok(Some(content)) if ContentHash::of(&content) == *hash => Ok(Some(content)),
         Ok(Some(_)) => {
             count(&counts.invalid);
             tracing::warn!(tier = tier.name(), "archive: a copy is not what was stored");
             let why = "its answer has another SHA-256".to_owned();
             Err(TierError::Failed(why))
         }
-        Ok(None) => {
-            count(&counts.misses);
-            Ok(None)
-        }
-        Err(error) => {
-            count(match error {
-                TierError::Busy => &counts.misses,
-                TierError::Down | TierError::Failed(_) => &counts.errors,
-            });
-            Err(error)
+        found => {
+            if let Err(TierError::Down | TierError::Failed(_)) = found {
+                count(&counts.errors);
+            }
+            found
         }
     }
 }

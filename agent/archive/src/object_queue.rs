@@ -87,7 +87,9 @@ impl ObjectQueue {
 
     /// Returns a content, checked; `None` if the tier has none.
     pub(crate) async fn get(&self, hash: &ContentHash) -> Result<Option<Bytes>, TierError> {
-        get_checked(&*self.tier, &self.counts, hash).await
+        let found = get_checked(&*self.tier, &self.counts, hash).await;
+        self.counts.count_read(&found);
+        found
     }
 
     pub(crate) fn name(&self) -> &'static str {

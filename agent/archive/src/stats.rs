@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::embeddings::EmbeddingStats;
-use crate::tier::EndpointHealth;
+use crate::tier::{EndpointHealth, TierError};
 
 /// Counts of one tier since the start.
 #[derive(Debug, Default)]
@@ -23,6 +23,16 @@ pub(crate) fn count(counter: &AtomicU64) {
 }
 
 impl TierCounts {
+    /// Counts a read as a hit or a miss. A tier that is busy is missed; errors are counted where
+    /// the tier is asked.
+    pub(crate) fn count_read<T>(&self, found: &Result<Option<T>, TierError>) {
+        match found {
+            Ok(Some(_)) => count(&self.hits),
+            Ok(None) | Err(TierError::Busy) => count(&self.misses),
+            Err(TierError::Down | TierError::Failed(_)) => {}
+        }
+    }
+
     pub(crate) fn stats(&self, tier: &str, endpoints: Vec<EndpointHealth>) -> TierStats {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         TierStats {

@@ -56,6 +56,30 @@ async fn damaged_file_is_replaced_by_its_copy_in_memcached() {
 }
 
 #[tokio::test]
+async fn damaged_content_counts_one_miss_of_each_fast_tier() {
+    let (folder, server) = (tempfile::tempdir().unwrap(), Memcached::start());
+    let mut settings = settings(folder.path());
+    settings.shared = Some(Memcached::tier(&[&server]));
+    let archive = open(settings);
+    let entry = name("yard/a.jpg");
+    ingest(&archive, "yard/a.jpg", b"alpha").await;
+    let selected = Selection::Entry(entry.clone());
+    archive.prune(selected).await.unwrap();
+    std::fs::remove_file(file_of(folder.path(), b"alpha")).unwrap();
+    let lost = archive.retrieve(&entry, false).await;
+    assert!(matches!(lost, Err(ArchiveError::Damaged(_))), "{lost:?}");
+    archive.verify(None).await.unwrap();
+    let tiers = archive.stats().await.unwrap().tiers;
+    let counts = |tier: &str| {
+        let mut tiers = tiers.iter();
+        let stats = tiers.find(|stats| stats.tier == tier).unwrap();
+        (stats.hits, stats.misses, stats.errors)
+    };
+    assert_eq!(counts("memory"), (0, 1, 0));
+    assert_eq!(counts("memcached"), (0, 1, 0));
+}
+
+#[tokio::test]
 async fn entry_is_kept_while_a_memcached_that_may_have_it_is_down() {
     let folder = tempfile::tempdir().unwrap();
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
