@@ -3,11 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::log::LogError;
-
 #[derive(Debug, thiserror::Error)]
 pub enum JobFolderError {
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}; check the space, permissions and health of its disk", path.display())]
     Io { path: PathBuf, source: io::Error },
     #[error("no job {0:?}; `watchkeeper job list` shows all")]
     Unknown(String),
@@ -25,17 +23,19 @@ pub enum JobFolderError {
     NotOwned(PathBuf),
     #[error("{} is damaged: {why}; restore it, or delete the job and run it again", path.display())]
     Damaged { path: PathBuf, why: String },
-    #[error(transparent)]
-    JobLog(#[from] LogError),
 }
 
 impl JobFolderError {
     /// Whether the job is damaged, and no later attempt can read it.
     pub fn is_damage(&self) -> bool {
-        matches!(
-            self,
-            Self::Damaged { .. } | Self::JobLog(LogError::Damaged { .. } | LogError::TooLarge(_))
-        )
+        matches!(self, Self::Damaged { .. })
+    }
+}
+
+pub(super) fn damaged(path: &Path, why: impl ToString) -> JobFolderError {
+    JobFolderError::Damaged {
+        path: path.to_owned(),
+        why: why.to_string(),
     }
 }
 

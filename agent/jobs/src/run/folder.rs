@@ -21,9 +21,9 @@ use watchkeeper_store::chain::Hash;
 use watchkeeper_store::durable;
 use watchkeeper_store::private_folder::make_private;
 
-use super::error::{JobFolderError, io_error};
+use super::error::{JobFolderError, damaged, io_error};
 use super::info::{JobId, JobInfo, Provenance};
-use super::log::{self, JobLog, LogError, LogLine, LogRecord, StepResult};
+use super::log::{self, JobLog, LogLine, LogRecord, StepResult};
 use super::marker::{own, require_empty};
 use crate::plan::{CheckedPlan, Plan};
 use crate::target;
@@ -101,25 +101,19 @@ impl Jobs {
         make_private(&self.root).map_err(io_error(&self.root))?;
         let (id, created_ms, path) = self.unused()?;
         let output = output.unwrap_or_else(|| path.join(FILES));
-        let file = path.join(INFO);
-        let damaged = |error: serde_json::Error| JobFolderError::Damaged {
-            path: file.clone(),
-            why: error.to_string(),
-        };
         let info = JobInfo {
             id,
             created_ms,
             origin: origin.to_owned(),
             output,
-            plan: serde_json::to_value(plan.plan()).map_err(damaged)?,
+            plan: as_value(plan.plan()),
             from,
         };
         let results = path.join(RESULTS);
         fs::create_dir(&results).map_err(io_error(&results))?;
-        let text = serde_json::to_vec_pretty(&info).map_err(damaged)?;
-        durable::replace(&file, &text).map_err(io_error(&file))?;
-        durable::sync_folder(&self.root).map_err(io_error(&self.root))?;
         let job = JobFolder { path, info };
+        job.describe(&job.info)?;
+        durable::sync_folder(&self.root).map_err(io_error(&self.root))?;
         if let Err(error) = own(&job.info.output, &job.info.id) {
             self.delete(&job.info.id).ok();
             return Err(error);
@@ -178,10 +172,7 @@ impl Jobs {
         let path = self.folder_of(id)?;
         let file = path.join(INFO);
         let text = fs::read(&file).map_err(io_error(&file))?;
-        let info = serde_json::from_slice(&text).map_err(|error| JobFolderError::Damaged {
-            path: file,
-            why: error.to_string(),
-        })?;
+        let info = serde_json::from_slice(&text).map_err(|error| damaged(&file, error))?;
         Ok(JobFolder { path, info })
     }
 
@@ -316,10 +307,10 @@ impl JobFolder {
     /// Those of [`Self::log`].
     pub fn log_from(&self, begin: u64) -> Result<(Vec<LogLine>, u64), JobFolderError> {
         match log::read_from(&self.path.join(LOG), begin) {
-            Err(LogError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            Err(JobFolderError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 Ok((Vec::new(), begin))
             }
-            read => Ok(read?),
+            read => read,
         }
     }
 
@@ -340,20 +331,22 @@ impl JobFolder {
     /// Stores another plan for the steps that are not done, and counts the revision.
     pub(super) fn replace_plan(&mut self, plan: &Plan) -> Result<(), JobFolderError> {
         let _lock = self.lock_exclusive()?;
-        let file = self.path.join(INFO);
-        let damaged = |error: serde_json::Error| JobFolderError::Damaged {
-            path: file.clone(),
-            why: error.to_string(),
-        };
         let mut info = self.info.clone();
-        info.plan = serde_json::to_value(plan).map_err(damaged)?;
+        info.plan = as_value(plan);
         if let Some(planned) = &mut info.from.planned {
             planned.revisions += 1;
         }
-        let text = serde_json::to_vec_pretty(&info).map_err(damaged)?;
-        durable::replace(&file, &text).map_err(io_error(&file))?;
+        self.describe(&info)?;
         self.info = info;
         Ok(())
+    }
+
+    /// Writes the description of the job; durable on return.
+    fn describe(&self, info: &JobInfo) -> Result<(), JobFolderError> {
+        let file = self.path.join(INFO);
+        // It fails on paths that are not UTF-8.
+        let text = serde_json::to_vec_pretty(info).map_err(|e| io_error(&file)(e.into()))?;
+        durable::replace(&file, &text).map_err(io_error(&file))
     }
 
     fn result_file(&self, step: &str) -> PathBuf {
@@ -368,11 +361,10 @@ impl JobFolder {
     ) -> Result<Map<String, Value>, JobFolderError> {
         let path = self.result_file(step);
         let bytes = fs::read(&path).map_err(io_error(&path))?;
-        let damaged = |why: String| JobFolderError::Damaged { path, why };
         if Hash::of(&bytes).to_string() != sha256 {
-            return Err(damaged("its SHA-256 is not that of the log".to_owned()));
+            return Err(damaged(&path, "its SHA-256 is not that of the log"));
         }
-        serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))
+        serde_json::from_slice(&bytes).map_err(|error| damaged(&path, error))
     }
 
     /// Stores the values of a step; durable on return. Returns their SHA-256.
@@ -382,10 +374,7 @@ impl JobFolder {
         values: &Map<String, Value>,
     ) -> Result<String, JobFolderError> {
         let path = self.result_file(step);
-        let bytes = serde_json::to_vec(values).map_err(|error| JobFolderError::Damaged {
-            path: path.clone(),
-            why: error.to_string(),
-        })?;
+        let bytes = serde_json::to_vec(values).map_err(|e| io_error(&path)(e.into()))?;
         durable::replace(&path, &bytes).map_err(io_error(&path))?;
         Ok(Hash::of(&bytes).to_string())
     }
@@ -461,6 +450,11 @@ impl JobFolder {
         fs::remove_file(&path).ok();
         run == lock.run
     }
+}
+
+/// Makes JSON of a plan. Plain data with string keys: serde_json can't fail on it.
+fn as_value(plan: &Plan) -> Value {
+    serde_json::to_value(plan).unwrap_or_default()
 }
 
 /// Opens the lock of the job in the folder `job`.

@@ -13,6 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::error::{JobFolderError, damaged, io_error};
 use super::execution::Ended;
 
 /// Largest log that is read, in bytes.
@@ -75,21 +76,6 @@ pub struct StepResult {
     pub files: Vec<String>,
 }
 
-/// Why a log can't be read or written.
-#[derive(Debug, thiserror::Error)]
-pub enum LogError {
-    #[error("{}: {source}", path.display())]
-    Io { path: PathBuf, source: io::Error },
-    #[error("{} has a damaged line {line}: {why}; delete the job and run it again", path.display())]
-    Damaged {
-        path: PathBuf,
-        line: usize,
-        why: String,
-    },
-    #[error("{} is larger than {MAX_BYTES} bytes; delete the job", .0.display())]
-    TooLarge(PathBuf),
-}
-
 /// A log that is written.
 #[derive(Debug)]
 pub(crate) struct JobLog {
@@ -103,22 +89,18 @@ impl JobLog {
     ///
     /// # Errors
     /// If it can't be read or written, or is damaged.
-    pub(crate) fn open(path: &Path) -> Result<(Self, Vec<LogLine>), LogError> {
-        let io = |source| LogError::Io {
-            path: path.to_owned(),
-            source,
-        };
+    pub(crate) fn open(path: &Path) -> Result<(Self, Vec<LogLine>), JobFolderError> {
         let mut options = OpenOptions::new();
         let mut file = (options.read(true).append(true).create(true))
             .open(path)
-            .map_err(io)?;
+            .map_err(io_error(path))?;
         let text = content(path, &mut file)?;
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
         let lines = parse(path, text.get(..whole).unwrap_or_default())?;
         if whole < text.len() {
-            file.set_len(whole as u64).map_err(io)?;
+            file.set_len(whole as u64).map_err(io_error(path))?;
         }
-        file.seek(SeekFrom::End(0)).map_err(io)?;
+        file.seek(SeekFrom::End(0)).map_err(io_error(path))?;
         let log = Self {
             path: path.to_owned(),
             file: Mutex::new(Some(file)),
@@ -130,23 +112,21 @@ impl JobLog {
     ///
     /// # Errors
     /// If the disk is full or refuses.
-    pub(crate) fn append(&self, record: LogRecord) -> Result<(), LogError> {
+    pub(crate) fn append(&self, record: LogRecord) -> Result<(), JobFolderError> {
         let at_ms = jiff::Timestamp::now().as_millisecond();
-        let io = |source| LogError::Io {
-            path: self.path.clone(),
-            source,
-        };
-        let mut line = serde_json::to_vec(&LogLine { at_ms, record }).map_err(|e| io(e.into()))?;
+        let line = serde_json::to_vec(&LogLine { at_ms, record });
+        let mut line = line.map_err(|e| io_error(&self.path)(e.into()))?;
         line.push(b'\n');
         let mut slot = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(file) = slot.as_mut() else {
-            return Err(io(io::Error::other("an earlier write failed")));
+            let failed = io::Error::other("an earlier write failed");
+            return Err(io_error(&self.path)(failed));
         };
         let written = file.write_all(&line).and_then(|()| file.sync_data());
         if written.is_err() {
             *slot = None;
         }
-        written.map_err(io)
+        written.map_err(io_error(&self.path))
     }
 }
 
@@ -155,28 +135,21 @@ impl JobLog {
 ///
 /// # Errors
 /// If it can't be read or is damaged.
-pub(super) fn read_from(path: &Path, begin: u64) -> Result<(Vec<LogLine>, u64), LogError> {
-    let io = |source| LogError::Io {
-        path: path.to_owned(),
-        source,
-    };
-    let mut file = File::open(path).map_err(io)?;
-    file.seek(SeekFrom::Start(begin)).map_err(io)?;
+pub(super) fn read_from(path: &Path, begin: u64) -> Result<(Vec<LogLine>, u64), JobFolderError> {
+    let mut file = File::open(path).map_err(io_error(path))?;
+    file.seek(SeekFrom::Start(begin)).map_err(io_error(path))?;
     let text = content(path, &mut file)?;
     let whole = text.rfind('\n').map_or(0, |end| end + 1);
     let lines = parse(path, text.get(..whole).unwrap_or_default())?;
     Ok((lines, begin.saturating_add(whole as u64)))
 }
 
-fn content(path: &Path, file: &mut File) -> Result<String, LogError> {
+fn content(path: &Path, file: &mut File) -> Result<String, JobFolderError> {
     let mut bytes = Vec::new();
     let read = file.take(MAX_BYTES + 1).read_to_end(&mut bytes);
-    read.map_err(|source| LogError::Io {
-        path: path.to_owned(),
-        source,
-    })?;
+    read.map_err(io_error(path))?;
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(LogError::TooLarge(path.to_owned()));
+        return Err(damaged(path, format!("it has more than {MAX_BYTES} bytes")));
     }
     // A cut may fall into a letter; a damaged line is found by its parser.
     Ok(match String::from_utf8(bytes) {
@@ -185,14 +158,11 @@ fn content(path: &Path, file: &mut File) -> Result<String, LogError> {
     })
 }
 
-fn parse(path: &Path, text: &str) -> Result<Vec<LogLine>, LogError> {
+fn parse(path: &Path, text: &str) -> Result<Vec<LogLine>, JobFolderError> {
     let lines = text.lines().enumerate();
     let parsed = lines.map(|(n, line)| {
-        serde_json::from_str(line).map_err(|error| LogError::Damaged {
-            path: path.to_owned(),
-            line: n + 1,
-            why: error.to_string(),
-        })
+        let read = serde_json::from_str(line);
+        read.map_err(|error| damaged(path, format!("line {}: {error}", n + 1)))
     });
     parsed.collect()
 }

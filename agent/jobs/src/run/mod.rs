@@ -26,7 +26,7 @@ pub use error::JobFolderError;
 pub use execution::Ended;
 pub use folder::{INFO, JobFolder, Jobs, LOG, RESULTS};
 pub use info::{JobId, JobInfo, Planned, PlannedBy, Provenance, ScheduledRun};
-pub use log::{LogError, LogLine, LogRecord, StepResult};
+pub use log::{LogLine, LogRecord, StepResult};
 pub use retention::JobLimits;
 pub use revise::RevisionError;
 pub use runner::{JobEvent, RunError, Runner};

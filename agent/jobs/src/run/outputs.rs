@@ -56,10 +56,7 @@ impl JobFolder {
             files_below(output, Path::new(name), &mut files).map_err(io_error(output))?;
         }
         let path = self.list_of_files(step);
-        let text = serde_json::to_vec(&files).map_err(|error| JobFolderError::Damaged {
-            path: path.clone(),
-            why: error.to_string(),
-        })?;
+        let text = serde_json::to_vec(&files).map_err(|e| io_error(&path)(e.into()))?;
         durable::replace(&path, &text).map_err(io_error(&path))
     }
 

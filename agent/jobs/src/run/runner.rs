@@ -19,7 +19,7 @@ use super::claims::{claimed, is_begun};
 use super::error::JobFolderError;
 use super::execution::{AfterFailure, Ended, Execution, Start, StepState};
 use super::folder::{JobFolder, Jobs, RunLock, finished};
-use super::log::{JobLog, LogError, LogRecord, StepResult};
+use super::log::{JobLog, LogRecord, StepResult};
 use crate::plan::reference::{self, Address, INPUTS, Reference};
 use crate::plan::{Call, CheckedPlan, Fault, Step, check_without_box, read};
 use crate::target::{part, remove};
@@ -35,8 +35,6 @@ const MAX_THREADS: usize = 8;
 pub enum RunError {
     #[error(transparent)]
     Folder(#[from] JobFolderError),
-    #[error(transparent)]
-    JobLog(#[from] LogError),
     #[error("the stored plan is no longer valid: {}", sentences(.0))]
     Plan(Vec<Fault>),
     #[error("step {step} can't be started: {source}")]

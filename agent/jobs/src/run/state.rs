@@ -84,7 +84,7 @@ impl JobFolder {
     pub fn end_unrun(&self, how: Ended) -> Result<(), JobFolderError> {
         let _lock = self.lock_exclusive()?;
         let (log, _) = JobLog::open(&self.path.join(LOG))?;
-        Ok(log.append(LogRecord::Ended { how })?)
+        log.append(LogRecord::Ended { how })
     }
 
     /// Records that an ended job is queued again: until it ends, it counts as interrupted.
@@ -94,7 +94,7 @@ impl JobFolder {
     pub fn reopen(&self) -> Result<(), JobFolderError> {
         let _lock = self.lock_exclusive()?;
         let (log, _) = JobLog::open(&self.path.join(LOG))?;
-        Ok(log.append(LogRecord::Opened)?)
+        log.append(LogRecord::Opened)
     }
 
     /// Records that the job must end, for a process that resumes jobs by itself. Durable on return.

@@ -521,7 +521,7 @@ fn damage_is_reported_and_nothing_is_run() {
         .unwrap();
     log.write_all(b"nonsense\n").unwrap();
     let error = bench.runner.run(&job, &mut |_| {}, &|| false).unwrap_err();
-    assert!(error.to_string().contains("damaged line"), "{error}");
+    assert!(error.to_string().contains("is damaged: line "), "{error}");
     assert_eq!(bench.calls(), [""; 0]);
 }
 

@@ -238,9 +238,8 @@ fn of_folder(error: &JobFolderError) -> Refusal {
         JobFolderError::Ambiguous { .. } | JobFolderError::NotText(_) => {
             (StatusCode::BAD_REQUEST, ProblemCode::InvalidRequest)
         }
-        JobFolderError::Io { .. } | JobFolderError::Damaged { .. } | JobFolderError::JobLog(_) => {
-            (StatusCode::INSUFFICIENT_STORAGE, ProblemCode::Storage)
-        }
+        JobFolderError::Io { .. } => (StatusCode::INSUFFICIENT_STORAGE, ProblemCode::Storage),
+        JobFolderError::Damaged { .. } => (StatusCode::INTERNAL_SERVER_ERROR, ProblemCode::Storage),
     };
     Refusal::new(status, code, error.to_string())
 }
