@@ -34,9 +34,13 @@ pub fn collect(job: &JobFolder) -> Result<Contents, JobFolderError> {
         contents.add_missing("run", "the job was never run");
     }
     let log = job.log()?;
-    let lines = job.trajectory()?.into_iter();
-    let lines = lines.map(|step| serde_json::to_string(&step).unwrap_or_default() + "\n");
+    let trajectory = job.trajectory(&log);
+    let lines = trajectory.transitions.iter();
+    let lines = lines.map(|step| serde_json::to_string(step).unwrap_or_default() + "\n");
     contents.add_text("trajectory.jsonl", lines.collect::<String>());
+    for fault in &trajectory.faults {
+        contents.add_missing("rewards", format!("the plan can't be read: {fault}"));
+    }
     for line in &log {
         if let LogRecord::Finished { step, .. } = &line.record {
             let name = format!("{RESULTS}/{step}.json");

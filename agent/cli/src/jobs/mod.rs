@@ -215,8 +215,12 @@ fn cancel(job: &JobFolder, out: &Output) -> Result<(), Failure> {
 }
 
 fn export(job: &JobFolder, out: &Output) -> Result<(), Failure> {
-    for transition in job.trajectory()? {
-        out.page(&serde_json::to_string(&transition).unwrap_or_default());
+    let trajectory = job.trajectory(&job.log()?);
+    for transition in &trajectory.transitions {
+        out.page(&serde_json::to_string(transition).unwrap_or_default());
+    }
+    for fault in &trajectory.faults {
+        out.note(format!("the plan can't be read, so rewards are unknown: {fault}"));
     }
     Ok(())
 }

@@ -31,4 +31,4 @@ pub use retention::JobLimits;
 pub use revise::RevisionError;
 pub use runner::{JobEvent, RunError, Runner};
 pub use state::{JobState, JobSummary};
-pub use trajectory::Transition;
+pub use trajectory::{Trajectory, Transition};

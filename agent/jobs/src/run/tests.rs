@@ -653,10 +653,25 @@ fn trajectory_names_the_job_that_it_refines() {
     let plan = bench.plan(chain());
     let job = bench.jobs().create_from(&plan, "", None, from).unwrap();
     bench.run(&job);
-    let steps = job.trajectory().unwrap();
+    let steps = job.trajectory(&job.log().unwrap()).transitions;
     assert!(!steps.is_empty());
     let of = |step: &Transition| step.state.predecessor.clone();
     assert!(steps.iter().all(|step| of(step).as_ref() == Some(&earlier)));
+}
+
+#[test]
+fn trajectory_of_an_unreadable_plan_has_its_faults() {
+    let bench = Bench::new();
+    let job = bench.create(chain());
+    bench.run(&job);
+    let file = job.path().join(INFO);
+    let mut info: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    info["plan"]["steps"] = json!("none");
+    fs::write(&file, info.to_string()).unwrap();
+    let job = bench.jobs().open(&job.info().id).unwrap();
+    let found = job.trajectory(&job.log().unwrap());
+    assert!(!found.transitions.is_empty());
+    assert!(!found.faults.is_empty());
 }
 
 /// Plays a run: each start fails or succeeds as `outcomes` says, time passes as needed.

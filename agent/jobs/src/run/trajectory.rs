@@ -3,11 +3,10 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::error::JobFolderError;
 use super::folder::JobFolder;
 use super::info::JobId;
 use super::log::{LogLine, LogRecord};
-use crate::plan::{self, Rewards};
+use crate::plan::{self, Fault, Rewards};
 
 /// One attempt of a step.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -42,17 +41,28 @@ pub struct Action {
     pub attempt: u64,
 }
 
+/// What a job did, step by step.
+#[derive(Debug)]
+pub struct Trajectory {
+    /// The attempts that ended, in the order in which they ended.
+    pub transitions: Vec<Transition>,
+    /// Faults of the stored plan, whose rewards are unknown then.
+    pub faults: Vec<Fault>,
+}
+
 impl JobFolder {
-    /// Returns the attempts that ended, in the order in which they ended.
-    ///
-    /// # Errors
-    /// If the log can't be read.
-    pub fn trajectory(&self) -> Result<Vec<Transition>, JobFolderError> {
+    /// Returns the trajectory that the records of the job's log show.
+    pub fn trajectory(&self, log: &[LogLine]) -> Trajectory {
         let planned = self.info().from.planned.as_ref();
-        let predecessor = planned.and_then(|planned| planned.predecessor.clone());
-        let plan = plan::read(&self.info().plan).ok();
-        let rewards = plan.and_then(|plan| plan.rewards);
-        Ok(transitions(&self.log()?, rewards, predecessor.as_ref()))
+        let predecessor = planned.and_then(|planned| planned.predecessor.as_ref());
+        let (rewards, faults) = match plan::read(&self.info().plan) {
+            Ok(plan) => (plan.rewards, Vec::new()),
+            Err(faults) => (None, faults),
+        };
+        Trajectory {
+            transitions: transitions(log, rewards, predecessor),
+            faults,
+        }
     }
 }
 
