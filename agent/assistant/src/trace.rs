@@ -285,7 +285,7 @@ fn ends_a_line(path: &Path) -> io::Result<bool> {
 
 /// Removes credentials: from addresses in texts, and the whole value of a field with a secret's
 /// name.
-fn redact_value(name: Option<&str>, value: &Value) -> Value {
+pub(crate) fn redact_value(name: Option<&str>, value: &Value) -> Value {
     match value {
         Value::String(text) => {
             let as_field = redact::json(name, value);

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use watchkeeper_archive::{EntryName, Selection, Verb};
 
+use crate::trace::without_secrets;
+
 /// A verb of the archive, or a retrieval.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "operation", content = "parameters", rename_all = "snake_case")]
@@ -48,7 +50,8 @@ impl Operation {
         match self {
             Self::Retrieve { name, .. } => format!("read {name}"),
             Self::Verb(Verb::Ingest(ingest)) => {
-                let source: String = ingest.source.chars().take(200).collect();
+                let source = without_secrets(&ingest.source);
+                let source: String = source.chars().take(200).collect();
                 format!("ingest {source:?} into {}", ingest.collection)
             }
             Self::Verb(Verb::Destroy { selection }) => {

@@ -1,12 +1,14 @@
 //! The steps of a session on the archive and of `/manual`, with rewards. Sans-IO.
 //!
-//! A reward is a score for who compares trajectories; nothing acts on it.
+//! - A reward is a score for who compares trajectories; nothing acts on it.
+//! - Parameters and results are without secrets: a history is shown, exported and sent.
 
 use std::collections::VecDeque;
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::trace::{redact_value, without_secrets};
 use crate::wording::counted;
 
 /// Steps that are kept; the totals count all.
@@ -112,9 +114,12 @@ impl SessionTrajectory {
             },
             action: StepAction {
                 tool: tool.to_owned(),
-                params: params.as_object().cloned().unwrap_or_default(),
+                params: match redact_value(None, params) {
+                    Value::Object(params) => params,
+                    _ => Map::new(),
+                },
             },
-            result: result.chars().take(MAX_RESULT).collect(),
+            result: without_secrets(result).chars().take(MAX_RESULT).collect(),
             succeeded: outcome != StepOutcome::Failed,
             reward: in_units(reward),
         };
@@ -208,6 +213,19 @@ mod tests {
             ("ingest", StepOutcome::Failed, -50),
         ] {
             assert_eq!(reward(operation, outcome), expected, "{operation}");
+        }
+    }
+
+    #[test]
+    fn history_has_no_secret() {
+        let mut all = SessionTrajectory::default();
+        let source = "http::http://store/a.jpg?token=hunter2-7f";
+        let params = json!({"source": source, "options": {"password": "hunter2-7f"}});
+        let why = format!("{source}: no answer");
+        all.add(0, "ingest", &params, StepOutcome::Failed, &why);
+        for shown in [all.describe(), all.to_json_lines()[0].to_string()] {
+            assert!(!shown.contains("hunter2"), "{shown}");
+            assert!(shown.contains("http::http://store/a.jpg"), "{shown}");
         }
     }
 
