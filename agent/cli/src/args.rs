@@ -41,7 +41,7 @@ pub(crate) use self::frame::{
 };
 pub(crate) use self::heartbeat::HeartbeatAction;
 pub(crate) use self::job::{
-    JobAction, JobArgs, JobOutput, JobPlanArgs, JobRefineArgs, JobRunArgs, TemplateAction,
+    JobAction, JobOutput, JobOwner, JobPlanArgs, JobRefineArgs, JobRunArgs, TemplateAction,
 };
 pub(crate) use self::memory::{DEFAULT_NOTES, MemoryAction, MemoryArgs, MemoryListArgs};
 pub(crate) use self::pipeline::{PipelineAction, PipelineTryArgs};
@@ -187,7 +187,10 @@ pub(crate) enum OfflineCommand {
     Audit(AuditArgs),
     /// Organise pictures by plans: plan, check, run, resume and show jobs.
     #[command(visible_alias = "jobs")]
-    Job(JobArgs),
+    Job {
+        #[command(subcommand)]
+        action: JobAction,
+    },
     /// Manage blueprints: instructions, tools and budget of LLM jobs [default: list].
     Blueprints(BlueprintArgs),
     /// Ask a look-up of the configuration about a value, as the chain of a rule does.

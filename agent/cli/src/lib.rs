@@ -163,7 +163,7 @@ fn offline(command: OfflineCommand, global: &Global, out: &Output) -> Result<(),
         OfflineCommand::Trace(args) => trace::run(args, global, out),
         OfflineCommand::Audit(args) => audit::run(args, global, out),
         OfflineCommand::Blueprints(args) => blueprints::run(args, global, out),
-        OfflineCommand::Job(args) => jobs::run(args, global, out),
+        OfflineCommand::Job { action } => jobs::run(action, global, out),
         OfflineCommand::Lookup { name, value } => lookup::run(&name, &value, global, out),
         OfflineCommand::Memory(args) => memory::run(args, global, out),
     }

@@ -361,7 +361,7 @@ impl ScheduleClock {
         (schedule.notify_failure && state.is_some_and(JobState::has_failed)).then(|| {
             let (name, job) = (&schedule.name, &last.job);
             let reason = format!(
-                "The job of schedule {name} failed. See `watchkeeper job --agent show {job}`."
+                "The job of schedule {name} failed. See `watchkeeper job show {job} --agent`."
             );
             notice(format!("{job}-failed"), name, Some(job.as_str()), reason)
         })

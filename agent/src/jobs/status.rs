@@ -138,7 +138,7 @@ impl JobsHealth {
             let is_bad = schedule.state.is_some_and(JobState::has_failed);
             let job = schedule.job.as_ref().filter(|_| is_bad)?;
             Some(format!(
-                "schedule {}: its last job failed; see `watchkeeper job --agent show {job}`",
+                "schedule {}: its last job failed; see `watchkeeper job show {job} --agent`",
                 schedule.name
             ))
         });

@@ -82,7 +82,10 @@ impl Site {
 
     fn command(&self, arguments: &[&str]) -> anyhow::Result<Command> {
         let mut command = person::command(&self.bench)?;
-        command.args(["--json", "job", "--agent"]).args(arguments);
+        command
+            .args(["--json", "job"])
+            .args(arguments)
+            .arg("--agent");
         command.current_dir(self.bench.path(""));
         Ok(command)
     }

@@ -645,7 +645,7 @@ fn job_of_the_agent_is_exported_by_the_agent() -> anyhow::Result<()> {
     let run = wait_up_to(LONG, "the agent to run a job", || {
         let mut command = person::command(&bench).ok()?;
         command
-            .args(["job", "--agent", "run", "plan.yaml", "--json"])
+            .args(["job", "run", "plan.yaml", "--agent", "--json"])
             .current_dir(bench.path(""));
         command.output().ok().filter(|out| out.status.success())
     })?;

@@ -4,14 +4,22 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-#[derive(Debug, Clone, Args)]
-pub(crate) struct JobArgs {
-    #[command(subcommand)]
-    pub action: JobAction,
-    /// Use the jobs of the agent, which runs them in the background, instead of your own; with run,
-    /// plan --run, list, show, resume, cancel and delete.
-    #[arg(long, global = true)]
+/// Whose jobs a command is about.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct JobOwner {
+    /// Use the jobs of the agent, which runs them in the background, instead of your own.
+    #[arg(long)]
     pub agent: bool,
+}
+
+impl JobOwner {
+    pub(crate) const USER: Self = Self { agent: false };
+
+    /// Formats the command that takes this action on jobs of the owner.
+    pub(crate) fn command(self, action: &str) -> String {
+        let flag = if self.agent { " --agent" } else { "" };
+        format!("watchkeeper job {action}{flag}")
+    }
 }
 
 #[derive(Debug, Clone, Subcommand)]
@@ -46,7 +54,7 @@ pub(crate) enum JobAction {
         what: PathBuf,
     },
     /// List jobs, latest last.
-    List,
+    List(JobOwner),
     /// Show a job, the result of one of its steps, or one value of that.
     Show {
         /// ID of the job, or the first characters of it.
@@ -55,21 +63,29 @@ pub(crate) enum JobAction {
         step: Option<String>,
         /// Key of that result.
         key: Option<String>,
+        #[command(flatten)]
+        owner: JobOwner,
     },
     /// Go on with a job that was interrupted, failed or cancelled; done steps are not repeated.
     Resume {
         /// ID of the job, or the first characters of it.
         id: String,
+        #[command(flatten)]
+        owner: JobOwner,
     },
     /// Ask a running job to end.
     Cancel {
         /// ID of the job, or the first characters of it.
         id: String,
+        #[command(flatten)]
+        owner: JobOwner,
     },
     /// Remove a job with its log, its results and the files in its own folder.
     Delete {
         /// ID of the job, or the first characters of it.
         id: String,
+        #[command(flatten)]
+        owner: JobOwner,
     },
     /// Remove old jobs beyond the bounds of the configuration (`[agent.job_limits]`).
     Prune,
@@ -95,6 +111,8 @@ pub(crate) struct JobRunArgs {
     #[arg(long = "input", value_name = "KEY=VALUE", value_parser = input)]
     pub inputs: Vec<(String, String)>,
     #[command(flatten)]
+    pub owner: JobOwner,
+    #[command(flatten)]
     pub output: JobOutput,
 }
 
@@ -106,6 +124,9 @@ pub(crate) struct JobPlanArgs {
     /// Run the plan instead of printing it.
     #[arg(long)]
     pub run: bool,
+    /// Have the agent run the plan, in the background.
+    #[arg(long, requires = "run")]
+    pub agent: bool,
     /// Ask the language model even if it has planned such a request before.
     #[arg(long)]
     pub no_cache: bool,

@@ -161,3 +161,32 @@ fn command_without_a_daemon_reads_no_socket() {
         assert!(asks(asking), "{asking}");
     }
 }
+
+#[test]
+fn agent_flag_is_taken_only_by_commands_that_know_its_jobs() {
+    let parse = |words: &str| {
+        let line = ["watchkeeper", "job"].into_iter().chain(words.split(' '));
+        Cli::try_parse_from(line).map(drop)
+    };
+    for words in [
+        "run plan.yaml",
+        "plan cars --run",
+        "list",
+        "show x step key",
+        "resume x",
+        "cancel x",
+        "delete x",
+    ] {
+        assert!(parse(&format!("{words} --agent")).is_ok(), "{words}");
+    }
+    for words in [
+        "plan cars",
+        "prune",
+        "export x",
+        "tools",
+        "schema",
+        "validate x",
+    ] {
+        assert!(parse(&format!("{words} --agent")).is_err(), "{words}");
+    }
+}

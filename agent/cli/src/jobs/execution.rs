@@ -10,7 +10,7 @@ use watchkeeper_jobs::plan::Plan;
 use watchkeeper_jobs::run::{Ended, JobEvent, JobFolder, Planned, Provenance, Runner};
 use watchkeeper_jobs::{absent_folders, check_addresses};
 
-use super::super::args::JobOutput;
+use super::super::args::{JobOutput, JobOwner};
 use super::super::event_loop;
 use super::super::exit::{Exit, Failure};
 use super::super::output::Output;
@@ -99,7 +99,7 @@ impl JobCommands {
                 Ended::Failed if self.revise(&mut job, out) => {}
                 ended => {
                     let id = &job.info().id;
-                    return Err(show::not_done(id, Some(ended), show::COMMAND));
+                    return Err(show::not_done(id, Some(ended), JobOwner::USER));
                 }
             }
         }
@@ -127,7 +127,7 @@ impl JobCommands {
         job_trace::ended(&self.trace, job.info(), &ended);
         let ended = ended?;
         let (status, log) = (JobStatus::read(job)?, job.log()?);
-        show::result(&status, &log, Some(ended), show::COMMAND, out);
+        show::result(&status, &log, Some(ended), JobOwner::USER, out);
         Ok(ended)
     }
 }

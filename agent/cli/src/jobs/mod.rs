@@ -27,7 +27,7 @@ use watchkeeper_jobs::counted;
 use watchkeeper_jobs::plan::{CheckedPlan, MAX_PLAN_BYTES, check, read, read_parts, schema};
 use watchkeeper_jobs::run::{JobFolder, JobFolderError, JobState};
 
-use super::args::{Global, JobAction, JobArgs, JobPlanArgs, JobRunArgs};
+use super::args::{Global, JobAction, JobPlanArgs, JobRunArgs};
 use super::configuration;
 use super::exit::Failure;
 use super::output::Output;
@@ -37,27 +37,38 @@ pub(crate) use commands::tool_setup;
 use commands::{JobCommands, invalid, read_plan};
 use of_agent::AgentJobs;
 
-pub(super) fn run(args: JobArgs, global: &Global, out: &Output) -> Result<(), Failure> {
+pub(super) fn run(action: JobAction, global: &Global, out: &Output) -> Result<(), Failure> {
     let config = configuration::read_for_sockets(global, out);
-    let mut commands = JobCommands::new(&config, None)?;
-    commands.is_for_agent = args.agent;
-    if args.agent {
-        return AgentJobs::new(&config.agent_api.socket)?.run(args.action, &commands, out);
-    }
-    match args.action {
+    let commands = JobCommands::new(&config, None)?;
+    let agent = || AgentJobs::new(&config.agent_api.socket);
+    match action {
+        JobAction::Run(args) if args.owner.agent => agent()?.run_file(args, commands, out),
         JobAction::Run(args) => commands.run_file(args, out),
+        JobAction::Plan(args) if args.agent => agent()?.run_words(args, commands, out),
         JobAction::Plan(args) => commands.plan(args, out),
         JobAction::Refine(args) => commands.refine(args, out),
         JobAction::Keep { id, name } => commands.keep(&id, name, out),
         JobAction::Templates { action } => commands.templates(action, out),
         JobAction::Validate { file } => commands.validate(&file, out),
         JobAction::Explain { what } => commands.explain(&what, out),
-        JobAction::List => show::list(&commands.jobs, out),
-        JobAction::Show { id, step, key } => {
-            let job = commands.jobs.open(&id)?;
-            show::job(&job, step.as_deref(), key.as_deref(), out)
-        }
-        JobAction::Resume { id } => {
+        JobAction::List(owner) if owner.agent => agent()?.list(out),
+        JobAction::List(_) => show::list(&commands.jobs, out),
+        JobAction::Show {
+            id,
+            step,
+            key,
+            owner,
+        } => match owner.agent {
+            true => agent()?.show(&id, step.as_deref(), key.as_deref(), out),
+            false => show::job(
+                &commands.jobs.open(&id)?,
+                step.as_deref(),
+                key.as_deref(),
+                out,
+            ),
+        },
+        JobAction::Resume { id, owner } if owner.agent => agent()?.resume(&id, out),
+        JobAction::Resume { id, .. } => {
             let job = commands.jobs.open(&id)?;
             match job.summary()?.state {
                 JobState::Done => show::done_before(&job, out),
@@ -71,18 +82,10 @@ pub(super) fn run(args: JobArgs, global: &Global, out: &Output) -> Result<(), Fa
             });
             Ok(())
         }
-        JobAction::Cancel { id } => cancel(&commands.jobs.open(&id)?, out),
-        JobAction::Delete { id } => {
-            let id = commands.jobs.whole_id(&id)?;
-            let job = commands.jobs.open_exact(&id).ok();
-            commands.jobs.delete(&id)?;
-            out.both(&json!({"deleted": id}), || format!("Deleted job {id}"));
-            let output = job.map(|job| job.info().output.clone());
-            if let Some(output) = output.filter(|output| output.exists()) {
-                out.note(format!("its output folder {} stays", output.display()));
-            }
-            Ok(())
-        }
+        JobAction::Cancel { id, owner } if owner.agent => agent()?.cancel(&id, out),
+        JobAction::Cancel { id, .. } => cancel(&commands.jobs.open(&id)?, out),
+        JobAction::Delete { id, owner } if owner.agent => agent()?.delete(&id, out),
+        JobAction::Delete { id, .. } => commands.delete(&id, out),
         JobAction::Export { id } => export(&commands.jobs.open(&id)?, out),
         JobAction::Tools { name } => show::tools(&commands.tools, name.as_deref(), out),
         JobAction::Schema => {
@@ -179,6 +182,18 @@ impl JobCommands {
         Ok(())
     }
 
+    fn delete(&self, id: &str, out: &Output) -> Result<(), Failure> {
+        let id = self.jobs.whole_id(id)?;
+        let job = self.jobs.open_exact(&id).ok();
+        self.jobs.delete(&id)?;
+        out.both(&json!({"deleted": id}), || format!("Deleted job {id}"));
+        let output = job.map(|job| job.info().output.clone());
+        if let Some(output) = output.filter(|output| output.exists()) {
+            out.note(format!("its output folder {} stays", output.display()));
+        }
+        Ok(())
+    }
+
     fn validate(&self, file: &Path, out: &Output) -> Result<(), Failure> {
         let name = file.display().to_string();
         let (plan, form) = read_parts(&user_file::read_text(file, MAX_PLAN_BYTES)?);
@@ -220,7 +235,9 @@ fn export(job: &JobFolder, out: &Output) -> Result<(), Failure> {
         out.page(&serde_json::to_string(transition).unwrap_or_default());
     }
     for fault in &trajectory.faults {
-        out.note(format!("the plan can't be read, so rewards are unknown: {fault}"));
+        out.note(format!(
+            "the plan can't be read, so rewards are unknown: {fault}"
+        ));
     }
     Ok(())
 }

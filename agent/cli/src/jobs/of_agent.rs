@@ -1,4 +1,4 @@
-//! `watchkeeper job --agent`: the agent's jobs, over its socket.
+//! `watchkeeper job … --agent`: the agent's jobs, over its socket.
 //!
 //! - The agent plans nothing here: plans are read, anchored and sent whole. A request is planned
 //!   with the user's templates, cache and budget; the agent neither revises nor caches its plan.
@@ -16,7 +16,7 @@ use watchkeeper_agent::jobs::JobStatus;
 use watchkeeper_jobs::run::{Ended, JobState, LogLine, LogRecord};
 
 use super::super::agent_client::AgentClient;
-use super::super::args::{JobAction, JobOutput, JobPlanArgs};
+use super::super::args::{JobOutput, JobOwner, JobPlanArgs, JobRunArgs};
 use super::super::event_loop;
 use super::super::exit::{Exit, Failure};
 use super::super::output::Output;
@@ -25,8 +25,6 @@ use super::progress::Progress;
 use super::show;
 use watchkeeper_jobs::Plan;
 
-/// Command for jobs of the agent, in messages.
-const COMMAND: &str = "watchkeeper job --agent";
 /// Longest line of a stream: a record of a log.
 const MAX_LINE: usize = 64 << 20;
 /// Time for an answer.
@@ -62,83 +60,73 @@ impl AgentJobs {
         })
     }
 
-    pub(super) fn run(
+    pub(super) fn run_file(
         &self,
-        action: JobAction,
-        commands: &JobCommands,
+        args: JobRunArgs,
+        mut commands: JobCommands,
         out: &Output,
     ) -> Result<(), Failure> {
-        match action {
-            JobAction::Run(args) => {
-                let (origin, output) = (args.file.display().to_string(), args.output.clone());
-                let plan = commands.plan_of_file(args)?;
-                self.submit(plan, &origin, output, commands, out)
-            }
-            JobAction::Plan(args) if args.run => self.submit_words(args, commands, out),
-            JobAction::List => {
-                let jobs: Vec<JobStatus> = self.get("jobs")?;
-                show::table(&jobs, out);
-                Ok(())
-            }
-            JobAction::Show { id, step: None, .. } => {
-                let JobDetails { job, log } = self.job(&id)?;
-                show::whole(&job, &log, out);
-                Ok(())
-            }
-            JobAction::Show {
-                id,
-                step: Some(step),
-                key,
-            } => {
-                let values: Map<String, Value> = self.get(&format!("jobs/{id}/steps/{step}"))?;
-                show::values(&step, key.as_deref(), values, out)
-            }
-            JobAction::Resume { id } => {
-                let resumed: Value =
-                    self.request(Method::POST, &format!("jobs/{id}/resume"), None)?;
-                self.follow(text(&resumed, "job"), out)
-            }
-            JobAction::Cancel { id } => {
-                let cancelled = self.request(Method::POST, &format!("jobs/{id}/cancel"), None);
-                let cancelled: Value = cancelled?;
-                out.both(&cancelled, || match cancelled["was_active"].as_bool() {
-                    Some(true) => format!("Asked job {id} to end"),
-                    _ => format!("Job {id} neither runs nor waits"),
-                });
-                Ok(())
-            }
-            JobAction::Delete { id } => {
-                let request = self.client.request(Method::DELETE, &format!("jobs/{id}"));
-                let deleted = self.client.send(request.timeout(TIMEOUT));
-                self.runtime.block_on(deleted)?;
-                out.both(&json!({"deleted": id}), || format!("Deleted job {id}"));
-                Ok(())
-            }
-            JobAction::Plan(_)
-            | JobAction::Refine(_)
-            | JobAction::Keep { .. }
-            | JobAction::Templates { .. }
-            | JobAction::Validate { .. }
-            | JobAction::Explain { .. }
-            | JobAction::Prune
-            | JobAction::Export { .. }
-            | JobAction::Tools { .. }
-            | JobAction::Schema => Err(Failure::input(
-                "--agent: works with run, plan --run, list, show, resume, cancel and delete; \
-                 `evidence export ID --agent` exports one, and the agent removes old ones itself",
-            )),
-        }
+        commands.is_for_agent = true;
+        let (origin, output) = (args.file.display().to_string(), args.output.clone());
+        let plan = commands.plan_of_file(args)?;
+        self.submit(plan, &origin, output, &commands, out)
     }
 
-    fn submit_words(
+    pub(super) fn run_words(
         &self,
         args: JobPlanArgs,
-        commands: &JobCommands,
+        mut commands: JobCommands,
         out: &Output,
     ) -> Result<(), Failure> {
+        commands.is_for_agent = true;
         let text = args.words.join(" ");
         let planned = commands.plan_words(&text, !args.no_cache, out)?;
-        self.submit(planned.plan, &text, args.output, commands, out)
+        self.submit(planned.plan, &text, args.output, &commands, out)
+    }
+
+    pub(super) fn list(&self, out: &Output) -> Result<(), Failure> {
+        let jobs: Vec<JobStatus> = self.get("jobs")?;
+        show::table(&jobs, out);
+        Ok(())
+    }
+
+    /// Prints a job, or the result of one of its steps.
+    pub(super) fn show(
+        &self,
+        id: &str,
+        step: Option<&str>,
+        key: Option<&str>,
+        out: &Output,
+    ) -> Result<(), Failure> {
+        let Some(step) = step else {
+            let JobDetails { job, log } = self.job(id)?;
+            show::whole(&job, &log, out);
+            return Ok(());
+        };
+        let values: Map<String, Value> = self.get(&format!("jobs/{id}/steps/{step}"))?;
+        show::values(step, key, values, out)
+    }
+
+    pub(super) fn resume(&self, id: &str, out: &Output) -> Result<(), Failure> {
+        let resumed: Value = self.request(Method::POST, &format!("jobs/{id}/resume"), None)?;
+        self.follow(text(&resumed, "job"), out)
+    }
+
+    pub(super) fn cancel(&self, id: &str, out: &Output) -> Result<(), Failure> {
+        let cancelled: Value = self.request(Method::POST, &format!("jobs/{id}/cancel"), None)?;
+        out.both(&cancelled, || match cancelled["was_active"].as_bool() {
+            Some(true) => format!("Asked job {id} to end"),
+            _ => format!("Job {id} neither runs nor waits"),
+        });
+        Ok(())
+    }
+
+    pub(super) fn delete(&self, id: &str, out: &Output) -> Result<(), Failure> {
+        let request = self.client.request(Method::DELETE, &format!("jobs/{id}"));
+        let deleted = self.client.send(request.timeout(TIMEOUT));
+        self.runtime.block_on(deleted)?;
+        out.both(&json!({"deleted": id}), || format!("Deleted job {id}"));
+        Ok(())
     }
 
     fn submit(
@@ -257,10 +245,11 @@ fn ended(job: &JobStatus, log: &[LogLine], out: &Output) -> Result<(), Failure> 
         LogRecord::Ended { how } => Some(*how),
         _ => None,
     });
-    show::result(job, log, ended, COMMAND, out);
+    let owner = JobOwner { agent: true };
+    show::result(job, log, ended, owner, out);
     match ended {
         Some(Ended::Done) => Ok(()),
-        ended => Err(show::not_done(&job.job, ended, COMMAND)),
+        ended => Err(show::not_done(&job.job, ended, owner)),
     }
 }
 

@@ -14,11 +14,10 @@ use watchkeeper_jobs::plan::{CheckedPlan, Plan};
 use watchkeeper_jobs::run::{Ended, JobFolder, Jobs, LogLine, LogRecord, Planned, PlannedBy};
 use watchkeeper_jobs::{Toolbox, counted};
 
+use super::super::args::JobOwner;
 use super::super::exit::Failure;
 use super::super::output::{Output, fitted};
 
-/// Command for jobs of the user, in messages.
-pub(super) const COMMAND: &str = "watchkeeper job";
 /// Longest origin in the table of jobs, in characters.
 const MAX_ORIGIN: usize = 60;
 
@@ -199,17 +198,16 @@ pub(super) fn done_before(job: &JobFolder, out: &Output) -> Result<(), Failure> 
         job.info().output.display()
     ));
     let (status, log) = (JobStatus::read(job)?, job.log()?);
-    result(&status, &log, Some(Ended::Done), COMMAND, out);
+    result(&status, &log, Some(Ended::Done), JobOwner::USER, out);
     Ok(())
 }
 
-/// Prints where the files of a job are; `ended` is absent if its run was interrupted, `command` is
-/// the one that shows jobs like it.
+/// Prints where the files of a job of `owner` are; `ended` is absent if its run was interrupted.
 pub(super) fn result(
     job: &JobStatus,
     log: &[LogLine],
     ended: Option<Ended>,
-    command: &str,
+    owner: JobOwner,
     out: &Output,
 ) {
     let files = log.iter().filter_map(|line| match &line.record {
@@ -223,19 +221,17 @@ pub(super) fn result(
     let id = &job.job;
     out.object(&json!({"type": "ended", "job": id, "how": ended, "files": files}));
     if ended == Some(Ended::Done) && files.is_empty() {
-        out.line(format!(
-            "no files; `{command} show {id} STEP` prints a result"
-        ));
+        let command = owner.command(&format!("show {id} STEP"));
+        out.line(format!("no files; `{command}` prints a result"));
     }
 }
 
-/// The failure of a job that is not done; `command` is the one that resumes it.
-pub(super) fn not_done(id: &str, ended: Option<Ended>, command: &str) -> Failure {
+/// The failure of a job of `owner` that is not done, with the command that resumes it.
+pub(super) fn not_done(id: &str, ended: Option<Ended>, owner: JobOwner) -> Failure {
+    let command = owner.command(&format!("resume {id}"));
     Failure::failed(match ended {
-        Some(Ended::Cancelled) => {
-            format!("job {id} was cancelled; `{command} resume {id}` goes on")
-        }
-        _ => format!("job {id} failed; `{command} resume {id}` tries the rest again"),
+        Some(Ended::Cancelled) => format!("job {id} was cancelled; `{command}` goes on"),
+        _ => format!("job {id} failed; `{command}` tries the rest again"),
     })
 }
 
