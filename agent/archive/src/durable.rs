@@ -24,11 +24,11 @@ use crate::entry::{Content, Entry, NewEntry, Retention};
 use crate::error::{ArchiveError, Uncommitted};
 pub use crate::eviction::Limits;
 use crate::eviction::{expired, make_room, make_room_for_references};
-use crate::index::{Index, Row};
+use crate::index::Index;
 use crate::name::EntryName;
 use crate::on_disk::{self, EMBEDDINGS, ENTRIES, ObjectTask};
 use crate::open_report::{OpenReport, scan_entries, settle_files};
-use crate::slot::{Place, Slot, place_of};
+use crate::slot::Slot;
 use crate::vector_cache::VectorCache;
 
 /// Records of one batch.
@@ -162,7 +162,7 @@ impl Durable {
             let entry = new.into_entry(content, Content::Stored, index.next_number(), now);
             let slot = Slot::of(&entry);
             let now_us = now.as_microsecond();
-            let room = make_room(&index, &entry.name, &slot, &self.limits, now_us);
+            let room = make_room(&index, &slot, &self.limits, now_us);
             (entry, room?)
         };
         // It may be that of an entry whose removal was not synced.
@@ -249,23 +249,14 @@ impl Durable {
         // Contents that lose their last entry are known only after the changes; those are made on
         // the index, which nobody may see before the commit: so the lock is held over it.
         let mut index = self.index();
-        let before: Vec<(Place, Slot)> = gone
-            .iter()
-            .chain(put.iter().map(|entry| &entry.name))
-            .filter_map(|name| index.get(name))
-            .map(|(place, slot)| (place.clone(), slot.clone()))
-            .collect();
+        let changed = gone.iter().chain(put.iter().map(|entry| &entry.name));
+        let before = changed.filter_map(|name| index.slot(name).cloned());
+        let before: Vec<Arc<Slot>> = before.collect();
         let mut contents: Vec<ContentHash> = Vec::new();
-        contents.extend(
-            put.iter()
-                .filter_map(|e| index.put(place_of(e), Slot::of(e))),
-        );
+        contents.extend(put.iter().filter_map(|e| index.put(Slot::of(e))));
         contents.extend(gone.iter().filter_map(|name| index.remove(name)));
         contents.retain(|hash| index.blob(hash).is_none());
-        let lost = before
-            .iter()
-            .map(|(_, slot)| slot)
-            .filter(|slot| slot.is_picture());
+        let lost = before.iter().filter(|slot| slot.is_picture());
         let lost = lost
             .map(|slot| slot.hash)
             .filter(|hash| !index.has_picture(hash));
@@ -281,8 +272,8 @@ impl Durable {
             for entry in put {
                 index.remove(&entry.name);
             }
-            for (place, slot) in before {
-                index.put(place, slot);
+            for slot in before {
+                index.put_shared(slot);
             }
             return Err(Uncommitted::Untouched(error));
         }
@@ -309,35 +300,39 @@ impl Durable {
         Ok(entry.filter(|entry| !entry.is_expired(now)))
     }
 
-    /// Returns the entry of a row; `None` if it was replaced or removed, or its record is damaged.
-    pub(crate) fn row(&self, row: &Row, now: Timestamp) -> Result<Option<Entry>, ArchiveError> {
-        let entry = match self.entry(&row.name, now) {
+    /// Returns the entry of a slot; `None` if it was replaced or removed, or its record is damaged.
+    pub(crate) fn entry_of(
+        &self,
+        slot: &Slot,
+        now: Timestamp,
+    ) -> Result<Option<Entry>, ArchiveError> {
+        let entry = match self.entry(slot.name(), now) {
             Err(ArchiveError::Store(StoreError::Corrupt { .. })) => None,
             read => read?,
         };
-        Ok(entry.filter(|entry| entry.number == row.number))
+        Ok(entry.filter(|entry| entry.number == slot.number))
     }
 
     /// Returns whether a scan of all entries takes less time than reads of so many: one record by
     /// itself takes about three times as long as one of a page.
-    pub(crate) fn are_most(&self, rows: usize) -> bool {
+    pub(crate) fn are_most(&self, slots: usize) -> bool {
         let totals = self.index().totals();
-        rows > 0 && rows * 3 >= totals.stored + totals.references
+        slots > 0 && slots * 3 >= totals.stored + totals.references
     }
 
-    /// Calls `visit` with the entries of these rows, and perhaps with others. One that was
+    /// Calls `visit` with the entries of these slots, and perhaps with others. One that was
     /// replaced, removed or damaged is left out.
     pub(crate) fn visit(
         &self,
-        rows: &[&Row],
+        slots: &[&Arc<Slot>],
         now: Timestamp,
         mut visit: impl FnMut(Entry),
     ) -> Result<(), ArchiveError> {
-        if self.are_most(rows.len()) {
+        if self.are_most(slots.len()) {
             return self.scan(now, visit);
         }
-        for row in rows {
-            self.row(row, now)?.map(&mut visit);
+        for slot in slots {
+            self.entry_of(slot, now)?.map(&mut visit);
         }
         Ok(())
     }

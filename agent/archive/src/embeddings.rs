@@ -11,6 +11,7 @@
 //! - Not here: models, and when they are asked.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -22,14 +23,14 @@ use crate::ContentHash;
 use crate::durable::Durable;
 use crate::entry::{Entry, MAX_EMBEDDING, is_picture};
 use crate::error::ArchiveError;
-use crate::index::Row;
 use crate::on_disk::EMBEDDINGS;
+use crate::slot::Slot;
 use crate::vectors::{Packed, Record, compare_records, read, unpack};
 
 /// Records that are read at a time.
 const PAGE: usize = 1_000;
 /// Entries that are compared while changes of embeddings wait.
-const ROWS: usize = 4_096;
+const SLOTS: usize = 4_096;
 /// Longest kept reason of a refusal, in characters.
 const MAX_WHY: usize = 300;
 
@@ -72,17 +73,17 @@ impl QueryVector {
     pub(crate) fn compare(
         &self,
         durable: &Durable,
-        rows: Vec<Row>,
+        slots: Vec<Arc<Slot>>,
         now: Timestamp,
-    ) -> Result<Vec<(f64, Row)>, ArchiveError> {
+    ) -> Result<Vec<(f64, Arc<Slot>)>, ArchiveError> {
         if let Some(digest) = &self.digest {
             let own = Packed::of(&self.vector);
             let contents = || durable.index().contents_by_time().collect();
             durable.vectors().load(durable.store(), digest, contents)?;
-            let (mut found, mut unknown) = (Vec::with_capacity(rows.len()), Vec::new());
-            let mut rows = rows.into_iter().peekable();
-            while rows.peek().is_some() {
-                let some = rows.by_ref().take(ROWS);
+            let (mut found, mut unknown) = (Vec::with_capacity(slots.len()), Vec::new());
+            let mut slots = slots.into_iter().peekable();
+            while slots.peek().is_some() {
+                let some = slots.by_ref().take(SLOTS);
                 // Released after each part: a change waits for one part and not for all.
                 match durable.vectors().read().of(digest) {
                     Some(known) => known.compare(some, &own, &mut found, &mut unknown),
@@ -100,12 +101,12 @@ impl QueryVector {
             return Ok(found);
         }
         let mut known = HashMap::new();
-        durable.visit(&rows.iter().collect::<Vec<_>>(), now, |entry| {
+        durable.visit(&slots.iter().collect::<Vec<_>>(), now, |entry| {
             let own = cosine(&self.vector, &entry.metadata.embedding);
             known.extend(own.map(|likeness| (entry.number, likeness)));
         })?;
-        let known = |row: Row| Some((*known.get(&row.number)?, row));
-        Ok(rows.into_iter().filter_map(known).collect())
+        let known = |slot: Arc<Slot>| Some((*known.get(&slot.number)?, slot));
+        Ok(slots.into_iter().filter_map(known).collect())
     }
 
     /// Returns the vector of an entry: that of a model, or else what its ingest brought.

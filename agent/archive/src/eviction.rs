@@ -65,17 +65,16 @@ pub(crate) fn expired(index: &Index, now_us: i64, max: usize) -> Vec<EntryName> 
 /// [`ArchiveError::Full`] if protected entries leave too little.
 pub(crate) fn make_room(
     index: &Index,
-    name: &EntryName,
     slot: &Slot,
     limits: &Limits,
     now_us: i64,
 ) -> Result<Vec<EntryName>, ArchiveError> {
-    let mut plan = Plan::new(index, name, slot);
+    let mut plan = Plan::new(index, slot);
     // A few at a time bound the batch; the periodic sweep removes the rest.
     for name in expired(index, now_us, MAX_EXPIRED) {
         plan.evict(name);
     }
-    let mut oldest = index.normal.values();
+    let mut oldest = index.evictable(true);
     while let Some(exceeded) = exceeded_bound(&plan, slot, limits) {
         plan.evict(oldest.next().ok_or(exceeded)?.clone());
     }
@@ -117,11 +116,11 @@ struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    fn new(index: &'a Index, incoming: &'a EntryName, slot: &Slot) -> Self {
+    fn new(index: &'a Index, slot: &'a Slot) -> Self {
         let totals = index.totals();
         let mut plan = Self {
             index,
-            incoming,
+            incoming: slot.name(),
             bytes: totals.bytes,
             stored: totals.stored + 1,
             record_bytes: totals.record_bytes.saturating_add(slot.record_bytes),
@@ -133,7 +132,7 @@ impl<'a> Plan<'a> {
         if index.blob(&slot.hash).is_none() {
             plan.bytes = plan.bytes.saturating_add(slot.bytes);
         }
-        plan.release(incoming);
+        plan.release(slot.name());
         plan
     }
 
@@ -178,7 +177,7 @@ pub(crate) fn make_room_for_references(
     let mut count = totals.references + new.len() - replaced.len();
     let mut bytes = totals.reference_bytes + new.values().sum::<u64>();
     bytes -= replaced.iter().sum::<u64>();
-    let oldest = index.references.values();
+    let oldest = index.evictable(false);
     let oldest = oldest.filter(|name| !new.contains_key(*name));
     let given = oldest.take_while(|name| {
         let is_over = count > limits.max_references || bytes > limits.max_record_bytes;

@@ -7,6 +7,7 @@
 //! - Stored entries and references are counted and ordered apart: no reference evicts a content.
 
 use std::borrow::Borrow;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use jiff::Timestamp;
 use crate::ContentHash;
 use crate::name::EntryName;
 use crate::query::Conditions;
-use crate::slot::{Facts, Place, Slot, before_epoch};
+use crate::slot::{Details, Facts, Place, Slot};
 
 /// A content and the number of its entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,11 +31,8 @@ type Uses<K> = BTreeMap<K, u64>;
 /// The same for what is in memory once.
 type Shared<T> = Uses<Arc<T>>;
 
-fn add<T: Ord + ?Sized>(shared: &mut Shared<T>, one: Arc<T>) -> Arc<T> {
-    let entry = shared.entry(one);
-    let known = Arc::clone(entry.key());
-    *entry.or_insert(0) += 1;
-    known
+fn add<T: Ord + ?Sized>(shared: &mut Shared<T>, one: Arc<T>) {
+    *shared.entry(one).or_insert(0) += 1;
 }
 
 fn remove<K: Ord + Borrow<T>, T: Ord + ?Sized>(all: &mut Uses<K>, one: &T) {
@@ -46,33 +44,52 @@ fn remove<K: Ord + Borrow<T>, T: Ord + ?Sized>(all: &mut Uses<K>, one: &T) {
     }
 }
 
-/// An entry that a query selects.
-#[derive(Debug)]
-pub(crate) struct Row {
-    pub(crate) name: EntryName,
-    pub(crate) number: u64,
-    pub(crate) hash: ContentHash,
-    /// Whether the conditions on its details were checked.
-    pub(crate) has_details: bool,
+/// Defines a slot in a set that is ordered by a part of the slot, and searched by it.
+macro_rules! ordered_slot {
+    ($name:ident, $key:ty, $part:expr) => {
+        #[derive(Debug)]
+        struct $name(Arc<Slot>);
+
+        impl Borrow<$key> for $name {
+            fn borrow(&self) -> &$key {
+                let part: fn(&Slot) -> &$key = $part;
+                part(&self.0)
+            }
+        }
+
+        impl Ord for $name {
+            fn cmp(&self, other: &Self) -> Ordering {
+                let (one, other): (&$key, &$key) = (self.borrow(), other.borrow());
+                one.cmp(other)
+            }
+        }
+
+        impl PartialOrd for $name {
+            fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+                Some(self.cmp(other))
+            }
+        }
+
+        impl PartialEq for $name {
+            fn eq(&self, other: &Self) -> bool {
+                self.cmp(other).is_eq()
+            }
+        }
+
+        impl Eq for $name {}
+    };
 }
 
-impl Row {
-    pub(crate) fn of(name: &EntryName, slot: &Slot) -> Self {
-        Self {
-            name: name.clone(),
-            number: slot.number,
-            hash: slot.hash,
-            has_details: slot.details.is_some(),
-        }
-    }
-}
+ordered_slot!(ByTime, Place, |slot| &slot.place);
+ordered_slot!(ByName, EntryName, |slot| &slot.place.1);
+ordered_slot!(ByNumber, u64, |slot| &slot.number);
 
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     /// All entries, the newest first.
-    slots: BTreeMap<Place, Slot>,
-    /// The time of each in `slots`.
-    names: BTreeMap<EntryName, i128>,
+    by_time: BTreeSet<ByTime>,
+    /// All entries, by name.
+    by_name: BTreeSet<ByName>,
     collections: Shared<str>,
     facts: Shared<Facts>,
     max_details_bytes: usize,
@@ -83,13 +100,13 @@ pub(crate) struct Index {
     /// Contents of pictures, stored or not.
     pictures: Uses<ContentHash>,
     /// Stored entries that may be evicted, by number.
-    pub(crate) normal: BTreeMap<u64, EntryName>,
+    normal: BTreeSet<ByNumber>,
     /// References that may be evicted, by number.
-    pub(crate) references: BTreeMap<u64, EntryName>,
+    references: BTreeSet<ByNumber>,
     /// Entries that are not protected and expire, by time.
     pub(crate) expiring: BTreeSet<(i64, EntryName)>,
     /// Pictures that wait for an embedding, by number; absent while none are made.
-    queue: Option<BTreeMap<u64, EntryName>>,
+    queue: Option<BTreeSet<ByNumber>>,
     stored_bytes: u64,
     stored: usize,
     record_bytes: u64,
@@ -123,20 +140,26 @@ impl Index {
         self.without_details == 0
     }
 
-    /// An entry with its place.
-    pub(crate) fn get(&self, name: &EntryName) -> Option<(&Place, &Slot)> {
-        let place = (*self.names.get(name)?, name.clone());
-        self.slots.get_key_value(&place)
+    pub(crate) fn slot(&self, name: &EntryName) -> Option<&Arc<Slot>> {
+        self.by_name.get(name).map(|one| &one.0)
     }
 
-    pub(crate) fn slot(&self, name: &EntryName) -> Option<&Slot> {
-        self.get(name).map(|(_, slot)| slot)
+    /// Stored entries that may be evicted, or else references; the oldest ingest first.
+    pub(crate) fn evictable(&self, is_stored: bool) -> impl Iterator<Item = &EntryName> {
+        let order = match is_stored {
+            true => &self.normal,
+            false => &self.references,
+        };
+        order.iter().map(|one| one.0.name())
     }
 
-    /// All entries, in the order of names.
-    fn by_name(&self, from: Bound<EntryName>) -> impl Iterator<Item = (&EntryName, &Slot)> {
-        let names = self.names.range((from, Bound::Unbounded));
-        names.filter_map(|(name, at)| Some((name, self.slots.get(&(*at, name.clone()))?)))
+    /// All entries from a name on, in the order of names.
+    fn in_order_of_names<'a>(
+        &'a self,
+        from: Bound<&EntryName>,
+    ) -> impl Iterator<Item = &'a Arc<Slot>> + use<'a> {
+        let slots = self.by_name.range::<EntryName, _>((from, Bound::Unbounded));
+        slots.map(|one| &one.0)
     }
 
     /// At most `max` entries that fulfil the conditions, as far as is known, in the order of the
@@ -147,31 +170,26 @@ impl Index {
         begin: Option<&Place>,
         max: usize,
         now: Timestamp,
-    ) -> (Vec<Row>, usize) {
+    ) -> (Vec<Arc<Slot>>, usize) {
         let (query, now_us) = (wanted.query(), now.as_microsecond());
         // Behind all entries of that moment, before all that are older.
-        let place = |moment| (before_epoch(moment) + 1, EntryName::before_all());
-        let newest = query
-            .until
-            .map(place)
-            .map_or(Bound::Unbounded, Bound::Included);
-        let oldest = query
-            .since
-            .map(place)
-            .map_or(Bound::Unbounded, Bound::Excluded);
+        let behind = |moment| (Reverse(moment), EntryName::behind_all());
+        let newest = query.until.map(behind);
+        let newest = newest.map_or(Bound::Unbounded, Bound::Excluded);
+        let oldest = query.since.map(behind);
+        let oldest = oldest.map_or(Bound::Unbounded, Bound::Included);
         let is_behind = |at: &Place| begin.is_none_or(|b| query.order.compare(at, b).is_gt());
-        let mut found: Vec<(&Place, &Slot)> = self
-            .slots
-            .range((newest, oldest))
-            .filter(|(at, slot)| {
-                slot.is_there(now_us) && wanted.is_met_by_slot(&at.1, slot) && is_behind(at)
+        let span = self.by_time.range::<Place, _>((newest, oldest));
+        let mut found: Vec<&Arc<Slot>> = span
+            .map(|one| &one.0)
+            .filter(|slot| {
+                slot.is_there(now_us) && wanted.is_met_by_slot(slot) && is_behind(&slot.place)
             })
             .collect();
         // They are in the order of time already.
-        found.sort_by(|(a, _), (b, _)| query.order.compare(a, b));
-        let rows = found.iter().take(max);
-        let rows = rows.map(|(at, slot)| Row::of(&at.1, slot));
-        (rows.collect(), found.len())
+        found.sort_by(|a, b| query.order.compare(&a.place, &b.place));
+        let first = found.iter().take(max);
+        (first.map(|slot| Arc::clone(slot)).collect(), found.len())
     }
 
     /// What entries that have not expired have in common.
@@ -192,7 +210,7 @@ impl Index {
 
     /// Contents of all entries, the newest first.
     pub(crate) fn contents_by_time(&self) -> impl Iterator<Item = ContentHash> {
-        self.slots.values().map(|slot| slot.hash)
+        self.by_time.iter().map(|one| one.0.hash)
     }
 
     /// Whether an entry is a picture with this content.
@@ -208,7 +226,7 @@ impl Index {
     pub(crate) fn totals(&self) -> Totals {
         Totals {
             stored: self.stored,
-            references: self.names.len() - self.stored,
+            references: self.by_name.len() - self.stored,
             contents: self.blobs.len(),
             bytes: self.stored_bytes,
             record_bytes: self.record_bytes,
@@ -231,8 +249,8 @@ impl Index {
 
     /// Queues all pictures for an embedding, and further ones as they come.
     pub(crate) fn queue_pictures(&mut self) {
-        let pictures = self.slots.iter().filter(|(_, slot)| slot.is_picture());
-        let queue = pictures.map(|((_, name), slot)| (slot.number, name.clone()));
+        let pictures = self.by_time.iter().filter(|one| one.0.is_picture());
+        let queue = pictures.map(|one| ByNumber(Arc::clone(&one.0)));
         self.queue = Some(queue.collect());
     }
 
@@ -240,18 +258,16 @@ impl Index {
     pub(crate) fn queue_content(&mut self, hash: &ContentHash) {
         let same = |slot: &Slot| slot.is_picture() && slot.hash == *hash;
         if let Some(queue) = &mut self.queue {
-            let pictures = self.slots.iter().filter(|(_, slot)| same(slot));
-            queue.extend(pictures.map(|((_, name), slot)| (slot.number, name.clone())));
+            let pictures = self.by_time.iter().filter(|one| same(&one.0));
+            queue.extend(pictures.map(|one| ByNumber(Arc::clone(&one.0))));
         }
     }
 
     /// Takes the pictures from the queue whose content is among these.
     pub(crate) fn unqueue(&mut self, is_done: impl Fn(&ContentHash) -> bool) {
-        let Some(mut queue) = self.queue.take() else {
-            return;
-        };
-        queue.retain(|_, name| self.slot(name).is_some_and(|slot| !is_done(&slot.hash)));
-        self.queue = Some(queue);
+        if let Some(queue) = &mut self.queue {
+            queue.retain(|one| !is_done(&one.0.hash));
+        }
     }
 
     pub(crate) fn unqueue_one(&mut self, number: u64) {
@@ -264,38 +280,29 @@ impl Index {
     pub(crate) fn queued(&self, most: usize) -> Vec<(u64, EntryName)> {
         let queue = self.queue.iter().flatten().rev().take(most);
         queue
-            .map(|(number, name)| (*number, name.clone()))
+            .map(|one| (one.0.number, one.0.name().clone()))
             .collect()
     }
 
     pub(crate) fn queue_length(&self) -> usize {
-        self.queue.as_ref().map_or(0, BTreeMap::len)
+        self.queue.as_ref().map_or(0, BTreeSet::len)
     }
 
-    /// Names of a collection, in order.
+    /// Entries of a collection, in the order of names.
     pub(crate) fn in_collection<'a>(
         &'a self,
         collection: &'a str,
-    ) -> impl Iterator<Item = (&'a EntryName, &'a Slot)> {
+    ) -> impl Iterator<Item = &'a Arc<Slot>> {
         // `0` is the smallest name: no accepted character comes before the digits at its begin.
         let first = EntryName::new(collection, "0").unwrap_or_else(|_| EntryName::before_all());
-        let entries = self.by_name(Bound::Included(first));
-        entries.take_while(move |(name, _)| name.collection() == collection)
+        let entries = self.in_order_of_names(Bound::Included(&first));
+        entries.take_while(move |slot| slot.name().collection() == collection)
     }
 
-    /// At most `max` stored entries behind a name, in order: name, content and bytes.
-    pub(crate) fn stored_from(
-        &self,
-        from: Bound<&EntryName>,
-        max: usize,
-    ) -> Vec<(EntryName, ContentHash, u64)> {
-        let stored = self
-            .by_name(from.cloned())
-            .filter(|(_, slot)| slot.is_stored);
-        let stored = stored.take(max);
-        stored
-            .map(|(name, slot)| (name.clone(), slot.hash, slot.bytes))
-            .collect()
+    /// At most `max` stored entries behind a name, in the order of names.
+    pub(crate) fn stored_from(&self, from: Bound<&EntryName>, max: usize) -> Vec<Arc<Slot>> {
+        let stored = self.in_order_of_names(from).filter(|slot| slot.is_stored);
+        stored.take(max).cloned().collect()
     }
 
     /// Names of all collections with their numbers of entries.
@@ -305,7 +312,19 @@ impl Index {
     }
 
     /// Adds or replaces an entry. Returns the content that lost its last entry.
-    pub(crate) fn put(&mut self, place: Place, mut slot: Slot) -> Option<ContentHash> {
+    pub(crate) fn put(&mut self, mut slot: Slot) -> Option<ContentHash> {
+        let replaced = self.slot(slot.name()).and_then(|old| old.details.as_ref());
+        let used = self.details_bytes - replaced.map_or(0, Details::bytes);
+        let room = self.max_details_bytes - used;
+        slot.details = slot.details.filter(|details| details.bytes() <= room);
+        if let Some((known, _)) = self.facts.get_key_value(&slot.facts) {
+            slot.facts = Arc::clone(known);
+        }
+        self.put_shared(Arc::new(slot))
+    }
+
+    /// Adds or replaces an entry as [`Self::put`] does; `slot` was in this index before.
+    pub(crate) fn put_shared(&mut self, slot: Arc<Slot>) -> Option<ContentHash> {
         // The new use first: a content that is replaced by itself is never without one.
         if slot.is_stored {
             let blob = self.blobs.entry(slot.hash).or_insert(BlobUse {
@@ -317,8 +336,7 @@ impl Index {
             }
             blob.uses += 1;
         }
-        let name = place.1.clone();
-        let dropped = self.remove(&name);
+        let dropped = self.remove(slot.name());
         self.last_number = self.last_number.max(slot.number);
         self.stored += usize::from(slot.is_stored);
         match slot.is_stored {
@@ -330,35 +348,32 @@ impl Index {
                 true => &mut self.normal,
                 false => &mut self.references,
             };
-            order.insert(slot.number, name.clone());
+            order.insert(ByNumber(Arc::clone(&slot)));
             if let Some(at) = slot.expires_us {
-                self.expiring.insert((at, name.clone()));
+                self.expiring.insert((at, slot.name().clone()));
             }
         }
         if slot.is_picture() {
             *self.pictures.entry(slot.hash).or_default() += 1;
             if let Some(queue) = &mut self.queue {
-                queue.insert(slot.number, name.clone());
+                queue.insert(ByNumber(Arc::clone(&slot)));
             }
         }
-        add(&mut self.collections, name.collection().into());
-        slot.facts = add(&mut self.facts, slot.facts);
-        let room = self.max_details_bytes - self.details_bytes;
-        slot.details = slot.details.filter(|details| details.bytes() <= room);
+        add(&mut self.collections, slot.name().collection().into());
+        add(&mut self.facts, Arc::clone(&slot.facts));
         match &slot.details {
             Some(details) => self.details_bytes += details.bytes(),
             None => self.without_details += 1,
         }
-        self.names.insert(name, place.0);
-        self.slots.insert(place, slot);
+        self.by_name.insert(ByName(Arc::clone(&slot)));
+        self.by_time.insert(ByTime(slot));
         dropped
     }
 
     /// Removes an entry. Returns its content if that was the last entry of it.
     pub(crate) fn remove(&mut self, name: &EntryName) -> Option<ContentHash> {
-        let slot = self
-            .slots
-            .remove(&(self.names.remove(name)?, name.clone()))?;
+        let ByName(slot) = self.by_name.take(name)?;
+        self.by_time.remove(&slot.place);
         remove(&mut self.collections, name.collection());
         remove(&mut self.facts, &*slot.facts);
         if slot.is_picture() {

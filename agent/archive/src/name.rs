@@ -83,6 +83,11 @@ impl EntryName {
         Self("".into())
     }
 
+    /// Makes what comes behind every name; it is none itself.
+    pub(crate) fn behind_all() -> Self {
+        Self("~".into())
+    }
+
     /// Returns the collection.
     pub fn collection(&self) -> &str {
         self.0.split_once('/').map_or("", |(first, _)| first)

@@ -10,7 +10,7 @@ use crate::blobs::BlobFolder;
 use crate::error::ArchiveError;
 use crate::index::Index;
 use crate::on_disk::{self, ENTRIES};
-use crate::slot::{Slot, place_of};
+use crate::slot::Slot;
 
 /// Records that are read at a time.
 const PAGE: usize = 256;
@@ -41,7 +41,7 @@ pub(crate) fn scan_entries(
         for record in &page.entries {
             match on_disk::read_entry(&record.key, &record.value) {
                 Some(entry) => {
-                    index.put(place_of(&entry), Slot::of(&entry));
+                    index.put(Slot::of(&entry));
                 }
                 None => report.unreadable += 1,
             }

@@ -221,7 +221,7 @@ impl<'a> Conditions<'a> {
     }
 
     /// Returns whether a slot fulfils the conditions but that of time, as far as it is known.
-    pub(crate) fn is_met_by_slot(&self, name: &EntryName, slot: &Slot) -> bool {
+    pub(crate) fn is_met_by_slot(&self, slot: &Slot) -> bool {
         let query = self.query;
         let facts = &slot.facts;
         let names = [&facts.camera, &facts.class, &facts.zone];
@@ -242,7 +242,7 @@ impl<'a> Conditions<'a> {
             && self
                 .pattern
                 .as_ref()
-                .is_none_or(|pattern| pattern.matches_with(name.as_str(), options))
+                .is_none_or(|pattern| pattern.matches_with(slot.name().as_str(), options))
             && slot
                 .details
                 .as_ref()

@@ -5,15 +5,15 @@
 //!   leaves out is asked for with its member `next` as `after`.
 //! - An entry that is replaced or removed while it is looked for is left out.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use jiff::{Timestamp, Zoned};
 
 use crate::durable::Durable;
 use crate::embeddings::QueryVector;
 use crate::error::ArchiveError;
-use crate::index::Row;
 use crate::name::EntryName;
 use crate::query::{Conditions, MAX_ANSWER_BYTES, Matches, Order, Query};
 use crate::slot::{Details, Place, Slot};
@@ -71,11 +71,11 @@ fn in_order(
     let query = wanted.query();
     let begin: Option<Place> = match (&query.after, query.order) {
         (None, _) => None,
-        (Some(after), Order::Name) => Some((0, after.clone())),
-        (Some(after), _) => Some(find_begin(durable, after, now)?.0),
+        (Some(after), Order::Name) => Some((Reverse(now), after.clone())),
+        (Some(after), _) => Some(find_begin(durable, after, now)?.place.clone()),
     };
-    let (rows, matched) = select(durable, wanted, begin.as_ref(), wanted.limit, now)?;
-    let found = rows.into_iter().map(|row| (None, row));
+    let (slots, matched) = select(durable, wanted, begin.as_ref(), wanted.limit, now)?;
+    let found = slots.into_iter().map(|slot| (None, slot));
     answer(durable, found, matched, wanted.limit, now)
 }
 
@@ -85,15 +85,16 @@ fn by_likeness(
     near: &QueryVector,
     now: Timestamp,
 ) -> Result<Matches, ArchiveError> {
-    let (rows, _) = select(durable, wanted, None, usize::MAX, now)?;
-    let mut ranked = near.compare(durable, rows, now)?;
+    let (slots, _) = select(durable, wanted, None, usize::MAX, now)?;
+    let mut ranked = near.compare(durable, slots, now)?;
     // Of equals the smallest name comes first.
-    let order = |a: &(f64, Row), b: &(f64, Row)| -> Ordering {
-        b.0.total_cmp(&a.0).then_with(|| a.1.name.cmp(&b.1.name))
+    let order = |a: &(f64, Arc<Slot>), b: &(f64, Arc<Slot>)| -> Ordering {
+        let by_likeness = b.0.total_cmp(&a.0);
+        by_likeness.then_with(|| a.1.name().cmp(b.1.name()))
     };
     if let Some(after) = &wanted.query().after {
-        let row = Row::of(after, &find_begin(durable, after, now)?.1);
-        let own = near.compare(durable, vec![row], now)?.pop();
+        let begin = find_begin(durable, after, now)?;
+        let own = near.compare(durable, vec![begin], now)?.pop();
         let own = own.ok_or_else(|| {
             let remedy = "use the name that an answer gives as next".to_owned();
             ArchiveError::field("after", after.as_str(), remedy)
@@ -106,21 +107,20 @@ fn by_likeness(
         ranked.truncate(wanted.limit);
     }
     ranked.sort_unstable_by(order);
-    let found = ranked.into_iter().map(|(rank, row)| (Some(rank), row));
+    let found = ranked.into_iter().map(|(rank, slot)| (Some(rank), slot));
     answer(durable, found, matched, wanted.limit, now)
 }
 
-/// Returns the entry behind which an answer begins, and its place.
+/// Returns the entry behind which an answer begins.
 fn find_begin(
     durable: &Durable,
     after: &EntryName,
     now: Timestamp,
-) -> Result<(Place, Slot), ArchiveError> {
+) -> Result<Arc<Slot>, ArchiveError> {
     let index = durable.index();
-    let known = index.get(after);
-    let known = known.filter(|(_, slot)| slot.is_there(now.as_microsecond()));
-    let known = known.map(|(place, slot)| (place.clone(), slot.clone()));
-    known.ok_or_else(|| {
+    let known = index.slot(after);
+    let known = known.filter(|slot| slot.is_there(now.as_microsecond()));
+    known.cloned().ok_or_else(|| {
         let remedy = "that entry has expired or was destroyed meanwhile; begin without after";
         ArchiveError::field("after", after.as_str(), remedy.to_owned())
     })
@@ -134,41 +134,42 @@ fn select(
     begin: Option<&Place>,
     max: usize,
     now: Timestamp,
-) -> Result<(Vec<Row>, usize), ArchiveError> {
+) -> Result<(Vec<Arc<Slot>>, usize), ArchiveError> {
     let index = durable.index();
     if !wanted.need_details() || index.has_details() {
         return Ok(index.select(wanted, begin, max, now));
     }
-    let (mut rows, _) = index.select(wanted, begin, usize::MAX, now);
+    let (mut slots, _) = index.select(wanted, begin, usize::MAX, now);
     drop(index);
-    let unknown: Vec<&Row> = rows.iter().filter(|row| !row.has_details).collect();
+    let unknown = slots.iter().filter(|slot| slot.details.is_none());
+    let unknown: Vec<&Arc<Slot>> = unknown.collect();
     let mut met = HashSet::new();
     durable.visit(&unknown, now, |entry| {
         if wanted.is_met_by_details(&Details::of(&entry)) {
             met.insert(entry.number);
         }
     })?;
-    rows.retain(|row| row.has_details || met.contains(&row.number));
-    let matched = rows.len();
-    Ok((rows, matched))
+    slots.retain(|slot| slot.details.is_some() || met.contains(&slot.number));
+    let matched = slots.len();
+    Ok((slots, matched))
 }
 
 /// Reads the entries of an answer; `matched` is how many there are. The next answer continues
 /// behind the last entry that was read: a later one may be gone.
 fn answer(
     durable: &Durable,
-    found: impl Iterator<Item = (Option<f64>, Row)>,
+    found: impl Iterator<Item = (Option<f64>, Arc<Slot>)>,
     matched: usize,
     limit: usize,
     now: Timestamp,
 ) -> Result<Matches, ArchiveError> {
     let (mut entries, mut likeness) = (Vec::new(), Vec::new());
     let (mut bytes, mut visited, mut last) = (0, 0, None);
-    for (rank, row) in found {
+    for (rank, slot) in found {
         if entries.len() == limit {
             break;
         }
-        if let Some(entry) = durable.row(&row, now)? {
+        if let Some(entry) = durable.entry_of(&slot, now)? {
             bytes += entry.record_bytes();
             if bytes > MAX_ANSWER_BYTES && !entries.is_empty() {
                 break;
@@ -177,7 +178,7 @@ fn answer(
             likeness.extend(rank);
         }
         visited += 1;
-        last = Some(row.name);
+        last = Some(slot.name().clone());
     }
     let read = entries.last().map(|entry| entry.name.clone());
     Ok(Matches {
@@ -192,8 +193,7 @@ fn answer(
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
-    use std::cmp::Reverse;
-    use std::sync::{Arc, mpsc};
+    use std::sync::mpsc;
     use std::thread;
     use std::time::Duration;
 

@@ -1,5 +1,7 @@
 //! The verbs that take an entry or a whole collection: prune, destroy, protect, unprotect.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 
 use crate::ContentHash;
@@ -12,11 +14,7 @@ use crate::slot::Slot;
 use crate::verb::{Destroyed, Pruned, Selection};
 
 impl Archive {
-    /// The names and contents of a selection.
-    async fn select(
-        &self,
-        selection: Selection,
-    ) -> Result<Vec<(EntryName, ContentHash, bool)>, ArchiveError> {
+    async fn select(&self, selection: Selection) -> Result<Vec<Arc<Slot>>, ArchiveError> {
         let shown = match &selection {
             Selection::Entry(name) => name.to_string(),
             Selection::Collection(name) => {
@@ -26,15 +24,10 @@ impl Archive {
         };
         let select = move |durable: &Durable| {
             let index = durable.index();
-            let known =
-                |(name, slot): (&EntryName, &Slot)| (name.clone(), slot.hash, slot.is_stored);
             Ok(match &selection {
-                Selection::Entry(name) => {
-                    let slot = index.slot(name);
-                    slot.into_iter().map(|slot| known((name, slot))).collect()
-                }
+                Selection::Entry(name) => index.slot(name).into_iter().cloned().collect(),
                 Selection::Collection(name) => {
-                    index.in_collection(name).map(known).collect::<Vec<_>>()
+                    index.in_collection(name).cloned().collect::<Vec<_>>()
                 }
             })
         };
@@ -54,8 +47,8 @@ impl Archive {
             Err(ArchiveError::NotFound(_)) => Vec::new(),
             selected => selected?,
         };
-        let references = selected.into_iter().filter(|(_, _, is_stored)| !is_stored);
-        Ok(references.map(|(name, ..)| name).collect())
+        let references = selected.iter().filter(|slot| !slot.is_stored);
+        Ok(references.map(|slot| slot.name().clone()).collect())
     }
 
     /// Removes the copies of a selection from the fast tiers. Its entries stay.
@@ -64,8 +57,8 @@ impl Archive {
     /// [`ArchiveError::NotFound`] if nothing is selected.
     pub async fn prune(&self, selection: Selection) -> Result<Pruned, ArchiveError> {
         let selected = self.select(selection).await?;
-        let stored = selected.iter().filter(|(_, _, is_stored)| *is_stored);
-        let contents: Vec<ContentHash> = stored.map(|(_, hash, _)| *hash).collect();
+        let stored = selected.iter().filter(|slot| slot.is_stored);
+        let contents: Vec<ContentHash> = stored.map(|slot| slot.hash).collect();
         let copies = self.copies().remove(&contents).await;
         Ok(Pruned {
             entries: selected.len() as u64,
@@ -81,11 +74,8 @@ impl Archive {
     /// is protected. Nothing is removed then.
     pub async fn destroy(&self, selection: Selection) -> Result<Destroyed, ArchiveError> {
         let selected = self.select(selection).await?;
-        let references = selected
-            .iter()
-            .filter(|(_, _, is_stored)| !is_stored)
-            .count();
-        let names: Vec<EntryName> = selected.into_iter().map(|(name, ..)| name).collect();
+        let references = selected.iter().filter(|slot| !slot.is_stored).count();
+        let names = names_of(&selected);
         let removed = self
             .blocking(move |durable| durable.destroy(&names))
             .await?;
@@ -109,9 +99,13 @@ impl Archive {
         retention: Retention,
     ) -> Result<usize, ArchiveError> {
         let selected = self.select(selection).await?;
-        let names: Vec<EntryName> = selected.into_iter().map(|(name, ..)| name).collect();
+        let names = names_of(&selected);
         let set =
             move |durable: &Durable| durable.set_retention(&names, retention, Timestamp::now());
         self.blocking(set).await
     }
+}
+
+fn names_of(selected: &[Arc<Slot>]) -> Vec<EntryName> {
+    selected.iter().map(|slot| slot.name().clone()).collect()
 }

@@ -1,8 +1,10 @@
-//! What the index keeps of one entry: sizes, order, and what queries ask.
+//! What the index keeps of one entry: name, sizes, order, and what queries ask.
 //!
-//! - What many entries have in common is in memory once; what one has for itself is one allocation.
+//! - What many entries have in common is in memory once; an entry for itself is three allocations:
+//!   its slot, its name and its details.
 //! - Camera, class, zone and texts are in lower case; labels and events are as written.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -11,18 +13,9 @@ use crate::ContentHash;
 use crate::entry::{Content, Entry, Retention, is_picture};
 use crate::name::EntryName;
 
-/// Place of an entry in the order of time, the newest first: nanoseconds before 1970 and its name.
-pub(crate) type Place = (i128, EntryName);
-
-/// Nanoseconds before 1970.
-pub(crate) fn before_epoch(moment: Timestamp) -> i128 {
-    -moment.as_nanosecond()
-}
-
-/// Makes the place of an entry by when it was seen, or else archived.
-pub(crate) fn place_of(entry: &Entry) -> Place {
-    (before_epoch(entry.moment()), entry.name.clone())
-}
+/// Place of an entry in the order of time, the newest first: when it was seen, or else archived,
+/// and its name.
+pub(crate) type Place = (Reverse<Timestamp>, EntryName);
 
 /// What many entries have in common. Camera, class and zone are in lower case.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,8 +35,8 @@ pub(crate) const TEXT: char = 'x';
 
 /// What an entry has for itself, for conditions on it: one allocation, a line for each value. A
 /// line begins with its kind; no value has a line feed.
-#[derive(Debug, Clone)]
-pub(crate) struct Details(Arc<str>);
+#[derive(Debug)]
+pub(crate) struct Details(Box<str>);
 
 /// Writes a label with a control character, which no label has, between its parts.
 pub(crate) fn label_text((key, value): (&String, &String)) -> String {
@@ -82,14 +75,15 @@ impl Details {
 
     /// Bytes in memory, nearly.
     pub(crate) fn bytes(&self) -> usize {
-        // Beside the text stand two counts.
+        // The allocator adds about two words to an allocation.
         size_of::<Self>() + 2 * size_of::<usize>() + self.0.len()
     }
 }
 
-/// What the index keeps of one entry.
-#[derive(Debug, Clone)]
+/// What the index keeps of one entry; all its orders share it.
+#[derive(Debug)]
 pub(crate) struct Slot {
+    pub(crate) place: Place,
     pub(crate) number: u64,
     pub(crate) facts: Arc<Facts>,
     /// Absent where those of other entries fill the memory for them.
@@ -109,6 +103,7 @@ impl Slot {
         let known = &entry.metadata;
         let lower = |text: &Option<String>| text.as_ref().map(|text| text.to_lowercase());
         Self {
+            place: (Reverse(entry.moment()), entry.name.clone()),
             number: entry.number,
             facts: Arc::new(Facts {
                 camera: lower(&known.camera),
@@ -124,6 +119,10 @@ impl Slot {
             is_protected: entry.retention == Retention::Protected,
             expires_us: entry.expires.map(|at| at.as_microsecond()),
         }
+    }
+
+    pub(crate) fn name(&self) -> &EntryName {
+        &self.place.1
     }
 
     /// Whether its time to live has not passed.

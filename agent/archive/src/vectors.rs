@@ -8,6 +8,7 @@
 //!   then from memory, whether or not the sync succeeds.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_pictures::likeness::dot;
@@ -15,8 +16,8 @@ use watchkeeper_store::{Store, StoreError, pages};
 
 use crate::ContentHash;
 use crate::entry::MAX_EMBEDDING;
-use crate::index::Row;
 use crate::on_disk::EMBEDDINGS;
+use crate::slot::Slot;
 
 /// Records that are read at a time.
 const PAGE: usize = 1_000;
@@ -215,31 +216,31 @@ impl Vectors {
         }
     }
 
-    /// Compares contents in memory; `unknown` gets the rows whose records may have an embedding.
+    /// Compares contents in memory; `unknown` gets the slots whose records may have an embedding.
     pub(crate) fn compare(
         &self,
-        rows: impl Iterator<Item = Row>,
+        slots: impl Iterator<Item = Arc<Slot>>,
         own: &Packed,
-        found: &mut Vec<(f64, Row)>,
-        unknown: &mut Vec<Row>,
+        found: &mut Vec<(f64, Arc<Slot>)>,
+        unknown: &mut Vec<Arc<Slot>>,
     ) {
         let mut last = 0_usize;
-        for row in rows {
+        for slot in slots {
             // Mostly that of a neighbour: finding the hash takes as long as comparing the numbers.
             let near = [last + 1, last.wrapping_sub(1)];
             let is_here = |at: &usize| {
                 self.rows
                     .get(*at)
-                    .is_some_and(|(hash, _)| *hash == row.hash)
+                    .is_some_and(|(hash, _)| *hash == slot.hash)
             };
             let near = near.into_iter().find(is_here);
-            match near.or_else(|| self.places.get(&row.hash).copied()) {
+            match near.or_else(|| self.places.get(&slot.hash).copied()) {
                 Some(place) => {
                     last = place;
-                    found.extend(self.likeness(place, own).map(|likeness| (likeness, row)));
+                    found.extend(self.likeness(place, own).map(|likeness| (likeness, slot)));
                 }
                 None if self.is_whole => {}
-                None => unknown.push(row),
+                None => unknown.push(slot),
             }
         }
     }
@@ -261,24 +262,24 @@ impl Vectors {
 }
 
 /// Compares contents by their records; one without an embedding of the model is left out.
-/// `by_pages`: reads the records of all contents, for many rows.
+/// `by_pages`: reads the records of all contents, for many slots.
 ///
 /// # Errors
 /// If the store can't be read.
 pub(crate) fn compare_records(
     store: &dyn Store,
     digest: &str,
-    rows: Vec<Row>,
+    slots: Vec<Arc<Slot>>,
     own: &Packed,
     by_pages: bool,
-) -> Result<Vec<(f64, Row)>, StoreError> {
+) -> Result<Vec<(f64, Arc<Slot>)>, StoreError> {
     let likeness = |record: &[u8]| {
         let numbers = numbers_of(record, digest)?;
         own.cosine(numbers, squares(numbers))
     };
     let mut known = HashMap::new();
     if by_pages {
-        let wanted: HashSet<ContentHash> = rows.iter().map(|row| row.hash).collect();
+        let wanted: HashSet<ContentHash> = slots.iter().map(|slot| slot.hash).collect();
         for page in pages(store, EMBEDDINGS, PAGE) {
             for record in page?.entries {
                 let hash =
@@ -287,26 +288,28 @@ pub(crate) fn compare_records(
             }
         }
     } else {
-        for row in &rows {
-            let record = match store.get(EMBEDDINGS, &row.hash.0) {
+        for slot in &slots {
+            let record = match store.get(EMBEDDINGS, &slot.hash.0) {
                 Err(StoreError::Corrupt { .. }) => None,
                 read => read?,
             };
-            known.extend(record.and_then(|record| Some((row.hash, likeness(&record)?))));
+            known.extend(record.and_then(|record| Some((slot.hash, likeness(&record)?))));
         }
     }
-    let known = |row: Row| Some((*known.get(&row.hash)?, row));
-    Ok(rows.into_iter().filter_map(known).collect())
+    let known = |slot: Arc<Slot>| Some((*known.get(&slot.hash)?, slot));
+    Ok(slots.into_iter().filter_map(known).collect())
 }
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
+    use jiff::Timestamp;
     use proptest::prelude::*;
     use watchkeeper_pictures::likeness::cosine;
     use watchkeeper_store::{Batch, FaultyStore, MemoryStore};
 
     use super::*;
+    use crate::entry::{Content, NewEntry};
     use crate::name::EntryName;
 
     /// The numbers of a vector in its record.
@@ -320,14 +323,15 @@ mod tests {
         numbers_of(&record, "d").unwrap().to_vec()
     }
 
-    fn rows(number: u8) -> Vec<Row> {
-        let row = |content: u8| Row {
-            name: EntryName::before_all(),
-            number: u64::from(content),
-            hash: ContentHash::of(&[content]),
-            has_details: true,
+    fn slots(number: u8) -> Vec<Arc<Slot>> {
+        let slot = |content: u8| {
+            let name = EntryName::new("yard", &content.to_string()).unwrap();
+            let content_of = (ContentHash::of(&[content]), 1);
+            let (number, now) = (u64::from(content), Timestamp::UNIX_EPOCH);
+            let entry = NewEntry::named(name).into_entry(content_of, Content::Stored, number, now);
+            Arc::new(Slot::of(&entry))
         };
-        (0..number).map(row).collect()
+        (0..number).map(slot).collect()
     }
 
     #[test]
@@ -342,12 +346,12 @@ mod tests {
             refused: None,
         };
         let record = record.encode(Some(&own));
-        for row in rows(20) {
-            let batch = Batch::new().put(EMBEDDINGS, &row.hash.0, &record);
+        for slot in slots(20) {
+            let batch = Batch::new().put(EMBEDDINGS, &slot.hash.0, &record);
             store.write(batch).unwrap();
         }
         store.reads.blow_at(3);
-        let found = compare_records(&store, "d", rows(20), &own, true).unwrap();
+        let found = compare_records(&store, "d", slots(20), &own, true).unwrap();
         assert_eq!(found.len(), 20);
     }
 
@@ -410,18 +414,18 @@ mod tests {
             }
             let loaded = || Vectors::load_up_to(&store, "d", max).unwrap();
             let mut changed = vectors.unwrap_or_else(loaded);
-            let contents: Vec<_> = rows(9).iter().rev().chain(&rows(4)).map(|r| r.hash).collect();
+            let contents: Vec<_> = slots(9).iter().rev().chain(&slots(4)).map(|r| r.hash).collect();
             changed.arrange(&contents);
             prop_assert!(changed.numbers.len() <= max);
-            let sorted = |mut found: Vec<(f64, Row)>| {
-                found.sort_by_key(|(_, row)| row.number);
-                let found = found.into_iter().map(|(likeness, row)| (likeness, row.number));
+            let sorted = |mut found: Vec<(f64, Arc<Slot>)>| {
+                found.sort_by_key(|(_, slot)| slot.number);
+                let found = found.into_iter().map(|(likeness, slot)| (likeness, slot.number));
                 found.collect::<Vec<_>>()
             };
-            let expected = sorted(compare_records(&store, "d", rows(12), &own, true).unwrap());
+            let expected = sorted(compare_records(&store, "d", slots(12), &own, true).unwrap());
             for by_pages in [false, true] {
                 let (mut found, mut unknown) = (Vec::new(), Vec::new());
-                changed.compare(rows(12).into_iter(), &own, &mut found, &mut unknown);
+                changed.compare(slots(12).into_iter(), &own, &mut found, &mut unknown);
                 found.extend(compare_records(&store, "d", unknown, &own, by_pages).unwrap());
                 prop_assert_eq!(sorted(found), expected.clone());
             }

@@ -88,24 +88,25 @@ fn read_part(
     let (mut suspects, mut sound) = (Vec::new(), BTreeSet::<ContentHash>::new());
     let is_last_part = part.len() < max_entries;
     let mut last = None;
-    for (name, hash, bytes) in part {
+    for slot in part {
         if found.bytes >= MAX_BYTES {
             found.next = last;
             return Ok((found, suspects));
         }
+        let (name, hash) = (slot.name(), slot.hash);
         last = Some(name.clone());
         if sound.contains(&hash) {
             continue;
         }
         found.contents += 1;
-        found.bytes += bytes;
+        found.bytes += slot.bytes;
         let read = durable.is_sound(&hash);
         if let Err(error) = &read {
             tracing::warn!(%name, %error, "archive: a content can't be read");
         }
         if read.is_ok_and(|is_sound| is_sound) {
             sound.insert(hash);
-        } else if let Some(entry) = durable.entry(&name, Timestamp::now())?
+        } else if let Some(entry) = durable.entry(name, Timestamp::now())?
             && entry.sha256 == hash
         {
             suspects.push(entry);
