@@ -15,6 +15,7 @@ use ring::hmac;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::{EventId, EventSeq};
+use watchkeeper_store::chain::Hash;
 use watchkeeper_store::durable::replace_private;
 
 /// Time for which a link is valid.
@@ -85,7 +86,9 @@ impl ReviewLinks {
     pub(crate) fn link(&self, event: &Event, now_ms: i64) -> String {
         let expires = now_ms / 1000 + i64::try_from(LIFETIME.as_secs()).unwrap_or(i64::MAX);
         let signed = signed(event.seq, event.id, expires);
-        let tag = hex(hmac::sign(&self.key, signed.as_bytes()).as_ref());
+        let tag = Hash::from_bytes(hmac::sign(&self.key, signed.as_bytes()).as_ref());
+        // An HMAC of SHA-256 has the bytes of a hash.
+        let tag = tag.map(|tag| tag.to_string()).unwrap_or_default();
         let (url, seq, id) = (&self.public_url, event.seq, event.id);
         format!("{url}{PATH}{seq}.{id}.{expires}.{tag}")
     }
@@ -103,9 +106,9 @@ impl ReviewLinks {
         let seq = EventSeq(seq.parse().map_err(|_| InvalidLink::Unknown)?);
         let event = EventId(event.parse().map_err(|_| InvalidLink::Unknown)?);
         let expires: i64 = expires.parse().map_err(|_| InvalidLink::Unknown)?;
-        let tag = bytes(tag).ok_or(InvalidLink::Unknown)?;
+        let tag = Hash::parse(tag).ok_or(InvalidLink::Unknown)?;
         let signed = signed(seq, event, expires);
-        hmac::verify(&self.key, signed.as_bytes(), &tag).map_err(unknown)?;
+        hmac::verify(&self.key, signed.as_bytes(), &tag.0).map_err(unknown)?;
         if now_ms / 1000 >= expires {
             return Err(InvalidLink::Expired);
         }
@@ -125,20 +128,6 @@ fn new_key(file: &Path) -> io::Result<Vec<u8>> {
         .map_err(|_| io::Error::other("the system has no random numbers"))?;
     replace_private(file, &secret)?;
     Ok(secret)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn bytes(hex: &str) -> Option<Vec<u8>> {
-    if !hex.len().is_multiple_of(2) || !hex.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        return None;
-    }
-    let pairs = (0..hex.len()).step_by(2);
-    pairs
-        .map(|at| u8::from_str_radix(hex.get(at..at + 2)?, 16).ok())
-        .collect()
 }
 
 #[cfg(test)]

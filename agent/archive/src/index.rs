@@ -154,7 +154,7 @@ impl Index {
     }
 
     /// All entries from a name on, in the order of names.
-    fn from_name<'a>(
+    fn in_order_of_names<'a>(
         &'a self,
         from: Bound<&EntryName>,
     ) -> impl Iterator<Item = &'a Arc<Slot>> + use<'a> {
@@ -295,13 +295,13 @@ impl Index {
     ) -> impl Iterator<Item = &'a Arc<Slot>> {
         // `0` is the smallest name: no accepted character comes before the digits at its begin.
         let first = EntryName::new(collection, "0").unwrap_or_else(|_| EntryName::before_all());
-        let entries = self.from_name(Bound::Included(&first));
+        let entries = self.in_order_of_names(Bound::Included(&first));
         entries.take_while(move |slot| slot.name().collection() == collection)
     }
 
     /// At most `max` stored entries behind a name, in the order of names.
     pub(crate) fn stored_from(&self, from: Bound<&EntryName>, max: usize) -> Vec<Arc<Slot>> {
-        let stored = self.from_name(from).filter(|slot| slot.is_stored);
+        let stored = self.in_order_of_names(from).filter(|slot| slot.is_stored);
         stored.take(max).cloned().collect()
     }
 

@@ -40,7 +40,7 @@ const FILLERS: [&str; 33] = [
 
 const ARTICLES: [&str; 3] = ["a", "an", "the"];
 /// Words before a place or a time. One that is not understood there would list other entries.
-const BOUNDS: [&str; 7] = ["at", "camera", "in", "last", "on", "since", "this"];
+const BOUNDS: [&str; 5] = ["at", "camera", "in", "on", "since"];
 
 /// The names that entries have, in lower case; at most [`MAX_NAMES`] of each kind.
 #[derive(Debug)]

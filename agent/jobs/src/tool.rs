@@ -160,6 +160,13 @@ pub struct Param {
 }
 
 impl Param {
+    pub const fn required(name: &'static str, kind: Kind, about: &'static str) -> Self {
+        Self {
+            required: true,
+            ..Self::optional(name, kind, about)
+        }
+    }
+
     pub const fn optional(name: &'static str, kind: Kind, about: &'static str) -> Self {
         Self {
             name,
@@ -176,6 +183,12 @@ pub struct Output {
     pub key: &'static str,
     pub kind: Kind,
     pub about: &'static str,
+}
+
+impl Output {
+    pub const fn new(key: &'static str, kind: Kind, about: &'static str) -> Self {
+        Self { key, kind, about }
+    }
 }
 
 /// Description of a tool, for plans, people and language models.

@@ -15,7 +15,7 @@ use watchkeeper_evidence::source::{SourceAnswer, SourceResult};
 
 use super::fields;
 use crate::references::ReferenceService;
-use crate::second_opinion::verdict::Stance;
+use crate::second_opinion::verdict::INJECTION;
 use crate::second_opinion::{Answer, Asker, Case};
 
 /// Longest question: four tries of a minute with their pauses.
@@ -97,20 +97,16 @@ impl Sources {
     }
 }
 
-/// A second opinion as an answer: sure confirmations are near 1, sure refutations near 0.
+/// A second opinion as an answer.
 fn answer_of(answer: &Answer) -> SourceAnswer {
     let opinion = &answer.opinion;
     if opinion.injection_suspected {
-        let note = "a text in the picture speaks to the model, so its opinion does not count";
         return SourceAnswer::Suspect {
-            note: note.to_owned(),
+            note: INJECTION.to_owned(),
         };
     }
-    let half = opinion.confidence / 2.0;
-    let (word, confidence) = match opinion.verdict {
-        Stance::Confirm => ("confirms", 0.5 + half),
-        Stance::Refute => ("refutes", 0.5 - half),
-        Stance::Abstain => return SourceAnswer::no_answer(format!("{} abstains", answer.model)),
+    let Some((word, confidence)) = opinion.confidence_in_event() else {
+        return SourceAnswer::no_answer(format!("{} abstains", answer.model));
     };
     SourceAnswer::Answered {
         confidence,

@@ -101,12 +101,7 @@ const SPEC: ToolSpec = ToolSpec {
     name: EVENT_PICTURES,
     about: "Brings the pictures that events of the cameras have kept, one of each event.",
     params: &[
-        Param {
-            name: "since",
-            kind: Kind::Time,
-            required: true,
-            about: "Time of the first events.",
-        },
+        Param::required("since", Kind::Time, "Time of the first events."),
         Param::optional(
             UNTIL,
             Kind::Time,
@@ -119,12 +114,11 @@ const SPEC: ToolSpec = ToolSpec {
         ),
         Param::optional("camera", Kind::Text, "ID of the camera."),
         Param::optional("zone", Kind::Text, "Name of the zone or line."),
-        Param {
-            name: "folder",
-            kind: Kind::Name,
-            required: true,
-            about: "Name of the new folder for them in the output folder.",
-        },
+        Param::required(
+            "folder",
+            Kind::Name,
+            "Name of the new folder for them in the output folder.",
+        ),
         Param::optional(
             "limit",
             Kind::Integer {
@@ -135,11 +129,11 @@ const SPEC: ToolSpec = ToolSpec {
         ),
     ],
     outputs: &[
-        Output {
-            key: "pictures",
-            kind: Kind::Pictures,
-            about: "The pictures, with time, camera, class and zone.",
-        },
+        Output::new(
+            "pictures",
+            Kind::Pictures,
+            "The pictures, with time, camera, class and zone.",
+        ),
         COUNT,
     ],
 };

@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use watchkeeper_evidence::source::one_line;
 use watchkeeper_llm::CallOptions;
 use watchkeeper_llm::call_options::Effort;
 
@@ -13,8 +14,6 @@ use crate::data_question::{self, InvalidAnswer};
 
 /// Limit of the answer in tokens, thinking included.
 const MAX_OUTPUT: u32 = 2_000;
-/// Limit of each text, in characters.
-const MAX_TEXT: usize = 300;
 /// Confidence below which the large model is asked.
 const MIN_CONFIDENCE: f64 = 0.7;
 
@@ -43,7 +42,22 @@ pub struct Opinion {
     pub injection_suspected: bool,
 }
 
+/// Why an opinion with a suspected injection is not weighed.
+pub(crate) const INJECTION: &str =
+    "a text in the picture speaks to the model, so its opinion does not count";
+
 impl Opinion {
+    /// What the opinion does and its confidence in the event: a sure confirmation is near 1, a sure
+    /// refutation near 0. `None` for an abstention.
+    pub(crate) fn confidence_in_event(&self) -> Option<(&'static str, f64)> {
+        let half = self.confidence / 2.0;
+        match self.verdict {
+            Stance::Confirm => Some(("confirms", 0.5 + half)),
+            Stance::Refute => Some(("refutes", 0.5 - half)),
+            Stance::Abstain => None,
+        }
+    }
+
     /// Whether to ask the large model. Not after a suspected injection: it would reach that model
     /// too.
     pub fn is_doubtful(&self) -> bool {
@@ -101,14 +115,6 @@ pub fn parse_answer(answer: &str) -> Result<Opinion, InvalidAnswer> {
         text_seen: one_line(&written.text_seen),
         injection_suspected: written.injection_suspected,
     })
-}
-
-/// Cuts a text to [`MAX_TEXT`] characters on one line.
-fn one_line(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let plain = words.join(" ");
-    let plain = plain.chars().filter(|c| !c.is_control());
-    plain.take(MAX_TEXT).collect()
 }
 
 #[cfg(test)]
@@ -182,7 +188,7 @@ mod tests {
             let mut written = good();
             written["seen"] = Value::from(text.clone());
             let read = super::parse_answer(&written.to_string()).unwrap();
-            prop_assert!(read.seen.chars().count() <= MAX_TEXT);
+            prop_assert!(read.seen.chars().count() <= 300);
             prop_assert!(!read.seen.chars().any(char::is_control));
             let _ignored = super::parse_answer(&text).is_ok();
         }

@@ -14,7 +14,7 @@ use watchkeeper_contract::rule::{BelowGates, Gates};
 use watchkeeper_engine::rules::decide::verdict;
 use watchkeeper_engine::rules::evidence::round;
 
-use super::verdict::{Opinion, Stance};
+use super::verdict::{INJECTION, Opinion, Stance};
 use super::{Answer, Case, Outcome};
 
 /// Source of the evidence.
@@ -55,14 +55,11 @@ fn weigh_answer(case: &Case, answer: &Result<Answer, String>) -> Weighed {
         return stands(case, "it was decided meanwhile");
     }
     if opinion.injection_suspected {
-        return stands(
-            case,
-            "a text in the picture speaks to the model, so its opinion does not count",
-        );
+        return stands(case, INJECTION);
     }
-    match opinion.verdict {
-        Stance::Abstain => stands(case, "the second opinion abstains"),
-        Stance::Confirm | Stance::Refute => with_effort(weigh_stance(case, opinion), answer),
+    match opinion.confidence_in_event() {
+        None => stands(case, "the second opinion abstains"),
+        Some(own) => with_effort(weigh_stance(case, opinion, own), answer),
     }
 }
 
@@ -76,7 +73,7 @@ fn with_effort(mut weighed: Weighed, answer: &Result<Answer, String>) -> Weighed
 }
 
 /// Weighs a confirmation or a refutation.
-fn weigh_stance(case: &Case, opinion: &Opinion) -> Weighed {
+fn weigh_stance(case: &Case, opinion: &Opinion, (word, own): (&str, f64)) -> Weighed {
     let is_confirmed = opinion.verdict == Stance::Confirm;
     let terms = case.event.decision.asks.unwrap_or(Asks {
         gates: Gates::default(),
@@ -84,11 +81,6 @@ fn weigh_stance(case: &Case, opinion: &Opinion) -> Weighed {
         below_gates: BelowGates::Discard,
     });
     let local = case.event.decision.confidence;
-    let half = opinion.confidence / 2.0;
-    let (word, own) = match is_confirmed {
-        true => ("confirms", 0.5 + half),
-        false => ("refutes", 0.5 - half),
-    };
     // Both sides weigh the same, so the weighted mean is the midpoint.
     let confidence = round(f64::midpoint(local, own));
     if let Some(why) = why_ineffective(is_confirmed, local, confidence, terms.may_lower) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
-use watchkeeper_agent::jobs::{JobStatus, job_trace};
+use watchkeeper_agent::jobs::job_trace;
 use watchkeeper_jobs::plan::Plan;
 use watchkeeper_jobs::run::{Ended, JobEvent, JobFolder, Planned, Provenance, Runner};
 use watchkeeper_jobs::{absent_folders, check_addresses};
@@ -126,8 +126,8 @@ impl JobCommands {
         out.end_live_line();
         job_trace::ended(&self.trace, job.info(), &ended);
         let ended = ended?;
-        let (status, log) = (JobStatus::read(job)?, job.log()?);
-        show::result(&status, &log, Some(ended), JobOwner::USER, out);
+        let (output, log) = (&job.info().output, job.log()?);
+        show::result(id, output, &log, Some(ended), JobOwner::USER, out);
         Ok(ended)
     }
 }

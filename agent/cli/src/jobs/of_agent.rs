@@ -246,7 +246,7 @@ fn ended(job: &JobStatus, log: &[LogLine], out: &Output) -> Result<(), Failure> 
         _ => None,
     });
     let owner = JobOwner { agent: true };
-    show::result(job, log, ended, owner, out);
+    show::result(&job.job, Path::new(&job.output), log, ended, owner, out);
     match ended {
         Some(Ended::Done) => Ok(()),
         ended => Err(show::not_done(&job.job, ended, owner)),

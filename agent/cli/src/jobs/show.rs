@@ -11,7 +11,9 @@ use watchkeeper_agent::jobs::JobStatus;
 use watchkeeper_assistant::jobs::PlannedRequest;
 use watchkeeper_assistant::wording::format_local;
 use watchkeeper_jobs::plan::{CheckedPlan, Plan};
-use watchkeeper_jobs::run::{Ended, JobFolder, Jobs, LogLine, LogRecord, Planned, PlannedBy};
+use watchkeeper_jobs::run::{
+    Ended, JobFolder, JobInfo, Jobs, LogLine, LogRecord, Planned, PlannedBy,
+};
 use watchkeeper_jobs::{Toolbox, counted};
 
 use super::super::args::JobOwner;
@@ -192,19 +194,18 @@ fn planned_by(planned: &Planned) -> String {
 
 /// Prints what a job has done that has nothing left to do.
 pub(super) fn done_before(job: &JobFolder, out: &Output) -> Result<(), Failure> {
-    out.line(format!(
-        "job {} is done already; {}",
-        job.info().id,
-        job.info().output.display()
-    ));
-    let (status, log) = (JobStatus::read(job)?, job.log()?);
-    result(&status, &log, Some(Ended::Done), JobOwner::USER, out);
+    let JobInfo { id, output, .. } = job.info();
+    out.line(format!("job {id} is done already; {}", output.display()));
+    let done = Some(Ended::Done);
+    result(id, output, &job.log()?, done, JobOwner::USER, out);
     Ok(())
 }
 
-/// Prints where the files of a job of `owner` are; `ended` is absent if its run was interrupted.
+/// Prints where the files of the job `id` of `owner` are; `ended` is absent if its run was
+/// interrupted.
 pub(super) fn result(
-    job: &JobStatus,
+    id: &str,
+    output: &Path,
     log: &[LogLine],
     ended: Option<Ended>,
     owner: JobOwner,
@@ -216,9 +217,8 @@ pub(super) fn result(
     });
     let files: Vec<String> = files
         .flatten()
-        .map(|name| Path::new(&job.output).join(name).display().to_string())
+        .map(|name| output.join(name).display().to_string())
         .collect();
-    let id = &job.job;
     out.object(&json!({"type": "ended", "job": id, "how": ended, "files": files}));
     if ended == Some(Ended::Done) && files.is_empty() {
         let command = owner.command(&format!("show {id} STEP"));

@@ -109,8 +109,9 @@ impl Words {
         EACH.iter().any(|each| self.take(&[each, noun]))
     }
 
-    /// `by day`, `by place and month`, `by month then day`, `of each day` or `per day`. Of pictures without a folder or
-    /// a time, `every day` and `per hour` say how often, and are none. Returns its place too.
+    /// `by day`, `by place and month`, `by month then day`, `of each day` or `per day`. Of pictures
+    /// without a folder or a time, `every day` and `per hour` say how often, and are none. Returns
+    /// its place too.
     pub(super) fn grouping(&mut self, are_pictures_bounded: bool) -> Option<Grouping> {
         let mut found: Option<Grouping> = None;
         for place in 0..self.0.len() {

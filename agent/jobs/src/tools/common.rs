@@ -36,41 +36,24 @@ impl Collection {
 }
 
 /// The parameter of tools that take pictures.
-pub const OF_PICTURES: Param = Param {
-    name: "pictures",
-    kind: Kind::Pictures,
-    required: true,
-    about: "The pictures.",
-};
+pub const OF_PICTURES: Param = Param::required("pictures", Kind::Pictures, "The pictures.");
 
 /// The parameter of tools that take pictures or groups of them.
-pub(super) const FROM: Param = Param {
-    name: "from",
-    kind: Kind::Collection,
-    required: true,
-    about: "Pictures, or groups of pictures.",
-};
+pub(super) const FROM: Param =
+    Param::required("from", Kind::Collection, "Pictures, or groups of pictures.");
 
-pub const PICTURES: Output = Output {
-    key: "pictures",
-    kind: Kind::Pictures,
-    about: "The pictures.",
-};
+pub const PICTURES: Output = Output::new("pictures", Kind::Pictures, "The pictures.");
 
-pub const COUNT: Output = Output {
-    key: "count",
-    kind: Kind::Integer {
+pub const COUNT: Output = Output::new(
+    "count",
+    Kind::Integer {
         min: 0,
         max: u64::MAX,
     },
-    about: "Number of pictures.",
-};
+    "Number of pictures.",
+);
 
-pub const GROUPS: Output = Output {
-    key: "groups",
-    kind: Kind::Groups,
-    about: "The groups.",
-};
+pub const GROUPS: Output = Output::new("groups", Kind::Groups, "The groups.");
 
 /// A value of a result. Values of our types have text keys and finite numbers, so they serialise.
 pub(super) fn value(of: &impl Serialize) -> Value {

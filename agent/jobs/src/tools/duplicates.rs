@@ -29,17 +29,16 @@ const BURST_S: f64 = 10.0;
 
 impl Tool for FindDuplicates {
     fn spec(&self) -> &'static ToolSpec {
-        &ToolSpec {
+        const SPEC: ToolSpec = ToolSpec {
             name: "find_duplicates",
             about: "Finds bursts and copies: near duplicates by look. Keeps the original of copies, and the best of a burst.",
             params: &[
                 OF_PICTURES,
-                Param {
-                    name: "within_seconds",
-                    kind: Kind::Number { min: 0.0, max: 1e9 },
-                    required: false,
-                    about: "Longest time from the first picture of a burst to another, where both are known; 10 if absent.",
-                },
+                Param::optional(
+                    "within_seconds",
+                    Kind::Number { min: 0.0, max: 1e9 },
+                    "Longest time from the first picture of a burst to another, where both are known; 10 if absent.",
+                ),
             ],
             outputs: &[
                 Output {
@@ -52,7 +51,8 @@ impl Tool for FindDuplicates {
                     ..GROUPS
                 },
             ],
-        }
+        };
+        &SPEC
     }
 
     fn run(

@@ -29,7 +29,7 @@ struct Params {
 
 impl Tool for GroupPictures {
     fn spec(&self) -> &'static ToolSpec {
-        &ToolSpec {
+        const SPEC: ToolSpec = ToolSpec {
             name: "group",
             about: "Groups pictures by what they have in common, or divides groups.",
             params: &[
@@ -38,9 +38,9 @@ impl Tool for GroupPictures {
                     about: "Pictures, or groups of pictures.",
                     ..OF_PICTURES
                 },
-                Param {
-                    name: "by",
-                    kind: Kind::Choice(&[
+                Param::required(
+                    "by",
+                    Kind::Choice(&[
                         "year",
                         "month",
                         "day",
@@ -55,24 +55,22 @@ impl Tool for GroupPictures {
                         "sharpness",
                         "shape",
                     ]),
-                    required: true,
-                    about: "What the pictures of a group have in common; gap: no long time between two.",
-                },
-                Param {
-                    name: "gap_minutes",
-                    kind: Kind::Number { min: 0.0, max: 1e6 },
-                    required: false,
-                    about: "Longest time between two pictures of a group; 60 if absent.",
-                },
-                Param {
-                    name: "place_metres",
-                    kind: Kind::Number { min: 1.0, max: 1e6 },
-                    required: false,
-                    about: "Longest distance from the first picture of a group; 500 if absent.",
-                },
+                    "What the pictures of a group have in common; gap: no long time between two.",
+                ),
+                Param::optional(
+                    "gap_minutes",
+                    Kind::Number { min: 0.0, max: 1e6 },
+                    "Longest time between two pictures of a group; 60 if absent.",
+                ),
+                Param::optional(
+                    "place_metres",
+                    Kind::Number { min: 1.0, max: 1e6 },
+                    "Longest distance from the first picture of a group; 500 if absent.",
+                ),
             ],
             outputs: &[GROUPS, PICTURES, COUNT],
-        }
+        };
+        &SPEC
     }
 
     fn run(

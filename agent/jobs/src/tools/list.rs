@@ -28,25 +28,20 @@ const fn yes() -> bool {
 
 impl Tool for ListPictures {
     fn spec(&self) -> &'static ToolSpec {
-        &ToolSpec {
+        const SPEC: ToolSpec = ToolSpec {
             name: "list_pictures",
             about: "Lists the JPEG and PNG files of a folder with size, time, place and camera.",
             params: &[
-                Param {
-                    name: "folder",
-                    kind: Kind::Folder,
-                    required: true,
-                    about: "The folder.",
-                },
-                Param {
-                    name: "subfolders",
-                    kind: Kind::Flag,
-                    required: false,
-                    about: "Whether subfolders are listed too; true if absent.",
-                },
+                Param::required("folder", Kind::Folder, "The folder."),
+                Param::optional(
+                    "subfolders",
+                    Kind::Flag,
+                    "Whether subfolders are listed too; true if absent.",
+                ),
             ],
             outputs: &[PICTURES, COUNT],
-        }
+        };
+        &SPEC
     }
 
     fn run(

@@ -82,12 +82,7 @@ fn last_by_time(groups: &[Group], order: Order) -> String {
     }
 }
 
-const BY: Param = Param {
-    name: "by",
-    kind: ORDERS,
-    required: false,
-    about: "The order, best first; quality if absent.",
-};
+const BY: Param = Param::optional("by", ORDERS, "The order, best first; quality if absent.");
 
 #[derive(Debug)]
 pub(super) struct Rank(pub(super) Arc<Measurer>);
@@ -100,7 +95,7 @@ struct RankParams {
 
 impl Tool for Rank {
     fn spec(&self) -> &'static ToolSpec {
-        &ToolSpec {
+        const SPEC: ToolSpec = ToolSpec {
             name: "rank",
             about: "Orders pictures, best first: all, or those of each group. By time, groups too.",
             params: &[
@@ -112,7 +107,8 @@ impl Tool for Rank {
                 BY,
             ],
             outputs: &[PICTURES, COUNT, GROUPS],
-        }
+        };
+        &SPEC
     }
 
     fn run(
@@ -169,24 +165,24 @@ struct BestParams {
 
 impl Tool for SelectBest {
     fn spec(&self) -> &'static ToolSpec {
-        &ToolSpec {
+        const SPEC: ToolSpec = ToolSpec {
             name: "select_best",
             about: "Keeps the best pictures: of all, or of each group.",
             params: &[
                 FROM,
-                Param {
-                    name: "count",
-                    kind: Kind::Integer {
+                Param::required(
+                    "count",
+                    Kind::Integer {
                         min: 1,
                         max: 10_000,
                     },
-                    required: true,
-                    about: "Most pictures that are kept, of each group where there are groups.",
-                },
+                    "Most pictures that are kept, of each group where there are groups.",
+                ),
                 BY,
             ],
             outputs: &[PICTURES, COUNT, GROUPS],
-        }
+        };
+        &SPEC
     }
 
     fn run(

@@ -24,11 +24,7 @@ fn written(name: String, count: usize, summary: String) -> ToolOutput {
     }
 }
 
-const FILE: Output = Output {
-    key: "file",
-    kind: Kind::Name,
-    about: "Name in the output folder.",
-};
+const FILE: Output = Output::new("file", Kind::Name, "Name in the output folder.");
 
 #[derive(Debug)]
 pub(super) struct ContactSheet;
@@ -41,20 +37,20 @@ struct SheetParams {
 
 impl Tool for ContactSheet {
     fn spec(&self) -> &'static ToolSpec {
-        &ToolSpec {
+        const SPEC: ToolSpec = ToolSpec {
             name: "contact_sheet",
             about: "Writes one JPEG with small captioned pictures, the first 400.",
             params: &[
                 FROM,
-                Param {
-                    name: "file",
-                    kind: Kind::Name,
-                    required: true,
-                    about: "Name of the JPEG in the output folder, such as best.jpg.",
-                },
+                Param::required(
+                    "file",
+                    Kind::Name,
+                    "Name of the JPEG in the output folder, such as best.jpg.",
+                ),
             ],
             outputs: &[FILE, COUNT],
-        }
+        };
+        &SPEC
     }
 
     fn run(
@@ -114,26 +110,25 @@ struct AlbumParams {
 
 impl Tool for Album {
     fn spec(&self) -> &'static ToolSpec {
-        &ToolSpec {
+        const SPEC: ToolSpec = ToolSpec {
             name: "album",
             about: "Copies pictures into a folder, one subfolder for each group, with an HTML page.",
             params: &[
                 FROM,
-                Param {
-                    name: "name",
-                    kind: Kind::Name,
-                    required: true,
-                    about: "Name of the new folder in the output folder.",
-                },
-                Param {
-                    name: "title",
-                    kind: Kind::Text,
-                    required: false,
-                    about: "Title of the page; the name if absent.",
-                },
+                Param::required(
+                    "name",
+                    Kind::Name,
+                    "Name of the new folder in the output folder.",
+                ),
+                Param::optional(
+                    "title",
+                    Kind::Text,
+                    "Title of the page; the name if absent.",
+                ),
             ],
             outputs: &[FILE, COUNT],
-        }
+        };
+        &SPEC
     }
 
     fn run(

@@ -37,12 +37,11 @@ impl Tool for RankAlike {
             about: "Orders pictures by their likeness to others, the most alike first.",
             params: &[
                 OF_PICTURES,
-                Param {
-                    name: "to",
-                    kind: Kind::Pictures,
-                    required: true,
-                    about: "The pictures to compare with; the nearest of them counts.",
-                },
+                Param::required(
+                    "to",
+                    Kind::Pictures,
+                    "The pictures to compare with; the nearest of them counts.",
+                ),
                 Param::optional(
                     "least",
                     LIKENESS,

@@ -66,12 +66,7 @@ impl Tool for FindObjects {
                     pictures with from those without.",
             params: &[
                 OF_PICTURES,
-                Param {
-                    name: "class",
-                    kind: Kind::Text,
-                    required: true,
-                    about: "Class of the objects, such as person.",
-                },
+                Param::required("class", Kind::Text, "Class of the objects, such as person."),
                 Param::optional(
                     "least",
                     Kind::Number { min: 0.0, max: 1.0 },
@@ -80,23 +75,19 @@ impl Tool for FindObjects {
             ],
             outputs: &[
                 PICTURES,
-                Output {
-                    key: "others",
-                    kind: Kind::Pictures,
-                    about: "The pictures without such an object.",
-                },
-                Output {
-                    key: "all",
-                    kind: Kind::Pictures,
-                    about: "All pictures, each with the objects in it.",
-                },
+                Output::new(
+                    "others",
+                    Kind::Pictures,
+                    "The pictures without such an object.",
+                ),
+                Output::new(
+                    "all",
+                    Kind::Pictures,
+                    "All pictures, each with the objects in it.",
+                ),
                 GROUPS,
                 COUNT,
-                Output {
-                    key: "objects",
-                    kind: COUNT.kind,
-                    about: "Number of objects.",
-                },
+                Output::new("objects", COUNT.kind, "Number of objects."),
             ],
         };
         &SPEC

@@ -36,12 +36,11 @@ impl Tool for Tag {
                     scenes, with a score, and groups by them.",
             params: &[
                 OF_PICTURES,
-                Param {
-                    name: "labels",
-                    kind: Kind::Texts,
-                    required: true,
-                    about: "The words, all different, such as [\"Eiffel Tower\", \"car park\"].",
-                },
+                Param::required(
+                    "labels",
+                    Kind::Texts,
+                    "The words, all different, such as [\"Eiffel Tower\", \"car park\"].",
+                ),
                 Param::optional(
                     "least",
                     Kind::Number { min: 0.0, max: 1.0 },
