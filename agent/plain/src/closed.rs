@@ -158,11 +158,12 @@ fn is_when(r: &Reader<'_>, at: usize) -> bool {
 pub(crate) fn refuse(r: &Reader<'_>) -> Result<(), Refusal> {
     let left = unread(r);
     let words = left.into_iter().map(|at| r.written(at)).collect();
-    refuse_words(
-        r,
-        words,
-        "Say it in other words, or a sentence for each class and each camera, such as \"tell me when a person is at the gate on fridays between 20:00 and 23:00\"; ask \"what objects can you detect\" for what can be watched for.",
-    )
+    let models: Vec<&str> = r.scene.models.iter().map(|m| m.name.as_str()).collect();
+    let hint = format!(
+        "If it is a thing to watch for, no model here ({}) knows it: ask \"what objects can you detect\". Otherwise say it in other words, or a sentence for each class and each camera, such as \"tell me when a person is at the gate on fridays between 20:00 and 23:00\".",
+        models.join(", ")
+    );
+    refuse_words(r, words, &hint)
 }
 
 /// Refuses a request because of `words` that nothing has read. `hint`: what can be said instead.

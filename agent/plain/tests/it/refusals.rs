@@ -36,11 +36,10 @@ fn what_no_model_knows_is_refused_at_once_and_named() {
             ("Tell me when a postman appears", "postman"),
         ] {
             let refused = refusal(text, &scene);
+            let mut quoted = refused.not_understood.iter();
             assert!(
-                refused
-                    .not_understood
-                    .iter()
-                    .any(|words| words.contains(thing)),
+                quoted.any(|words| words.contains(thing))
+                    && refused.text.contains("no model here"),
                 "{text}: {refused:?}"
             );
         }
