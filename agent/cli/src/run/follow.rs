@@ -104,15 +104,13 @@ pub(super) async fn follow(
         // The first failure explains the second one.
         Err(second) => return Err(failure.unwrap_or(second)),
     };
-    let note = run.client.source(&target.source).await.ok();
-    printer.flush();
-    out.end_live_line();
+    let note = print_rest(run, target, &mut printer).await;
     let failure = failure
         .or_else(|| outside_picture(&status))
         .or_else(|| no_frame(&status.results, &notices));
     Ok(Outcome {
         results: status.results,
-        note: note.and_then(|source| source.note),
+        note,
         failure,
     })
 }
@@ -124,6 +122,18 @@ async fn poll(
 ) -> Result<(PipelineStatus, SourceStatus), ClientError> {
     let pipeline = run.client.pipeline(&target.pipeline).await?;
     Ok((pipeline, run.client.source(&target.source).await?))
+}
+
+/// Prints the lines that the printer holds back, and returns the runtime's note about the source.
+async fn print_rest(
+    run: &RunEnvironment,
+    target: &RunTarget,
+    printer: &mut Printer<'_>,
+) -> Option<String> {
+    let source = run.client.source(&target.source).await;
+    printer.flush();
+    printer.out.end_live_line();
+    source.ok()?.note
 }
 
 /// Waits for results. The outer error is why the run waits no longer: a signal, or the end of the

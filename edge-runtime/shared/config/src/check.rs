@@ -29,7 +29,8 @@ use crate::config::{
     SkippedSections,
 };
 use crate::error::ConfigError;
-use crate::layers::{DeclaredSections, LoadRequest};
+use crate::layers::LoadRequest;
+use crate::loaded_file::DeclaredSections;
 use crate::raw::{Read, parse_mode};
 
 /// Folder of a user's own models below that of their data.
@@ -127,16 +128,8 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
         file: read.file.clone(),
         declared: declared(&values),
     };
-    let sockets = [
-        ("runtime.socket", &config.runtime_socket),
-        ("agent.api.socket", &config.agent_api.socket),
-    ];
-    let too_long = sockets.map(|(key, path)| long_socket(&values, key, path));
-    errors.extend(too_long.into_iter().flatten());
-    let (unused, errors) = errors
-        .into_iter()
-        .partition(|error| is_unused(request, error));
-    config.warnings.extend::<Vec<_>>(unused);
+    errors.extend(long_sockets(&values, &config));
+    config.warnings.extend(take_unused(request, &mut errors));
     Checked {
         errors,
         config,
@@ -144,13 +137,26 @@ pub(crate) fn check(read: &Read, request: &LoadRequest) -> Checked {
     }
 }
 
-/// Whether an error is in a section that this process does not use.
-fn is_unused(request: &LoadRequest, error: &ConfigError) -> bool {
-    let section = error.key.split(['.', '[']).next().unwrap_or_default();
-    request.unused.contains(&section)
+/// Removes the errors in sections that this process does not use.
+fn take_unused(request: &LoadRequest, errors: &mut Vec<ConfigError>) -> Vec<ConfigError> {
+    let is_unused = |error: &mut ConfigError| {
+        let section = error.key.split(['.', '[']).next().unwrap_or_default();
+        request.unused.contains(&section)
+    };
+    errors.extract_if(.., is_unused).collect()
 }
 
-/// Refuses a path of a socket that the system does not take.
+/// Refuses the paths of sockets that the system does not take.
+fn long_sockets(values: &Values<'_>, config: &Config) -> impl Iterator<Item = ConfigError> {
+    let sockets = [
+        ("runtime.socket", &config.runtime_socket),
+        ("agent.api.socket", &config.agent_api.socket),
+    ];
+    sockets
+        .into_iter()
+        .filter_map(move |(key, path)| long_socket(values, key, path))
+}
+
 fn long_socket(values: &Values<'_>, key: &str, path: &Path) -> Option<ConfigError> {
     let bytes = path.as_os_str().len();
     (bytes > MAX_SOCKET_PATH).then(|| {

@@ -17,7 +17,7 @@ use crate::archive::ArchiveConfig;
 use crate::channels::ChannelConfig;
 use crate::error::ConfigError;
 use crate::jobs::ScheduleConfig;
-use crate::layers::{DeclaredSections, LoadedFile};
+use crate::loaded_file::{DeclaredSections, LoadedFile};
 use crate::lookups::{LookupConfig, ReferencesConfig};
 use crate::permissions::PermissionsConfig;
 use crate::sinks::{SecretSource, SinksConfig};

@@ -5,8 +5,7 @@
 //! - Values of variables are read as the declared kind of their key, so an all-digit password stays
 //!   text.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{Hash as _, Hasher as _};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use figment::value::{Dict, Map, Value};
@@ -15,6 +14,7 @@ use figment::{Figment, Metadata, Profile, Provider};
 use crate::error::{ConfigError, Origin};
 use crate::keys::{self, Kind};
 use crate::lines::{self, Lines};
+use crate::loaded_file::LoadedFile;
 
 /// The default configuration file.
 pub const DEFAULT_FILE: &str = "/etc/watchkeeper/watchkeeper.toml";
@@ -152,39 +152,6 @@ fn data_home() -> Option<PathBuf> {
         path.filter(|path| path.is_absolute())
     };
     folder("XDG_DATA_HOME").or_else(|| Some(folder("HOME")?.join(".local/share")))
-}
-
-/// Names of the sections `[sources.NAME]` and `[pipelines.NAME]`, also of those that were left out.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct DeclaredSections {
-    pub sources: BTreeSet<String>,
-    pub pipelines: BTreeSet<String>,
-}
-
-/// The file of a configuration, as it was when it was read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LoadedFile {
-    path: PathBuf,
-    hash: u64,
-}
-
-impl LoadedFile {
-    fn new(path: PathBuf, text: &str) -> Self {
-        let hash = hash_of(text);
-        Self { path, hash }
-    }
-
-    /// Whether the file has other contents now, or can't be read any more.
-    #[must_use]
-    pub fn has_changed(&self) -> bool {
-        crate::bounded::read(&self.path).map_or(true, |text| hash_of(&text) != self.hash)
-    }
-}
-
-fn hash_of(text: &str) -> u64 {
-    let mut hasher = std::hash::DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish()
 }
 
 /// The merged layers.

@@ -23,6 +23,7 @@ pub mod jobs;
 pub mod keys;
 mod layers;
 mod lines;
+mod loaded_file;
 pub mod lookups;
 pub mod permissions;
 pub mod privacy;
@@ -44,10 +45,8 @@ pub use config::{
 };
 pub use error::{ConfigError, Origin};
 pub use jobs::{CronTimes, EventFilter, ScheduleConfig, ScheduledWork, Trigger};
-pub use layers::{
-    BrokerLayers, DEFAULT_FILE, DeclaredSections, ENV_PREFIX, FILE_VARIABLE, LoadRequest,
-    LoadedFile, Override,
-};
+pub use layers::{BrokerLayers, DEFAULT_FILE, ENV_PREFIX, FILE_VARIABLE, LoadRequest, Override};
+pub use loaded_file::{DeclaredSections, LoadedFile};
 pub use lookups::{LookupConfig, LookupKind, LookupValue, ReferencesConfig};
 pub use permissions::{ChangeKind, PermissionsConfig, ToolEffect, ToolsConfig};
 pub use privacy::PrivacyMasks;

@@ -9,7 +9,8 @@ use figment::value::{Dict, Value};
 
 use crate::error::{ConfigError, Origin, UNKNOWN_KEY};
 use crate::keys::{self, Kind};
-use crate::layers::{LoadedFile, Merged};
+use crate::layers::Merged;
+use crate::loaded_file::LoadedFile;
 
 /// A value that passed its key's check.
 #[derive(Debug, Clone)]

@@ -21,7 +21,11 @@ fn due_hold_is_released_and_its_pipeline_runs() {
         .unwrap();
     let id = &deployed.id;
     assert!(manager.parts.guard.held(id).is_some());
-    let held = Deployed::idle(deployed.clone(), Idle::Held("held".to_owned()), clock::wall());
+    let held = Deployed::idle(
+        deployed.clone(),
+        Idle::Held("held".to_owned()),
+        clock::wall(),
+    );
     manager.pipelines.lock().insert(id.clone(), held);
     manager.retry_held();
     assert!(manager.parts.guard.held(id).is_none());
