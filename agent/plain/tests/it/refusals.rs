@@ -38,8 +38,7 @@ fn what_no_model_knows_is_refused_at_once_and_named() {
             let refused = refusal(text, &scene);
             let mut quoted = refused.not_understood.iter();
             assert!(
-                quoted.any(|words| words.contains(thing))
-                    && refused.text.contains("no model here"),
+                quoted.any(|words| words.contains(thing)) && refused.text.contains("no model here"),
                 "{text}: {refused:?}"
             );
         }

@@ -432,7 +432,7 @@ fn panic_is_reported_to_every_subscriber_for_good() {
 
 /// Writes an MP4 file of 20 s that has its index at the start.
 fn write_video(path: &std::path::Path) {
-    use gstreamer::prelude::{ElementExt, GstObjectExt};
+    use gstreamer::prelude::ElementExt;
     gstreamer::init().unwrap();
     let text = format!(
         "videotestsrc pattern=ball num-buffers=200 ! \
