@@ -290,8 +290,7 @@ pub struct PipelineResults {
     pub left_s: Option<f64>,
     /// When tracks, lines, zones and events began to be counted: at the first frame. A camera's
     /// counts survive restarts of the runtime, so this may be long before the time that `frames`
-    /// and `elapsed_s` are about. A deployment in its place keeps the counts of the steps that it
-    /// does not change; those of a changed step begin with the deployment.
+    /// and `elapsed_s` are about. Replacing the pipeline counts from zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counting_since: Option<Wall>,
     /// Different confirmed tracks.

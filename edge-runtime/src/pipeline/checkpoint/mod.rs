@@ -1,9 +1,8 @@
 //! Checkpoints of pipelines: `<state>/states/<id>.state`, rewritten every [`CHECKPOINT_INTERVAL`]
 //! and soon after a new event.
 //!
-//! - A checkpoint belongs to the pipelines of one name and source: one that replaces another
-//!   resumes its unchanged steps, and deleting the pipeline removes it. After the end of a watch
-//!   only the end is recorded, after a failure only the elapsed time.
+//! - A checkpoint belongs to one deployed pipeline: replacing or deleting the pipeline removes it.
+//!   After the end of a watch only the end is recorded, after a failure only the elapsed time.
 //! - A run that was replaced can't write any more.
 //! - A damaged, foreign or newer file is ignored; the pipeline starts from zero.
 //! - Saving never blocks a pipeline: only its newest state is queued.

@@ -105,9 +105,8 @@ impl Manager {
         self.deploy(spec)
     }
 
-    /// Deploys a pipeline; the one of the same name and its open events end first, and steps that
-    /// are unchanged continue from its state. The deployment overrides a section of the
-    /// configuration file until that section is edited.
+    /// Deploys a pipeline; the one of the same name and its open events end first. The deployment
+    /// overrides a section of the configuration file until that section is edited.
     ///
     /// # Errors
     /// [`Problem`] when the specification is invalid, its source or model is missing, or the store
@@ -152,8 +151,8 @@ impl Manager {
             return self.run(spec, prepared, None);
         }
         drop(change);
-        let checkpoint = self.end_for(&spec);
-        let mut status = self.run(spec, prepared, checkpoint)?;
+        self.end(&spec.id);
+        let mut status = self.run(spec, prepared, None)?;
         let note = status.note.into_iter().chain([REPLACED.to_owned()]);
         status.note = Some(note.collect::<Vec<_>>().join("; "));
         Ok(status)
@@ -184,26 +183,6 @@ impl Manager {
         // Before the wait: if the process is killed meanwhile, the new pipeline must not resume the
         // old state.
         self.remove_checkpoint(id);
-        self.stop_worker(id);
-    }
-
-    /// Stops the pipeline that `spec` replaces, and returns what it left for the steps that `spec`
-    /// does not change, as after an edit of the file and a restart. A watch of limited duration
-    /// begins from zero.
-    fn end_for(&self, spec: &PipelineSpec) -> Option<RestoredCheckpoint> {
-        if spec.stop_after_s.is_some() {
-            self.end(&spec.id);
-            return None;
-        }
-        self.stop_worker(&spec.id);
-        let checkpoint = self.checkpoint(spec);
-        if checkpoint.is_none() {
-            self.remove_checkpoint(&spec.id);
-        }
-        checkpoint
-    }
-
-    fn stop_worker(&self, id: &PipelineId) {
         // A block, so that the table is not locked during the wait.
         let old = { self.pipelines.lock().get(id).cloned() };
         if let Some(worker) = old.as_ref().and_then(Deployed::running) {
@@ -429,8 +408,7 @@ impl Manager {
 }
 
 /// Part of the answer to a deployment under a known name.
-const REPLACED: &str = "the earlier deployment of this name has ended; a camera's counts continue, \
-     but for changed steps";
+const REPLACED: &str = "the earlier deployment of this name has ended; counts begin at zero";
 
 pub(super) struct Prepared {
     plan: Plan,

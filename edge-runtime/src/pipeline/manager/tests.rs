@@ -355,27 +355,6 @@ fn held_or_broken_pipeline_resumes_and_stopped_restarts() {
 }
 
 #[test]
-fn replacing_pipeline_resumes_unless_its_time_is_limited() {
-    for (stop_after_s, events) in [(None, 7), (Some(600.0), 0)] {
-        let state = tempfile::tempdir().unwrap();
-        let mut deployed = watching("motion");
-        save_earlier_checkpoint(&deployed, state.path());
-        let manager = manager(state.path());
-        manager
-            .put_source(spec("gate", "demo:?seconds=600"))
-            .unwrap();
-        let why = Idle::Broken("its model is missing".to_owned());
-        let idle = Deployed::idle(deployed.clone(), why, clock::wall());
-        manager.pipelines.lock().insert(deployed.id.clone(), idle);
-        deployed.rules = Some(Vec::new());
-        deployed.stop_after_s = stop_after_s;
-        let status = manager.put_pipeline(deployed.clone()).unwrap();
-        assert_eq!(status.results.events, events, "{stop_after_s:?}");
-        manager.shut_down(Instant::now() + Duration::from_secs(30));
-    }
-}
-
-#[test]
 fn broken_pipeline_resumes_when_restarted_automatically() {
     let mut deployed = watching("motion");
     // No events but those of the checkpoint.
@@ -565,7 +544,7 @@ fn replaced_pipeline_keeps_the_end_time_of_its_pause() {
     let answered = manager.put_pipeline(changed.clone()).unwrap();
     assert_eq!(answered.paused_until, in_s(3600));
     let note = answered.note.unwrap_or_default();
-    assert!(note.contains("counts continue"), "{note}");
+    assert!(note.contains("counts begin at zero"), "{note}");
     // The end time passes.
     manager.parts().pauses.set(&id, in_s(-1)).unwrap();
     manager.end_pauses();
