@@ -321,14 +321,15 @@ mod tests {
     }
 
     proptest! {
-        /// Each camera gets nine tenths of its fair share, less one turn of each other camera in
-        /// ten seconds. A camera asks again only after its turn, so it has at most every other one.
+        /// Each camera gets four fifths of its fair share, less one turn of each other camera in
+        /// ten seconds. A camera asks again only after its turn, so it has at most every other one,
+        /// and one whose period is hardly longer than two turns misses frames: up to a seventh.
         #[test]
         fn every_camera_gets_its_fair_share(cameras in cameras(8), lanes in 1..=2_usize) {
             let (got, fair) = (simulate(&cameras, lanes), fair_rates(&cameras, lanes));
             for ((got, fair), camera) in got.iter().zip(&fair).zip(&cameras) {
                 let fair = fair.min(0.5 / camera.cost_s);
-                let bound = fair * 0.9 - 0.1 * cameras.len() as f64;
+                let bound = fair * 0.8 - 0.1 * cameras.len() as f64;
                 prop_assert!(*got >= bound, "{camera:?} got {got} of {fair} in {cameras:?}");
             }
         }
