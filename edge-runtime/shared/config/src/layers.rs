@@ -246,7 +246,7 @@ fn typed(path: &[&str], text: &str) -> Value {
         .unwrap_or_else(|| Value::from(text.to_owned()))
 }
 
-/// The file as a layer, and the lines of its keys.
+/// The file as a layer, the lines of its keys, and its contents as they were read.
 type FileLayer = (Layer, Lines, LoadedFile);
 
 fn file_layer(request: &LoadRequest) -> Result<Option<FileLayer>, Box<ConfigError>> {
