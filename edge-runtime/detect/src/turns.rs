@@ -251,8 +251,7 @@ mod tests {
         let mut taken = vec![None; cameras.len()];
         let mut tickets: Vec<Option<u64>> = vec![None; cameras.len()];
         let mut ends: Vec<Option<Duration>> = vec![None; cameras.len()];
-        while now < RUN {
-            // Frames that come during a turn are asked for before it ends.
+        let mut ask = |turns: &mut Turns, tickets: &mut [Option<u64>], now: Duration| {
             for (id, camera) in cameras.iter().enumerate() {
                 let newest = (now.as_secs_f64() * camera.claimed.rate + 1e-6).floor() as u64;
                 if tickets[id].is_none() && taken[id] != Some(newest) {
@@ -260,6 +259,10 @@ mod tests {
                     tickets[id] = Some(turns.request(id as u64, camera.claimed, now));
                 }
             }
+        };
+        while now < RUN {
+            // Frames that come during a turn are asked for before it ends.
+            ask(&mut turns, &mut tickets, now);
             for (id, end) in ends.iter_mut().enumerate() {
                 if end.is_some_and(|end| end <= now)
                     && let Some(ticket) = tickets[id].take()
@@ -269,6 +272,8 @@ mod tests {
                     turns.end(ticket, now);
                 }
             }
+            // A camera whose turn has ended takes the frame that came meanwhile.
+            ask(&mut turns, &mut tickets, now);
             for (id, camera) in cameras.iter().enumerate() {
                 let begins = tickets[id].is_some_and(|ticket| turns.is_served(ticket));
                 if begins && ends[id].is_none() {
@@ -321,15 +326,14 @@ mod tests {
     }
 
     proptest! {
-        /// Each camera gets four fifths of its fair share, less one turn of each other camera in
-        /// ten seconds. A camera asks again only after its turn, so it has at most every other one,
-        /// and one whose period is hardly longer than two turns misses frames: up to a seventh.
+        /// Each camera gets nine tenths of its fair share, less one turn of each other camera in
+        /// ten seconds. A camera asks again only after its turn, so it has at most every other one.
         #[test]
         fn every_camera_gets_its_fair_share(cameras in cameras(8), lanes in 1..=2_usize) {
             let (got, fair) = (simulate(&cameras, lanes), fair_rates(&cameras, lanes));
             for ((got, fair), camera) in got.iter().zip(&fair).zip(&cameras) {
                 let fair = fair.min(0.5 / camera.cost_s);
-                let bound = fair * 0.8 - 0.1 * cameras.len() as f64;
+                let bound = fair * 0.9 - 0.1 * cameras.len() as f64;
                 prop_assert!(*got >= bound, "{camera:?} got {got} of {fair} in {cameras:?}");
             }
         }
