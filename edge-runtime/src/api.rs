@@ -5,6 +5,7 @@
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -72,6 +73,8 @@ pub struct Api {
     name: String,
     config_warnings: Vec<String>,
     config_file: Option<LoadedFile>,
+    /// Whether the file has changed, as [`Self::check_config_file`] found it.
+    has_config_changed: AtomicBool,
 }
 
 impl Api {
@@ -90,15 +93,22 @@ impl Api {
             name: format!("{}/{}", config.site, config.box_id),
             config_warnings: config.warnings.iter().map(ToString::to_string).collect(),
             config_file: config.file.clone(),
+            has_config_changed: AtomicBool::new(false),
         }
+    }
+
+    /// Compares the configuration file with what was read at the start. May wait for a disk, as
+    /// health must not.
+    pub fn check_config_file(&self) {
+        let file = self.config_file.as_ref();
+        let has_changed = file.is_some_and(LoadedFile::has_changed);
+        self.has_config_changed
+            .store(has_changed, Ordering::Relaxed);
     }
 
     /// Facts that are no problem but may surprise.
     fn notes(&self) -> Vec<String> {
-        let has_changed = self
-            .config_file
-            .as_ref()
-            .is_some_and(LoadedFile::has_changed);
+        let has_changed = self.has_config_changed.load(Ordering::Relaxed);
         let changed = has_changed.then_some(
             "the configuration file was changed after the runtime's start; restart it to use it",
         );

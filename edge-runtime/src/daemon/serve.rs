@@ -52,7 +52,7 @@ pub(super) async fn serve(
 ) -> anyhow::Result<()> {
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
     let server = Server::bind(&config.runtime_socket, config.socket_mode)?;
-    let mut serving = tokio::spawn(server::run(server, api, async {
+    let mut serving = tokio::spawn(server::run(server, Arc::clone(&api) as _, async {
         // The sender is dropped, never used: either result means the end.
         drop(ended.await);
     }));
@@ -66,7 +66,7 @@ pub(super) async fn serve(
     let is_stopping = stop.flag();
     start_unchecked(&manager, &is_stopping);
 
-    let reason = watch(&manager, &board, &disk_space, &mut serving, &mut stop).await;
+    let reason = watch(&api, &manager, &board, &disk_space, &mut serving, &mut stop).await;
     notify(&[NotifyState::Stopping]);
     tracing::info!("stopping");
     // The server waits for requests, and some of those for a check of a model.
@@ -108,6 +108,7 @@ enum EndReason {
 
 /// Runs the periodic tasks until the service must end.
 async fn watch(
+    api: &Arc<Api>,
     manager: &Arc<Manager>,
     board: &Arc<BoardSampler>,
     disk_space: &Arc<DiskSpace>,
@@ -142,7 +143,7 @@ async fn watch(
                 tasks.heat = None;
             }
             _ = sample.tick() => tasks.start_sample(manager, board),
-            _ = beat.tick() => tasks.start(manager, disk_space),
+            _ = beat.tick() => tasks.start(api, manager, disk_space),
         }
         if let Some(why) = storage_failure(manager) {
             return EndReason::Storage(why);
@@ -179,7 +180,7 @@ impl BeatTasks {
     }
 
     /// Starts the tasks that are not running.
-    fn start(&mut self, manager: &Arc<Manager>, disk_space: &Arc<DiskSpace>) {
+    fn start(&mut self, api: &Arc<Api>, manager: &Arc<Manager>, disk_space: &Arc<DiskSpace>) {
         self.turn.get_or_insert_with(|| {
             let manager = Arc::clone(manager);
             tokio::task::spawn_blocking(move || {
@@ -196,9 +197,10 @@ impl BeatTasks {
             })
         });
         self.disk.get_or_insert_with(|| {
-            let disk_space = Arc::clone(disk_space);
+            let (api, disk_space) = (Arc::clone(api), Arc::clone(disk_space));
             let journal = Arc::clone(&manager.parts().journal);
             tokio::task::spawn_blocking(move || {
+                api.check_config_file();
                 let waiting = journal.waiting();
                 // Nothing can be deleted from a read-only disk.
                 if waiting
