@@ -352,7 +352,6 @@ fn mention_of(reader: &Reader<'_>, at: Range<usize>) -> Option<Mention> {
     // `nothing but cars` is not that nothing is there.
     let is_but = text == NOTHING && one_of("but|except|besides|other|apart|else|more", next);
     // The pedestrian area is a place.
-
     if is_but || one_of(PLACES, reader.word(at.end)) {
         return None;
     }

@@ -173,7 +173,10 @@ fn a_class_that_is_not_known_is_not_left_out_wherever_it_stands() {
         "tell me about a forklift or a dog on camera gate",
     ] {
         let refused = refusal(text, &scene());
-        assert!(refused.contains("forklift"), "{text}: {refused}");
+        assert!(
+            refused.contains("forklift") && refused.contains("no model here"),
+            "{text}: {refused}"
+        );
     }
 }
 
