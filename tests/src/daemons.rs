@@ -97,7 +97,7 @@ pub fn wait_up_to<T>(
         if Instant::now() > until {
             bail!("timed out after {timeout:?}: {what}");
         }
-        std::thread::sleep(Duration::from_millis(25));
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 
@@ -527,6 +527,8 @@ fn exchange(
         watchkeeper_client::tls::install_provider();
         let client = reqwest::Client::builder()
             .unix_socket(socket)
+            // Loading the system's certificates takes longer than the request.
+            .tls_certs_only([])
             .timeout(START_TIMEOUT)
             .build()?;
         let request = with(client.request(method, format!("http://runtime{path}")));
