@@ -13,6 +13,8 @@ use watchkeeper_contract::pipeline::{PipelineSpec, WarningKind};
 use watchkeeper_contract::rule::Condition;
 use watchkeeper_engine::deploy::{self, ModelFacts, SpecError};
 use watchkeeper_engine::rules::check::unknown_channels;
+use watchkeeper_engine::rules::decide::confidence;
+use watchkeeper_engine::rules::evidence::of_value;
 use watchkeeper_engine::templates::watch::MOTION;
 use watchkeeper_models::Zoo;
 
@@ -95,6 +97,7 @@ pub fn check_draft(spec: &PipelineSpec, here: &SystemSnapshot) -> Check {
         .warnings
         .extend(bands_without_tracks(spec, &plan.compiled.activations()));
     check.warnings.extend(classes_without_effect(spec));
+    check.warnings.extend(values_for_review(spec));
     let steps = spec.workflow.get("steps").and_then(|s| s.as_array());
     check.steps = steps.map_or(0, Vec::len);
     check.rules = plan.rule_names;
@@ -131,6 +134,28 @@ fn classes_without_effect(spec: &PipelineSpec) -> Vec<String> {
                 rule.name
             )
         });
+    said.collect()
+}
+
+/// Warns about rules on a value whose events can reach no higher verdict than `review`.
+fn values_for_review(spec: &PipelineSpec) -> Vec<String> {
+    let rules = spec.rules.iter().flatten();
+    let said = rules.filter_map(|rule| {
+        let Condition::Value { for_s, .. } = rule.when else {
+            return None;
+        };
+        // A number far from its bound.
+        let highest = confidence(&of_value(Some([1.0, 0.0]), for_s));
+        let gates = rule.gates;
+        (highest < gates.record && highest >= gates.review).then(|| {
+            format!(
+                "rule {:?} is on a value, and with \"for_s\":{for_s} its events reach a confidence \
+                 of {highest:.2} at most, so a person has to review each: give it gates with act \
+                 0.6, or a longer for_s if the value stays that long",
+                rule.name
+            )
+        })
+    });
     said.collect()
 }
 
@@ -201,6 +226,24 @@ mod tests {
         };
         assert!(warned(&["car"])[0].contains("no effect"));
         assert_eq!(warned(&[]), [""; 0]);
+    }
+
+    #[test]
+    fn value_rules_whose_events_all_wait_for_a_person_warn() {
+        let warned = |for_s: f64, gates: serde_json::Value| {
+            let mut rule = json!({"name": "many", "when": {"kind": "value",
+                "value": "$steps.n.output", "test": {"over": 3}, "for_s": for_s}});
+            if !gates.is_null() {
+                rule["gates"] = gates;
+            }
+            let spec = json!({"id": "p", "source": "gate", "workflow": {}, "rules": [rule]});
+            values_for_review(&serde_json::from_value(spec).unwrap())
+        };
+        let said = warned(0.0, serde_json::Value::Null);
+        assert!(said[0].contains("0.74 at most"), "{said:?}");
+        let gates = json!({"act": 0.6, "record": 0.6, "review": 0.6, "escalate": 0.5});
+        assert_eq!(warned(0.0, gates), [""; 0]);
+        assert_eq!(warned(5.0, serde_json::Value::Null), [""; 0]);
     }
 
     #[test]
