@@ -23,6 +23,7 @@ use super::draft_spec::{rules, spec};
 use crate::moment::schedule_time;
 use crate::permissions::Effect;
 use crate::proposal::backtest::{BacktestSummary, strip};
+use crate::proposal::checks::check_spec;
 use crate::proposal::trial::TrialStats;
 use crate::wording::local_time;
 
@@ -35,8 +36,9 @@ const PIPELINE_ID: &str = "dry-run";
 
 /// Explains the verdicts to the language model.
 const VERDICTS: &str = "decision is the verdict on an event's confidence: act (sure), record \
-    (stands, flagged), review (a person should look), escalate (a second opinion is asked for, \
-    where one is configured); below that it is too weak and no event";
+    (stands, flagged), review (waits for a person), escalate (a second opinion is asked for, \
+    where one is configured): all of them tell notify, and only act on_act; below that it is too \
+    weak and no event";
 
 /// Explains the picture of a replay to the language model.
 const STRIP: &str = "some of the events, spread over the time, each on the nearest kept picture, \
@@ -103,6 +105,10 @@ async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         &chosen.workflow,
         rules(arguments.rules)?,
     );
+    let checked = check_spec(&pipeline, &here);
+    if !checked.errors.is_empty() {
+        return Err(checked.errors.join("; "));
+    }
     if is_replay {
         let hours = arguments.hours.min(MAX_BACKTEST_HOURS);
         let wanted = Backtest {
@@ -124,10 +130,12 @@ async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let quiet = sleeping_rules(&wanted.pipeline, &here.now);
     let report = given.context.client.dry_run(&wanted).await;
     let report = report.map_err(|e| e.in_full())?;
+    let mind = checked.warnings;
     let seen = TrialStats::from_report(&report);
     let sentence = format!("tried on {camera} for {}", seen.sentence());
     let mut told = describe(&report, &sentence);
     told["draft"] = json!(chosen.name);
+    told["mind"] = json!(mind);
     let long = slow_rules(&wanted.pipeline, seconds);
     explain_silence(&mut told, (&long, seconds), (&quiet, &here.now));
     let outcome = ToolOutcome::json(&told).with_optional_fact(chosen.fact);
