@@ -35,7 +35,7 @@ pub(super) const TOOL: Tool = Tool {
             "camera": text("name of the camera, or empty"),
             "picture": text("name of a picture of the user (pictures_of_the_person of \
                 look_around), which this tool shows you; or empty"),
-            "model_id": text("a model of this box"),
+            "model_id": text("a model of this box; empty: only show the user's picture"),
             "classes": {"type": "array", "items": {"type": "string"}, "description": "detect: only \
                 these, empty: all; zero_shot: your descriptions to compare with"},
             "confidence": {"type": "number", "description": "detect: lowest score, 0 to 1; usually \
@@ -60,6 +60,7 @@ struct Arguments {
     camera: String,
     #[serde(default)]
     picture: String,
+    /// Empty: no model runs, the picture of the user is only shown.
     model_id: String,
     #[serde(default)]
     classes: Vec<String>,
@@ -109,6 +110,13 @@ impl Task {
 async fn infer(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let arguments: Arguments = given.arguments()?;
     let context = given.context;
+    if arguments.model_id.is_empty() && arguments.camera.is_empty() {
+        let shown = context
+            .show(context.attachment(&arguments.picture)?)
+            .await?;
+        let told = json!({"about_this": FROM_OUTSIDE, "picture": arguments.picture});
+        return Ok(ToolOutcome::json(&told).with_picture(shown.part));
+    }
     let here = context.snapshot().await?;
     let model = find_model(&arguments.model_id, arguments.task, &here)?;
     check_classes(&arguments, model)?;
