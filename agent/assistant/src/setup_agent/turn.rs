@@ -384,12 +384,12 @@ impl Turn {
         let times =
             |counts: &BTreeMap<String, u32>| counts.get(tool.name).copied().unwrap_or_default();
         // Failed runs are not counted, up to the same number: a mistake costs no use.
-        let used = times(&self.runs);
-        if used.saturating_sub(times(&self.failed_runs).min(tool.max_uses)) >= tool.max_uses {
+        let (used, failed, most) = (times(&self.runs), times(&self.failed_runs), tool.max_uses);
+        if used.saturating_sub(failed.min(most)) >= most {
             return Err(format!(
-                "{} was used {used} times; one request may use it {} times, failed runs apart; \
-                 continue with what you know",
-                tool.name, tool.max_uses
+                "{} was used {used} times, of which {failed} failed; one request may use it {most} \
+                 times and fail {most} times more; continue with what you know",
+                tool.name
             ));
         }
         Ok(tool)

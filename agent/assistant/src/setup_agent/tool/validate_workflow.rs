@@ -20,11 +20,14 @@ const MAX_ALLOWED: usize = 30;
 /// Longest definition, in bytes.
 const MAX_DEFINITION: usize = 64 * 1024;
 
+/// What a refused definition needs next.
+const SEND_AGAIN: &str = "no draft was made: send the whole corrected definition";
+
 pub(super) const TOOL: Tool = Tool {
     name: "validate_workflow",
     description: "Checks a workflow definition. If it compiles, it becomes a draft with a name \
         (d1, d2, …), which the other tools take. Otherwise, or if it needs a model that is not \
-        here, the result lists all errors. Write a definition once and change it by edits.",
+        here, the result lists all errors and nothing is kept. Change a draft by edits.",
     schema: || {
         let properties = json!({
             "workflow": text("the definition as JSON text; or draft and edits instead"),
@@ -91,7 +94,7 @@ pub(super) async fn check_definition(
         let errors: Vec<Value> = report.errors.iter().take(MAX_ERRORS).map(to_json).collect();
         return Ok(CheckedDraft::Refused(json!({
             "compiles": false, "errors": errors,
-            "more_errors": report.errors.len().saturating_sub(MAX_ERRORS),
+            "more_errors": report.errors.len().saturating_sub(MAX_ERRORS), "next": SEND_AGAIN,
         })));
     }
     let here = given.context.snapshot().await?;
@@ -100,7 +103,7 @@ pub(super) async fn check_definition(
     let checked = check_draft(&spec(id, source, &workflow, Vec::new()), &here);
     if !checked.errors.is_empty() {
         return Ok(CheckedDraft::Refused(json!({
-            "compiles": true, "can_run_here": false, "errors": checked.errors,
+            "compiles": true, "can_run_here": false, "errors": checked.errors, "next": SEND_AGAIN,
         })));
     }
     let drafts = given.facts.draft_count();
