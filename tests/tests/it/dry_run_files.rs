@@ -18,6 +18,9 @@ fn pipeline() -> Value {
         "steps": [
             {"type": "roboflow_core/roboflow_object_detection_model@v2", "name": "model", "images": image, "model_id": "motion"},
             {"type": "roboflow_core/byte_tracker@v3", "name": "tracker", "image": image, "detections": "$steps.model.predictions"},
+            {"type": "roboflow_core/time_in_zone@v2", "name": "all", "image": image,
+                "detections": "$steps.tracker.tracked_detections", "triggering_anchor": "CENTER",
+                "zone": [[0, 0], [640, 0], [640, 360], [0, 360]]},
         ],
         "outputs": [{"type": "JsonField", "name": "seen", "selector": "$steps.tracker.tracked_detections"}],
     });
@@ -62,6 +65,10 @@ fn dry_run_reads_allowed_files_as_the_camera_and_no_others() -> anyhow::Result<(
             "{count}: {found:?}"
         );
     }
+
+    // The end of the trial ends no visit for those who ask who is inside.
+    let inside = &on_file["results"]["zones"]["all"]["present"];
+    ensure!(inside.as_u64() > Some(0), "{on_file:#}");
 
     let size = bench.get("/v1/sources/road")?["size"].clone();
     let side = |nth: usize| size[nth].as_u64().and_then(|side| u32::try_from(side).ok());
