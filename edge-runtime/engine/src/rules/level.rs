@@ -1,7 +1,8 @@
 //! Rules about the scene as a whole: a count or a value beyond a bound for some time.
 //!
 //! - Before an event begins, its condition must hold without a break. Once begun, breaks up to the
-//!   grace do not end it.
+//!   grace do not end it: a box may be missed. Boxes that break a bound `under` are not missed: it
+//!   ends once they were seen for as long as the shortest visit.
 //! - A frame without a value, or a gap without frames, counts as unknown until the grace is over. A
 //!   condition that is true again after a longer gap starts over.
 //! - At most one event is open. It ends with its condition, its data, its schedule or the source.
@@ -9,6 +10,7 @@
 use watchkeeper_contract::event::RuleEvent;
 use watchkeeper_contract::id::TrackId;
 use watchkeeper_contract::rule::{CountBound, ValueTest};
+use watchkeeper_vision::analytics::visits::LEAST_DWELL_S;
 use watchkeeper_vision::detections::Detection;
 
 use super::context::{RuleContext, View};
@@ -35,6 +37,8 @@ pub(super) struct Level {
     watch: LevelWatch,
     since_s: Option<f64>,
     last_true_s: f64,
+    /// Time of the first frame that contradicted the condition since it last held.
+    broken_s: Option<f64>,
     /// The latest reading that held, for the end of the event.
     latest: Reading,
     life: Lifecycle,
@@ -46,6 +50,7 @@ impl Level {
             watch,
             since_s: None,
             last_true_s: 0.0,
+            broken_s: None,
             latest: Reading::default(),
             life: Lifecycle::candidate(),
         }
@@ -58,8 +63,10 @@ impl Level {
         view: &View<'_>,
     ) {
         let reading = self.read(context, scene.at, view);
-        if scene.clock - self.last_true_s > scene.grace_s {
-            let is_over = reading.as_ref().is_some_and(|r| !r.holds);
+        let is_over = reading.as_ref().is_some_and(|r| !r.holds);
+        if scene.clock - self.last_true_s > scene.grace_s
+            || self.is_contradicted(scene.clock, is_over)
+        {
             let why = if is_over {
                 "the condition ended"
             } else {
@@ -74,9 +81,11 @@ impl Level {
                 if reading.holds && self.since_s.is_some() && is_held(view, &self.watch) =>
             {
                 self.last_true_s = scene.clock;
+                self.broken_s = None;
                 return self.end_if_inactive(context, scene);
             }
             Some(reading) if reading.holds => {
+                self.broken_s = None;
                 self.since_s.get_or_insert(scene.clock);
                 self.last_true_s = scene.clock;
                 self.latest = reading;
@@ -105,11 +114,25 @@ impl Level {
         }
     }
 
+    /// Whether more objects than a bound `under` allows were seen for the least time of a visit;
+    /// `now` says whether this frame shows them.
+    fn is_contradicted(&mut self, clock: f64, now: bool) -> bool {
+        let is_under = matches!(
+            self.watch.question,
+            Question::Count {
+                bound: CountBound::Under(_),
+                ..
+            }
+        );
+        is_under && now && clock - *self.broken_s.get_or_insert(clock) >= LEAST_DWELL_S
+    }
+
     /// Ends the event or the candidate.
     pub(super) fn end(&mut self, context: &mut RuleContext, scene: &mut Scene<'_>, why: &str) {
         let Some(since) = self.since_s.take() else {
             return;
         };
+        self.broken_s = None;
         let held = self.last_true_s - since;
         let chain = self.chain(held);
         // Decides now what was postponed for more evidence.

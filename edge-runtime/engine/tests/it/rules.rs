@@ -615,6 +615,15 @@ fn count_under_a_bound_holds_in_an_empty_scene() {
     b.stand(4.0, 0);
     assert_eq!(b.phases(), [Phase::New]);
     assert_eq!(b.changes[0].event.number, Some(0.0));
+    // A box of one frame may be wrong; an object that stays for a second is there.
+    b.show(&standing(1));
+    b.stand(2.0, 0);
+    assert_eq!(b.phases(), [Phase::New]);
+    b.stand(1.0, 1);
+    b.stand(4.0, 0);
+    assert_eq!(b.phases(), [Phase::New, Phase::End, Phase::New]);
+    let end = &b.changes[1].event.reason;
+    assert!(end.contains("the condition ended"), "{end}");
 }
 
 #[test]
