@@ -381,6 +381,26 @@ fn thousand_steps_are_the_most() {
     assert_eq!(faults[0].kind, FaultKind::TooManySteps(MAX_STEPS + 1));
 }
 
+#[test]
+fn plan_of_more_cycles_than_are_repaired_is_refused() {
+    let step = |n: usize| {
+        let others = (1..=MAX_DEPENDENCIES).map(|m| format!("s{}", (n + m) % MAX_STEPS));
+        json!({"name": format!("s{n}"), "tool": "list_pictures", "params": {"folder": "/a"},
+            "depends_on": others.collect::<Vec<_>>()})
+    };
+    let steps: Vec<Value> = (0..MAX_STEPS).map(step).collect();
+    let plan = read(&json!({"name": "x", "steps": steps})).unwrap();
+    let left = repair(plan, &picture_tools()).unwrap_err();
+    assert_eq!(left.changes.len(), 100);
+    let is_cycle = |fault: &Fault| matches!(fault.kind, FaultKind::Cycle(_));
+    assert!(
+        left.faults.iter().all(is_cycle),
+        "{:?}",
+        left.faults.first()
+    );
+    assert!(!left.faults.is_empty());
+}
+
 /// Plans of `rank` and `filter` steps with any references, dependencies and spelling.
 fn any_plan() -> impl Strategy<Value = Plan> {
     let step = (
