@@ -809,6 +809,21 @@ mod tests {
     }
 
     #[test]
+    fn events_of_an_unknown_name_are_refused_with_the_names_there_are() {
+        let mut here = KnownNames::default();
+        let refused = |names: &KnownNames| {
+            let planned = plan("organise last week's parcels by day", now(), names);
+            planned.unwrap_err().to_string()
+        };
+        here.rules = vec!["deliveries".to_owned()];
+        here.classes = vec!["person".to_owned()];
+        let sentence = "no rule and no class is named parcels; there are deliveries, person";
+        assert!(refused(&here).contains(sentence), "{}", refused(&here));
+        here.classes = (0..20).map(|n| format!("class{n}")).collect();
+        assert!(refused(&here).contains("class10 and 9 more"));
+    }
+
+    #[test]
     fn name_of_an_album_or_sheet_is_no_folder() {
         for (text, expected) in [
             (

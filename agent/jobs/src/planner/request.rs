@@ -56,7 +56,10 @@ impl Request {
         match &request.conditions.unknown {
             Some(noun) => Err(NotUnderstood::object(noun, left, names)),
             None if left.is_empty() => Ok(request),
-            None => Err(NotUnderstood::words(left, &names.cameras)),
+            None => Err(match request.source {
+                Source::Events { .. } => NotUnderstood::events(left, names),
+                Source::Folder(_) => NotUnderstood::words(left, &names.cameras),
+            }),
         }
     }
 
