@@ -9,7 +9,9 @@
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
+use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use serde::Serialize;
@@ -20,7 +22,7 @@ use watchkeeper_jobs::planner::{
 };
 use watchkeeper_jobs::run::{JobFolder, Jobs, LogRecord, Planned, PlannedBy};
 use watchkeeper_jobs::template_store::{FoundPlan, TemplateStore, TemplateStoreError};
-use watchkeeper_jobs::{Toolbox, check_addresses, counted};
+use watchkeeper_jobs::{KnownNames, Toolbox, check_addresses, counted};
 use watchkeeper_llm::Client;
 
 use super::places::ModelPlaces;
@@ -33,6 +35,9 @@ use crate::trace::Trace;
 
 /// Most times that a language model replaces the rest of a plan.
 pub const MAX_REVISIONS: u32 = 2;
+
+/// Longest time until a cancellation ends a revision.
+const TICK: Duration = Duration::from_millis(200);
 
 /// Opens the client of the language model. The error is a sentence for the user.
 pub type OpenModel = Arc<dyn Fn() -> Result<Client, String> + Send + Sync>;
@@ -161,7 +166,7 @@ impl RequestPlanner {
     /// Returns whether a text of a conversation is a request for a job: for the rules, a template
     /// or the cache, or by its form. Reads files and writes none.
     pub fn serves(&self, text: &str) -> bool {
-        let (now, names) = (Zoned::now().datetime(), self.tools.names());
+        let (now, names) = (Zoned::now().datetime(), self.names());
         let kept = || match self.templates.find_template(text) {
             Ok(found) => found.is_some(),
             Err(error) => matches!(error, TemplateStoreError::Values { .. }),
@@ -204,19 +209,11 @@ impl RequestPlanner {
             };
             PlannedRequest::new(plan, planned)
         };
-        let names = self.tools.names();
-        let not_understood = match plan(text, now.datetime(), &names) {
-            Ok(plan) => return Ok(planned(plan, PlannedBy::Rules)),
-            Err(error) => error,
+        let known = self.known_plan(text, now, uses_cache, report).await?;
+        let not_understood = match known {
+            Known::Plan(plan, by) => return Ok(planned(plan, by)),
+            Known::Nothing(not_understood) => not_understood,
         };
-        if let Some(mut found) = self.known_plan(text, uses_cache, report)? {
-            text.clone_into(&mut found.plan.description);
-            let by = match found.name {
-                Some(_) => PlannedBy::Template,
-                None => PlannedBy::Cache,
-            };
-            return Ok(planned(found.plan, by));
-        }
         if self.open_model.is_none() {
             let hint = "a language model can plan more; add a section [llm] to the configuration";
             return Err(unplanned(&not_understood, hint.to_owned()));
@@ -252,22 +249,54 @@ impl RequestPlanner {
         })
     }
 
-    /// A kept template, or a cached plan of a model. A store that can't be read has none.
-    fn known_plan(
+    fn names(&self) -> KnownNames {
+        self.tools.names().unwrap_or_default()
+    }
+
+    /// Plans without a language model, on a thread that may block.
+    async fn known_plan(
         &self,
         text: &str,
+        now: &Zoned,
         uses_cache: bool,
         report: Report<'_>,
-    ) -> Result<Option<FoundPlan>, Unplanned> {
-        let note = |note: String| report(PlanningEvent::Note(&note));
+    ) -> Result<Known, Unplanned> {
+        let (planner, text, now) = (self.clone(), text.to_owned(), now.datetime());
+        let planning = tokio::task::spawn_blocking(move || {
+            let mut notes = Vec::new();
+            let known = planner.plan_without_model(&text, now, uses_cache, &mut notes);
+            (known, notes)
+        });
+        let (known, notes) = planning.await.map_err(|died| Unplanned {
+            sentence: format!("the planner failed: {died}; report this"),
+            hint: None,
+        })?;
+        let notes = notes.iter();
+        notes.for_each(|note| report(PlanningEvent::Note(note)));
+        known
+    }
+
+    /// Plans by the rules, a kept template or a cached plan of a model. A store that can't be read
+    /// has none.
+    fn plan_without_model(
+        &self,
+        text: &str,
+        now: DateTime,
+        uses_cache: bool,
+        notes: &mut Vec<String>,
+    ) -> Result<Known, Unplanned> {
+        let not_understood = match plan(text, now, &self.names()) {
+            Ok(plan) => return Ok(Known::Plan(plan, PlannedBy::Rules)),
+            Err(error) => error,
+        };
         match self.templates.find_template(text) {
             Ok(Some(found)) => {
                 let name = found.name.as_deref().unwrap_or_default();
                 let request = &found.request;
-                note(format!(
+                notes.push(format!(
                     "planned by your template {name}, made of: {request}"
                 ));
-                return Ok(Some(found));
+                return Ok(Known::of(found, text, PlannedBy::Template));
             }
             Ok(None) => {}
             Err(error @ TemplateStoreError::Values { .. }) => {
@@ -276,10 +305,10 @@ impl RequestPlanner {
                     hint: None,
                 });
             }
-            Err(error) => note(error.to_string()),
+            Err(error) => notes.push(error.to_string()),
         }
         if !uses_cache {
-            return Ok(None);
+            return Ok(Known::Nothing(not_understood));
         }
         let now_ms = Timestamp::now().as_millisecond();
         match self.templates.find_cached(text, &self.tools, now_ms) {
@@ -288,16 +317,14 @@ impl RequestPlanner {
                     true => " (--no-cache asks the language model)",
                     false => "",
                 };
-                note(format!(
-                    "planned as an earlier request{hint}: {}",
-                    cached.request
-                ));
-                Ok(Some(cached))
+                let request = &cached.request;
+                notes.push(format!("planned as an earlier request{hint}: {request}"));
+                Ok(Known::of(cached, text, PlannedBy::Cache))
             }
-            Ok(None) => Ok(None),
+            Ok(None) => Ok(Known::Nothing(not_understood)),
             Err(error) => {
-                note(error.to_string());
-                Ok(None)
+                notes.push(error.to_string());
+                Ok(Known::Nothing(not_understood))
             }
         }
     }
@@ -348,51 +375,51 @@ impl RequestPlanner {
         Ok(made)
     }
 
-    /// Lets the model that made a plan replace the rest of it after a failed step. Returns whether
-    /// it did.
+    /// Asks the model that made a plan for another rest of it after a failed step, until
+    /// `is_cancelled` returns true.
     pub async fn revise(
         &self,
-        job: &mut JobFolder,
+        job: &JobFolder,
+        is_cancelled: &dyn Fn() -> bool,
         accepts: Accepts<'_>,
         report: Report<'_>,
-    ) -> bool {
-        match self.try_revise(job, accepts, report).await {
-            Ok(is_revised) => is_revised,
-            Err(why) => {
-                let note = format!("the plan is not revised: {why}");
-                report(PlanningEvent::Note(&note));
-                false
-            }
-        }
+    ) -> Option<CheckedPlan> {
+        let revised = tokio::select! {
+            biased;
+            () = until(is_cancelled) => return None,
+            revised = self.try_revise(job, accepts, report) => revised,
+        };
+        revised.unwrap_or_else(|why| {
+            let note = format!("the plan is not revised: {why}");
+            report(PlanningEvent::Note(&note));
+            None
+        })
     }
 
     async fn try_revise(
         &self,
-        job: &mut JobFolder,
+        job: &JobFolder,
         accepts: Accepts<'_>,
         report: Report<'_>,
-    ) -> Result<bool, String> {
-        let Some(planned) = job.info().from.planned.clone() else {
-            return Ok(false);
+    ) -> Result<Option<CheckedPlan>, String> {
+        let Some(planned) = &job.info().from.planned else {
+            return Ok(None);
         };
         let is_of_model = matches!(planned.by, PlannedBy::Model | PlannedBy::Cache);
         if !is_of_model || planned.revisions >= MAX_REVISIONS || self.open_model.is_none() {
-            return Ok(false);
+            return Ok(None);
         }
         let old = read(&job.info().plan).map_err(sentence)?;
         let task = PlanTask::Revise(failed_job(job, &old)?);
         let at = Timestamp::from_millisecond(planned.at_ms).unwrap_or_default();
         let at = at.to_zoned(TimeZone::system());
-        let made = {
-            let job = &*job;
-            let accepts = |plan: &CheckedPlan| -> Vec<String> {
-                let refused = job.check_revision(plan, &self.tools).err();
-                let refused = refused.iter().map(ToString::to_string);
-                refused.chain(accepts(plan)).collect()
-            };
-            let asked = self.ask_model(&planned.request, &at, &task, &accepts, report);
-            asked.await.map_err(|error| error.to_string())?
+        let accepts = |plan: &CheckedPlan| -> Vec<String> {
+            let refused = job.check_revision(plan, &self.tools).err();
+            let refused = refused.iter().map(ToString::to_string);
+            refused.chain(accepts(plan)).collect()
         };
+        let asked = self.ask_model(&planned.request, &at, &task, &accepts, report);
+        let made = asked.await.map_err(|error| error.to_string())?;
         let mut new = made.plan.plan().clone();
         if self.has_current_folder {
             let anchored = anchor(&mut new, &self.tools);
@@ -401,16 +428,16 @@ impl RequestPlanner {
         let new = repair(new, &self.tools).map_err(|left| sentence(left.faults))?;
         let changes = difference(&old, new.plan.plan());
         if changes.is_empty() {
-            return Ok(false);
+            return Ok(None);
         }
-        let revised = job.revise(&new.plan, &self.tools);
-        revised.map_err(|error| error.to_string())?;
+        let checked = job.check_revision(&new.plan, &self.tools);
+        checked.map_err(|error| error.to_string())?;
         report(PlanningEvent::Note(&format!(
             "the language model revises the plan ({} of {MAX_REVISIONS}): {}",
             planned.revisions + 1,
             changes.join("; ")
         )));
-        Ok(true)
+        Ok(Some(new.plan))
     }
 
     /// Caches the plan of a model whose job is done.
@@ -418,7 +445,13 @@ impl RequestPlanner {
         let Some(planned) = &job.info().from.planned else {
             return;
         };
-        if planned.by != PlannedBy::Model || planned.predecessor.is_some() {
+        let is_new = match planned.by {
+            PlannedBy::Model => true,
+            // The cached plan failed, and a model has corrected it.
+            PlannedBy::Cache => planned.revisions > 0,
+            PlannedBy::Rules | PlannedBy::Template | PlannedBy::Edited => false,
+        };
+        if !is_new || planned.predecessor.is_some() {
             return;
         }
         let Ok(plan) = read(&job.info().plan) else {
@@ -433,6 +466,26 @@ impl RequestPlanner {
             let note = format!("the plan is not cached: {error}");
             report(PlanningEvent::Note(&note));
         }
+    }
+}
+
+async fn until(is_true: &dyn Fn() -> bool) {
+    while !is_true() {
+        tokio::time::sleep(TICK).await;
+    }
+}
+
+/// What is planned without a language model.
+enum Known {
+    Plan(Plan, PlannedBy),
+    Nothing(NotUnderstood),
+}
+
+impl Known {
+    fn of(found: FoundPlan, text: &str, by: PlannedBy) -> Self {
+        let mut plan = found.plan;
+        text.clone_into(&mut plan.description);
+        Self::Plan(plan, by)
     }
 }
 
