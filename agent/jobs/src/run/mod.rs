@@ -29,6 +29,6 @@ pub use info::{JobId, JobInfo, Planned, PlannedBy, Provenance, ScheduledRun};
 pub use log::{LogLine, LogRecord, StepResult};
 pub use retention::JobLimits;
 pub use revise::RevisionError;
-pub use runner::{JobEvent, RunError, Runner};
+pub use runner::{JobEvent, Revise, RunError, Runner};
 pub use state::{JobState, JobSummary};
 pub use trajectory::{Trajectory, Transition};
