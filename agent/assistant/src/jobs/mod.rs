@@ -1,6 +1,7 @@
 //! Plans of jobs for requests in words; by a language model where the rules do not understand one.
 //!
-//! - [`request_planner`] decides who plans a request, for every entrypoint.
+//! - [`request_planner`] decides who plans a request, for every entrypoint; `revision` asks for
+//!   another rest of a plan.
 //! - [`proposal`] checks what a model proposes; [`prompt`] is what it reads; both are sans-IO.
 //!   [`planner`] calls it, within the blueprint's bounds of calls and money; [`places`] bounds how
 //!   many requests wait for it.
@@ -17,6 +18,7 @@ pub mod planner;
 pub mod prompt;
 pub mod proposal;
 pub mod request_planner;
+mod revision;
 
 pub use names::known_names;
 pub use places::ModelPlaces;

@@ -2,42 +2,34 @@
 //!
 //! - The first that has a plan for the whole request serves it, and the report says which one.
 //! - If the language model fails too, the words that the rules do not understand are named.
-//! - A plan of a model is cached once its job is done. If its job fails, the model may revise it.
+//! - A plan of a model is cached once its job is done.
 //! - The request, the tools and the faults of a plan are all that a model reads of a new request:
 //!   no picture, no metadata of one and no name of a file.
 
 use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::civil::DateTime;
-use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 use serde::Serialize;
 use watchkeeper_config::redact;
-use watchkeeper_jobs::plan::{CheckedPlan, Plan, anchor, difference, read, repair};
+use watchkeeper_jobs::plan::{CheckedPlan, Plan, read};
 use watchkeeper_jobs::planner::{
     NotUnderstood, PlanTemplate, absolute_folders, is_job_request, plan, understands,
 };
-use watchkeeper_jobs::run::{JobFolder, Jobs, LogRecord, Planned, PlannedBy};
+use watchkeeper_jobs::run::{JobFolder, Jobs, Planned, PlannedBy};
 use watchkeeper_jobs::template_store::{FoundPlan, TemplateStore, TemplateStoreError};
 use watchkeeper_jobs::{KnownNames, Toolbox, check_addresses, counted};
 use watchkeeper_llm::Client;
 
 use super::places::ModelPlaces;
 use super::planner::{ModelPlan, ModelPlanner, PlanningError};
-use super::proposal::{FailedJob, PlanTask};
+use super::proposal::PlanTask;
 use crate::blueprint::{BlueprintStore, Job};
 use crate::operations::grammar;
 use crate::permissions::Entrypoint;
 use crate::trace::Trace;
-
-/// Most times that a language model replaces the rest of a plan.
-pub const MAX_REVISIONS: u32 = 2;
-
-/// Longest time until a cancellation ends a revision.
-const TICK: Duration = Duration::from_millis(200);
 
 /// Opens the client of the language model. The error is a sentence for the user.
 pub type OpenModel = Arc<dyn Fn() -> Result<Client, String> + Send + Sync>;
@@ -375,71 +367,6 @@ impl RequestPlanner {
         Ok(made)
     }
 
-    /// Asks the model that made a plan for another rest of it after a failed step, until
-    /// `is_cancelled` returns true.
-    pub async fn revise(
-        &self,
-        job: &JobFolder,
-        is_cancelled: &dyn Fn() -> bool,
-        accepts: Accepts<'_>,
-        report: Report<'_>,
-    ) -> Option<CheckedPlan> {
-        let revised = tokio::select! {
-            biased;
-            () = until(is_cancelled) => return None,
-            revised = self.try_revise(job, accepts, report) => revised,
-        };
-        revised.unwrap_or_else(|why| {
-            let note = format!("the plan is not revised: {why}");
-            report(PlanningEvent::Note(&note));
-            None
-        })
-    }
-
-    async fn try_revise(
-        &self,
-        job: &JobFolder,
-        accepts: Accepts<'_>,
-        report: Report<'_>,
-    ) -> Result<Option<CheckedPlan>, String> {
-        let Some(planned) = &job.info().from.planned else {
-            return Ok(None);
-        };
-        let is_of_model = matches!(planned.by, PlannedBy::Model | PlannedBy::Cache);
-        if !is_of_model || planned.revisions >= MAX_REVISIONS || self.open_model.is_none() {
-            return Ok(None);
-        }
-        let old = read(&job.info().plan).map_err(sentence)?;
-        let task = PlanTask::Revise(failed_job(job, &old)?);
-        let at = Timestamp::from_millisecond(planned.at_ms).unwrap_or_default();
-        let at = at.to_zoned(TimeZone::system());
-        let accepts = |plan: &CheckedPlan| -> Vec<String> {
-            let refused = job.check_revision(plan, &self.tools).err();
-            let refused = refused.iter().map(ToString::to_string);
-            refused.chain(accepts(plan)).collect()
-        };
-        let asked = self.ask_model(&planned.request, &at, &task, &accepts, report);
-        let made = asked.await.map_err(|error| error.to_string())?;
-        let mut new = made.plan.plan().clone();
-        if self.has_current_folder {
-            let anchored = anchor(&mut new, &self.tools);
-            anchored.map_err(|error| format!("the current folder: {error}"))?;
-        }
-        let new = repair(new, &self.tools).map_err(|left| sentence(left.faults))?;
-        let changes = difference(&old, new.plan.plan());
-        if changes.is_empty() {
-            return Ok(None);
-        }
-        let checked = job.check_revision(&new.plan, &self.tools);
-        checked.map_err(|error| error.to_string())?;
-        report(PlanningEvent::Note(&format!(
-            "the language model revises the plan ({} of {MAX_REVISIONS}): {}",
-            planned.revisions + 1,
-            changes.join("; ")
-        )));
-        Ok(Some(new.plan))
-    }
-
     /// Caches the plan of a model whose job is done.
     pub fn cache(&self, job: &JobFolder, report: Report<'_>) {
         let Some(planned) = &job.info().from.planned else {
@@ -469,12 +396,6 @@ impl RequestPlanner {
     }
 }
 
-async fn until(is_true: &dyn Fn() -> bool) {
-    while !is_true() {
-        tokio::time::sleep(TICK).await;
-    }
-}
-
 /// What is planned without a language model.
 enum Known {
     Plan(Plan, PlannedBy),
@@ -494,38 +415,6 @@ fn unplanned(not_understood: &NotUnderstood, hint: String) -> Unplanned {
         sentence: not_understood.to_string(),
         hint: Some(hint),
     }
-}
-
-fn sentence(faults: Vec<watchkeeper_jobs::Fault>) -> String {
-    let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-    faults.join("; ")
-}
-
-/// What a job has done, and where it failed.
-fn failed_job<'p>(job: &JobFolder, plan: &'p Plan) -> Result<FailedJob<'p>, String> {
-    let mut failed_job = FailedJob {
-        plan,
-        done: Vec::new(),
-        failed: Vec::new(),
-    };
-    for line in job.log().map_err(|error| error.to_string())? {
-        match line.record {
-            LogRecord::Finished { step, result } => {
-                failed_job.failed.retain(|(name, _)| *name != step);
-                failed_job.done.push((step, result.summary));
-            }
-            LogRecord::Failed { step, why, .. } => {
-                failed_job.failed.retain(|(name, _)| *name != step);
-                failed_job.failed.push((step, why));
-            }
-            _ => {}
-        }
-    }
-    // Steps of an earlier revision are no longer in the plan.
-    failed_job
-        .failed
-        .retain(|(name, _)| plan.steps.iter().any(|step| step.name == *name));
-    Ok(failed_job)
 }
 
 #[cfg(test)]

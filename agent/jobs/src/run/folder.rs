@@ -39,7 +39,6 @@ pub const RESULTS: &str = "results";
 const SEEN: &str = "seen.jsonl";
 const FILES: &str = "files";
 const LOCK: &str = "lock";
-const CANCELLED: &str = "cancelled";
 /// Begin of the name of a folder whose job is deleted.
 const DELETED: &str = ".deleted-";
 
@@ -421,43 +420,6 @@ impl JobFolder {
             Err(TryLockError::WouldBlock) => Ok(true),
             Err(TryLockError::Error(source)) => Err(io_error(&self.path)(source)),
         }
-    }
-
-    /// Asks the process that runs the job to end, durably. Returns false if none runs it.
-    ///
-    /// # Errors
-    /// If the request can't be written.
-    pub fn cancel(&self) -> Result<bool, JobFolderError> {
-        let is_running = self.is_running()?;
-        if is_running {
-            self.record_cancel()?;
-        }
-        Ok(is_running)
-    }
-
-    /// Records that the job must end, and that no process resumes it by itself. Durable on return.
-    ///
-    /// # Errors
-    /// If the disk refuses.
-    pub fn record_cancel(&self) -> Result<(), JobFolderError> {
-        let path = self.path.join(CANCELLED);
-        durable::replace(&path, b"").map_err(io_error(&path))
-    }
-
-    /// Whether [`Self::record_cancel`] was called and [`Self::withdraw_cancel`] was not.
-    pub fn is_cancel_recorded(&self) -> bool {
-        self.path.join(CANCELLED).exists()
-    }
-
-    /// Lets a job that does not run be resumed again.
-    ///
-    /// # Errors
-    /// If it runs, or the disk refuses.
-    pub fn withdraw_cancel(&self) -> Result<(), JobFolderError> {
-        let _lock = self.lock_exclusive()?;
-        let path = self.path.join(CANCELLED);
-        target::remove(&path).map_err(io_error(&path))?;
-        durable::sync_folder(&self.path).map_err(io_error(&self.path))
     }
 }
 

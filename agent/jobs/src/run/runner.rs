@@ -19,12 +19,12 @@ use serde_json::{Map, Value};
 
 use super::claims::{claimed, is_begun};
 use super::error::JobFolderError;
+use super::events::{JobEvent, RunError};
 use super::execution::{AfterFailure, Ended, Execution, Start, StepState};
 use super::folder::{JobFolder, Jobs, RunLock, finished};
 use super::log::{JobLog, LogRecord, StepResult};
-use super::revise::RevisionError;
 use crate::plan::reference::{self, Address, INPUTS, Reference};
-use crate::plan::{Call, CheckedPlan, Fault, Step, check_without_box, read};
+use crate::plan::{Call, CheckedPlan, Step, check_without_box, read};
 use crate::target::{part, remove};
 use crate::tool::{Context, Gauge, ToolError, ToolOutput, Toolbox};
 
@@ -33,45 +33,6 @@ const TICK: Duration = Duration::from_millis(200);
 
 /// Most steps that run at a time.
 const MAX_THREADS: usize = 8;
-
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    #[error(transparent)]
-    Folder(#[from] JobFolderError),
-    #[error("the stored plan is no longer valid: {}", sentences(.0))]
-    Plan(Vec<Fault>),
-    #[error(transparent)]
-    Revision(#[from] RevisionError),
-    #[error("step {step} can't be started: {source}; end other programs, then resume the job")]
-    Thread {
-        step: String,
-        source: std::io::Error,
-    },
-}
-
-/// What happens during a run, for a person who waits.
-#[derive(Debug)]
-pub enum JobEvent<'a> {
-    Started {
-        step: &'a Step,
-        attempt: u64,
-    },
-    /// Pieces of work of a running step; a total of 0 is unknown.
-    Progress {
-        step: &'a Step,
-        done: u64,
-        total: u64,
-    },
-    Finished {
-        step: &'a Step,
-        result: &'a StepResult,
-    },
-    Failed {
-        step: &'a Step,
-        why: &'a str,
-        again_in: Option<Duration>,
-    },
-}
 
 /// Runs jobs with these tools.
 #[derive(Debug)]
@@ -506,11 +467,6 @@ impl From<String> for Unresolved {
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn sentences(faults: &[Fault]) -> String {
-    let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-    faults.join("; ")
 }
 
 /// One value of a result.
