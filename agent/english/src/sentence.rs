@@ -4,7 +4,7 @@
 
 use crate::one_of;
 
-/// Words for one of something, or for nobody in particular, and for several of them.
+/// Singulars and indefinite pronouns, each with its plural.
 const SEVERAL: &str = "person people,man men,woman women,child children,somebody people,someone people,anybody people,anyone people,everybody people,everyone people,nobody people,anything things,something things,everything things,nothing things,movement moving things,sheep sheep";
 const ALREADY: &str = "people|men|women|children|cattle|traffic|wildlife";
 /// Words that stand without an article: for nobody in particular, for an amount of something, and

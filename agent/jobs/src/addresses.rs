@@ -5,10 +5,10 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::plan::check::{unknown, unknown_among};
-use crate::plan::reference::{Address, INPUTS, Text, parse};
-use crate::plan::{Call, Fault, Plan};
+use crate::plan::reference::{Address, Text, parse};
+use crate::plan::{Fault, Plan};
 use crate::run::{JobFolderError, Jobs};
-use crate::tool::{Kind, Toolbox};
+use crate::tool::Toolbox;
 
 /// Jobs that a fault names.
 const MAX_JOBS: usize = 3;
@@ -17,11 +17,14 @@ const MAX_JOBS: usize = 3;
 /// whose job can't be read is left to the run.
 pub fn check_addresses(plan: &Plan, jobs: &Jobs) -> Vec<Fault> {
     let mut faults = Vec::new();
-    each_param(plan, &mut |at, _, _, value| {
-        if let Some(Text::Address(address)) = value.as_str().map(parse) {
-            faults.extend(check_address(&at, &address, jobs));
+    for step in &plan.steps {
+        for (name, value) in step.calls().flat_map(|call| &call.params) {
+            if let Some(Text::Address(address)) = value.as_str().map(parse) {
+                let at = format!("steps.{}.params.{name}", step.name);
+                faults.extend(check_address(&at, &address, jobs));
+            }
         }
-    });
+    }
     faults
 }
 
@@ -48,46 +51,20 @@ fn check_address(at: &str, address: &Address, jobs: &Jobs) -> Option<Fault> {
     Some(Fault::new(at, kind))
 }
 
-/// Returns the folders that a plan reads and that do not exist now. Those of alternatives, which
-/// only a failure needs, are not looked for.
+/// Returns the folders that a plan reads and that do not exist now, without those of steps that
+/// have alternatives.
 pub fn absent_folders(plan: &Plan, tools: &Toolbox) -> Vec<String> {
-    let mut absent = Vec::new();
-    let calls = plan.steps.iter().map(|step| &step.call);
-    let params = calls.flat_map(|call| call.params.iter().map(move |param| (call, param)));
-    for (call, (name, value)) in params {
-        let spec = tools.spec(&call.tool);
-        let kind = spec
-            .and_then(|spec| spec.param(name))
-            .map(|param| param.kind);
-        if kind != Some(Kind::Folder) {
-            continue;
-        }
-        let folder = match value.as_str().map(parse) {
-            Some(Text::Plain) => value.as_str(),
-            Some(Text::Reference(input)) if input.owner == INPUTS => {
-                plan.inputs.get(&input.key).and_then(Value::as_str)
-            }
-            _ => None,
-        };
-        if let Some(folder) = folder.filter(|folder| !Path::new(folder).is_dir())
-            && !absent.iter().any(|known| known == folder)
-        {
+    let mut absent: Vec<String> = Vec::new();
+    let folders = plan
+        .folders(tools)
+        .filter(|one| one.step.alternatives.is_empty());
+    for folder in folders.map(|one| one.text) {
+        let is_known = absent.iter().any(|known| known == folder);
+        if !is_known && parse(folder) == Text::Plain && !Path::new(folder).is_dir() {
             absent.push(folder.to_owned());
         }
     }
     absent
-}
-
-/// Calls `visit` with the place, call, name and value of each parameter.
-fn each_param(plan: &Plan, visit: &mut dyn FnMut(String, &Call, &str, &Value)) {
-    for step in &plan.steps {
-        for call in step.calls() {
-            for (name, value) in &call.params {
-                let at = format!("steps.{}.params.{name}", step.name);
-                visit(at, call, name, value);
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -100,17 +77,19 @@ mod tests {
     use crate::tools::picture_tools;
 
     #[test]
-    fn folder_of_an_alternative_may_be_absent() {
+    fn folder_of_a_step_with_an_alternative_may_be_absent() {
         let home = tempfile::tempdir().unwrap();
         let list = |folder: &str| json!({"tool": "list_pictures", "params": {"folder": folder}});
         let here = home.path().to_str().unwrap();
-        for (first, alternative, expected) in [
-            (here, "/nowhere/a", &[][..]),
-            ("/nowhere/a", here, &["/nowhere/a"]),
+        for (folder, alternatives, expected) in [
+            (here, json!([]), &[][..]),
+            ("/nowhere/a", json!([]), &["/nowhere/a"]),
+            ("/nowhere/a", json!([list(here)]), &[]),
+            (here, json!([list("/nowhere/a")]), &[]),
         ] {
-            let mut step = list(first);
+            let mut step = list(folder);
             step["name"] = json!("list");
-            step["alternatives"] = json!([list(alternative)]);
+            step["alternatives"] = alternatives;
             let plan = read(&json!({"name": "x", "steps": [step]})).unwrap();
             assert_eq!(absent_folders(&plan, &picture_tools()), expected);
         }

@@ -5,6 +5,7 @@
 //! - A name that two cameras have means neither.
 
 use strsim::damerau_levenshtein;
+use watchkeeper_english::singular;
 
 /// Class of the events of the motion detector.
 const MOTION: &str = "motion";
@@ -59,10 +60,6 @@ impl CameraNames {
         }
     }
 
-    pub(crate) fn extend(&mut self, more: Self) {
-        self.0.extend(more.0);
-    }
-
     /// Returns the ID of the one camera that these words name.
     pub fn id(&self, words: &str) -> Option<&str> {
         let words = folded(words);
@@ -89,9 +86,33 @@ impl CameraNames {
     }
 }
 
+/// Returns whether two names differ in case or number only: a plan that was made while no rule was
+/// known says `delivery` for the rule `deliveries`.
+pub fn is_same_noun(name: &str, other: &str) -> bool {
+    let [name, other] = [name, other].map(str::to_lowercase);
+    name == other || singular(&name) == other || name == singular(&other)
+}
+
 fn folded(name: &str) -> String {
     let name = name.replace('’', "'").replace("'s", "");
     let words = name.split(|c: char| !c.is_alphanumeric());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     words.join(" ").to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn noun_names_the_rule_in_the_plural_and_in_the_singular() {
+        for (rule, noun) in [
+            ("deliveries", "delivery"),
+            ("delivery", "Deliveries"),
+            ("Person", "person"),
+        ] {
+            assert!(is_same_noun(rule, noun), "{rule} {noun}");
+        }
+        assert!(!is_same_noun("deliveries", "driver"));
+    }
 }

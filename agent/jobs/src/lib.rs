@@ -34,7 +34,7 @@ pub fn counted<N: std::fmt::Display + PartialEq + From<u8>>(number: N, noun: &st
 }
 
 pub use addresses::{absent_folders, check_addresses};
-pub use cameras::{CameraNames, KnownNames, MAX_NAME_WORDS};
+pub use cameras::{CameraNames, KnownNames, MAX_NAME_WORDS, is_same_noun};
 pub use plan::{Fault, Plan, Step};
 pub use target::{Target, TargetError};
 pub use tool::{Tool, Toolbox};

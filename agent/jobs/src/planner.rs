@@ -25,7 +25,7 @@ use jiff::SignedDuration;
 use jiff::civil::DateTime;
 use serde_json::{Map, Value, json};
 
-use conditions::Shown;
+use conditions::ObjectCount;
 pub use job_request::is_job_request;
 pub use not_understood::NotUnderstood;
 pub use pattern::absolute_folders;
@@ -52,7 +52,7 @@ pub fn plan(text: &str, now: DateTime, names: &KnownNames) -> Result<Plan, NotUn
     Ok(build(text, &request))
 }
 
-/// Fractions of a second mean nothing to a person, but the last one counts.
+/// Rounds up to a whole second: a range up to now includes what happened in this second.
 fn next_second(now: DateTime) -> DateTime {
     let whole = now.with().subsec_nanosecond(0).build().unwrap_or(now);
     match whole == now {
@@ -169,7 +169,7 @@ fn build(text: &str, request: &Request) -> Plan {
 }
 
 /// The steps that leave pictures out. Those that need no pixels come first: the others then decode
-/// fewer pictures.
+/// fewer pictures. Duplicates are dropped among those that are left.
 fn clean(chain: &mut Chain, request: &Request) {
     let wanted = conditions(request);
     if !wanted.is_empty() {
@@ -182,11 +182,6 @@ fn clean(chain: &mut Chain, request: &Request) {
         chain.add_on_pictures("wanted", "filter", Value::Object(wanted), &reason);
     }
     let conditions = &request.conditions;
-    if conditions.without_duplicates == Some(true) {
-        let reason = "one picture of each burst";
-        chain.add_on_pictures("unique", "find_duplicates", json!({}), reason);
-        chain.is_measured = true;
-    }
     if let Some(sharpness) = conditions.least_sharpness() {
         chain.measure();
         let params = json!({"min_sharpness": sharpness});
@@ -201,6 +196,12 @@ fn clean(chain: &mut Chain, request: &Request) {
     for (n, shown) in conditions.shown.iter().enumerate() {
         find(chain, n, shown);
     }
+    // Last: the picture that is kept of a burst must meet all conditions.
+    if conditions.without_duplicates == Some(true) {
+        let reason = "one picture of each burst";
+        chain.add_on_pictures("unique", "find_duplicates", json!({}), reason);
+        chain.is_measured = true;
+    }
     let orders = [request.order, request.best.map(|(_, by)| by)];
     let groupings = request.by.iter().copied();
     let by_score = |by: &str| by == "quality" || by == "sharpness";
@@ -210,8 +211,8 @@ fn clean(chain: &mut Chain, request: &Request) {
 }
 
 /// The steps that look for objects and keep the pictures with the wanted number of them.
-fn find(chain: &mut Chain, place: usize, shown: &Shown) {
-    let Shown {
+fn find(chain: &mut Chain, place: usize, shown: &ObjectCount) {
+    let ObjectCount {
         class,
         comparison,
         number,
@@ -780,6 +781,46 @@ mod tests {
         assert!(refused(&here).contains("models pull ssd-mobilenet-v2"));
         here.classes = vec!["dog".to_owned()];
         assert!(refused(&here).contains("no installed detector finds people"));
+    }
+
+    #[test]
+    fn duplicates_are_dropped_among_those_that_meet_the_other_conditions() {
+        for (text, before) in [
+            ("blurred photos of ./a without duplicates", "measured"),
+            (
+                "photos of ./a with sharpness below 0.35 without duplicates",
+                "measured",
+            ),
+            (
+                "the best photo of each burst in ./a without people",
+                "objects",
+            ),
+            ("photos of ./a without duplicates and blurred ones", "sharp"),
+        ] {
+            let planned = plan(text, now(), &names());
+            let planned = planned.unwrap_or_else(|error| panic!("{text}: {error}"));
+            let place = |name: &str| planned.steps.iter().position(|step| step.name == name);
+            assert!(place(before).is_some(), "{text}");
+            assert!(place(before) < place("unique"), "{text}");
+        }
+        // "Blurred" without a noun may be wanted.
+        let refused = plan("photos of ./a without GPS or blurred", now(), &names());
+        assert!(refused.is_err(), "{refused:?}");
+    }
+
+    #[test]
+    fn events_of_an_unknown_name_are_refused_with_the_names_there_are() {
+        let mut here = KnownNames::default();
+        let refused = |names: &KnownNames| {
+            let planned = plan("organise last week's parcels by day", now(), names);
+            planned.unwrap_err().to_string()
+        };
+        here.rules = vec!["deliveries".to_owned()];
+        here.classes = vec!["person".to_owned()];
+        let sentence = "no rule and no class is named parcels; there are deliveries, person";
+        assert!(refused(&here).contains(sentence), "{}", refused(&here));
+        here.classes = (0..20).map(|n| format!("class{n}")).collect();
+        assert!(refused(&here).contains("class10 and 9 more"));
     }
 
     #[test]

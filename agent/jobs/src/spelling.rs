@@ -10,12 +10,16 @@ const LEAD: usize = 1;
 /// differ in a digit are never taken for another.
 pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let lower = word.to_lowercase();
-    let allowed = match lower.chars().count() {
+    let letters = lower.chars().count();
+    let allowed = match letters {
         0..=3 => 0,
         4..=7 => 1,
         _ => 2,
     };
+    // A difference in length is a lower bound of the distance, and much cheaper.
+    let has_length = |name: &&str| name.chars().count().abs_diff(letters) <= allowed + LEAD;
     let mut near: Vec<(usize, &str)> = (known.into_iter())
+        .filter(has_length)
         .map(|name| (damerau_levenshtein(&lower, &name.to_lowercase()), name))
         .filter(|(distance, _)| *distance <= allowed + LEAD)
         .collect();

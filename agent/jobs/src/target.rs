@@ -8,7 +8,7 @@ use watchkeeper_store::durable;
 
 /// A file or folder that the disk refuses.
 #[derive(Debug, thiserror::Error)]
-#[error("{} can't be {what}: {source}", path.display())]
+#[error("{} can't be {what}: {source}; check the space and permissions of its disk", path.display())]
 pub struct TargetError {
     path: PathBuf,
     what: &'static str,

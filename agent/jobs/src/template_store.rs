@@ -60,7 +60,7 @@ pub struct FoundPlan {
 
 #[derive(Debug, thiserror::Error)]
 pub enum TemplateStoreError {
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}; check the space and permissions of its disk", path.display())]
     Io { path: PathBuf, source: io::Error },
     #[error("{} is damaged: {why}; move it away", path.display())]
     Damaged { path: PathBuf, why: String },
@@ -68,7 +68,7 @@ pub enum TemplateStoreError {
     Taken(String),
     #[error(
         "{0:?} is no name of a template: use 2 to {MAX_NAME} of a-z, 0-9 and '-', beginning with a \
-         letter"
+         letter, and no number or article"
     )]
     Name(String),
     /// A template that is called by its name with other values than it takes.
@@ -141,7 +141,8 @@ impl TemplateStore {
     /// # Errors
     /// If the name is none or taken, the store is full, or the disk refuses.
     pub fn keep(&self, name: &str, template: PlanTemplate) -> Result<(), TemplateStoreError> {
-        if !is_template_name(name) {
+        // A word that a request reads as a value or leaves out would never call the template.
+        if !is_template_name(name) || !template.is_named(name, name) {
             return Err(TemplateStoreError::Name(name.to_owned()));
         }
         let _lock = self.lock()?;
@@ -220,7 +221,7 @@ impl TemplateStore {
         Ok(usable.any(|cached| cached.template.fill(text).is_some()))
     }
 
-    /// Puts a plan into the cache; durable on return.
+    /// Puts a plan into the cache in place of those that serve its request; durable on return.
     ///
     /// # Errors
     /// If the disk refuses.
@@ -232,9 +233,8 @@ impl TemplateStore {
     ) -> Result<(), TemplateStoreError> {
         let _lock = self.lock()?;
         let (mut all, hash) = (self.cached()?, hash_tools(tools));
-        all.retain(|cached| {
-            cached.tools != hash || cached.template.request() != template.request()
-        });
+        let serves = |cached: &CachedPlan| cached.template.fill(template.request()).is_some();
+        all.retain(|cached| cached.tools != hash || !serves(cached));
         all.push(CachedPlan {
             tools: hash,
             used_ms: now_ms,
@@ -349,7 +349,10 @@ mod tests {
         }
         let taken = store.keep("weekly", template("another")).unwrap_err();
         assert!(matches!(taken, TemplateStoreError::Taken(_)), "{taken}");
-        assert!(store.keep("../x", template("another")).is_err());
+        for name in ["../x", "two", "the"] {
+            let refused = store.keep(name, template("another")).unwrap_err();
+            assert!(matches!(refused, TemplateStoreError::Name(_)), "{refused}");
+        }
         store.forget("weekly").unwrap();
         assert_eq!(store.templates().unwrap(), []);
         assert!(store.forget("weekly").is_err());
@@ -388,6 +391,18 @@ mod tests {
         assert!(find(0, 1_002).is_some());
         assert_eq!(find(1, 1_003), None);
         assert!(find(2, 1_004).is_some());
+    }
+
+    #[test]
+    fn later_plan_for_a_request_replaces_all_that_serve_it() {
+        let (_dir, store) = store();
+        let tools = picture_tools();
+        for request in ["usual 3 of /srv/a", "usual 5 of /srv/b"] {
+            store.cache(template(request), &tools, 1).unwrap();
+        }
+        let cached = store.cached().unwrap();
+        assert_eq!(cached.len(), 1);
+        assert_eq!(cached[0].template.request(), "usual 5 of /srv/b");
     }
 
     #[test]

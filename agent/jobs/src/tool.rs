@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use watchkeeper_pictures::condition::Condition;
 
 use crate::answer_cache::AnswerCache;
-use crate::cameras::{CameraNames, KnownNames};
+use crate::cameras::KnownNames;
 use crate::target::{Target, TargetError};
 
 /// Least texts of a [`Kind::Texts`]: of one there is nothing to choose.
@@ -261,19 +261,9 @@ pub trait Tool: Send + Sync {
         None
     }
 
-    /// Returns the cameras whose pictures it brings, as far as they are known now.
-    fn cameras(&self) -> CameraNames {
-        CameraNames::default()
-    }
-
-    /// Returns the classes of objects that it finds, as far as they are known now.
-    fn classes(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// Returns the rules whose events it brings, as far as they are known now.
-    fn rules(&self) -> Vec<String> {
-        Vec::new()
+    /// Returns what requests may name on this box; `None` while it is not known. May block.
+    fn names(&self) -> Option<KnownNames> {
+        None
     }
 
     /// Runs the tool with checked parameters whose references are resolved.
@@ -323,15 +313,9 @@ impl Toolbox {
         self.0.iter().map(|tool| tool.spec())
     }
 
-    /// Returns the cameras and classes that requests may name.
-    pub fn names(&self) -> KnownNames {
-        let mut names = KnownNames::default();
-        for tool in &self.0 {
-            names.cameras.extend(tool.cameras());
-            names.classes.extend(tool.classes());
-            names.rules.extend(tool.rules());
-        }
-        names
+    /// Returns what requests may name; `None` while no tool knows it. May block.
+    pub fn names(&self) -> Option<KnownNames> {
+        self.0.iter().find_map(|tool| tool.names())
     }
 }
 

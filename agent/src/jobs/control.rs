@@ -3,8 +3,6 @@
 //! - A cancellation is on disk before it is confirmed: no restart resumes the job then.
 //! - No job is removed while it is put back into the queue.
 
-use std::sync::atomic::Ordering;
-
 use jiff::Timestamp;
 use serde_json::json;
 use watchkeeper_assistant::permissions::Entrypoint;
@@ -26,20 +24,17 @@ impl JobService {
             return Ok(false);
         }
         job.record_cancel()?;
-        let (was_waiting, live) = {
+        let (was_waiting, is_live) = {
             let mut state = self.0.state.lock();
-            (state.pool.remove_waiting(id), state.live.get(id).cloned())
+            (state.pool.remove_waiting(id), state.live.contains_key(id))
         };
         if was_waiting {
             job.end_unrun(Ended::Cancelled)?;
         }
-        if let Some(live) = &live {
-            live.is_cancelled.store(true, Ordering::Relaxed);
-        }
         let trace = self.trace(Some(asks.name()));
         job_trace::requested(&trace, &job.info().id, Some(job.info()), "cancel_requested");
         self.advance();
-        Ok(was_waiting || live.is_some())
+        Ok(was_waiting || is_live)
     }
 
     /// Queues a job that failed, was cancelled or was interrupted.

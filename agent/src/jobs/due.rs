@@ -3,7 +3,7 @@
 //! | what happens | decision |
 //! |---|---|
 //! | a time comes, or came at most [`GRACE`] ago | it is due, once |
-//! | times were missed | with `catch_up` the latest is due, else none |
+//! | times were missed | with `catch_up` the latest is due, else it is reported as missed |
 //! | the clock goes back by at most [`MAX_STEP_BACK`] | nothing is due until it is where it was |
 //! | the clock goes back further | it was wrong: the schedule begins where the clock is now |
 //!
@@ -19,6 +19,14 @@ pub(crate) const GRACE: SignedDuration = SignedDuration::from_mins(5);
 pub(crate) const MAX_STEP_BACK: SignedDuration = SignedDuration::from_hours(24);
 /// Hours before now in which the latest time is looked for, one span after the other.
 const SPANS_H: [i64; 4] = [1, 24, 24 * 31, 24 * 366];
+
+/// What has become of the latest time of a schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CronTime {
+    Due(Timestamp),
+    /// It was not taken within [`GRACE`], and is given up.
+    Missed(Timestamp),
+}
 
 /// What a schedule of times remembers over restarts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,26 +46,28 @@ impl CronState {
         }
     }
 
-    /// Returns the time that is due at `now` and settles it. `next_after` gives the schedule's
-    /// first time after another.
+    /// Returns the time that is due or missed at `now` and settles it. `next_after` gives the
+    /// schedule's first time after another.
     pub(crate) fn poll(
         &mut self,
         now: Timestamp,
         catch_up: bool,
         next_after: impl Fn(Timestamp) -> Option<Timestamp>,
-    ) -> Option<Timestamp> {
+    ) -> Option<CronTime> {
         if self.settled.duration_since(now) > MAX_STEP_BACK {
             self.settled = now;
         }
         let latest = self.latest_due(now, &next_after)?;
         // Settled up to the time, not to `now`: a time in a gap of the clock may lie between.
         self.settled = latest;
-        let is_missed = now.duration_since(latest) > GRACE;
-        if (is_missed && !catch_up) || self.last_due == Some(latest) {
+        if self.last_due == Some(latest) {
             return None;
         }
+        if now.duration_since(latest) > GRACE && !catch_up {
+            return Some(CronTime::Missed(latest));
+        }
         self.last_due = Some(latest);
-        Some(latest)
+        Some(CronTime::Due(latest))
     }
 
     /// The latest time after the settled ones, up to `now`. Looked for in ever longer spans before
@@ -111,15 +121,28 @@ mod tests {
         text.parse().expect("a time")
     }
 
+    fn due(time: CronTime) -> Option<Timestamp> {
+        match time {
+            CronTime::Due(time) => Some(time),
+            CronTime::Missed(_) => None,
+        }
+    }
+
     /// Polls a schedule at these times and returns what was due.
     fn play(cron: &str, catch_up: bool, polls: &[Timestamp]) -> Vec<Timestamp> {
+        let times = play_all(cron, catch_up, polls);
+        times.into_iter().filter_map(due).collect()
+    }
+
+    /// Polls a schedule at these times and returns what was due or missed.
+    fn play_all(cron: &str, catch_up: bool, polls: &[Timestamp]) -> Vec<CronTime> {
         let (times, zone) = (CronTimes::parse(cron).expect("cron"), berlin());
         let mut state = CronState::new(polls[0]);
-        let mut due = Vec::new();
+        let mut all = Vec::new();
         for now in &polls[1..] {
-            due.extend(state.poll(*now, catch_up, |after| times.next_after(after, &zone)));
+            all.extend(state.poll(*now, catch_up, |after| times.next_after(after, &zone)));
         }
-        due
+        all
     }
 
     const CRONS: [&str; 6] = [
@@ -161,7 +184,7 @@ mod tests {
                     let stored = serde_json::to_string(&state).expect("stored");
                     state = serde_json::from_str(&stored).expect("restored");
                 }
-                if let Some(due) = state.poll(now, catch_up, next) {
+                if let Some(due) = state.poll(now, catch_up, next).and_then(due) {
                     prop_assert!(seen.insert(due), "{due} is due twice");
                     prop_assert!(due <= now);
                     prop_assert!(catch_up || now.duration_since(due) <= GRACE);
@@ -218,6 +241,19 @@ mod tests {
             play("0 6 * * *", true, &polls),
             [at("2026-07-31T04:00:00Z")]
         );
+    }
+
+    #[test]
+    fn time_that_was_not_taken_in_time_is_reported_as_missed_once() {
+        let polls = [
+            "2026-05-01T03:59:00Z",
+            "2026-05-01T04:05:01Z",
+            "2026-05-01T04:06:00Z",
+        ];
+        let expected = CronTime::Missed(at("2026-05-01T04:00:00Z"));
+        assert_eq!(play_all("0 6 * * *", false, &polls.map(at)), [expected]);
+        let caught_up = CronTime::Due(at("2026-05-01T04:00:00Z"));
+        assert_eq!(play_all("0 6 * * *", true, &polls.map(at)), [caught_up]);
     }
 
     #[test]

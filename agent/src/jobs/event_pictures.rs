@@ -19,11 +19,11 @@ use watchkeeper_jobs::tool::{
     Context, Kind, Output, Param, Tool, ToolError, ToolOutput, ToolSpec, local_time, read,
 };
 use watchkeeper_jobs::tools::COUNT;
-use watchkeeper_jobs::{CameraNames, Target, counted};
+use watchkeeper_jobs::{KnownNames, Target, counted, is_same_noun};
 use watchkeeper_pictures::Picture;
 use watchkeeper_pictures::album::file_name;
 
-use super::network_tools::{RuntimeAccess, event_loop};
+use super::network_tools::{RuntimeAccess, event_loop, wait};
 
 /// Most pictures that one step brings.
 const MAX_PICTURES: usize = 10_000;
@@ -32,7 +32,8 @@ const MAX_OTHERS: usize = 12;
 /// Parameter with the end of the range.
 const UNTIL: &str = "until";
 
-/// Most pages of the journal whose times are remembered: 100 million records. Of further ones none.
+/// Most pages of the journal whose times are remembered: 100 million records. Later pages are read
+/// each time.
 const MAX_PAGES: usize = 100_000;
 
 #[derive(Debug)]
@@ -150,12 +151,8 @@ impl Tool for EventPictures {
         &SPEC
     }
 
-    fn cameras(&self) -> CameraNames {
-        self.runtime.cameras().unwrap_or_default()
-    }
-
-    fn rules(&self) -> Vec<String> {
-        self.runtime.rules().unwrap_or_default()
+    fn names(&self) -> Option<KnownNames> {
+        Some(self.runtime.lists()?.names)
     }
 
     fn run(
@@ -170,7 +167,7 @@ impl Tool for EventPictures {
         let runtime = event_loop().map_err(|error| ToolError::Transient(error.to_string()))?;
         let client = self.runtime.client().map_err(|error| unreached(&error))?;
         let download = filter.download(&client, &target, context, &self.pages);
-        let download = runtime.block_on(download)?;
+        let download = wait(&runtime, context, download)??;
         let path = target.publish()?;
         let Download {
             mut pictures,
@@ -274,57 +271,79 @@ impl<'a> EventFilter<'a> {
             is_cut: false,
             others: BTreeSet::new(),
         };
+        let mut wanted = Vec::new();
         let mut after = self.start(client, pages).await;
         loop {
             let page = client.events(after, MAX_PAGE).await;
             let page = page.map_err(|error| unreached(&error))?;
-            let Some(last) = page.last() else {
-                return Ok(found);
-            };
+            let Some(last) = page.last() else { break };
             pages.lock().add(after, &page);
             after = last.seq();
-            for record in page {
-                context.check_continue()?;
-                let JournalRecord::Known(event) = record else {
-                    continue;
-                };
-                // The journal is in the order of arrival, not of the wall clock.
-                let Some((media, rule)) = self.picture_in_scope(&event) else {
-                    continue;
-                };
-                if !self.is_of_class(rule) {
-                    if found.others.len() < MAX_OTHERS {
-                        let class = rule.label.as_ref().unwrap_or(&rule.rule);
-                        found.others.insert(class.clone());
-                    }
-                    continue;
-                }
-                if found.pictures.len() >= self.limit {
-                    self.check_cut()?;
-                    found.is_cut = true;
-                    return Ok(found);
-                }
-                let kept = fetch(client, target.part(), &event, media, rule).await?;
-                match kept {
-                    Kept::Picture(picture) => found.pictures.push(*picture),
-                    Kept::Lost => found.lost += 1,
-                    Kept::Unreadable => found.unreadable += 1,
-                }
-                context.count();
+            self.choose(page, &mut wanted, &mut found.others);
+            if self.params.limit.is_none() {
+                require_few(wanted.len())?;
+                continue;
+            }
+            self.fetch_all(&mut wanted, client, target, context, &mut found)
+                .await?;
+            if found.is_cut {
+                break;
+            }
+        }
+        self.fetch_all(&mut wanted, client, target, context, &mut found)
+            .await?;
+        Ok(found)
+    }
+
+    /// Adds the events of a page that fulfil all conditions.
+    fn choose(
+        &self,
+        page: Vec<JournalRecord>,
+        wanted: &mut Vec<Event>,
+        others: &mut BTreeSet<String>,
+    ) {
+        for record in page {
+            let JournalRecord::Known(event) = record else {
+                continue;
+            };
+            // The journal is in the order of arrival, not of the wall clock.
+            let Some((_, rule)) = self.picture_in_scope(&event) else {
+                continue;
+            };
+            if self.is_of_class(rule) {
+                wanted.push(*event);
+            } else if others.len() < MAX_OTHERS {
+                others.insert(rule.label.as_ref().unwrap_or(&rule.rule).clone());
             }
         }
     }
 
-    /// Refuses that some are left out, unless the plan says how many it wants: the rest would be
-    /// ranked and grouped as if it were all.
-    fn check_cut(&self) -> Result<(), ToolError> {
-        if self.params.limit.is_some() {
-            return Ok(());
+    /// Downloads the pictures of these events, up to the limit.
+    async fn fetch_all(
+        &self,
+        wanted: &mut Vec<Event>,
+        client: &RuntimeClient,
+        target: &Target,
+        context: &Context<'_>,
+        found: &mut Download,
+    ) -> Result<(), ToolError> {
+        for event in wanted.drain(..) {
+            context.check_continue()?;
+            let Some((media, rule)) = self.picture_in_scope(&event) else {
+                continue;
+            };
+            if found.pictures.len() >= self.limit {
+                found.is_cut = true;
+                return Ok(());
+            }
+            match fetch(client, target.part(), &event, media, rule).await? {
+                Kept::Picture(picture) => found.pictures.push(*picture),
+                Kept::Lost => found.lost += 1,
+                Kept::Unreadable => found.unreadable += 1,
+            }
+            context.count();
         }
-        Err(ToolError::Permanent(format!(
-            "more than {MAX_PICTURES} pictures of events match; name a shorter time, such as \"last \
-             week\", or set the parameter limit, which brings the earliest"
-        )))
+        Ok(())
     }
 
     /// The record after which events of the range may stand.
@@ -360,9 +379,27 @@ impl<'a> EventFilter<'a> {
     }
 
     fn is_of_class(&self, rule: &RuleEvent) -> bool {
-        let what = &self.params.what;
-        same(what, rule.label.as_deref()) || same(what, Some(&rule.rule))
+        let Some(what) = &self.params.what else {
+            return true;
+        };
+        let names = [rule.label.as_ref(), Some(&rule.rule)];
+        names
+            .into_iter()
+            .flatten()
+            .any(|name| is_same_noun(name, what))
     }
+}
+
+/// Refuses more events than a step brings pictures of, before any is downloaded: the rest would be
+/// ranked and grouped as if it were all.
+fn require_few(number: usize) -> Result<(), ToolError> {
+    if number <= MAX_PICTURES {
+        return Ok(());
+    }
+    Err(ToolError::Permanent(format!(
+        "more than {MAX_PICTURES} pictures of events match; name a shorter time, such as \"last \
+         week\", or set the parameter limit, which brings the earliest"
+    )))
 }
 
 /// Whether a condition on a text is absent or fulfilled.
@@ -469,15 +506,10 @@ mod tests {
     }
 
     #[test]
-    fn too_many_pictures_are_an_error_unless_the_plan_has_a_limit() {
-        let cut = |limit: Option<usize>| {
-            let params = json!({"since": "1970-01-01", "folder": "events", "limit": limit});
-            let params: Params = serde_json::from_value(params).unwrap();
-            EventFilter::new(&params).unwrap().check_cut()
-        };
-        let refused = cut(None).unwrap_err().to_string();
+    fn too_many_pictures_are_refused_before_the_download() {
+        assert_eq!(require_few(MAX_PICTURES), Ok(()));
+        let refused = require_few(MAX_PICTURES + 1).unwrap_err().to_string();
         assert!(refused.contains("name a shorter time"), "{refused}");
-        assert_eq!(cut(Some(5)), Ok(()));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //!   people end, resume and delete them, `view`: how they see them. [`request`] and [`status`]:
 //!   what comes in and is shown.
 //! - [`due`] and [`trigger`]: when a schedule is due. [`scheduled_plan`]: what it runs.
-//!   [`scheduler`]: its clock, journal and file.
+//!   `schedule_clock`: which jobs it starts. [`scheduler`]: its thread and journal.
 //! - `planning`: requests in words, by a language model where the rules do not understand them.
 //! - [`job_trace`]: jobs in the trace and the audit log.
 //! - [`bundle`]: the evidence bundle of a job.
@@ -28,6 +28,7 @@ mod planning;
 mod planning_model;
 pub mod pool;
 pub mod request;
+mod schedule_clock;
 mod schedule_file;
 pub mod scheduled_plan;
 pub(crate) mod scheduler;

@@ -6,7 +6,6 @@
 //! - The language model is called on the loop of the API. Until that is up, none is there.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use jiff::Zoned;
 use tokio::runtime::Handle;
@@ -20,7 +19,7 @@ use watchkeeper_jobs::template_store::TemplateStore;
 
 use super::planning_model::PlanningModel;
 use super::request::require_allowed;
-use super::service::{JobService, Live};
+use super::service::JobService;
 
 /// Folder of the cached plans, beside the jobs.
 const TEMPLATES: &str = "job-templates";
@@ -52,28 +51,21 @@ impl JobService {
         planner.plan(text, &now, true, &accepts, report).await
     }
 
-    /// Lets the language model that made the plan of a job replace the rest of it, until the job is
-    /// cancelled. Blocks.
-    pub(super) fn revise(&self, job: &mut JobFolder, live: &Live) -> bool {
-        let Some(model) = self.0.model.get() else {
-            return false;
-        };
+    /// Asks the language model that made the plan of a job for another rest of it. Blocks.
+    pub(super) fn revise(
+        &self,
+        job: &JobFolder,
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Option<CheckedPlan> {
+        let model = self.0.model.get()?;
         let entrypoint = match job.info().from.entrypoint.as_deref() {
             Some("remote") => Entrypoint::Remote,
             _ => Entrypoint::Local,
         };
         let accepts = |plan: &CheckedPlan| self.forbidden(plan, entrypoint);
         let planner = self.planner(entrypoint);
-        let mut advances = self.subscribe();
-        let is_cancelled = |_: &u64| live.is_cancelled.load(Ordering::Relaxed);
-        model.handle.block_on(async {
-            tokio::select! {
-                biased;
-                // An error is impossible: the sender is in this service.
-                _ = advances.wait_for(is_cancelled) => false,
-                is_revised = planner.revise(job, &accepts, &log) => is_revised,
-            }
-        })
+        let revised = planner.revise(job, is_cancelled, &accepts, &log);
+        model.handle.block_on(revised)
     }
 
     /// Caches the plan of a language model whose job is done.
@@ -146,7 +138,7 @@ mod tests {
             plan: read(&json!({"name": "x", "steps": [step]})).unwrap(),
             origin: "test".to_owned(),
             output: None,
-            channel: Entrypoint::Local.name(),
+            entrypoint: Some(Entrypoint::Local),
             schedule: None,
             planned: Some(Planned {
                 by: PlannedBy::Model,
@@ -161,7 +153,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn job_is_open_while_it_is_revised_and_a_cancellation_ends_it() {
+    async fn cancellation_ends_a_revision() {
         let dir = tempfile::tempdir().unwrap();
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let service = service(dir.path());
@@ -173,9 +165,6 @@ mod tests {
         let _connection = asked.unwrap().unwrap().unwrap();
         let shown = || service.show(&id, Entrypoint::Local).unwrap().0.state;
         assert_eq!(shown(), JobState::Running);
-        // A start of the agent resumes it after a kill at this moment.
-        let job = service.0.jobs.open_exact(&id).unwrap();
-        assert_eq!(job.summary().unwrap().state, JobState::Interrupted);
         let mut advances = service.subscribe();
         assert!(service.cancel(&id, Entrypoint::Local).unwrap());
         let ended = advances.wait_for(|_| !service.is_active(&id));

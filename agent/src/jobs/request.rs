@@ -5,10 +5,9 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_jobs::plan::{CheckedPlan, Plan};
 use watchkeeper_jobs::run::{JobFolderError, JobId, Planned, ScheduledRun};
-use watchkeeper_jobs::tool::{Kind, Param};
 use watchkeeper_jobs::{Step, Toolbox, counted};
 
 use super::pool::PoolFull;
@@ -21,8 +20,8 @@ pub struct JobRequest {
     pub origin: String,
     /// Absolute path of an empty or new folder; absent: in the job's own folder.
     pub output: Option<PathBuf>,
-    /// Where the request came in; a schedule's is the agent's own.
-    pub channel: &'static str,
+    /// Where the request came in; `None` for a schedule.
+    pub entrypoint: Option<Entrypoint>,
     pub schedule: Option<ScheduledRun>,
     /// How the plan was made, if it was made from a request.
     pub planned: Option<Planned>,
@@ -37,6 +36,9 @@ pub enum JobServiceError {
     Invalid(Vec<String>),
     #[error("{0}")]
     Forbidden(String),
+    /// What the plan needs may be there later: the names of the runtime, or its file.
+    #[error("{0}")]
+    Unavailable(String),
     #[error("job {0} runs or waits; cancel it first")]
     Active(JobId),
     #[error("job {0} is done; nothing is left to resume")]
@@ -68,61 +70,40 @@ pub(super) fn require_allowed(
     if output.is_some_and(|output| !output.is_absolute()) {
         return forbidden("output: write an absolute path".to_owned());
     }
-    let plan = plan.plan();
+    match is_remote {
+        true => require_no_folder(plan.plan(), tools),
+        false => require_absolute(plan.plan(), tools),
+    }
+}
+
+fn require_no_folder(plan: &Plan, tools: &Toolbox) -> Result<(), JobServiceError> {
+    let forbidden = |step: &Step, what: &str| {
+        let sentence = format!("step {}: over TCP {what}", step.name);
+        Err(JobServiceError::Forbidden(sentence))
+    };
+    if let Some(folder) = plan.folders(tools).next() {
+        let what = "no folder of the box is read; use the pictures of events";
+        return forbidden(folder.step, what);
+    }
     for step in &plan.steps {
-        for call in step.calls() {
-            for (name, value) in &call.params {
-                let spec = tools.spec(&call.tool);
-                let param = spec.and_then(|spec| spec.params.iter().find(|p| p.name == name));
-                match is_remote {
-                    true => require_no_folder(step, param, value)?,
-                    false => require_absolute(plan, step, param, value)?,
-                }
-            }
+        let mut values = step.calls().flat_map(|call| call.params.values());
+        if values.any(|value| value.to_string().contains("job://")) {
+            return forbidden(step, "a job uses no results of other jobs");
         }
     }
     Ok(())
 }
 
-fn require_no_folder(
-    step: &Step,
-    param: Option<&Param>,
-    value: &Value,
-) -> Result<(), JobServiceError> {
-    let what = if value.to_string().contains("job://") {
-        "a job uses no results of other jobs"
-    } else if param.is_some_and(|param| param.kind == Kind::Folder) {
-        "no folder of the box is read; use the pictures of events"
-    } else {
-        return Ok(());
-    };
-    let sentence = format!("step {}: over TCP {what}", step.name);
-    Err(JobServiceError::Forbidden(sentence))
-}
-
-fn require_absolute(
-    plan: &Plan,
-    step: &Step,
-    param: Option<&Param>,
-    value: &Value,
-) -> Result<(), JobServiceError> {
-    let Some(param) = param.filter(|param| param.kind == Kind::Folder) else {
-        return Ok(());
-    };
-    let written = value.as_str().unwrap_or_default();
-    let input = written.strip_prefix("${inputs.");
-    let input = input.and_then(|text| text.strip_suffix('}'));
-    let folder = input.and_then(|input| plan.inputs.get(input)?.as_str());
-    // Whatever is not one whole input is taken as it is written, and so is not absolute.
-    let folder = folder.unwrap_or(written);
-    if Path::new(folder).is_absolute() {
-        return Ok(());
+fn require_absolute(plan: &Plan, tools: &Toolbox) -> Result<(), JobServiceError> {
+    // What is not one whole input is taken as it is written, and so is not absolute.
+    let mut folders = plan.folders(tools);
+    match folders.find(|folder| !Path::new(folder.text).is_absolute()) {
+        None => Ok(()),
+        Some(folder) => Err(JobServiceError::Forbidden(format!(
+            "step {}, {}: {:?} must be an absolute path: the agent has no current folder",
+            folder.step.name, folder.param, folder.text
+        ))),
     }
-    let sentence = format!(
-        "step {}, {}: {folder:?} must be an absolute path: the agent has no current folder",
-        step.name, param.name
-    );
-    Err(JobServiceError::Forbidden(sentence))
 }
 
 #[cfg(test)]
@@ -137,7 +118,6 @@ mod tests {
     #[test]
     fn only_folders_that_are_known_to_be_absolute_are_read() {
         let tools = picture_tools();
-        let spec = tools.spec("list_pictures").unwrap();
         let is_allowed = |written: &str, input: &str| {
             let plan = read(&json!({
                 "name": "x",
@@ -146,9 +126,7 @@ mod tests {
                     {"name": "list", "tool": "list_pictures", "params": {"folder": written}},
                 ],
             }));
-            let plan = plan.unwrap();
-            let written = Value::from(written);
-            require_absolute(&plan, &plan.steps[0], spec.params.first(), &written).is_ok()
+            require_absolute(&plan.unwrap(), &tools).is_ok()
         };
         for (written, input, expected) in [
             ("/srv/a", "x", true),

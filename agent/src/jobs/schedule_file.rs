@@ -1,6 +1,7 @@
 //! What schedules remember over restarts: one JSON file, replaced whole.
 //!
-//! A damaged file is moved aside: the schedules begin as new ones.
+//! - A damaged file is moved aside: the schedules begin as new ones.
+//! - A file that the disk does not give is never replaced: its state would be lost.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -55,24 +56,24 @@ impl ScheduleFile {
         Self(home.join(FILE))
     }
 
-    pub(super) fn read(&self) -> StoredSchedules {
+    /// Reads the state; that of new schedules if there is no file.
+    ///
+    /// # Errors
+    /// I/O errors. The file must not be written then.
+    pub(super) fn read(&self) -> io::Result<StoredSchedules> {
         let bytes = match fs::read(&self.0) {
-            Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => {
-                tracing::error!(%error, "jobs: the state of the schedules can't be read");
-                Vec::new()
-            }
+            read => read?,
         };
         if bytes.is_empty() {
-            return StoredSchedules::default();
+            return Ok(StoredSchedules::default());
         }
-        serde_json::from_slice(&bytes).unwrap_or_else(|error| {
+        serde_json::from_slice(&bytes).or_else(|error| {
             let aside = self.0.with_extension("damaged");
-            fs::rename(&self.0, &aside).ok();
+            fs::rename(&self.0, &aside)?;
             let aside = aside.display();
             tracing::error!(%error, %aside, "jobs: the state of the schedules is damaged");
-            StoredSchedules::default()
+            Ok(StoredSchedules::default())
         })
     }
 
@@ -85,5 +86,25 @@ impl ScheduleFile {
             make_private(folder)?;
         }
         durable::replace(&self.0, &serde_json::to_vec_pretty(state)?)
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn state_that_can_not_be_read_is_an_error_and_a_damaged_one_is_moved() {
+        let home = tempfile::tempdir().unwrap();
+        let file = ScheduleFile::new(home.path());
+        assert_eq!(file.read().unwrap(), StoredSchedules::default());
+        // What the disk does not give: here a folder.
+        fs::create_dir(&file.0).unwrap();
+        file.read().unwrap_err();
+        fs::remove_dir(&file.0).unwrap();
+        fs::write(&file.0, "{").unwrap();
+        assert_eq!(file.read().unwrap(), StoredSchedules::default());
+        assert!(file.0.with_extension("damaged").exists() && !file.0.exists());
     }
 }

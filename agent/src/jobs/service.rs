@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
@@ -14,12 +13,12 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 use watchkeeper_assistant::jobs::ModelPlaces;
 use watchkeeper_assistant::permissions::Entrypoint;
-use watchkeeper_assistant::trace::Trace;
+use watchkeeper_assistant::trace::{AGENT, Trace};
 use watchkeeper_config::{AuditConfig, JobLimitsConfig};
 use watchkeeper_jobs::plan::{CheckedPlan, repair};
 use watchkeeper_jobs::run::{
     Ended, JobEvent, JobFolder, JobFolderError, JobId, JobLimits, JobState, Jobs, Provenance,
-    RunError, Runner,
+    Runner,
 };
 use watchkeeper_jobs::tools::picture_tools;
 use watchkeeper_jobs::{Toolbox, check_addresses};
@@ -43,7 +42,6 @@ const NICENESS: i32 = 10;
 /// A running job in memory.
 #[derive(Debug, Default)]
 pub(super) struct Live {
-    pub(super) is_cancelled: AtomicBool,
     steps: Mutex<BTreeMap<String, (u64, u64)>>,
 }
 
@@ -187,7 +185,7 @@ impl JobService {
         let repaired = repair(request.plan, &self.0.tools).map_err(|left| {
             JobServiceError::Invalid(left.faults.iter().map(ToString::to_string).collect())
         })?;
-        let is_remote = request.channel == Entrypoint::Remote.name();
+        let is_remote = request.entrypoint == Some(Entrypoint::Remote);
         require_allowed(
             &repaired.plan,
             &self.0.tools,
@@ -201,7 +199,12 @@ impl JobService {
         }
         self.0.state.lock().pool.reserve()?;
         let from = Provenance {
-            entrypoint: Some(request.channel.to_owned()),
+            entrypoint: Some(
+                request
+                    .entrypoint
+                    .map_or(AGENT, Entrypoint::name)
+                    .to_owned(),
+            ),
             schedule: request.schedule,
             planned: request.planned,
         };
@@ -248,7 +251,7 @@ impl JobService {
         let channel = match channel {
             Some("local") => Entrypoint::Local.name(),
             Some("remote") => Entrypoint::Remote.name(),
-            _ => watchkeeper_assistant::trace::AGENT,
+            _ => AGENT,
         };
         Trace::new(&self.0.home, channel).with_audit_limits(self.0.audit)
     }
@@ -300,20 +303,12 @@ impl JobService {
             Err(error) => return tracing::error!("jobs: {error}"),
         };
         let trace = self.trace(job.info().from.entrypoint.as_deref());
-        let runner = Runner::new(self.0.tools.clone(), self.0.jobs.clone()).leave_failed_open();
-        let ended = loop {
-            let ended = runner.run(
-                &job,
-                &mut |event| self.on_event(id, &trace, live, &event),
-                &|| live.is_cancelled.load(Ordering::Relaxed),
-            );
-            match ended {
-                // Until the end is recorded, a restart of the agent resumes the job.
-                Ok(Ended::Failed) if self.revise(&mut job, live) => {}
-                Ok(Ended::Failed) => break end_unrevised(&job, live),
-                ended => break ended,
-            }
-        };
+        let runner = Runner::new(self.0.tools.clone(), self.0.jobs.clone());
+        let mut report = |event: JobEvent<'_>| self.on_event(id, &trace, live, &event);
+        let mut revise =
+            |job: &JobFolder, is_cancelled: &dyn Fn() -> bool| self.revise(job, is_cancelled);
+        // A cancellation is recorded in the job's folder.
+        let ended = runner.run_revised(&mut job, &mut report, &|| false, &mut revise);
         job_trace::ended(&trace, job.info(), &ended);
         match ended {
             Ok(Ended::Done) => self.cache_plan(&job),
@@ -372,16 +367,6 @@ impl JobService {
     pub fn is_active(&self, id: &str) -> bool {
         self.0.state.lock().pool.is_active(id)
     }
-}
-
-/// Records the end of a failed job whose plan is not revised.
-fn end_unrevised(job: &JobFolder, live: &Live) -> Result<Ended, RunError> {
-    let how = match live.is_cancelled.load(Ordering::Relaxed) {
-        true => Ended::Cancelled,
-        false => Ended::Failed,
-    };
-    job.end_unrun(how)?;
-    Ok(how)
 }
 
 /// Gives this thread a low priority. Threads that it starts inherit it: those of steps, and that of
@@ -443,7 +428,7 @@ mod tests {
             plan: read(&json!({"name": "x", "steps": steps})).unwrap(),
             origin: String::new(),
             output: None,
-            channel: Entrypoint::Local.name(),
+            entrypoint: Some(Entrypoint::Local),
             schedule: None,
             planned: None,
         };

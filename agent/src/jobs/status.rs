@@ -128,6 +128,20 @@ pub struct ScheduleStatus {
     pub trouble: Option<String>,
 }
 
+impl ScheduleStatus {
+    /// Status of a schedule that does not work and whose state is unknown.
+    pub(super) fn without_state(name: &str, why: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            next: None,
+            last: None,
+            job: None,
+            state: None,
+            trouble: Some(format!("schedule {name}: {why}")),
+        }
+    }
+}
+
 impl JobsHealth {
     /// One sentence for each schedule that does not work or whose last job failed.
     pub fn problems(&self) -> Vec<String> {

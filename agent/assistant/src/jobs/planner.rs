@@ -104,6 +104,7 @@ impl ModelPlanner<'_> {
             if proposals.is_empty() {
                 return Err(PlanningError::Declined(said(&reply)));
             }
+            self.refresh_names().await;
             let is_complete = reply.calls().next().is_some();
             let mut results = Vec::new();
             for call in &proposals {
@@ -137,6 +138,13 @@ impl ModelPlanner<'_> {
             pushed.map_err(|error| PlanningError::Setup(error.to_string()))?;
         }
         Err(PlanningError::Invalid { calls, faults })
+    }
+
+    /// Asks the runtime for its lists off the event loop: the check of a proposal needs them.
+    async fn refresh_names(&self) {
+        let tools = self.tools.clone();
+        let asked = tokio::task::spawn_blocking(move || drop(tools.names()));
+        asked.await.ok();
     }
 
     /// Starts the job of the ledger, with the model of the blueprint.

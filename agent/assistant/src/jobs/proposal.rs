@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use jiff::civil::DateTime;
 use watchkeeper_jobs::plan::{CheckedPlan, Plan, Repaired, check, read_parts, repair};
-use watchkeeper_jobs::tool::Kind;
 use watchkeeper_jobs::{Step, Toolbox};
 
 /// Most faults that the model reads at once; further ones are counted.
@@ -127,10 +126,12 @@ fn foreign(plan: &Plan, request: &str, task: &PlanTask<'_>, tools: &Toolbox) -> 
         named.extend(words(more));
     }
     if let Some(earlier) = task.earlier() {
-        named.extend(outside(earlier, tools).map(|(_, value)| trimmed(&value)));
+        let outside = outside(earlier, tools).into_iter();
+        named.extend(outside.map(|(_, value)| trimmed(&value)));
     }
     let is_named = |value: &str| named.contains(&trimmed(value));
-    outside(plan, tools)
+    let outside = outside(plan, tools).into_iter();
+    outside
         .filter(|(_, value)| !is_named(value))
         .map(|(at, value)| {
             let shown: String = value.chars().take(80).collect();
@@ -158,35 +159,25 @@ fn trimmed(path: &str) -> String {
     }
 }
 
-/// The folders and addresses of a plan with their places.
-fn outside<'p>(plan: &'p Plan, tools: &'p Toolbox) -> impl Iterator<Item = (String, String)> + 'p {
-    let params = plan.steps.iter().flat_map(move |step| {
-        let calls = step.calls().flat_map(move |call| {
-            let spec = tools.spec(&call.tool);
-            call.params.iter().filter_map(move |(name, value)| {
-                let kind = spec.and_then(|spec| spec.params.iter().find(|p| p.name == *name));
-                let is_folder = kind.is_some_and(|param| param.kind == Kind::Folder);
-                Some((name, value.as_str()?, is_folder))
-            })
-        });
-        calls.map(move |(name, value, is_folder)| (&step.name, name, value, is_folder))
-    });
-    params.filter_map(move |(step, name, value, is_folder)| {
-        let at = format!("steps.{step}.params.{name}");
-        if value.starts_with(ADDRESS) {
-            return Some((at, value.to_owned()));
-        }
-        if !is_folder {
-            return None;
-        }
-        let input = value.strip_prefix("${inputs.");
-        let key = input.and_then(|rest| rest.strip_suffix('}'));
-        let folder = key.and_then(|key| Some((key, plan.inputs.get(key)?.as_str()?)));
-        Some(match folder {
-            Some((key, folder)) => (format!("inputs.{key}"), folder.to_owned()),
-            None => (at, value.to_owned()),
+/// The addresses and folders of a plan with their places.
+fn outside(plan: &Plan, tools: &Toolbox) -> Vec<(String, String)> {
+    let params = plan.steps.iter().flat_map(|step| {
+        let params = step.calls().flat_map(|call| &call.params);
+        params.filter_map(|(name, value)| {
+            let at = format!("steps.{}.params.{name}", step.name);
+            Some((at, value.as_str()?.to_owned()))
         })
-    })
+    });
+    let addresses = params.filter(|(_, value)| value.starts_with(ADDRESS));
+    let folders = plan.folders(tools).map(|folder| {
+        let at = match folder.input {
+            Some(key) => format!("inputs.{key}"),
+            None => format!("steps.{}.params.{}", folder.step.name, folder.param),
+        };
+        (at, folder.text.to_owned())
+    });
+    let folders = folders.filter(|(_, folder)| !folder.starts_with(ADDRESS));
+    addresses.chain(folders).collect()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! - The first that has a plan for the whole request serves it, and the report says which one.
 //! - If the language model fails too, the words that the rules do not understand are named.
-//! - A plan of a model is cached once its job is done. If its job fails, the model may revise it.
+//! - A plan of a model is cached once its job is done.
 //! - The request, the tools and the faults of a plan are all that a model reads of a new request:
 //!   no picture, no metadata of one and no name of a file.
 
@@ -10,29 +10,26 @@ use std::fmt::Display;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use jiff::tz::TimeZone;
+use jiff::civil::DateTime;
 use jiff::{Timestamp, Zoned};
 use serde::Serialize;
 use watchkeeper_config::redact;
-use watchkeeper_jobs::plan::{CheckedPlan, Plan, anchor, difference, read, repair};
+use watchkeeper_jobs::plan::{CheckedPlan, Plan, read};
 use watchkeeper_jobs::planner::{
     NotUnderstood, PlanTemplate, absolute_folders, is_job_request, plan, understands,
 };
-use watchkeeper_jobs::run::{JobFolder, Jobs, LogRecord, Planned, PlannedBy};
+use watchkeeper_jobs::run::{JobFolder, Jobs, Planned, PlannedBy};
 use watchkeeper_jobs::template_store::{FoundPlan, TemplateStore, TemplateStoreError};
-use watchkeeper_jobs::{Toolbox, check_addresses, counted};
+use watchkeeper_jobs::{KnownNames, Toolbox, check_addresses, counted};
 use watchkeeper_llm::Client;
 
 use super::places::ModelPlaces;
 use super::planner::{ModelPlan, ModelPlanner, PlanningError};
-use super::proposal::{FailedJob, PlanTask};
+use super::proposal::PlanTask;
 use crate::blueprint::{BlueprintStore, Job};
 use crate::operations::grammar;
 use crate::permissions::Entrypoint;
 use crate::trace::Trace;
-
-/// Most times that a language model replaces the rest of a plan.
-pub const MAX_REVISIONS: u32 = 2;
 
 /// Opens the client of the language model. The error is a sentence for the user.
 pub type OpenModel = Arc<dyn Fn() -> Result<Client, String> + Send + Sync>;
@@ -161,7 +158,7 @@ impl RequestPlanner {
     /// Returns whether a text of a conversation is a request for a job: for the rules, a template
     /// or the cache, or by its form. Reads files and writes none.
     pub fn serves(&self, text: &str) -> bool {
-        let (now, names) = (Zoned::now().datetime(), self.tools.names());
+        let (now, names) = (Zoned::now().datetime(), self.names());
         let kept = || match self.templates.find_template(text) {
             Ok(found) => found.is_some(),
             Err(error) => matches!(error, TemplateStoreError::Values { .. }),
@@ -204,19 +201,11 @@ impl RequestPlanner {
             };
             PlannedRequest::new(plan, planned)
         };
-        let names = self.tools.names();
-        let not_understood = match plan(text, now.datetime(), &names) {
-            Ok(plan) => return Ok(planned(plan, PlannedBy::Rules)),
-            Err(error) => error,
+        let known = self.known_plan(text, now, uses_cache, report).await?;
+        let not_understood = match known {
+            Known::Plan(plan, by) => return Ok(planned(plan, by)),
+            Known::Nothing(not_understood) => not_understood,
         };
-        if let Some(mut found) = self.known_plan(text, uses_cache, report)? {
-            text.clone_into(&mut found.plan.description);
-            let by = match found.name {
-                Some(_) => PlannedBy::Template,
-                None => PlannedBy::Cache,
-            };
-            return Ok(planned(found.plan, by));
-        }
         if self.open_model.is_none() {
             let hint = "a language model can plan more; add a section [llm] to the configuration";
             return Err(unplanned(&not_understood, hint.to_owned()));
@@ -252,22 +241,54 @@ impl RequestPlanner {
         })
     }
 
-    /// A kept template, or a cached plan of a model. A store that can't be read has none.
-    fn known_plan(
+    fn names(&self) -> KnownNames {
+        self.tools.names().unwrap_or_default()
+    }
+
+    /// Plans without a language model, on a thread that may block.
+    async fn known_plan(
         &self,
         text: &str,
+        now: &Zoned,
         uses_cache: bool,
         report: Report<'_>,
-    ) -> Result<Option<FoundPlan>, Unplanned> {
-        let note = |note: String| report(PlanningEvent::Note(&note));
+    ) -> Result<Known, Unplanned> {
+        let (planner, text, now) = (self.clone(), text.to_owned(), now.datetime());
+        let planning = tokio::task::spawn_blocking(move || {
+            let mut notes = Vec::new();
+            let known = planner.plan_without_model(&text, now, uses_cache, &mut notes);
+            (known, notes)
+        });
+        let (known, notes) = planning.await.map_err(|died| Unplanned {
+            sentence: format!("the planner failed: {died}; report this"),
+            hint: None,
+        })?;
+        let notes = notes.iter();
+        notes.for_each(|note| report(PlanningEvent::Note(note)));
+        known
+    }
+
+    /// Plans by the rules, a kept template or a cached plan of a model. A store that can't be read
+    /// has none.
+    fn plan_without_model(
+        &self,
+        text: &str,
+        now: DateTime,
+        uses_cache: bool,
+        notes: &mut Vec<String>,
+    ) -> Result<Known, Unplanned> {
+        let not_understood = match plan(text, now, &self.names()) {
+            Ok(plan) => return Ok(Known::Plan(plan, PlannedBy::Rules)),
+            Err(error) => error,
+        };
         match self.templates.find_template(text) {
             Ok(Some(found)) => {
                 let name = found.name.as_deref().unwrap_or_default();
                 let request = &found.request;
-                note(format!(
+                notes.push(format!(
                     "planned by your template {name}, made of: {request}"
                 ));
-                return Ok(Some(found));
+                return Ok(Known::of(found, text, PlannedBy::Template));
             }
             Ok(None) => {}
             Err(error @ TemplateStoreError::Values { .. }) => {
@@ -276,10 +297,10 @@ impl RequestPlanner {
                     hint: None,
                 });
             }
-            Err(error) => note(error.to_string()),
+            Err(error) => notes.push(error.to_string()),
         }
         if !uses_cache {
-            return Ok(None);
+            return Ok(Known::Nothing(not_understood));
         }
         let now_ms = Timestamp::now().as_millisecond();
         match self.templates.find_cached(text, &self.tools, now_ms) {
@@ -288,16 +309,14 @@ impl RequestPlanner {
                     true => " (--no-cache asks the language model)",
                     false => "",
                 };
-                note(format!(
-                    "planned as an earlier request{hint}: {}",
-                    cached.request
-                ));
-                Ok(Some(cached))
+                let request = &cached.request;
+                notes.push(format!("planned as an earlier request{hint}: {request}"));
+                Ok(Known::of(cached, text, PlannedBy::Cache))
             }
-            Ok(None) => Ok(None),
+            Ok(None) => Ok(Known::Nothing(not_understood)),
             Err(error) => {
-                note(error.to_string());
-                Ok(None)
+                notes.push(error.to_string());
+                Ok(Known::Nothing(not_understood))
             }
         }
     }
@@ -348,77 +367,18 @@ impl RequestPlanner {
         Ok(made)
     }
 
-    /// Lets the model that made a plan replace the rest of it after a failed step. Returns whether
-    /// it did.
-    pub async fn revise(
-        &self,
-        job: &mut JobFolder,
-        accepts: Accepts<'_>,
-        report: Report<'_>,
-    ) -> bool {
-        match self.try_revise(job, accepts, report).await {
-            Ok(is_revised) => is_revised,
-            Err(why) => {
-                let note = format!("the plan is not revised: {why}");
-                report(PlanningEvent::Note(&note));
-                false
-            }
-        }
-    }
-
-    async fn try_revise(
-        &self,
-        job: &mut JobFolder,
-        accepts: Accepts<'_>,
-        report: Report<'_>,
-    ) -> Result<bool, String> {
-        let Some(planned) = job.info().from.planned.clone() else {
-            return Ok(false);
-        };
-        let is_of_model = matches!(planned.by, PlannedBy::Model | PlannedBy::Cache);
-        if !is_of_model || planned.revisions >= MAX_REVISIONS || self.open_model.is_none() {
-            return Ok(false);
-        }
-        let old = read(&job.info().plan).map_err(sentence)?;
-        let task = PlanTask::Revise(failed_job(job, &old)?);
-        let at = Timestamp::from_millisecond(planned.at_ms).unwrap_or_default();
-        let at = at.to_zoned(TimeZone::system());
-        let made = {
-            let job = &*job;
-            let accepts = |plan: &CheckedPlan| -> Vec<String> {
-                let refused = job.check_revision(plan, &self.tools).err();
-                let refused = refused.iter().map(ToString::to_string);
-                refused.chain(accepts(plan)).collect()
-            };
-            let asked = self.ask_model(&planned.request, &at, &task, &accepts, report);
-            asked.await.map_err(|error| error.to_string())?
-        };
-        let mut new = made.plan.plan().clone();
-        if self.has_current_folder {
-            let anchored = anchor(&mut new, &self.tools);
-            anchored.map_err(|error| format!("the current folder: {error}"))?;
-        }
-        let new = repair(new, &self.tools).map_err(|left| sentence(left.faults))?;
-        let changes = difference(&old, new.plan.plan());
-        if changes.is_empty() {
-            return Ok(false);
-        }
-        let revised = job.revise(&new.plan, &self.tools);
-        revised.map_err(|error| error.to_string())?;
-        report(PlanningEvent::Note(&format!(
-            "the language model revises the plan ({} of {MAX_REVISIONS}): {}",
-            planned.revisions + 1,
-            changes.join("; ")
-        )));
-        Ok(true)
-    }
-
     /// Caches the plan of a model whose job is done.
     pub fn cache(&self, job: &JobFolder, report: Report<'_>) {
         let Some(planned) = &job.info().from.planned else {
             return;
         };
-        if planned.by != PlannedBy::Model || planned.predecessor.is_some() {
+        let is_new = match planned.by {
+            PlannedBy::Model => true,
+            // The cached plan failed, and a model has corrected it.
+            PlannedBy::Cache => planned.revisions > 0,
+            PlannedBy::Rules | PlannedBy::Template | PlannedBy::Edited => false,
+        };
+        if !is_new || planned.predecessor.is_some() {
             return;
         }
         let Ok(plan) = read(&job.info().plan) else {
@@ -436,43 +396,25 @@ impl RequestPlanner {
     }
 }
 
+/// What is planned without a language model.
+enum Known {
+    Plan(Plan, PlannedBy),
+    Nothing(NotUnderstood),
+}
+
+impl Known {
+    fn of(found: FoundPlan, text: &str, by: PlannedBy) -> Self {
+        let mut plan = found.plan;
+        text.clone_into(&mut plan.description);
+        Self::Plan(plan, by)
+    }
+}
+
 fn unplanned(not_understood: &NotUnderstood, hint: String) -> Unplanned {
     Unplanned {
         sentence: not_understood.to_string(),
         hint: Some(hint),
     }
-}
-
-fn sentence(faults: Vec<watchkeeper_jobs::Fault>) -> String {
-    let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-    faults.join("; ")
-}
-
-/// What a job has done, and where it failed.
-fn failed_job<'p>(job: &JobFolder, plan: &'p Plan) -> Result<FailedJob<'p>, String> {
-    let mut failed_job = FailedJob {
-        plan,
-        done: Vec::new(),
-        failed: Vec::new(),
-    };
-    for line in job.log().map_err(|error| error.to_string())? {
-        match line.record {
-            LogRecord::Finished { step, result } => {
-                failed_job.failed.retain(|(name, _)| *name != step);
-                failed_job.done.push((step, result.summary));
-            }
-            LogRecord::Failed { step, why, .. } => {
-                failed_job.failed.retain(|(name, _)| *name != step);
-                failed_job.failed.push((step, why));
-            }
-            _ => {}
-        }
-    }
-    // Steps of an earlier revision are no longer in the plan.
-    failed_job
-        .failed
-        .retain(|(name, _)| plan.steps.iter().any(|step| step.name == *name));
-    Ok(failed_job)
 }
 
 #[cfg(test)]

@@ -89,46 +89,30 @@ impl JobCommands {
         is_cancelled: &dyn Fn() -> bool,
         out: &Output,
     ) -> Result<(), Failure> {
-        loop {
-            let ended = self.run_once(&job, is_cancelled, out)?;
-            match ended {
-                Ended::Done => {
-                    self.cache_plan(&job, out);
-                    return Ok(());
-                }
-                Ended::Failed if self.revise(&mut job, out) => {}
-                ended => {
-                    let id = &job.info().id;
-                    return Err(show::not_done(id, Some(ended), JobOwner::USER));
-                }
-            }
-        }
-    }
-
-    fn run_once(
-        &self,
-        job: &JobFolder,
-        is_cancelled: &dyn Fn() -> bool,
-        out: &Output,
-    ) -> Result<Ended, Failure> {
-        let id = &job.info().id;
+        let id = job.info().id.clone();
         out.object(&json!({"type": "job", "job": id, "output": job.info().output}));
         if !out.is_json() {
             out.note(format!("job {id}"));
         }
         let runner = Runner::new(self.tools.clone(), self.jobs.clone());
-        let mut progress = Progress::new(out);
+        let progress = Progress::new(out);
         let mut report = |event: JobEvent<'_>| {
-            job_trace::step(&self.trace, id, &event);
+            job_trace::step(&self.trace, &id, &event);
             progress.show(&event);
         };
-        let ended = runner.run(job, &mut report, is_cancelled);
+        let mut revise =
+            |job: &JobFolder, is_cancelled: &dyn Fn() -> bool| self.revise(job, is_cancelled, out);
+        let ended = runner.run_revised(&mut job, &mut report, is_cancelled, &mut revise);
         out.end_live_line();
         job_trace::ended(&self.trace, job.info(), &ended);
         let ended = ended?;
         let (output, log) = (&job.info().output, job.log()?);
-        show::result(id, output, &log, Some(ended), JobOwner::USER, out);
-        Ok(ended)
+        show::result(&id, output, &log, Some(ended), JobOwner::USER, out);
+        if ended != Ended::Done {
+            return Err(show::not_done(&id, Some(ended), JobOwner::USER));
+        }
+        self.cache_plan(&job, out);
+        Ok(())
     }
 }
 

@@ -72,7 +72,10 @@ pub(super) fn run(action: JobAction, global: &Global, out: &Output) -> Result<()
             let job = commands.jobs.open(&id)?;
             match job.summary()?.state {
                 JobState::Done => show::done_before(&job, out),
-                _ => commands.run_to_end(job, out),
+                _ => {
+                    job.withdraw_cancel()?;
+                    commands.run_to_end(job, out)
+                }
             }
         }
         JobAction::Prune => {

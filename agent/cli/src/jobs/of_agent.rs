@@ -25,12 +25,10 @@ use super::progress::Progress;
 use super::show;
 use watchkeeper_jobs::Plan;
 
-/// Longest line of a stream: a record of a log.
-const MAX_LINE: usize = 64 << 20;
 /// Time for an answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest silence of a stream, which sends a sign of life more often.
-const SILENCE: Duration = Duration::from_secs(60);
+/// Pause between two looks at a followed job.
+const POLL: Duration = Duration::from_millis(500);
 /// Attempts to reach an agent that restarts, [`RETRY`] apart.
 const ATTEMPTS: u32 = 30;
 const RETRY: Duration = Duration::from_secs(2);
@@ -38,8 +36,6 @@ const RETRY: Duration = Duration::from_secs(2);
 /// The jobs behind the agent's socket.
 pub(super) struct AgentJobs {
     client: AgentClient,
-    /// [`SILENCE`], less in tests.
-    silence: Duration,
     runtime: Runtime,
 }
 
@@ -55,7 +51,6 @@ impl AgentJobs {
     pub(super) fn new(socket: &Path) -> Result<Self, Failure> {
         Ok(Self {
             client: AgentClient::new(socket)?,
-            silence: SILENCE,
             runtime: event_loop::new()?,
         })
     }
@@ -154,68 +149,34 @@ impl AgentJobs {
         self.follow(id, out)
     }
 
-    /// Prints what happens to a job until it ends.
+    /// Prints what happens to a job until it ends. An agent that restarts is waited for.
     fn follow(&self, id: &str, out: &Output) -> Result<(), Failure> {
-        let mut progress = Progress::new(out);
-        let (mut seen, mut attempts) = (0, 0);
+        let progress = Progress::new(out);
+        let (mut shown, mut attempts) = (0, 0);
         loop {
-            let followed = self.stream(id, &mut seen, &mut progress);
-            out.end_live_line();
-            match followed.and_then(|()| self.job(id)) {
-                Ok(JobDetails { job, log })
-                    if !matches!(job.state, JobState::Running | JobState::Waiting) =>
-                {
-                    return ended(&job, &log, out);
+            match self.job(id) {
+                Ok(JobDetails { job, log }) => {
+                    attempts = 0;
+                    log.iter()
+                        .skip(shown)
+                        .for_each(|line| progress.show_record(line));
+                    shown = log.len();
+                    progress.show_running(&job.running);
+                    if !matches!(job.state, JobState::Running | JobState::Waiting) {
+                        out.end_live_line();
+                        return ended(&job, &log, out);
+                    }
                 }
-                Ok(_) => attempts = 0,
                 Err(failure) if failure.exit != Exit::Failed || attempts >= ATTEMPTS => {
+                    out.end_live_line();
                     return Err(failure);
                 }
                 Err(_) => attempts += 1,
             }
-            self.runtime
-                .block_on(async { tokio::time::sleep(RETRY).await });
+            let pause = if attempts == 0 { POLL } else { RETRY };
+            let pause = async { tokio::time::sleep(pause).await };
+            self.runtime.block_on(pause);
         }
-    }
-
-    /// Prints the records after number `seen`, until the stream ends.
-    fn stream(&self, id: &str, seen: &mut u64, progress: &mut Progress<'_>) -> Result<(), Failure> {
-        let address = format!("jobs/{id}/events/stream?after={seen}");
-        self.runtime.block_on(async {
-            let request = self.client.send(self.client.request(Method::GET, &address));
-            let silent = |_| self.silent(id);
-            let response = tokio::time::timeout(self.silence, request).await;
-            let mut response = response.map_err(silent)??;
-            let mut buffer = Vec::new();
-            loop {
-                let chunk = tokio::time::timeout(self.silence, response.chunk()).await;
-                let chunk = chunk.map_err(silent)?;
-                let Some(chunk) = chunk.map_err(|e| self.client.failed(e))? else {
-                    return Ok(());
-                };
-                buffer.extend_from_slice(&chunk);
-                while let Some(end) = buffer.iter().position(|byte| *byte == b'\n') {
-                    let line: Vec<u8> = buffer.drain(..=end).collect();
-                    let line = String::from_utf8_lossy(&line);
-                    if let Some(number) = line.strip_prefix("id:") {
-                        *seen = number.trim().parse().unwrap_or(*seen);
-                    }
-                    if let Some(data) = line.strip_prefix("data:") {
-                        progress.show_record(data.trim());
-                    }
-                }
-                if buffer.len() > MAX_LINE {
-                    let sentence = format!("the agent sent a line of over {MAX_LINE} bytes");
-                    return Err(Failure::failed(sentence));
-                }
-            }
-        })
-    }
-
-    fn silent(&self, id: &str) -> Failure {
-        let (socket, seconds) = (self.client.socket.display(), self.silence.as_secs());
-        let sentence = format!("{socket}: the agent sent nothing about job {id} for {seconds} s");
-        Failure::failed(sentence)
     }
 
     fn job(&self, id: &str) -> Result<JobDetails, Failure> {
@@ -255,28 +216,4 @@ fn ended(job: &JobStatus, log: &[LogLine], out: &Output) -> Result<(), Failure> 
 
 fn text<'v>(value: &'v Value, name: &str) -> &'v str {
     value[name].as_str().unwrap_or_default()
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn agent_that_answers_no_follower_is_named_with_the_job() {
-        let folder = tempfile::tempdir().unwrap();
-        let socket = folder.path().join("agent.sock");
-        let _never_accepts = std::os::unix::net::UnixListener::bind(&socket).unwrap();
-        let jobs = AgentJobs {
-            silence: Duration::from_secs(1),
-            ..AgentJobs::new(&socket).unwrap()
-        };
-        let out = Output::new(true);
-        let followed = jobs.stream("job-7", &mut 0, &mut Progress::new(&out));
-        let sentence = format!(
-            "{}: the agent sent nothing about job job-7 for 1 s",
-            socket.display()
-        );
-        assert_eq!(followed.unwrap_err().sentence, sentence);
-    }
 }

@@ -60,12 +60,19 @@ impl JobCommands {
         block_on(asked).map_err(PlanningError::Setup)?
     }
 
-    /// Lets the model that made a plan replace the rest of it after a failed step. Returns whether
-    /// it did.
-    pub(super) fn revise(&self, job: &mut JobFolder, out: &Output) -> bool {
+    /// Asks the model that made a plan for another rest of it after a failed step.
+    pub(super) fn revise(
+        &self,
+        job: &JobFolder,
+        is_cancelled: &dyn Fn() -> bool,
+        out: &Output,
+    ) -> Option<CheckedPlan> {
         let report = |event: PlanningEvent<'_>| show(event, out);
         let planner = self.planner();
-        block_on(planner.revise(job, &accept_all, &report)).unwrap_or(false)
+        block_on(planner.revise(job, is_cancelled, &accept_all, &report)).unwrap_or_else(|why| {
+            out.note(format!("the plan is not revised: {why}"));
+            None
+        })
     }
 
     /// Caches the plan of a model whose job is done.

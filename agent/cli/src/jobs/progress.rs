@@ -1,18 +1,11 @@
 //! Progress of a running job: lines on a plain output, a live line on a terminal, objects as JSON.
 
 use indicatif::ProgressBar;
-use serde::Deserialize;
 use serde_json::json;
 use watchkeeper_agent::jobs::StepProgress;
 use watchkeeper_jobs::run::{JobEvent, LogLine, LogRecord, StepResult};
 
 use super::super::output::Output;
-
-/// Report of progress from the agent.
-#[derive(Debug, Deserialize)]
-struct Running {
-    running: Vec<StepProgress>,
-}
 
 pub(super) struct Progress<'a> {
     out: &'a Output,
@@ -27,7 +20,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    pub(super) fn show(&mut self, event: &JobEvent<'_>) {
+    pub(super) fn show(&self, event: &JobEvent<'_>) {
         match event {
             JobEvent::Started { step, attempt } => {
                 self.started(&step.name, &step.call.tool, *attempt);
@@ -45,31 +38,28 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Shows a record of the log of a job of the agent, or its report of progress.
-    pub(super) fn show_record(&mut self, text: &str) {
-        if let Ok(running) = serde_json::from_str::<Running>(text) {
-            for step in running.running {
-                self.progress(&step.step, step.done, step.total);
-            }
-            return;
+    /// Shows what running steps of a job of the agent have done.
+    pub(super) fn show_running(&self, steps: &[StepProgress]) {
+        for step in steps {
+            self.progress(&step.step, step.done, step.total);
         }
-        // What a newer agent adds is left out.
-        let Ok(line) = serde_json::from_str::<LogLine>(text) else {
-            return;
-        };
-        match line.record {
+    }
+
+    /// Shows a record of the log of a job of the agent.
+    pub(super) fn show_record(&self, line: &LogLine) {
+        match &line.record {
             LogRecord::Started {
                 step,
                 tool,
                 attempt,
                 ..
-            } => self.started(&step, &tool, attempt),
-            LogRecord::Finished { step, result } => self.finished(&step, &result),
+            } => self.started(step, tool, *attempt),
+            LogRecord::Finished { step, result } => self.finished(step, result),
             LogRecord::Failed {
                 step,
                 why,
                 again_in_s,
-            } => self.failed(&step, &why, again_in_s),
+            } => self.failed(step, why, *again_in_s),
             LogRecord::Opened
             | LogRecord::Claimed { .. }
             | LogRecord::Skipped { .. }

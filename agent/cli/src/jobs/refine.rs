@@ -88,7 +88,7 @@ impl JobCommands {
         planned.refined_at_ms.push(now.timestamp().as_millisecond());
         planned.predecessor = Some(info.id.clone());
         planned.revisions = 0;
-        let (at, names) = (local(planned.at_ms), self.tools.names());
+        let (at, names) = (local(planned.at_ms), self.tools.names().unwrap_or_default());
         if planned.by == PlannedBy::Rules {
             let title = format!("{}; {words}", info.origin);
             let times = planned.refined_at_ms.iter().map(|ms| local(*ms).datetime());

@@ -141,6 +141,9 @@ pub(super) fn is_step_name(name: &str) -> bool {
 pub(super) const STEP_NAME: &str =
     "a name of 1 to 64 of a-z, 0-9, '-' and '_' that begins with a letter and is not inputs";
 
+const IN_LIST: &str =
+    "a text without references; write the list out, or one reference in place of the whole list";
+
 struct Checker<'a> {
     plan: &'a Plan,
     tools: &'a Toolbox,
@@ -268,10 +271,11 @@ impl<'a> Checker<'a> {
 
     fn value(&self, at: &str, step: &Step, kind: Kind, value: &Value, faults: &mut Vec<Fault>) {
         let Value::String(text) = value else {
-            faults.extend(
-                kind.refuse(value)
-                    .map(|wanted| Fault::value(at, value, wanted)),
-            );
+            let refused = match reference::in_list(value) {
+                Some(item) => Some(Fault::value(at, item, IN_LIST)),
+                None => (kind.refuse(value)).map(|wanted| Fault::value(at, value, wanted)),
+            };
+            faults.extend(refused);
             return;
         };
         match reference::parse(text) {

@@ -2,6 +2,7 @@
 //!
 //! - A text that is one whole reference takes the value of any kind; inside a text stand texts and
 //!   numbers only.
+//! - A parameter is a text with references, or has none: a list is written out or referenced whole.
 //! - A `${` or `job://` that is no reference is [`Text::Malformed`], never a plain text.
 
 use std::sync::LazyLock;
@@ -81,41 +82,34 @@ pub(crate) fn parse(text: &str) -> Text {
     }
 }
 
-/// Calls `visit` with every reference to a step or input in a value, at any depth.
+/// Calls `visit` with every reference to a step or input in a parameter.
 pub(crate) fn each(value: &Value, visit: &mut impl FnMut(&Reference)) {
-    match value {
-        Value::String(text) => match parse(text) {
-            Text::Reference(reference) => visit(&reference),
-            Text::Mixed(all) => all.iter().for_each(visit),
-            Text::Plain | Text::Address(_) | Text::Malformed => {}
-        },
-        Value::Array(all) => all.iter().for_each(|value| each(value, visit)),
-        Value::Object(all) => all.values().for_each(|value| each(value, visit)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    match value.as_str().map(parse) {
+        Some(Text::Reference(reference)) => visit(&reference),
+        Some(Text::Mixed(all)) => all.iter().for_each(visit),
+        Some(Text::Plain | Text::Address(_) | Text::Malformed) | None => {}
     }
+}
+
+/// Returns the first text of a list that is not plain.
+pub(super) fn in_list(value: &Value) -> Option<&Value> {
+    let is_plain = |item: &Value| item.as_str().is_none_or(|text| parse(text) == Text::Plain);
+    value.as_array()?.iter().find(|item| !is_plain(item))
 }
 
 /// Replaces the owner of references: `from` becomes `to`. Returns whether one was found.
 pub(crate) fn rename(value: &mut Value, from: &Reference, to: &Reference) -> bool {
-    match value {
-        Value::String(text) => {
-            let show = |r: &Reference| format!("${{{}.{}}}", r.owner, r.key);
-            let replaced = text.replace(&show(from), &show(to));
-            let is_changed = replaced != *text;
-            *text = replaced;
-            is_changed
-        }
-        Value::Array(all) => all
-            .iter_mut()
-            .fold(false, |any, v| rename(v, from, to) | any),
-        Value::Object(all) => all
-            .values_mut()
-            .fold(false, |any, v| rename(v, from, to) | any),
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
-    }
+    let Value::String(text) = value else {
+        return false;
+    };
+    let show = |r: &Reference| format!("${{{}.{}}}", r.owner, r.key);
+    let replaced = text.replace(&show(from), &show(to));
+    let is_changed = replaced != *text;
+    *text = replaced;
+    is_changed
 }
 
-/// Replaces the references of a value by what `find` and `open` return.
+/// Replaces the references of a parameter by what `find` and `open` return.
 ///
 /// # Errors
 /// Those of `find` and `open`, or if a list is inserted into a text.
@@ -124,26 +118,15 @@ pub(crate) fn resolve<E: From<String>>(
     find: &dyn Fn(&Reference) -> Result<Value, E>,
     open: &dyn Fn(&Address) -> Result<Value, E>,
 ) -> Result<Value, E> {
-    Ok(match value {
-        Value::String(text) => match parse(text) {
-            Text::Plain | Text::Malformed => value.clone(),
-            Text::Reference(reference) => find(&reference)?,
-            Text::Address(address) => open(&address)?,
-            Text::Mixed(all) => Value::String(insert(text, &all, find)?),
-        },
-        Value::Array(all) => {
-            let resolved = all.iter().map(|value| resolve(value, find, open));
-            Value::Array(resolved.collect::<Result<_, _>>()?)
-        }
-        Value::Object(all) => {
-            let resolved = all.iter().map(|(key, value)| {
-                let value = resolve(value, find, open)?;
-                Ok((key.clone(), value))
-            });
-            Value::Object(resolved.collect::<Result<_, E>>()?)
-        }
-        Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
-    })
+    let Value::String(text) = value else {
+        return Ok(value.clone());
+    };
+    match parse(text) {
+        Text::Plain | Text::Malformed => Ok(value.clone()),
+        Text::Reference(reference) => find(&reference),
+        Text::Address(address) => open(&address),
+        Text::Mixed(all) => Ok(Value::String(insert(text, &all, find)?)),
+    }
 }
 
 fn insert<E: From<String>>(
@@ -219,13 +202,11 @@ mod tests {
             _ => Err(format!("no {}", r.key)),
         };
         let open = |a: &Address| Ok(json!(a.job));
-        let value =
-            json!({"a": "${s.list}", "b": ["best ${s.n} of ${s.n}", "job://j/s/k"], "c": 1});
-        let resolved = resolve::<String>(&value, &find, &open).unwrap();
-        assert_eq!(
-            resolved,
-            json!({"a": [1, 2], "b": ["best 3 of 3", "j"], "c": 1})
-        );
+        let resolved = |value| resolve::<String>(&value, &find, &open).unwrap();
+        assert_eq!(resolved(json!("${s.list}")), json!([1, 2]));
+        assert_eq!(resolved(json!("best ${s.n} of ${s.n}")), "best 3 of 3");
+        assert_eq!(resolved(json!("job://j/s/k")), "j");
+        assert_eq!(resolved(json!(["a", 1])), json!(["a", 1]));
         let listed = resolve::<String>(&json!("x ${s.list}"), &find, &open).unwrap_err();
         assert!(listed.contains("can't be inserted"), "{listed}");
     }

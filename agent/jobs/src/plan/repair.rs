@@ -17,6 +17,9 @@ use super::{Call, Plan, Step};
 use crate::spelling::nearest;
 use crate::tool::{Kind, Toolbox};
 
+/// Most cycles that are broken: a plan with more was not meant so, and is refused.
+const MAX_CYCLES: usize = 100;
+
 /// One change of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
@@ -284,10 +287,12 @@ fn dependencies(plan: &mut Plan, changes: &mut Vec<Change>) {
 }
 
 /// Breaks cycles at `depends_on`, never at a reference: first at one that points to a step that is
-/// listed later. A cycle of references stays, and the others are broken all the same.
+/// listed later. A cycle of references stays, and the others are broken all the same, up to
+/// [`MAX_CYCLES`]: each costs a search.
 fn cycles(plan: &mut Plan, changes: &mut Vec<Change>) {
     let mut graph = Graph::of(plan);
-    while let Some(cycle) = graph.cycle() {
+    for _ in 0..MAX_CYCLES {
+        let Some(cycle) = graph.cycle() else { return };
         let after = cycle.iter().cycle().skip(1);
         let edges: Vec<(usize, usize)> = cycle.iter().copied().zip(after.copied()).collect();
         let is_weak = |(from, to): &(usize, usize)| {

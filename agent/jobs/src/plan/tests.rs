@@ -283,6 +283,34 @@ fn list_in_a_text_and_a_wrong_time_are_found_before_the_run() {
 }
 
 #[test]
+fn reference_inside_a_list_is_a_fault() {
+    let with = |condition: &str| {
+        format!(
+            "{{name: x, steps: [{{name: list, tool: list_pictures, params: {{folder: /a}}}}, \
+             {{name: some, tool: filter, params: {{pictures: \"${{list.pictures}}\", \
+             where: [width > 1, {condition:?}]}}}}]}}"
+        )
+    };
+    for condition in [
+        "camera is ${some.count}",
+        "${nosuch.x}",
+        "camera is ${list.count}",
+        "camera is ${",
+        "job://a/b/c",
+    ] {
+        let [found] = left(&with(condition)).try_into().unwrap();
+        assert_eq!(
+            found,
+            format!(
+                "steps.some.params.where: {condition:?} is not a text without references; write \
+                 the list out, or one reference in place of the whole list"
+            )
+        );
+    }
+    check(read_text(&with("width < 9")).unwrap(), &picture_tools()).unwrap();
+}
+
+#[test]
 fn end_before_the_start_is_a_fault() {
     let with = |times: &str| {
         format!(
@@ -353,7 +381,27 @@ fn thousand_steps_are_the_most() {
     assert_eq!(faults[0].kind, FaultKind::TooManySteps(MAX_STEPS + 1));
 }
 
-/// Plans of `rank` steps with any references, dependencies and spelling.
+#[test]
+fn plan_of_more_cycles_than_are_repaired_is_refused() {
+    let step = |n: usize| {
+        let others = (1..=MAX_DEPENDENCIES).map(|m| format!("s{}", (n + m) % MAX_STEPS));
+        json!({"name": format!("s{n}"), "tool": "list_pictures", "params": {"folder": "/a"},
+            "depends_on": others.collect::<Vec<_>>()})
+    };
+    let steps: Vec<Value> = (0..MAX_STEPS).map(step).collect();
+    let plan = read(&json!({"name": "x", "steps": steps})).unwrap();
+    let left = repair(plan, &picture_tools()).unwrap_err();
+    assert_eq!(left.changes.len(), 100);
+    let is_cycle = |fault: &Fault| matches!(fault.kind, FaultKind::Cycle(_));
+    assert!(
+        left.faults.iter().all(is_cycle),
+        "{:?}",
+        left.faults.first()
+    );
+    assert!(!left.faults.is_empty());
+}
+
+/// Plans of `rank` and `filter` steps with any references, dependencies and spelling.
 fn any_plan() -> impl Strategy<Value = Plan> {
     let step = (
         0_usize..9,
@@ -363,16 +411,21 @@ fn any_plan() -> impl Strategy<Value = Plan> {
     );
     prop::collection::vec(step, 1..9).prop_map(|steps| {
         let steps = steps.into_iter().map(|(name, from, needs, spelling)| {
-            let tool = if spelling == 0 { "rnak" } else { "rank" };
+            let tool = ["rnak", "rank", "filter"][usize::from(spelling.min(2))];
             let owner = if spelling == 1 {
                 format!("stpe{from}")
             } else {
                 format!("step{from}")
             };
+            let mut params = json!({"pictures": format!("${{{owner}.pictures}}")});
+            if tool == "filter" {
+                let item = ["width > 1", "camera is ${step1.count}"][usize::from(spelling > 3)];
+                params["where"] = json!([item]);
+            }
             json!({
                 "name": format!("step{name}"),
                 "tool": tool,
-                "params": {"pictures": format!("${{{owner}.pictures}}")},
+                "params": params,
                 "depends_on": needs.iter().map(|n| format!("step{n}")).collect::<Vec<_>>(),
             })
         });

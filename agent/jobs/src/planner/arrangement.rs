@@ -48,7 +48,10 @@ impl Words {
         let order = self.shown_order();
         self.read_last_as_newest();
         let choice = self.choice();
-        let best = choice.map(|choice| (choice.count.unwrap_or(FEW), choice.order));
+        let best = choice.map(|choice| {
+            let order = choice.order.unwrap_or("quality");
+            (choice.count.unwrap_or(FEW), order)
+        });
         let is_of_event = !is_folder && self.of_each("event");
         let grouping = self.grouping(is_bounded);
         let place = grouping.as_ref().map(|(place, _)| *place);
@@ -228,7 +231,7 @@ impl Words {
         Some(Choice {
             place,
             count,
-            order,
+            order: Some(order),
         })
     }
 

@@ -12,19 +12,19 @@ use watchkeeper_pictures::scores::SHARP;
 
 use super::self_standing::{SCORES, Test};
 use super::unread_words::{BLURRED, DUPLICATES, Words};
-use super::words::{NEGATIONS, is_filler, is_plural, number, singular};
+use super::words::{NEGATIONS, is_filler, is_picture_word, is_plural, number, singular};
 use crate::cameras::KnownNames;
 
 /// A number of objects of a class that pictures show.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Shown {
+pub(super) struct ObjectCount {
     pub(super) class: String,
     /// `=`, `>=` and the like.
     pub(super) comparison: &'static str,
     pub(super) number: u64,
 }
 
-impl Shown {
+impl ObjectCount {
     pub(super) const fn some(class: String) -> Self {
         Self {
             class,
@@ -49,7 +49,7 @@ impl Shown {
 pub(super) struct Conditions {
     /// Each on a field of its own, apart from negations.
     tests: Vec<Test>,
-    pub(super) shown: Vec<Shown>,
+    pub(super) shown: Vec<ObjectCount>,
     pub(super) without_duplicates: Option<bool>,
     /// Least sharpness, from 0 to 1; `Some(None)`: blurred ones too.
     pub(super) min_sharpness: Option<Option<f64>>,
@@ -246,7 +246,9 @@ impl Words {
         let (next, at) = opened.unwrap_or((sense, place + 1));
         let is_inherited = opened.is_some()
             || sense.is_wanted
-            || !self.stands(place, &["but"]) && self.is_bare_noun(at, known);
+            || !self.stands(place, &["but"])
+                && self.is_bare_noun(at, known)
+                && !self.is_bare_adjective(at);
         let is_clear = !(is_choice && (sense.is_wanted || next.is_wanted));
         (is_inherited && is_clear).then_some((next, at))
     }
@@ -259,6 +261,13 @@ impl Words {
             || self.metadata(noun).is_some();
         let shown = self.shown(place, true, known);
         is_known || shown.is_some_and(|(shown, _)| shown.is_any()) || self.is_bare_value(noun)
+    }
+
+    /// Returns whether `blurred` stands at a place without a noun: "without GPS or blurred" may
+    /// mean that those are wanted.
+    fn is_bare_adjective(&self, place: usize) -> bool {
+        let noun = self.noun(place);
+        self.is_one(noun, &BLURRED) && !self.get(noun + 1).is_some_and(is_picture_word)
     }
 
     /// A noun right behind a condition or its "and" that no rule reads there: "without people,
@@ -363,7 +372,12 @@ impl Words {
     }
 
     /// `people`, `a car`, `at least two dogs` or `3 or more cars` of known classes.
-    fn shown(&self, place: usize, is_wanted: bool, known: &KnownNames) -> Option<(Shown, usize)> {
+    fn shown(
+        &self,
+        place: usize,
+        is_wanted: bool,
+        known: &KnownNames,
+    ) -> Option<(ObjectCount, usize)> {
         let (comparison, count, noun) = self.quantity(place);
         let class = |length: usize| {
             let words: Option<Vec<&str>> = (noun..noun + length).map(|at| self.get(at)).collect();
@@ -381,7 +395,7 @@ impl Words {
             (false, "<", _) => ">=",
             (false, ..) => return None,
         };
-        let shown = Shown {
+        let shown = ObjectCount {
             class,
             comparison,
             number: count,

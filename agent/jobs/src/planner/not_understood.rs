@@ -4,8 +4,11 @@ use std::fmt;
 
 use super::self_standing::SCORES;
 use super::unread_words::{BLURRED, DUPLICATES};
-use super::words::{GROUPINGS, ORDERS, VIDEOS, is_folder, singular};
+use super::words::{GROUPINGS, ORDERS, VIDEOS, is_folder, is_plural, singular};
 use crate::cameras::{CameraNames, KnownNames};
+
+/// Rules and classes that a refusal names.
+const MAX_NAMES: usize = 12;
 
 /// Why a request has no plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +30,12 @@ impl NotUnderstood {
         Self::Words { words, hint }
     }
 
+    /// Words of a request for events. A plural among them may be meant as a rule or a class.
+    pub(super) fn events(words: Vec<String>, names: &KnownNames) -> Self {
+        let hint = near_camera(&words, &names.cameras).or_else(|| known_events(&words, names));
+        Self::Words { words, hint }
+    }
+
     /// A noun that names no object there.
     pub(super) fn object(noun: &str, mut words: Vec<String>, names: &KnownNames) -> Self {
         let conditions = SCORES.into_iter().chain(DUPLICATES).chain(BLURRED);
@@ -37,7 +46,7 @@ impl NotUnderstood {
             _ if names.has_class(&singular(noun)) || is_condition => {
                 format!("say \"with\" or \"without\" before {noun}")
             }
-            false => "start the runtime: it knows the classes".to_owned(),
+            false => "start the runtime, or try again: it knows the classes".to_owned(),
             true if names.classes.is_empty() => {
                 "no detector is installed; `watchkeeper models pull ssd-mobilenet-v2`".to_owned()
             }
@@ -54,6 +63,28 @@ impl NotUnderstood {
             hint: Some(hint),
         }
     }
+}
+
+/// The rules and classes that there are, if one of the words may be meant as one.
+fn known_events(words: &[String], names: &KnownNames) -> Option<String> {
+    let noun = words.iter().find(|word| is_plural(word))?;
+    if !names.are_of_runtime() {
+        return Some("start the runtime, or try again: it knows the rules and classes".to_owned());
+    }
+    let known = names.rules.iter().chain(&names.classes);
+    let (shown, number) = (known.clone().take(MAX_NAMES), known.count());
+    let shown: Vec<&str> = shown.map(String::as_str).collect();
+    let others = match number.saturating_sub(MAX_NAMES) {
+        0 => String::new(),
+        others => format!(" and {others} more"),
+    };
+    Some(match shown.is_empty() {
+        true => format!("no rule and no class is named {noun}; there is none yet"),
+        false => format!(
+            "no rule and no class is named {noun}; there are {}{others}",
+            shown.join(", ")
+        ),
+    })
 }
 
 /// The question whether words that are not understood mean a camera.

@@ -75,7 +75,7 @@ impl Refinement {
             false => is_of_each.then_some(false),
         };
         let choice = words.choice();
-        refinement.order = choice.map(|choice| choice.order);
+        refinement.order = choice.and_then(|choice| choice.order);
         let choice = choice.or_else(|| bare_count(&mut words));
         refinement.count = choice.and_then(|choice| choice.count);
         let grouping = (!is_ungrouped).then(|| words.grouping(true)).flatten();
@@ -295,6 +295,16 @@ mod tests {
     }
 
     const REQUEST: &str = "organise ./a by day and keep the 3 best of each";
+
+    #[test]
+    fn number_without_an_order_keeps_the_order() {
+        let request = "the 2 sharpest of each day in ./a";
+        let expected = [
+            "step group: by: \"day\" → \"camera\"",
+            "step best: count: 2 → 3",
+        ];
+        assert_eq!(refined(request, &["three of each and by camera"]), expected);
+    }
 
     #[test]
     fn refinements_change_what_they_name_and_nothing_else() {

@@ -6,7 +6,7 @@
 use jiff::civil::{DateTime, datetime};
 
 use super::arrangement::Selection;
-use super::conditions::{Conditions, Shown};
+use super::conditions::{Conditions, ObjectCount};
 use super::not_understood::NotUnderstood;
 use super::unread_words::Words;
 use super::words::{Range, is_picture_noun, is_plural, singular};
@@ -56,7 +56,10 @@ impl Request {
         match &request.conditions.unknown {
             Some(noun) => Err(NotUnderstood::object(noun, left, names)),
             None if left.is_empty() => Ok(request),
-            None => Err(NotUnderstood::words(left, &names.cameras)),
+            None => Err(match request.source {
+                Source::Events { .. } => NotUnderstood::events(left, names),
+                Source::Folder(_) => NotUnderstood::words(left, &names.cameras),
+            }),
         }
     }
 
@@ -131,7 +134,7 @@ impl Request {
 fn source(
     folder: Option<(String, bool)>,
     since: Option<DateTime>,
-    shown: &mut Vec<Shown>,
+    shown: &mut Vec<ObjectCount>,
     left: &mut Vec<String>,
     names: &KnownNames,
 ) -> Option<Source> {
@@ -144,7 +147,7 @@ fn source(
         let class = class.map(|(n, plural)| (n, singular(&plural)));
         if let Some((n, class)) = class.filter(|(_, class)| names.has_class(class)) {
             left.remove(n);
-            shown.insert(0, Shown::some(class));
+            shown.insert(0, ObjectCount::some(class));
         }
         return Some(Source::Folder(folder));
     }
@@ -158,7 +161,10 @@ fn source(
         None if first.is_none() => {
             // Events of one class would leave out those that show the others.
             let is_alone = shown.iter().filter(|shown| !shown.is_none()).count() == 1;
-            let place = shown.iter().position(Shown::is_any).filter(|_| is_alone);
+            let place = shown
+                .iter()
+                .position(ObjectCount::is_any)
+                .filter(|_| is_alone);
             place.map(|place| shown.remove(place).class)
         }
         None => None,

@@ -17,16 +17,17 @@ pub(super) struct Choice {
     pub(super) place: usize,
     /// `None` if no number is given.
     pub(super) count: Option<u64>,
-    pub(super) order: &'static str,
+    /// `None` if no word says what is best.
+    pub(super) order: Option<&'static str>,
 }
 
 impl Choice {
-    /// The best, as many as a number at or beside a place.
+    /// As many as a number at or beside a place.
     pub(super) const fn of_number(place: usize, count: u64) -> Self {
         Self {
             place,
             count: Some(count),
-            order: "quality",
+            order: None,
         }
     }
 

@@ -2,8 +2,8 @@
 //!
 //! `jobs/ID/` holds `job.json` (the plan as it is run), `log.jsonl`, `results/STEP.json` and,
 //! unless the caller chose another place, the output folder `files`. `seen.jsonl` has what tools
-//! have found out. `lock` is locked by the process that runs the job and names the run; `cancel`
-//! names the run that is asked to end. `cancelled` says that the job must not be resumed by itself.
+//! have found out. `lock` is locked by the process that runs the job or revises its plan.
+//! `cancelled` asks that process to end, and keeps a later one from resuming the job by itself.
 //!
 //! - Only the user may enter the folder.
 //! - An output folder belongs to one job: its marker, which only one process can create, says so.
@@ -11,7 +11,7 @@
 //! - IDs sort by the time of creation: they begin with it in UTC.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Read as _, Seek as _, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -39,7 +39,6 @@ pub const RESULTS: &str = "results";
 const SEEN: &str = "seen.jsonl";
 const FILES: &str = "files";
 const LOCK: &str = "lock";
-const CANCEL: &str = "cancel";
 /// Begin of the name of a folder whose job is deleted.
 const DELETED: &str = ".deleted-";
 
@@ -47,9 +46,8 @@ const DELETED: &str = ".deleted-";
 const LOCK_ATTEMPTS: u32 = 50;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
-/// Attempts to cancel, 100 ms apart, until the run has taken the request.
-const CANCEL_ATTEMPTS: u32 = 30;
-const CANCEL_PAUSE: Duration = Duration::from_millis(100);
+/// Age from which a folder without a description counts as left by a crash.
+const MAX_UNDESCRIBED: Duration = Duration::from_secs(3600);
 
 /// Attempts to find an unused ID.
 const MAX_IDS: u32 = 1000;
@@ -109,16 +107,25 @@ impl Jobs {
             plan: as_value(plan.plan()),
             from,
         };
-        let results = path.join(RESULTS);
-        fs::create_dir(&results).map_err(io_error(&results))?;
         let job = JobFolder { path, info };
-        job.describe(&job.info)?;
-        durable::sync_folder(&self.root).map_err(io_error(&self.root))?;
+        if let Err(error) = self.fill(&job) {
+            // Undescribed it is no job, and no bound would remove it.
+            target::remove(&job.path).ok();
+            return Err(error);
+        }
         if let Err(error) = own(&job.info.output, &job.info.id) {
             self.delete(&job.info.id).ok();
             return Err(error);
         }
         Ok(job)
+    }
+
+    /// Describes a new job; durable on return.
+    fn fill(&self, job: &JobFolder) -> Result<(), JobFolderError> {
+        let results = job.path.join(RESULTS);
+        fs::create_dir(&results).map_err(io_error(&results))?;
+        job.describe(&job.info)?;
+        durable::sync_folder(&self.root).map_err(io_error(&self.root))
     }
 
     fn unused(&self) -> Result<(JobId, i64, PathBuf), JobFolderError> {
@@ -238,17 +245,26 @@ impl Jobs {
         }
     }
 
-    /// Removes what crashes have left of deleted jobs. What can't be removed stays.
+    /// Removes what crashes have left of jobs that were being created or deleted. What can't be
+    /// removed stays.
     pub(super) fn sweep(&self) {
-        let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
-        let deleted = entries.filter(|entry| {
+        for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
             let name = entry.file_name();
-            name.to_str().is_some_and(|name| name.starts_with(DELETED))
-        });
-        for entry in deleted {
-            target::remove(&entry.path()).ok();
+            let is_deleted = name.to_str().is_some_and(|name| name.starts_with(DELETED));
+            if is_deleted || is_old_and_undescribed(&entry.path()) {
+                target::remove(&entry.path()).ok();
+            }
         }
     }
+}
+
+fn is_old_and_undescribed(job: &Path) -> bool {
+    let Ok(found) = job.symlink_metadata() else {
+        return false;
+    };
+    let age = found.modified().ok().and_then(|at| at.elapsed().ok());
+    let is_old = age.is_some_and(|age| age >= MAX_UNDESCRIBED);
+    is_old && found.is_dir() && matches!(job.join(INFO).try_exists(), Ok(false))
 }
 
 /// Time in UTC, with three letters for the part of the second.
@@ -275,8 +291,6 @@ pub struct JobFolder {
 #[derive(Debug)]
 pub(crate) struct RunLock {
     _file: File,
-    /// Name of the run, in requests to cancel it.
-    run: String,
 }
 
 impl JobFolder {
@@ -330,7 +344,6 @@ impl JobFolder {
 
     /// Stores another plan for the steps that are not done, and counts the revision.
     pub(super) fn replace_plan(&mut self, plan: &Plan) -> Result<(), JobFolderError> {
-        let _lock = self.lock_exclusive()?;
         let mut info = self.info.clone();
         info.plan = as_value(plan);
         if let Some(planned) = &mut info.from.planned {
@@ -379,19 +392,18 @@ impl JobFolder {
         Ok(Hash::of(&bytes).to_string())
     }
 
-    /// Locks the job for this process and opens its log.
-    pub(crate) fn begin(&self) -> Result<(RunLock, JobLog, Vec<LogLine>), JobFolderError> {
-        let mut file = self.lock_exclusive()?;
+    /// Locks the job for this process.
+    pub(crate) fn lock(&self) -> Result<RunLock, JobFolderError> {
+        let _file = self.lock_exclusive()?;
+        Ok(RunLock { _file })
+    }
+
+    /// Opens the log of a locked job, and marks its output folder if a crash came before that.
+    pub(crate) fn begin(&self, _: &RunLock) -> Result<(JobLog, Vec<LogLine>), JobFolderError> {
         self.require_output()?;
-        let run: String = (0..12).map(|_| fastrand::lowercase()).collect();
-        let named = file
-            .set_len(0)
-            .and_then(|()| file.rewind())
-            .and_then(|()| file.write_all(run.as_bytes()));
-        named.map_err(io_error(&self.path))?;
-        let (log, lines) = JobLog::open(&self.path.join(LOG))?;
+        let opened = JobLog::open(&self.path.join(LOG))?;
         durable::sync_folder(&self.path).map_err(io_error(&self.path))?;
-        Ok((RunLock { _file: file, run }, log, lines))
+        Ok(opened)
     }
 
     pub(super) fn lock_exclusive(&self) -> Result<File, JobFolderError> {
@@ -408,47 +420,6 @@ impl JobFolder {
             Err(TryLockError::WouldBlock) => Ok(true),
             Err(TryLockError::Error(source)) => Err(io_error(&self.path)(source)),
         }
-    }
-
-    /// Asks the process that runs the job to end, and waits until it has taken the request.
-    /// Returns false if none runs it, or it takes nothing for three seconds.
-    ///
-    /// # Errors
-    /// If the request can't be written.
-    pub fn cancel(&self) -> Result<bool, JobFolderError> {
-        let path = self.path.join(CANCEL);
-        let mut asked = None;
-        for _ in 0..CANCEL_ATTEMPTS {
-            let is_gone = !path.exists();
-            let mut run = String::new();
-            let read = lock_file(&self.path)?.read_to_string(&mut run);
-            read.map_err(io_error(&self.path))?;
-            // A run that has the lock and not yet its name there removes a request for another.
-            if is_gone && asked.as_ref() == Some(&run) {
-                return Ok(true);
-            }
-            if !self.is_running()? {
-                break;
-            }
-            durable::replace(&path, run.as_bytes()).map_err(io_error(&path))?;
-            asked = Some(run);
-            thread::sleep(CANCEL_PAUSE);
-        }
-        match durable::remove_leftover(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error(&path)(error)),
-            _ => Ok(false),
-        }
-    }
-
-    /// Takes a request to cancel this run. One for an earlier run is removed.
-    pub(crate) fn takes_cancel(&self, lock: &RunLock) -> bool {
-        let path = self.path.join(CANCEL);
-        let Ok(run) = fs::read_to_string(&path) else {
-            return false;
-        };
-        // If it stays, the process that asks sees that it was not taken.
-        fs::remove_file(&path).ok();
-        run == lock.run
     }
 }
 
@@ -494,36 +465,36 @@ pub(crate) fn finished(log: &[LogLine]) -> Vec<(String, StepResult)> {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
+    use std::time::SystemTime;
+
     use serde_json::json;
 
     use super::*;
     use crate::plan::{check, read};
+    use crate::run::JobLimits;
     use crate::tools::picture_tools;
 
-    #[test]
-    fn request_under_the_name_of_an_earlier_run_is_made_again() {
-        let folder = tempfile::tempdir().unwrap();
+    fn plan() -> CheckedPlan {
         let step = json!({"name": "list", "tool": "list_pictures", "params": {"folder": "/a"}});
         let plan = read(&json!({"name": "x", "steps": [step]})).unwrap();
-        let plan = check(plan, &picture_tools()).unwrap();
-        let jobs = Jobs::new(folder.path().join("jobs"));
-        let job = jobs.create(&plan, "test", None).unwrap();
-        let (lock, ..) = job.begin().unwrap();
-        let named = job.path.join(LOCK);
-        fs::write(&named, "earlier").unwrap();
-        let taken = thread::scope(|scope| {
-            let asking = scope.spawn(|| job.cancel().unwrap());
-            while !job.path.join(CANCEL).exists() && !asking.is_finished() {
-                thread::yield_now();
-            }
-            fs::write(&named, &lock.run).unwrap();
-            let mut taken = false;
-            while !taken && !asking.is_finished() {
-                taken = job.takes_cancel(&lock);
-            }
-            assert!(asking.join().unwrap());
-            taken
-        });
-        assert!(taken, "the request was taken as one of an earlier run");
+        check(plan, &picture_tools()).unwrap()
+    }
+
+    #[test]
+    fn folder_that_a_crash_left_undescribed_is_removed_once_it_is_old() {
+        let folder = tempfile::tempdir().unwrap();
+        let jobs = Jobs::new(folder.path().to_owned());
+        let job = jobs.create(&plan(), "test", None).unwrap();
+        let [old, new] = ["20260101-000000-aaa", "20260101-000000-bbb"];
+        for name in [old, new] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        let past = SystemTime::now() - MAX_UNDESCRIBED;
+        for path in [&folder.path().join(old), &job.path] {
+            File::open(path).unwrap().set_modified(past).unwrap();
+        }
+        jobs.prune(&JobLimits::default(), 0).unwrap();
+        assert!(!folder.path().join(old).exists());
+        assert!(folder.path().join(new).exists() && job.path.exists());
     }
 }

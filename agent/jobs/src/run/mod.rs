@@ -6,8 +6,10 @@
 //!   `state` says what is known of it, `retention` bounds all.
 //! - `runner` ties them together.
 
+mod cancel;
 mod claims;
 mod error;
+mod events;
 mod execution;
 mod folder;
 mod info;
@@ -23,12 +25,13 @@ mod tests;
 mod trajectory;
 
 pub use error::JobFolderError;
+pub use events::{JobEvent, RunError};
 pub use execution::Ended;
 pub use folder::{INFO, JobFolder, Jobs, LOG, RESULTS};
 pub use info::{JobId, JobInfo, Planned, PlannedBy, Provenance, ScheduledRun};
 pub use log::{LogLine, LogRecord, StepResult};
 pub use retention::JobLimits;
 pub use revise::RevisionError;
-pub use runner::{JobEvent, RunError, Runner};
+pub use runner::{Revise, Runner};
 pub use state::{JobState, JobSummary};
 pub use trajectory::{Trajectory, Transition};

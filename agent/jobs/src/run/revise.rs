@@ -18,11 +18,15 @@ pub enum RevisionError {
 }
 
 impl JobFolder {
-    /// Replaces the plan of a job that does not run; durable on return.
+    /// Replaces the plan of a locked job; durable on return.
     ///
     /// # Errors
     /// As [`JobFolder::check_revision`], or if the disk refuses.
-    pub fn revise(&mut self, plan: &CheckedPlan, tools: &Toolbox) -> Result<(), RevisionError> {
+    pub(super) fn revise(
+        &mut self,
+        plan: &CheckedPlan,
+        tools: &Toolbox,
+    ) -> Result<(), RevisionError> {
         self.check_revision(plan, tools)?;
         Ok(self.replace_plan(plan.plan())?)
     }

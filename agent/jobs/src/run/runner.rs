@@ -4,6 +4,8 @@
 //! - A step counts as done once its result and its line of the log are on disk.
 //! - A step that panics has failed; the job goes on.
 //! - At most [`MAX_THREADS`] steps run at a time. A cancellation is noticed within [`TICK`].
+//! - A job stays locked while its plan is revised, and its log open: it can be cancelled, and a
+//!   crash leaves it interrupted.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,11 +19,12 @@ use serde_json::{Map, Value};
 
 use super::claims::{claimed, is_begun};
 use super::error::JobFolderError;
+use super::events::{JobEvent, RunError};
 use super::execution::{AfterFailure, Ended, Execution, Start, StepState};
 use super::folder::{JobFolder, Jobs, RunLock, finished};
 use super::log::{JobLog, LogRecord, StepResult};
 use crate::plan::reference::{self, Address, INPUTS, Reference};
-use crate::plan::{Call, CheckedPlan, Fault, Step, check_without_box, read};
+use crate::plan::{Call, CheckedPlan, Step, check_without_box, read};
 use crate::target::{part, remove};
 use crate::tool::{Context, Gauge, ToolError, ToolOutput, Toolbox};
 
@@ -31,51 +34,17 @@ const TICK: Duration = Duration::from_millis(200);
 /// Most steps that run at a time.
 const MAX_THREADS: usize = 8;
 
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    #[error(transparent)]
-    Folder(#[from] JobFolderError),
-    #[error("the stored plan is no longer valid: {}", sentences(.0))]
-    Plan(Vec<Fault>),
-    #[error("step {step} can't be started: {source}")]
-    Thread {
-        step: String,
-        source: std::io::Error,
-    },
-}
-
-/// What happens during a run, for a person who waits.
-#[derive(Debug)]
-pub enum JobEvent<'a> {
-    Started {
-        step: &'a Step,
-        attempt: u64,
-    },
-    /// Pieces of work of a running step; a total of 0 is unknown.
-    Progress {
-        step: &'a Step,
-        done: u64,
-        total: u64,
-    },
-    Finished {
-        step: &'a Step,
-        result: &'a StepResult,
-    },
-    Failed {
-        step: &'a Step,
-        why: &'a str,
-        again_in: Option<Duration>,
-    },
-}
-
 /// Runs jobs with these tools.
 #[derive(Debug)]
 pub struct Runner {
     tools: Toolbox,
     jobs: Jobs,
     threads: usize,
-    leaves_failed_open: bool,
 }
+
+/// Returns another plan for the rest of a job after a failed step. It ends early once its last
+/// argument returns true.
+pub type Revise<'r> = &'r mut dyn FnMut(&JobFolder, &dyn Fn() -> bool) -> Option<CheckedPlan>;
 
 /// What a step's thread sends back.
 struct Answer {
@@ -96,16 +65,7 @@ impl Runner {
             tools,
             jobs,
             threads: threads.min(MAX_THREADS),
-            leaves_failed_open: false,
         }
-    }
-
-    /// Leaves the log of a failed job open for a caller that may revise its plan. The job counts as
-    /// interrupted until the caller records its end with [`JobFolder::end_unrun`].
-    #[must_use]
-    pub fn leave_failed_open(mut self) -> Self {
-        self.leaves_failed_open = true;
-        self
     }
 
     /// Runs a job, or resumes one that was interrupted, failed or cancelled: steps that are done
@@ -122,7 +82,51 @@ impl Runner {
         report: &mut dyn FnMut(JobEvent<'_>),
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<Ended, RunError> {
-        let (lock, log, lines) = job.begin()?;
+        let lock = job.lock()?;
+        let (ended, log) = self.run_locked(&lock, job, report, is_cancelled)?;
+        log.append(LogRecord::Ended { how: ended })?;
+        Ok(ended)
+    }
+
+    /// Runs a job as [`Self::run`] does. As long as `revise` returns another plan after a failed
+    /// step, that is stored and run.
+    ///
+    /// # Errors
+    /// Those of [`Self::run`], or if a revised plan does not fit the job.
+    pub fn run_revised(
+        &self,
+        job: &mut JobFolder,
+        report: &mut dyn FnMut(JobEvent<'_>),
+        is_cancelled: &dyn Fn() -> bool,
+        revise: Revise<'_>,
+    ) -> Result<Ended, RunError> {
+        let lock = job.lock()?;
+        loop {
+            let (mut ended, log) = self.run_locked(&lock, job, report, is_cancelled)?;
+            if ended == Ended::Failed {
+                let must_end = || is_cancelled() || job.is_cancel_recorded();
+                let revised = revise(job, &must_end);
+                if must_end() {
+                    ended = Ended::Cancelled;
+                } else if let Some(plan) = revised {
+                    job.revise(&plan, &self.tools)?;
+                    continue;
+                }
+            }
+            log.append(LogRecord::Ended { how: ended })?;
+            return Ok(ended);
+        }
+    }
+
+    /// Runs a locked job. Returns its log, in which its end is not yet recorded.
+    fn run_locked(
+        &self,
+        lock: &RunLock,
+        job: &JobFolder,
+        report: &mut dyn FnMut(JobEvent<'_>),
+        is_cancelled: &dyn Fn() -> bool,
+    ) -> Result<(Ended, JobLog), RunError> {
+        let (log, lines) = job.begin(lock)?;
         log.append(LogRecord::Opened)?;
         let plan = read(&job.info().plan).and_then(|plan| check_without_box(plan, &self.tools));
         let plan = match plan {
@@ -146,7 +150,6 @@ impl Runner {
             runner: self,
             plan: &plan,
             job,
-            lock,
             log,
             claims: Mutex::new(claimed(&lines, &job.info().output)),
             results: Mutex::new(results),
@@ -158,10 +161,7 @@ impl Runner {
             shared.cancelled.store(true, Ordering::Relaxed);
             ended
         })?;
-        if ended != Ended::Failed || !self.leaves_failed_open {
-            shared.log.append(LogRecord::Ended { how: ended })?;
-        }
-        Ok(ended)
+        Ok((ended, shared.log))
     }
 }
 
@@ -170,7 +170,6 @@ struct Shared<'r> {
     runner: &'r Runner,
     plan: &'r CheckedPlan,
     job: &'r JobFolder,
-    lock: RunLock,
     log: JobLog,
     /// Names in the output folder and the steps that have them.
     claims: Mutex<HashMap<String, String>>,
@@ -210,7 +209,7 @@ impl Shared<'_> {
                 None => self.report_progress(&running, report),
             }
             if !self.cancelled.load(Ordering::Relaxed)
-                && (is_cancelled() || self.job.takes_cancel(&self.lock))
+                && (is_cancelled() || self.job.is_cancel_recorded())
             {
                 self.cancelled.store(true, Ordering::Relaxed);
                 execution.cancel();
@@ -468,11 +467,6 @@ impl From<String> for Unresolved {
 
 fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn sentences(faults: &[Fault]) -> String {
-    let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-    faults.join("; ")
 }
 
 /// One value of a result.

@@ -5,16 +5,11 @@ use std::io;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use watchkeeper_store::durable;
 
-use super::error::{JobFolderError, io_error};
+use super::error::JobFolderError;
 use super::execution::Ended;
 use super::folder::{JobFolder, LOG};
 use super::log::{JobLog, LogLine, LogRecord};
-use crate::target;
-
-/// Says that the job must not be resumed by itself.
-const CANCELLED: &str = "cancelled";
 
 /// State of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,7 +28,7 @@ pub enum JobState {
 }
 
 impl JobState {
-    /// Whether it ended otherwise than a plan or a user ends it.
+    /// Whether it ended, but was neither done nor cancelled.
     #[must_use]
     pub const fn has_failed(self) -> bool {
         matches!(self, Self::Failed | Self::Interrupted | Self::Damaged)
@@ -95,30 +90,6 @@ impl JobFolder {
         let _lock = self.lock_exclusive()?;
         let (log, _) = JobLog::open(&self.path.join(LOG))?;
         log.append(LogRecord::Opened)
-    }
-
-    /// Records that the job must end, for a process that resumes jobs by itself. Durable on return.
-    ///
-    /// # Errors
-    /// If the disk refuses.
-    pub fn record_cancel(&self) -> Result<(), JobFolderError> {
-        let path = self.path.join(CANCELLED);
-        durable::replace(&path, b"").map_err(io_error(&path))
-    }
-
-    /// Whether [`Self::record_cancel`] was called and [`Self::withdraw_cancel`] was not.
-    pub fn is_cancel_recorded(&self) -> bool {
-        self.path.join(CANCELLED).exists()
-    }
-
-    /// Lets the job be resumed again.
-    ///
-    /// # Errors
-    /// If the disk refuses.
-    pub fn withdraw_cancel(&self) -> Result<(), JobFolderError> {
-        let path = self.path.join(CANCELLED);
-        target::remove(&path).map_err(io_error(&path))?;
-        durable::sync_folder(&self.path).map_err(io_error(&self.path))
     }
 }
 

@@ -285,7 +285,8 @@ fn step_fails_with_what_the_box_lacks_and_a_done_one_needs_it_no_more() {
     let log = serde_json::to_string(&job.log().unwrap()).unwrap();
     assert!(log.contains(LACKS), "{log}");
     let job = of_an_equipped_box(&bench, steps);
-    let (lock, log, _) = job.begin().unwrap();
+    let lock = job.lock().unwrap();
+    let (log, _) = job.begin(&lock).unwrap();
     let values = Map::from_iter([("text".to_owned(), json!("found"))]);
     let result = StepResult {
         sha256: job.store("find", &values).unwrap(),
@@ -312,16 +313,40 @@ fn job_whose_plan_no_longer_fits_the_tools_has_failed() {
 }
 
 #[test]
-fn failed_job_that_may_be_revised_is_open_until_its_end_is_recorded() {
+fn job_is_locked_and_open_while_it_is_revised_and_a_cancellation_ends_it() {
     let bench = Bench::new();
     bench.fail("c", &[permanent()]);
-    let job = bench.create(chain());
-    let runner = Runner::new(bench.tools.clone(), bench.jobs()).leave_failed_open();
-    let ended = runner.run(&job, &mut |_| {}, &|| false).unwrap();
-    assert_eq!(ended, Ended::Failed);
-    assert_eq!(job.summary().unwrap().state, JobState::Interrupted);
-    job.end_unrun(ended).unwrap();
-    assert_eq!(job.summary().unwrap().state, JobState::Failed);
+    let mut job = bench.create(chain());
+    let mut revise = |job: &JobFolder, is_cancelled: &dyn Fn() -> bool| {
+        assert_eq!(job.summary().unwrap().state, JobState::Running);
+        let is_end = |line: &LogLine| matches!(line.record, LogRecord::Ended { .. });
+        assert!(!job.log().unwrap().iter().any(is_end));
+        assert!(!is_cancelled());
+        assert!(job.cancel().unwrap(), "another process may cancel it");
+        assert!(is_cancelled());
+        None
+    };
+    let ended = (bench.runner).run_revised(&mut job, &mut |_| {}, &|| false, &mut revise);
+    assert_eq!(ended.unwrap(), Ended::Cancelled);
+    assert_eq!(job.summary().unwrap().state, JobState::Cancelled);
+}
+
+#[test]
+fn revised_plan_is_run_until_there_is_none() {
+    let bench = Bench::new();
+    bench.fail("b", &[permanent(), permanent()]);
+    let mut job = bench.create(chain());
+    let mut revised = 0;
+    let mut revise = |_: &JobFolder, _: &dyn Fn() -> bool| {
+        revised += 1;
+        let mut plan = chain();
+        plan[1]["params"]["text"] = json!(format!("revision {revised}"));
+        Some(bench.plan(plan))
+    };
+    let ended = (bench.runner).run_revised(&mut job, &mut |_| {}, &|| false, &mut revise);
+    assert_eq!(ended.unwrap(), Ended::Done);
+    assert_eq!(revised, 2);
+    assert_eq!(job.summary().unwrap().state, JobState::Done);
 }
 
 #[test]
@@ -344,7 +369,8 @@ fn name_of_a_failed_step_is_free_once_nothing_of_it_is_left() {
     };
     assert_eq!(claims(&job), 2, "both names are of the new step");
     // What an interrupted step has left is its own.
-    let (lock, log, _) = job.begin().unwrap();
+    let lock = job.lock().unwrap();
+    let (log, _) = job.begin(&lock).unwrap();
     let (step, name) = ("gone".to_owned(), "whole.txt".to_owned());
     log.append(LogRecord::Claimed { step, name }).unwrap();
     drop((lock, log));
@@ -495,7 +521,8 @@ fn log_is_read_from_where_a_reader_was() {
     let bench = Bench::new();
     let job = bench.create(chain());
     assert_eq!(job.log_from(0).unwrap(), (Vec::new(), 0));
-    let (lock, log, _) = job.begin().unwrap();
+    let lock = job.lock().unwrap();
+    let (log, _) = job.begin(&lock).unwrap();
     log.append(LogRecord::Opened).unwrap();
     let (first, end) = job.log_from(0).unwrap();
     assert_eq!(first.len(), 1);
@@ -569,7 +596,7 @@ fn deleted_job_is_gone_and_a_running_one_stays() {
     let bench = Bench::new();
     let job = bench.create(chain());
     let id = job.info().id.clone();
-    let held = job.begin().unwrap();
+    let held = job.lock().unwrap();
     let error = bench.jobs().delete(&id).unwrap_err();
     assert!(
         error.to_string().contains("running in another process"),
@@ -581,20 +608,22 @@ fn deleted_job_is_gone_and_a_running_one_stays() {
 }
 
 #[test]
-fn request_to_cancel_an_earlier_run_does_not_end_the_next() {
+fn cancellation_holds_until_it_is_withdrawn() {
     let bench = Bench::new();
     let job = bench.create(chain());
-    let folder = bench.dir.path().join("jobs").join(&job.info().id);
-    fs::write(folder.join("cancel"), "an earlier run").unwrap();
-    assert_eq!(bench.run(&job), Ended::Done);
     assert!(!job.cancel().unwrap(), "nothing runs");
+    assert!(!job.is_cancel_recorded());
+    job.record_cancel().unwrap();
+    assert_eq!(bench.run(&job), Ended::Cancelled);
+    job.withdraw_cancel().unwrap();
+    assert_eq!(bench.run(&job), Ended::Done);
 }
 
 #[test]
 fn job_is_run_by_one_process_and_found_by_the_begin_of_its_id() {
     let bench = Bench::new();
     let job = bench.create(chain());
-    let held = job.begin().unwrap();
+    let held = job.lock().unwrap();
     let error = bench.runner.run(&job, &mut |_| {}, &|| false).unwrap_err();
     assert!(
         error.to_string().contains("running in another process"),
@@ -767,7 +796,7 @@ fn pictures_of_a_folder_become_an_album() {
     let plan = crate::planner::plan(
         &format!("the 1 best photos in {}", photos.display()),
         "2026-11-28T12:00:00".parse().unwrap(),
-        &tools.names(),
+        &tools.names().unwrap_or_default(),
     );
     let plan = check(plan.unwrap(), &tools).unwrap();
     let jobs = Jobs::new(dir.path().join("jobs"));
@@ -846,7 +875,7 @@ fn job_without_a_picture_is_done_unless_a_model_may_revise_it() {
     let tools = crate::tools::picture_tools();
     let request = format!("the 1 best photos in {}", dir.path().display());
     let now = "2026-11-28T12:00:00".parse().unwrap();
-    let plan = crate::planner::plan(&request, now, &tools.names()).unwrap();
+    let plan = crate::planner::plan(&request, now, &tools.names().unwrap_or_default()).unwrap();
     let plan = check(plan, &tools).unwrap();
     let jobs = Jobs::new(dir.path().join("jobs"));
     for (by, expected) in [
@@ -881,7 +910,8 @@ fn claimed_name_that_nothing_was_written_to_is_not_removed() {
     let out = bench.dir.path().join("out");
     let plan = bench.plan(chain());
     let job = bench.jobs().create(&plan, "", Some(&out)).unwrap();
-    let (lock, log, _) = job.begin().unwrap();
+    let lock = job.lock().unwrap();
+    let (log, _) = job.begin(&lock).unwrap();
     let record = LogRecord::Claimed {
         step: "a".to_owned(),
         name: "a.txt".to_owned(),
@@ -939,7 +969,7 @@ fn running_job_keeps_its_files() {
     let plan = bench.plan(chain());
     let job = bench.jobs().create(&plan, "", Some(&out)).unwrap();
     assert_eq!(bench.run(&job), Ended::Done);
-    let run = job.begin().unwrap();
+    let run = job.lock().unwrap();
     let refused = bench.jobs().delete_with_outputs(&job).unwrap_err();
     assert!(matches!(refused, JobFolderError::Running(_)), "{refused}");
     assert!(out.join("a.txt").is_file());
@@ -977,11 +1007,11 @@ fn starts_count_from_the_last_finished_step() {
     let bench = Bench::new();
     let job = bench.create(chain());
     for _ in 0..3 {
-        let (_lock, log, _) = job.begin().unwrap();
+        let (log, _) = job.begin(&job.lock().unwrap()).unwrap();
         log.append(LogRecord::Opened).unwrap();
     }
     assert_eq!(job.summary().unwrap().starts, 3);
-    let (_lock, log, _) = job.begin().unwrap();
+    let (log, _) = job.begin(&job.lock().unwrap()).unwrap();
     let result = StepResult {
         sha256: String::new(),
         summary: String::new(),

@@ -168,7 +168,8 @@ impl Tool for Album {
 }
 
 /// The outcome without pictures. Nothing is written: an empty page looks like a result. Steps that
-/// use the name go on. A language model may have planned past the wish, and revises its plan.
+/// use the name go on. A plan of a language model fails: its conditions may be wrong, and it is
+/// revised.
 fn nothing(name: String, context: &Context<'_>) -> Result<ToolOutput, ToolError> {
     let summary = "no picture matched, so there is nothing to show".to_owned();
     match context.is_revisable {
@@ -182,7 +183,7 @@ fn nothing(name: String, context: &Context<'_>) -> Result<ToolOutput, ToolError>
 
 /// Why a tool was told to end.
 fn interruption(context: &Context<'_>) -> ToolError {
-    // The reason may be gone between the two questions only in theory.
+    // A reason to end stays.
     context
         .check_continue()
         .err()

@@ -10,7 +10,7 @@ use watchkeeper_jobs::tool::{
     Context, Kind, Output, Param, Tool, ToolError, ToolOutput, ToolSpec, local_time, read,
 };
 use watchkeeper_jobs::tools::{COUNT, OF_PICTURES, PICTURES, picture_tools, pictures_done};
-use watchkeeper_jobs::{CameraNames, Toolbox};
+use watchkeeper_jobs::{KnownNames, Toolbox};
 use watchkeeper_pictures::{FoundObject, Picture};
 
 use super::SHOTS;
@@ -57,10 +57,6 @@ impl Tool for FindObjects {
             outputs: &[PICTURES, pictures("others"), pictures("all"), COUNT],
         };
         &SPEC
-    }
-
-    fn classes(&self) -> Vec<String> {
-        ["person", "dog", "car"].map(str::to_owned).to_vec()
     }
 
     fn run(&self, params: Map<String, Value>, _: &Context<'_>) -> Result<ToolOutput, ToolError> {
@@ -116,14 +112,13 @@ impl Tool for EventPictures {
         &SPEC
     }
 
-    fn cameras(&self) -> CameraNames {
-        let mut cameras = CameraNames::default();
-        ["gate", "yard"].iter().for_each(|id| cameras.add(id, None));
-        cameras
-    }
-
-    fn rules(&self) -> Vec<String> {
-        vec!["delivery".to_owned()]
+    fn names(&self) -> Option<KnownNames> {
+        let mut names = KnownNames::default();
+        let cameras = ["gate", "yard"];
+        cameras.iter().for_each(|id| names.cameras.add(id, None));
+        names.classes = ["person", "dog", "car"].map(str::to_owned).to_vec();
+        names.rules = vec!["delivery".to_owned()];
+        Some(names)
     }
 
     fn run(&self, params: Map<String, Value>, _: &Context<'_>) -> Result<ToolOutput, ToolError> {

@@ -69,7 +69,7 @@ pub(super) async fn organise(
         planned: Some(planned.planned),
         origin: redact::said(&text).unwrap_or(text),
         output: None,
-        channel: entrypoint.name(),
+        entrypoint: Some(entrypoint),
         schedule: None,
     };
     let submitting = jobs.clone();

@@ -223,6 +223,7 @@ pub(super) fn refused(error: JobServiceError) -> Refusal {
             Refusal::new(StatusCode::CONFLICT, ProblemCode::Conflict, sentence)
         }
         JobServiceError::Folder(error) => of_folder(&error),
+        JobServiceError::Unavailable(_) => Problem::not_ready(sentence).into(),
         JobServiceError::Audit(_) => Problem::storage(sentence).into(),
     }
 }

@@ -116,7 +116,7 @@ impl JobSubmission {
             origin: redact::said(origin).unwrap_or_else(|| origin.to_owned()),
             plan: plan.clone(),
             output: self.output.map(Into::into),
-            channel: app.entrypoint.name(),
+            entrypoint: Some(app.entrypoint),
             schedule: None,
             planned,
         };

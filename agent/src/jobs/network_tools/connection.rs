@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::pin::pin;
-use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
@@ -11,10 +10,11 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 use watchkeeper_archive::ContentHash;
-use watchkeeper_client::{ClientError, Deadlines, RuntimeClient};
+use watchkeeper_assistant::jobs::known_names;
+use watchkeeper_client::{ClientError, RuntimeClient};
 use watchkeeper_config::{AUTO_EMBEDDING, JobToolsConfig};
 use watchkeeper_contract::model::ModelInfo;
-use watchkeeper_jobs::CameraNames;
+use watchkeeper_jobs::KnownNames;
 use watchkeeper_jobs::answer_cache::AnswerCache;
 use watchkeeper_jobs::tool::{Context, ToolError};
 use watchkeeper_pictures::Picture;
@@ -23,12 +23,10 @@ use crate::embedding::{Embedder, EmbeddingError, EmbeddingModel};
 
 /// The context is asked this often whether the tool must end.
 const CHECK: Duration = Duration::from_millis(250);
-/// How long a list of the runtime is used for plans.
+/// How long the lists of the runtime are used for plans before it is asked again.
 const KEEP_LIST: Duration = Duration::from_secs(5);
-/// Longest wait of a program for a list while it plans.
-const LIST_DEADLINE: Duration = Duration::from_secs(3);
-/// The same within an event loop, where others wait too.
-const SHORT_DEADLINE: Duration = Duration::from_millis(250);
+/// Longest wait for the lists of the runtime.
+const LIST_TIMEOUT: Duration = Duration::from_secs(3);
 /// Unreadable pictures that a summary names.
 const MAX_NAMED: usize = 3;
 
@@ -40,24 +38,28 @@ pub struct ToolSetup {
     pub config: JobToolsConfig,
 }
 
-/// What the runtime listed last, for plans.
+/// What the runtime lists, for requests and for the check of plans.
+#[derive(Debug, Clone)]
+pub(crate) struct RuntimeLists {
+    pub(crate) models: Vec<ModelInfo>,
+    pub(crate) names: KnownNames,
+}
+
+/// What the runtime listed last.
 #[derive(Debug, Default)]
-struct Listed<T> {
-    /// Absent where the runtime was unreachable.
-    found: Option<T>,
-    /// When `found` came.
+struct Listed {
+    /// `None` until the runtime has answered once.
+    found: Option<RuntimeLists>,
+    /// When the runtime was asked last.
     at: Option<Instant>,
-    /// Whether a thread asks for it; there is at most one.
-    is_asked: bool,
 }
 
 /// The runtime as the tools use it.
 #[derive(Debug)]
 pub(crate) struct RuntimeAccess {
     setup: ToolSetup,
-    models: Arc<Mutex<Listed<Vec<ModelInfo>>>>,
-    cameras: Arc<Mutex<Listed<CameraNames>>>,
-    rules: Arc<Mutex<Listed<Vec<String>>>>,
+    /// Locked while the runtime is asked, for [`LIST_TIMEOUT`] at most: others wait for the answer.
+    listed: Mutex<Listed>,
 }
 
 /// A picture with its embedding, of length 1.
@@ -77,9 +79,7 @@ impl RuntimeAccess {
     pub(crate) fn new(setup: ToolSetup) -> Self {
         Self {
             setup,
-            models: Arc::default(),
-            cameras: Arc::default(),
-            rules: Arc::default(),
+            listed: Mutex::default(),
         }
     }
 
@@ -94,78 +94,22 @@ impl RuntimeAccess {
     /// The model for embeddings, for the check of a plan; `None` while the runtime is unreachable.
     pub(super) fn embedding_model(&self) -> Option<Result<EmbeddingModel, EmbeddingError>> {
         let wanted = self.setup.config.embedding.as_deref();
-        let models = self.models()?;
+        let lists = self.lists()?;
         Some(EmbeddingModel::among(
-            &models,
+            &lists.models,
             wanted.unwrap_or(AUTO_EMBEDDING),
         ))
     }
 
-    /// The runtime's models, for the check of a plan.
-    pub(super) fn models(&self) -> Option<Vec<ModelInfo>> {
-        self.list(&self.models, async |client| client.models().await.ok())
-    }
-
-    /// The runtime's cameras, for requests that name them.
-    pub(crate) fn cameras(&self) -> Option<CameraNames> {
-        self.list(&self.cameras, async |client| {
-            let mut cameras = CameraNames::default();
-            for source in client.sources().await.ok()? {
-                let name = source.spec.name.as_ref().map(|name| name.as_str());
-                cameras.add(source.spec.id.as_str(), name);
-            }
-            Some(cameras)
-        })
-    }
-
-    /// The rules in force, for requests that name their events.
-    pub(crate) fn rules(&self) -> Option<Vec<String>> {
-        self.list(&self.rules, async |client| {
-            let pipelines = client.pipelines().await.ok()?.into_iter();
-            Some(pipelines.flat_map(|pipeline| pipeline.rules).collect())
-        })
-    }
-
-    /// What the runtime lists; `None` while it is unreachable. Within an event loop a slow runtime
-    /// delays it by [`SHORT_DEADLINE`] once, and the list may be older.
-    fn list<T: Clone + Send + 'static>(
-        &self,
-        kept: &Arc<Mutex<Listed<T>>>,
-        ask: impl AsyncFnOnce(RuntimeClient) -> Option<T> + Send + 'static,
-    ) -> Option<T> {
-        let mut listed = kept.lock();
-        let is_new = listed.at.is_some_and(|at| at.elapsed() < KEEP_LIST);
-        if is_new || listed.is_asked {
-            return listed.found.clone();
+    /// What the runtime lists, at most [`KEEP_LIST`] old while it answers; `None` until it has.
+    /// Blocks for [`LIST_TIMEOUT`] at most.
+    pub(crate) fn lists(&self) -> Option<RuntimeLists> {
+        let mut listed = self.listed.lock();
+        if listed.at.is_none_or(|at| at.elapsed() >= KEEP_LIST) {
+            let answer = ask_for_lists(self.setup.socket.clone());
+            listed.take(answer, Instant::now());
         }
-        listed.is_asked = true;
-        drop(listed);
-        let is_in_event_loop = tokio::runtime::Handle::try_current().is_ok();
-        let (done, is_done) = mpsc::sync_channel(1);
-        let (socket, listed) = (self.setup.socket.clone(), Arc::clone(kept));
-        std::thread::spawn(move || {
-            let deadlines = Deadlines {
-                answer: LIST_DEADLINE,
-                ..Deadlines::USUAL
-            };
-            let client = RuntimeClient::with_deadlines(socket, deadlines).ok();
-            let found = client
-                .zip(event_loop().ok())
-                .and_then(|(client, runtime)| runtime.block_on(ask(client)));
-            *listed.lock() = Listed {
-                found,
-                at: Some(Instant::now()),
-                is_asked: false,
-            };
-            done.send(()).ok();
-        });
-        let wait = match is_in_event_loop {
-            true => SHORT_DEADLINE,
-            false => LIST_DEADLINE,
-        };
-        // Without an answer in time the former list is used.
-        is_done.recv_timeout(wait).ok();
-        kept.lock().found.clone()
+        listed.found.clone()
     }
 
     /// Connects for one step.
@@ -196,6 +140,48 @@ impl RuntimeAccess {
     }
 }
 
+impl Listed {
+    /// Takes the answer of the runtime. Without one the former lists stay.
+    fn take(&mut self, answer: Option<RuntimeLists>, now: Instant) {
+        self.found = answer.or(self.found.take());
+        self.at = Some(now);
+    }
+}
+
+fn ask_for_lists(socket: PathBuf) -> Option<RuntimeLists> {
+    let ask = async |client: &RuntimeClient| {
+        let (models, sources, pipelines) =
+            tokio::try_join!(client.models(), client.sources(), client.pipelines())?;
+        let names = known_names(&sources, &models, &pipelines);
+        Ok::<_, ClientError>(RuntimeLists { models, names })
+    };
+    let run = move || {
+        let client = RuntimeClient::new(&socket).ok()?;
+        let answer = async { tokio::time::timeout(LIST_TIMEOUT, ask(&client)).await };
+        event_loop().ok()?.block_on(answer).ok()?.ok()
+    };
+    // A caller may be within an event loop, where no other can be entered.
+    let thread = std::thread::Builder::new().name("lists".to_owned());
+    thread.spawn(run).ok()?.join().ok()?
+}
+
+/// Waits for an answer; ends early if the tool must.
+pub(crate) fn wait<T>(
+    runtime: &Runtime,
+    context: &Context<'_>,
+    answer: impl Future<Output = T>,
+) -> Result<T, ToolError> {
+    runtime.block_on(async {
+        let mut answer = pin!(answer);
+        loop {
+            match tokio::time::timeout(CHECK, &mut answer).await {
+                Ok(answer) => return Ok(answer),
+                Err(_) => context.check_continue()?,
+            }
+        }
+    })
+}
+
 pub(crate) fn event_loop() -> std::io::Result<Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -223,16 +209,7 @@ pub(super) fn answered(
 impl StepConnection<'_> {
     /// Waits for an answer; ends early if the tool must.
     pub(super) fn wait<T>(&self, answer: impl Future<Output = T>) -> Result<T, ToolError> {
-        let until_it_ends = async {
-            let mut answer = pin!(answer);
-            loop {
-                match tokio::time::timeout(CHECK, &mut answer).await {
-                    Ok(answer) => return Ok(answer),
-                    Err(_) => self.context.check_continue()?,
-                }
-            }
-        };
-        self.runtime.block_on(until_it_ends)
+        wait(&self.runtime, self.context, answer)
     }
 
     /// Asks `ask` about each picture whose answer is not kept yet. A picture that is refused is
@@ -332,21 +309,44 @@ fn vector(kept: &Value) -> Option<Vec<f32>> {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
-    use std::os::unix::net::UnixListener;
-
     use super::*;
 
+    fn lists(rule: &str) -> RuntimeLists {
+        let mut names = KnownNames::default();
+        names.rules.push(rule.to_owned());
+        RuntimeLists {
+            models: Vec::new(),
+            names,
+        }
+    }
+
     #[test]
-    fn check_within_an_event_loop_does_not_wait_for_a_runtime_that_never_answers() {
+    fn runtime_that_answers_no_more_leaves_the_former_names() {
         let folder = tempfile::tempdir().unwrap();
-        let socket = folder.path().join("socket");
-        let _never_accepts = UnixListener::bind(&socket).unwrap();
-        let config = JobToolsConfig::default();
-        let access = RuntimeAccess::new(ToolSetup { socket, config });
-        let models = event_loop().unwrap().block_on(async { access.models() });
-        assert_eq!(models, None);
-        // Its thread still waits, and a second check begins no other.
-        assert!(access.models.lock().is_asked);
-        assert_eq!(access.models(), None);
+        let access = RuntimeAccess::new(ToolSetup {
+            socket: folder.path().join("nobody.sock"),
+            config: JobToolsConfig::default(),
+        });
+        assert!(access.lists().is_none());
+        access
+            .listed
+            .lock()
+            .take(Some(lists("old")), Instant::now());
+        access.listed.lock().at = None;
+        let names = access.lists().map(|lists| lists.names.rules);
+        assert_eq!(names, Some(vec!["old".to_owned()]));
+        access
+            .listed
+            .lock()
+            .take(Some(lists("new")), Instant::now());
+        let names = access.lists().map(|lists| lists.names.rules);
+        assert_eq!(names, Some(vec!["new".to_owned()]));
+    }
+
+    #[test]
+    fn lists_are_asked_for_within_an_event_loop() {
+        let access = RuntimeAccess::new(ToolSetup::default());
+        let listed = event_loop().unwrap().block_on(async { access.lists() });
+        assert!(listed.is_none());
     }
 }

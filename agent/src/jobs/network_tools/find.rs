@@ -98,13 +98,7 @@ impl Tool for FindObjects {
         if let Err(why) = self.allow(class) {
             return Some(why);
         }
-        detector(&self.0.models()?, class).err()
-    }
-
-    fn classes(&self) -> Vec<String> {
-        let models = self.0.models().unwrap_or_default();
-        let here = models.iter().filter(|model| is_here(model));
-        here.flat_map(|model| model.labels.clone()).collect()
+        detector(&self.0.lists()?.models, class).err()
     }
 
     fn run(

@@ -4,14 +4,13 @@ use futures_util::FutureExt as _;
 use jiff::Zoned;
 use serde::Deserialize;
 use serde_json::json;
-use watchkeeper_contract::model::ModelState;
-use watchkeeper_jobs::{KnownNames, planner};
+use watchkeeper_jobs::planner;
 
 use super::super::facts::ToolFact;
 use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
+use crate::jobs::known_names;
 use crate::operations::proposed_action::ProposedAction;
 use crate::permissions::Effect;
-use crate::proposal::snapshot::DETECTION;
 
 pub(super) const TOOL: Tool = Tool {
     name: "propose_job",
@@ -38,17 +37,7 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let Arguments { request } = given.arguments()?;
     let now = Zoned::now().datetime();
     let here = given.context.snapshot().await?;
-    let mut names = KnownNames::default();
-    for source in here.sources {
-        let name = source.spec.name.as_ref().map(|name| name.as_str());
-        names.cameras.add(source.spec.id.as_str(), name);
-    }
-    let present = (here.models.iter())
-        .filter(|m| m.task == DETECTION && matches!(m.state, ModelState::Present { .. }));
-    let classes = present.flat_map(|model| &model.labels);
-    names.classes = classes.cloned().collect();
-    let pipelines = here.pipelines.into_iter();
-    names.rules = pipelines.flat_map(|pipeline| pipeline.rules).collect();
+    let names = known_names(&here.sources, &here.models, &here.pipelines);
     let plan = planner::plan(&request, now, &names).map_err(|error| error.to_string())?;
     if !planner::understands(&request, now, &names) {
         return Err(
