@@ -445,17 +445,16 @@ impl Durable {
 
     /// Reads a content whole; false if its file is missing or has other bytes.
     pub(crate) fn is_sound(&self, hash: &ContentHash) -> Result<bool, ArchiveError> {
-        Ok(unless_damaged(self.blobs.verify(hash), hash)?.is_some())
+        Ok(unless_damaged(self.blobs.open_sound(hash), hash)?.is_some())
     }
 
-    /// Opens a content; `None` if its file is missing or has another size.
+    /// Opens a content, read whole and compared with its hash; `None` if its file is missing or
+    /// damaged.
     ///
     /// # Errors
     /// If the disk can't be read.
     pub fn open_content(&self, entry: &Entry) -> Result<Option<File>, ArchiveError> {
-        let file = unless_damaged(self.blobs.open_file(&entry.sha256), &entry.name)?;
-        let has_size = |file: &File| file.metadata().is_ok_and(|m| m.len() == entry.bytes);
-        Ok(file.filter(has_size))
+        unless_damaged(self.blobs.open_sound(&entry.sha256), &entry.name)
     }
 
     /// Replaces a damaged file by a copy from another tier, if the content still has an entry. A
