@@ -79,7 +79,7 @@ impl Copies {
         &self,
         entry: &Entry,
     ) -> Result<Option<(&'static str, Bytes)>, String> {
-        let Some(shared) = &self.shared else {
+        let Some(shared) = self.shared_for(entry) else {
             return Ok(self.ask(entry).await.ok().flatten());
         };
         let found = self.ask(entry).await;

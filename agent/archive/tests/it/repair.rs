@@ -97,6 +97,25 @@ async fn entry_is_kept_while_a_memcached_that_may_have_it_is_down() {
 }
 
 #[tokio::test]
+async fn content_too_large_for_memcached_is_lost_while_a_server_is_down() {
+    let folder = tempfile::tempdir().unwrap();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let mut settings = settings(folder.path());
+    settings.memory_bytes = 0;
+    settings.shared = Some(Arc::new(MemcachedTier::new(vec![address])));
+    let archive = open(settings);
+    // The write of a small one marks the server down.
+    ingest(&archive, "yard/a.jpg", b"alpha").await;
+    let large = vec![7; 2 << 20];
+    ingest(&archive, "yard/b.mp4", &large).await;
+    std::fs::write(file_of(folder.path(), &large), "wrong").unwrap();
+    let found = archive.verify(None).await.unwrap();
+    assert_eq!(found.damaged, [name("yard/b.mp4")]);
+}
+
+#[tokio::test]
 async fn large_content_with_one_wrong_bit_is_replaced_when_it_is_read() {
     let (folder, objects) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let server = S3Server::start(objects.path());
