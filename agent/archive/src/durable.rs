@@ -147,6 +147,8 @@ impl Durable {
         now: Timestamp,
     ) -> Result<(Entry, Removed), ArchiveError> {
         new.check()?;
+        // A sound content that has an entry was copied to the object tier, or has its task.
+        let is_copied = self.has_objects && self.is_sound(&sealed.hash).unwrap_or_default();
         let _writer = self.write_lock();
         if let Some(entry) = self.protected(&new.name, now)? {
             if entry.sha256 != sealed.hash {
@@ -170,7 +172,8 @@ impl Durable {
         self.blobs.publish(sealed)?;
         let mut batch = Batch::new();
         on_disk::put_entry(&mut batch, &entry);
-        if self.has_objects {
+        let is_new = self.index().blob(&sealed.hash).is_none();
+        if self.has_objects && (is_new || !is_copied) {
             on_disk::put_task(&mut batch, &entry.sha256, ObjectTask::Copy);
         }
         let removed = self.apply(batch, &evicted, std::slice::from_ref(&entry));

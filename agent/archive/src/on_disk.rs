@@ -97,6 +97,8 @@ pub(crate) fn put_object_place(batch: &mut Batch, place: Option<&str>) {
     change(batch, STATE, OBJECT_PLACE, place);
 }
 
-pub(crate) fn object_place(store: &dyn Store) -> Result<Option<Vec<u8>>, StoreError> {
-    store.get(STATE, OBJECT_PLACE)
+/// Reads the place of the object tier; `None` where there was none.
+pub(crate) fn object_place(store: &dyn Store) -> Result<Option<String>, StoreError> {
+    let stored = store.get(STATE, OBJECT_PLACE)?;
+    Ok(stored.and_then(|place| String::from_utf8(place).ok()))
 }
