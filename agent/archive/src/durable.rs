@@ -58,6 +58,13 @@ pub struct Removed {
     pub contents: Vec<ContentHash>,
 }
 
+impl Removed {
+    fn extend(&mut self, other: Self) {
+        self.names.extend(other.names);
+        self.contents.extend(other.contents);
+    }
+}
+
 impl Durable {
     /// Opens the tier in the folder `root`.
     ///
@@ -356,56 +363,58 @@ impl Durable {
         Ok(())
     }
 
-    /// Removes entries, for good when this returns.
+    /// Removes entries, for good when this returns. Other changes come between two batches: one
+    /// that is protected then stays.
     ///
     /// # Errors
     /// If one is protected (nothing is removed then), or the disk refuses.
     pub fn destroy(&self, names: &[EntryName]) -> Result<Removed, ArchiveError> {
-        let _writer = self.write_lock();
-        let (known, protected) = {
-            let index = self.index();
-            let is_protected = |name: &&EntryName| index.slot(name).is_some_and(|s| s.is_protected);
-            let protected: Vec<_> = names
-                .iter()
-                .filter(is_protected)
-                .map(ToString::to_string)
-                .collect();
-            let known = names.iter().filter(|name| index.slot(name).is_some());
-            (known.cloned().collect::<Vec<_>>(), protected)
-        };
-        match protected.as_slice() {
-            [] => {}
-            [one] => return Err(ArchiveError::Protected(one.clone())),
-            [one, rest @ ..] => {
-                let named = format!("{one} (and {} more)", rest.len());
-                return Err(ArchiveError::Protected(named));
-            }
-        }
-        self.remove(&known)
-    }
-
-    /// Removes entries that expired by `now`.
-    ///
-    /// # Errors
-    /// If the disk refuses.
-    pub fn expire(&self, now: Timestamp) -> Result<Removed, ArchiveError> {
-        let _writer = self.write_lock();
-        let due = expired(&self.index(), now.as_microsecond(), usize::MAX);
-        self.remove(&due)
-    }
-
-    /// Removes entries, a batch at a time.
-    fn remove(&self, names: &[EntryName]) -> Result<Removed, ArchiveError> {
+        self.require_unprotected(names)?;
         let mut all = Removed::default();
         for part in names.chunks(PAGE) {
-            let removed = self.apply(Batch::new(), part, &[])?;
-            all.names.extend(removed.names);
-            all.contents.extend(removed.contents);
+            let _writer = self.write_lock();
+            let known = {
+                let index = self.index();
+                let is_free = |name: &&EntryName| index.slot(name).is_some_and(|s| !s.is_protected);
+                part.iter().filter(is_free).cloned().collect::<Vec<_>>()
+            };
+            all.extend(self.apply(Batch::new(), &known, &[])?);
         }
         Ok(all)
     }
 
-    /// Changes how long entries are kept. Returns how many were changed.
+    /// Fails with the names of those that are protected.
+    fn require_unprotected(&self, names: &[EntryName]) -> Result<(), ArchiveError> {
+        let index = self.index();
+        let is_protected = |name: &&EntryName| index.slot(name).is_some_and(|s| s.is_protected);
+        let mut protected = names.iter().filter(is_protected);
+        let Some(one) = protected.next() else {
+            return Ok(());
+        };
+        Err(ArchiveError::Protected(match protected.count() {
+            0 => one.to_string(),
+            more => format!("{one} (and {more} more)"),
+        }))
+    }
+
+    /// Removes entries that expired by `now`. Other changes come between two batches.
+    ///
+    /// # Errors
+    /// If the disk refuses.
+    pub fn expire(&self, now: Timestamp) -> Result<Removed, ArchiveError> {
+        let mut all = Removed::default();
+        loop {
+            let _writer = self.write_lock();
+            let due = expired(&self.index(), now.as_microsecond(), PAGE);
+            all.extend(self.apply(Batch::new(), &due, &[])?);
+            if due.len() < PAGE {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// Changes how long entries are kept. Returns how many were changed. Other changes come between
+    /// two batches.
     ///
     /// # Errors
     /// [`ArchiveError::Reference`] when a reference is to be protected (nothing is changed then),
@@ -416,26 +425,35 @@ impl Durable {
         retention: Retention,
         now: Timestamp,
     ) -> Result<usize, ArchiveError> {
-        let _writer = self.write_lock();
-        let mut changed = Vec::new();
-        for name in names {
-            let Some(entry) = self.entry(name, now)? else {
-                continue;
-            };
-            if retention == Retention::Protected && entry.content != Content::Stored {
+        let needs_content = retention == Retention::Protected;
+        if needs_content {
+            let index = self.index();
+            let is_reference = |name: &&EntryName| index.slot(name).is_some_and(|s| !s.is_stored);
+            if let Some(name) = names.iter().find(is_reference) {
                 return Err(ArchiveError::Reference(name.clone()));
             }
-            if entry.retention != retention {
-                changed.push(Entry { retention, ..entry });
+        }
+        let mut count = 0;
+        for part in names.chunks(PAGE) {
+            let _writer = self.write_lock();
+            let (mut batch, mut changed) = (Batch::new(), Vec::new());
+            for name in part {
+                let Some(entry) = self.entry(name, now)? else {
+                    continue;
+                };
+                if needs_content && entry.content != Content::Stored {
+                    return Err(ArchiveError::Reference(name.clone()));
+                }
+                if entry.retention != retention {
+                    let entry = Entry { retention, ..entry };
+                    on_disk::put_entry(&mut batch, &entry);
+                    changed.push(entry);
+                }
             }
+            self.apply(batch, &[], &changed)?;
+            count += changed.len();
         }
-        for part in changed.chunks(PAGE) {
-            let mut batch = Batch::new();
-            part.iter()
-                .for_each(|entry| on_disk::put_entry(&mut batch, entry));
-            self.apply(batch, &[], part)?;
-        }
-        Ok(changed.len())
+        Ok(count)
     }
 
     /// Reads a content whole; `None` if its file is missing or damaged.
@@ -519,5 +537,29 @@ mod tests {
         durable.commit(&sealed, new, Timestamp::now()).unwrap();
         durable.destroy(&[name]).unwrap();
         assert_eq!(syncs.load(Ordering::SeqCst), 2);
+    }
+
+    #[test]
+    fn expired_entries_of_several_batches_are_all_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::<HookedStore>::default();
+        let opened = Durable::over(folder.path(), store, true, Limits::default(), false);
+        let durable = opened.unwrap().0;
+        let count = 2 * PAGE + 1;
+        let references = (0..=count).map(|number| {
+            let new = NewEntry {
+                // The last one stays.
+                ttl_s: (number < count).then_some(1),
+                ..NewEntry::named(EntryName::new("yard", &number.to_string()).unwrap())
+            };
+            (new, ContentHash::ZERO, 1, "media".to_owned())
+        });
+        let start = Timestamp::UNIX_EPOCH;
+        durable
+            .add_references(references.collect(), 1, start)
+            .unwrap();
+        let removed = durable.expire(Timestamp::now()).unwrap();
+        assert_eq!(removed.names.len(), count);
+        assert_eq!(durable.index().totals().references, 1);
     }
 }
