@@ -220,7 +220,7 @@ impl Durable {
             let is_free = |name: &EntryName| index.slot(name).is_none_or(|slot| !slot.is_stored);
             let new = new.into_iter().filter(|(new, ..)| is_free(&new.name));
             // A page of the journal is far below the bound of references.
-            let new = new.filter(|(new, ..)| new.check().is_ok());
+            let new = new.filter(|(new, ..)| is_sound_reference(new));
             let entries: Vec<Entry> = (from..)
                 .zip(new)
                 .map(|(number, (new, hash, bytes, media))| {
@@ -505,6 +505,15 @@ impl Durable {
         };
         unless_damaged(self.blobs.read(hash, blob.bytes), hash)
     }
+}
+
+/// Whether a reference fulfils the bounds of an entry; one that does not is logged.
+fn is_sound_reference(new: &NewEntry) -> bool {
+    let checked = new.check();
+    if let Err(error) = &checked {
+        tracing::warn!(name = %new.name, %error, "archive: media of an event are not indexed");
+    }
+    checked.is_ok()
 }
 
 #[cfg(test)]
