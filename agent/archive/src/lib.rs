@@ -13,7 +13,7 @@
 
 pub mod archive;
 mod blobs;
-mod blocking;
+pub mod blocking;
 mod copies;
 pub mod durable;
 mod embedding_queue;
