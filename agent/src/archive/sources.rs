@@ -113,7 +113,8 @@ impl Sources {
                 sender.blocking_send((below, sealed)).map_err(|_| gone())
             })
         });
-        let ingesting = async {
+        // Owns the receiver: its end ends a walk that waits to send.
+        let ingesting = async move {
             let mut entries = Vec::new();
             while let Some((below, sealed)) = receiver.recv().await {
                 let mut new = target.new_entry(&named(&below, &below))?;
@@ -285,3 +286,7 @@ impl Target<'_> {
         }
     }
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests;

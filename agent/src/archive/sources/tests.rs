@@ -1,0 +1,73 @@
+//! Ingests of folders, beside an archive in a temporary folder.
+
+use std::fs;
+
+use watchkeeper_archive::{Limits, Settings};
+
+use super::*;
+
+/// An archive, and a folder that may be ingested.
+struct Bench {
+    folder: tempfile::TempDir,
+    archive: Archive,
+}
+
+impl Bench {
+    fn new(max_entry_bytes: u64) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = Settings {
+            folder: folder.path().join("archive"),
+            limits: Limits {
+                max_entry_bytes,
+                ..Limits::default()
+            },
+            memory_bytes: 64 << 20,
+            shared: None,
+            objects: None,
+        };
+        fs::create_dir(folder.path().join("in")).unwrap();
+        Self {
+            archive: Archive::open(settings).unwrap().0,
+            folder,
+        }
+    }
+
+    fn write(&self, name: &str, content: &str) {
+        fs::write(self.folder.path().join("in").join(name), content).unwrap();
+    }
+
+    async fn ingest(&self, ingest: Ingest) -> Result<Ingested, ArchiveError> {
+        let config = ArchiveConfig {
+            ingest_roots: vec![self.folder.path().to_owned()],
+            ..ArchiveConfig::default()
+        };
+        let runtime = RuntimeClient::new(self.folder.path().join("none.sock")).unwrap();
+        let sources = Sources::new(&config, None);
+        sources.ingest(&self.archive, &runtime, ingest).await
+    }
+
+    fn folder(&self) -> Ingest {
+        ingest(&format!("folder::{}/in", self.folder.path().display()))
+    }
+}
+
+fn ingest(source: &str) -> Ingest {
+    Ingest {
+        source: source.to_owned(),
+        collection: "yard".to_owned(),
+        name: None,
+        options: IngestOptions::default(),
+    }
+}
+
+#[tokio::test]
+async fn folder_ingest_that_fails_ends_while_files_wait() {
+    let bench = Bench::new(100);
+    for name in ["a.txt", "b.txt", "c.txt", "d.txt"] {
+        bench.write(name, name);
+    }
+    let mut wanted = bench.folder();
+    wanted.options.content_type = Some("no type".to_owned());
+    let failed = bench.ingest(wanted).await.unwrap_err();
+    assert!(matches!(failed, ArchiveError::Field { .. }), "{failed}");
+}
