@@ -4,8 +4,8 @@
 //! - Entries that were made before a failure stay; what can't be read of a folder is named.
 //! - Not here: the form of a source (crate `archive`).
 
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::io::{self, Read as _};
+use std::path::PathBuf;
 
 use tokio::sync::mpsc;
 use watchkeeper_archive::name::{EntryName, check_collection, name_of_path};
@@ -107,7 +107,7 @@ impl Sources {
         let (roots, archive) = (self.roots.clone(), target.archive.clone());
         let walking = blocking(move || {
             roots::walk(&roots, &path, |(below, file)| {
-                let sealed = stage_file(&archive, file)?;
+                let sealed = stage_file(&archive, file);
                 // A receiver that is gone has failed.
                 let gone = || ArchiveError::Source("the ingest was given up".to_owned());
                 sender.blocking_send((below, sealed)).map_err(|_| gone())
@@ -115,22 +115,29 @@ impl Sources {
         });
         // Owns the receiver: its end ends a walk that waits to send.
         let ingesting = async move {
-            let mut entries = Vec::new();
+            let mut done = Ingested::default();
             while let Some((below, sealed)) = receiver.recv().await {
-                let mut new = target.new_entry(&named(&below, &below))?;
-                new.metadata
-                    .labels
-                    .entry("file".to_owned())
-                    .or_insert_with(|| label(&below));
-                entries.push(target.archive.ingest(sealed, new).await?);
+                match target.file_of_folder(&below, sealed).await {
+                    Ok(entry) => done.entries.push(entry),
+                    Err(error) if is_of_one_file(&error) => {
+                        done.skipped.push(format!("{below}: {error}"));
+                    }
+                    Err(error) => return Err(error),
+                }
             }
-            Ok::<_, ArchiveError>(entries)
+            Ok(done)
         };
-        let (walked, entries) = tokio::join!(walking, ingesting);
-        let entries = entries?;
-        let skipped = walked?;
-        Ok(Ingested { entries, skipped })
+        let (walked, ingested) = tokio::join!(walking, ingesting);
+        let mut done = ingested?;
+        done.skipped.extend(walked?);
+        Ok(done)
     }
+}
+
+/// Whether a failure is that of one file of a folder, so that the others may succeed.
+fn is_of_one_file(error: &ArchiveError) -> bool {
+    use ArchiveError as E;
+    matches!(error, E::Source(_) | E::TooLarge { .. } | E::Protected(_))
 }
 
 /// A text as the value of a label.
@@ -153,10 +160,8 @@ fn stage_file(archive: &Archive, mut file: std::fs::File) -> Result<Sealed, Arch
     let mut staged = archive.stage()?;
     let mut buffer = vec![0; CHUNK];
     loop {
-        let read = file.read(&mut buffer).map_err(|source| ArchiveError::Io {
-            path: Path::new("the source").to_owned(),
-            source,
-        })?;
+        let unread = |why: io::Error| ArchiveError::Source(format!("it can't be read: {why}"));
+        let read = file.read(&mut buffer).map_err(unread)?;
         match buffer.get(..read) {
             Some(chunk) if !chunk.is_empty() => staged.append(chunk)?,
             _ => return staged.seal(),
@@ -212,6 +217,20 @@ impl Target<'_> {
         };
         new.check()?;
         Ok(new)
+    }
+
+    /// Makes an entry of a file that has the path `below` in its folder.
+    async fn file_of_folder(
+        &self,
+        below: &str,
+        sealed: Result<Sealed, ArchiveError>,
+    ) -> Result<Entry, ArchiveError> {
+        let mut new = self.new_entry(&named(below, below))?;
+        let labels = &mut new.metadata.labels;
+        labels
+            .entry("file".to_owned())
+            .or_insert_with(|| label(below));
+        self.archive.ingest(sealed?, new).await
     }
 
     /// Copies media of an event, of one begin of a MIME type or all, by its references. Skips those

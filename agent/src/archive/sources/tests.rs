@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use watchkeeper_archive::{Limits, Settings};
+use watchkeeper_archive::{Limits, Retention, Settings};
 
 use super::*;
 
@@ -60,6 +60,10 @@ fn ingest(source: &str) -> Ingest {
     }
 }
 
+fn names(done: &Ingested) -> Vec<&str> {
+    done.entries.iter().map(|entry| entry.name.name()).collect()
+}
+
 #[tokio::test]
 async fn folder_ingest_that_fails_ends_while_files_wait() {
     let bench = Bench::new(100);
@@ -70,4 +74,39 @@ async fn folder_ingest_that_fails_ends_while_files_wait() {
     wanted.options.content_type = Some("no type".to_owned());
     let failed = bench.ingest(wanted).await.unwrap_err();
     assert!(matches!(failed, ArchiveError::Field { .. }), "{failed}");
+}
+
+#[tokio::test]
+async fn files_that_are_refused_are_skipped_and_named() {
+    let bench = Bench::new(5);
+    for (name, content) in [
+        ("a.txt", "a"),
+        ("b.txt", "too long"),
+        ("c.txt", "c"),
+        ("d.txt", "d"),
+    ] {
+        bench.write(name, content);
+    }
+    let protected = NewEntry {
+        retention: Retention::Protected,
+        ..NewEntry::named("yard/c.txt".parse().unwrap())
+    };
+    bench
+        .archive
+        .ingest_bytes("other".into(), protected)
+        .await
+        .unwrap();
+    let done = bench.ingest(bench.folder()).await.unwrap();
+    assert_eq!(names(&done), ["a.txt", "d.txt"]);
+    let [long, kept] = done.skipped.as_slice() else {
+        panic!("{:?}", done.skipped);
+    };
+    assert!(
+        long.starts_with("b.txt: ") && long.contains("more than 5 bytes"),
+        "{long}"
+    );
+    assert!(
+        kept.starts_with("c.txt: ") && kept.contains("is protected"),
+        "{kept}"
+    );
 }
