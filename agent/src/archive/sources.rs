@@ -234,7 +234,7 @@ impl Target<'_> {
     }
 
     /// Copies media of an event, of one begin of a MIME type or all, by its references. Skips those
-    /// that are gone, unless all are.
+    /// that are gone or damaged, unless all are.
     async fn media(
         &self,
         runtime: &RuntimeClient,
@@ -261,13 +261,13 @@ impl Target<'_> {
             return Err(ArchiveError::field("name", event, remedy));
         }
         let mut done = Ingested::default();
-        let mut gone = None;
+        let mut lost = None;
         for reference in found {
             let mut new = self.new_entry(reference.name.name())?;
             let sealed = match self.stage_media(runtime, &reference).await {
-                Err(error @ ArchiveError::Gone(_)) => {
+                Err(error @ (ArchiveError::Gone(_) | ArchiveError::Damaged(_))) => {
                     done.skipped.push(error.to_string());
-                    gone = Some(error);
+                    lost = Some(error);
                     continue;
                 }
                 sealed => sealed?,
@@ -279,7 +279,7 @@ impl Target<'_> {
             }
             done.entries.push(self.archive.ingest(sealed, new).await?);
         }
-        match gone.filter(|_| done.entries.is_empty()) {
+        match lost.filter(|_| done.entries.is_empty()) {
             Some(error) => Err(error),
             None => Ok(done),
         }

@@ -1,8 +1,8 @@
-//! Ingests of folders, beside an archive in a temporary folder.
+//! Ingests of folders and of media, beside an archive in a temporary folder.
 
 use std::fs;
 
-use watchkeeper_archive::{Limits, Retention, Settings};
+use watchkeeper_archive::{Limits, Metadata, Retention, Settings};
 
 use super::*;
 
@@ -108,5 +108,35 @@ async fn files_that_are_refused_are_skipped_and_named() {
     assert!(
         kept.starts_with("c.txt: ") && kept.contains("is protected"),
         "{kept}"
+    );
+}
+
+#[tokio::test]
+async fn damaged_large_clip_is_not_copied_as_a_sound_one() {
+    let bench = Bench::new(100 << 20);
+    let event = "01JQ0000000000000000000000";
+    let content = vec![7_u8; 5 << 20];
+    let hash = ContentHash::of(&content);
+    let clip = NewEntry {
+        content_type: Some("video/mp4".to_owned()),
+        metadata: Metadata {
+            event: Some(event.to_owned()),
+            ..Metadata::default()
+        },
+        ..NewEntry::named(format!("{COLLECTION}/{event}-clip.mp4").parse().unwrap())
+    };
+    bench
+        .archive
+        .ingest_bytes(content.into(), clip)
+        .await
+        .unwrap();
+    let blob = bench.folder.path().join(format!("archive/blobs/{hash}"));
+    let mut damaged = fs::read(&blob).unwrap();
+    damaged[3] ^= 1;
+    fs::write(&blob, damaged).unwrap();
+    let refused = bench.ingest(ingest(&format!("clip::{event}"))).await;
+    assert!(
+        matches!(refused, Err(ArchiveError::Damaged(_))),
+        "{refused:?}"
     );
 }
