@@ -331,7 +331,7 @@ impl ArchiveService {
             (None, None) => return Ok(None),
         };
         let made = made.map_err(|error| match error {
-            EmbeddingError::Away(why) => ArchiveError::Source(why),
+            EmbeddingError::Away(why) | EmbeddingError::Step(why) => ArchiveError::Source(why),
             EmbeddingError::Model(why) | EmbeddingError::Refused(why) => ArchiveError::Refused(why),
         })?;
         Ok(Some(QueryVector {
