@@ -195,8 +195,8 @@ impl S3Tier {
     }
 }
 
-/// The time for a request that carries so many bytes.
-fn time_for(bytes: u64) -> Duration {
+/// The time for a request that carries so many bytes, over the slowest line that is still served.
+pub fn time_for(bytes: u64) -> Duration {
     REQUEST_TIMEOUT + Duration::from_secs(bytes / MIN_BYTES_PER_S)
 }
 

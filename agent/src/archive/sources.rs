@@ -43,7 +43,7 @@ impl Sources {
     pub(super) fn new(config: &ArchiveConfig, ca_file: Option<PathBuf>) -> Self {
         Self {
             roots: config.ingest_roots.clone(),
-            web: Web::new(config.ingest_hosts.clone(), ca_file),
+            web: Web::new(config, ca_file),
         }
     }
 
