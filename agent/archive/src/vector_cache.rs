@@ -135,7 +135,6 @@ mod tests {
     /// Writes the embedding of a content, and follows it.
     fn put(store: &dyn Store, cache: &VectorCache, hash: &ContentHash, vector: [f32; 2]) {
         let record = Record {
-            model: "m".to_owned(),
             digest: "d".to_owned(),
             refused: None,
         };

@@ -15,10 +15,11 @@ use watchkeeper_pictures::likeness::dot;
 use watchkeeper_store::{Store, StoreError, pages};
 
 use crate::ContentHash;
-use crate::entry::MAX_EMBEDDING;
 use crate::on_disk::EMBEDDINGS;
 use crate::slot::Slot;
 
+/// Most numbers of an embedding.
+pub(crate) const MAX_EMBEDDING: usize = 2_048;
 /// Records that are read at a time.
 const PAGE: usize = 1_000;
 /// Most bytes of numbers in memory: those of 200,000 pictures with 640 numbers.
@@ -30,7 +31,6 @@ const GROWTH: usize = 1 << 20;
 /// a byte each, from -127 to 127; the largest is one of these.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Record {
-    pub(crate) model: String,
     pub(crate) digest: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) refused: Option<String>,
@@ -315,7 +315,6 @@ mod tests {
     /// The numbers of a vector in its record.
     fn kept(vector: &[f32]) -> Vec<u8> {
         let record = Record {
-            model: "m".to_owned(),
             digest: "d".to_owned(),
             refused: None,
         };
@@ -341,7 +340,6 @@ mod tests {
             Packed::of(&[1.0, 0.5]),
         );
         let record = Record {
-            model: "m".to_owned(),
             digest: "d".to_owned(),
             refused: None,
         };
@@ -399,7 +397,7 @@ mod tests {
                 }
                 let hash = ContentHash::of(&[*content]);
                 let digest = ["d", "other"][usize::from(n % 5 == 0)].to_owned();
-                let record = Record { model: "m".to_owned(), digest, refused: None };
+                let record = Record { digest, refused: None };
                 if numbers == &Some(3) {
                     store.write(Batch::new().delete(EMBEDDINGS, &hash.0)).unwrap();
                     vectors.iter_mut().for_each(|all| all.follow(hash, None));

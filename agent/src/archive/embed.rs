@@ -178,8 +178,7 @@ impl Worker<'_> {
             tracing::info!(%name, "archive: a picture has no embedding: {why}");
         }
         outcome.iter().for_each(|made| self.progress.count(made));
-        let made =
-            outcome.map(|made| (entry.sha256, model.name.clone(), model.digest.clone(), made));
+        let made = outcome.map(|made| (entry.sha256, model.digest.clone(), made));
         self.archive.settle_embedding(number, made).await?;
         Ok(is_asked)
     }

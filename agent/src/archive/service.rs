@@ -335,7 +335,7 @@ impl ArchiveService {
             EmbeddingError::Model(why) | EmbeddingError::Refused(why) => ArchiveError::Refused(why),
         })?;
         Ok(Some(QueryVector {
-            digest: Some(made.digest),
+            digest: made.digest,
             vector: made.vector,
         }))
     }
