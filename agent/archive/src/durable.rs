@@ -29,7 +29,7 @@ use crate::name::EntryName;
 use crate::on_disk::{self, EMBEDDINGS, ENTRIES, ObjectTask};
 use crate::open_report::{OpenReport, scan_entries, settle_files};
 use crate::slot::Slot;
-use crate::vector_cache::VectorCache;
+use crate::vectors::VectorCache;
 
 /// Records of one batch.
 const PAGE: usize = 1_000;
@@ -522,7 +522,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::store_for_tests::{HookedStore, StoreCall};
+    use crate::store_for_tests::HookedStore;
 
     #[test]
     fn query_waits_for_no_sync() {
@@ -533,11 +533,9 @@ mod tests {
         let durable = Arc::new(opened.unwrap().0);
         let syncs = Arc::<AtomicUsize>::default();
         let (watched, count) = (Arc::clone(&durable), Arc::clone(&syncs));
-        let hook = Box::new(move |call| {
-            if call == StoreCall::Sync {
-                assert!(watched.index.try_lock().is_ok(), "queries wait for a sync");
-                count.fetch_add(1, Ordering::SeqCst);
-            }
+        let hook = Box::new(move || {
+            assert!(watched.index.try_lock().is_ok(), "queries wait for a sync");
+            count.fetch_add(1, Ordering::SeqCst);
         });
         assert!(store.hook.set(hook).is_ok());
         let name: EntryName = "yard/a.jpg".parse().unwrap();

@@ -27,8 +27,6 @@ use crate::vectors::{MAX_EMBEDDING, Packed, Record, compare_records, read, unpac
 
 /// Records that are read at a time.
 const PAGE: usize = 1_000;
-/// Entries that are compared while changes of embeddings wait.
-const SLOTS: usize = 4_096;
 /// Longest kept reason of a refusal, in characters.
 const MAX_WHY: usize = 300;
 
@@ -74,18 +72,8 @@ impl QueryVector {
         slots: Vec<Arc<Slot>>,
     ) -> Result<Vec<(f64, Arc<Slot>)>, ArchiveError> {
         let (digest, own) = (&self.digest, Packed::of(&self.vector));
-        let contents = || durable.index().contents_by_time().collect();
-        durable.vectors().load(durable.store(), digest, contents)?;
-        let (mut found, mut unknown) = (Vec::with_capacity(slots.len()), Vec::new());
-        let mut slots = slots.into_iter().peekable();
-        while slots.peek().is_some() {
-            let some = slots.by_ref().take(SLOTS);
-            // Released after each part: a change waits for one part and not for all.
-            match durable.vectors().read().of(digest) {
-                Some(known) => known.compare(some, &own, &mut found, &mut unknown),
-                None => unknown.extend(some),
-            }
-        }
+        durable.vectors().load(durable.store(), digest)?;
+        let (mut found, unknown) = durable.vectors().compare(digest, slots, &own);
         let by_pages = durable.are_most(unknown.len());
         let rest = compare_records(durable.store(), digest, unknown, &own, by_pages)?;
         found.extend(rest);

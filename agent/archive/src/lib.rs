@@ -41,7 +41,6 @@ pub mod stats;
 #[cfg(test)]
 mod store_for_tests;
 pub mod tier;
-mod vector_cache;
 mod vectors;
 pub mod verb;
 mod verb_runner;
