@@ -15,6 +15,7 @@ pub mod archive;
 mod blobs;
 pub mod blocking;
 mod copies;
+mod counts;
 pub mod durable;
 mod embedding_queue;
 pub mod embeddings;
@@ -43,7 +44,6 @@ mod store_for_tests;
 pub mod tier;
 mod vectors;
 pub mod verb;
-mod verb_runner;
 mod verify;
 pub mod words;
 

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use tokio::sync::mpsc;
 use watchkeeper_archive::name::{EntryName, check_collection, name_of_path};
 use watchkeeper_archive::source::EventRef;
-use watchkeeper_archive::verb::{Ingest, IngestOptions};
+use watchkeeper_archive::verb::{Ingest, IngestOptions, Ingested};
 use watchkeeper_archive::{
     Archive, ArchiveError, Body, ContentHash, Entry, NewEntry, Query, Sealed, Source,
 };
@@ -24,13 +24,6 @@ use super::{media, roots};
 
 /// Bytes that are read of a file at a time.
 const CHUNK: usize = 256 << 10;
-
-/// Entries that an ingest made, and what it could not read, each with the cause.
-#[derive(Debug, Default)]
-pub(super) struct Ingested {
-    pub(super) entries: Vec<Entry>,
-    pub(super) skipped: Vec<String>,
-}
 
 /// What reads sources.
 #[derive(Debug)]

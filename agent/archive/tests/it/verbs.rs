@@ -85,13 +85,8 @@ async fn protected_entry_is_neither_destroyed_nor_replaced() {
     ingest(&archive, "yard/a.jpg", b"one").await;
     ingest(&archive, "yard/b.jpg", b"two").await;
     let a = || Selection::Entry(name("yard/a.jpg"));
-    let protect = Verb::Protect { selection: a() };
-    let answer = archive.run(protect, Zoned::now()).await.unwrap();
-    let changed = Answer::Changed {
-        entries: 1,
-        gone: 0,
-    };
-    assert_eq!(answer, changed);
+    let protected = archive.set_retention(a(), Retention::Protected).await;
+    assert_eq!(protected.unwrap(), 1);
     for selection in [a(), of_collection("yard")] {
         let refused = archive.destroy(selection).await.unwrap_err();
         assert!(matches!(refused, ArchiveError::Protected(_)), "{refused}");

@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{Body, Method};
-use serde::Deserialize;
 use watchkeeper_archive::entry::{Entry, MAX_FIELD, Metadata, Retention};
 use watchkeeper_archive::name::{EntryName, name_of_path};
-use watchkeeper_archive::verb::{Ingest, IngestOptions};
+use watchkeeper_archive::verb::{Ingest, IngestOptions, Ingested};
 use watchkeeper_archive::{ArchiveError, ContentHash, Source};
 
 use super::super::agent_client::AgentClient;
@@ -20,13 +19,6 @@ use super::super::user_file::unread;
 
 /// Files of one folder.
 const MAX_FILES: usize = 10_000;
-
-/// Answer of the agent to an ingest.
-#[derive(Debug, Deserialize)]
-struct Ingested {
-    entries: Vec<Entry>,
-    skipped: Vec<String>,
-}
 
 /// Where a content goes.
 struct Target<'a> {
@@ -82,7 +74,7 @@ pub(super) async fn run(
 pub(super) async fn from_source(
     wanted: &Ingest,
     client: &AgentClient,
-) -> Result<Vec<Entry>, Failure> {
+) -> Result<Ingested, Failure> {
     let source = wanted.source.parse();
     let source = source.map_err(|error: ArchiveError| Failure::input(error.to_string()))?;
     let target = Target {
@@ -93,8 +85,11 @@ pub(super) async fn from_source(
     };
     let done = ingest(&wanted.source, source, &target).await?;
     match (done.entries.is_empty(), done.skipped.as_slice()) {
-        (true, skipped @ [_, ..]) => Err(Failure::failed(skipped.join("; "))),
-        _ => Ok(done.entries),
+        (true, skipped @ [first, ..]) => Err(Failure::failed(match skipped.len() {
+            1 => first.clone(),
+            count => format!("all {count} files were skipped, the first because: {first}"),
+        })),
+        _ => Ok(done),
     }
 }
 
