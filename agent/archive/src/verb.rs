@@ -32,7 +32,8 @@ pub enum Selection {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ingest {
-    /// `file::PATH`, `folder::PATH`, `mem::TEXT`, `clip::EVENT`, `event::EVENT` or `http::URL`.
+    /// `file::PATH`, `folder::PATH`, `mem::TEXT`, `archive::NAME`, `clip::EVENT`, `event::EVENT` or
+    /// `http::URL`.
     pub source: String,
     pub collection: String,
     /// Name within the collection; by the source if absent. Not for several contents.

@@ -52,11 +52,16 @@ impl Sources {
         let target = Target { archive, ingest };
         let one = match source {
             Source::Memory(content) => {
+                refuse_name(archive, &content).await?;
                 let new = target.new_entry(&format!("text-{}.txt", short_hash(&content)))?;
                 archive.ingest_bytes(content.into(), new).await?
             }
             Source::File(path) => self.file(&target, path).await?,
             Source::Folder(path) => return self.folder(&target, path).await,
+            Source::Entry(name) => {
+                let entry = archive.stat(&name).await?;
+                target.copy_entry(runtime, entry).await?
+            }
             Source::Clip(event) => return target.media(runtime, &event, Some("video/")).await,
             Source::Event(event) => return target.media(runtime, &event, None).await,
             Source::Http(url) => {
@@ -131,6 +136,24 @@ impl Sources {
 fn is_of_one_file(error: &ArchiveError) -> bool {
     use ArchiveError as E;
     matches!(error, E::Source(_) | E::TooLarge { .. } | E::Protected(_))
+}
+
+/// Refuses the name of an entry as a text: its content is meant.
+async fn refuse_name(archive: &Archive, text: &[u8]) -> Result<(), ArchiveError> {
+    let name = std::str::from_utf8(text)
+        .ok()
+        .and_then(|it| it.parse().ok());
+    let Some(name): Option<EntryName> = name else {
+        return Ok(());
+    };
+    match archive.stat(&name).await {
+        Ok(_) => {
+            let remedy = format!("{name} is an entry; use archive::{name} for a copy of it");
+            Err(ArchiveError::field("source", name.as_str(), remedy))
+        }
+        Err(ArchiveError::NotFound(_)) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// A text as the value of a label.
@@ -256,21 +279,14 @@ impl Target<'_> {
         let mut done = Ingested::default();
         let mut lost = None;
         for reference in found {
-            let mut new = self.new_entry(reference.name.name())?;
-            let sealed = match self.stage_media(runtime, &reference).await {
+            match self.copy_entry(runtime, reference).await {
+                Ok(entry) => done.entries.push(entry),
                 Err(error @ (ArchiveError::Gone(_) | ArchiveError::Damaged(_))) => {
                     done.skipped.push(error.to_string());
                     lost = Some(error);
-                    continue;
                 }
-                sealed => sealed?,
-            };
-            new.content_type
-                .get_or_insert_with(|| reference.content_type.clone());
-            if self.ingest.options.metadata == Default::default() {
-                new.metadata = reference.metadata;
+                Err(error) => return Err(error),
             }
-            done.entries.push(self.archive.ingest(sealed, new).await?);
         }
         match lost.filter(|_| done.entries.is_empty()) {
             Some(error) => Err(error),
@@ -278,7 +294,22 @@ impl Target<'_> {
         }
     }
 
-    /// Copies the content of a reference, or of its protected copy.
+    /// Copies an entry, with its metadata unless the request has its own.
+    async fn copy_entry(
+        &self,
+        runtime: &RuntimeClient,
+        entry: Entry,
+    ) -> Result<Entry, ArchiveError> {
+        let mut new = self.new_entry(entry.name.name())?;
+        let sealed = self.stage_media(runtime, &entry).await?;
+        new.content_type.get_or_insert(entry.content_type);
+        if self.ingest.options.metadata == Default::default() {
+            new.metadata = entry.metadata;
+        }
+        self.archive.ingest(sealed, new).await
+    }
+
+    /// Copies the content of an entry; that of a reference from the runtime.
     async fn stage_media(
         &self,
         runtime: &RuntimeClient,

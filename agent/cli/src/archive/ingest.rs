@@ -107,7 +107,11 @@ async fn ingest(text: &str, source: Source, to: &Target<'_>) -> Result<Ingested,
             Ok(uploaded(vec![entry]))
         }
         Source::Folder(folder) => upload_folder(to, &folder).await,
-        Source::Memory(_) | Source::Clip(_) | Source::Event(_) | Source::Http(_) => {
+        Source::Memory(_)
+        | Source::Entry(_)
+        | Source::Clip(_)
+        | Source::Event(_)
+        | Source::Http(_) => {
             let wanted = Ingest {
                 source: text.to_owned(),
                 collection: to.collection.to_owned(),

@@ -79,7 +79,8 @@ pub(crate) enum ArchiveAction {
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ArchiveIngestArgs {
-    /// Path, file::PATH, folder::PATH, mem::TEXT, clip::EVENT, event::EVENT or http::URL.
+    /// Path, file::PATH, folder::PATH, mem::TEXT, archive::NAME, clip::EVENT, event::EVENT or
+    /// http::URL.
     #[arg(required = true, value_name = "SOURCE")]
     pub sources: Vec<String>,
     /// Collection that gets them.

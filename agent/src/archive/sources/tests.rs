@@ -140,3 +140,37 @@ async fn damaged_large_clip_is_not_copied_as_a_sound_one() {
         "{refused:?}"
     );
 }
+
+#[tokio::test]
+async fn entry_is_copied_with_its_metadata_and_its_name_is_no_text() {
+    let bench = Bench::new(100);
+    let known = NewEntry {
+        metadata: Metadata {
+            class: Some("car".to_owned()),
+            ..Metadata::default()
+        },
+        ..NewEntry::named("dock/a.jpg".parse().unwrap())
+    };
+    bench
+        .archive
+        .ingest_bytes("alpha".into(), known)
+        .await
+        .unwrap();
+    let refused = bench.ingest(ingest("mem::dock/a.jpg")).await.unwrap_err();
+    assert!(
+        refused.to_string().contains("archive::dock/a.jpg"),
+        "{refused}"
+    );
+    let done = bench.ingest(ingest("archive::dock/a.jpg")).await.unwrap();
+    let [copy] = done.entries.as_slice() else {
+        panic!("{:?}", done.entries);
+    };
+    assert_eq!(copy.name.as_str(), "yard/a.jpg");
+    assert_eq!(
+        (copy.bytes, copy.metadata.class.as_deref()),
+        (5, Some("car"))
+    );
+    // A text that names no entry stays a text.
+    let text = bench.ingest(ingest("mem::dock/b.jpg")).await.unwrap();
+    assert_eq!(text.entries[0].bytes, "dock/b.jpg".len() as u64);
+}
