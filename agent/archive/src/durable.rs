@@ -20,10 +20,10 @@ use watchkeeper_store::{Batch, LateStore, Options, Store, StoreError, pages};
 
 use crate::ContentHash;
 use crate::blobs::{BlobFolder, Sealed, Staged, unless_damaged};
-use crate::entry::{Content, Entry, NewEntry, Retention};
+use crate::entry::{Content, Entry, NewEntry};
 use crate::error::{ArchiveError, Uncommitted};
 pub use crate::eviction::Limits;
-use crate::eviction::{expired, make_room, make_room_for_references};
+use crate::eviction::{make_room, make_room_for_references};
 use crate::index::Index;
 use crate::name::EntryName;
 use crate::on_disk::{self, EMBEDDINGS, ENTRIES, ObjectTask};
@@ -31,8 +31,6 @@ use crate::open_report::{OpenReport, scan_entries, settle_files};
 use crate::slot::Slot;
 use crate::vectors::VectorCache;
 
-/// Records of one batch.
-const PAGE: usize = 1_000;
 /// Share of the bytes of records that the index may take in memory for details: 32 MiB of 1 GiB.
 const DETAILS_SHARE: u64 = 32;
 /// Entries that are read at a time: at most 12 MiB with the longest metadata.
@@ -59,7 +57,7 @@ pub struct Removed {
 }
 
 impl Removed {
-    fn extend(&mut self, other: Self) {
+    pub(crate) fn extend(&mut self, other: Self) {
         self.names.extend(other.names);
         self.contents.extend(other.contents);
     }
@@ -247,8 +245,9 @@ impl Durable {
         on_disk::cursor(&*self.store)
     }
 
-    /// Commits `batch` with the removal of `gone`, then applies both to the index and the files.
-    fn apply(
+    /// Commits `batch` with the removal of `gone`, then applies both to index and files. The caller
+    /// holds the writer's lock.
+    pub(crate) fn apply(
         &self,
         mut batch: Batch,
         gone: &[EntryName],
@@ -363,99 +362,6 @@ impl Durable {
         Ok(())
     }
 
-    /// Removes entries, for good when this returns. Other changes come between two batches: one
-    /// that is protected then stays.
-    ///
-    /// # Errors
-    /// If one is protected (nothing is removed then), or the disk refuses.
-    pub fn destroy(&self, names: &[EntryName]) -> Result<Removed, ArchiveError> {
-        self.require_unprotected(names)?;
-        let mut all = Removed::default();
-        for part in names.chunks(PAGE) {
-            let _writer = self.write_lock();
-            let known = {
-                let index = self.index();
-                let is_free = |name: &&EntryName| index.slot(name).is_some_and(|s| !s.is_protected);
-                part.iter().filter(is_free).cloned().collect::<Vec<_>>()
-            };
-            all.extend(self.apply(Batch::new(), &known, &[])?);
-        }
-        Ok(all)
-    }
-
-    /// Fails with the names of those that are protected.
-    fn require_unprotected(&self, names: &[EntryName]) -> Result<(), ArchiveError> {
-        let index = self.index();
-        let is_protected = |name: &&EntryName| index.slot(name).is_some_and(|s| s.is_protected);
-        let mut protected = names.iter().filter(is_protected);
-        let Some(one) = protected.next() else {
-            return Ok(());
-        };
-        Err(ArchiveError::Protected(match protected.count() {
-            0 => one.to_string(),
-            more => format!("{one} (and {more} more)"),
-        }))
-    }
-
-    /// Removes entries that expired by `now`. Other changes come between two batches.
-    ///
-    /// # Errors
-    /// If the disk refuses.
-    pub fn expire(&self, now: Timestamp) -> Result<Removed, ArchiveError> {
-        let mut all = Removed::default();
-        loop {
-            let _writer = self.write_lock();
-            let due = expired(&self.index(), now.as_microsecond(), PAGE);
-            all.extend(self.apply(Batch::new(), &due, &[])?);
-            if due.len() < PAGE {
-                return Ok(all);
-            }
-        }
-    }
-
-    /// Changes how long entries are kept. Returns how many were changed. Other changes come between
-    /// two batches.
-    ///
-    /// # Errors
-    /// [`ArchiveError::Reference`] when a reference is to be protected (nothing is changed then),
-    /// and if the disk refuses.
-    pub fn set_retention(
-        &self,
-        names: &[EntryName],
-        retention: Retention,
-        now: Timestamp,
-    ) -> Result<usize, ArchiveError> {
-        let needs_content = retention == Retention::Protected;
-        if needs_content {
-            let index = self.index();
-            let is_reference = |name: &&EntryName| index.slot(name).is_some_and(|s| !s.is_stored);
-            if let Some(name) = names.iter().find(is_reference) {
-                return Err(ArchiveError::Reference(name.clone()));
-            }
-        }
-        let mut count = 0;
-        for part in names.chunks(PAGE) {
-            let _writer = self.write_lock();
-            let (mut batch, mut changed) = (Batch::new(), Vec::new());
-            for name in part {
-                let Some(entry) = self.entry(name, now)? else {
-                    continue;
-                };
-                if needs_content && entry.content != Content::Stored {
-                    return Err(ArchiveError::Reference(name.clone()));
-                }
-                if entry.retention != retention {
-                    let entry = Entry { retention, ..entry };
-                    on_disk::put_entry(&mut batch, &entry);
-                    changed.push(entry);
-                }
-            }
-            self.apply(batch, &[], &changed)?;
-            count += changed.len();
-        }
-        Ok(count)
-    }
-
     /// Reads a content whole; `None` if its file is missing or damaged.
     ///
     /// # Errors
@@ -544,29 +450,5 @@ mod tests {
         durable.commit(&sealed, new, Timestamp::now()).unwrap();
         durable.destroy(&[name]).unwrap();
         assert_eq!(syncs.load(Ordering::SeqCst), 2);
-    }
-
-    #[test]
-    fn expired_entries_of_several_batches_are_all_removed() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Arc::<HookedStore>::default();
-        let opened = Durable::over(folder.path(), store, true, Limits::default(), false);
-        let durable = opened.unwrap().0;
-        let count = 2 * PAGE + 1;
-        let references = (0..=count).map(|number| {
-            let new = NewEntry {
-                // The last one stays.
-                ttl_s: (number < count).then_some(1),
-                ..NewEntry::named(EntryName::new("yard", &number.to_string()).unwrap())
-            };
-            (new, ContentHash::ZERO, 1, "media".to_owned())
-        });
-        let start = Timestamp::UNIX_EPOCH;
-        durable
-            .add_references(references.collect(), 1, start)
-            .unwrap();
-        let removed = durable.expire(Timestamp::now()).unwrap();
-        assert_eq!(removed.names.len(), count);
-        assert_eq!(durable.index().totals().references, 1);
     }
 }

@@ -33,6 +33,7 @@ mod object_queue;
 mod on_disk;
 pub mod open_report;
 pub mod query;
+mod removal;
 pub mod s3;
 mod search;
 mod selection;

@@ -1,7 +1,7 @@
 //! One GET for an ingest: bounded in time, without redirects, only to public addresses.
 //!
-//! - The head comes within [`HEAD_TIMEOUT`], and then something of the body each time. All of it has
-//!   the time of the largest entry over a slow line.
+//! - The head comes within [`HEAD_TIMEOUT`], and then something of the body each time. All of it
+//!   has the time of the largest entry over a slow line.
 //! - A private address is refused: the one that is written, and the one that is connected.
 //! - A host of `agent.archive.ingest_hosts` may have any address; without a port in that list, at
 //!   the ports 80 and 443.

@@ -4,8 +4,8 @@
 //! - The model's digest is the one that the runtime names, asked once in [`MODEL_CHECK`] and with
 //!   each event. Embeddings of another digest are computed again; until all of a set are, a
 //!   question about it is a failure.
-//! - Comparisons leave out a picture that is damaged, that the model refuses or on which the network
-//!   keeps failing; a set of such pictures only is a failure.
+//! - Comparisons leave out a picture that is damaged, that the model refuses or on which the
+//!   network keeps failing; a set of such pictures only is a failure.
 //! - While embeddings can't be computed, the next try is after [`RETRY`], or after a change.
 //! - Files, pixels and comparisons are the work of blocking threads.
 

@@ -1,8 +1,8 @@
 //! Timeouts of request bodies.
 //!
 //! Owns the body as a handler reads it. A reader waits at most [`IDLE`] for a byte and [`WHOLE`]
-//! for the end, and longer by what came at [`MIN_BYTES_PER_S`], then gets [`Stalled`]. A client that
-//! stops sending holds no place longer than that.
+//! for the end, and longer by what came at [`MIN_BYTES_PER_S`], then gets [`Stalled`]. A client
+//! that stops sending holds no place longer than that.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
