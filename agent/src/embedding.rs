@@ -19,6 +19,8 @@ use watchkeeper_contract::workflow::{WorkflowRun, WorkflowRunResult};
 use watchkeeper_pictures::likeness::unit;
 use watchkeeper_pictures::measure::turned;
 
+/// Failures of its step after which a picture is left out.
+pub(crate) const MAX_STEP_FAILURES: u32 = 3;
 /// Tasks of models that make embeddings; the first reads texts too.
 const TEXTS: &str = "image-text-embedding";
 const PICTURES: &str = "image-embedding";
@@ -39,9 +41,13 @@ pub struct Embedding {
 /// Why there is no embedding. One sentence each, with the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EmbeddingError {
-    /// The runtime is unreachable or busy, or its step failed; it may succeed later.
+    /// The runtime is unreachable or busy; any other picture would fail too, and may succeed later.
     #[error("{0}")]
     Away(String),
+    /// The network failed on this picture. Another picture may succeed; this one may fail each
+    /// time, as where an fp16 network overflows.
+    #[error("{0}")]
+    Step(String),
     /// No model is installed that can do it.
     #[error("{0}")]
     Model(String),
@@ -259,12 +265,12 @@ fn workflow(input: &Value, step: &Value) -> WorkflowRun {
 /// The vector in an answer, with length 1.
 fn vector_of(result: &WorkflowRunResult) -> Result<Vec<f32>, EmbeddingError> {
     if let Some(failed) = result.failed.first() {
-        return Err(EmbeddingError::Away(failed.message.clone()));
+        return Err(EmbeddingError::Step(failed.message.clone()));
     }
     let row = result.results.first().and_then(|row| row.get("embedding"));
     let vector = row.and_then(|row| serde_json::from_value::<Vec<f32>>(row.clone()).ok());
     let vector = vector.filter(|vector| !vector.is_empty()).ok_or_else(|| {
-        EmbeddingError::Away("the runtime's answer has no embedding of numbers".to_owned())
+        EmbeddingError::Step("the runtime's answer has no embedding of numbers".to_owned())
     })?;
     unit(vector).ok_or_else(|| EmbeddingError::Refused("its embedding is all zeros".to_owned()))
 }
@@ -465,14 +471,14 @@ mod tests {
     }
 
     #[test]
-    fn failed_step_is_tried_again_and_an_embedding_of_zeros_is_not() {
+    fn failed_step_is_no_absence_and_an_embedding_of_zeros_is_refused() {
         let of = |answer: Value| vector_of(&serde_json::from_value(answer).unwrap());
         let failed = json!({"results": [{"embedding": null}],
             "failed": [{"step": "embed", "message": "no memory"}]});
         let empty = json!({"results": [{"embedding": []}], "failed": []});
         for answer in [failed, empty, json!({"results": [], "failed": []})] {
             let error = of(answer.clone()).unwrap_err();
-            assert!(matches!(error, EmbeddingError::Away(_)), "{answer}");
+            assert!(matches!(error, EmbeddingError::Step(_)), "{answer}");
         }
         let zeros = of(json!({"results": [{"embedding": [0.0, 0.0]}], "failed": []}));
         assert!(

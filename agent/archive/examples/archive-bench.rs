@@ -150,7 +150,7 @@ async fn changes(archive: &Archive, numbers: usize) -> Done<Vec<Duration>> {
     for n in 1..=CHANGES {
         let vector = (0..numbers).map(|at| (at % (n + 1)) as f32).collect();
         let made = EmbeddingOutcome::Vector(vector);
-        let made = (hash(n), "bench".to_owned(), "digest".to_owned(), made);
+        let made = (hash(n), "digest".to_owned(), made);
         let began = Instant::now();
         archive.settle_embedding(n as u64 + 1, Some(made)).await?;
         waits.push(began.elapsed());
@@ -299,7 +299,7 @@ async fn fill(folder: &Path, entries: usize, numbers: usize) -> Done<(Archive, V
             vector.first_mut().into_iter().for_each(|x| *x = 127);
             let made = EmbeddingOutcome::Vector(vector.iter().map(|x| f32::from(*x)).collect());
             vectors.extend(vector);
-            let made = (hash(n), "bench".to_owned(), "digest".to_owned(), made);
+            let made = (hash(n), "digest".to_owned(), made);
             archive.settle_embedding(n as u64 + 1, Some(made)).await?;
         }
     }

@@ -71,7 +71,7 @@ struct Inner {
 #[derive(Debug)]
 pub enum Body {
     Bytes(Bytes),
-    /// A large content, from its file.
+    /// A large content, from its file, whose bytes have been compared with its SHA-256.
     File(File),
     /// Media of the runtime, by its id.
     Media(String),
@@ -306,7 +306,8 @@ impl Archive {
         })
     }
 
-    /// Reads a stored content past the fast tiers; `None` if its file is missing or damaged.
+    /// Reads a stored content past the fast tiers, compared with its SHA-256; `None` if its file is
+    /// missing or damaged.
     ///
     /// # Errors
     /// If the disk can't be read.

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -124,13 +124,14 @@ impl BlobFolder {
         }
     }
 
-    /// Compares a content with its hash, in little memory.
-    pub(crate) fn verify(&self, hash: &ContentHash) -> Result<(), BlobFault> {
+    /// Opens a content once its bytes were compared with its hash, in little memory.
+    pub(crate) fn open_sound(&self, hash: &ContentHash) -> Result<File, BlobFault> {
         let mut file = self.open_file(hash)?;
-        match ContentHash::of_all(&mut file).map_err(BlobFault::Io)? == *hash {
-            true => Ok(()),
-            false => Err(BlobFault::Damaged),
+        if ContentHash::of_all(&mut file).map_err(BlobFault::Io)? != *hash {
+            return Err(BlobFault::Damaged);
         }
+        file.rewind().map_err(BlobFault::Io)?;
+        Ok(file)
     }
 
     /// Deletes a content. A failure leaves a file that a later start deletes.

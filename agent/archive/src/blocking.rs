@@ -1,7 +1,10 @@
-//! Work on the durable tier, off the threads of the event loop.
+//! Work that takes long, off the threads of the event loop.
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+
+use crate::ContentHash;
 use crate::durable::Durable;
 use crate::error::ArchiveError;
 
@@ -21,4 +24,14 @@ where
         let sentence = "the archive failed inside; its log says more".to_owned();
         Err(ArchiveError::Refused(sentence))
     })
+}
+
+/// Hashes a content on a blocking thread: 64 MiB take tenths of a second.
+///
+/// # Errors
+/// If the process ends meanwhile.
+pub async fn hash_of(content: &Bytes) -> Result<ContentHash, String> {
+    let content = content.clone();
+    let hashed = tokio::task::spawn_blocking(move || ContentHash::of(&content)).await;
+    hashed.map_err(|error| error.to_string())
 }

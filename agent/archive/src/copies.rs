@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 
 use crate::ContentHash;
+use crate::blocking::hash_of;
 use crate::entry::Entry;
 use crate::memory_tier::Gdsf;
 use crate::stats::{TierCounts, TierStats, count};
@@ -79,7 +80,7 @@ impl Copies {
         &self,
         entry: &Entry,
     ) -> Result<Option<(&'static str, Bytes)>, String> {
-        let Some(shared) = &self.shared else {
+        let Some(shared) = self.shared_for(entry) else {
             return Ok(self.ask(entry).await.ok().flatten());
         };
         let found = self.ask(entry).await;
@@ -177,19 +178,19 @@ pub(crate) async fn get_checked(
     counts: &TierCounts,
     hash: &ContentHash,
 ) -> Result<Option<Bytes>, TierError> {
-    match tier.get(hash).await {
-        Ok(Some(content)) if ContentHash::of(&content) == *hash => Ok(Some(content)),
-        Ok(Some(_)) => {
-            count(&counts.invalid);
-            tracing::warn!(tier = tier.name(), "archive: a copy is not what was stored");
-            let why = "its answer has another SHA-256".to_owned();
-            Err(TierError::Failed(why))
-        }
-        found => {
-            if let Err(TierError::Down | TierError::Failed(_)) = found {
-                count(&counts.errors);
-            }
-            found
-        }
+    let found = tier.get(hash).await;
+    if let Err(TierError::Down | TierError::Failed(_)) = found {
+        count(&counts.errors);
     }
+    let Some(content) = found? else {
+        return Ok(None);
+    };
+    let hashed = hash_of(&content).await.map_err(TierError::Failed)?;
+    if hashed == *hash {
+        return Ok(Some(content));
+    }
+    count(&counts.invalid);
+    tracing::warn!(tier = tier.name(), "archive: a copy is not what was stored");
+    let why = "its answer has another SHA-256".to_owned();
+    Err(TierError::Failed(why))
 }

@@ -20,19 +20,17 @@ use watchkeeper_store::{Batch, LateStore, Options, Store, StoreError, pages};
 
 use crate::ContentHash;
 use crate::blobs::{BlobFolder, Sealed, Staged, unless_damaged};
-use crate::entry::{Content, Entry, NewEntry, Retention};
+use crate::entry::{Content, Entry, NewEntry};
 use crate::error::{ArchiveError, Uncommitted};
 pub use crate::eviction::Limits;
-use crate::eviction::{expired, make_room, make_room_for_references};
+use crate::eviction::{make_room, make_room_for_references};
 use crate::index::Index;
 use crate::name::EntryName;
 use crate::on_disk::{self, EMBEDDINGS, ENTRIES, ObjectTask};
 use crate::open_report::{OpenReport, scan_entries, settle_files};
 use crate::slot::Slot;
-use crate::vector_cache::VectorCache;
+use crate::vectors::VectorCache;
 
-/// Records of one batch.
-const PAGE: usize = 1_000;
 /// Share of the bytes of records that the index may take in memory for details: 32 MiB of 1 GiB.
 const DETAILS_SHARE: u64 = 32;
 /// Entries that are read at a time: at most 12 MiB with the longest metadata.
@@ -56,6 +54,13 @@ pub struct Removed {
     pub names: Vec<EntryName>,
     /// Contents without an entry now.
     pub contents: Vec<ContentHash>,
+}
+
+impl Removed {
+    pub(crate) fn extend(&mut self, other: Self) {
+        self.names.extend(other.names);
+        self.contents.extend(other.contents);
+    }
 }
 
 impl Durable {
@@ -147,6 +152,8 @@ impl Durable {
         now: Timestamp,
     ) -> Result<(Entry, Removed), ArchiveError> {
         new.check()?;
+        // A sound content that has an entry was copied to the object tier, or has its task.
+        let is_copied = self.has_objects && self.is_sound(&sealed.hash).unwrap_or_default();
         let _writer = self.write_lock();
         if let Some(entry) = self.protected(&new.name, now)? {
             if entry.sha256 != sealed.hash {
@@ -170,7 +177,8 @@ impl Durable {
         self.blobs.publish(sealed)?;
         let mut batch = Batch::new();
         on_disk::put_entry(&mut batch, &entry);
-        if self.has_objects {
+        let is_new = self.index().blob(&sealed.hash).is_none();
+        if self.has_objects && (is_new || !is_copied) {
             on_disk::put_task(&mut batch, &entry.sha256, ObjectTask::Copy);
         }
         let removed = self.apply(batch, &evicted, std::slice::from_ref(&entry));
@@ -210,7 +218,7 @@ impl Durable {
             let is_free = |name: &EntryName| index.slot(name).is_none_or(|slot| !slot.is_stored);
             let new = new.into_iter().filter(|(new, ..)| is_free(&new.name));
             // A page of the journal is far below the bound of references.
-            let new = new.filter(|(new, ..)| new.check().is_ok());
+            let new = new.filter(|(new, ..)| is_sound_reference(new));
             let entries: Vec<Entry> = (from..)
                 .zip(new)
                 .map(|(number, (new, hash, bytes, media))| {
@@ -237,8 +245,9 @@ impl Durable {
         on_disk::cursor(&*self.store)
     }
 
-    /// Commits `batch` with the removal of `gone`, then applies both to the index and the files.
-    fn apply(
+    /// Commits `batch` with the removal of `gone`, then applies both to index and files. The caller
+    /// holds the writer's lock.
+    pub(crate) fn apply(
         &self,
         mut batch: Batch,
         gone: &[EntryName],
@@ -353,88 +362,6 @@ impl Durable {
         Ok(())
     }
 
-    /// Removes entries, for good when this returns.
-    ///
-    /// # Errors
-    /// If one is protected (nothing is removed then), or the disk refuses.
-    pub fn destroy(&self, names: &[EntryName]) -> Result<Removed, ArchiveError> {
-        let _writer = self.write_lock();
-        let (known, protected) = {
-            let index = self.index();
-            let is_protected = |name: &&EntryName| index.slot(name).is_some_and(|s| s.is_protected);
-            let protected: Vec<_> = names
-                .iter()
-                .filter(is_protected)
-                .map(ToString::to_string)
-                .collect();
-            let known = names.iter().filter(|name| index.slot(name).is_some());
-            (known.cloned().collect::<Vec<_>>(), protected)
-        };
-        match protected.as_slice() {
-            [] => {}
-            [one] => return Err(ArchiveError::Protected(one.clone())),
-            [one, rest @ ..] => {
-                let named = format!("{one} (and {} more)", rest.len());
-                return Err(ArchiveError::Protected(named));
-            }
-        }
-        self.remove(&known)
-    }
-
-    /// Removes entries that expired by `now`.
-    ///
-    /// # Errors
-    /// If the disk refuses.
-    pub fn expire(&self, now: Timestamp) -> Result<Removed, ArchiveError> {
-        let _writer = self.write_lock();
-        let due = expired(&self.index(), now.as_microsecond(), usize::MAX);
-        self.remove(&due)
-    }
-
-    /// Removes entries, a batch at a time.
-    fn remove(&self, names: &[EntryName]) -> Result<Removed, ArchiveError> {
-        let mut all = Removed::default();
-        for part in names.chunks(PAGE) {
-            let removed = self.apply(Batch::new(), part, &[])?;
-            all.names.extend(removed.names);
-            all.contents.extend(removed.contents);
-        }
-        Ok(all)
-    }
-
-    /// Changes how long entries are kept. Returns how many were changed.
-    ///
-    /// # Errors
-    /// [`ArchiveError::Reference`] when a reference is to be protected (nothing is changed then),
-    /// and if the disk refuses.
-    pub fn set_retention(
-        &self,
-        names: &[EntryName],
-        retention: Retention,
-        now: Timestamp,
-    ) -> Result<usize, ArchiveError> {
-        let _writer = self.write_lock();
-        let mut changed = Vec::new();
-        for name in names {
-            let Some(entry) = self.entry(name, now)? else {
-                continue;
-            };
-            if retention == Retention::Protected && entry.content != Content::Stored {
-                return Err(ArchiveError::Reference(name.clone()));
-            }
-            if entry.retention != retention {
-                changed.push(Entry { retention, ..entry });
-            }
-        }
-        for part in changed.chunks(PAGE) {
-            let mut batch = Batch::new();
-            part.iter()
-                .for_each(|entry| on_disk::put_entry(&mut batch, entry));
-            self.apply(batch, &[], part)?;
-        }
-        Ok(changed.len())
-    }
-
     /// Reads a content whole; `None` if its file is missing or damaged.
     ///
     /// # Errors
@@ -445,17 +372,16 @@ impl Durable {
 
     /// Reads a content whole; false if its file is missing or has other bytes.
     pub(crate) fn is_sound(&self, hash: &ContentHash) -> Result<bool, ArchiveError> {
-        Ok(unless_damaged(self.blobs.verify(hash), hash)?.is_some())
+        Ok(unless_damaged(self.blobs.open_sound(hash), hash)?.is_some())
     }
 
-    /// Opens a content; `None` if its file is missing or has another size.
+    /// Opens a content, read whole and compared with its hash; `None` if its file is missing or
+    /// damaged.
     ///
     /// # Errors
     /// If the disk can't be read.
     pub fn open_content(&self, entry: &Entry) -> Result<Option<File>, ArchiveError> {
-        let file = unless_damaged(self.blobs.open_file(&entry.sha256), &entry.name)?;
-        let has_size = |file: &File| file.metadata().is_ok_and(|m| m.len() == entry.bytes);
-        Ok(file.filter(has_size))
+        unless_damaged(self.blobs.open_sound(&entry.sha256), &entry.name)
     }
 
     /// Replaces a damaged file by a copy from another tier, if the content still has an entry. A
@@ -487,13 +413,22 @@ impl Durable {
     }
 }
 
+/// Whether a reference fulfils the bounds of an entry; one that does not is logged.
+fn is_sound_reference(new: &NewEntry) -> bool {
+    let checked = new.check();
+    if let Err(error) = &checked {
+        tracing::warn!(name = %new.name, %error, "archive: media of an event are not indexed");
+    }
+    checked.is_ok()
+}
+
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::store_for_tests::{HookedStore, StoreCall};
+    use crate::store_for_tests::HookedStore;
 
     #[test]
     fn query_waits_for_no_sync() {
@@ -504,11 +439,9 @@ mod tests {
         let durable = Arc::new(opened.unwrap().0);
         let syncs = Arc::<AtomicUsize>::default();
         let (watched, count) = (Arc::clone(&durable), Arc::clone(&syncs));
-        let hook = Box::new(move |call| {
-            if call == StoreCall::Sync {
-                assert!(watched.index.try_lock().is_ok(), "queries wait for a sync");
-                count.fetch_add(1, Ordering::SeqCst);
-            }
+        let hook = Box::new(move || {
+            assert!(watched.index.try_lock().is_ok(), "queries wait for a sync");
+            count.fetch_add(1, Ordering::SeqCst);
         });
         assert!(store.hook.set(hook).is_ok());
         let name: EntryName = "yard/a.jpg".parse().unwrap();

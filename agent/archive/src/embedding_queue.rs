@@ -27,18 +27,18 @@ impl Archive {
     }
 
     /// Takes a picture from the queue, with the embedding of its content where one was made. `made`
-    /// is the content, name and digest of the model, and what it made.
+    /// is the content, the digest of the model, and what it made.
     ///
     /// # Errors
     /// If the disk refuses; the picture stays in the queue then.
     pub async fn settle_embedding(
         &self,
         number: u64,
-        made: Option<(ContentHash, String, String, EmbeddingOutcome)>,
+        made: Option<(ContentHash, String, EmbeddingOutcome)>,
     ) -> Result<(), ArchiveError> {
         let settle = move |durable: &Durable| {
-            if let Some((hash, model, digest, outcome)) = made {
-                durable.put_outcome(&hash, (&model, &digest), &outcome)?;
+            if let Some((hash, digest, outcome)) = made {
+                durable.put_outcome(&hash, &digest, &outcome)?;
             }
             durable.index().unqueue_one(number);
             Ok(())

@@ -1,8 +1,8 @@
 //! Embeddings of pictures, beside their entries. Everything here blocks.
 //!
 //! - One embedding for each content, by its SHA-256: entries that share a content share it.
-//! - It names its model and the digest of that; only embeddings of one digest are compared. A new
-//!   model's replaces it.
+//! - It names the digest of its model; only embeddings of one digest are compared. A new model's
+//!   replaces it.
 //! - A picture without one waits. What waits is found by comparing entries and embeddings, so a
 //!   crash loses nothing; the queue is a list of names, no longer than that of the entries.
 //! - A picture that the model refuses is recorded with the reason, and asked again of another
@@ -10,34 +10,30 @@
 //!   time that the queue is made.
 //! - Not here: models, and when they are asked.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use watchkeeper_pictures::likeness::cosine;
 use watchkeeper_store::{Batch, pages};
 
 use crate::ContentHash;
 use crate::durable::Durable;
-use crate::entry::{Entry, MAX_EMBEDDING, is_picture};
+use crate::entry::{Entry, is_picture};
 use crate::error::ArchiveError;
 use crate::on_disk::EMBEDDINGS;
 use crate::slot::Slot;
-use crate::vectors::{Packed, Record, compare_records, read, unpack};
+use crate::vectors::{MAX_EMBEDDING, Packed, Record, compare_records, read, unpack};
 
 /// Records that are read at a time.
 const PAGE: usize = 1_000;
-/// Entries that are compared while changes of embeddings wait.
-const SLOTS: usize = 4_096;
 /// Longest kept reason of a refusal, in characters.
 const MAX_WHY: usize = 300;
 
 /// Result of a model for one content.
 #[derive(Debug, Clone, PartialEq)]
 pub enum EmbeddingOutcome {
-    /// Its embedding, at most [`MAX_EMBEDDING`] numbers, kept as bytes: only the direction matters.
+    /// Its embedding, at most 2,048 numbers, kept as bytes: only the direction matters.
     Vector(Vec<f32>),
     /// The model can't make one, and why.
     Refused(String),
@@ -46,8 +42,8 @@ pub enum EmbeddingOutcome {
 /// The vector that entries are compared with.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueryVector {
-    /// Digest of the model; `None` for a vector that an ingest brought.
-    pub digest: Option<String>,
+    /// Digest of the model.
+    pub digest: String,
     pub vector: Vec<f32>,
 }
 
@@ -69,71 +65,43 @@ pub struct EmbeddingStats {
 
 impl QueryVector {
     /// Returns entries with their likeness, -1 to 1; one without an embedding of this model is left
-    /// out. Without a digest embeddings that ingests brought are compared.
+    /// out.
     pub(crate) fn compare(
         &self,
         durable: &Durable,
         slots: Vec<Arc<Slot>>,
-        now: Timestamp,
     ) -> Result<Vec<(f64, Arc<Slot>)>, ArchiveError> {
-        if let Some(digest) = &self.digest {
-            let own = Packed::of(&self.vector);
-            let contents = || durable.index().contents_by_time().collect();
-            durable.vectors().load(durable.store(), digest, contents)?;
-            let (mut found, mut unknown) = (Vec::with_capacity(slots.len()), Vec::new());
-            let mut slots = slots.into_iter().peekable();
-            while slots.peek().is_some() {
-                let some = slots.by_ref().take(SLOTS);
-                // Released after each part: a change waits for one part and not for all.
-                match durable.vectors().read().of(digest) {
-                    Some(known) => known.compare(some, &own, &mut found, &mut unknown),
-                    None => unknown.extend(some),
-                }
-            }
-            let by_pages = durable.are_most(unknown.len());
-            found.extend(compare_records(
-                durable.store(),
-                digest,
-                unknown,
-                &own,
-                by_pages,
-            )?);
-            return Ok(found);
-        }
-        let mut known = HashMap::new();
-        durable.visit(&slots.iter().collect::<Vec<_>>(), now, |entry| {
-            let own = cosine(&self.vector, &entry.metadata.embedding);
-            known.extend(own.map(|likeness| (entry.number, likeness)));
-        })?;
-        let known = |slot: Arc<Slot>| Some((*known.get(&slot.number)?, slot));
-        Ok(slots.into_iter().filter_map(known).collect())
+        let (digest, own) = (&self.digest, Packed::of(&self.vector));
+        durable.vectors().load(durable.store(), digest)?;
+        let (mut found, unknown) = durable.vectors().compare(digest, slots, &own);
+        let by_pages = durable.are_most(unknown.len());
+        let rest = compare_records(durable.store(), digest, unknown, &own, by_pages)?;
+        found.extend(rest);
+        Ok(found)
     }
 
-    /// Returns the vector of an entry: that of a model, or else what its ingest brought.
+    /// Returns the vector of an entry.
     pub(crate) fn of_entry(entry: &Entry, durable: &Durable) -> Result<Self, ArchiveError> {
         let stored = durable.store().get(EMBEDDINGS, &entry.sha256.0)?;
-        let (record, numbers) = stored.as_deref().and_then(read).unzip();
-        let refused = record.as_ref().and_then(|record| record.refused.clone());
-        let of_model = record.zip(numbers.filter(|numbers| !numbers.is_empty()));
-        let of_model = of_model.map(|(record, numbers)| Self {
-            digest: Some(record.digest),
-            vector: unpack(numbers),
-        });
-        let own = entry.metadata.embedding.clone();
-        let own = (!own.is_empty()).then_some(Self {
-            digest: None,
-            vector: own,
-        });
-        of_model.or(own).ok_or_else(|| {
-            let name = &entry.name;
-            match refused {
-                Some(why) => ArchiveError::Refused(format!("{name} has no embedding: {why}")),
-                None if !is_picture(&entry.content_type) => ArchiveError::Refused(format!(
-                    "{name} is no JPEG or PNG picture, so it has no embedding"
-                )),
-                None => ArchiveError::NoEmbedding(name.clone()),
-            }
-        })
+        let name = &entry.name;
+        match stored.as_deref().and_then(read) {
+            Some((Record { digest, .. }, numbers)) if !numbers.is_empty() => Ok(Self {
+                digest,
+                vector: unpack(numbers),
+            }),
+            Some((
+                Record {
+                    refused: Some(why), ..
+                },
+                _,
+            )) => Err(ArchiveError::Refused(format!(
+                "{name} has no embedding: {why}"
+            ))),
+            _ if !is_picture(&entry.content_type) => Err(ArchiveError::Refused(format!(
+                "{name} is no JPEG or PNG picture, so it has no embedding"
+            ))),
+            _ => Err(ArchiveError::NoEmbedding(name.clone())),
+        }
     }
 }
 
@@ -172,7 +140,7 @@ impl Durable {
     pub(crate) fn put_outcome(
         &self,
         hash: &ContentHash,
-        (model, digest): (&str, &str),
+        digest: &str,
         outcome: &EmbeddingOutcome,
     ) -> Result<(), ArchiveError> {
         use EmbeddingOutcome as O;
@@ -185,7 +153,6 @@ impl Durable {
             O::Refused(why) => (None, Some(why.chars().take(MAX_WHY).collect())),
         };
         let record = Record {
-            model: model.to_owned(),
             digest: digest.to_owned(),
             refused,
         };

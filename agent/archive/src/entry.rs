@@ -19,14 +19,12 @@ pub const MAX_FIELD: usize = 256;
 pub const MAX_TEXT: usize = 4_096;
 /// Most tracks, codes or labels of an entry.
 pub const MAX_ITEMS: usize = 64;
-/// Most numbers of an embedding.
-pub const MAX_EMBEDDING: usize = 2_048;
 /// Most bytes of all texts of one entry's metadata; numbers come beside it.
 pub const MAX_METADATA_BYTES: usize = 16 << 10;
 /// Bytes of a record beside names, texts and numbers.
 const RECORD_BYTES: usize = 400;
-/// Bytes of a number of an embedding in a record.
-const NUMBER_BYTES: usize = 14;
+/// Bytes of the number of a track in a record.
+const TRACK_BYTES: usize = 14;
 /// Longest time to live, in seconds: ten years.
 pub const MAX_TTL_S: u64 = 315_360_000;
 
@@ -112,9 +110,6 @@ pub struct Metadata {
     pub labels: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exif: Option<Exif>,
-    /// Vector of a model, for queries by likeness.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub embedding: Vec<f32>,
 }
 
 impl Metadata {
@@ -151,7 +146,6 @@ impl Metadata {
             ("tracks", self.tracks.len(), MAX_ITEMS),
             ("codes", self.codes.len(), MAX_ITEMS),
             ("labels", self.labels.len(), MAX_ITEMS),
-            ("embedding", self.embedding.len(), MAX_EMBEDDING),
         ];
         for (field, count, max) in counts {
             if count > max {
@@ -171,10 +165,6 @@ impl Metadata {
                 &format!("{bytes} bytes"),
                 remedy,
             ));
-        }
-        if self.embedding.iter().any(|number| !number.is_finite()) {
-            let remedy = "use finite numbers".to_owned();
-            return Err(ArchiveError::field("embedding", "NaN or infinity", remedy));
         }
         Ok(())
     }
@@ -304,10 +294,10 @@ impl Entry {
         self.retention == Retention::Normal && self.expires.is_some_and(|at| at <= now)
     }
 
-    /// Bytes of its record, nearly: texts as they are, a number of an embedding as it is written.
+    /// Bytes of its record, nearly.
     pub(crate) fn record_bytes(&self) -> u64 {
         let known = &self.metadata;
-        let numbers = NUMBER_BYTES * (known.embedding.len() + known.tracks.len());
+        let numbers = TRACK_BYTES * known.tracks.len();
         let texts = self.name.as_str().len() + self.content_type.len() + known.text_bytes();
         (RECORD_BYTES + texts + numbers) as u64
     }

@@ -208,11 +208,6 @@ impl Index {
         self.blobs.get(hash).copied()
     }
 
-    /// Contents of all entries, the newest first.
-    pub(crate) fn contents_by_time(&self) -> impl Iterator<Item = ContentHash> {
-        self.by_time.iter().map(|one| one.0.hash)
-    }
-
     /// Whether an entry is a picture with this content.
     pub(crate) fn has_picture(&self, hash: &ContentHash) -> bool {
         self.pictures.contains_key(hash)

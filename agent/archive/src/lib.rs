@@ -13,8 +13,9 @@
 
 pub mod archive;
 mod blobs;
-mod blocking;
+pub mod blocking;
 mod copies;
+mod counts;
 pub mod durable;
 mod embedding_queue;
 pub mod embeddings;
@@ -32,6 +33,7 @@ mod object_queue;
 mod on_disk;
 pub mod open_report;
 pub mod query;
+mod removal;
 pub mod s3;
 mod search;
 mod selection;
@@ -41,10 +43,8 @@ pub mod stats;
 #[cfg(test)]
 mod store_for_tests;
 pub mod tier;
-mod vector_cache;
 mod vectors;
 pub mod verb;
-mod verb_runner;
 mod verify;
 pub mod words;
 

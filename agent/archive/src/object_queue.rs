@@ -5,7 +5,8 @@
 //!   still be there then.
 //! - A task is removed once the tier has done it. A content has one task at most, the latest.
 //! - A tier that is down delays tasks and nothing else. A task that fails delays no other one.
-//! - A tier at a new place gets a task for every content.
+//! - A tier at a new place gets a task for every content. One endpoint in common with the place
+//!   before is the same bucket.
 
 use std::collections::HashMap;
 use std::ops::Bound;
@@ -61,8 +62,7 @@ impl ObjectQueue {
         durable: &Durable,
         tier: Option<Arc<dyn Tier>>,
     ) -> Result<Option<Self>, ArchiveError> {
-        let place = tier.as_deref().map(Tier::place);
-        match queue_all(durable, place.as_deref()) {
+        match queue_all(durable, tier.as_deref()) {
             // A full disk: reads work on, and the next start queues them.
             Err(error) if durable.store().waiting().is_some() => {
                 tracing::warn!(%error, "archive: the object tier gets old contents later");
@@ -243,17 +243,19 @@ impl Retries {
     }
 }
 
-/// Queues a copy of every content if the object tier is at another place than before. `None`: there
-/// is none, so a later one has no copy of what comes meanwhile.
-fn queue_all(durable: &Durable, place: Option<&str>) -> Result<(), ArchiveError> {
+/// Queues a copy of every content if the object tier has none of the copies made before. `None`:
+/// there is no tier, so a later one has no copy of what comes meanwhile.
+fn queue_all(durable: &Durable, tier: Option<&dyn Tier>) -> Result<(), ArchiveError> {
+    let place = tier.map(Tier::place);
     let _writer = durable.write_lock();
     let known = on_disk::object_place(durable.store())?;
-    if known.as_deref() == place.map(str::as_bytes) {
+    if known == place {
         return Ok(());
     }
-    let hashes: Vec<ContentHash> = match place {
-        Some(_) => durable.index().hashes().copied().collect(),
-        None => Vec::new(),
+    let hashes: Vec<ContentHash> = match (tier, known) {
+        (Some(tier), Some(known)) if tier.has_copies_of(&known) => Vec::new(),
+        (Some(_), _) => durable.index().hashes().copied().collect(),
+        (None, _) => Vec::new(),
     };
     for part in hashes.chunks(1_000) {
         let mut batch = Batch::new();
@@ -264,7 +266,7 @@ fn queue_all(durable: &Durable, place: Option<&str>) -> Result<(), ArchiveError>
     }
     // Last: a crash before it queues them again.
     let mut batch = Batch::new();
-    on_disk::put_object_place(&mut batch, place);
+    on_disk::put_object_place(&mut batch, place.as_deref());
     Ok(durable.store().commit(batch)?)
 }
 
@@ -372,6 +374,32 @@ mod tests {
         durable.destroy(&[name]).unwrap();
         queue.serve_all(&durable, &mut retries).await.unwrap();
         assert_eq!(queue.get(&sealed.hash()).await, Ok(None));
+    }
+
+    #[tokio::test]
+    async fn content_with_a_copy_is_copied_again_only_after_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::<MemoryStore>::default();
+        let opened = Durable::over(folder.path(), store, true, Limits::default(), true);
+        let durable = Arc::new(opened.unwrap().0);
+        let queue = ObjectQueue::new(Arc::new(Bucket::default()));
+        let commit = |name: &str| {
+            let mut staged = durable.stage().unwrap();
+            staged.append(b"alpha").unwrap();
+            let sealed = staged.seal().unwrap();
+            let new = NewEntry::named(name.parse().unwrap());
+            durable.commit(&sealed, new, Timestamp::now()).unwrap();
+            count_waiting(durable.store()).unwrap()
+        };
+        assert_eq!(commit("yard/a.jpg"), 1);
+        let mut retries = Retries::default();
+        queue.serve_all(&durable, &mut retries).await.unwrap();
+        assert_eq!(commit("yard/a.jpg"), 0);
+        assert_eq!(commit("yard/b.jpg"), 0);
+        // Its task may have ended without a copy, because the file was damaged.
+        let blob = format!("blobs/{}", ContentHash::of(b"alpha"));
+        std::fs::write(folder.path().join(blob), b"damaged").unwrap();
+        assert_eq!(commit("yard/a.jpg"), 1);
     }
 
     #[test]

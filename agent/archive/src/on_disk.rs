@@ -67,8 +67,19 @@ pub(crate) fn read_task(key: &[u8], value: &[u8]) -> Option<(ContentHash, Object
 
 /// Reads an entry; `None` if the record is of a newer version or another name.
 pub(crate) fn read_entry(key: &[u8], value: &[u8]) -> Option<Entry> {
-    let entry: Entry = serde_json::from_slice(value).ok()?;
+    let entry = serde_json::from_slice(value).or_else(|_| read_with_embedding(value));
+    let entry: Entry = entry.ok()?;
     (entry.name.as_str().as_bytes() == key).then_some(entry)
+}
+
+/// Reads an entry whose metadata has an embedding, as ingests could bring one before.
+fn read_with_embedding(value: &[u8]) -> serde_json::Result<Entry> {
+    let mut value: serde_json::Value = serde_json::from_slice(value)?;
+    let metadata = value.get_mut("metadata");
+    if let Some(metadata) = metadata.and_then(serde_json::Value::as_object_mut) {
+        metadata.remove("embedding");
+    }
+    serde_json::from_value(value)
 }
 
 pub(crate) fn put_cursor(batch: &mut Batch, cursor: u64) {
@@ -97,6 +108,33 @@ pub(crate) fn put_object_place(batch: &mut Batch, place: Option<&str>) {
     change(batch, STATE, OBJECT_PLACE, place);
 }
 
-pub(crate) fn object_place(store: &dyn Store) -> Result<Option<Vec<u8>>, StoreError> {
-    store.get(STATE, OBJECT_PLACE)
+/// Reads the place of the object tier; `None` where there was none.
+pub(crate) fn object_place(store: &dyn Store) -> Result<Option<String>, StoreError> {
+    let stored = store.get(STATE, OBJECT_PLACE)?;
+    Ok(stored.and_then(|place| String::from_utf8(place).ok()))
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn record_with_an_ingested_embedding_is_read_without_it() {
+        let record = |metadata: serde_json::Value| {
+            json!({
+                "name": "yard/a.jpg", "number": 1, "archived": "2026-11-25T12:00:00Z", "bytes": 1,
+                "sha256": "00".repeat(32), "content_type": "image/jpeg", "content": "stored",
+                "retention": "normal", "metadata": metadata,
+            })
+            .to_string()
+        };
+        let read = |record: String| read_entry(b"yard/a.jpg", record.as_bytes());
+        let known = json!({"class": "car", "embedding": [0.5, 1.0]});
+        let entry = read(record(known)).unwrap();
+        assert_eq!(Some(entry), read(record(json!({"class": "car"}))));
+        assert_eq!(read(record(json!({"unknown": 1}))), None);
+    }
 }

@@ -84,6 +84,17 @@ impl S3Tier {
         })
     }
 
+    /// Addresses of the bucket at each endpoint, in order.
+    fn addresses(&self) -> Vec<String> {
+        let addresses = self.settings.endpoints.iter().map(|endpoint| {
+            let bucket = self.bucket(endpoint);
+            bucket.map_or_else(|_| endpoint.to_string(), |of| of.base_url().to_string())
+        });
+        let mut addresses: Vec<String> = addresses.collect();
+        addresses.sort_unstable();
+        addresses
+    }
+
     fn health(&self) -> MutexGuard<'_, Endpoints> {
         self.endpoints
             .lock()
@@ -184,8 +195,8 @@ impl S3Tier {
     }
 }
 
-/// The time for a request that carries so many bytes.
-fn time_for(bytes: u64) -> Duration {
+/// The time for a request that carries so many bytes, over the slowest line that is still served.
+pub fn time_for(bytes: u64) -> Duration {
     REQUEST_TIMEOUT + Duration::from_secs(bytes / MIN_BYTES_PER_S)
 }
 
@@ -293,13 +304,16 @@ impl Tier for S3Tier {
     }
 
     fn place(&self) -> String {
-        let addresses = self.settings.endpoints.iter().map(|endpoint| {
-            let bucket = self.bucket(endpoint);
-            bucket.map_or_else(|_| endpoint.to_string(), |of| of.base_url().to_string())
-        });
-        let mut addresses: Vec<String> = addresses.collect();
-        addresses.sort_unstable();
-        format!("{} {}", addresses.join(" "), self.settings.prefix)
+        let addresses = self.addresses().join(" ");
+        format!("{addresses} {}", self.settings.prefix)
+    }
+
+    fn has_copies_of(&self, place: &str) -> bool {
+        let prefix = format!(" {}", self.settings.prefix);
+        let known = place.strip_suffix(&prefix);
+        let mut known = known.into_iter().flat_map(|known| known.split(' '));
+        // All endpoints serve one bucket, so one in common is enough.
+        known.any(|address| self.addresses().iter().any(|own| own == address))
     }
 
     fn endpoints(&self) -> Vec<EndpointHealth> {

@@ -86,7 +86,7 @@ fn by_likeness(
     now: Timestamp,
 ) -> Result<Matches, ArchiveError> {
     let (slots, _) = select(durable, wanted, None, usize::MAX, now)?;
-    let mut ranked = near.compare(durable, slots, now)?;
+    let mut ranked = near.compare(durable, slots)?;
     // Of equals the smallest name comes first.
     let order = |a: &(f64, Arc<Slot>), b: &(f64, Arc<Slot>)| -> Ordering {
         let by_likeness = b.0.total_cmp(&a.0);
@@ -94,7 +94,7 @@ fn by_likeness(
     };
     if let Some(after) = &wanted.query().after {
         let begin = find_begin(durable, after, now)?;
-        let own = near.compare(durable, vec![begin], now)?.pop();
+        let own = near.compare(durable, vec![begin])?.pop();
         let own = own.ok_or_else(|| {
             let remedy = "use the name that an answer gives as next".to_owned();
             ArchiveError::field("after", after.as_str(), remedy)
@@ -247,15 +247,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let durable = open(&folder, &Tested::default());
         let time = |day: u32| format!("2026-11-{day:02}T12:00:00Z");
-        let known = json!({"class": "car", "camera": "gate", "time": time(3),
-            "embedding": [1.0, 0.1]});
+        let known = json!({"class": "car", "camera": "gate", "time": time(3)});
         refer(&durable, "yard/a.jpg", known);
         let known = json!({"class": "person", "camera": "gate", "time": time(5),
-            "text": "HH AB 12", "embedding": [0.0, 1.0]});
+            "text": "HH AB 12"});
         refer(&durable, "yard/b.png", known);
         let known = json!({"class": "truck", "zone": "Tür 2", "time": time(4),
             "codes": ["4006381333931"], "labels": {"order": "A-17"}, "tracks": [7]});
         refer(&durable, "dock/a.jpg", known);
+        for (name, vector) in [("yard/a.jpg", [1.0, 0.1]), ("yard/b.png", [0.0, 1.0])] {
+            let made = EmbeddingOutcome::Vector(vector.to_vec());
+            let hash = ContentHash::of(name.as_bytes());
+            durable.put_outcome(&hash, "yard", &made).unwrap();
+        }
         (folder, durable)
     }
 
@@ -312,28 +316,6 @@ mod tests {
         assert_eq!(page.next, Some("yard/b.png".parse().unwrap()));
         let rest = names(&durable, json!({"after": page.next}));
         assert_eq!(rest, ["yard/a.jpg"]);
-    }
-
-    #[test]
-    fn likeness_of_many_ingested_embeddings_reads_pages_of_records() {
-        let (folder, store) = (tempfile::tempdir().unwrap(), Tested::default());
-        let durable = open(&folder, &store);
-        (0..20).for_each(|n| {
-            refer(
-                &durable,
-                &format!("yard/{n}"),
-                json!({"embedding": [1.0, n]}),
-            )
-        });
-        let asked = Query::default();
-        let wanted = Conditions::new(&asked, true).unwrap();
-        let (rows, _) = durable.index().select(&wanted, None, 20, at(0));
-        let near = QueryVector {
-            digest: None,
-            vector: vec![1.0, 0.0],
-        };
-        store.reads.blow_at(3);
-        assert_eq!(near.compare(&durable, rows, at(0)).unwrap().len(), 20);
     }
 
     #[test]
@@ -396,7 +378,7 @@ mod tests {
         refer(&durable, "yard/a.jpg", json!({}));
         let [kept, left] = ["yard/a.jpg", "gone"].map(|name| ContentHash::of(name.as_bytes()));
         let made = EmbeddingOutcome::Vector(vec![1.0]);
-        durable.put_outcome(&kept, ("m", "d"), &made).unwrap();
+        durable.put_outcome(&kept, "d", &made).unwrap();
         let record = store.get(EMBEDDINGS, &kept.0).unwrap().unwrap();
         let batch = Batch::new().put(EMBEDDINGS, &left.0, &record);
         store.write(batch).unwrap();
@@ -418,9 +400,9 @@ mod tests {
         let (_folder, durable) = yard();
         let made = EmbeddingOutcome::Vector(vec![1.0, 0.5]);
         let hash = ContentHash::of(b"yard/a.jpg");
-        durable.put_outcome(&hash, ("m", "d"), &made).unwrap();
+        durable.put_outcome(&hash, "d", &made).unwrap();
         let near = || QueryVector {
-            digest: Some("d".to_owned()),
+            digest: "d".to_owned(),
             vector: vec![1.0, 0.0],
         };
         // The first one loads the embeddings.
@@ -475,10 +457,10 @@ mod tests {
         }
         for (n, hash) in hashes.iter().enumerate() {
             let made = EmbeddingOutcome::Vector(vec![1.0, n as f32]);
-            durable.put_outcome(hash, ("m", "d"), &made).unwrap();
+            durable.put_outcome(hash, "d", &made).unwrap();
         }
         let near = || QueryVector {
-            digest: Some("d".to_owned()),
+            digest: "d".to_owned(),
             vector: vec![1.0, 0.0],
         };
         let alike = || query(&durable, &Query::default(), Some(near()), at(0)).unwrap();
@@ -498,7 +480,7 @@ mod tests {
             assert_eq!(names(&durable, json!({"text": text})), [""; 0]);
             // An embedding that was under way comes too late.
             let late = EmbeddingOutcome::Vector(vec![1.0, 2.0]);
-            durable.put_outcome(hash, ("m", "d"), &late).unwrap();
+            durable.put_outcome(hash, "d", &late).unwrap();
             assert_eq!(is_held(&durable, text, hash), [false; 3], "{name}");
         }
         destroy("yard/c.jpg").unwrap();
@@ -612,7 +594,6 @@ mod tests {
                 .map(|order| ("order".to_owned(), order))
                 .into_iter()
                 .collect(),
-            embedding: [vec![], vec![1.0, 0.5], vec![0.0, 3.0], vec![-2.0, 1.0]][time % 4].clone(),
             ..Metadata::default()
         };
         NewEntry {
@@ -660,7 +641,7 @@ mod tests {
                 let hash = durable.index().slot(&name(*number)).map(|slot| slot.hash);
                 let made = EmbeddingOutcome::Vector(vector.map(f32::from).to_vec());
                 if let Some(hash) = hash {
-                    durable.put_outcome(&hash, ("m", "d"), &made).unwrap();
+                    durable.put_outcome(&hash, "d", &made).unwrap();
                 }
             }
             Step::Refused { name } => {
@@ -743,9 +724,6 @@ mod tests {
         });
         let likeness = |entry: &Entry| -> Option<f64> {
             let near = near?;
-            if near.digest.is_none() {
-                return cosine(&near.vector, &entry.metadata.embedding);
-            }
             let own = QueryVector::of_entry(entry, durable).ok()?;
             let own = (own.digest == near.digest).then_some(own.vector)?;
             cosine(&near.vector, &own)
@@ -830,12 +808,10 @@ mod tests {
                 let count = expected.len() as u64;
                 prop_assert_eq!(pages(&durable, asked, None), (expected, count));
                 let alike = Query { order: Order::Newest, ..asked.clone() };
-                for digest in [Some("d".to_owned()), None] {
-                    let near = QueryVector { digest, vector: vec![127.0, 31.0] };
-                    let expected = scanned(&durable, &alike, Some(&near));
-                    let count = expected.len() as u64;
-                    prop_assert_eq!(pages(&durable, &alike, Some(&near)), (expected, count));
-                }
+                let near = QueryVector { digest: "d".to_owned(), vector: vec![127.0, 31.0] };
+                let expected = scanned(&durable, &alike, Some(&near));
+                let count = expected.len() as u64;
+                prop_assert_eq!(pages(&durable, &alike, Some(&near)), (expected, count));
                 let own = durable.entry(&name(*like), at(30)).unwrap();
                 let own = own.and_then(|entry| QueryVector::of_entry(&entry, &durable).ok());
                 let alike = Query { like: Some(name(*like)), ..alike };

@@ -5,6 +5,7 @@
 //! | `file::PATH` | one file |
 //! | `folder::PATH` | all files below a folder |
 //! | `mem::TEXT`, `mem::base64,DATA` | the text, or the decoded bytes |
+//! | `archive::COLLECTION/NAME` | a copy of an entry |
 //! | `clip::EVENT` | the clip of an event, by its id or the number of its record |
 //! | `event::EVENT` | pictures and clip of an event, likewise |
 //! | `http::URL`, or `http://…`, `https://…` | one answer to a GET |
@@ -17,6 +18,7 @@ use std::str::FromStr;
 use url::Url;
 
 use crate::error::ArchiveError;
+use crate::name::EntryName;
 
 /// How a source names an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub enum Source {
     File(PathBuf),
     Folder(PathBuf),
     Memory(Vec<u8>),
+    /// A copy of an entry.
+    Entry(EntryName),
     /// The clip of an event.
     Clip(EventRef),
     /// Pictures and clip of an event.
@@ -39,8 +43,8 @@ pub enum Source {
     Http(Url),
 }
 
-const REMEDY: &str = "use file::PATH, folder::PATH, mem::TEXT, mem::base64,DATA, clip::EVENT, \
-    event::EVENT or http::URL";
+const REMEDY: &str = "use file::PATH, folder::PATH, mem::TEXT, mem::base64,DATA, \
+    archive::COLLECTION/NAME, clip::EVENT, event::EVENT or http::URL";
 
 impl FromStr for Source {
     type Err = ArchiveError;
@@ -75,6 +79,7 @@ impl FromStr for Source {
                     .ok_or_else(|| refused("write base64 with its padding, without spaces")),
                 None => Ok(Self::Memory(rest.as_bytes().to_vec())),
             },
+            "archive" => Ok(Self::Entry(rest.parse()?)),
             "clip" => event().map(Self::Clip),
             "event" => event().map(Self::Event),
             "http" => url(rest)
@@ -112,6 +117,8 @@ mod tests {
             Source::Memory(b"two words".to_vec())
         );
         assert_eq!(read("mem::base64,AAE="), Source::Memory(vec![0, 1]));
+        let name = "yard/a.jpg".parse().unwrap();
+        assert_eq!(read("archive::yard/a.jpg"), Source::Entry(name));
         let id = "01JABCDEFGHJKMNPQRSTVWXYZ0";
         let named = EventRef::Id(id.to_owned());
         assert_eq!(read(&format!("clip::{id}")), Source::Clip(named));

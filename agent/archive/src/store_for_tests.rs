@@ -1,4 +1,4 @@
-//! A store in memory that calls a test before each read of a record and each sync.
+//! A store in memory that calls a test before each sync.
 
 use std::fmt;
 use std::ops::Bound;
@@ -6,27 +6,12 @@ use std::sync::OnceLock;
 
 use watchkeeper_store::{Batch, Keyspace, MemoryStore, Page, Store, StoreError};
 
-/// What is about to happen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum StoreCall {
-    Get,
-    Sync,
-}
-
-type Hook = Box<dyn Fn(StoreCall) + Send + Sync>;
+type Hook = Box<dyn Fn() + Send + Sync>;
 
 #[derive(Default)]
 pub(crate) struct HookedStore {
     pub(crate) inner: MemoryStore,
     pub(crate) hook: OnceLock<Hook>,
-}
-
-impl HookedStore {
-    fn call(&self, what: StoreCall) {
-        if let Some(hook) = self.hook.get() {
-            hook(what);
-        }
-    }
 }
 
 impl fmt::Debug for HookedStore {
@@ -37,7 +22,6 @@ impl fmt::Debug for HookedStore {
 
 impl Store for HookedStore {
     fn get(&self, keyspace: Keyspace, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.call(StoreCall::Get);
         self.inner.get(keyspace, key)
     }
     fn scan(
@@ -52,7 +36,7 @@ impl Store for HookedStore {
         self.inner.write(batch)
     }
     fn sync(&self) -> Result<(), StoreError> {
-        self.call(StoreCall::Sync);
+        self.hook.get().inspect(|hook| hook());
         self.inner.sync()
     }
     fn check(&self) -> Result<(), StoreError> {

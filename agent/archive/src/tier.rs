@@ -68,9 +68,14 @@ pub trait Tier: Send + Sync + Debug {
     /// Removes a content, from each endpoint that holds contents of its own.
     fn remove<'a>(&'a self, hash: &'a ContentHash) -> BoxFuture<'a, Result<Removal, TierError>>;
 
-    /// Names where the copies are. A tier at another place has none of them.
+    /// Names where the copies are.
     fn place(&self) -> String {
         self.name().to_owned()
+    }
+
+    /// Whether it has the copies of a tier at `place`, the answer of an earlier [`Tier::place`].
+    fn has_copies_of(&self, place: &str) -> bool {
+        place == self.place()
     }
 
     /// Status of its endpoints; empty without any.

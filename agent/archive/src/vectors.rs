@@ -1,36 +1,34 @@
 //! Embeddings as records of the store, and those of one model in memory.
 //!
-//! - Memory has what the records have, up to [`MAX_BYTES`]; the others are read at each query, and
-//!   so are those with another number of numbers than the first.
-//! - They lie as the index walks its entries: at 100,000 pictures most of the time of a query was
-//!   misses of the processor's cache.
+//! - Memory has what the records have, up to [`MAX_BYTES`]; the others are read at each query.
+//! - A load is once for each model; changes of embeddings and queries by likeness wait for it.
 //! - The embedding of a content goes with its last picture: from the records in the same batch, and
 //!   then from memory, whether or not the sync succeeds.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_pictures::likeness::dot;
 use watchkeeper_store::{Store, StoreError, pages};
 
 use crate::ContentHash;
-use crate::entry::MAX_EMBEDDING;
 use crate::on_disk::EMBEDDINGS;
 use crate::slot::Slot;
 
+/// Most numbers of an embedding.
+pub(crate) const MAX_EMBEDDING: usize = 2_048;
 /// Records that are read at a time.
 const PAGE: usize = 1_000;
 /// Most bytes of numbers in memory: those of 200,000 pictures with 640 numbers.
 const MAX_BYTES: usize = 128 << 20;
-/// Bytes of numbers for which memory is reserved at a time.
-const GROWTH: usize = 1 << 20;
+/// Entries that are compared while changes of embeddings wait.
+const SLOTS: usize = 4_096;
 
 /// Begin of a record of the store: JSON on one line. Behind it stand the numbers of the embedding,
 /// a byte each, from -127 to 127; the largest is one of these.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Record {
-    pub(crate) model: String,
     pub(crate) digest: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) refused: Option<String>,
@@ -106,35 +104,26 @@ pub(crate) fn unpack(numbers: &[u8]) -> Vec<f32> {
 #[derive(Debug)]
 pub(crate) struct Vectors {
     digest: String,
-    /// Numbers of each embedding.
-    length: usize,
-    /// The numbers of all, without a gap: queries read them one after another.
-    numbers: Vec<u8>,
-    /// Content and sum of squares of each, in that order.
-    rows: Vec<(ContentHash, i32)>,
-    places: HashMap<ContentHash, usize>,
+    /// Numbers of each embedding, with the sum of their squares.
+    known: HashMap<ContentHash, (Box<[u8]>, i32)>,
+    /// Of all numbers.
+    bytes: usize,
     max_bytes: usize,
     /// Whether no record has another one.
     is_whole: bool,
 }
 
 impl Vectors {
-    /// Reads all embeddings of a model.
+    /// Reads all embeddings of a model, up to so many bytes.
     ///
     /// # Errors
     /// If the store can't be read.
-    pub(crate) fn load(store: &dyn Store, digest: &str) -> Result<Self, StoreError> {
-        Self::load_up_to(store, digest, MAX_BYTES)
-    }
-
-    fn load_up_to(store: &dyn Store, digest: &str, max: usize) -> Result<Self, StoreError> {
+    fn load(store: &dyn Store, digest: &str, max_bytes: usize) -> Result<Self, StoreError> {
         let mut all = Self {
             digest: digest.to_owned(),
-            length: 0,
-            numbers: Vec::new(),
-            rows: Vec::new(),
-            places: HashMap::new(),
-            max_bytes: max,
+            known: HashMap::new(),
+            bytes: 0,
+            max_bytes,
             is_whole: true,
         };
         for page in pages(store, EMBEDDINGS, PAGE) {
@@ -147,117 +136,103 @@ impl Vectors {
         Ok(all)
     }
 
-    pub(crate) fn digest(&self) -> &str {
-        &self.digest
+    fn is_of(&self, digest: &str) -> bool {
+        self.digest == digest
     }
 
     /// Follows the record of a content that was written, or deleted where `record` is absent.
-    pub(crate) fn follow(&mut self, hash: ContentHash, record: Option<&[u8]>) {
-        self.remove(&hash);
+    fn follow(&mut self, hash: ContentHash, record: Option<&[u8]>) {
+        if let Some((numbers, _)) = self.known.remove(&hash) {
+            self.bytes -= numbers.len();
+        }
         let Some(numbers) = record.and_then(|record| numbers_of(record, &self.digest)) else {
             return;
         };
-        if self.rows.is_empty() {
-            self.length = numbers.len();
-        }
-        let bytes = self.numbers.len() + numbers.len();
-        if numbers.len() != self.length || bytes > self.max_bytes {
+        let bytes = self.bytes + numbers.len();
+        if bytes > self.max_bytes {
             self.is_whole = false;
             return;
         }
-        if bytes > self.numbers.capacity() {
-            self.numbers.reserve_exact(GROWTH.max(numbers.len()));
-        }
-        self.places.insert(hash, self.rows.len());
-        self.rows.push((hash, squares(numbers)));
-        self.numbers.extend_from_slice(numbers);
-    }
-
-    /// Forgets the embedding of a content; the last one takes its place.
-    fn remove(&mut self, hash: &ContentHash) {
-        let Some(place) = self.places.remove(hash) else {
-            return;
-        };
-        self.rows.swap_remove(place);
-        let last = self.rows.len() * self.length;
-        self.numbers.copy_within(last.., place * self.length);
-        self.numbers.truncate(last);
-        if let Some((moved, _)) = self.rows.get(place) {
-            self.places.insert(*moved, place);
-        }
-    }
-
-    /// Arranges the embeddings in the order of these contents.
-    pub(crate) fn arrange(&mut self, contents: &[ContentHash]) {
-        let mut next = 0;
-        for hash in contents {
-            // One that is shared has its place already.
-            let place = self
-                .places
-                .get(hash)
-                .copied()
-                .filter(|place| *place >= next);
-            if let Some(place) = place {
-                self.swap(place, next);
-                next += 1;
-            }
-        }
-    }
-
-    fn swap(&mut self, one: usize, other: usize) {
-        self.rows.swap(one, other);
-        for at in 0..self.length {
-            let [one, other] = [one, other].map(|place| place * self.length + at);
-            self.numbers.swap(one, other);
-        }
-        for place in [one, other] {
-            let hash = self.rows.get(place).map(|(hash, _)| *hash);
-            self.places.extend(hash.map(|hash| (hash, place)));
-        }
+        self.bytes = bytes;
+        self.known.insert(hash, (numbers.into(), squares(numbers)));
     }
 
     /// Compares contents in memory; `unknown` gets the slots whose records may have an embedding.
-    pub(crate) fn compare(
+    fn compare(
         &self,
         slots: impl Iterator<Item = Arc<Slot>>,
         own: &Packed,
         found: &mut Vec<(f64, Arc<Slot>)>,
         unknown: &mut Vec<Arc<Slot>>,
     ) {
-        let mut last = 0_usize;
         for slot in slots {
-            // Mostly that of a neighbour: finding the hash takes as long as comparing the numbers.
-            let near = [last + 1, last.wrapping_sub(1)];
-            let is_here = |at: &usize| {
-                self.rows
-                    .get(*at)
-                    .is_some_and(|(hash, _)| *hash == slot.hash)
-            };
-            let near = near.into_iter().find(is_here);
-            match near.or_else(|| self.places.get(&slot.hash).copied()) {
-                Some(place) => {
-                    last = place;
-                    found.extend(self.likeness(place, own).map(|likeness| (likeness, slot)));
+            match self.known.get(&slot.hash) {
+                Some((numbers, squares)) => {
+                    let likeness = own.cosine(numbers, *squares);
+                    found.extend(likeness.map(|likeness| (likeness, slot)));
                 }
                 None if self.is_whole => {}
                 None => unknown.push(slot),
             }
         }
     }
+}
 
-    fn numbers_at(&self, place: usize) -> Option<&[u8]> {
-        let begin = place * self.length;
-        self.numbers.get(begin..begin + self.length)
+/// The embeddings of one model in memory, loaded by the first query by likeness.
+#[derive(Debug, Default)]
+pub(crate) struct VectorCache(RwLock<Option<Vectors>>);
+
+impl VectorCache {
+    pub(crate) fn read(&self) -> RwLockReadGuard<'_, Option<Vectors>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The numbers of a content in memory.
-    #[cfg(test)]
-    pub(crate) fn numbers_of(&self, hash: &ContentHash) -> Option<&[u8]> {
-        self.numbers_at(*self.places.get(hash)?)
+    fn write(&self) -> RwLockWriteGuard<'_, Option<Vectors>> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn likeness(&self, place: usize, own: &Packed) -> Option<f64> {
-        own.cosine(self.numbers_at(place)?, self.rows.get(place)?.1)
+    /// Follows a record that was written, or deleted where `record` is absent.
+    pub(crate) fn follow(&self, hash: ContentHash, record: Option<&[u8]>) {
+        if let Some(known) = &mut *self.write() {
+            known.follow(hash, record);
+        }
+    }
+
+    /// Loads the embeddings of a model, unless they are there.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub(crate) fn load(&self, store: &dyn Store, digest: &str) -> Result<(), StoreError> {
+        let is_loaded = |known: &Option<Vectors>| known.as_ref().is_some_and(|k| k.is_of(digest));
+        if is_loaded(&self.read()) {
+            return Ok(());
+        }
+        let mut known = self.write();
+        if !is_loaded(&known) {
+            *known = Some(Vectors::load(store, digest, MAX_BYTES)?);
+        }
+        Ok(())
+    }
+
+    /// Compares slots with `own`, a vector of the model with this digest. Returns their likeness,
+    /// and the slots whose records may have an embedding.
+    pub(crate) fn compare(
+        &self,
+        digest: &str,
+        slots: Vec<Arc<Slot>>,
+        own: &Packed,
+    ) -> (Vec<(f64, Arc<Slot>)>, Vec<Arc<Slot>>) {
+        let (mut found, mut unknown) = (Vec::with_capacity(slots.len()), Vec::new());
+        let mut slots = slots.into_iter().peekable();
+        while slots.peek().is_some() {
+            let some = slots.by_ref().take(SLOTS);
+            // Released after each part: a change waits for one part and not for all.
+            match self.read().as_ref().filter(|known| known.is_of(digest)) {
+                Some(known) => known.compare(some, own, &mut found, &mut unknown),
+                None => unknown.extend(some),
+            }
+        }
+        (found, unknown)
     }
 }
 
@@ -315,7 +290,6 @@ mod tests {
     /// The numbers of a vector in its record.
     fn kept(vector: &[f32]) -> Vec<u8> {
         let record = Record {
-            model: "m".to_owned(),
             digest: "d".to_owned(),
             refused: None,
         };
@@ -341,7 +315,6 @@ mod tests {
             Packed::of(&[1.0, 0.5]),
         );
         let record = Record {
-            model: "m".to_owned(),
             digest: "d".to_owned(),
             refused: None,
         };
@@ -395,11 +368,11 @@ mod tests {
             let mut vectors = None;
             for (n, (content, numbers)) in changes.iter().enumerate() {
                 if n == loaded_at {
-                    vectors = Some(Vectors::load_up_to(&store, "d", max).unwrap());
+                    vectors = Some(Vectors::load(&store, "d", max).unwrap());
                 }
                 let hash = ContentHash::of(&[*content]);
                 let digest = ["d", "other"][usize::from(n % 5 == 0)].to_owned();
-                let record = Record { model: "m".to_owned(), digest, refused: None };
+                let record = Record { digest, refused: None };
                 if numbers == &Some(3) {
                     store.write(Batch::new().delete(EMBEDDINGS, &hash.0)).unwrap();
                     vectors.iter_mut().for_each(|all| all.follow(hash, None));
@@ -412,11 +385,9 @@ mod tests {
                 store.write(Batch::new().put(EMBEDDINGS, &hash.0, &record)).unwrap();
                 vectors.iter_mut().for_each(|all| all.follow(hash, Some(&record)));
             }
-            let loaded = || Vectors::load_up_to(&store, "d", max).unwrap();
-            let mut changed = vectors.unwrap_or_else(loaded);
-            let contents: Vec<_> = slots(9).iter().rev().chain(&slots(4)).map(|r| r.hash).collect();
-            changed.arrange(&contents);
-            prop_assert!(changed.numbers.len() <= max);
+            let loaded = || Vectors::load(&store, "d", max).unwrap();
+            let changed = vectors.unwrap_or_else(loaded);
+            prop_assert!(changed.bytes <= max);
             let sorted = |mut found: Vec<(f64, Arc<Slot>)>| {
                 found.sort_by_key(|(_, slot)| slot.number);
                 let found = found.into_iter().map(|(likeness, slot)| (likeness, slot.number));

@@ -32,7 +32,8 @@ pub enum Selection {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ingest {
-    /// `file::PATH`, `folder::PATH`, `mem::TEXT`, `clip::EVENT`, `event::EVENT` or `http::URL`.
+    /// `file::PATH`, `folder::PATH`, `mem::TEXT`, `archive::NAME`, `clip::EVENT`, `event::EVENT` or
+    /// `http::URL`.
     pub source: String,
     pub collection: String,
     /// Name within the collection; by the source if absent. Not for several contents.
@@ -89,7 +90,7 @@ pub enum Verb {
 }
 
 /// What was done with fast tiers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Pruned {
     /// Entries that were named; they stay in the durable tier.
     pub entries: u64,
@@ -101,7 +102,7 @@ pub struct Pruned {
 }
 
 /// What was destroyed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Destroyed {
     pub entries: u64,
     /// Contents that no entry has any more, and that are deleted.
@@ -114,7 +115,7 @@ pub struct Destroyed {
 }
 
 /// Answer of a query in plain words.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Found {
     /// What the words were understood as.
     pub query: Query,
@@ -124,30 +125,33 @@ pub struct Found {
     pub matches: Matches,
 }
 
+/// Entries that an ingest made.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
+pub struct Ingested {
+    pub entries: Vec<Entry>,
+    /// What the source names and was not archived, each with the cause.
+    pub skipped: Vec<String>,
+}
+
+/// How many entries got or lost their protection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+pub struct Changed {
+    pub entries: u64,
+    /// References that were dropped: the runtime's retention had removed their media.
+    pub gone: u64,
+}
+
 /// Answer to a [`Verb`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum Answer {
-    Ingested {
-        entries: Vec<Entry>,
-        /// What the source names and could not be read, each with the cause.
-        skipped: Vec<String>,
-    },
+    Ingested(Ingested),
     Matches(Matches),
     Found(Box<Found>),
-    Collections {
-        collections: BTreeMap<String, u64>,
-    },
-    Entry {
-        entry: Box<Entry>,
-    },
+    Collections { collections: BTreeMap<String, u64> },
+    Entry { entry: Box<Entry> },
     Pruned(Pruned),
     Destroyed(Destroyed),
-    /// Protection was changed on so many entries.
-    Changed {
-        entries: u64,
-        /// References that were dropped: the runtime's retention had removed their media.
-        gone: u64,
-    },
+    Changed(Changed),
     Stats(Box<Stats>),
 }

@@ -337,7 +337,8 @@ impl Reader<'_> {
     fn take_number(&mut self) -> usize {
         let limit = self.word(1).parse().ok();
         let limit = limit.filter(|limit| (1..=MAX_LIMIT).contains(limit));
-        let is_counted = self.is_counted(2) || ["entries", ""].contains(&self.word(2));
+        let ends = ["", "entries", "in", "from", "at"];
+        let is_counted = self.is_counted(2) || ends.contains(&self.word(2));
         let order = match self.word(0) {
             "last" => Some(Order::Newest),
             word => order(word),
@@ -549,6 +550,7 @@ mod tests {
         for (text, limit, order) in [
             ("the last 5 photos", 5, Order::Newest),
             ("newest 3", 3, Order::Newest),
+            ("newest 3 in deliveries", 3, Order::Newest),
             ("the oldest 20 clips at the gate", 20, Order::Oldest),
             ("last 5 cars", 5, Order::Newest),
         ] {

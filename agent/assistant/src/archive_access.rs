@@ -4,8 +4,7 @@ use std::fmt::Debug;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use serde_json::Value;
-use watchkeeper_archive::{EntryName, Verb};
+use watchkeeper_archive::{Answer, EntryName, Verb};
 
 /// Largest content that a session reads, in bytes; of a larger one it gets only the description.
 pub const MAX_CONTENT: u64 = 16 << 20;
@@ -23,8 +22,8 @@ pub struct RetrievedContent {
 
 /// Runs verbs of the archive.
 pub trait ArchiveAccess: Send + Sync + Debug {
-    /// Runs a verb and returns the members of its answer; an error is a sentence.
-    fn run(&self, verb: Verb) -> BoxFuture<'_, Result<Value, String>>;
+    /// Runs a verb; an error is a sentence.
+    fn run(&self, verb: Verb) -> BoxFuture<'_, Result<Answer, String>>;
 
     /// Reads an entry, past the fast tiers if `skip_cache`; an error is a sentence.
     fn retrieve(
@@ -32,4 +31,16 @@ pub trait ArchiveAccess: Send + Sync + Debug {
         name: EntryName,
         skip_cache: bool,
     ) -> BoxFuture<'_, Result<RetrievedContent, String>>;
+}
+
+/// Whether an archive has a collection.
+///
+/// # Errors
+/// A sentence, if the archive does not answer.
+pub(crate) async fn has_collection(
+    archive: &dyn ArchiveAccess,
+    name: &str,
+) -> Result<bool, String> {
+    let listed = archive.run(Verb::List).await?;
+    Ok(matches!(listed, Answer::Collections { collections } if collections.contains_key(name)))
 }

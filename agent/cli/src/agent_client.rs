@@ -77,10 +77,15 @@ impl AgentClient {
     /// Sends a request; an answer without success is a failure.
     pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
         let answer = request.send().await.map_err(|error| self.failed(error))?;
-        let status = answer.status();
-        if status.is_success() {
-            return Ok(answer);
+        match answer.status().is_success() {
+            true => Ok(answer),
+            false => Err(Self::refusal(answer).await),
         }
+    }
+
+    /// Reads the failure in an answer without success.
+    pub(super) async fn refusal(answer: Response) -> Failure {
+        let status = answer.status();
         let exit = match status {
             StatusCode::BAD_REQUEST
             | StatusCode::NOT_FOUND
@@ -93,7 +98,7 @@ impl AgentClient {
             |_| format!("the agent answered {status}; its log says more"),
             |problem| problem.detail,
         );
-        Err(Failure::new(exit, sentence))
+        Failure::new(exit, sentence)
     }
 
     /// The failure of a request or of its answer.
@@ -106,7 +111,11 @@ impl AgentClient {
         &self,
         request: RequestBuilder,
     ) -> Result<T, Failure> {
-        let answer = self.send(request).await?;
+        Self::read(self.send(request).await?).await
+    }
+
+    /// Reads the JSON of an answer.
+    pub(super) async fn read<T: DeserializeOwned>(answer: Response) -> Result<T, Failure> {
         let read = answer.json().await;
         read.map_err(|error| {
             let why = one_line(&error.without_url());

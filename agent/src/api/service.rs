@@ -65,9 +65,6 @@ async fn serve(setup: Setup, asks: StatusSender, closing: watch::Receiver<bool>)
     if let Some(jobs) = &conversations.deps().jobs {
         jobs.set_model(conversations.deps().model.clone());
     }
-    if let Some(archive) = conversations.deps().archive.clone() {
-        tokio::spawn(serve_archive(archive, closing.clone()));
-    }
     let shared = Shared::new(Arc::clone(&conversations), asks, closing.clone());
     let (config, credentials, links) = (setup.config, setup.credentials, setup.links);
     let local = keep_open(Entrypoint::Local, &shared, &closing, || {
@@ -87,7 +84,9 @@ async fn serve(setup: Setup, asks: StatusSender, closing: watch::Receiver<bool>)
             keep_open(Entrypoint::Remote, &shared, &closing, open).await;
         }
     };
-    tokio::join!(local, remote);
+    // In this task: a panic ends the thread, which the agent notices.
+    let archive = serve_archive(conversations.deps().archive.as_ref(), closing.clone());
+    tokio::join!(local, remote, archive);
     let ended = tokio::time::timeout(DRAIN_TIMEOUT, conversations.ended()).await;
     if ended.is_err() {
         tracing::warn!("api: a conversation was cut off during a change");
@@ -95,10 +94,12 @@ async fn serve(setup: Setup, asks: StatusSender, closing: watch::Receiver<bool>)
 }
 
 /// Serves the archive's own tasks until the API closes.
-async fn serve_archive(archive: ArchiveService, closing: watch::Receiver<bool>) {
-    tokio::select! {
-        () = closed(closing) => {}
-        () = archive.serve() => {}
+async fn serve_archive(archive: Option<&ArchiveService>, closing: watch::Receiver<bool>) {
+    if let Some(archive) = archive {
+        tokio::select! {
+            () = closed(closing) => {}
+            () = archive.serve() => {}
+        }
     }
 }
 

@@ -3,8 +3,9 @@
 //! - The queue is the archive's: what has none waits there, the newest first. A crash loses at most
 //!   what was computed within it.
 //! - A runtime that is away, and a missing model, delay all pictures. A picture that the model
-//!   refuses is recorded; one that can't be read is left out until it is repaired or the queue is
-//!   made again. Neither delays another one.
+//!   refuses is recorded; one that can't be read, or on which the network failed
+//!   [`MAX_STEP_FAILURES`] times, is left out until it is repaired or the queue is made again. None
+//!   delays another one for longer.
 //! - It rests after each picture for as long as that took: the runtime has other work.
 
 use std::io::Read as _;
@@ -13,14 +14,13 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use watchkeeper_archive::{
-    Archive, ArchiveError, Body, Content, ContentHash, EmbeddingOutcome, EmbeddingStats, Entry,
-    EntryName,
+    Archive, ArchiveError, Body, Content, EmbeddingOutcome, EmbeddingStats, Entry, EntryName,
 };
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_client::backoff::Backoff;
 
 use super::media::{self, MediaError};
-use crate::embedding::{Embedder, Embedding, EmbeddingError};
+use crate::embedding::{Embedder, EmbeddingError, EmbeddingModel, MAX_STEP_FAILURES};
 
 /// Pictures that are taken from the queue at a time.
 const BATCH: usize = 32;
@@ -66,9 +66,6 @@ enum Stop {
     Archive(#[from] ArchiveError),
     #[error(transparent)]
     Embedding(#[from] EmbeddingError),
-    /// The model has changed; the queue is made again.
-    #[error("the model has changed")]
-    Changed,
 }
 
 /// Embeds pictures for ever.
@@ -80,23 +77,21 @@ pub(super) async fn embed_pictures(
 ) {
     let mut backoff = Backoff::new(FIRST_PAUSE, LONGEST_PAUSE, fastrand::u64(..));
     let mut queued = None;
-    let worker = Worker {
+    let mut worker = Worker {
         runtime,
         archive,
         embedder,
         progress,
+        failing: None,
     };
     loop {
-        match worker.run(&mut queued, &mut backoff).await {
-            Ok(()) | Err(Stop::Changed) => {}
-            Err(stop) => {
-                let why = stop.to_string();
-                if progress.0.lock().why.as_ref() != Some(&why) {
-                    tracing::warn!("archive: pictures wait for their embeddings: {why}");
-                }
-                progress.0.lock().why = Some(why);
-                tokio::time::sleep(backoff.next_delay()).await;
+        if let Err(stop) = worker.run(&mut queued, &mut backoff).await {
+            let why = stop.to_string();
+            if progress.0.lock().why.as_ref() != Some(&why) {
+                tracing::warn!("archive: pictures wait for their embeddings: {why}");
             }
+            progress.0.lock().why = Some(why);
+            tokio::time::sleep(backoff.next_delay()).await;
         }
     }
 }
@@ -106,18 +101,20 @@ struct Worker<'a> {
     archive: &'a Archive,
     embedder: &'a Embedder,
     progress: &'a Progress,
+    /// The last picture whose step failed, by its number, and how often.
+    failing: Option<(u64, u32)>,
 }
 
 impl Worker<'_> {
     /// Embeds what waits until [`MODEL_CHECK`] has passed. `queued` is the digest of the model for
     /// which the queue was made, and when.
     async fn run(
-        &self,
+        &mut self,
         queued: &mut Option<(String, Instant)>,
         backoff: &mut Backoff,
     ) -> Result<(), Stop> {
         let model = self.embedder.model().await?;
-        self.progress.0.lock().model = Some(model.name);
+        self.progress.0.lock().model = Some(model.name.clone());
         let is_queued =
             |(digest, at): &(String, Instant)| *digest == model.digest && at.elapsed() < REQUEUE;
         if !queued.as_ref().is_some_and(is_queued) {
@@ -133,7 +130,7 @@ impl Worker<'_> {
             }
             for (number, name) in batch {
                 let begun = Instant::now();
-                if self.settle(number, &name, &model.digest).await? {
+                if self.settle(number, &name, &model).await? {
                     backoff.reset();
                     self.progress.0.lock().why = None;
                     tokio::time::sleep(begun.elapsed()).await;
@@ -144,7 +141,12 @@ impl Worker<'_> {
     }
 
     /// Takes one picture from the queue. Returns whether the model was asked.
-    async fn settle(&self, number: u64, name: &EntryName, digest: &str) -> Result<bool, Stop> {
+    async fn settle(
+        &mut self,
+        number: u64,
+        name: &EntryName,
+        model: &EmbeddingModel,
+    ) -> Result<bool, Stop> {
         let entry = match self.archive.stat(name).await {
             Ok(entry) if entry.number == number => entry,
             // Replaced or destroyed meanwhile; what took its place is queued by its own number.
@@ -156,49 +158,53 @@ impl Worker<'_> {
         };
         if self
             .archive
-            .is_embedded(entry.sha256, digest.to_owned())
+            .is_embedded(entry.sha256, model.digest.clone())
             .await?
         {
             self.archive.settle_embedding(number, None).await?;
             return Ok(false);
         }
-        let (model, outcome) = match self.picture(&entry).await? {
-            Picture::Gone => {
-                self.archive.settle_embedding(number, None).await?;
-                return Ok(false);
-            }
+        let outcome = match self.picture(&entry).await? {
+            Picture::Gone => None,
             Picture::Unreadable(why) => {
                 tracing::warn!(%name, "archive: a picture is left out for now: {why}");
-                self.archive.settle_embedding(number, None).await?;
-                return Ok(false);
+                None
             }
-            Picture::TooLarge(why) => (String::new(), EmbeddingOutcome::Refused(why)),
-            Picture::Bytes(bytes) => self.ask_model(bytes, digest).await?,
+            Picture::TooLarge(why) => Some(EmbeddingOutcome::Refused(why)),
+            Picture::Bytes(bytes) => self.ask_model(number, name, bytes, model).await?,
         };
-        if let EmbeddingOutcome::Refused(why) = &outcome {
+        let is_asked = outcome.is_some();
+        if let Some(EmbeddingOutcome::Refused(why)) = &outcome {
             tracing::info!(%name, "archive: a picture has no embedding: {why}");
         }
-        self.progress.count(&outcome);
-        let made = (entry.sha256, model, digest.to_owned(), outcome);
-        self.archive.settle_embedding(number, Some(made)).await?;
-        Ok(true)
+        outcome.iter().for_each(|made| self.progress.count(made));
+        let made = outcome.map(|made| (entry.sha256, model.digest.clone(), made));
+        self.archive.settle_embedding(number, made).await?;
+        Ok(is_asked)
     }
 
-    /// Returns the name of the model and what it makes of a picture.
+    /// Returns what the model makes of a picture; `None` if its step failed too often.
     async fn ask_model(
-        &self,
+        &mut self,
+        number: u64,
+        name: &EntryName,
         picture: Vec<u8>,
-        digest: &str,
-    ) -> Result<(String, EmbeddingOutcome), Stop> {
+        model: &EmbeddingModel,
+    ) -> Result<Option<EmbeddingOutcome>, Stop> {
         use EmbeddingOutcome as O;
-        match self.embedder.embed_picture(picture).await {
-            Ok(Embedding {
-                model,
-                digest: of,
-                vector,
-            }) if of == digest => Ok((model, O::Vector(vector))),
-            Ok(_) => Err(Stop::Changed),
-            Err(EmbeddingError::Refused(why)) => Ok((String::new(), O::Refused(why))),
+        match self.embedder.embed_picture_with(model, picture).await {
+            Ok(embedding) => Ok(Some(O::Vector(embedding.vector))),
+            Err(EmbeddingError::Refused(why)) => Ok(Some(O::Refused(why))),
+            Err(EmbeddingError::Step(why)) => {
+                let before = self.failing.filter(|(failing, _)| *failing == number);
+                let count = before.map_or(0, |(_, count)| count) + 1;
+                self.failing = Some((number, count));
+                if count < MAX_STEP_FAILURES {
+                    return Err(EmbeddingError::Step(why).into());
+                }
+                tracing::warn!(%name, count, "archive: a picture is left out for now: {why}");
+                Ok(None)
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -222,8 +228,8 @@ impl Worker<'_> {
         };
         let read = match body {
             Ok(Some(Body::Bytes(bytes))) => Ok(bytes.to_vec()),
-            Ok(Some(Body::File(file))) => read_file(file, entry.sha256).await,
-            Ok(_) => Err(DAMAGED.to_owned()),
+            Ok(Some(Body::File(file))) => read_file(file).await,
+            Ok(_) => Err("its content is damaged or missing".to_owned()),
             Err(ArchiveError::Gone(_)) => return Ok(Picture::Gone),
             Err(error) => Err(error.to_string()),
         };
@@ -231,18 +237,15 @@ impl Worker<'_> {
     }
 }
 
-const DAMAGED: &str = "its content is damaged or missing";
-
-/// Reads a content of at most [`MAX_PICTURE`] bytes and compares it with its SHA-256.
-async fn read_file(file: std::fs::File, hash: ContentHash) -> Result<Vec<u8>, String> {
+/// Reads a content of at most [`MAX_PICTURE`] bytes.
+async fn read_file(file: std::fs::File) -> Result<Vec<u8>, String> {
     let read = tokio::task::spawn_blocking(move || {
         let mut bytes = Vec::new();
-        let read = file.take(MAX_PICTURE).read_to_end(&mut bytes);
-        read.map(|_| (ContentHash::of(&bytes) == hash).then_some(bytes))
+        file.take(MAX_PICTURE).read_to_end(&mut bytes)?;
+        Ok::<_, std::io::Error>(bytes)
     });
     let read = read.await.map_err(|died| died.to_string())?;
-    let bytes = read.map_err(|error| error.to_string())?;
-    bytes.ok_or_else(|| DAMAGED.to_owned())
+    read.map_err(|error| error.to_string())
 }
 
 enum Picture {
@@ -258,9 +261,16 @@ enum Picture {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
-    use axum::Router;
-    use axum::routing::get;
-    use watchkeeper_archive::{Limits, NewEntry, Settings};
+    use std::cell::Cell;
+    use std::io::Cursor;
+
+    use axum::routing::{get, post};
+    use axum::{Json, Router};
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD as BASE64;
+    use image::{ImageFormat, Rgb, RgbImage};
+    use serde_json::json;
+    use watchkeeper_archive::{ContentHash, Limits, NewEntry, Settings};
 
     use super::*;
 
@@ -271,6 +281,27 @@ mod tests {
         runtime: RuntimeClient,
         embedder: Embedder,
         progress: Progress,
+        failing: Cell<Option<(u64, u32)>>,
+    }
+
+    fn info() -> serde_json::Value {
+        json!({"name": "look", "task": "image-embedding", "labels": [], "digest": "digest",
+            "makes_embeddings": true, "state": {"state": "present", "path": "/m"}})
+    }
+
+    fn model() -> EmbeddingModel {
+        let info = serde_json::from_value(info()).unwrap();
+        EmbeddingModel::among(&[info], "look").unwrap()
+    }
+
+    /// A PNG file of one colour with so many bytes behind its end.
+    fn png(colour: u8, more: usize) -> Vec<u8> {
+        let mut file = Cursor::new(Vec::new());
+        let picture = RgbImage::from_pixel(8, 8, Rgb([colour; 3]));
+        picture.write_to(&mut file, ImageFormat::Png).unwrap();
+        let mut file = file.into_inner();
+        file.resize(file.len() + more, 0);
+        file
     }
 
     impl Bench {
@@ -286,8 +317,9 @@ mod tests {
             let runtime = RuntimeClient::new(folder.path().join("runtime.sock")).unwrap();
             Self {
                 archive: Archive::open(settings).unwrap().0,
-                embedder: Embedder::new(runtime.clone(), None),
+                embedder: Embedder::new(runtime.clone(), Some("look".to_owned())),
                 progress: Progress::default(),
+                failing: Cell::default(),
                 runtime,
                 folder,
             }
@@ -295,14 +327,17 @@ mod tests {
 
         /// Settles the newest picture. Returns how many are left, and whether it has a record.
         async fn settle_newest(&self) -> Result<(u64, bool), Stop> {
-            let worker = Worker {
+            let mut worker = Worker {
                 runtime: &self.runtime,
                 archive: &self.archive,
                 embedder: &self.embedder,
                 progress: &self.progress,
+                failing: self.failing.take(),
             };
             let (number, name) = self.archive.unembedded(1).await?.remove(0);
-            worker.settle(number, &name, "digest").await?;
+            let settled = worker.settle(number, &name, &model()).await;
+            self.failing.set(worker.failing);
+            settled?;
             let hash = self.archive.stat(&name).await?.sha256;
             let has_record = self.archive.is_embedded(hash, "digest".to_owned()).await?;
             Ok((self.archive.waiting_embeddings(), has_record))
@@ -324,8 +359,8 @@ mod tests {
     #[tokio::test]
     async fn damaged_picture_is_left_out_without_a_record_and_waits_again_once_it_is_repaired() {
         let bench = Bench::new();
-        // A small one is compared with its hash where it is read, a large one by its size only.
-        for content in [b"small".to_vec(), vec![7; 5 << 20]] {
+        // A large one is compared with its hash as a file.
+        for content in [png(1, 0), png(2, 5 << 20)] {
             let hash = ContentHash::of(&content);
             let blob = bench.folder.path().join(format!("archive/blobs/{hash}"));
             let entry = new("yard/a.jpg");
@@ -379,6 +414,47 @@ mod tests {
         let routes = Router::new().route("/v1/media/m", get(|| async { "other" }));
         let serving = tokio::spawn(async move { axum::serve(listener, routes).await });
         assert_eq!(bench.settle_newest().await.unwrap(), (0, false));
+        assert_eq!(bench.make_queue().await, 1);
+        serving.abort();
+    }
+
+    #[tokio::test]
+    async fn picture_on_which_the_network_fails_is_left_out_after_three_tries() {
+        let bench = Bench::new();
+        for (name, colour) in [("yard/a.png", 1), ("yard/b.png", 2)] {
+            let content = png(colour, 0).into();
+            bench
+                .archive
+                .ingest_bytes(content, new(name))
+                .await
+                .unwrap();
+        }
+        let run = async |Json(run): Json<serde_json::Value>| {
+            let newest = BASE64.encode(png(2, 0));
+            Json(match run["images"][0] == newest {
+                true => json!({"results": [{"embedding": null}],
+                    "failed": [{"step": "embed", "message": "not finite"}]}),
+                false => json!({"results": [{"embedding": [1.0, 0.0]}], "failed": []}),
+            })
+        };
+        let models = async || Json([info()]);
+        let routes = Router::new()
+            .route("/v1/workflows/run", post(run))
+            .route("/v1/models", get(models));
+        let socket = bench.folder.path().join("runtime.sock");
+        let listener = tokio::net::UnixListener::bind(socket).unwrap();
+        let serving = tokio::spawn(async move { axum::serve(listener, routes).await });
+        assert_eq!(bench.make_queue().await, 2);
+        for _ in 1..MAX_STEP_FAILURES {
+            let failed = bench.settle_newest().await.unwrap_err();
+            assert!(
+                matches!(failed, Stop::Embedding(EmbeddingError::Step(_))),
+                "{failed:?}"
+            );
+        }
+        assert_eq!(bench.settle_newest().await.unwrap(), (1, false));
+        assert_eq!(bench.settle_newest().await.unwrap(), (0, true));
+        // It is tried again once the queue is made again.
         assert_eq!(bench.make_queue().await, 1);
         serving.abort();
     }

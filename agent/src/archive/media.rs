@@ -6,6 +6,7 @@
 
 use futures_util::stream;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
+use watchkeeper_archive::blocking::hash_of;
 use watchkeeper_archive::{Archive, ArchiveError, Body, ContentHash, Entry, Sealed, Selection};
 use watchkeeper_client::{ClientError, RuntimeClient};
 
@@ -58,7 +59,8 @@ pub(super) async fn read(
     }
     match runtime.media(id).await {
         Ok(content) => {
-            check(entry, ContentHash::of(&content))?;
+            let hash = hash_of(&content).await.map_err(ArchiveError::Source)?;
+            check(entry, hash)?;
             Ok(Body::Bytes(content))
         }
         Err(error) => Err(fault(archive, entry, &error).await),

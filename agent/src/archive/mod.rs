@@ -20,4 +20,4 @@ pub(crate) mod service;
 mod sources;
 mod web;
 
-pub(crate) use service::{ArchiveService, ArchiveSetup, Protected};
+pub(crate) use service::{ArchiveService, ArchiveSetup};

@@ -13,18 +13,19 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
-use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use futures_util::{FutureExt as _, TryFutureExt as _};
 use jiff::Zoned;
 use parking_lot::Mutex;
 use secrecy::SecretString;
-use serde_json::Value;
 use tokio::sync::{OnceCell, Semaphore};
 use watchkeeper_archive::memcached::MemcachedTier;
+use watchkeeper_archive::query::Matches;
 use watchkeeper_archive::s3::{S3Access, S3Settings, S3Tier};
+use watchkeeper_archive::verb::{Changed, Found, Ingest, Ingested};
 use watchkeeper_archive::{
     Answer, Archive, ArchiveError, Body, Content, EmbeddingStats, EntryName, Limits, NewEntry,
-    Query, QueryVector, Retention, Retrieved, Selection, Settings, Tier, Verb,
+    Query, QueryVector, Retention, Retrieved, Selection, Settings, Stats, Tier, Verb,
 };
 use watchkeeper_assistant::archive_access::{ArchiveAccess, MAX_CONTENT, RetrievedContent};
 use watchkeeper_assistant::wording::counted;
@@ -67,14 +68,9 @@ fn no_embedding(name: &EntryName, counts: &EmbeddingStats) -> String {
 }
 
 impl ArchiveAccess for ArchiveService {
-    fn run(&self, verb: Verb) -> BoxFuture<'_, Result<Value, String>> {
-        async move {
-            let answer = Self::run(self, verb)
-                .await
-                .map_err(|error| error.to_string())?;
-            serde_json::to_value(answer).map_err(|error| error.to_string())
-        }
-        .boxed()
+    fn run(&self, verb: Verb) -> BoxFuture<'_, Result<Answer, String>> {
+        let answer = Self::run(self, verb);
+        answer.map_err(|error| error.to_string()).boxed()
     }
 
     fn retrieve(
@@ -145,15 +141,6 @@ impl S3Access for Access {
     fn secret_key(&self) -> Result<SecretString, String> {
         secrets::read(SECRET, &self.secret_key, self.credentials.as_deref())
     }
-}
-
-/// What a protection did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
-pub struct Protected {
-    /// Entries that are protected now and were not before.
-    pub entries: u64,
-    /// References that were dropped, because their media were gone.
-    pub gone: u64,
 }
 
 /// The archive of this agent; clones share it. It is opened at its first use.
@@ -264,52 +251,98 @@ impl ArchiveService {
     ///
     /// # Errors
     /// Those of the verb, or if the archive can't be opened.
-    pub async fn run(&self, verb: Verb) -> Result<Answer, ArchiveError> {
+    async fn run(&self, verb: Verb) -> Result<Answer, ArchiveError> {
         let archive = self.archive().await?;
-        let answer = self.run_on(archive, verb).await;
-        answer.map_err(|error| match error {
+        Ok(match verb {
+            Verb::Ingest(ingest) => Answer::Ingested(self.ingest(*ingest).await?),
+            Verb::Query { query } => Answer::Matches(self.query(*query).await?),
+            Verb::Find { words } => Answer::Found(Box::new(self.find(words).await?)),
+            Verb::List => Answer::Collections {
+                collections: archive.collections().await?,
+            },
+            Verb::Stat { name } => Answer::Entry {
+                entry: Box::new(archive.stat(&name).await?),
+            },
+            Verb::Prune { selection } => Answer::Pruned(archive.prune(selection).await?),
+            Verb::Destroy { selection } => Answer::Destroyed(archive.destroy(selection).await?),
+            Verb::Protect { selection } => {
+                let (changed, ended) = self.protect(selection).await;
+                ended?;
+                Answer::Changed(changed)
+            }
+            Verb::Unprotect { selection } => Answer::Changed(self.unprotect(selection).await?),
+            Verb::Stats => Answer::Stats(Box::new(self.stats().await?)),
+        })
+    }
+
+    /// Makes entries of what a source names.
+    ///
+    /// # Errors
+    /// If it can't be read or archived; entries that were made before stay.
+    pub async fn ingest(&self, ingest: Ingest) -> Result<Ingested, ArchiveError> {
+        let archive = self.archive().await?;
+        let _place = self.upload_place().await;
+        let Inner {
+            sources, runtime, ..
+        } = &*self.0;
+        sources.ingest(archive, runtime, ingest).await
+    }
+
+    /// Answers a query, by likeness too.
+    ///
+    /// # Errors
+    /// As [`Archive::query_near`], or if no model makes the embedding that it needs.
+    pub async fn query(&self, query: Query) -> Result<Matches, ArchiveError> {
+        let archive = self.archive().await?;
+        let near = self.near(&query).await?;
+        let found = archive.query_near(query, near).await;
+        found.map_err(|error| self.explain(archive, error))
+    }
+
+    /// Answers a query in plain words.
+    ///
+    /// # Errors
+    /// As [`Archive::find`].
+    pub async fn find(&self, words: String) -> Result<Found, ArchiveError> {
+        let archive = self.archive().await?;
+        let found = archive.find(words, Zoned::now()).await;
+        found.map_err(|error| self.explain(archive, error))
+    }
+
+    /// Names why an entry has no embedding, where embeddings are made.
+    fn explain(&self, archive: &Archive, error: ArchiveError) -> ArchiveError {
+        match error {
             ArchiveError::NoEmbedding(name) if self.0.setup.config.embedding.is_some() => {
                 ArchiveError::Source(no_embedding(&name, &self.0.progress.stats(archive)))
             }
             error => error,
+        }
+    }
+
+    /// Counts contents, reads and embeddings.
+    ///
+    /// # Errors
+    /// As [`Archive::stats`].
+    pub async fn stats(&self) -> Result<Stats, ArchiveError> {
+        let archive = self.archive().await?;
+        let is_on = self.0.setup.config.embedding.is_some();
+        Ok(Stats {
+            embeddings: is_on.then(|| self.0.progress.stats(archive)),
+            ..archive.stats().await?
         })
     }
 
-    async fn run_on(&self, archive: &Archive, verb: Verb) -> Result<Answer, ArchiveError> {
-        match verb {
-            Verb::Ingest(ingest) => {
-                // The semaphore is never closed.
-                let _place = self.0.ingests.acquire().await.ok();
-                let done = self
-                    .0
-                    .sources
-                    .ingest(archive, &self.0.runtime, *ingest)
-                    .await?;
-                Ok(Answer::Ingested {
-                    entries: done.entries,
-                    skipped: done.skipped,
-                })
-            }
-            Verb::Protect { selection } => {
-                let (protected, ended) = self.protect(selection).await;
-                ended?;
-                Ok(Answer::Changed {
-                    entries: protected.entries,
-                    gone: protected.gone,
-                })
-            }
-            Verb::Query { query } => {
-                let near = self.near(&query).await?;
-                Ok(Answer::Matches(archive.query_near(*query, near).await?))
-            }
-            Verb::Stats => {
-                let mut stats = archive.stats().await?;
-                let is_on = self.0.setup.config.embedding.is_some();
-                stats.embeddings = is_on.then(|| self.0.progress.stats(archive));
-                Ok(Answer::Stats(Box::new(stats)))
-            }
-            verb => archive.run(verb, Zoned::now()).await,
-        }
+    /// Lifts the protection of a selection.
+    ///
+    /// # Errors
+    /// As [`Archive::set_retention`].
+    pub async fn unprotect(&self, selection: Selection) -> Result<Changed, ArchiveError> {
+        let archive = self.archive().await?;
+        let lifted = archive.set_retention(selection, Retention::Normal).await?;
+        Ok(Changed {
+            entries: lifted as u64,
+            gone: 0,
+        })
     }
 
     /// Embeds the text or picture that a query compares with; `None` where it names neither.
@@ -331,19 +364,19 @@ impl ArchiveService {
             (None, None) => return Ok(None),
         };
         let made = made.map_err(|error| match error {
-            EmbeddingError::Away(why) => ArchiveError::Source(why),
+            EmbeddingError::Away(why) | EmbeddingError::Step(why) => ArchiveError::Source(why),
             EmbeddingError::Model(why) | EmbeddingError::Refused(why) => ArchiveError::Refused(why),
         })?;
         Ok(Some(QueryVector {
-            digest: Some(made.digest),
+            digest: made.digest,
             vector: made.vector,
         }))
     }
 
     /// Protects a selection. Media of its references are copied first; an entry whose media are
     /// gone is dropped and counted. What was done before a failure stays, and is returned with it.
-    pub async fn protect(&self, selection: Selection) -> (Protected, Result<(), ArchiveError>) {
-        let mut done = Protected::default();
+    pub async fn protect(&self, selection: Selection) -> (Changed, Result<(), ArchiveError>) {
+        let mut done = Changed::default();
         let ended = self.protect_all(selection, &mut done).await;
         (done, ended)
     }
@@ -351,7 +384,7 @@ impl ArchiveService {
     async fn protect_all(
         &self,
         selection: Selection,
-        done: &mut Protected,
+        done: &mut Changed,
     ) -> Result<(), ArchiveError> {
         let archive = self.archive().await?;
         for name in archive.references(selection.clone()).await? {

@@ -4,13 +4,13 @@
 //! - Entries that were made before a failure stay; what can't be read of a folder is named.
 //! - Not here: the form of a source (crate `archive`).
 
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::io::{self, Read as _};
+use std::path::PathBuf;
 
 use tokio::sync::mpsc;
 use watchkeeper_archive::name::{EntryName, check_collection, name_of_path};
 use watchkeeper_archive::source::EventRef;
-use watchkeeper_archive::verb::{Ingest, IngestOptions};
+use watchkeeper_archive::verb::{Ingest, IngestOptions, Ingested};
 use watchkeeper_archive::{
     Archive, ArchiveError, Body, ContentHash, Entry, NewEntry, Query, Sealed, Source,
 };
@@ -25,13 +25,6 @@ use super::{media, roots};
 /// Bytes that are read of a file at a time.
 const CHUNK: usize = 256 << 10;
 
-/// Entries that an ingest made, and what it could not read, each with the cause.
-#[derive(Debug, Default)]
-pub(super) struct Ingested {
-    pub(super) entries: Vec<Entry>,
-    pub(super) skipped: Vec<String>,
-}
-
 /// What reads sources.
 #[derive(Debug)]
 pub(super) struct Sources {
@@ -43,7 +36,7 @@ impl Sources {
     pub(super) fn new(config: &ArchiveConfig, ca_file: Option<PathBuf>) -> Self {
         Self {
             roots: config.ingest_roots.clone(),
-            web: Web::new(config.ingest_hosts.clone(), ca_file),
+            web: Web::new(config, ca_file),
         }
     }
 
@@ -59,11 +52,16 @@ impl Sources {
         let target = Target { archive, ingest };
         let one = match source {
             Source::Memory(content) => {
+                refuse_name(archive, &content).await?;
                 let new = target.new_entry(&format!("text-{}.txt", short_hash(&content)))?;
                 archive.ingest_bytes(content.into(), new).await?
             }
             Source::File(path) => self.file(&target, path).await?,
             Source::Folder(path) => return self.folder(&target, path).await,
+            Source::Entry(name) => {
+                let entry = archive.stat(&name).await?;
+                target.copy_entry(runtime, entry).await?
+            }
             Source::Clip(event) => return target.media(runtime, &event, Some("video/")).await,
             Source::Event(event) => return target.media(runtime, &event, None).await,
             Source::Http(url) => {
@@ -107,28 +105,54 @@ impl Sources {
         let (roots, archive) = (self.roots.clone(), target.archive.clone());
         let walking = blocking(move || {
             roots::walk(&roots, &path, |(below, file)| {
-                let sealed = stage_file(&archive, file)?;
+                let sealed = stage_file(&archive, file);
                 // A receiver that is gone has failed.
                 let gone = || ArchiveError::Source("the ingest was given up".to_owned());
                 sender.blocking_send((below, sealed)).map_err(|_| gone())
             })
         });
-        let ingesting = async {
-            let mut entries = Vec::new();
+        // Owns the receiver: its end ends a walk that waits to send.
+        let ingesting = async move {
+            let mut done = Ingested::default();
             while let Some((below, sealed)) = receiver.recv().await {
-                let mut new = target.new_entry(&named(&below, &below))?;
-                new.metadata
-                    .labels
-                    .entry("file".to_owned())
-                    .or_insert_with(|| label(&below));
-                entries.push(target.archive.ingest(sealed, new).await?);
+                match target.file_of_folder(&below, sealed).await {
+                    Ok(entry) => done.entries.push(entry),
+                    Err(error) if is_of_one_file(&error) => {
+                        done.skipped.push(format!("{below}: {error}"));
+                    }
+                    Err(error) => return Err(error),
+                }
             }
-            Ok::<_, ArchiveError>(entries)
+            Ok(done)
         };
-        let (walked, entries) = tokio::join!(walking, ingesting);
-        let entries = entries?;
-        let skipped = walked?;
-        Ok(Ingested { entries, skipped })
+        let (walked, ingested) = tokio::join!(walking, ingesting);
+        let mut done = ingested?;
+        done.skipped.extend(walked?);
+        Ok(done)
+    }
+}
+
+/// Whether a failure is that of one file of a folder, so that the others may succeed.
+fn is_of_one_file(error: &ArchiveError) -> bool {
+    use ArchiveError as E;
+    matches!(error, E::Source(_) | E::TooLarge { .. } | E::Protected(_))
+}
+
+/// Refuses the name of an entry as a text: its content is meant.
+async fn refuse_name(archive: &Archive, text: &[u8]) -> Result<(), ArchiveError> {
+    let name = std::str::from_utf8(text)
+        .ok()
+        .and_then(|it| it.parse().ok());
+    let Some(name): Option<EntryName> = name else {
+        return Ok(());
+    };
+    match archive.stat(&name).await {
+        Ok(_) => {
+            let remedy = format!("{name} is an entry; use archive::{name} for a copy of it");
+            Err(ArchiveError::field("source", name.as_str(), remedy))
+        }
+        Err(ArchiveError::NotFound(_)) => Ok(()),
+        Err(error) => Err(error),
     }
 }
 
@@ -152,10 +176,8 @@ fn stage_file(archive: &Archive, mut file: std::fs::File) -> Result<Sealed, Arch
     let mut staged = archive.stage()?;
     let mut buffer = vec![0; CHUNK];
     loop {
-        let read = file.read(&mut buffer).map_err(|source| ArchiveError::Io {
-            path: Path::new("the source").to_owned(),
-            source,
-        })?;
+        let unread = |why: io::Error| ArchiveError::Source(format!("it can't be read: {why}"));
+        let read = file.read(&mut buffer).map_err(unread)?;
         match buffer.get(..read) {
             Some(chunk) if !chunk.is_empty() => staged.append(chunk)?,
             _ => return staged.seal(),
@@ -213,8 +235,22 @@ impl Target<'_> {
         Ok(new)
     }
 
+    /// Makes an entry of a file that has the path `below` in its folder.
+    async fn file_of_folder(
+        &self,
+        below: &str,
+        sealed: Result<Sealed, ArchiveError>,
+    ) -> Result<Entry, ArchiveError> {
+        let mut new = self.new_entry(&named(below, below))?;
+        let labels = &mut new.metadata.labels;
+        labels
+            .entry("file".to_owned())
+            .or_insert_with(|| label(below));
+        self.archive.ingest(sealed?, new).await
+    }
+
     /// Copies media of an event, of one begin of a MIME type or all, by its references. Skips those
-    /// that are gone, unless all are.
+    /// that are gone or damaged, unless all are.
     async fn media(
         &self,
         runtime: &RuntimeClient,
@@ -241,31 +277,39 @@ impl Target<'_> {
             return Err(ArchiveError::field("name", event, remedy));
         }
         let mut done = Ingested::default();
-        let mut gone = None;
+        let mut lost = None;
         for reference in found {
-            let mut new = self.new_entry(reference.name.name())?;
-            let sealed = match self.stage_media(runtime, &reference).await {
-                Err(error @ ArchiveError::Gone(_)) => {
+            match self.copy_entry(runtime, reference).await {
+                Ok(entry) => done.entries.push(entry),
+                Err(error @ (ArchiveError::Gone(_) | ArchiveError::Damaged(_))) => {
                     done.skipped.push(error.to_string());
-                    gone = Some(error);
-                    continue;
+                    lost = Some(error);
                 }
-                sealed => sealed?,
-            };
-            new.content_type
-                .get_or_insert_with(|| reference.content_type.clone());
-            if self.ingest.options.metadata == Default::default() {
-                new.metadata = reference.metadata;
+                Err(error) => return Err(error),
             }
-            done.entries.push(self.archive.ingest(sealed, new).await?);
         }
-        match gone.filter(|_| done.entries.is_empty()) {
+        match lost.filter(|_| done.entries.is_empty()) {
             Some(error) => Err(error),
             None => Ok(done),
         }
     }
 
-    /// Copies the content of a reference, or of its protected copy.
+    /// Copies an entry, with its metadata unless the request has its own.
+    async fn copy_entry(
+        &self,
+        runtime: &RuntimeClient,
+        entry: Entry,
+    ) -> Result<Entry, ArchiveError> {
+        let mut new = self.new_entry(entry.name.name())?;
+        let sealed = self.stage_media(runtime, &entry).await?;
+        new.content_type.get_or_insert(entry.content_type);
+        if self.ingest.options.metadata == Default::default() {
+            new.metadata = entry.metadata;
+        }
+        self.archive.ingest(sealed, new).await
+    }
+
+    /// Copies the content of an entry; that of a reference from the runtime.
     async fn stage_media(
         &self,
         runtime: &RuntimeClient,
@@ -285,3 +329,7 @@ impl Target<'_> {
         }
     }
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests;

@@ -1,5 +1,7 @@
 //! One GET for an ingest: bounded in time, without redirects, only to public addresses.
 //!
+//! - The head comes within [`HEAD_TIMEOUT`], and then something of the body each time. All of it
+//!   has the time of the largest entry over a slow line.
 //! - A private address is refused: the one that is written, and the one that is connected.
 //! - A host of `agent.archive.ingest_hosts` may have any address; without a port in that list, at
 //!   the ports 80 and 443.
@@ -9,18 +11,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::stream::{Stream, StreamExt as _};
+use futures_util::stream::{self, Stream};
 use reqwest::header::CONTENT_TYPE;
+use tokio::time::timeout;
 use url::Url;
 use watchkeeper_archive::ArchiveError;
-use watchkeeper_config::{HostRule, SinksConfig};
+use watchkeeper_archive::s3::time_for;
+use watchkeeper_config::{ArchiveConfig, SinksConfig};
 use watchkeeper_evidence::http::private::{PublicResolver, has_private_host};
 use watchkeeper_llm::client::root_cause;
 
 use crate::connectors::http_client::HttpClient;
 
-/// Time for one answer, with its body.
-const TIMEOUT: Duration = Duration::from_secs(60);
+/// Time for the head of an answer, and the longest pause within its body.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// What fetches addresses.
 #[derive(Debug)]
@@ -29,6 +33,8 @@ pub(super) struct Web {
     named: SinksConfig,
     to_named: HttpClient,
     to_public: HttpClient,
+    /// Time for one answer with its body.
+    timeout: Duration,
 }
 
 /// An answer: its MIME type and its body.
@@ -38,10 +44,11 @@ pub(super) struct Fetched<S> {
 }
 
 impl Web {
-    pub(super) fn new(hosts: Vec<HostRule>, ca_file: Option<PathBuf>) -> Self {
+    pub(super) fn new(config: &ArchiveConfig, ca_file: Option<PathBuf>) -> Self {
         Self {
+            timeout: time_for(config.max_entry_bytes),
             named: SinksConfig {
-                hosts,
+                hosts: config.ingest_hosts.clone(),
                 ..SinksConfig::default()
             },
             to_named: HttpClient::new(ca_file.clone()),
@@ -67,7 +74,9 @@ impl Web {
             false => &self.to_public,
         };
         let client = client.client().await.map_err(|error| fault(error.why))?;
-        let answer = client.get(url).timeout(TIMEOUT).send().await;
+        let request = client.get(url).timeout(self.timeout).send();
+        let answer = timeout(HEAD_TIMEOUT, request).await;
+        let answer = answer.map_err(|_| fault("no answer in time".to_owned()))?;
         let answer = answer.map_err(|error| fault(root_cause(&error)))?;
         let status = answer.status();
         if status.is_redirection() {
@@ -83,8 +92,12 @@ impl Web {
         // Parameters such as the character set are left out.
         let content_type = content_type.and_then(|text| text.split(';').next());
         let content_type = content_type.map(|text| text.trim().to_owned());
-        let body = answer.bytes_stream().map(move |chunk| {
-            chunk.map_err(|error| ArchiveError::Source(format!("{host}: {}", root_cause(&error))))
+        let body = stream::try_unfold((answer, host), |(mut answer, host)| async move {
+            let fault = |why: &str| ArchiveError::Source(format!("{host}: {why}"));
+            let chunk = timeout(HEAD_TIMEOUT, answer.chunk()).await;
+            let chunk = chunk.map_err(|_| fault("stopped in its answer"))?;
+            let chunk = chunk.map_err(|error| fault(&root_cause(&error)))?;
+            Ok::<_, ArchiveError>(chunk.map(|chunk| (chunk, (answer, host))))
         });
         Ok(Fetched { content_type, body })
     }

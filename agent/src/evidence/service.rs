@@ -12,6 +12,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -102,9 +103,8 @@ async fn run(runtime: RuntimeClient, setup: Setup, mut stopped: oneshot::Receive
         trace: setup.trace,
         counts: Arc::clone(setup.lookups.counts()),
     });
-    // Dropped with this function.
-    let mut vectors = JoinSet::new();
-    vectors.spawn(async move { setup.references.serve().await });
+    // In this task: a panic ends it, which the agent notices.
+    let mut vectors = pin!(setup.references.serve());
     let mut journal = JournalTail::new("chains", runtime, setup.cursor);
     let mut queue = Queue::new(Arc::clone(&deps), setup.restored);
     loop {
@@ -122,6 +122,7 @@ async fn run(runtime: RuntimeClient, setup: Setup, mut stopped: oneshot::Receive
                     deps.commit(ops.chain([op]).collect()).await;
                 }
             }
+            () = &mut vectors => {}
         }
     }
     let active = async { while queue.active.join_next().await.is_some() {} };

@@ -1,12 +1,15 @@
 //! Which reference pictures have no embedding by the present model, and why.
 //!
 //! - A refusal is final until the model changes, the picture is added again or the agent starts
-//!   again: the picture is damaged, or the model can't read it.
+//!   again: the picture is damaged, the model can't read it, or the network failed on it
+//!   [`MAX_STEP_FAILURES`] times.
 //! - Any other cause is one of a moment: the picture is tried again.
 
 use std::collections::BTreeMap;
 
 use watchkeeper_evidence::reference::store::{ReferencePicture, Sets};
+
+use crate::embedding::MAX_STEP_FAILURES;
 
 /// What the passes found. Has no more entries than there are pictures.
 #[derive(Debug, Default)]
@@ -25,6 +28,8 @@ pub(super) struct NoEmbedding {
     pub(super) why: String,
     /// Whether it is not tried again: comparisons leave the picture out.
     pub(super) is_refused: bool,
+    /// How often the network failed on it.
+    pub(super) step_failures: u32,
 }
 
 impl EmbeddingProgress {
@@ -44,10 +49,24 @@ impl EmbeddingProgress {
         self.away.replace(why.clone()) != Some(why)
     }
 
-    /// Notes why a picture has no embedding. Returns whether that is a new cause.
-    pub(super) fn note(&mut self, set: &str, sha256: &str, failed: NoEmbedding) -> bool {
-        let before = self.failed.insert(key(set, sha256), failed.clone());
-        before != Some(failed)
+    /// Notes why a picture has no embedding. Returns whether it is refused, and whether the cause
+    /// is a new one.
+    pub(super) fn note(
+        &mut self,
+        set: &str,
+        sha256: &str,
+        mut failed: NoEmbedding,
+    ) -> (bool, bool) {
+        let key = key(set, sha256);
+        let before = self.failed.remove(&key);
+        failed.step_failures += before.as_ref().map_or(0, |before| before.step_failures);
+        failed.is_refused |= failed.step_failures >= MAX_STEP_FAILURES;
+        let is_new = before.is_none_or(|before| {
+            (before.is_refused, &before.why) != (failed.is_refused, &failed.why)
+        });
+        let is_refused = failed.is_refused;
+        self.failed.insert(key, failed);
+        (is_refused, is_new)
     }
 
     /// Forgets the cause of a picture, because it has its embedding or was added again.
@@ -77,8 +96,11 @@ impl EmbeddingProgress {
         let own = self.failed.get(&key(set, &picture.sha256)).cloned();
         own.or_else(|| {
             let why = self.away.clone()?;
-            let is_refused = false;
-            Some(NoEmbedding { why, is_refused })
+            Some(NoEmbedding {
+                why,
+                is_refused: false,
+                step_failures: 0,
+            })
         })
     }
 

@@ -4,8 +4,8 @@
 //! - The model's digest is the one that the runtime names, asked once in [`MODEL_CHECK`] and with
 //!   each event. Embeddings of another digest are computed again; until all of a set are, a
 //!   question about it is a failure.
-//! - Comparisons leave out a picture that is damaged or that the model refuses; a set of such
-//!   pictures only is a failure.
+//! - Comparisons leave out a picture that is damaged, that the model refuses or on which the
+//!   network keeps failing; a set of such pictures only is a failure.
 //! - While embeddings can't be computed, the next try is after [`RETRY`], or after a change.
 //! - Files, pixels and comparisons are the work of blocking threads.
 
@@ -315,8 +315,10 @@ impl ReferenceService {
                 self.0.progress.lock().clear(&set, &picture.sha256);
                 continue;
             };
-            let (file, is_refused, why) = (&picture.file, failed.is_refused, failed.why.clone());
-            if self.0.progress.lock().note(&set, &picture.sha256, failed) {
+            let (file, why) = (&picture.file, failed.why.clone());
+            let noted = self.0.progress.lock().note(&set, &picture.sha256, failed);
+            let (is_refused, is_new) = noted;
+            if is_new {
                 tracing::warn!(set, file, is_refused, why, "references: no embedding");
             }
             is_done &= is_refused;
@@ -369,6 +371,7 @@ impl ReferenceService {
         let embedded = self.0.embedder.embed_picture(whole.await?).await;
         let embedded = embedded.map_err(|error| NoEmbedding {
             is_refused: matches!(error, EmbeddingError::Refused(_)),
+            step_failures: u32::from(matches!(error, EmbeddingError::Step(_))),
             why: in_words(error),
         })?;
         if self.set_model(&embedded.model, &embedded.digest) {
@@ -395,10 +398,12 @@ where
     let done = spawn_blocking(access).await.map_err(|died| NoEmbedding {
         why: died.to_string(),
         is_refused: false,
+        step_failures: 0,
     })?;
     done.map_err(|error| NoEmbedding {
         why: error.to_string(),
         is_refused: matches!(error, E::Damaged(_) | E::Picture(_) | E::Embedding { .. }),
+        step_failures: 0,
     })
 }
 

@@ -28,8 +28,9 @@ The host in the address is a placeholder. The whole description, for generators 
 `watchkeeper --json` prints the same objects.
 
 The head of a request has to arrive within 30 s, so an idle connection is closed 30 s after its last
-request. Some of its body has to arrive every 10 s, and all of it within 135 s; else the answer is
-408. At most 256 connections are open; the next one waits for one of them to end.
+request. Some of its body has to arrive every 10 s, and all of it within 135 s and 4 s for each
+megabyte; else the answer is 408. At most 256 connections are open; the next one waits for one of
+them to end.
 ";
 
 const AGENT: &str = "# The HTTP API of the agent

@@ -9,7 +9,7 @@ use watchkeeper_archive::memcached::MemcachedTier;
 use watchkeeper_archive::{ArchiveError, ContentHash, Selection, Tier};
 
 use crate::support::{
-    BUCKET, Memcached, S3Server, ingest, name, open, settings, wait_for, with_objects,
+    BUCKET, Memcached, S3Server, ingest, name, open, read, settings, wait_for, with_objects,
 };
 
 fn file_of(folder: &Path, content: &[u8]) -> PathBuf {
@@ -94,6 +94,43 @@ async fn entry_is_kept_while_a_memcached_that_may_have_it_is_down() {
     let found = archive.verify(None).await.unwrap();
     assert_eq!(found.unknown, [name("yard/a.jpg")]);
     assert!(found.why.is_some_and(|why| why.contains("memcached")));
+}
+
+#[tokio::test]
+async fn content_too_large_for_memcached_is_lost_while_a_server_is_down() {
+    let folder = tempfile::tempdir().unwrap();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let mut settings = settings(folder.path());
+    settings.memory_bytes = 0;
+    settings.shared = Some(Arc::new(MemcachedTier::new(vec![address])));
+    let archive = open(settings);
+    // The write of a small one marks the server down.
+    ingest(&archive, "yard/a.jpg", b"alpha").await;
+    let large = vec![7; 2 << 20];
+    ingest(&archive, "yard/b.mp4", &large).await;
+    std::fs::write(file_of(folder.path(), &large), "wrong").unwrap();
+    let found = archive.verify(None).await.unwrap();
+    assert_eq!(found.damaged, [name("yard/b.mp4")]);
+}
+
+#[tokio::test]
+async fn large_content_with_one_wrong_bit_is_replaced_when_it_is_read() {
+    let (folder, objects) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let server = S3Server::start(objects.path());
+    let archive = open(with_objects(folder.path(), &server));
+    let content = vec![7; 5 << 20];
+    ingest(&archive, "yard/a.mp4", &content).await;
+    let hash = ContentHash::of(&content);
+    let tier = S3Server::tier(&[server.address]);
+    tier.put(&hash, content.clone().into()).await.unwrap();
+    let file = file_of(folder.path(), &content);
+    let mut damaged = content.clone();
+    damaged[3] ^= 1;
+    std::fs::write(&file, damaged).unwrap();
+    assert_eq!(read(&archive, "yard/a.mp4").await, ("s3", content.clone()));
+    assert_eq!(read(&archive, "yard/a.mp4").await, ("durable", content));
 }
 
 #[tokio::test]

@@ -199,6 +199,33 @@ async fn killed_object_tier_delays_copies_and_loses_none() {
 }
 
 #[tokio::test]
+async fn second_endpoint_of_a_bucket_copies_nothing_again() {
+    let (folder, objects) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let server = S3Server::start(objects.path());
+    let archive = open(with_objects(folder.path(), &server));
+    let serving = serve(&archive);
+    ingest(&archive, "yard/a.jpg", b"alpha").await;
+    wait_for("the copy", async || {
+        archive.stats().await.unwrap().objects_waiting == 0
+    })
+    .await;
+    serving.abort();
+    wait_for("the end of the task", async || serving.is_finished()).await;
+    drop(archive);
+    let other = std::net::SocketAddr::from(([127, 0, 0, 1], 9));
+    for (servers, waiting) in [(vec![server.address, other], 0), (vec![other], 0)] {
+        let mut settings = settings(folder.path());
+        settings.objects = Some(S3Server::tier(&servers));
+        let stats = open(settings).stats().await.unwrap();
+        assert_eq!(stats.objects_waiting, waiting, "{servers:?}");
+    }
+    let mut settings = settings(folder.path());
+    settings.objects = Some(S3Server::tier(&[server.address]));
+    // None of its endpoints is that of the last place.
+    assert_eq!(open(settings).stats().await.unwrap().objects_waiting, 1);
+}
+
+#[tokio::test]
 async fn wrong_answer_of_the_object_tier_deletes_nothing_there() {
     let (folder, objects) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let server = S3Server::start(objects.path());

@@ -7,7 +7,9 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use watchkeeper_archive::{EntryName, Verb};
+use watchkeeper_archive::query::Matches;
+use watchkeeper_archive::verb::Ingested;
+use watchkeeper_archive::{Answer, Entry, EntryName, Verb};
 
 use super::operation::{verb_name, verb_parameters};
 use super::trajectory::{SessionTrajectory, StepOutcome};
@@ -55,13 +57,13 @@ impl RecordedArchive {
 }
 
 impl ArchiveAccess for RecordedArchive {
-    fn run(&self, verb: Verb) -> BoxFuture<'_, Result<Value, String>> {
+    fn run(&self, verb: Verb) -> BoxFuture<'_, Result<Answer, String>> {
         async move {
             let (name, params) = (verb_name(&verb), verb_parameters(&verb));
             let answer = self.archive.run(verb).await;
             match &answer {
                 Ok(answer) => {
-                    let sentence = describe_answer(name, answer);
+                    let sentence = describe_answer(answer);
                     self.record(name, &params, StepOutcome::Done, &sentence);
                 }
                 Err(why) => self.record(name, &params, StepOutcome::Failed, why),
@@ -107,53 +109,88 @@ fn describe_retrieved(name: &EntryName, found: &RetrievedContent, outcome: StepO
     )
 }
 
+/// Skipped files whose cause a sentence names.
+const MAX_CAUSES: usize = 3;
+
 /// One sentence about the answer to a verb.
-fn describe_answer(name: &str, answer: &Value) -> String {
-    let number = |key: &str| answer[key].as_u64().unwrap_or_default();
-    let count = |key: &str| answer[key].as_array().map_or(0, Vec::len) as u64;
-    let names = |most: usize| -> String {
-        let entries = answer["entries"].as_array().into_iter().flatten();
-        let names: Vec<&str> = entries
-            .filter_map(|e| e["name"].as_str())
-            .take(most)
-            .collect();
-        names.join(", ")
-    };
-    match name {
-        "ingest" => match count("entries") {
-            1 => format!("Ingested {}", names(1)),
-            many => format!("Ingested {}: {}", counted(many, "entry"), names(5)),
-        },
-        "query" | "find" => {
-            let matched = number("matched");
-            match matched {
-                0 => "No such entries".to_owned(),
-                _ => format!("{matched} match: {}", names(10)),
-            }
+fn describe_answer(answer: &Answer) -> String {
+    match answer {
+        Answer::Ingested(done) => describe_ingest(done),
+        Answer::Matches(matches) => describe_matches(matches),
+        Answer::Found(found) => describe_matches(&found.matches),
+        Answer::Collections { collections } if collections.is_empty() => {
+            "The archive is empty".to_owned()
         }
-        "list" => match answer["collections"].as_object() {
-            Some(all) if !all.is_empty() => {
-                let all = all.iter().map(|(name, count)| format!("{name} ({count})"));
-                format!("Collections: {}", all.collect::<Vec<_>>().join(", "))
-            }
-            _ => "The archive is empty".to_owned(),
-        },
-        "stat" => format!(
-            "{} is there",
-            answer["entry"]["name"].as_str().unwrap_or("it")
-        ),
-        "prune" => {
-            let copies = answer["removed"].as_object().into_iter().flatten();
-            let copies: u64 = copies.filter_map(|(_, count)| count.as_u64()).sum();
-            let copies = counted(copies, "copy");
+        Answer::Collections { collections } => {
+            let all = collections.iter();
+            let all = all.map(|(name, count)| format!("{name} ({count})"));
+            format!("Collections: {}", all.collect::<Vec<_>>().join(", "))
+        }
+        Answer::Entry { entry } => format!("{} is there", entry.name),
+        Answer::Pruned(pruned) => {
+            let copies = counted(pruned.removed.values().sum::<u64>(), "copy");
             format!("Pruned {copies} from the fast tiers. The entries stay on disk")
         }
-        "destroy" => format!("Destroyed {} for good", counted(number("entries"), "entry")),
-        "stats" => format!(
+        Answer::Destroyed(destroyed) => {
+            format!("Destroyed {} for good", counted(destroyed.entries, "entry"))
+        }
+        Answer::Changed(changed) => format!("Done: {}", counted(changed.entries, "change")),
+        Answer::Stats(stats) => format!(
             "{}, {} on disk",
-            counted(number("entries"), "entry"),
-            counted(number("bytes"), "byte")
+            counted(stats.entries, "entry"),
+            counted(stats.bytes, "byte")
         ),
-        _ => format!("Done: {}", counted(number("entries"), "change")),
+    }
+}
+
+fn describe_ingest(done: &Ingested) -> String {
+    let made = match done.entries.as_slice() {
+        [] => "Ingested nothing".to_owned(),
+        [one] => format!("Ingested {}", one.name),
+        many => {
+            let count = counted(many.len() as u64, "entry");
+            format!("Ingested {count}: {}", names(many, 5))
+        }
+    };
+    let skipped = match done.skipped.as_slice() {
+        [] => return made,
+        [_] => "1 file was skipped".to_owned(),
+        many => format!("{} files were skipped", many.len()),
+    };
+    let causes = done.skipped.iter().take(MAX_CAUSES).cloned();
+    format!(
+        "{made}. {skipped}: {}",
+        causes.collect::<Vec<_>>().join("; ")
+    )
+}
+
+fn describe_matches(found: &Matches) -> String {
+    match found.matched {
+        0 => "No such entries".to_owned(),
+        matched => format!("{matched} match: {}", names(&found.entries, 10)),
+    }
+}
+
+fn names(entries: &[Entry], most: usize) -> String {
+    let names = entries.iter().take(most).map(|entry| entry.name.as_str());
+    names.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ingest_names_how_many_files_were_skipped_and_why() {
+        let done = |skipped: usize| Ingested {
+            entries: Vec::new(),
+            skipped: (0..skipped).map(|n| format!("{n}: too large")).collect(),
+        };
+        assert_eq!(describe_ingest(&done(0)), "Ingested nothing");
+        let said = describe_ingest(&done(200));
+        assert!(
+            said.ends_with("200 files were skipped: 0: too large; 1: too large; 2: too large"),
+            "{said}"
+        );
     }
 }

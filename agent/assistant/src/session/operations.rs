@@ -12,14 +12,15 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use watchkeeper_archive::{Query, Retention, Selection, Verb};
+use watchkeeper_archive::query::Matches;
+use watchkeeper_archive::{Answer, ArchiveError, Query, Retention, Selection, Verb};
 use watchkeeper_jobs::run::Jobs;
 
 use super::progress::ProgressEvent;
 use super::secrets::hide_secrets;
 use super::short_command::CommandResult;
 use super::user_session::Session;
-use crate::archive_access::{ArchiveAccess as _, RetrievedContent};
+use crate::archive_access::{ArchiveAccess as _, RetrievedContent, has_collection};
 use crate::failure::Error;
 use crate::operations::operation::Operation;
 use crate::operations::proposed_action::{ProposedAction, ProposedActions, describe_all};
@@ -157,10 +158,8 @@ impl Session {
         else {
             return Ok(());
         };
-        match archive.run(Verb::List).await {
-            Ok(listed) if listed["collections"][&name].is_null() => {
-                Err(Error::input(unknown_collection(&name)))
-            }
+        match has_collection(&**archive, &name).await {
+            Ok(false) => Err(Error::input(unknown_collection(&name))),
             _ => Ok(()),
         }
     }
@@ -181,8 +180,8 @@ impl Session {
                 name.as_str()
             }
             Selection::Collection(name) => {
-                let listed = archive.run(Verb::List).await.map_err(Error::failed)?;
-                if listed["collections"][name].is_null() {
+                let is_there = has_collection(&**archive, name).await;
+                if !is_there.map_err(Error::failed)? {
                     return Err(Error::input(unknown_collection(name)));
                 }
                 name
@@ -197,15 +196,14 @@ impl Session {
             limit: Some(1),
             ..Query::default()
         });
-        let found = archive
-            .run(Verb::Query { query })
-            .await
-            .map_err(Error::failed)?;
-        match found["entries"][0]["name"].as_str() {
-            None => Ok(()),
-            Some(name) => Err(Error::input(format!(
-                "{name} is protected; lift that first with `watchkeeper archive unprotect`"
-            ))),
+        let found = archive.run(Verb::Query { query }).await;
+        match found.map_err(Error::failed)? {
+            Answer::Matches(Matches { entries, .. }) if !entries.is_empty() => {
+                let name = entries.first().map(|entry| entry.name.to_string());
+                let protected = ArchiveError::Protected(name.unwrap_or_default());
+                Err(Error::input(protected.to_string()))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -321,11 +319,12 @@ impl Session {
         let out = Arc::clone(&self.deps.out);
         out.report(ProgressEvent::Busy(&operation.describe()));
         let outcome = match operation.clone() {
-            Operation::Verb(verb) => archive.run(verb).await.map(|answer| {
-                let words = answer["not_understood"].as_array().into_iter().flatten();
-                let words: Vec<&str> = words.filter_map(|word| word.as_str()).collect();
-                let ignored = !words.is_empty();
-                ignored.then(|| format!("not understood, ignored: {}", words.join(", ")))
+            Operation::Verb(verb) => archive.run(verb).await.map(|answer| match answer {
+                Answer::Found(found) if !found.not_understood.is_empty() => {
+                    let words = found.not_understood.join(", ");
+                    Some(format!("not understood, ignored: {words}"))
+                }
+                _ => None,
             }),
             Operation::Retrieve { name, skip_cache } => {
                 let found = archive.retrieve(name, skip_cache).await;
@@ -360,8 +359,8 @@ impl Session {
         let Some(archive) = &self.deps.archive else {
             return false;
         };
-        let listed = archive.run(Verb::List).await;
-        listed.is_ok_and(|answer| !answer["collections"][collection].is_null())
+        let found = has_collection(&**archive, collection).await;
+        found.unwrap_or_default()
     }
 
     fn with_trajectory<T>(&self, read: impl FnOnce(&mut SessionTrajectory) -> T) -> T {
@@ -413,19 +412,16 @@ impl Session {
             return "Archive: none is reached here".to_owned();
         };
         match archive.run(Verb::Stats).await {
-            Ok(stats) => {
-                let number = |key: &str| stats[key].as_u64().unwrap_or_default();
-                let collections = stats["collections"].as_object().map_or(0, |all| all.len());
-                format!(
-                    "Archive: {} and {} in {}, {} of {} bytes; in memory {}",
-                    counted(number("entries"), "stored content"),
-                    counted(number("references"), "reference"),
-                    counted(collections as u64, "collection"),
-                    number("bytes"),
-                    number("max_bytes"),
-                    counted(number("cached_contents"), "content"),
-                )
-            }
+            Ok(Answer::Stats(stats)) => format!(
+                "Archive: {} and {} in {}, {} of {} bytes; in memory {}",
+                counted(stats.entries, "stored content"),
+                counted(stats.references, "reference"),
+                counted(stats.collections.len() as u64, "collection"),
+                stats.bytes,
+                stats.max_bytes,
+                counted(stats.cached_contents, "content"),
+            ),
+            Ok(_) => "Archive: its answer has no counts".to_owned(),
             Err(why) => format!("Archive: {why}"),
         }
     }

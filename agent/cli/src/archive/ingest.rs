@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use reqwest::{Body, Method};
-use serde::Deserialize;
+use reqwest::{Body, Method, StatusCode};
 use watchkeeper_archive::entry::{Entry, MAX_FIELD, Metadata, Retention};
 use watchkeeper_archive::name::{EntryName, name_of_path};
-use watchkeeper_archive::verb::{Ingest, IngestOptions};
+use watchkeeper_archive::verb::{Ingest, IngestOptions, Ingested};
 use watchkeeper_archive::{ArchiveError, ContentHash, Source};
 
 use super::super::agent_client::AgentClient;
@@ -20,13 +19,6 @@ use super::super::user_file::unread;
 
 /// Files of one folder.
 const MAX_FILES: usize = 10_000;
-
-/// Answer of the agent to an ingest.
-#[derive(Debug, Deserialize)]
-struct Ingested {
-    entries: Vec<Entry>,
-    skipped: Vec<String>,
-}
 
 /// Where a content goes.
 struct Target<'a> {
@@ -82,7 +74,7 @@ pub(super) async fn run(
 pub(super) async fn from_source(
     wanted: &Ingest,
     client: &AgentClient,
-) -> Result<Vec<Entry>, Failure> {
+) -> Result<Ingested, Failure> {
     let source = wanted.source.parse();
     let source = source.map_err(|error: ArchiveError| Failure::input(error.to_string()))?;
     let target = Target {
@@ -93,8 +85,11 @@ pub(super) async fn from_source(
     };
     let done = ingest(&wanted.source, source, &target).await?;
     match (done.entries.is_empty(), done.skipped.as_slice()) {
-        (true, skipped @ [_, ..]) => Err(Failure::failed(skipped.join("; "))),
-        _ => Ok(done.entries),
+        (true, skipped @ [first, ..]) => Err(Failure::failed(match skipped.len() {
+            1 => first.clone(),
+            count => format!("all {count} files were skipped, the first because: {first}"),
+        })),
+        _ => Ok(done),
     }
 }
 
@@ -107,11 +102,16 @@ async fn ingest(text: &str, source: Source, to: &Target<'_>) -> Result<Ingested,
     match source {
         Source::File(path) => {
             let name = file_name(&path);
-            let entry = upload_file(to, to.options, &path, &name).await?;
+            let uploading = upload_file(to, to.options, &path, &name).await;
+            let entry = uploading.map_err(|not| not.failure)?;
             Ok(uploaded(vec![entry]))
         }
         Source::Folder(folder) => upload_folder(to, &folder).await,
-        Source::Memory(_) | Source::Clip(_) | Source::Event(_) | Source::Http(_) => {
+        Source::Memory(_)
+        | Source::Entry(_)
+        | Source::Clip(_)
+        | Source::Event(_)
+        | Source::Http(_) => {
             let wanted = Ingest {
                 source: text.to_owned(),
                 collection: to.collection.to_owned(),
@@ -169,33 +169,69 @@ fn file_name(path: &Path) -> String {
         .into_owned()
 }
 
+/// Why a file is not archived.
+struct NotUploaded {
+    failure: Failure,
+    /// Whether the failure is that of this file, so that others may succeed.
+    is_of_file: bool,
+}
+
+impl NotUploaded {
+    fn of_file(failure: Failure) -> Self {
+        Self {
+            failure,
+            is_of_file: true,
+        }
+    }
+}
+
+impl From<Failure> for NotUploaded {
+    fn from(failure: Failure) -> Self {
+        Self {
+            failure,
+            is_of_file: false,
+        }
+    }
+}
+
 async fn upload_file(
     to: &Target<'_>,
     options: &IngestOptions,
     path: &Path,
     below: &str,
-) -> Result<Entry, Failure> {
+) -> Result<Entry, NotUploaded> {
     let hash = ContentHash::of(below.as_bytes()).to_string();
     let usual = name_of_path(below, hash.get(..8).unwrap_or_default());
     let name = EntryName::new(to.collection, to.name.unwrap_or(&usual));
     let name = name.map_err(|error| Failure::input(error.to_string()))?;
-    let unread = unread::<std::io::Error>(path);
+    let unread = |error: std::io::Error| NotUploaded::of_file(unread(path)(error));
     let file = tokio::fs::File::open(path).await.map_err(unread)?;
     if !file.metadata().await.map_err(unread)?.is_file() {
-        return Err(Failure::input(format!(
-            "{} is no regular file",
-            path.display()
-        )));
+        let sentence = format!("{} is no regular file", path.display());
+        return Err(NotUploaded::of_file(Failure::input(sentence)));
     }
     // Plain data with string keys: serde_json can't fail on it.
     let options = serde_json::to_string(options).unwrap_or_default();
     let options = utf8_percent_encode(&options, NON_ALPHANUMERIC);
     let target = format!("archive/entries/{name}?options={options}");
-    let request = to.client.request(Method::PUT, &target);
-    to.client.json(request.body(Body::from(file))).await
+    let request = to
+        .client
+        .request(Method::PUT, &target)
+        .body(Body::from(file));
+    let answer = request.send().await;
+    let answer = answer.map_err(|error| to.client.failed(error))?;
+    match answer.status() {
+        // Protected, or too large.
+        StatusCode::CONFLICT | StatusCode::PAYLOAD_TOO_LARGE => {
+            Err(NotUploaded::of_file(AgentClient::refusal(answer).await))
+        }
+        status if status.is_success() => Ok(AgentClient::read(answer).await?),
+        _ => Err(AgentClient::refusal(answer).await.into()),
+    }
 }
 
-/// Uploads all files below a folder. A file that fails ends it; those before stay.
+/// Uploads all files below a folder. One that is unreadable, too large or protected with another
+/// content is skipped; any other failure ends it, and what was uploaded before stays.
 async fn upload_folder(to: &Target<'_>, folder: &Path) -> Result<Ingested, Failure> {
     if to.name.is_some() {
         return Err(Failure::input(
@@ -218,15 +254,21 @@ async fn upload_folder(to: &Target<'_>, folder: &Path) -> Result<Ingested, Failu
             .labels
             .entry("file".to_owned())
             .or_insert(plain);
-        let uploaded = upload_file(to, &options, &path, &below).await;
-        entries.push(uploaded.map_err(|failure| {
-            let done = entries.len();
-            failure.with([format!(
-                "{done} of {count} files of {} are archived and stay; {below} was not confirmed. \
-                 Run it again for the rest",
-                folder.display()
-            )])
-        })?);
+        match upload_file(to, &options, &path, &below).await {
+            Ok(entry) => entries.push(entry),
+            Err(not) if not.is_of_file => {
+                let why = not.failure.sentence;
+                found.skipped.push(format!("skipped {below}: {why}"));
+            }
+            Err(NotUploaded { failure, .. }) => {
+                let done = entries.len();
+                return Err(failure.with([format!(
+                    "{done} of {count} files of {} are archived and stay; {below} was not \
+                     confirmed. Run it again for the rest",
+                    folder.display()
+                )]));
+            }
+        }
     }
     Ok(Ingested {
         entries,
@@ -287,9 +329,6 @@ fn find_files(root: &Path, folder: &Path, found: &mut Files) -> Result<(), Failu
 mod tests {
     use std::os::unix::fs::symlink;
 
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicU32, Ordering};
-
     use axum::Router;
     use axum::http::StatusCode;
     use axum::routing::put;
@@ -306,26 +345,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn ingest_that_breaks_off_says_what_is_archived() {
+    async fn ingest_skips_a_refused_file_and_breaks_off_at_a_failure() {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("agent.sock");
         let listener = tokio::net::UnixListener::bind(&socket).unwrap();
-        let count = Arc::new(AtomicU32::new(0));
         // A body that is not read closes the connection.
-        let answer = move |_: axum::body::Bytes| {
-            let is_first = count.fetch_add(1, Ordering::Relaxed) == 0;
-            async move {
-                match is_first {
-                    true => Ok(entry("normal").to_string()),
-                    false => Err(StatusCode::INTERNAL_SERVER_ERROR),
-                }
+        let answer = |body: axum::body::Bytes| async move {
+            match &*body {
+                b"a.txt" | b"d.txt" => Ok(entry("normal").to_string()),
+                b"b.txt" => Err(StatusCode::PAYLOAD_TOO_LARGE),
+                b"c.txt" => Err(StatusCode::CONFLICT),
+                _ => Err(StatusCode::INTERNAL_SERVER_ERROR),
             }
         };
         let routes = Router::new().route("/v1/archive/entries/{*name}", put(answer));
         tokio::spawn(async move { axum::serve(listener, routes).await });
         let photos = folder.path().join("photos");
         fs::create_dir(&photos).unwrap();
-        for name in ["a.txt", "b.txt", "d.txt"] {
+        for name in ["a.txt", "b.txt", "c.txt", "d.txt"] {
             fs::write(photos.join(name), name).unwrap();
         }
         let target = Target {
@@ -334,10 +371,14 @@ mod tests {
             options: &IngestOptions::default(),
             client: &AgentClient::new(&socket).unwrap(),
         };
+        let done = upload_folder(&target, &photos).await.unwrap();
+        assert_eq!((done.entries.len(), done.skipped.len()), (2, 2));
+        assert!(done.skipped[0].starts_with("skipped b.txt: "));
+        fs::write(photos.join("e.txt"), "e.txt").unwrap();
         let broken = upload_folder(&target, &photos).await.unwrap_err();
         let said = broken.to_string();
-        assert!(said.contains("1 of 3 files"), "{said}");
-        assert!(said.contains("b.txt was not confirmed"), "{said}");
+        assert!(said.contains("2 of 5 files"), "{said}");
+        assert!(said.contains("e.txt was not confirmed"), "{said}");
     }
 
     #[test]

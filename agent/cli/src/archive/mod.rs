@@ -13,15 +13,16 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
-use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use futures_util::{FutureExt as _, TryFutureExt as _};
 use jiff::tz::TimeZone;
 use reqwest::Method;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use watchkeeper_archive::entry::{Content, Entry, Retention};
 use watchkeeper_archive::query::{Matches, Order};
-use watchkeeper_archive::{EntryName, Query, Selection, Stats, Verb};
+use watchkeeper_archive::verb::{Changed, Destroyed, Found, Pruned};
+use watchkeeper_archive::{Answer, EntryName, Query, Selection, Stats, Verb};
 use watchkeeper_assistant::archive_access::{ArchiveAccess, MAX_CONTENT, RetrievedContent};
 use watchkeeper_assistant::wording::counted;
 use watchkeeper_config::{Config, bounded};
@@ -32,44 +33,14 @@ use super::args::{ArchiveAction, ArchiveQueryArgs, Like};
 use super::exit::Failure;
 use super::output::Output;
 use super::user_file::{new_file, place, unread, unwritten};
-use status::number;
 
 /// Largest picture to compare with, in bytes.
 const MAX_LIKE_FILE: u64 = 12 << 20;
 
 impl ArchiveAccess for AgentSocket {
-    fn run(&self, verb: Verb) -> BoxFuture<'_, Result<Value, String>> {
-        async move {
-            let client = AgentClient::new(&self.0).map_err(|failure| failure.sentence)?;
-            let answer = match &verb {
-                Verb::List => {
-                    let collections: Result<Value, _> = client.get("archive").await;
-                    collections.map(|collections| json!({ "collections": collections }))
-                }
-                Verb::Query { query } => client.post("archive/query", query).await,
-                Verb::Find { words } => {
-                    client
-                        .post("archive/find", &json!({ "words": words }))
-                        .await
-                }
-                Verb::Ingest(ingest) => {
-                    let entries = ingest::from_source(ingest, &client).await;
-                    entries.map(|entries| json!({ "entries": entries }))
-                }
-                Verb::Stat { name } => {
-                    client
-                        .get(&format!("archive/entries/{name}/metadata"))
-                        .await
-                }
-                Verb::Stats => client.get("archive/stats").await,
-                Verb::Prune { selection } => client.post("archive/prune", selection).await,
-                Verb::Destroy { selection } => client.post("archive/destroy", selection).await,
-                Verb::Protect { selection } => client.post("archive/protect", selection).await,
-                Verb::Unprotect { selection } => client.post("archive/unprotect", selection).await,
-            };
-            answer.map_err(|failure: Failure| failure.sentence)
-        }
-        .boxed()
+    fn run(&self, verb: Verb) -> BoxFuture<'_, Result<Answer, String>> {
+        let answer = async move { run_verb(&AgentClient::new(&self.0)?, verb).await };
+        answer.map_err(|failure| failure.sentence).boxed()
     }
 
     fn retrieve(
@@ -103,6 +74,44 @@ impl ArchiveAccess for AgentSocket {
     }
 }
 
+/// Runs a verb of a session by its route.
+async fn run_verb(client: &AgentClient, verb: Verb) -> Result<Answer, Failure> {
+    Ok(match verb {
+        Verb::List => Answer::Collections {
+            collections: client.get("archive").await?,
+        },
+        Verb::Query { query } => Answer::Matches(client.post("archive/query", &query).await?),
+        Verb::Find { words } => Answer::Found(find(&words, client).await?),
+        Verb::Ingest(ingest) => Answer::Ingested(ingest::from_source(&ingest, client).await?),
+        Verb::Stat { name } => Answer::Entry {
+            entry: client.get(&metadata_path(&name)).await?,
+        },
+        Verb::Stats => Answer::Stats(client.get("archive/stats").await?),
+        Verb::Prune { selection } => {
+            Answer::Pruned(client.post("archive/prune", &selection).await?)
+        }
+        Verb::Destroy { selection } => {
+            Answer::Destroyed(client.post("archive/destroy", &selection).await?)
+        }
+        Verb::Protect { selection } => {
+            Answer::Changed(client.post("archive/protect", &selection).await?)
+        }
+        Verb::Unprotect { selection } => {
+            Answer::Changed(client.post("archive/unprotect", &selection).await?)
+        }
+    })
+}
+
+async fn find(words: &str, client: &AgentClient) -> Result<Box<Found>, Failure> {
+    client
+        .post("archive/find", &json!({ "words": words }))
+        .await
+}
+
+fn metadata_path(name: &EntryName) -> String {
+    format!("archive/entries/{name}/metadata")
+}
+
 pub(super) async fn run(
     action: ArchiveAction,
     config: &Config,
@@ -124,21 +133,21 @@ pub(super) async fn run(
         } => get(&name, output, skip_cache, &client, out).await,
         ArchiveAction::Stat { name } => stat(&name, &client, out).await,
         ArchiveAction::Prune { what } => {
-            let pruned: Value = client.post("archive/prune", &what).await?;
+            let pruned: Pruned = client.post("archive/prune", &what).await?;
             out.both(&pruned, || {
-                let copies = pruned["removed"].as_object().into_iter().flatten();
+                let copies = pruned.removed.iter();
                 let copies = copies.map(|(tier, count)| format!("{count} from {tier}"));
                 let copies = copies.collect::<Vec<_>>().join(", ");
                 let copies = match copies.as_str() {
                     "" => "nothing",
                     copies => copies,
                 };
-                match number(&pruned, "entries") {
+                match pruned.entries {
                     1 => format!("Pruned {copies}; the entry stays on disk"),
                     entries => format!("Pruned {copies}; {entries} entries stay on disk"),
                 }
             });
-            note_unreachable(&pruned, out);
+            note_unreachable(&pruned.unreachable, out);
             Ok(())
         }
         ArchiveAction::Destroy { what, all } => destroy(&what, all, &client, out).await,
@@ -194,35 +203,30 @@ async fn query_by_words(
     client: &AgentClient,
     out: &Output,
 ) -> Result<(), Failure> {
-    let words = args.words.join(" ");
-    let found: Value = client
-        .post("archive/find", &json!({ "words": words }))
-        .await?;
-    let not_understood = found["not_understood"].as_array();
-    for word in not_understood
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-    {
+    let Found {
+        query,
+        not_understood,
+        matches,
+    } = *find(&args.words.join(" "), client).await?;
+    for word in not_understood {
         out.note(format!("not understood: {word:?}"));
     }
-    let conditions = found["query"].as_object().into_iter().flatten();
+    // Plain data with string keys: serde_json can't fail on it.
+    let written = serde_json::to_value(&query).unwrap_or_default();
+    let conditions = written.as_object().into_iter().flatten();
     let conditions = conditions.filter(|(key, _)| *key != "order");
     let mut read: Vec<String> = conditions
         .map(|(key, value)| format!("{key} {value}"))
         .collect();
     // By likeness the most alike come first.
-    if found["query"]["like"].is_null() {
-        let order = found["query"]["order"].as_str().unwrap_or_default();
+    if query.like.is_none() {
+        let order = written["order"].as_str().unwrap_or_default();
         read.push(format!("{order} first"));
     }
     out.note(format!("read as: {}", read.join(", ")));
-    let unread =
-        |error: serde_json::Error| Failure::failed(format!("the answer can't be read: {error}"));
-    let query: Query = serde_json::from_value(found["query"].clone()).map_err(unread)?;
-    let matches: Matches = match continued(&query, args.after, args.limit) {
+    let matches = match continued(&query, args.after, args.limit) {
         Some(query) => client.post("archive/query", &query).await?,
-        None => serde_json::from_value(found).map_err(unread)?,
+        None => matches,
     };
     print(&matches, out);
     if query.like.is_some() {
@@ -347,8 +351,7 @@ fn local(entry: &Entry) -> String {
 }
 
 async fn stat(name: &EntryName, client: &AgentClient, out: &Output) -> Result<(), Failure> {
-    let path = format!("archive/entries/{name}/metadata");
-    let entry: Value = client.get(&path).await?;
+    let entry: Value = client.get(&metadata_path(name)).await?;
     out.both(&entry, || {
         serde_json::to_string_pretty(&entry).unwrap_or_default()
     });
@@ -435,24 +438,23 @@ async fn destroy(
         );
         return Err(Failure::input(sentence));
     }
-    let destroyed: Value = client.post("archive/destroy", what).await?;
+    let destroyed: Destroyed = client.post("archive/destroy", what).await?;
     out.both(&destroyed, || {
-        let note = match number(&destroyed, "references") {
+        let note = match destroyed.references {
             0 => String::new(),
             1 => "; 1 was a reference, its media stay with the runtime".to_owned(),
             count => format!("; {count} were references, their media stay with the runtime"),
         };
-        let entries = counted(number(&destroyed, "entries"), "entry");
+        let entries = counted(destroyed.entries, "entry");
         format!("Destroyed {entries} for good{note}")
     });
-    note_unreachable(&destroyed, out);
+    note_unreachable(&destroyed.unreachable, out);
     Ok(())
 }
 
 /// Names the fast tiers that did not answer.
-fn note_unreachable(answer: &Value, out: &Output) {
-    let tiers = answer["unreachable"].as_array().into_iter().flatten();
-    for tier in tiers.filter_map(Value::as_str) {
+fn note_unreachable(tiers: &[String], out: &Output) {
+    for tier in tiers {
         out.note(format!(
             "{tier} did not answer; what it holds expires there"
         ));
@@ -466,12 +468,12 @@ async fn change(
     client: &AgentClient,
     out: &Output,
 ) -> Result<(), Failure> {
-    let changed: Value = client.post(&format!("archive/{route}"), what).await?;
+    let changed: Changed = client.post(&format!("archive/{route}"), what).await?;
     out.both(&changed, || {
-        format!("{done} {}", counted(number(&changed, "entries"), "entry"))
+        format!("{done} {}", counted(changed.entries, "entry"))
     });
     let why = "the runtime's retention had removed";
-    match number(&changed, "gone") {
+    match changed.gone {
         0 => {}
         1 => out.note(format!("1 reference was dropped: {why} its media")),
         gone => out.note(format!("{gone} references were dropped: {why} their media")),

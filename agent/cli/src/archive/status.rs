@@ -1,6 +1,6 @@
 //! State of the archive: the commands `watchkeeper archive stats` and `verify`.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use watchkeeper_archive::{EmbeddingStats, EntryName, Stats, TierStats, Verified};
 use watchkeeper_assistant::wording::counted;
 
@@ -10,11 +10,6 @@ use super::super::output::Output;
 
 /// Damaged entries that are named.
 const MAX_NAMED: usize = 100;
-
-/// A number of an answer.
-pub(super) fn number(answer: &Value, key: &str) -> u64 {
-    answer[key].as_u64().unwrap_or_default()
-}
 
 /// Verifies the whole archive, a part in each request.
 pub(super) async fn verify(client: &AgentClient, out: &Output) -> Result<(), Failure> {

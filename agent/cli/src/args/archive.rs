@@ -79,7 +79,8 @@ pub(crate) enum ArchiveAction {
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ArchiveIngestArgs {
-    /// Path, file::PATH, folder::PATH, mem::TEXT, clip::EVENT, event::EVENT or http::URL.
+    /// Path, file::PATH, folder::PATH, mem::TEXT, archive::NAME, clip::EVENT, event::EVENT or
+    /// http::URL.
     #[arg(required = true, value_name = "SOURCE")]
     pub sources: Vec<String>,
     /// Collection that gets them.
@@ -136,6 +137,9 @@ pub(crate) struct ArchiveQueryArgs {
     /// Only of this event.
     #[arg(long, value_name = "ID", conflicts_with = "words")]
     pub event: Option<String>,
+    /// Only of this track.
+    #[arg(long, value_name = "ID", conflicts_with = "words")]
+    pub track: Option<i64>,
     /// Only with this in its text, codes or labels.
     #[arg(long, value_name = "TEXT", conflicts_with = "words")]
     pub text: Option<String>,
@@ -206,6 +210,7 @@ impl ArchiveQueryArgs {
             camera: self.camera,
             zone: self.zone,
             event: self.event,
+            track: self.track,
             text: self.text,
             since: self.since,
             until: self.until,

@@ -4,6 +4,8 @@
 //! - A content is sent as a file to save, whatever its type says.
 //! - What destroys or protects is in the audit log.
 
+use std::collections::BTreeMap;
+
 use axum::Json;
 use axum::body::Body as HttpBody;
 use axum::extract::{Path, State};
@@ -19,9 +21,11 @@ use tokio::io::AsyncReadExt as _;
 use watchkeeper_archive::name::EntryName;
 use watchkeeper_archive::query::Matches;
 use watchkeeper_archive::stats::Stats;
-use watchkeeper_archive::verb::{Destroyed, Found, Ingest, IngestOptions, Pruned};
+use watchkeeper_archive::verb::{
+    Changed, Destroyed, Found, Ingest, IngestOptions, Ingested, Pruned,
+};
 use watchkeeper_archive::{
-    Answer, ArchiveError, Body, Entry, NewEntry, Query, Selection, Verb, Verified,
+    Archive, ArchiveError, Body, Entry, NewEntry, Query, Selection, Verified,
 };
 use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_http::body::Query as UrlQuery;
@@ -30,7 +34,7 @@ use watchkeeper_http::{Refusal, refusal};
 use watchkeeper_store::durable::is_disk_refusal;
 
 use crate::api::app::{App, MAX_MESSAGE};
-use crate::archive::{ArchiveService, Protected};
+use crate::archive::ArchiveService;
 
 /// Bytes that are read of a large content at a time.
 const CHUNK: usize = 128 << 10;
@@ -76,22 +80,6 @@ pub(super) struct VerifyFrom {
     after: Option<EntryName>,
 }
 
-/// Number of entries that were changed.
-#[derive(Debug, serde::Serialize, utoipa::ToSchema)]
-pub(super) struct Changed {
-    entries: u64,
-    /// References that were dropped: the runtime's retention had removed their media.
-    gone: u64,
-}
-
-/// Entries that an ingest made.
-#[derive(Debug, serde::Serialize, utoipa::ToSchema)]
-pub(super) struct Ingested {
-    entries: Vec<Entry>,
-    /// What the source names and could not be read, each with the cause.
-    skipped: Vec<String>,
-}
-
 fn service(app: &App) -> Result<&ArchiveService, Refusal> {
     let service = app.shared.conversations.deps().archive.as_ref();
     service.ok_or_else(|| {
@@ -104,8 +92,8 @@ fn service(app: &App) -> Result<&ArchiveService, Refusal> {
     })
 }
 
-async fn run(app: &App, verb: Verb) -> Result<Answer, Refusal> {
-    service(app)?.run(verb).await.map_err(refused)
+async fn archive(app: &App) -> Result<&Archive, Refusal> {
+    service(app)?.archive().await.map_err(refused)
 }
 
 /// Converts an error into an HTTP problem.
@@ -141,12 +129,6 @@ fn full_disk() -> (StatusCode, ProblemCode) {
     (StatusCode::INSUFFICIENT_STORAGE, ProblemCode::Storage)
 }
 
-/// The answer of a verb is of another kind than the verb.
-fn mismatch() -> Refusal {
-    tracing::error!("api: the archive gave the answer of another verb");
-    refusal::internal()
-}
-
 /// Records a change in the audit log.
 async fn audit(app: &App, what: &'static str, selection: &Selection, done: Value) {
     let trace = app.shared.conversations.deps().trace(app.entrypoint);
@@ -164,22 +146,17 @@ async fn audit(app: &App, what: &'static str, selection: &Selection, done: Value
 
 /// The collections, with their numbers of entries.
 #[utoipa::path(get, path = "/archive", tag = "archive",
-    responses((status = 200, body = std::collections::BTreeMap<String, u64>)))]
-pub(super) async fn list(State(app): State<App>) -> Result<Json<Value>, Refusal> {
-    match run(&app, Verb::List).await? {
-        Answer::Collections { collections } => Ok(Json(json!(collections))),
-        _ => Err(mismatch()),
-    }
+    responses((status = 200, body = BTreeMap<String, u64>)))]
+pub(super) async fn list(State(app): State<App>) -> Result<Json<BTreeMap<String, u64>>, Refusal> {
+    let collections = archive(&app).await?.collections().await;
+    collections.map(Json).map_err(refused)
 }
 
 /// Contents, bounds, and hits and misses by tier since the start.
 #[utoipa::path(get, path = "/archive/stats", tag = "archive",
     responses((status = 200, body = Stats)))]
 pub(super) async fn stats(State(app): State<App>) -> Result<Json<Stats>, Refusal> {
-    match run(&app, Verb::Stats).await? {
-        Answer::Stats(stats) => Ok(Json(*stats)),
-        _ => Err(mismatch()),
-    }
+    service(&app)?.stats().await.map(Json).map_err(refused)
 }
 
 /// Largest query: one with a picture in it.
@@ -192,11 +169,8 @@ pub(super) async fn query(
     State(app): State<App>,
     body: JsonBody,
 ) -> Result<Json<Matches>, Refusal> {
-    let query = Box::new(body::read(body::json_up_to(body, MAX_QUERY_BODY)?)?);
-    match run(&app, Verb::Query { query }).await? {
-        Answer::Matches(matches) => Ok(Json(matches)),
-        _ => Err(mismatch()),
-    }
+    let query = body::read(body::json_up_to(body, MAX_QUERY_BODY)?)?;
+    service(&app)?.query(query).await.map(Json).map_err(refused)
 }
 
 /// Entries by a request in plain words, read by rules. The answer quotes the words that were not
@@ -205,10 +179,7 @@ pub(super) async fn query(
     responses((status = 200, body = Found)))]
 pub(super) async fn find(State(app): State<App>, body: JsonBody) -> Result<Json<Found>, Refusal> {
     let Words { words } = body::read(body::json(body)?)?;
-    match run(&app, Verb::Find { words }).await? {
-        Answer::Found(found) => Ok(Json(*found)),
-        _ => Err(mismatch()),
-    }
+    service(&app)?.find(words).await.map(Json).map_err(refused)
 }
 
 /// Ingests a source that the agent reads. Files only below `agent.archive.ingest_roots`, hosts
@@ -219,11 +190,9 @@ pub(super) async fn ingest(
     State(app): State<App>,
     body: JsonBody,
 ) -> Result<Json<Ingested>, Refusal> {
-    let ingest: Box<Ingest> = body::read(body::json_up_to(body, MAX_MESSAGE)?)?;
-    match run(&app, Verb::Ingest(ingest)).await? {
-        Answer::Ingested { entries, skipped } => Ok(Json(Ingested { entries, skipped })),
-        _ => Err(mismatch()),
-    }
+    let ingest = body::read(body::json_up_to(body, MAX_MESSAGE)?)?;
+    let ingested = service(&app)?.ingest(ingest).await;
+    ingested.map(Json).map_err(refused)
 }
 
 /// Removes copies from the fast tiers; the entries stay in the durable tier.
@@ -231,10 +200,8 @@ pub(super) async fn ingest(
     responses((status = 200, body = Pruned)))]
 pub(super) async fn prune(State(app): State<App>, body: JsonBody) -> Result<Json<Pruned>, Refusal> {
     let selection = body::read(body::json(body)?)?;
-    match run(&app, Verb::Prune { selection }).await? {
-        Answer::Pruned(pruned) => Ok(Json(pruned)),
-        _ => Err(mismatch()),
-    }
+    let pruned = archive(&app).await?.prune(selection).await;
+    pruned.map(Json).map_err(refused)
 }
 
 /// Removes entries from all tiers, for good. Refused as a whole if one of them is protected.
@@ -249,16 +216,10 @@ pub(super) async fn destroy(
 }
 
 async fn destroy_selected(app: &App, selection: Selection) -> Result<Destroyed, Refusal> {
-    let verb = Verb::Destroy {
-        selection: selection.clone(),
-    };
-    match run(app, verb).await? {
-        Answer::Destroyed(destroyed) => {
-            audit(app, "destroyed", &selection, json!(destroyed)).await;
-            Ok(destroyed)
-        }
-        _ => Err(mismatch()),
-    }
+    let destroyed = archive(app).await?.destroy(selection.clone()).await;
+    let destroyed = destroyed.map_err(refused)?;
+    audit(app, "destroyed", &selection, json!(destroyed)).await;
+    Ok(destroyed)
 }
 
 /// Protects entries from eviction, expiry and destruction. Media of events are copied first; where
@@ -271,16 +232,12 @@ pub(super) async fn protect(
 ) -> Result<Json<Changed>, Refusal> {
     let selection: Selection = body::read(body::json(body)?)?;
     let (done, ended) = service(&app)?.protect(selection.clone()).await;
-    if ended.is_ok() || done != Protected::default() {
+    if ended.is_ok() || done != Changed::default() {
         let failed = ended.as_ref().err().map(ToString::to_string);
         let result = json!({ "entries": done.entries, "gone": done.gone, "failed": failed });
         audit(&app, "protected", &selection, result).await;
     }
-    ended.map_err(refused)?;
-    Ok(Json(Changed {
-        entries: done.entries,
-        gone: done.gone,
-    }))
+    ended.map(|()| Json(done)).map_err(refused)
 }
 
 /// Reads contents whole and compares their SHA-256, in the order of names, up to 512 MiB or 1,000
@@ -292,8 +249,8 @@ pub(super) async fn verify(
     body: JsonBody,
 ) -> Result<Json<Verified>, Refusal> {
     let VerifyFrom { after } = body::read(body::json(body)?)?;
-    let archive = service(&app)?.archive().await.map_err(refused)?;
-    archive.verify(after).await.map(Json).map_err(refused)
+    let verified = archive(&app).await?.verify(after).await;
+    verified.map(Json).map_err(refused)
 }
 
 /// Lifts the protection of entries.
@@ -304,16 +261,11 @@ pub(super) async fn unprotect(
     body: JsonBody,
 ) -> Result<Json<Changed>, Refusal> {
     let selection: Selection = body::read(body::json(body)?)?;
-    let verb = Verb::Unprotect {
-        selection: selection.clone(),
-    };
-    match run(&app, verb).await? {
-        Answer::Changed { entries, gone } => {
-            audit(&app, "lifted the protection of", &selection, json!(entries)).await;
-            Ok(Json(Changed { entries, gone }))
-        }
-        _ => Err(mismatch()),
-    }
+    let changed = service(&app)?.unprotect(selection.clone()).await;
+    let changed = changed.map_err(refused)?;
+    let entries = json!(changed.entries);
+    audit(&app, "lifted the protection of", &selection, entries).await;
+    Ok(Json(changed))
 }
 
 /// Reads the name of an entry in a path.
@@ -330,10 +282,8 @@ pub(super) async fn stat(
     Path((collection, name)): Path<(String, String)>,
 ) -> Result<Json<Entry>, Refusal> {
     let name = entry_name(&collection, &name)?;
-    match run(&app, Verb::Stat { name }).await? {
-        Answer::Entry { entry } => Ok(Json(*entry)),
-        _ => Err(mismatch()),
-    }
+    let entry = archive(&app).await?.stat(&name).await;
+    entry.map(Json).map_err(refused)
 }
 
 /// The content of an entry. The headers name the tier that had it, and its SHA-256. Status 410:
@@ -356,7 +306,7 @@ pub(super) async fn get(
         }
         Body::File(file) => (HttpBody::from_stream(chunks(file)), found.entry.bytes),
         // The service has resolved it.
-        Body::Media(_) => return Err(mismatch()),
+        Body::Media(_) => return Err(refusal::internal()),
     };
     let headers = [
         (CONTENT_TYPE, found.entry.content_type),
@@ -374,7 +324,7 @@ pub(super) async fn get(
     ];
     let mut map = HeaderMap::new();
     for (key, value) in headers {
-        let value = value.parse().map_err(|_| mismatch())?;
+        let value = value.parse().map_err(|_| refusal::internal())?;
         map.insert(key, value);
     }
     Ok((map, body).into_response())
@@ -423,9 +373,8 @@ pub(super) async fn put(
         metadata: options.metadata,
     };
     new.check().map_err(refused)?;
-    let service = service(&app)?;
-    let archive = service.archive().await.map_err(refused)?;
-    let _place = service.upload_place().await;
+    let archive = archive(&app).await?;
+    let _place = service(&app)?.upload_place().await;
     let chunks = body.into_data_stream().map(|chunk| {
         chunk.map_err(|error| {
             ArchiveError::Source(format!(

@@ -190,7 +190,7 @@ pub(crate) fn event_loop() -> std::io::Result<Runtime> {
 
 pub(super) fn tool_error(error: EmbeddingError) -> ToolError {
     match error {
-        EmbeddingError::Away(why) => ToolError::Transient(why),
+        EmbeddingError::Away(why) | EmbeddingError::Step(why) => ToolError::Transient(why),
         EmbeddingError::Model(why) | EmbeddingError::Refused(why) => ToolError::Permanent(why),
     }
 }

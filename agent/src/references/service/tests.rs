@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use watchkeeper_contract::event::EventBody;
 
 use super::*;
+use crate::embedding::MAX_STEP_FAILURES;
 use crate::example::example_event;
 
 const RED: [u8; 3] = [250, 0, 0];
@@ -28,6 +29,8 @@ struct Script {
     digest: Option<String>,
     /// Colours for which a run fails as one of a runtime that has no time.
     fails: BTreeSet<[u8; 3]>,
+    /// Colours on which the network fails.
+    overflows: BTreeSet<[u8; 3]>,
     /// Colour of the event's picture.
     event: [u8; 3],
     /// Pictures that were embedded.
@@ -62,6 +65,10 @@ async fn run(State(script): State<Shared>, Json(run): Json<Value>) -> Response {
         return (StatusCode::SERVICE_UNAVAILABLE, Json(problem)).into_response();
     }
     script.runs += 1;
+    if script.overflows.contains(&colour) {
+        let failed = json!([{"step": "embed", "message": "not finite"}]);
+        return Json(json!({"results": [{"embedding": null}], "failed": failed})).into_response();
+    }
     Json(json!({"results": [{"embedding": colour}], "failed": []})).into_response()
 }
 
@@ -206,6 +213,25 @@ async fn picture_that_waits_keeps_its_cause_and_fails_the_question() {
     bench.script.lock().fails.clear();
     assert!(bench.service.embed_all().await);
     assert_found(&bench.answer(&["truck", "other"]).await, "ready.png");
+}
+
+#[tokio::test]
+async fn picture_on_which_the_network_fails_is_left_out_after_three_tries() {
+    let bench = Bench::start();
+    bench.script.lock().overflows.insert(GREEN);
+    bench.add("truck", "bad.png", GREEN);
+    bench.add("truck", "good.png", RED);
+    for _ in 1..MAX_STEP_FAILURES {
+        assert!(!bench.service.embed_all().await, "it is tried again");
+        assert_failed(
+            &bench.answer(&["truck"]).await,
+            "1 of 2 pictures of truck wait",
+        );
+    }
+    assert!(bench.service.embed_all().await);
+    let (ready, is_left_out, why) = bench.state("truck", "bad.png");
+    assert!(!ready && is_left_out && why.contains("not finite"), "{why}");
+    assert_found(&bench.answer(&["truck"]).await, "good.png");
 }
 
 #[tokio::test]

@@ -17,7 +17,8 @@ pub(super) const TOOL: Tool = Tool {
     name: "propose_ingest",
     description: "Proposes to ingest a source into a collection of the archive. The user sees it, \
         and only their yes ingests it. Use the source that the user named: file::PATH, \
-        folder::PATH, mem::TEXT, event::EVENT, clip::EVENT or an http address.",
+        folder::PATH, mem::TEXT, archive::NAME of an entry, event::EVENT, clip::EVENT or an http \
+        address.",
     schema: || {
         let properties = json!({
             "source": text("SCHEME::REST, as the user wrote it"),

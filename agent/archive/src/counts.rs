@@ -1,14 +1,12 @@
-//! Runs typed verbs, and counts.
+//! Counts of the archive: its collections, contents and reads.
 
-use jiff::Zoned;
+use std::collections::BTreeMap;
 
 use crate::archive::Archive;
 use crate::durable::Durable;
-use crate::entry::Retention;
 use crate::error::ArchiveError;
 use crate::object_queue::{ObjectQueue, count_waiting};
 use crate::stats::Stats;
-use crate::verb::{Answer, Verb};
 
 impl Archive {
     /// Counts contents and reads.
@@ -65,40 +63,12 @@ impl Archive {
         })
     }
 
-    /// Runs a verb that needs nothing outside the archive; `now` is the time of the box.
+    /// Returns the collections with their numbers of entries.
     ///
     /// # Errors
-    /// Those of the verb. [`ArchiveError::Refused`] for `ingest`: its caller reads the source.
-    pub async fn run(&self, verb: Verb, now: Zoned) -> Result<Answer, ArchiveError> {
-        let changed = |count: usize| Answer::Changed {
-            entries: count as u64,
-            gone: 0,
-        };
-        Ok(match verb {
-            Verb::Ingest(_) => {
-                let sentence = "this caller reads no sources; ingest over the agent".to_owned();
-                return Err(ArchiveError::Refused(sentence));
-            }
-            Verb::Query { query } => Answer::Matches(self.query(*query).await?),
-            Verb::Find { words } => Answer::Found(Box::new(self.find(words, now).await?)),
-            Verb::List => {
-                let list = |durable: &Durable| Ok(durable.index().collections().collect());
-                let collections = self.blocking(list).await?;
-                Answer::Collections { collections }
-            }
-            Verb::Stat { name } => {
-                let entry = Box::new(self.stat(&name).await?);
-                Answer::Entry { entry }
-            }
-            Verb::Prune { selection } => Answer::Pruned(self.prune(selection).await?),
-            Verb::Destroy { selection } => Answer::Destroyed(self.destroy(selection).await?),
-            Verb::Protect { selection } => {
-                changed(self.set_retention(selection, Retention::Protected).await?)
-            }
-            Verb::Unprotect { selection } => {
-                changed(self.set_retention(selection, Retention::Normal).await?)
-            }
-            Verb::Stats => Answer::Stats(Box::new(self.stats().await?)),
-        })
+    /// If the work is cut short.
+    pub async fn collections(&self) -> Result<BTreeMap<String, u64>, ArchiveError> {
+        let list = |durable: &Durable| Ok(durable.index().collections().collect());
+        self.blocking(list).await
     }
 }
