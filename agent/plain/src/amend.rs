@@ -67,7 +67,7 @@ pub(crate) fn amend_pause(
     };
     let is_pause = |change: &Change| matches!(change, Change::Pause { .. });
     let until = moments::until(r).or_else(|| moments::in_duration(r));
-    r.take_all(&r.lexicon.phrases.correction);
+    r.take_all(&["@correction"]);
     let is_read = closed::unread_words(r, &format!("no|nope|nah|{SMALL}")).is_empty();
     let until = until.filter(|_| is_read && one.changes.iter().all(is_pause));
     let until = until.ok_or_else(|| not_read(r))?;
@@ -112,7 +112,7 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Ref
     if watches.is_empty() || !one || !r.used.iter().any(is_of_it) {
         return Err(not_read(r));
     }
-    r.take_all(&r.lexicon.phrases.correction);
+    r.take_all(&["@correction"]);
     if !closed::unread_words(r, SMALL).is_empty() {
         return Err(not_read(r));
     }

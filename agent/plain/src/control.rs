@@ -10,26 +10,18 @@ use watchkeeper_contract::id::{PipelineId, SourceId};
 
 use crate::answer::Change;
 use crate::closed;
-use crate::deployed::{self, OTHERS, THINGS, ids_of, listed, which};
+use crate::deployed::{self, THINGS, ids_of, listed, which};
 use crate::intent::Intent;
-use crate::lexicon::VerbKind;
 use crate::moments;
 use crate::names::{self, Cameras};
 use crate::propose::{ChangeSet, pause, pause_end};
-use crate::reader::{Reader, one_of};
+use crate::reader::{Found, Reader, one_of};
 use crate::refusal::Refusal;
 use crate::scene::Scene;
 
 /// Words that say nothing of which pipelines are meant.
 const SMALL: &str = "ones|to|then|and|for|of|on|in|at|about|camera|cam|only|just|please|all|every|each|both|anyway|telling|current|existing|old";
 const PAUSED_INSTEAD: &str = "It is paused, so that it can be resumed; say \"delete\", or use `/stop` with its name, to remove it for good.";
-/// All that runs.
-const ALL: [&str; 4] = [
-    "all|every of? the|my|our? cameras|pipelines|watches|streams|alerts|camera|pipeline|watch|monitoring",
-    "all|both of? them",
-    "everything",
-    "the lot",
-];
 /// Words for more than one.
 const SEVERAL: &str = "both|all|every|each|watches|alarms|pipelines|alerts|those|ones|everything";
 
@@ -50,7 +42,7 @@ pub(crate) fn control(
     amended: Option<PauseEnd>,
 ) -> Result<ChangeSet, Refusal> {
     let scene = r.scene;
-    r.take_all(&OTHERS);
+    r.take_all(&["@others_stay"]);
     let verb = Verb::take(r, intent);
     let spared = spared(r);
     let named = spared.is_empty().then(|| deployed::named(r));
@@ -70,7 +62,7 @@ pub(crate) fn control(
     let several = r.says(&[SEVERAL]);
     // The answer to `which`, behind the order.
     let is_answer = !closes && r.last_word() == "all";
-    let all = verb.ends_all_pauses || r.take(&ALL).is_some() || is_answer;
+    let all = verb.ends_all_pauses || r.take(&["@all_that_runs"]).is_some() || is_answer;
     let cameras = match named.is_empty() && spared.is_empty() {
         true => names::cameras(r),
         false => Cameras::None,
@@ -172,17 +164,16 @@ impl Verb {
     /// Takes the verb, and the words that go with it and say no more.
     fn take(r: &mut Reader<'_>, intent: Intent) -> Self {
         let (kinds, usual) = match intent {
-            Intent::Stop => (&[VerbKind::Delete, VerbKind::Stop][..], "stop"),
-            Intent::Pause => (&[VerbKind::Pause][..], "pause"),
-            _ => (&[VerbKind::Resume][..], "resume"),
+            Intent::Stop => (&["@delete", "@stop"][..], "stop"),
+            Intent::Pause => (&["@pause"][..], "pause"),
+            _ => (&["@resume"][..], "resume"),
         };
-        let found = kinds.iter().flat_map(|kind| {
-            let verbs = r.lexicon.verbs(std::slice::from_ref(kind));
-            verbs.filter_map(|verb| Some((*kind, r.find(&[verb])?)))
-        });
-        let verb = found.min_by_key(|(_, found)| found.at.start);
-        let deletes = matches!(verb, Some((VerbKind::Delete, _)));
-        let written = verb.map_or_else(String::new, |(_, found)| {
+        let verbs = kinds.iter().flat_map(|kind| r.lexicon.expand(kind));
+        let verb = verbs.filter_map(|verb| r.find(&[verb]));
+        let verb = verb.min_by_key(|found| found.at.start);
+        let is_deleted = |found: &Found| r.fits("@delete", found.at.start).is_some();
+        let deletes = intent == Intent::Stop && verb.as_ref().is_some_and(is_deleted);
+        let written = verb.map_or_else(String::new, |found| {
             r.mark(found.at.clone());
             r.written(found.at).to_lowercase()
         });
@@ -277,9 +268,7 @@ fn refuse_a_camera_itself(r: &Reader<'_>) -> Result<(), Refusal> {
 
 /// The pipelines that are not meant by `all but the yard`; their words are used then.
 fn spared(r: &mut Reader<'_>) -> Vec<PipelineId> {
-    let Some(found) = r.find(&[
-        "all|everything|every of? the? pipelines|pipeline|watches|watch|cameras|camera|alerts? off|down? but|except|excluding for|not?",
-    ]) else {
+    let Some(found) = r.find(&["@all_but"]) else {
         return Vec::new();
     };
     let mut later = r.clone();

@@ -8,8 +8,8 @@ use watchkeeper_engine::templates::watch;
 
 use crate::answer::Missing;
 use crate::closed;
-use crate::deployed::{self, OTHERS, which};
-use crate::lexicon::{Stand, VerbKind};
+use crate::deployed::{self, which};
+use crate::lexicon::Stand;
 use crate::names::{self, Cameras, Mention, WATCHES};
 use crate::new_watch::Objects;
 use crate::propose::{ChangeSet, replace};
@@ -145,9 +145,8 @@ fn classes(wanted: &Wanted, target: &Deployed, scene: &Scene) -> Result<Option<O
 /// Understands a request to change a pipeline.
 pub(crate) fn change(r: &mut Reader<'_>) -> Result<ChangeSet, Refusal> {
     let more = direction(r);
-    let verbs: Vec<&str> = r.lexicon.verbs(&[VerbKind::Change]).collect();
-    r.take(&verbs);
-    r.take_all(&OTHERS);
+    r.take(&["@change"]);
+    r.take_all(&["@others_stay"]);
     let target = target(r)?;
     drop_used(r);
     r.take_all(&["duration|delay|dwell time?", "time"]);

@@ -23,11 +23,6 @@ use crate::scene::{Deployed, Model, PAUSED, RUNNING, Scene, quoted, quoted_all};
 
 /// Words for events.
 const EVENTS: &str = "events|event|alerts|alarms|warnings|incidents";
-/// What pipelines do. Such a question is never about the past.
-const RUNS: [&str; 2] = [
-    "running|runs|deployed|watching|watches|watched|active|paused|setup|configured",
-    "set up",
-];
 /// What only a command makes of a watch. Without a watch the question is for all commands.
 const COMMANDED: &str = "paused|resumed|deleted";
 
@@ -141,13 +136,13 @@ fn fits(words: &KindWords, slots: &Slots, r: &Reader<'_>) -> bool {
             let of_things = !slots.many
                 && slots.cameras.is_empty()
                 && r.says(&["objects|things"])
-                && !r.says(&RUNS);
+                && !r.says(&["@runs"]);
             slots.range.is_none() && !is_past && (says || of_things)
         }
         QuestionKind::History => {
             (says || names_watch || r.says(&[COMMANDED])) && is_of_the_past(r, slots)
         }
-        QuestionKind::Events => slots.range.is_some() || is_past && !r.says(&RUNS),
+        QuestionKind::Events => slots.range.is_some() || is_past && !r.says(&["@runs"]),
         QuestionKind::Pipelines => says || names_watch,
         QuestionKind::Status => says || is_alone() || is_class() || !slots.cameras.is_empty(),
         QuestionKind::Cameras => says || slots.all,

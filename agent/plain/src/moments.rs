@@ -39,8 +39,8 @@ pub(crate) fn until(r: &mut Reader<'_>) -> Option<Zoned> {
         return after(now, found.value(0));
     }
     let tomorrow = now.date().tomorrow().ok()?;
-    let of_tomorrow = r.take(&r.lexicon.phrases.until_tomorrow);
-    let of_week = r.take(&r.lexicon.phrases.until_day);
+    let of_tomorrow = r.take(&["@until_tomorrow"]);
+    let of_week = r.take(&["@until_day"]);
     let (date, hour, at_words) = match (of_tomorrow, of_week) {
         (Some(found), _) => (Some(tomorrow), found.held.first().copied(), found.at),
         (None, Some(found)) => {
@@ -95,10 +95,7 @@ pub(crate) fn past(r: &mut Reader<'_>) -> Option<Range> {
     if let Some(range) = calendar(r, "last") {
         return Some(range);
     }
-    if let Some(found) = r.take(&[
-        "in|during|within|over|for? the? last|past <u>",
-        "since <d> ago",
-    ]) {
+    if let Some(found) = r.take(&["@last_time"]) {
         return Some((stamp(after(now, -found.value(0))), None));
     }
     let night = past_night(r);
@@ -202,7 +199,7 @@ fn day_of(r: &Reader<'_>, found: &Found) -> Option<Date> {
 fn past_night(r: &mut Reader<'_>) -> Option<Range> {
     let now = &r.scene.now;
     let yesterday = now.date().yesterday().ok()?;
-    r.take(&r.lexicon.phrases.past_night)?;
+    r.take(&["@past_night"])?;
     let (from, to) = span_of_hours(r, true).unwrap_or_else(|| {
         // `after 10` and `before 11` of a night are in the evening, `before 11 am` is not.
         let hour = |r: &Reader<'_>, found: Found, evening: f64| match found.value(0) {
@@ -307,7 +304,7 @@ fn past_hours(r: &mut Reader<'_>) -> Option<(Option<f64>, Option<f64>)> {
             (from.map(|f| f.value(0)), to.map(|f| f.value(0)))
         }
     };
-    let mut parts = r.lexicon.phrases.parts_of_past.iter();
+    let mut parts = r.lexicon.meanings.parts_of_past.iter();
     let part = parts.find_map(|part| Some((part.is, r.take(&part.words)?.at)));
     let Some(((begin, end), said)) = part else {
         return (from.is_some() || to.is_some()).then_some((from, to));

@@ -158,7 +158,7 @@ pub(crate) fn cameras(reader: &mut Reader<'_>) -> Cameras {
 /// Takes words that mean every camera.
 fn take_all_cameras(reader: &mut Reader<'_>) -> bool {
     // `all of them` answers `on which camera?`; in `on camera gate all day` it does not.
-    let all = reader.find(&reader.lexicon.phrases.all_of_them);
+    let all = reader.find(&["@all_of_them"]);
     if let Some(all) = all
         && one_of("|.|!|,|\n", reader.any_word(all.at.end))
     {
@@ -398,16 +398,14 @@ const ARTICLES: &str = "a|an|any|the|for|his|their";
 
 /// How a class stands, and the words that say so.
 fn stand(reader: &Reader<'_>, class: Range<usize>) -> (Stand, Range<usize>) {
-    let phrases = &reader.lexicon.phrases;
-    let mut behind = (phrases.left_out_behind.iter()).filter_map(|p| reader.fits(p, class.end));
-    if let Some(words) = behind.next() {
+    if let Some(words) = reader.fits("@left_out_behind", class.end) {
         return (Stand::Excluded, words.at);
     }
     let first = reader.any_word(class.start);
     if class.len() == 1 && first == NOTHING {
         return (Stand::None, 0..0);
     }
-    let left_out = phrases.left_out.iter();
+    let left_out = reader.lexicon.meanings.left_out.iter();
     let left_out = left_out.flat_map(|of| of.words.iter().map(|p| (p.as_str(), of.is)));
     let before = left_out.chain([("no", Stand::None)]);
     let found = { before }.find_map(|(words, stand)| {

@@ -173,7 +173,7 @@ fn has_extent(shape: &Shape) -> bool {
 }
 
 fn line(r: &mut Reader<'_>) -> Result<Option<Where>, Refusal> {
-    let mut lines = r.lexicon.phrases.lines.iter();
+    let mut lines = r.lexicon.meanings.lines.iter();
     let found = lines.find_map(|line| Some((&line.is, r.take(&line.words)?)));
     let Some((way, found)) = found else {
         return Ok(None);
@@ -214,7 +214,7 @@ fn of_picture(r: &mut Reader<'_>, end: usize) -> bool {
 
 /// Takes a part of the picture, such as `the left half`.
 fn part(r: &mut Reader<'_>) -> Option<Where> {
-    let all = &r.lexicon.phrases.parts_of_picture;
+    let all = &r.lexicon.meanings.parts_of_picture;
     for at in 0..r.tokens.len() {
         let begins = all.iter().find_map(|part| {
             let mut words = part.words.iter();
@@ -230,7 +230,7 @@ fn part(r: &mut Reader<'_>) -> Option<Where> {
         }
         return Some(unnamed(rectangle(part.from, part.to), text));
     }
-    r.take(&r.lexicon.phrases.whole_picture)?;
+    r.take(&["@whole_picture"])?;
     Some(unnamed(
         rectangle([0.0, 0.0], [1.0, 1.0]),
         "the whole picture",
@@ -250,7 +250,7 @@ impl Way {
 /// The directions that a request names, each once.
 pub(crate) fn ways(r: &mut Reader<'_>) -> Vec<Way> {
     let mut said: Vec<Way> = Vec::new();
-    for ways in &r.lexicon.phrases.ways {
+    for ways in &r.lexicon.meanings.ways {
         for pattern in &ways.words {
             // `at 40 % from the left` is where a line is.
             let found = (0..r.tokens.len()).find_map(|at| {

@@ -64,14 +64,10 @@ impl Slots {
 /// The cameras that a question names, and whether it means all of them.
 fn cameras(r: &mut Reader<'_>) -> (Vec<SourceId>, bool) {
     // `in` and `from` of `going in at the gate` and `came from the yard` say which way.
-    const WAYS: [&str; 2] = [
-        "came|come|went|go|going|walked|drove|ran|gone|coming from",
-        "came|come|went|go|going|walked|drove|ran|gone|coming in at|on|by|near|through",
-    ];
     if r.take(&["per|by each? camera"]).is_some() {
         return (Vec::new(), true);
     }
-    let ways = (0..r.tokens.len()).filter(|at| r.begins(*at, &WAYS));
+    let ways = (0..r.tokens.len()).filter(|at| r.begins(*at, &["@ways_to_camera"]));
     let ways: Vec<usize> = ways.map(|at| at + 1).collect();
     match r.hiding(&ways, names::cameras) {
         Cameras::These(cameras) => (cameras, false),

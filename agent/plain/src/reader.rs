@@ -4,7 +4,7 @@
 //! hole for a value. An element before `?` is optional. Holes: `<n>` number, `<d>` duration in
 //! seconds, `<u>` a duration in which `a minute` may be just `minute`, `<t>` time of day in
 //! minutes, `<h>` one of these or a bare hour, `<p>` proportion, `<w>` a day of the week
-//! (0: Monday).
+//! (0: Monday). `@name` alone stands for the patterns of a list in the data files, in their order.
 //!
 //! - One phrase uses a word; what no phrase used was not understood.
 //! - A used word has the [`Slot`] of its phrase.
@@ -213,8 +213,10 @@ impl<'s> Reader<'s> {
 
     /// As [`take`](Self::take), and leaves the words free.
     pub(crate) fn find(&self, patterns: &[impl AsRef<str>]) -> Option<Found> {
-        patterns.iter().find_map(|pattern| {
-            let items = items(pattern.as_ref());
+        let patterns = patterns.iter().map(|pattern| pattern.as_ref());
+        let mut patterns = patterns.flat_map(|pattern| self.lexicon.expand(pattern));
+        patterns.find_map(|pattern| {
+            let items = items(pattern);
             (0..self.tokens.len()).find_map(|at| self.all_fit(&items, at))
         })
     }
@@ -230,7 +232,8 @@ impl<'s> Reader<'s> {
 
     /// Whether a pattern fits here.
     pub(crate) fn fits(&self, pattern: &str, at: usize) -> Option<Found> {
-        self.all_fit(&items(pattern), at)
+        let mut patterns = self.lexicon.expand(pattern);
+        patterns.find_map(|pattern| self.all_fit(&items(pattern), at))
     }
 
     /// Whether one of the patterns fits anywhere.

@@ -1,6 +1,5 @@
 //! Verbs: whether a request watches or counts, and what happens in the picture.
 
-use crate::lexicon::VerbKind;
 use crate::names::{self, Mention};
 use crate::reader::{Reader, Slot, one_of};
 
@@ -52,29 +51,23 @@ pub(super) fn acts(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: 
 }
 
 fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> Acts {
-    let p = &r.lexicon.phrases;
-    let both_ways = r.take_all(&p.both_ways);
-    let crosses = r.take_all(&p.crosses);
-    let leaves = r.take_all(&p.leaves);
-    let enters = r.take_all(&p.enters);
-    let people = r
-        .find(&["loiter|loiters|loitering|queue|queues|queueing|queuing|lingers|lingering"])
-        .is_some();
-    let parks = r.find(&p.parks).is_some();
-    let stays = r.take_all(&p.stays);
+    let both_ways = r.take_all(&["@both_ways"]);
+    let crosses = r.take_all(&["@crosses"]);
+    let leaves = r.take_all(&["@leaves"]);
+    let enters = r.take_all(&["@enters"]);
+    let people = r.says(&["@only_people"]);
+    let parks = r.says(&["@parks"]);
+    let stays = r.take_all(&["@stays"]);
     let empty = take_state(r, mentions, STATES);
     let occupied = take_state(r, mentions, "occupied|taken|full|busy");
     if held {
         r.take_all(&["has|have|it's|he's|she's been"]);
     }
     if moves || crosses {
-        r.take_all(&["go|goes|going|drive|drives|driving|walk|walks|walking|ride|rides|riding|pass|passes|passing|move|moves|moving"]);
+        r.take_all(&["@goes"]);
     }
-    let appears = r.take_all(&p.appears);
-    r.take_all(&[
-        "is|are? around",
-        "see|sees|seen|spotted|spot|present|visible|detected|seeing|happens",
-    ]);
+    let appears = r.take_all(&["@appears"]);
+    r.take_all(&["@is_there"]);
     // What stays does not move, and no rule tells for how long something moves.
     if !(stays || held || mentions.iter().any(Mention::is_none)) {
         r.take_all(&["moves|move|moving"]);
@@ -127,10 +120,8 @@ fn take_state(r: &mut Reader<'_>, mentions: &[Mention], states: &str) -> bool {
 
 /// Takes words that say nothing of what is watched for.
 pub(super) fn take_courtesies(r: &mut Reader<'_>) {
-    r.take_all(&r.lexicon.phrases.courtesies);
-    // `the second a lorry turns up`, `once a person enters`
-    const SOON: &str = "the? second|moment|minute|instant|once a|an|any|someone|somebody|anyone|anybody|it|they|people";
-    while let Some(found) = r.find(&[SOON]) {
+    r.take_all(&["@courtesies"]);
+    while let Some(found) = r.find(&["@as_soon_as"]) {
         r.mark(found.at.start..found.at.end - 1);
     }
 }
@@ -142,7 +133,6 @@ pub(super) fn take_abandoned(r: &mut Reader<'_>) -> bool {
 
 /// Whether a verb of watching and one of counting stood there; all of them are used.
 pub(super) fn wanted(r: &mut Reader<'_>) -> (bool, bool) {
-    let lexicon = r.lexicon;
     // `at the counter` and `parking spot` are places, and `Watch tower` a camera where there is
     // one.
     let nouns = (1..r.tokens.len()).filter(|i| match r.word(*i) {
@@ -154,12 +144,8 @@ pub(super) fn wanted(r: &mut Reader<'_>) -> (bool, bool) {
         .chain(names::camera_spots(r).into_iter().flat_map(|(at, _)| at))
         .collect();
     r.hiding(&names, |r| {
-        let mut take = |kind| {
-            let takes = |any, verb| r.take_all(&[verb]) | any;
-            lexicon.verbs(&[kind]).fold(false, takes)
-        };
-        let counted = take(VerbKind::Count);
-        let told = take(VerbKind::Watch);
+        let counted = r.take_all(&["@count"]);
+        let told = r.take_all(&["@watch"]);
         r.take_all(&["message|messages|msg with?"]);
         if counted {
             r.take_all(&["how many", "the? number of"]);

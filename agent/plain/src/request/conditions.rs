@@ -245,7 +245,7 @@ const BARE: &str = "<n>";
 /// can tell, whose words stay unread.
 pub(super) fn bound(r: &mut Reader<'_>) -> Option<CountBound> {
     const GOES_ON: &str = "are|is|at|in|on|there|stand|wait|.|,";
-    let bounds = r.lexicon.phrases.bounds.iter();
+    let bounds = r.lexicon.meanings.bounds.iter();
     let bounds = bounds.flat_map(|of| of.words.iter().map(|pattern| (pattern.as_str(), of.is)));
     for (pattern, (shift, over)) in bounds.chain([(BARE, (-1, true))]) {
         let is_bare = pattern == BARE;

@@ -269,11 +269,9 @@ fn dedup(mut words: Vec<String>) -> Vec<String> {
 /// `everybody needs helmet and vest … somebody is missing one`.
 pub(super) fn take_required(r: &mut Reader<'_>) -> bool {
     r.slot = Slot::Act;
-    let required = r.take_all(&[
-        "everybody|everyone|people|workers|visitors|staff needs|need|must|should wear|have?",
-    ]);
+    let required = r.take_all(&["@everybody_needs"]);
     if required {
-        r.take_all(&["somebody|someone|anybody|anyone|he|she is|are? missing|without|lacks one|it|them|any|either|something"]);
+        r.take_all(&["@somebody_lacks"]);
     }
     required
 }
@@ -285,10 +283,8 @@ pub(super) fn equipment(
     mentions: Vec<Mention>,
     required: bool,
 ) -> Vec<Mention> {
-    const REQUIRED: [&str; 1] =
-        ["needs|need|must|required|mandatory|compulsory|missing|without wear|wearing?"];
     let missing = |m: &Mention| m.stand == Stand::Missing;
-    if !required && r.find(&REQUIRED).is_none() && !mentions.iter().any(missing) {
+    if !required && !r.says(&["@required"]) && !mentions.iter().any(missing) {
         return mentions;
     }
     let labels: Vec<&String> = r.scene.models.iter().flat_map(|m| &m.labels).collect();
@@ -317,6 +313,6 @@ pub(super) fn equipment(
         return mentions;
     }
     r.slot = Slot::Act;
-    r.take_all(&REQUIRED);
+    r.take_all(&["@required"]);
     turned
 }
