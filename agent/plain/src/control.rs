@@ -25,22 +25,8 @@ const PAUSED_INSTEAD: &str = "It is paused, so that it can be resumed; say \"del
 /// Words for more than one.
 const SEVERAL: &str = "both|all|every|each|watches|alarms|pipelines|alerts|those|ones|everything";
 
-/// The end of a pause that a correction names.
-pub(crate) struct PauseEnd {
-    pub(crate) until: Zoned,
-    /// Whether it may shorten a pause that there is.
-    pub(crate) shortens: bool,
-}
-
 /// Understands a request to stop, pause or resume.
-///
-/// `amended`: the end of a pause that takes the place of the one
-/// in the order.
-pub(crate) fn control(
-    r: &mut Reader<'_>,
-    intent: Intent,
-    amended: Option<PauseEnd>,
-) -> Result<ChangeSet, Refusal> {
+pub(crate) fn control(r: &mut Reader<'_>, intent: Intent) -> Result<ChangeSet, Refusal> {
     let scene = r.scene;
     r.take_all(&["@others_stay"]);
     let verb = Verb::take(r, intent);
@@ -50,14 +36,15 @@ pub(crate) fn control(
     let until = match intent {
         Intent::Stop | Intent::Pause if !verb.deletes => {
             r.take_all(&["for now", "for the moment"]);
-            pause_until(r, amended.as_ref())
+            moments::until(r)
         }
         _ => None,
     };
     if verb.deletes && named.is_empty() {
         refuse_a_camera_itself(r)?;
     }
-    let shortens = amended.is_some_and(|amended| amended.shortens) || says_only(r);
+    // `only` may shorten a pause that there is.
+    let shortens = r.tokens.iter().any(|t| one_of("only|just", &t.text));
     let closes = r.take_all(&["that's|thats all", "that|this is|was|will be? all"]);
     let several = r.says(&[SEVERAL]);
     // The answer to `which`, behind the order.
@@ -100,23 +87,6 @@ pub(crate) fn control(
     })
 }
 
-/// Reads the end of a pause. One that takes its place is returned instead, without the notes about
-/// what was read.
-fn pause_until(r: &mut Reader<'_>, amended: Option<&PauseEnd>) -> Option<Zoned> {
-    let notes = r.notes.clone();
-    let said = moments::until(r);
-    let Some(amended) = amended else {
-        return said;
-    };
-    r.notes = notes;
-    Some(amended.until.clone())
-}
-
-/// Whether an order or its correction says `only`, and so may shorten a pause.
-pub(crate) fn says_only(r: &Reader<'_>) -> bool {
-    r.tokens.iter().any(|t| one_of("only|just", &t.text))
-}
-
 /// Notes the pauses that there are already. One that is longer stays as it is, unless the order
 /// shortens it.
 fn keep_longer_pauses(
@@ -126,26 +96,25 @@ fn keep_longer_pauses(
     shortens: bool,
 ) -> Result<(), Refusal> {
     let scene = r.scene;
-    let mut kept = Vec::new();
+    let mut notes = Vec::new();
     targets.retain(|id| {
         let Some(paused) = scene.pipeline(id).filter(|p| p.paused) else {
             return true;
         };
         let end = paused.paused_until.as_ref();
         let stays = !shortens && until.is_some_and(|until| end.is_none_or(|end| end > until));
-        let note = format!("{id} is paused already, {}", pause_end(end).to_lowercase());
-        match stays {
-            true => kept.push(format!(
-                "{note}. That is longer and stays so; say \"only\" to shorten it."
-            )),
-            false => r.assume(format!("{note}.")),
-        }
+        let why = match stays {
+            true => " That is longer and stays so; say \"only\" to shorten it.",
+            false => "",
+        };
+        let end = pause_end(end).to_lowercase();
+        notes.push(format!("{id} is paused already, {end}.{why}"));
         !stays
     });
     if targets.is_empty() {
-        return Err(Refusal::meaning(kept.join(" ")));
+        return Err(Refusal::meaning(notes.join(" ")));
     }
-    r.notes.assumed.extend(kept);
+    r.notes.assumed.extend(notes);
     Ok(())
 }
 

@@ -10,14 +10,6 @@ use watchkeeper_contract::rule::{Schedule, Weekday};
 use crate::reader::{Found, Reader, one_of};
 use crate::token::Kind;
 
-/// Words about time, which are no places and no things.
-const TIMES: &str = "am|pm|o'clock|noon|midday|midnight|dawn|dusk|sunset|sunrise|dark|darkness|daylight|daytime|nighttime|morning|mornings|afternoon|afternoons|evening|evenings|night|nights|tonight|today|tomorrow|yesterday|weekend|weekends|weekday|weekdays|monday|mondays|tuesday|tuesdays|wednesday|wednesdays|thursday|thursdays|friday|fridays|saturday|saturdays|sunday|sundays|january|february|april|june|july|august|september|october|november|december|christmas|holiday|holidays|since|until|before|after";
-
-/// Whether a word is about time.
-pub(crate) fn is_time(word: &str) -> bool {
-    one_of(TIMES, word)
-}
-
 /// `HH:MM` of minutes since midnight.
 pub(crate) fn clock(minutes: f64) -> String {
     let minutes = whole(minutes);
@@ -130,17 +122,6 @@ fn days(r: &mut Reader<'_>) -> Option<Vec<usize>> {
     said
 }
 
-/// Takes the words before a part of the day that leave it out: `but not at night`.
-fn take_left_out(r: &mut Reader<'_>, day: &Found) -> bool {
-    let ends = |from: usize| {
-        let mut words = r.lexicon.expand("@hours_left_out");
-        words.find_map(|out| r.fits(out, from).filter(|f| f.at.end == day.at.start))
-    };
-    let found = (day.at.start.saturating_sub(3)..day.at.start).find_map(ends);
-    found.iter().for_each(|found| r.mark(found.at.clone()));
-    found.is_some()
-}
-
 /// Reads from when to when of a day. `has_days`: days were said.
 fn hours(r: &mut Reader<'_>, has_days: bool) -> Option<(f64, f64)> {
     let is_meant = |r: &Reader<'_>, found: &Found| {
@@ -157,27 +138,28 @@ fn hours(r: &mut Reader<'_>, has_days: bool) -> Option<(f64, f64)> {
     }
     let after = r.take(&["after|past <t>", "from <t> on|onwards"]);
     let before = r.take(&["before|until|till <t>"]);
-    match (
-        after.map(|found| found.value(0)),
-        before.map(|found| found.value(0)),
-    ) {
-        (Some(after), Some(before)) => return Some((after, before)),
+    match (after.map(|f| f.value(0)), before.map(|f| f.value(0))) {
+        (None, None) => {}
         (Some(from), None) => {
             let to = if from >= 1020.0 { 360.0 } else { 0.0 };
             r.assume(format!("No end was said: until {}.", clock(to)));
             return Some((from, to));
         }
-        (None, Some(before)) => {
-            r.assume("No beginning was said: from 00:00.");
-            return Some((0.0, before));
+        (after, before) => {
+            if after.is_none() {
+                r.assume("No beginning was said: from 00:00.");
+            }
+            return Some((after.unwrap_or(0.0), before.unwrap_or(0.0)));
         }
-        (None, None) => {}
     }
     let mut parts = r.lexicon.meanings.parts_of_day.iter();
     parts.find_map(|part| {
         let found = r.find(&part.words)?;
-        let is_left_out = take_left_out(r, &found);
-        r.mark(found.at);
+        // `but not at night`
+        let left_out = r.ending("@hours_left_out", found.at.start);
+        let is_left_out = left_out.is_some();
+        let start = left_out.map_or(found.at.start, |words| words.at.start);
+        r.mark(start..found.at.end);
         let (name, from, to) = &part.is;
         let (begin, end) = (clock(*from), clock(*to));
         r.assume(format!("{name} is taken as {begin} to {end}."));

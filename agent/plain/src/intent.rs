@@ -51,8 +51,8 @@ pub(crate) fn intent_of(r: &Reader<'_>, watch: Option<&Range<usize>>) -> Intent 
     if let Some(intent) = switches(r, start, watch.is_some()) {
         return intent;
     }
-    let should = format!("{WATCHES} should|shall|must");
-    if watch.is_some_and(|watch| changes_watch(r, start, watch)) || r.says(&[&should]) {
+    let changes = watch.is_some_and(|watch| changes_watch(r, start, watch));
+    if changes || r.says(&["@watch_should"]) {
         return Intent::Change;
     }
     if r.begins(start, &["@asks_to_be_shown"]) {
@@ -187,7 +187,6 @@ fn switches(r: &Reader<'_>, start: usize, names_watch: bool) -> Option<Intent> {
     if one_of("is|are|was|were|has|have|had|did|does|do", r.word(start)) {
         return None;
     }
-    let after_watch = |rest: &str| r.says(&[&format!("{WATCHES}|camera|cam {rest}")]);
     if r.begins(start, &["put"]) && r.says(&["on hold"]) {
         return Some(Intent::Pause);
     }
@@ -196,14 +195,11 @@ fn switches(r: &Reader<'_>, start: usize, names_watch: bool) -> Option<Intent> {
     let last = words.find(|t| !one_of(POLITE, &t.text));
     let ends_on = last.is_some_and(|t| t.text == "on");
     let starts = r.begins(start, &["start|begin"]) && names_watch;
-    if starts
-        || (turns && (ends_on || r.says(&["back on", "on again"])))
-        || after_watch("back on")
-        || after_watch("on again")
-    {
+    let is_on = turns && (ends_on || r.says(&["back on", "on again"]));
+    if starts || is_on || r.says(&["@watch_on"]) {
         return Some(Intent::Resume);
     }
-    let is_off = (turns && r.says(&["off"])) || after_watch("off");
+    let is_off = (turns && r.says(&["off"])) || r.says(&["@watch_off"]);
     is_off.then(|| match r.says(&["off for|until"]) {
         true => Intent::Pause,
         false => Intent::Stop,

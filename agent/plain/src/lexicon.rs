@@ -12,6 +12,7 @@ use watchkeeper_english::singulars;
 
 use crate::DataError;
 use crate::question_words::QuestionWords;
+use crate::templates::{self, Template};
 use crate::token::tokens;
 
 /// Most tokens in a word of the lexicon or a label.
@@ -121,7 +122,6 @@ pub(crate) struct Meanings {
     pub(crate) ways: Vec<Phrase<Way>>,
     pub(crate) named_days: Vec<Phrase<Vec<usize>>>,
     pub(crate) parts_of_day: Vec<Phrase<(String, f64, f64)>>,
-    pub(crate) parts_of_past: Vec<Phrase<(f64, f64)>>,
     pub(crate) bounds: Vec<Phrase<(i64, bool)>>,
     pub(crate) lines: Vec<Phrase<String>>,
     pub(crate) parts_of_picture: Vec<Phrase<PartOfPicture>>,
@@ -154,6 +154,7 @@ pub(crate) struct Lexicon {
     pub(crate) spelling: Spelling,
     verbs: Vec<String>,
     pub(crate) questions: QuestionWords,
+    pub(crate) templates: Vec<Template>,
     /// Lists of patterns, as `@name` of [`Reader::find`](crate::reader::Reader::find) means them.
     phrases: BTreeMap<String, Vec<String>>,
     pub(crate) meanings: Meanings,
@@ -169,27 +170,24 @@ impl Lexicon {
         let verbs = file.verbs.values().flatten().cloned().collect();
         let mut phrase_file = phrases(PHRASES)?;
         phrase_file.phrases.extend(file.verbs);
-        let (mut classes, mut occupants) = (BTreeMap::new(), BTreeMap::new());
-        for entry in file.classes {
-            for word in entry.words {
-                classes.insert(folded(&word), (entry.labels.clone(), false));
-            }
-            for word in entry.narrower {
-                classes.insert(folded(&word), (entry.labels.clone(), true));
-            }
-        }
-        for entry in file.occupants {
-            for word in entry.words {
-                occupants.insert(word, entry.labels.clone());
-            }
-        }
+        let of_class = file.classes.into_iter().flat_map(|entry| {
+            let labels = entry.labels;
+            let words = entry.words.into_iter().map(|word| (word, false));
+            let words = words.chain(entry.narrower.into_iter().map(|word| (word, true)));
+            words.map(move |(word, is_narrower)| (folded(&word), (labels.clone(), is_narrower)))
+        });
+        let of_place = file.occupants.into_iter().flat_map(|entry| {
+            let words = entry.words.into_iter();
+            words.map(move |word| (word, entry.labels.clone()))
+        });
         Ok(Self {
-            classes,
-            occupants,
+            classes: of_class.collect(),
+            occupants: of_place.collect(),
             words: file.words,
             spelling: file.spelling,
             verbs,
             questions: QuestionWords::builtin()?,
+            templates: templates::builtin()?,
             phrases: phrase_file.phrases,
             meanings: phrase_file.meanings,
         })

@@ -184,13 +184,16 @@ fn events(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Result<(Look, 
     if wanted.compared_with.is_some() && asked.len() > 1 {
         return Err(kinds::TWO_QUESTIONS.to_owned());
     }
+    if names::find_classes(r).iter().any(Mention::is_nobody) {
+        return Err("I look up who was there, and not when nobody was. `watchkeeper watch unattended` reports that from now on.".to_owned());
+    }
     let (labels, substitutions) = labels(r, words)?;
     let is_asked = |p: &&Deployed| {
         (wanted.pipelines.is_empty() || wanted.pipelines.contains(&p.spec.id))
             && wanted.camera.as_ref().is_none_or(|c| p.spec.source == *c)
     };
     let watches: Vec<_> = r.scene.pipelines.iter().filter(is_asked).collect();
-    let (kinds, mut told) = kinds::counted(&asked, &watches, &labels, number);
+    let (kinds, mut told) = kinds::counted(&asked, &watches, &labels);
     if number && kinds.is_empty() && !of_events {
         told.push(kinds::events_of(&labels));
     }
@@ -248,9 +251,14 @@ fn labels(r: &mut Reader<'_>, words: &KindWords) -> Result<(Vec<String>, Vec<Str
 /// Refuses classes that do not add up: one that is left out or absent, or one beside another:
 /// `cars but no trucks`, `people with dogs`.
 fn refuse_classes_apart(r: &Reader<'_>, mentions: &[Mention]) -> Result<(), String> {
-    let joins = |i: usize| one_of("and|or|,|&|a|an|the|any", r.any_word(i));
+    let joins = |i: usize| one_of("and|or|,|&", r.any_word(i));
+    let may_join = |i: usize| joins(i) || one_of("a|an|the|any", r.any_word(i));
     let pairs = mentions.iter().zip(mentions.iter().skip(1));
-    let mut apart = pairs.filter(|(a, b)| !(a.at.end..b.at.start).all(joins));
+    // `was the last car a truck`
+    let mut apart = pairs.filter(|(a, b)| {
+        let mut between = a.at.end..b.at.start;
+        !between.clone().all(may_join) || !between.any(joins)
+    });
     let mut left_out = mentions
         .iter()
         .filter(|m| m.stand != Stand::Wanted && !m.is_nobody());

@@ -34,25 +34,22 @@ impl Slots {
             Some((first, second)) => (Some(first), Some(second)),
             None => (moments::past(r), None),
         };
-        let spans = range.into_iter().chain(compared_with);
-        spans.for_each(|span| moments::note_future(r, span));
         let by_hour = r.take_all(&r.lexicon.questions.by_hour);
         let many = r.take(&["how many", "how often", "number of"]).is_some();
         let only_number = many || by_hour || compared_with.is_some();
         // A number of the last is none.
         let last = (!only_number).then(|| last(r)).flatten();
         let most = last.or(of_pictures);
-        let wanted = EventsWanted {
-            pipelines,
-            only_number,
-            pictures,
-            most,
-            by_hour,
-            compared_with,
-            ..EventsWanted::default()
-        };
         Self {
-            wanted,
+            wanted: EventsWanted {
+                pipelines,
+                only_number,
+                pictures,
+                most,
+                by_hour,
+                compared_with,
+                ..EventsWanted::default()
+            },
             cameras,
             all,
             range,

@@ -70,6 +70,9 @@ impl Found {
     }
 }
 
+/// Most words of a phrase that ends before another one.
+const LONGEST_ENDING: usize = 7;
+
 /// The elements of a pattern, and whether each is optional.
 fn items(pattern: &str) -> Vec<(&str, bool)> {
     let item = |word| match str::strip_suffix(word, '?') {
@@ -174,6 +177,13 @@ impl<'s> Reader<'s> {
         found
     }
 
+    /// The tokens of which `is_meant` holds.
+    pub(crate) fn tokens_where(&self, is_meant: impl Fn(usize) -> bool) -> Vec<Token> {
+        let tokens = self.tokens.iter().enumerate();
+        let meant = tokens.filter(|(at, _)| is_meant(*at));
+        meant.map(|(_, token)| token.clone()).collect()
+    }
+
     /// Slot of a word; free behind the last one.
     pub(crate) fn slot_of(&self, at: usize) -> Slot {
         self.used.get(at).copied().unwrap_or_default()
@@ -234,6 +244,15 @@ impl<'s> Reader<'s> {
     pub(crate) fn fits(&self, pattern: &str, at: usize) -> Option<Found> {
         let mut patterns = self.lexicon.expand(pattern);
         patterns.find_map(|pattern| self.all_fit(&items(pattern), at))
+    }
+
+    /// The phrase of these patterns that ends before `end`.
+    pub(crate) fn ending(&self, pattern: &str, end: usize) -> Option<Found> {
+        let mut patterns = self.lexicon.expand(pattern).map(items);
+        patterns.find_map(|items| {
+            let mut begins = end.saturating_sub(LONGEST_ENDING)..end;
+            begins.find_map(|at| self.all_fit(&items, at).filter(|found| found.at.end == end))
+        })
     }
 
     /// Whether one of the patterns fits anywhere.
@@ -466,7 +485,7 @@ fn unit(word: &str) -> Option<f64> {
     Some(match word {
         "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
         "min" | "mins" | "minute" | "minutes" => 60.0,
-        "h" | "hr" | "hrs" | "hour" | "hours" => 3600.0,
+        "h" | "hr" | "hrs" | "hour" | "hours" | "hourly" => 3600.0,
         "day" | "days" => 86_400.0,
         "week" | "weeks" => 604_800.0,
         _ => return None,

@@ -51,39 +51,35 @@ pub(super) fn acts(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: 
 }
 
 fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> Acts {
+    if r.says(&["@how_it_is_there"]) {
+        r.assume("How they are there, and who is with them, is not told: all that stay count.");
+    }
     let both_ways = r.take_all(&["@both_ways"]);
-    let crosses = r.take_all(&["@crosses"]);
-    let leaves = r.take_all(&["@leaves"]);
-    let enters = r.take_all(&["@enters"]);
-    let people = r.says(&["@only_people"]);
-    let parks = r.says(&["@parks"]);
-    let stays = r.take_all(&["@stays"]);
-    let empty = take_state(r, mentions, STATES);
-    let occupied = take_state(r, mentions, "occupied|taken|full|busy");
+    let mut acts = Acts {
+        both_ways,
+        crosses: r.take_all(&["@crosses"]) || both_ways,
+        leaves: r.take_all(&["@leaves"]),
+        enters: r.take_all(&["@enters"]),
+        people: r.says(&["@only_people"]),
+        parks: r.says(&["@parks"]),
+        stays: r.take_all(&["@stays"]),
+        empty: take_state(r, mentions, STATES),
+        occupied: take_state(r, mentions, "occupied|taken"),
+        appears: false,
+    };
     if held {
         r.take_all(&["has|have|it's|he's|she's been"]);
     }
-    if moves || crosses {
+    if moves || acts.crosses {
         r.take_all(&["@goes"]);
     }
-    let appears = r.take_all(&["@appears"]);
+    acts.appears = r.take_all(&["@appears"]);
     r.take_all(&["@is_there"]);
     // What stays does not move, and no rule tells for how long something moves.
-    if !(stays || held || mentions.iter().any(Mention::is_none)) {
+    if !(acts.stays || held || mentions.iter().any(Mention::is_none)) {
         r.take_all(&["moves|move|moving"]);
     }
-    Acts {
-        appears,
-        both_ways,
-        people,
-        parks,
-        crosses: crosses || both_ways,
-        enters,
-        leaves,
-        stays,
-        empty,
-        occupied,
-    }
+    acts
 }
 
 /// Where `exit`, `entry` and `crossing` are nouns of place: `our emergency exit`, `zebra crossing`.

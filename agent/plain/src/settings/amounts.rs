@@ -17,9 +17,6 @@ pub(super) fn cooldown(r: &mut Reader<'_>) -> Option<f64> {
         r.mark(found.at.start..suffix.map_or(found.at.end, |suffix| suffix.at.end));
         return Some(found.value(0));
     }
-    if r.take(&["at? most|max|maximum once|one? hourly"]).is_some() {
-        return Some(3600.0);
-    }
     // `on camera every one` is about cameras.
     let each = r.lexicon.expand("@each_one").find_map(|pattern| {
         let found = r.find(&[pattern])?;
