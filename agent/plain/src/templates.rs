@@ -113,8 +113,8 @@ impl Template {
         Ok(self.with(&all))
     }
 
-    /// The command line that makes this watch, with the values that are known. One that is needed
-    /// and not known, or has a mark that a shell may read, is the name of its parameter in capitals.
+    /// The command line that makes this watch, with the values that are known. A value with a mark
+    /// that a shell may read counts as unknown; where one is needed, its name stands in capitals.
     pub(crate) fn command_line(&self, value: impl Fn(&str) -> Option<String>) -> String {
         let is_plain = |c: char| c.is_alphanumeric() || " ,%:-_".contains(c);
         let flag = |name: &str| {
