@@ -51,7 +51,7 @@ pub(crate) use self::reviews::{AnswerArgs, ReviewAction, ReviewArgs};
 pub(crate) use self::run::RunArgs;
 pub(crate) use self::tune::TuneArgs;
 use self::value::{positive, seconds};
-pub(crate) use self::watch::{FLAGS, WatchArgs};
+pub(crate) use self::watch::{PARAMETERS, WatchArgs};
 
 /// Local video analytics for cameras: detect, count, alert.
 #[derive(Debug, Parser)]

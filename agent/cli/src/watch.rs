@@ -6,7 +6,7 @@ use watchkeeper_config::Config;
 use watchkeeper_plain::Plain;
 use watchkeeper_plain::templates::{FillError, Template};
 
-use super::args::{AskArgs, FLAGS, WatchArgs};
+use super::args::{AskArgs, PARAMETERS, WatchArgs};
 use super::ask;
 use super::exit::Failure;
 use super::output::Output;
@@ -67,13 +67,11 @@ fn sentence(args: &WatchArgs, camera: Option<String>) -> Result<String, Failure>
     values.extend(camera.map(|camera| ("camera".to_owned(), camera)));
     template.fill(&values).map_err(|error| {
         let text = match &error {
-            FillError::Missing(name) => format!("{} is missing", flag(name)),
+            FillError::Missing(name) => format!("--{name} is missing"),
             FillError::NoParameter(name) => {
-                format!("the template {} has no {}", template.name, flag(name))
+                format!("the template {} has no --{name}", template.name)
             }
-            FillError::Value(name, value) => {
-                FillError::Value(flag(name).to_owned(), value.clone()).to_string()
-            }
+            FillError::Value(..) => format!("--{error}"),
         };
         Failure::input(text).with(Some(usage(template)))
     })
@@ -83,22 +81,17 @@ fn plain() -> Result<Plain, Failure> {
     Plain::new().map_err(|error| Failure::failed(error.to_string()))
 }
 
-fn flag(parameter: &str) -> &str {
-    let known = FLAGS.iter().find(|(name, _)| *name == parameter);
-    known.map_or(parameter, |(_, flag)| flag)
-}
-
 /// Command line of a template, with its defaults.
 fn usage(template: &Template) -> String {
     let mut usage = format!("watchkeeper watch {}", template.name);
-    for (parameter, flag) in FLAGS {
+    for parameter in PARAMETERS {
         if parameter == "camera" {
             usage.push_str(" [--camera CAMERA]");
         } else if let Some(default) = template.defaults.get(parameter) {
-            usage.push_str(&format!(" [{flag} {default:?}]"));
+            usage.push_str(&format!(" [--{parameter} {default:?}]"));
         } else if template.needs.iter().any(|name| name == parameter) {
-            let value = flag.trim_start_matches('-').to_uppercase();
-            usage.push_str(&format!(" {flag} {value}"));
+            let value = parameter.to_uppercase();
+            usage.push_str(&format!(" --{parameter} {value}"));
         }
     }
     usage

@@ -4,22 +4,20 @@
 //! - A correction with an unread word corrects nothing.
 //! - What a correction does not name stays as it was proposed.
 
-use crate::answer::Change;
 use crate::closed;
-use crate::control::{self, PauseEnd};
 use crate::edit::Wanted;
 use crate::intent::{Intent, skip_polite};
 use crate::lexicon::{Stand, Way};
 use crate::moments;
-use crate::names::{self, Cameras};
+use crate::names::{self, Cameras, Mention};
 use crate::pieces::{self, Request};
 use crate::place::{self, Where};
-use crate::propose::ChangeSet;
-use crate::reader::{Reader, Slot};
-use crate::refusal::{Notes, Refusal};
+use crate::reader::{Reader, Slot, one_of};
+use crate::refusal::Refusal;
 use crate::request::{Parts, the_place};
 use crate::scene::Camera;
 use crate::settings::{About, channels};
+use crate::token::token;
 
 /// What a change of a pipeline is about.
 const OF_A_PIPELINE: &str =
@@ -28,6 +26,9 @@ const OF_A_PIPELINE: &str =
 const SMALL: &str = "to|of|for|on|at|in|and|with|about|but|only|just|then|make|set|change|use|confidence|threshold|score";
 /// What is done about an event besides.
 const BESIDES: &str = "clip|clips|video|recording|#|channel|slack|email|e-mail|sms|text";
+
+/// Seconds from which on nobody means how long somebody stays.
+const HALF_A_DAY_S: f64 = 43_200.0;
 
 /// Whether a text says how something that was proposed should be, and is no request of its own.
 pub(crate) fn is_correction(text: &Reader<'_>) -> bool {
@@ -55,29 +56,31 @@ pub(crate) fn is_correction(text: &Reader<'_>) -> bool {
     !requests.is_empty() && requests.iter().all(corrects)
 }
 
-/// Sets another end of a proposed pause: `no, two hours`, `until 8 tomorrow`. Returns the pause
-/// with its notes: another end leaves out other watches.
-pub(crate) fn amend_pause(
-    requests: &[Request<'_>],
-    proposed: &[ChangeSet],
-    r: &mut Reader<'_>,
-) -> Result<(ChangeSet, Notes), Refusal> {
-    let ([request], [one]) = (requests, proposed) else {
+/// Puts the end that a correction says, such as `no, two hours`, in the place of that of an order to
+/// pause.
+pub(crate) fn amend_end(orders: &mut [Request<'_>], r: &mut Reader<'_>) -> Result<(), Refusal> {
+    let [order] = orders else {
         return Err(not_read(r));
     };
-    let is_pause = |change: &Change| matches!(change, Change::Pause { .. });
-    let until = moments::until(r).or_else(|| moments::in_duration(r));
-    r.take_all(&r.lexicon.phrases.correction);
-    let is_read = closed::unread_words(r, &format!("no|nope|nah|{SMALL}")).is_empty();
-    let until = until.filter(|_| is_read && one.changes.iter().all(is_pause));
-    let until = until.ok_or_else(|| not_read(r))?;
-    let mut order = request.r.clone();
-    let amended = PauseEnd {
-        until,
-        shortens: control::says_only(r),
-    };
-    let one = control::control(&mut order, request.intent, Some(amended))?;
-    Ok((one, order.notes))
+    let has_end = moments::until(r).is_some();
+    let is_bare = !has_end && r.take(&["<u>"]).is_some();
+    let end = r.tokens_where(|at| r.word(at).is_empty());
+    let limits = r.tokens_where(|at| one_of("only|just", r.word(at)));
+    r.take_all(&["@correction"]);
+    let is_pause = matches!(order.intent, Intent::Stop | Intent::Pause);
+    if !is_pause
+        || !(has_end || is_bare)
+        || !closed::unread_words(r, &format!("no|nope|nah|{SMALL}")).is_empty()
+    {
+        return Err(not_read(r));
+    }
+    let said = &mut order.r;
+    moments::until(said);
+    let mut tokens = said.tokens_where(|at| !said.word(at).is_empty());
+    tokens.extend(is_bare.then(|| token("for".to_owned())));
+    tokens.extend(end.into_iter().chain(limits));
+    *said = said.over(&tokens);
+    Ok(())
 }
 
 /// Applies a correction to the requests for what was proposed, to each of them where there are
@@ -107,12 +110,16 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Ref
         Some(place) => Some(place),
         None => wanted.settings.keep(About::Place, r, place::place)?,
     };
+    // `no people, cars` turns down what was proposed, or asks for none of them.
+    if wanted.mentions.iter().any(Mention::is_none) {
+        return Err(not_read(r));
+    }
     let is_of_it = |slot: &Slot| !matches!(slot, Slot::Free | Slot::Other);
     let one = cameras == Cameras::None || watches.len() == 1;
     if watches.is_empty() || !one || !r.used.iter().any(is_of_it) {
         return Err(not_read(r));
     }
-    r.take_all(&r.lexicon.phrases.correction);
+    r.take_all(&["@correction"]);
     if !closed::unread_words(r, SMALL).is_empty() {
         return Err(not_read(r));
     }
@@ -184,7 +191,8 @@ fn set_where(parts: &mut Parts, place: Option<&Where>, ways: &[Way], turns: bool
 /// Another time: that for which it has to be so, else the time of quiet where one was said. Who
 /// enters or is seen and has to do so for a time is somebody who stays.
 fn how_long(parts: &mut Parts, seconds: f64) -> Option<()> {
-    if !parts.told {
+    // `24 hours` may be hours of the day.
+    if !parts.told || seconds >= HALF_A_DAY_S && !parts.is_empty() {
         return None;
     }
     let is_number = parts.bound.is_some() || parts.is_empty() || parts.acts.occupied;

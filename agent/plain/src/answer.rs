@@ -186,9 +186,8 @@ impl Question {
             // A name may begin with a verb, which makes no request of it.
             return format!("{request} {reply}");
         }
-        let given = link.split(' ').next().unwrap_or("");
         let first = reply.split(' ').next().unwrap_or("").to_lowercase();
-        let said = one_of("on|in|at|for|camera", first.as_str()) || first == given;
+        let said = one_of("on|in|at|for|camera", first.as_str());
         // A sentence of its own: the request may end with what it is not about.
         format!("{request}. {}{reply}", if said { "" } else { link })
     }

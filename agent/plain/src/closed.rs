@@ -18,8 +18,7 @@ const SENTENCE_END: &str = ".|!|?|;|\n";
 const MARKS: &str = ".|,|;|:|!|?|\n|-|–|—|(|)|\"|'|“|”|„";
 
 /// Words that change nothing of an order about what runs.
-const OF_ORDERS: &str =
-    "again|always|could|should|would|may|must|was|were|been|constantly|continuously";
+const OF_ORDERS: &str = "again|could|should|would|may|must|was|were|been";
 
 /// Words that no phrase has read, together where they stand together.
 pub(crate) fn unread(r: &Reader<'_>) -> Vec<Range<usize>> {
@@ -154,14 +153,26 @@ fn is_when(r: &Reader<'_>, at: usize) -> bool {
     one_of("when|if|whenever", r.any_word(at))
 }
 
-/// Refuses a request to watch with words that no phrase has read.
-pub(crate) fn refuse(r: &Reader<'_>) -> Result<(), Refusal> {
+/// Refuses a request to watch with words that no phrase has read, and names what is `nearest`: the
+/// command line of a template.
+pub(crate) fn refuse(r: &Reader<'_>, nearest: impl Fn() -> String) -> Result<(), Refusal> {
     let left = unread(r);
-    let words = left.into_iter().map(|at| r.written(at)).collect();
+    let may_be_thing = |i: usize| {
+        let is_word = r.tokens.get(i).is_some_and(|t| t.is_word());
+        is_word && !r.lexicon.is_everyday(r.any_word(i)) && !names::class_begins(r, i)
+    };
     let models: Vec<&str> = r.scene.models.iter().map(|m| m.name.as_str()).collect();
+    let unknown = match left.iter().cloned().flatten().any(may_be_thing) {
+        true => format!(
+            "If it is a thing to watch for, no model here ({}) knows it: ask \"what objects can you detect\". Otherwise say",
+            models.join(", ")
+        ),
+        false => "Say".to_owned(),
+    };
+    let words = left.into_iter().map(|at| r.written(at)).collect();
     let hint = format!(
-        "If it is a thing to watch for, no model here ({}) knows it: ask \"what objects can you detect\". Otherwise say it in other words, or a sentence for each class and each camera, such as \"tell me when a person is at the gate on fridays between 20:00 and 23:00\".",
-        models.join(", ")
+        "{unknown} it in other words, a sentence for each class and each camera, or use a template, of which the nearest is `{}`.",
+        nearest()
     );
     refuse_words(r, words, &hint)
 }

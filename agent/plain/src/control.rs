@@ -10,47 +10,25 @@ use watchkeeper_contract::id::{PipelineId, SourceId};
 
 use crate::answer::Change;
 use crate::closed;
-use crate::deployed::{self, OTHERS, THINGS, ids_of, listed, which};
+use crate::deployed::{self, THINGS, ids_of, listed, which};
 use crate::intent::Intent;
-use crate::lexicon::VerbKind;
 use crate::moments;
 use crate::names::{self, Cameras};
 use crate::propose::{ChangeSet, pause, pause_end};
-use crate::reader::{Reader, one_of};
+use crate::reader::{Found, Reader, one_of};
 use crate::refusal::Refusal;
 use crate::scene::Scene;
 
 /// Words that say nothing of which pipelines are meant.
 const SMALL: &str = "ones|to|then|and|for|of|on|in|at|about|camera|cam|only|just|please|all|every|each|both|anyway|telling|current|existing|old";
 const PAUSED_INSTEAD: &str = "It is paused, so that it can be resumed; say \"delete\", or use `/stop` with its name, to remove it for good.";
-/// All that runs.
-const ALL: [&str; 4] = [
-    "all|every of? the|my|our? cameras|pipelines|watches|streams|alerts|camera|pipeline|watch|monitoring",
-    "all|both of? them",
-    "everything",
-    "the lot",
-];
 /// Words for more than one.
 const SEVERAL: &str = "both|all|every|each|watches|alarms|pipelines|alerts|those|ones|everything";
 
-/// The end of a pause that a correction names.
-pub(crate) struct PauseEnd {
-    pub(crate) until: Zoned,
-    /// Whether it may shorten a pause that there is.
-    pub(crate) shortens: bool,
-}
-
 /// Understands a request to stop, pause or resume.
-///
-/// `amended`: the end of a pause that takes the place of the one
-/// in the order.
-pub(crate) fn control(
-    r: &mut Reader<'_>,
-    intent: Intent,
-    amended: Option<PauseEnd>,
-) -> Result<ChangeSet, Refusal> {
+pub(crate) fn control(r: &mut Reader<'_>, intent: Intent) -> Result<ChangeSet, Refusal> {
     let scene = r.scene;
-    r.take_all(&OTHERS);
+    r.take_all(&["@others_stay"]);
     let verb = Verb::take(r, intent);
     let spared = spared(r);
     let named = spared.is_empty().then(|| deployed::named(r));
@@ -58,19 +36,20 @@ pub(crate) fn control(
     let until = match intent {
         Intent::Stop | Intent::Pause if !verb.deletes => {
             r.take_all(&["for now", "for the moment"]);
-            pause_until(r, amended.as_ref())
+            moments::until(r)
         }
         _ => None,
     };
     if verb.deletes && named.is_empty() {
         refuse_a_camera_itself(r)?;
     }
-    let shortens = amended.is_some_and(|amended| amended.shortens) || says_only(r);
+    // `only` may shorten a pause that there is.
+    let shortens = r.tokens.iter().any(|t| one_of("only|just", &t.text));
     let closes = r.take_all(&["that's|thats all", "that|this is|was|will be? all"]);
     let several = r.says(&[SEVERAL]);
     // The answer to `which`, behind the order.
     let is_answer = !closes && r.last_word() == "all";
-    let all = verb.ends_all_pauses || r.take(&ALL).is_some() || is_answer;
+    let all = verb.ends_all_pauses || r.take(&["@all_that_runs"]).is_some() || is_answer;
     let cameras = match named.is_empty() && spared.is_empty() {
         true => names::cameras(r),
         false => Cameras::None,
@@ -108,23 +87,6 @@ pub(crate) fn control(
     })
 }
 
-/// Reads the end of a pause. One that takes its place is returned instead, without the notes about
-/// what was read.
-fn pause_until(r: &mut Reader<'_>, amended: Option<&PauseEnd>) -> Option<Zoned> {
-    let notes = r.notes.clone();
-    let said = moments::until(r);
-    let Some(amended) = amended else {
-        return said;
-    };
-    r.notes = notes;
-    Some(amended.until.clone())
-}
-
-/// Whether an order or its correction says `only`, and so may shorten a pause.
-pub(crate) fn says_only(r: &Reader<'_>) -> bool {
-    r.tokens.iter().any(|t| one_of("only|just", &t.text))
-}
-
 /// Notes the pauses that there are already. One that is longer stays as it is, unless the order
 /// shortens it.
 fn keep_longer_pauses(
@@ -134,26 +96,25 @@ fn keep_longer_pauses(
     shortens: bool,
 ) -> Result<(), Refusal> {
     let scene = r.scene;
-    let mut kept = Vec::new();
+    let mut notes = Vec::new();
     targets.retain(|id| {
         let Some(paused) = scene.pipeline(id).filter(|p| p.paused) else {
             return true;
         };
         let end = paused.paused_until.as_ref();
         let stays = !shortens && until.is_some_and(|until| end.is_none_or(|end| end > until));
-        let note = format!("{id} is paused already, {}", pause_end(end).to_lowercase());
-        match stays {
-            true => kept.push(format!(
-                "{note}. That is longer and stays so; say \"only\" to shorten it."
-            )),
-            false => r.assume(format!("{note}.")),
-        }
+        let why = match stays {
+            true => " That is longer and stays so; say \"only\" to shorten it.",
+            false => "",
+        };
+        let end = pause_end(end).to_lowercase();
+        notes.push(format!("{id} is paused already, {end}.{why}"));
         !stays
     });
     if targets.is_empty() {
-        return Err(Refusal::meaning(kept.join(" ")));
+        return Err(Refusal::meaning(notes.join(" ")));
     }
-    r.notes.assumed.extend(kept);
+    r.notes.assumed.extend(notes);
     Ok(())
 }
 
@@ -172,17 +133,16 @@ impl Verb {
     /// Takes the verb, and the words that go with it and say no more.
     fn take(r: &mut Reader<'_>, intent: Intent) -> Self {
         let (kinds, usual) = match intent {
-            Intent::Stop => (&[VerbKind::Delete, VerbKind::Stop][..], "stop"),
-            Intent::Pause => (&[VerbKind::Pause][..], "pause"),
-            _ => (&[VerbKind::Resume][..], "resume"),
+            Intent::Stop => (&["@delete", "@stop"][..], "stop"),
+            Intent::Pause => (&["@pause"][..], "pause"),
+            _ => (&["@resume"][..], "resume"),
         };
-        let found = kinds.iter().flat_map(|kind| {
-            let verbs = r.lexicon.verbs(std::slice::from_ref(kind));
-            verbs.filter_map(|verb| Some((*kind, r.find(&[verb])?)))
-        });
-        let verb = found.min_by_key(|(_, found)| found.at.start);
-        let deletes = matches!(verb, Some((VerbKind::Delete, _)));
-        let written = verb.map_or_else(String::new, |(_, found)| {
+        let verbs = kinds.iter().flat_map(|kind| r.lexicon.expand(kind));
+        let verb = verbs.filter_map(|verb| r.find(&[verb]));
+        let verb = verb.min_by_key(|found| found.at.start);
+        let is_deleted = |found: &Found| r.fits("@delete", found.at.start).is_some();
+        let deletes = intent == Intent::Stop && verb.as_ref().is_some_and(is_deleted);
+        let written = verb.map_or_else(String::new, |found| {
             r.mark(found.at.clone());
             r.written(found.at).to_lowercase()
         });
@@ -277,9 +237,7 @@ fn refuse_a_camera_itself(r: &Reader<'_>) -> Result<(), Refusal> {
 
 /// The pipelines that are not meant by `all but the yard`; their words are used then.
 fn spared(r: &mut Reader<'_>) -> Vec<PipelineId> {
-    let Some(found) = r.find(&[
-        "all|everything|every of? the? pipelines|pipeline|watches|watch|cameras|camera|alerts? off|down? but|except|excluding for|not?",
-    ]) else {
+    let Some(found) = r.find(&["@all_but"]) else {
         return Vec::new();
     };
     let mut later = r.clone();

@@ -12,12 +12,6 @@ use crate::scene::{Deployed, Scene, quoted};
 /// Words that mean a pipeline and say nothing else.
 pub(crate) const THINGS: &str = "pipelines|pipeline|watches|watch|watching|monitoring|alerts|alert|alarm|alarms|streams|stream|cameras|jobs|everything|counter|counters|it|that|detection";
 
-/// Words that say only that the rest stays as it is.
-pub(crate) const OTHERS: [&str; 2] = [
-    "and|but? leave|keep|let the|all? others|other|rest|everything|all|ones|watches|pipelines else? running|run|on|as|alone|untouched|unchanged|be? they|it? are|is?",
-    "and|but? nothing|no else|other|others watches|pipelines?",
-];
-
 /// The pipelines that a sentence names: by their ids, their names, or the class that only one
 /// watches for. Their camera adds nothing: `the gate alarm of the gate camera`.
 pub(crate) fn named(r: &mut Reader<'_>) -> Vec<PipelineId> {

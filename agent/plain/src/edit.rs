@@ -8,8 +8,8 @@ use watchkeeper_engine::templates::watch;
 
 use crate::answer::Missing;
 use crate::closed;
-use crate::deployed::{self, OTHERS, which};
-use crate::lexicon::{Stand, VerbKind};
+use crate::deployed::{self, which};
+use crate::lexicon::Stand;
 use crate::names::{self, Cameras, Mention, WATCHES};
 use crate::new_watch::Objects;
 use crate::propose::{ChangeSet, replace};
@@ -18,7 +18,6 @@ use crate::refusal::Refusal;
 use crate::request::{are_only_these, labels, one_list, pick};
 use crate::scene::{Deployed, Model, Scene, quoted};
 use crate::settings::Settings;
-use crate::token::Token;
 
 /// Words that say nothing in a change.
 const SMALL: &str = "to|of|for|on|at|and|with|about|let|know|look|looks|tell|tells|telling|notify|alert|alerts|alerting|detect|detects|watches|watch|for|send|sends|post|posts|forward|forwards|route|keep|keeps|save|saves|record|records|use|used|apply|applies|run|runs|fire|fires|report|reports|existing|current|hear|pipeline|rule|monitoring|confidence|threshold|score|certainty|minimum|wait|waits";
@@ -145,9 +144,8 @@ fn classes(wanted: &Wanted, target: &Deployed, scene: &Scene) -> Result<Option<O
 /// Understands a request to change a pipeline.
 pub(crate) fn change(r: &mut Reader<'_>) -> Result<ChangeSet, Refusal> {
     let more = direction(r);
-    let verbs: Vec<&str> = r.lexicon.verbs(&[VerbKind::Change]).collect();
-    r.take(&verbs);
-    r.take_all(&OTHERS);
+    r.take(&["@change"]);
+    r.take_all(&["@others_stay"]);
     let target = target(r)?;
     drop_used(r);
     r.take_all(&["duration|delay|dwell time?", "time"]);
@@ -203,12 +201,11 @@ fn direction(r: &mut Reader<'_>) -> Option<bool> {
 /// such as `the cool-down of the gate watch to 5 minutes`.
 fn drop_used(r: &mut Reader<'_>) {
     let is_used = |i: usize| r.slot_of(i) != Slot::Free;
-    let is_kept = |i: &usize| {
-        let names_watch = *i > 0 && is_used(i - 1) && r.fits(WATCHES, *i).is_some();
-        !is_used(*i) && !names_watch
+    let is_kept = |i: usize| {
+        let names_watch = i > 0 && is_used(i - 1) && r.fits(WATCHES, i).is_some();
+        !is_used(i) && !names_watch
     };
-    let kept = (0..r.tokens.len()).filter(is_kept);
-    let kept: Vec<Token> = kept.filter_map(|i| r.tokens.get(i).cloned()).collect();
+    let kept = r.tokens_where(is_kept);
     let notes = std::mem::take(&mut r.notes);
     *r = r.over(&kept);
     r.notes = notes;

@@ -10,14 +10,6 @@ use watchkeeper_contract::rule::{Schedule, Weekday};
 use crate::reader::{Found, Reader, one_of};
 use crate::token::Kind;
 
-/// Words about time, which are no places and no things.
-const TIMES: &str = "am|pm|o'clock|noon|midday|midnight|dawn|dusk|sunset|sunrise|dark|darkness|daylight|daytime|nighttime|morning|mornings|afternoon|afternoons|evening|evenings|night|nights|tonight|today|tomorrow|yesterday|weekend|weekends|weekday|weekdays|monday|mondays|tuesday|tuesdays|wednesday|wednesdays|thursday|thursdays|friday|fridays|saturday|saturdays|sunday|sundays|january|february|april|june|july|august|september|october|november|december|christmas|holiday|holidays|since|until|before|after";
-
-/// Whether a word is about time.
-pub(crate) fn is_time(word: &str) -> bool {
-    one_of(TIMES, word)
-}
-
 /// `HH:MM` of minutes since midnight.
 pub(crate) fn clock(minutes: f64) -> String {
     let minutes = whole(minutes);
@@ -94,7 +86,7 @@ pub(crate) fn active_times(r: &mut Reader<'_>) -> Option<ActiveTimes> {
     let days = days(r);
     let mut hours = hours(r, days.is_some());
     // `at night, weekends all day` is no one span.
-    if hours.is_none() && r.take_all(&r.lexicon.phrases.all_day) {
+    if hours.is_none() && r.take_all(&["@all_day"]) {
         hours = Some((0.0, 0.0));
     }
     (days.is_some() || hours.is_some()).then_some(ActiveTimes { days, hours })
@@ -104,14 +96,13 @@ pub(crate) fn active_times(r: &mut Reader<'_>) -> Option<ActiveTimes> {
 fn days(r: &mut Reader<'_>) -> Option<Vec<usize>> {
     // Days with a beginning or an end of their own, and one day, stay unread: `until friday`.
     const ONE: &str = "until|till|til|by|through|after|before|since|this|next|last";
-    let p = &r.lexicon.phrases;
     let mut said: Option<Vec<usize>> = None;
-    for days in &p.named_days {
+    for days in &r.lexicon.meanings.named_days {
         if r.take_all(&days.words) {
             said.get_or_insert_default().extend(&days.is);
         }
     }
-    while let Some(found) = r.find(&p.days) {
+    while let Some(found) = r.find(&["@days"]) {
         let is_open = found.held.len() == 1 && r.word(found.at.start) == "from";
         if is_open || one_of(ONE, r.before(found.at.start)) {
             break;
@@ -125,22 +116,10 @@ fn days(r: &mut Reader<'_>) -> Option<Vec<usize>> {
             let end = end.map_or(first, |end| usize::from(whole(*end)));
             days.extend((first..=first + (end + 7 - first) % 7).map(|day| day % 7));
             r.mark(found.at.clone());
-            let mut more = p.more_days.iter();
-            next = more.find_map(|next| r.fits(next, found.at.end));
+            next = r.fits("@more_days", found.at.end);
         }
     }
     said
-}
-
-/// Takes the words before a part of the day that leave it out: `but not at night`.
-fn take_left_out(r: &mut Reader<'_>, day: &Found) -> bool {
-    let ends = |from: usize| {
-        let mut words = r.lexicon.phrases.hours_left_out.iter();
-        words.find_map(|out| r.fits(out, from).filter(|f| f.at.end == day.at.start))
-    };
-    let found = (day.at.start.saturating_sub(3)..day.at.start).find_map(ends);
-    found.iter().for_each(|found| r.mark(found.at.clone()));
-    found.is_some()
 }
 
 /// Reads from when to when of a day. `has_days`: days were said.
@@ -159,27 +138,28 @@ fn hours(r: &mut Reader<'_>, has_days: bool) -> Option<(f64, f64)> {
     }
     let after = r.take(&["after|past <t>", "from <t> on|onwards"]);
     let before = r.take(&["before|until|till <t>"]);
-    match (
-        after.map(|found| found.value(0)),
-        before.map(|found| found.value(0)),
-    ) {
-        (Some(after), Some(before)) => return Some((after, before)),
+    match (after.map(|f| f.value(0)), before.map(|f| f.value(0))) {
+        (None, None) => {}
         (Some(from), None) => {
             let to = if from >= 1020.0 { 360.0 } else { 0.0 };
             r.assume(format!("No end was said: until {}.", clock(to)));
             return Some((from, to));
         }
-        (None, Some(before)) => {
-            r.assume("No beginning was said: from 00:00.");
-            return Some((0.0, before));
+        (after, before) => {
+            if after.is_none() {
+                r.assume("No beginning was said: from 00:00.");
+            }
+            return Some((after.unwrap_or(0.0), before.unwrap_or(0.0)));
         }
-        (None, None) => {}
     }
-    let mut parts = r.lexicon.phrases.parts_of_day.iter();
+    let mut parts = r.lexicon.meanings.parts_of_day.iter();
     parts.find_map(|part| {
         let found = r.find(&part.words)?;
-        let is_left_out = take_left_out(r, &found);
-        r.mark(found.at);
+        // `but not at night`
+        let left_out = r.ending("@hours_left_out", found.at.start);
+        let is_left_out = left_out.is_some();
+        let start = left_out.map_or(found.at.start, |words| words.at.start);
+        r.mark(start..found.at.end);
         let (name, from, to) = &part.is;
         let (begin, end) = (clock(*from), clock(*to));
         r.assume(format!("{name} is taken as {begin} to {end}."));
@@ -193,7 +173,7 @@ fn hours(r: &mut Reader<'_>, has_days: bool) -> Option<(f64, f64)> {
 /// Takes a part of the day that is said beside hours which lie in it, and notes what it is:
 /// `at night from 22:00 to 6:00`. One that contradicts them stays unread.
 fn take_part_of_day(r: &mut Reader<'_>, (from, to): (f64, f64)) {
-    for part in &r.lexicon.phrases.parts_of_day {
+    for part in &r.lexicon.meanings.parts_of_day {
         let (name, begin, end) = &part.is;
         let last = (from - begin).rem_euclid(1440.0) + length(from, to);
         let is_night = from > to && begin > end;
@@ -213,8 +193,7 @@ pub(crate) fn span(
 ) -> Option<(f64, f64)> {
     const MARKS: &str = "am|pm|noon|midday|midnight|o'clock|uhr|until|till|morning|afternoon|evening|night|half|quarter|past";
     let found = (0..r.tokens.len()).find_map(|at| {
-        let mut spans = r.lexicon.phrases.hours_span.iter();
-        let found = spans.find_map(|span| r.fits(span, at))?;
+        let found = r.fits("@hours_span", at)?;
         let is_marked = found.at.clone().any(|i| is_clock(r, i)) || says(r, MARKS, &found.at);
         (is_marked || is_meant(r, &found)).then_some(found)
     })?;

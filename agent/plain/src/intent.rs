@@ -5,7 +5,6 @@
 
 use std::ops::Range;
 
-use crate::lexicon::VerbKind;
 use crate::names::{self, WATCHES};
 use crate::reader::{Reader, one_of};
 use crate::settings::channels;
@@ -36,16 +35,6 @@ impl Intent {
 const POLITE: &str = "please|can|could|would|will|you|kindly|hey|hi|hello|ok|okay|now|just|i|i'd|want|to|need|like|we|go|ahead|and|then|also|let's|so|,|the|computer|watchkeeper|thanks|yes|no|well|-|–";
 /// Words that begin a question.
 const QUESTIONS: &str = "what|what's|which|who|who's|where|why|how|is|are|was|were|has|have|did|does|do|any|list|show|display|status|help|templates|events|describe|cameras|pipelines|watches|classes|models|whose|explain|compare";
-/// Verbs that ask for a watch.
-const WATCHING: [VerbKind; 2] = [VerbKind::Watch, VerbKind::Count];
-/// Verbs of what is done to a watch that runs.
-const ORDERS: [VerbKind; 5] = [
-    VerbKind::Delete,
-    VerbKind::Stop,
-    VerbKind::Pause,
-    VerbKind::Resume,
-    VerbKind::Change,
-];
 /// How a watch may be, or what was done to it.
 pub(crate) const STATES: &str = "stopped|paused|ended|failed|died|dead|down|broken|crashed|running|active|resumed|started|restarted|deleted|removed|changed|created|added|renamed|replaced";
 
@@ -62,26 +51,24 @@ pub(crate) fn intent_of(r: &Reader<'_>, watch: Option<&Range<usize>>) -> Intent 
     if let Some(intent) = switches(r, start, watch.is_some()) {
         return intent;
     }
-    let should = format!("{WATCHES} should|shall|must");
-    if watch.is_some_and(|watch| changes_watch(r, start, watch)) || r.says(&[&should]) {
+    let changes = watch.is_some_and(|watch| changes_watch(r, start, watch));
+    if changes || r.says(&["@watch_should"]) {
         return Intent::Change;
     }
-    const TO_BE_SHOWN: [&str; 2] = [
-        "tell|show|give me|us what|which|how|who|whether|where|why|what's|whose",
-        "let me|us know what|which|how|who|whether|where|why|what's|whose",
-    ];
-    if r.begins(start, &TO_BE_SHOWN) {
+    if r.begins(start, &["@asks_to_be_shown"]) {
         return Intent::Look;
     }
     // `end the pause` is no end of a watch.
     let leading = [
-        (VerbKind::Resume, Intent::Resume),
-        (VerbKind::Delete, Intent::Stop),
-        (VerbKind::Stop, Intent::Stop),
-        (VerbKind::Pause, Intent::Pause),
-        (VerbKind::Change, Intent::Change),
+        ("@resume", Intent::Resume),
+        ("@delete", Intent::Stop),
+        ("@stop", Intent::Stop),
+        ("@pause", Intent::Pause),
+        ("@change", Intent::Change),
     ];
-    let of = leading.into_iter().find(|(of, _)| leads(r, start, &[*of]));
+    let of = { leading }
+        .into_iter()
+        .find(|(verbs, _)| r.begins(start, &[verbs]));
     // `make me a sandwich`, `set an alarm when …`: nothing that there is.
     let makes = r.begins(start, &["make|set me|us? a|an|some"]) && watch.is_none();
     if let Some((_, intent)) = of.filter(|_| !makes) {
@@ -111,28 +98,16 @@ fn begins_question(r: &Reader<'_>, start: usize) -> bool {
 
 /// Whether a clause is a question.
 fn is_question(r: &Reader<'_>, start: usize) -> bool {
-    const PAST: [&str; 2] = [
-        "yesterday|ago|earlier",
-        "last|past night|hour|week|minutes|hours",
-    ];
-    const STATE: &str = "camera|cam ok|okay|working|online|alive|up";
     const WHO: &str = "anything|something|anyone|anybody|someone|somebody";
-    let number = r.begins(
-        start,
-        &["number of alerts|alarms|events|warnings|incidents"],
-    );
     let compares =
         r.begins(start, &["more|fewer|less"]) && r.says(&["than|or yesterday|today|this|last"]);
-    if number || compares || r.says(&["busiest"]) || begins_question(r, start) {
-        return true;
-    }
     // `when was` asks for a time; `when is` does with a mark.
-    if r.begins(start, &["when was|were|did|has"]) {
+    let begins = begins_question(r, start) || r.begins(start, &["@begins_question"]);
+    if begins || compares || r.says(&["busiest"]) {
         return true;
     }
     r.last_word() == "?"
-        && (r.says(&["number of", STATE])
-            || r.says(&PAST)
+        && (r.says(&["@asked_of"])
             || r.begins(start, &["when is|are", "how many"])
             || (start == 0 && (one_of(WHO, r.word(0)) || r.tokens.len() < 3)))
 }
@@ -140,14 +115,8 @@ fn is_question(r: &Reader<'_>, start: usize) -> bool {
 /// Whether a clause asks for a picture of now, and begins the text: `take a picture of the gate`.
 /// One that waits for something is a watch: `take a picture when …`, `of anyone who …`.
 pub(crate) fn asks_for_picture(text: &Reader<'_>, clause: &Reader<'_>) -> bool {
-    const A_PICTURE: &str =
-        "take|make|grab|shoot me|us? a|an|one|the? picture|photo|snapshot|still";
-    const WAITS: [&str; 2] = [
-        "when|if|whenever|every|each|once|who|that|which|everyone|everybody|everything",
-        "as soon as",
-    ];
-    let begins = |r: &Reader<'_>| r.begins(skip_polite(r, 0), &[A_PICTURE]);
-    begins(text) && begins(clause) && !clause.says(&WAITS)
+    let begins = |r: &Reader<'_>| r.begins(skip_polite(r, 0), &["@takes_picture"]);
+    begins(text) && begins(clause) && !clause.says(&["@waits_for_something"])
 }
 
 /// The words that name a watch which runs: its id, or its name or that of a camera with a word for
@@ -179,10 +148,9 @@ pub(crate) fn named_watch(r: &Reader<'_>) -> Option<Range<usize>> {
 /// Reads a verb of watching anywhere in a clause, and a negation before it. What is said of a watch
 /// that runs, such as `rename the gate watch`, is a change of it.
 fn verb_of_watching(r: &Reader<'_>, watch: Option<&Range<usize>>) -> Intent {
-    let verbs = r.lexicon.verbs(&WATCHING);
-    let found = verbs.flat_map(|verb| (0..r.tokens.len()).filter_map(|at| r.fits(verb, at)));
     let named = |at: &usize| watch.is_some_and(|watch| watch.contains(at));
-    match found.map(|f| f.at.start).filter(|at| !named(at)).min() {
+    let mut verbs = (0..r.tokens.len()).filter(|at| r.begins(*at, &["@watch", "@count"]));
+    match verbs.find(|at| !named(at)) {
         None if watch.is_none() => Intent::Nothing,
         None => Intent::Change,
         Some(at) => {
@@ -198,16 +166,12 @@ fn verb_of_watching(r: &Reader<'_>, watch: Option<&Range<usize>>) -> Intent {
 /// Whether a clause says how the watch should be that it names: `the gate watch should look for
 /// cars`, `add cars to the gate watch`, `tell #all about the gate watch`.
 fn changes_watch(r: &Reader<'_>, start: usize, watch: &Range<usize>) -> bool {
-    const VERBS: [&str; 3] = [
-        "raise|lower|increase|decrease|reduce|shorten|lengthen|extend|add|send|post|forward|route",
-        "keep|save|record|store|include a|an|the? <d>? clip|clips|video|recording",
-        "make|set|change",
-    ];
     if begins_question(r, start) {
         return false;
     }
     let should = r.begins(watch.end, &["should|shall|must|has|needs to?"]);
-    let is_order = leads(r, start, &ORDERS) && !leads(r, start, &[VerbKind::Change]);
+    let is_order = !r.begins(start, &["@change"])
+        && r.begins(start, &["@delete", "@stop", "@pause", "@resume"]);
     let begins = watch.start <= start;
     let classes = names::find_classes(r);
     let names_class = classes.iter().any(|m| !watch.contains(&m.at.start));
@@ -215,7 +179,7 @@ fn changes_watch(r: &Reader<'_>, start: usize, watch: &Range<usize>) -> bool {
     should
         || !is_order
             && !r.says(&["when|if|whenever"])
-            && (begins || r.begins(start, &VERBS) || sends())
+            && (begins || r.begins(start, &["@changes_watch"]) || sends())
 }
 
 /// Reads `turn off`, `back on`, `put on hold` and their like; `is the camera off` is a question.
@@ -223,7 +187,6 @@ fn switches(r: &Reader<'_>, start: usize, names_watch: bool) -> Option<Intent> {
     if one_of("is|are|was|were|has|have|had|did|does|do", r.word(start)) {
         return None;
     }
-    let after_watch = |rest: &str| r.says(&[&format!("{WATCHES}|camera|cam {rest}")]);
     if r.begins(start, &["put"]) && r.says(&["on hold"]) {
         return Some(Intent::Pause);
     }
@@ -232,14 +195,11 @@ fn switches(r: &Reader<'_>, start: usize, names_watch: bool) -> Option<Intent> {
     let last = words.find(|t| !one_of(POLITE, &t.text));
     let ends_on = last.is_some_and(|t| t.text == "on");
     let starts = r.begins(start, &["start|begin"]) && names_watch;
-    if starts
-        || (turns && (ends_on || r.says(&["back on", "on again"])))
-        || after_watch("back on")
-        || after_watch("on again")
-    {
+    let is_on = turns && (ends_on || r.says(&["back on", "on again"]));
+    if starts || is_on || r.says(&["@watch_on"]) {
         return Some(Intent::Resume);
     }
-    let is_off = (turns && r.says(&["off"])) || after_watch("off");
+    let is_off = (turns && r.says(&["off"])) || r.says(&["@watch_off"]);
     is_off.then(|| match r.says(&["off for|until"]) {
         true => Intent::Pause,
         false => Intent::Stop,
@@ -251,9 +211,4 @@ pub(crate) fn skip_polite(r: &Reader<'_>, mut at: usize) -> usize {
         at += 1;
     }
     at
-}
-
-/// Whether a verb of these kinds stands at `at`.
-pub(crate) fn leads(r: &Reader<'_>, at: usize, of: &[VerbKind]) -> bool {
-    r.lexicon.verbs(of).any(|verb| r.fits(verb, at).is_some())
 }

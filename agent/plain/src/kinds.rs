@@ -28,10 +28,11 @@ pub(crate) fn asked(r: &mut Reader<'_>, number: bool) -> Result<Vec<Happened>, S
             found.push(happened.clone());
         }
     }
+    // `came or left`
+    let mut is_one = found.len() < 2 || found.iter().all(|happened| happened.name != "coming");
     if found.len() > 1 || !number {
-        found.retain(|happened| happened.name != "seeing");
+        found.retain(|happened| !one_of("seeing|coming", &happened.name));
     }
-    let mut is_one = true;
     if found.iter().any(|happened| happened.name == "crossing") {
         for happened in &r.lexicon.questions.happened {
             if r.take_all(&[&happened.way]) && !found.contains(happened) {
@@ -44,10 +45,9 @@ pub(crate) fn asked(r: &mut Reader<'_>, number: bool) -> Result<Vec<Happened>, S
             let counts = found.iter_mut().map(|happened| &mut happened.counts);
             counts.for_each(|counts| counts.retain(|kind| kind.condition == "crosses"));
         }
-        is_one = matches!(found.as_slice(), [happened] if !happened.counts.is_empty());
+        is_one &= matches!(found.as_slice(), [happened] if !happened.counts.is_empty());
     }
-    // `came or left`
-    match is_one && (found.is_empty() || !r.says(&["came|come|comes|passed"])) {
+    match is_one && (found.is_empty() || !r.says(&["passed"])) {
         true => Ok(found),
         false => Err(TWO_QUESTIONS.to_owned()),
     }
@@ -62,63 +62,42 @@ fn is_verb_left(r: &Reader<'_>, at: usize) -> bool {
         && !one_of(OF_SIDE, r.any_word(at + 1))
 }
 
-/// Which kinds are looked for where these were asked about, and what is said of that.
+/// Which kinds are looked for where these were asked about, and a sentence for each that another
+/// kind counts for. What no watch told then, the coverage says.
 pub(crate) fn counted(
     asked: &[Happened],
     watches: &[&Deployed],
     labels: &[String],
-    number: bool,
 ) -> (Vec<EventKind>, Vec<String>) {
     let who = match labels {
         [] => "something".to_owned(),
         _ => quoted_all(labels, " or "),
     };
     let (mut kinds, mut said) = (Vec::new(), Vec::new());
-    for Happened { counts, .. } in asked {
-        let telling = |kind: &EventKind| -> Vec<RuleSpec> {
-            let rules = watches.iter().map(|w| telling(w, kind, labels));
-            rules.flatten().collect()
-        };
-        let is_told = |kind: &&EventKind| !telling(kind).is_empty();
+    for Happened { name, counts, .. } in asked {
+        let is_told = |kind: &&EventKind| watches.iter().any(|watch| tells(watch, kind, labels));
         let (first, told) = (counts.first(), counts.iter().find(is_told));
-        let happened = first.map_or("", |kind| &kind.happened);
-        let except = |kind: &EventKind| {
-            let cools = telling(kind).iter().any(|rule| rule.cooldown_s > 0.0);
-            if cools { left_out(kind) } else { "" }
-        };
-        let why = match told {
-            Some(kind) if told == first => number.then(|| {
-                let (happened, except) = (&kind.happened, except(kind));
-                format!("Each time that {who} {happened} counts{except}.")
-            }),
-            Some(kind) => Some(format!(
-                "No watch here tells when {who} {happened}; instead each time counts that it {}{}.",
-                kind.happened,
-                except(kind)
-            )),
-            None => Some(format!(
-                "No watch here tells now when {who} {happened}, so only what earlier ones told is known."
-            )),
-        };
-        kinds.extend(told.or(first).cloned());
-        said.extend(why);
+        if let (Some(first), Some(told)) = (first, told.filter(|told| Some(*told) != first)) {
+            said.push(format!(
+                "No watch here tells when {who} {}; instead each time counts that it {}.",
+                first.happened, told.happened
+            ));
+        }
+        let counts_a_line = |w: &&Deployed| !names_of_steps(w, "line_counter").is_empty();
+        let is_crossing = first.is_some_and(|first| first.condition == "crosses");
+        if told.is_none() && is_crossing && watches.iter().any(counts_a_line) {
+            said.push("A line is counted here without events: its numbers are in the status of its camera.".to_owned());
+        }
+        // All events count for `came` where no watch tells who enters or appears.
+        let usual = first.filter(|_| name != "coming");
+        kinds.extend(told.or(usual).cloned());
     }
     (kinds, said)
 }
 
-/// What a number of events of a kind leaves out where a rule cools down.
-fn left_out(kind: &EventKind) -> &'static str {
-    match kind.condition.as_str() {
-        "crosses" => {
-            ", but none that the cool-down of its watch leaves out; the counter of the line, in the status of its camera, has all since the watch started"
-        }
-        _ => ", but none that the cool-down of its watch leaves out",
-    }
-}
-
-/// The rules of a watch that tell events of this kind about one of these labels; about any where
+/// Whether a rule of a watch tells events of this kind about one of these labels; about any where
 /// there are none.
-fn telling(deployed: &Deployed, kind: &EventKind, labels: &[String]) -> Vec<RuleSpec> {
+fn tells(deployed: &Deployed, kind: &EventKind, labels: &[String]) -> bool {
     let sees = |known: &[String]| {
         labels.is_empty() || known.is_empty() || labels.iter().any(|l| known.contains(l))
     };
@@ -130,9 +109,8 @@ fn telling(deployed: &Deployed, kind: &EventKind, labels: &[String]) -> Vec<Rule
             && (kind.direction == CrossDirection::Any || directions.contains(&when["direction"]))
     };
     let seen = watch::named_classes(&deployed.spec.workflow).unwrap_or_default();
-    let mut rules = rules(deployed);
-    rules.retain(|rule| sees(&seen) && is_of(rule) && sees(&rule.classes));
-    rules
+    let mut rules = rules(deployed).into_iter();
+    rules.any(|rule| sees(&seen) && is_of(&rule) && sees(&rule.classes))
 }
 
 /// The rules of a pipeline: its own, else those that follow from its workflow.
@@ -196,18 +174,17 @@ pub(crate) fn unknown_now(
         [] => "what is".to_owned(),
         labels => format!("how many {} are", several(&labels.join(" or "))),
     };
-    if unknown.len() == watched.len() && (place.is_some() || !watched.is_empty()) {
-        let at = place.map_or_else(String::new, |place| format!(" at {}", quoted(place)));
-        let on = camera.map_or_else(String::new, |camera| format!(" on {camera}"));
-        return Err(format!("Not known: no watch{on} tells {of} there now{at}."));
+    if unknown.is_empty() && (place.is_none() || !watched.is_empty()) {
+        return Ok(String::new());
     }
-    Ok(match (camera, unknown.as_slice()) {
-        (Some(_), _) | (_, []) => String::new(),
-        (None, unknown) => format!(
-            "Not known on {}: no watch there tells {of} there now.",
-            unknown.join(" and ")
-        ),
-    })
+    let at = place.map_or_else(String::new, |place| format!(" at {}", quoted(place)));
+    if unknown.len() == watched.len() {
+        return Err(format!("Not known: no watch tells {of} there now{at}."));
+    }
+    let on = unknown.join(" and ");
+    Ok(format!(
+        "Not known on {on}: no watch there tells {of} there now{at}."
+    ))
 }
 
 /// Whether a watch tells one of these classes apart from others; any where there are none.

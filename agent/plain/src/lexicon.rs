@@ -1,7 +1,9 @@
 //! Words and their meaning, read from a data file and checked once.
 //!
-//! Owns the form of `lexicon.toml` and `phrases.toml`. Invariant: a word is in lower case and at
-//! most [`LONGEST`] tokens long, which bounds a look-up.
+//! Owns the form of `lexicon.toml` and `phrases.toml`.
+//!
+//! - A word is in lower case and at most [`LONGEST`] tokens long, which bounds a look-up.
+//! - A list of phrases that the code names with `@` exists, and each list is named: a test.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,6 +12,7 @@ use watchkeeper_english::singulars;
 
 use crate::DataError;
 use crate::question_words::QuestionWords;
+use crate::templates::{self, Template};
 use crate::token::tokens;
 
 /// Most tokens in a word of the lexicon or a label.
@@ -25,7 +28,7 @@ struct File {
     occupants: Vec<Classes>,
     words: Words,
     spelling: Spelling,
-    verbs: BTreeMap<VerbKind, Vec<String>>,
+    verbs: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -111,80 +114,35 @@ pub(crate) struct Phrase<T> {
     pub(crate) words: Vec<String>,
 }
 
-/// Patterns of phrases, as [`Reader::find`](crate::reader::Reader::find) takes them. A comment in
-/// the file says what a list means.
+/// Phrases with a value of their own, by what they are about.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Phrases {
-    pub(crate) all_of_them: Vec<String>,
+pub(crate) struct Meanings {
     pub(crate) left_out: Vec<Phrase<Stand>>,
-    pub(crate) left_out_behind: Vec<String>,
     pub(crate) ways: Vec<Phrase<Way>>,
     pub(crate) named_days: Vec<Phrase<Vec<usize>>>,
     pub(crate) parts_of_day: Vec<Phrase<(String, f64, f64)>>,
-    pub(crate) parts_of_past: Vec<Phrase<(f64, f64)>>,
     pub(crate) bounds: Vec<Phrase<(i64, bool)>>,
     pub(crate) lines: Vec<Phrase<String>>,
     pub(crate) parts_of_picture: Vec<Phrase<PartOfPicture>>,
-    pub(crate) whole_picture: Vec<String>,
-    pub(crate) hours_left_out: Vec<String>,
-    pub(crate) all_day: Vec<String>,
-    pub(crate) days: Vec<String>,
-    pub(crate) more_days: Vec<String>,
-    pub(crate) hours_span: Vec<String>,
-    pub(crate) until_tomorrow: Vec<String>,
-    pub(crate) until_day: Vec<String>,
-    pub(crate) past_night: Vec<String>,
-    pub(crate) each_one: Vec<String>,
-    pub(crate) cooldown: Vec<String>,
-    pub(crate) held_for: Vec<String>,
-    pub(crate) confidence: Vec<String>,
-    pub(crate) no_notification: Vec<String>,
-    pub(crate) picture_kept: Vec<String>,
-    pub(crate) kind_of_channel: Vec<String>,
-    pub(crate) appears: Vec<String>,
-    pub(crate) stays: Vec<String>,
-    pub(crate) leaves: Vec<String>,
-    pub(crate) enters: Vec<String>,
-    pub(crate) both_ways: Vec<String>,
-    pub(crate) crosses: Vec<String>,
-    pub(crate) parks: Vec<String>,
-    pub(crate) courtesies: Vec<String>,
-    pub(crate) correction: Vec<String>,
-    pub(crate) clip_from_to: Vec<String>,
-    pub(crate) clip_from: Vec<String>,
-    pub(crate) clip_of: Vec<String>,
-    pub(crate) clip: Vec<String>,
+}
+
+/// The form of `phrases.toml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PhraseFile {
+    words: BTreeMap<String, String>,
+    phrases: BTreeMap<String, Vec<String>>,
+    meanings: Meanings,
 }
 
 /// Reads the patterns, with the words that their holes `{name}` stand for.
-fn phrases(text: &str) -> Result<Phrases, DataError> {
-    #[derive(Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct File {
-        words: BTreeMap<String, String>,
-        phrases: Phrases,
-    }
-    let words = toml::from_str::<File>(text)?.words;
+fn phrases(text: &str) -> Result<PhraseFile, DataError> {
+    let words = toml::from_str::<PhraseFile>(text)?.words;
     let put = |text: String, (name, words): (&String, &String)| {
         text.replace(&format!("{{{name}}}"), words)
     };
-    let text = words.iter().fold(text.to_owned(), put);
-    Ok(toml::from_str::<File>(&text)?.phrases)
-}
-
-/// What a verb asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum VerbKind {
-    Watch,
-    Count,
-    /// Ends for good.
-    Delete,
-    Stop,
-    Pause,
-    Resume,
-    Change,
+    toml::from_str(&words.iter().fold(text.to_owned(), put))
 }
 
 #[derive(Debug, Clone, Default)]
@@ -194,40 +152,44 @@ pub(crate) struct Lexicon {
     occupants: BTreeMap<String, Vec<String>>,
     pub(crate) words: Words,
     pub(crate) spelling: Spelling,
-    /// The longest phrase of a kind first: it is the one that is meant.
-    verbs: BTreeMap<VerbKind, Vec<String>>,
+    verbs: Vec<String>,
     pub(crate) questions: QuestionWords,
-    pub(crate) phrases: Phrases,
+    pub(crate) templates: Vec<Template>,
+    /// Lists of patterns, as `@name` of [`Reader::find`](crate::reader::Reader::find) means them.
+    phrases: BTreeMap<String, Vec<String>>,
+    pub(crate) meanings: Meanings,
 }
 
 impl Lexicon {
     pub(crate) fn builtin() -> Result<Self, DataError> {
         let mut file: File = toml::from_str(BUILTIN)?;
+        // The longest phrase of a list is the one that is meant.
         for verbs in file.verbs.values_mut() {
             verbs.sort_by_key(|verb| std::cmp::Reverse(verb.split(' ').count()));
         }
-        let (mut classes, mut occupants) = (BTreeMap::new(), BTreeMap::new());
-        for entry in file.classes {
-            for word in entry.words {
-                classes.insert(folded(&word), (entry.labels.clone(), false));
-            }
-            for word in entry.narrower {
-                classes.insert(folded(&word), (entry.labels.clone(), true));
-            }
-        }
-        for entry in file.occupants {
-            for word in entry.words {
-                occupants.insert(word, entry.labels.clone());
-            }
-        }
+        let verbs = file.verbs.values().flatten().cloned().collect();
+        let mut phrase_file = phrases(PHRASES)?;
+        phrase_file.phrases.extend(file.verbs);
+        let of_class = file.classes.into_iter().flat_map(|entry| {
+            let labels = entry.labels;
+            let words = entry.words.into_iter().map(|word| (word, false));
+            let words = words.chain(entry.narrower.into_iter().map(|word| (word, true)));
+            words.map(move |(word, is_narrower)| (folded(&word), (labels.clone(), is_narrower)))
+        });
+        let of_place = file.occupants.into_iter().flat_map(|entry| {
+            let words = entry.words.into_iter();
+            words.map(move |word| (word, entry.labels.clone()))
+        });
         Ok(Self {
-            classes,
-            occupants,
+            classes: of_class.collect(),
+            occupants: of_place.collect(),
             words: file.words,
             spelling: file.spelling,
-            verbs: file.verbs,
+            verbs,
             questions: QuestionWords::builtin()?,
-            phrases: phrases(PHRASES)?,
+            templates: templates::builtin()?,
+            phrases: phrase_file.phrases,
+            meanings: phrase_file.meanings,
         })
     }
 
@@ -259,12 +221,16 @@ impl Lexicon {
     }
 
     pub(crate) fn all_verbs(&self) -> impl Iterator<Item = &str> {
-        self.verbs.values().flatten().map(String::as_str)
+        self.verbs.iter().map(String::as_str)
     }
 
-    pub(crate) fn verbs<'l>(&'l self, of: &[VerbKind]) -> impl Iterator<Item = &'l str> {
-        let lists = of.iter().filter_map(|kind| self.verbs.get(kind));
-        lists.flatten().map(String::as_str)
+    /// The patterns of the list `@name`, else the pattern itself.
+    pub(crate) fn expand<'l>(&'l self, pattern: &'l str) -> impl Iterator<Item = &'l str> {
+        let list = pattern
+            .strip_prefix('@')
+            .and_then(|name| self.phrases.get(name));
+        let one = list.is_none().then_some(pattern);
+        list.into_iter().flatten().map(String::as_str).chain(one)
     }
 
     /// Whether a word stands anywhere in a request to watch and changes nothing.
@@ -293,6 +259,8 @@ pub(crate) fn folded(name: &str) -> String {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
@@ -312,5 +280,32 @@ mod tests {
         }
         let typo = BUILTIN.replace("[words]", "[wrods]");
         assert!(toml::from_str::<File>(&typo).is_err());
+    }
+
+    /// Names of the lists that the code of a folder uses.
+    fn named_lists(folder: &Path, found: &mut BTreeSet<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                named_lists(&path, found);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                let text = std::fs::read_to_string(path).unwrap();
+                let names = text.split(concat!("\"", "@")).skip(1);
+                let name = |rest: &str| rest.split('"').next().map(str::to_owned);
+                found.extend(names.filter_map(name).filter(|name| !name.is_empty()));
+            }
+        }
+    }
+
+    #[test]
+    fn each_list_of_phrases_is_named_and_each_name_is_a_list() {
+        let mut named = BTreeSet::new();
+        named_lists(
+            &Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+            &mut named,
+        );
+        let lexicon = Lexicon::builtin().unwrap();
+        let lists: BTreeSet<String> = lexicon.phrases.keys().cloned().collect();
+        assert_eq!(named, lists);
     }
 }

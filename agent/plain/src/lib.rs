@@ -12,7 +12,7 @@
 //!    ▼
 //! Request ─ watch ──► Parts: camera, place, classes, verbs          request, names, place
 //!    │                  │     and Settings: times, hours, channels  settings, hours
-//!    │                  │ a word that no phrase used refuses it     closed
+//!    │                  │ a word that no phrase used refuses it     closed, request/nearest
 //!    │                  │ each correction is merged into the parts  amend
 //!    │                  ▼
 //!    │                NewWatch, one for each camera                 request/conditions, objects

@@ -23,11 +23,6 @@ use crate::scene::{Deployed, Model, PAUSED, RUNNING, Scene, quoted, quoted_all};
 
 /// Words for events.
 const EVENTS: &str = "events|event|alerts|alarms|warnings|incidents";
-/// What pipelines do. Such a question is never about the past.
-const RUNS: [&str; 2] = [
-    "running|runs|deployed|watching|watches|watched|active|paused|setup|configured",
-    "set up",
-];
 /// What only a command makes of a watch. Without a watch the question is for all commands.
 const COMMANDED: &str = "paused|resumed|deleted";
 
@@ -141,13 +136,13 @@ fn fits(words: &KindWords, slots: &Slots, r: &Reader<'_>) -> bool {
             let of_things = !slots.many
                 && slots.cameras.is_empty()
                 && r.says(&["objects|things"])
-                && !r.says(&RUNS);
+                && !r.says(&["@runs"]);
             slots.range.is_none() && !is_past && (says || of_things)
         }
         QuestionKind::History => {
             (says || names_watch || r.says(&[COMMANDED])) && is_of_the_past(r, slots)
         }
-        QuestionKind::Events => slots.range.is_some() || is_past && !r.says(&RUNS),
+        QuestionKind::Events => slots.range.is_some() || is_past && !r.says(&["@runs"]),
         QuestionKind::Pipelines => says || names_watch,
         QuestionKind::Status => says || is_alone() || is_class() || !slots.cameras.is_empty(),
         QuestionKind::Cameras => says || slots.all,
@@ -189,13 +184,16 @@ fn events(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Result<(Look, 
     if wanted.compared_with.is_some() && asked.len() > 1 {
         return Err(kinds::TWO_QUESTIONS.to_owned());
     }
+    if names::find_classes(r).iter().any(Mention::is_nobody) {
+        return Err("I look up who was there, and not when nobody was. `watchkeeper watch unattended` reports that from now on.".to_owned());
+    }
     let (labels, substitutions) = labels(r, words)?;
     let is_asked = |p: &&Deployed| {
         (wanted.pipelines.is_empty() || wanted.pipelines.contains(&p.spec.id))
             && wanted.camera.as_ref().is_none_or(|c| p.spec.source == *c)
     };
     let watches: Vec<_> = r.scene.pipelines.iter().filter(is_asked).collect();
-    let (kinds, mut told) = kinds::counted(&asked, &watches, &labels, number);
+    let (kinds, mut told) = kinds::counted(&asked, &watches, &labels);
     if number && kinds.is_empty() && !of_events {
         told.push(kinds::events_of(&labels));
     }
@@ -253,9 +251,14 @@ fn labels(r: &mut Reader<'_>, words: &KindWords) -> Result<(Vec<String>, Vec<Str
 /// Refuses classes that do not add up: one that is left out or absent, or one beside another:
 /// `cars but no trucks`, `people with dogs`.
 fn refuse_classes_apart(r: &Reader<'_>, mentions: &[Mention]) -> Result<(), String> {
-    let joins = |i: usize| one_of("and|or|,|&|a|an|the|any", r.any_word(i));
+    let joins = |i: usize| one_of("and|or|,|&", r.any_word(i));
+    let may_join = |i: usize| joins(i) || one_of("a|an|the|any", r.any_word(i));
     let pairs = mentions.iter().zip(mentions.iter().skip(1));
-    let mut apart = pairs.filter(|(a, b)| !(a.at.end..b.at.start).all(joins));
+    // `was the last car a truck`
+    let mut apart = pairs.filter(|(a, b)| {
+        let mut between = a.at.end..b.at.start;
+        !between.clone().all(may_join) || !between.any(joins)
+    });
     let mut left_out = mentions
         .iter()
         .filter(|m| m.stand != Stand::Wanted && !m.is_nobody());

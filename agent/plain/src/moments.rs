@@ -6,7 +6,8 @@
 
 use jiff::civil::{Date, Weekday};
 use jiff::{SignedDuration, Timestamp, ToSpan as _, Zoned};
-use watchkeeper_english::{days, within};
+use watchkeeper_english as english;
+use watchkeeper_english::Span;
 
 use crate::hours::{self, says_half, whole};
 use crate::names;
@@ -39,18 +40,14 @@ pub(crate) fn until(r: &mut Reader<'_>) -> Option<Zoned> {
         return after(now, found.value(0));
     }
     let tomorrow = now.date().tomorrow().ok()?;
-    let of_tomorrow = r.take(&r.lexicon.phrases.until_tomorrow);
-    let of_week = r.take(&r.lexicon.phrases.until_day);
-    let (date, hour, at_words) = match (of_tomorrow, of_week) {
-        (Some(found), _) => (Some(tomorrow), found.held.first().copied(), found.at),
-        (None, Some(found)) => {
-            let date = next_day(now.date(), found.value(0), false)?;
-            (Some(date), found.held.get(1).copied(), found.at)
-        }
-        (None, None) => {
-            let found = r.take(&["until|till|til at? <h>"])?;
-            (None, Some(found.value(0)), found.at)
-        }
+    let (date, hour, at_words) = if let Some(found) = r.take(&["@until_tomorrow"]) {
+        (Some(tomorrow), found.held.first().copied(), found.at)
+    } else if let Some(found) = r.take(&["@until_day"]) {
+        let date = next_day(now.date(), found.value(0), false)?;
+        (Some(date), found.held.get(1).copied(), found.at)
+    } else {
+        let found = r.take(&["until|till|til at? <h>"])?;
+        (None, Some(found.value(0)), found.at)
     };
     let Some(hour) = hour else {
         r.assume("The hour is taken as 08:00.");
@@ -78,155 +75,130 @@ pub(crate) fn until(r: &mut Reader<'_>) -> Option<Zoned> {
     }
 }
 
-/// Reads a bare duration from now on.
-pub(crate) fn in_duration(r: &mut Reader<'_>) -> Option<Zoned> {
-    let found = r.take(&["<u>"])?;
-    after(&r.scene.now, found.value(0))
-}
-
 /// A span of the past; absent ends are open.
 pub(crate) type Range = (Option<Timestamp>, Option<Timestamp>);
 
 /// Reads the span of time that a question is about.
 pub(crate) fn past(r: &mut Reader<'_>) -> Option<Range> {
     let now = &r.scene.now;
-    let today = now.date();
-    let monday = next_day(today.tomorrow().ok()?, 0.0, true)?;
-    if let Some(range) = calendar(r, "last") {
-        return Some(range);
+    let days = take_days(r);
+    if days.is_none() {
+        if let Some(found) = r.take(&["@last_time"]) {
+            return Some((stamp(after(now, -found.value(0))), None));
+        }
     }
-    if let Some(found) = r.take(&[
-        "in|during|within|over|for? the? last|past <u>",
-        "since <d> ago",
-    ]) {
-        return Some((stamp(after(now, -found.value(0))), None));
+    match days {
+        Some((span, is_since)) if is_since || is_long(&span, now) => {
+            let until = span.until.filter(|_| !is_since);
+            Some((stamp(Some(span.from)), stamp(until)))
+        }
+        days => span_on(r, days.map(|(span, _)| span)),
     }
-    let night = past_night(r);
-    if night.is_some() {
-        return night;
-    }
-    // `mondays` are several, and `by monday` is a span that ends.
-    let is_one = |found: &Found| {
-        let is_end =
-            r.before(found.at.start) == "by" && (!found.held.is_empty() || r.says(&["had"]));
-        !is_end && !r.any_word(found.at.end - 1).ends_with('s')
-    };
-    let days = r.find(&["since? yesterday|today", "since? last? <w>"]);
-    let found = days.filter(is_one);
-    if let Some(found) = &found {
-        r.mark(found.at.clone());
-    }
-    let day = match &found {
-        Some(found) => Some(day_of(r, found)?),
-        None => None,
-    };
-    let date = day.unwrap_or(today);
-    if found.is_some_and(|found| r.any_word(found.at.start) == "since") {
-        return Some((stamp(at(now, date, 0.0)), None));
-    }
+}
+
+/// Whether a span is longer than a day, even one on which the clocks go back.
+fn is_long(span: &Span, now: &Zoned) -> bool {
+    let until = span.until.as_ref().unwrap_or(now);
+    until.duration_since(&span.from) > SignedDuration::from_hours(25)
+}
+
+/// Takes days of the past or a part of one: `last week`, `yesterday evening`. Returns whether it is
+/// since then.
+fn take_days(r: &mut Reader<'_>) -> Option<(Span, bool)> {
+    let now = &r.scene.now;
+    let found = (0..r.tokens.len()).find_map(|start| {
+        // `yesterday in the evening`
+        let is_said = |at: &usize| *at == start || !one_of("in|the", r.word(*at));
+        let at: Vec<usize> = (start..r.tokens.len()).filter(is_said).collect();
+        let said: Vec<&str> = at.iter().map(|at| r.word(*at)).collect();
+        let is_behind = |words| one_of(words, r.before(start));
+        let words = match said.as_slice() {
+            ["night", ..] if is_behind("the") => vec!["last", "night"],
+            ["overnight", ..] | ["past", "night", ..] => vec!["last", "night"],
+            // Behind `in the` it is the last seven days, or the time back to this day of a month.
+            ["last", unit @ ("week" | "month" | "year"), ..] if is_behind("the|in|within|over") => {
+                vec!["past", unit]
+            }
+            said => said.to_vec(),
+        };
+        let (span, count) = english::past(&words, now)?;
+        let is_one_word = one_of("night|overnight", r.word(start));
+        let end = at.get(if is_one_word { 0 } else { count - 1 })? + 1;
+        // `by monday` is a span that ends.
+        let is_end = is_behind("by") && (r.begins(start, &["<w>"]) || r.says(&["had"]));
+        (!is_end).then_some((span, start..end))
+    });
+    let (span, mut at) = found?;
+    let is_since = r.before(at.start) == "since";
+    at.start -= usize::from(is_since);
+    r.mark(at);
     // `on wednesday this week`
-    if day.is_some_and(|day| day >= monday) {
+    let monday = next_day(now.date().tomorrow().ok()?, 0.0, true)?;
+    if span.from.date() >= monday {
         r.take(&["this week"]);
     }
-    if let Some(hours) = past_hours(r) {
-        return span_on(r, hours, day);
-    }
-    let Some(date) = day else {
-        return calendar(r, "this");
-    };
-    let end = (date != today).then_some(date.tomorrow().ok()?);
-    Some(of_days(now, date, end))
-}
-
-/// From the midnight of a day to that of another.
-fn of_days(now: &Zoned, from: Date, to: Option<Date>) -> Range {
-    let midnight = |date| stamp(at(now, date, 0.0));
-    (midnight(from), to.and_then(midnight))
-}
-
-/// Reads a week, weekend, month or year of the calendar: `which` is `last` or `this`.
-fn calendar(r: &mut Reader<'_>, which: &str) -> Option<Range> {
-    let found = r.find(&[&format!("since? {which} week|weekend|month|year")])?;
-    let is_since = r.any_word(found.at.start) == "since";
-    let words = [which, r.any_word(found.at.end - 1)];
-    // Behind `in the` it is the last seven days, or the time back to this day of a month or year.
-    let is_rolling = which == "last" && one_of("the|in|within|over", r.before(found.at.start));
-    if is_rolling && let Some((from, _)) = within(&["past", words[1]], &r.scene.now) {
-        r.mark(found.at);
-        return Some((stamp(Some(from)), None));
-    }
-    let (from, to, _) = days(&words, r.scene.now.date())?;
-    let range = of_days(&r.scene.now, from, to.filter(|_| !is_since));
-    r.mark(found.at);
-    Some(range)
-}
-
-/// The span of these minutes on a day, or on the last day on which they have begun.
-fn span_on(
-    r: &mut Reader<'_>,
-    (from, to): (Option<f64>, Option<f64>),
-    day: Option<Date>,
-) -> Option<Range> {
-    let now = &r.scene.now;
-    let today = now.date();
-    let from = from.unwrap_or(0.0);
-    let mut date = day.unwrap_or(today);
-    let is_today = |word: &str| one_of("today|tonight|this", word);
-    let is_today = r.tokens.iter().any(|token| is_today(&token.text));
-    // `since 3 pm`, asked at noon, is since yesterday.
-    if day.is_none() && !is_today && at(now, date, from)? > *now {
-        r.assume("That time of today is still to come: yesterday's is taken.");
-        date = today.yesterday().ok()?;
-    }
-    // `between 22:00 and 6:00` ends on the next day.
-    let to = to.map(|to| if to <= from { to + 1440.0 } else { to });
-    let from = stamp(at(now, date, from));
-    Some((from, to.and_then(|to| stamp(at(now, date, to)))))
-}
-
-/// The day of the past that a phrase ends with: a weekday, today or yesterday.
-fn day_of(r: &Reader<'_>, found: &Found) -> Option<Date> {
-    let today = r.scene.now.date();
-    match (r.any_word(found.at.end - 1), found.held.first()) {
-        // `last thursday` is none of today.
-        (_, Some(day)) if found.at.clone().all(|i| r.any_word(i) != "last") => {
-            next_day(today.tomorrow().ok()?, *day, true)
-        }
-        (_, Some(day)) => next_day(today, *day, true),
-        ("today", None) => Some(today),
-        _ => today.yesterday().ok(),
-    }
-}
-
-/// Reads the night that is over, or a span of its hours.
-fn past_night(r: &mut Reader<'_>) -> Option<Range> {
-    let now = &r.scene.now;
-    let yesterday = now.date().yesterday().ok()?;
-    r.take(&r.lexicon.phrases.past_night)?;
-    let (from, to) = span_of_hours(r, true).unwrap_or_else(|| {
-        // `after 10` and `before 11` of a night are in the evening, `before 11 am` is not.
-        let hour = |r: &Reader<'_>, found: Found, evening: f64| match found.value(0) {
-            hour if says_half(r, &found.at) => hour,
-            hour if (evening..=720.0).contains(&hour) => hour + 720.0,
-            hour => hour,
-        };
-        let (from, to) = open_hours(r);
-        r.assume("The night is taken as 22:00 to 06:00.");
-        let from = from.map_or(1320.0, |found| hour(r, found, 420.0));
-        (from, to.map_or(360.0, |found| hour(r, found, 601.0)))
-    });
-    let on = |minutes: f64| match minutes < 720.0 {
-        true => stamp(at(now, now.date(), minutes)),
-        false => stamp(at(now, yesterday, minutes)),
-    };
-    Some((on(from), on(to)))
+    Some((span, is_since))
 }
 
 /// Whether costs are told for a span: today, and this month.
 pub(crate) fn has_costs(range: Range, now: &Zoned) -> bool {
     let today = now.date();
     let mut begins = [today, today.first_of_month()].into_iter();
-    begins.any(|from| range == of_days(now, from, None))
+    begins.any(|from| range == (stamp(at(now, from, 0.0)), None))
+}
+
+/// The span of hours on a day or in a part of it, else on the last day on which they have begun;
+/// the whole day where no hours are said.
+fn span_on(r: &mut Reader<'_>, day: Option<Span>) -> Option<Range> {
+    let now = &r.scene.now;
+    let unread = r.used.clone();
+    let is_night = day.as_ref().is_some_and(|day| day.from.hour() == 22);
+    let mut is_half_said = false;
+    let (from, to) = match span_of_hours(r, is_night) {
+        Some((from, to)) => (Some(from), Some(to)),
+        None => {
+            let (from, to) = open_hours(r);
+            let mut said = from.iter().chain(&to);
+            is_half_said = said.any(|found| says_half(r, &found.at));
+            (from.map(|f| f.value(0)), to.map(|f| f.value(0)))
+        }
+    };
+    let mut date = day.as_ref().map_or(now.date(), |day| day.from.date());
+    let day = match day {
+        Some(day) => day,
+        None if from.or(to).is_none() => return None,
+        None => {
+            // `since 3 pm`, asked at noon, is since yesterday.
+            if at(now, date, from.unwrap_or(0.0))? > *now {
+                r.assume("That time of today is still to come: yesterday's is taken.");
+                date = date.yesterday().ok()?;
+            }
+            let (from, until) = (at(now, date, 0.0)?, None);
+            Span { from, until }
+        }
+    };
+    // `three` of the afternoon is 15:00.
+    let half = if is_half_said { 0.0 } else { 720.0 };
+    let within = |minutes: f64| {
+        let later = [0.0, half, 1440.0].map(|later| at(now, date, minutes + later));
+        let is_in = |time: &Zoned| {
+            *time >= day.from && day.until.as_ref().is_none_or(|until| time <= until)
+        };
+        later.into_iter().flatten().find(is_in)
+    };
+    let begin = from.map_or(Some(day.from.clone()), within);
+    let end = to.map(|to| match from {
+        // `between 22:00 and 6:00` ends on the next day.
+        Some(from) if to <= from => at(now, date, to + 1440.0),
+        _ => within(to),
+    });
+    let end = end.unwrap_or(day.until.clone());
+    if begin.is_none() || to.is_some() && end.is_none() {
+        // `this morning from 14:00 to 16:00`
+        r.used = unread;
+        return None;
+    }
+    Some((stamp(begin), stamp(end)))
 }
 
 /// The current day until now, for a question that names no time.
@@ -298,56 +270,12 @@ fn open_hours(r: &mut Reader<'_>) -> (Option<Found>, Option<Found>) {
     )
 }
 
-/// Reads hours of one day in minutes since midnight; an end may be open.
-fn past_hours(r: &mut Reader<'_>) -> Option<(Option<f64>, Option<f64>)> {
-    let (from, to) = match span_of_hours(r, false) {
-        Some((from, to)) => (Some(from), Some(to)),
-        None => {
-            let (from, to) = open_hours(r);
-            (from.map(|f| f.value(0)), to.map(|f| f.value(0)))
-        }
-    };
-    let mut parts = r.lexicon.phrases.parts_of_past.iter();
-    let part = parts.find_map(|part| Some((part.is, r.take(&part.words)?.at)));
-    let Some(((begin, end), said)) = part else {
-        return (from.is_some() || to.is_some()).then_some((from, to));
-    };
-    // `three` of the afternoon is 15:00, and midnight ends the evening.
-    let within = |minutes: f64| {
-        let mut may_be = [0.0, 720.0, 1440.0]
-            .map(|later| minutes + later)
-            .into_iter();
-        may_be.find(|minutes| (begin..=end).contains(minutes))
-    };
-    match (
-        from.map_or(Some(begin), within),
-        to.map_or(Some(end), within),
-    ) {
-        (Some(from), Some(to)) => Some((Some(from), Some(to))),
-        // `this morning from 14:00 to 16:00`
-        _ => {
-            r.set(said, Slot::Free);
-            Some((from, to))
-        }
-    }
-}
-
 /// Whether a bare number stands before what is counted: `between 2 and 3 people` are no hours.
 fn is_counted(r: &Reader<'_>, found: &Found) -> bool {
     const EVENTS: &str = "events|event|alerts|alarms|warnings|incidents|times|cameras|watches";
     let end = found.at.end;
     let counts = names::class_begins(r, end) || one_of(EVENTS, r.any_word(end));
     counts && r.number(end - 1).is_some()
-}
-
-/// Notes a span of which a part is still to come.
-pub(crate) fn note_future(r: &mut Reader<'_>, (from, to): Range) {
-    let now = r.scene.now.timestamp();
-    if from.is_some_and(|from| from > now) {
-        r.assume("That time is still to come.");
-    } else if to.is_some_and(|to| to > now) && from.is_some_and(|from| from < now) {
-        r.assume("A part of that time is still to come.");
-    }
 }
 
 /// The span as a sentence.

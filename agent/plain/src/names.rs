@@ -13,7 +13,6 @@ use watchkeeper_english::{number_word, singulars};
 
 use crate::lexicon::{LONGEST, Lexicon, Stand, folded};
 use crate::reader::{Reader, one_of};
-use crate::refusal::Refusal;
 use crate::scene::{Camera, Place, Scene, Shape, quoted};
 use crate::token::Kind;
 
@@ -158,7 +157,7 @@ pub(crate) fn cameras(reader: &mut Reader<'_>) -> Cameras {
 /// Takes words that mean every camera.
 fn take_all_cameras(reader: &mut Reader<'_>) -> bool {
     // `all of them` answers `on which camera?`; in `on camera gate all day` it does not.
-    let all = reader.find(&reader.lexicon.phrases.all_of_them);
+    let all = reader.find(&["@all_of_them"]);
     if let Some(all) = all
         && one_of("|.|!|,|\n", reader.any_word(all.at.end))
     {
@@ -236,7 +235,8 @@ pub(crate) fn known_place<'s>(
 /// Whether a word for where and an article stand before `at`.
 pub(crate) fn is_where(reader: &Reader<'_>, at: usize) -> bool {
     let before = |back: usize| at.checked_sub(back).map_or("", |i| reader.any_word(i));
-    one_of("the|my|our", before(1)) && one_of("at|in|inside|into|on|onto", before(2))
+    one_of("the|my|our", before(1))
+        && one_of("at|in|inside|into|on|onto|around|enters|leaves", before(2))
 }
 
 /// The place of this name on a camera.
@@ -398,27 +398,19 @@ const ARTICLES: &str = "a|an|any|the|for|his|their";
 
 /// How a class stands, and the words that say so.
 fn stand(reader: &Reader<'_>, class: Range<usize>) -> (Stand, Range<usize>) {
-    let phrases = &reader.lexicon.phrases;
-    let mut behind = (phrases.left_out_behind.iter()).filter_map(|p| reader.fits(p, class.end));
-    if let Some(words) = behind.next() {
+    if let Some(words) = reader.fits("@left_out_behind", class.end) {
         return (Stand::Excluded, words.at);
     }
     let first = reader.any_word(class.start);
     if class.len() == 1 && first == NOTHING {
         return (Stand::None, 0..0);
     }
-    let left_out = phrases.left_out.iter();
+    let left_out = reader.lexicon.meanings.left_out.iter();
     let left_out = left_out.flat_map(|of| of.words.iter().map(|p| (p.as_str(), of.is)));
     let before = left_out.chain([("no", Stand::None)]);
     let found = { before }.find_map(|(words, stand)| {
         let pattern = format!("{words} {ARTICLES}? {ARTICLES}?");
-        let mut begins = class.start.saturating_sub(7)..class.start;
-        let ends = |from| {
-            reader
-                .fits(&pattern, from)
-                .filter(|f| f.at.end == class.start)
-        };
-        Some((stand, begins.find_map(ends)?.at))
+        Some((stand, reader.ending(&pattern, class.start)?.at))
     });
     let Some((stand, words)) = found else {
         return (Stand::Wanted, 0..0);
@@ -464,14 +456,21 @@ pub(crate) fn find_classes(reader: &Reader<'_>) -> Vec<Mention> {
     }
     // `except cats and dogs`: what stands beside one that is left out is left out too.
     for nth in 1..found.len() {
-        let (before, rest) = found.split_at_mut(nth);
-        if let ([.., left_out], [mention, ..]) = (before, rest)
-            && (left_out.stand, mention.stand) == (Stand::Excluded, Stand::Wanted)
+        let ([.., left_out], [mention, ..]) = found.split_at_mut(nth) else {
+            continue;
+        };
+        if left_out.stand != Stand::Excluded {
+            continue;
+        }
+        let mut between = left_out.at.end..mention.at.start;
+        let but = reader.any_word(between.start) == "but" && between.len() == 1;
+        if but && reader.before(left_out.at.start) == "not" {
+            // `not cars but trucks`
+            mention.stand = Stand::Wanted;
+        } else if mention.stand == Stand::Wanted
+            && between.all(|i| one_of("and|or|,|the|any", reader.any_word(i)))
         {
-            let mut between = left_out.at.end..mention.at.start;
-            if between.all(|i| one_of("and|or|,|the|any", reader.any_word(i))) {
-                mention.stand = Stand::Excluded;
-            }
+            mention.stand = Stand::Excluded;
         }
     }
     found
@@ -486,23 +485,6 @@ pub(crate) fn mark_classes(reader: &mut Reader<'_>, found: &[Mention]) {
     }
 }
 
-/// Refuses a class that no model here knows, by the `labels` that it would have. `words`: what was
-/// not understood.
-pub(crate) fn no_such_class(
-    said: &str,
-    labels: Vec<String>,
-    words: Vec<String>,
-    scene: &Scene,
-) -> Refusal {
-    let models: Vec<&str> = scene.models.iter().map(|m| m.name.as_str()).collect();
-    let text = format!(
-        "{} can't be watched for: no model here ({}) knows it. Ask \"what objects can you detect\" for what can.",
-        quoted(said),
-        models.join(", "),
-    );
-    Refusal::unseen(text, words, labels)
-}
-
 /// The cameras as a sentence shows them.
 pub(crate) fn listed<'s>(cameras: impl IntoIterator<Item = &'s Camera>) -> String {
     let names: Vec<String> = cameras.into_iter().map(shown).collect();
@@ -511,9 +493,8 @@ pub(crate) fn listed<'s>(cameras: impl IntoIterator<Item = &'s Camera>) -> Strin
 
 /// A camera as a sentence shows it.
 pub(crate) fn shown(camera: &Camera) -> String {
-    if camera.name == camera.id.as_str() {
-        camera.id.as_str().to_owned()
-    } else {
-        format!("{} ({})", camera.id, quoted(&camera.name))
+    match camera.name == camera.id.as_str() {
+        true => camera.id.to_string(),
+        false => format!("{} ({})", camera.id, quoted(&camera.name)),
     }
 }

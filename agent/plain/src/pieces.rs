@@ -3,9 +3,7 @@
 //! Invariant: a request that acts holds a verb of acting. A clause without one only adds to
 //! another.
 
-use crate::deployed::OTHERS;
-use crate::intent::{Intent, asks_for_picture, intent_of, leads, named_watch, skip_polite};
-use crate::lexicon::VerbKind;
+use crate::intent::{Intent, asks_for_picture, intent_of, named_watch, skip_polite};
 use crate::names;
 use crate::reader::{Reader, Slot, one_of};
 use crate::token::Kind;
@@ -69,7 +67,9 @@ pub(crate) fn requests<'s>(text: &Reader<'s>) -> Vec<Request<'s>> {
 
 /// Returns the intent of a clause; `… but leave the others on` is nothing of it.
 fn asks_beside(piece: &Reader<'_>) -> Intent {
-    let others = piece.find(&OTHERS).filter(|found| found.at.start > 1);
+    let others = piece
+        .find(&["@others_stay"])
+        .filter(|found| found.at.start > 1);
     let end = others.map_or(piece.tokens.len(), |f| f.at.start);
     let watch = named_watch(piece);
     intent_of(&without_cameras(&piece.part(0..end)), watch.as_ref())
@@ -133,14 +133,7 @@ pub(crate) fn pieces<'s>(text: &Reader<'s>) -> Vec<Reader<'s>> {
 
 fn begins_clause(whole: &Reader<'_>, at: usize) -> bool {
     let start = skip_polite(whole, at);
-    const ACTS: [VerbKind; 6] = [
-        VerbKind::Watch,
-        VerbKind::Count,
-        VerbKind::Delete,
-        VerbKind::Stop,
-        VerbKind::Pause,
-        VerbKind::Resume,
-    ];
-    leads(whole, start, &ACTS)
+    const ACTS: [&str; 6] = ["@watch", "@count", "@delete", "@stop", "@pause", "@resume"];
+    whole.begins(start, &ACTS)
         || (one_of("on|at|in", whole.word(at)) && names::camera_at(whole, at + 1))
 }

@@ -25,6 +25,14 @@ impl Where {
         matches!(self.shape, Shape::Line(..))
     }
 
+    pub(crate) fn whole_picture() -> Self {
+        let whole = rectangle([0.0, 0.0], [1.0, 1.0]);
+        Self {
+            name: Some("picture".to_owned()),
+            ..unnamed(whole, "the whole picture")
+        }
+    }
+
     /// Gives it the words by which it was named before it was said where it is.
     pub(crate) fn call(&mut self, words: String) {
         self.text = format!("{} ({})", quoted(&words), self.text);
@@ -140,25 +148,21 @@ fn coordinates(r: &mut Reader<'_>) -> Result<Option<Where>, Refusal> {
     let end = found.end + usize::from(one_of(")|]", r.any_word(found.end)));
     let written = r.written(begin..end);
     r.mark(begin..end);
-    let count = found.numbers.len();
-    let fits = match word.as_str() {
-        "line" | "rectangle" | "rect" | "box" => count == 4,
-        "polygon" => count >= 6 && count.is_multiple_of(2),
-        _ => count >= 4 && count.is_multiple_of(2),
-    };
     let points = found.points();
     let is_inside = points.iter().flatten().all(|c| *c <= 1.0);
     let shape = match (word.as_str(), points.as_slice()) {
-        ("line", [a, b]) => Shape::Line(*a, *b),
-        (_, [a, b]) => rectangle(*a, *b),
-        _ => Shape::Zone(points),
+        ("line", [a, b]) => Some(Shape::Line(*a, *b)),
+        ("polygon", [_, _]) => None,
+        (_, [a, b]) => Some(rectangle(*a, *b)),
+        ("line" | "rectangle" | "rect" | "box", _) => None,
+        _ => Some(Shape::Zone(points)),
     };
     // Per cent beside shares of 1.
     let is_mixed = found.percent && found.share;
-    match fits && is_inside && !found.negative && !is_mixed && has_extent(&shape) {
-        true => Ok(Some(unnamed(shape, format!("the {written}")))),
-        false => Err(wrong(&written)),
-    }
+    let is_whole = found.numbers.len().is_multiple_of(2) && !found.negative && !is_mixed;
+    let shape = shape.filter(|shape| is_inside && is_whole && has_extent(shape));
+    let shape = shape.ok_or_else(|| wrong(&written))?;
+    Ok(Some(unnamed(shape, format!("the {written}"))))
 }
 
 fn has_extent(shape: &Shape) -> bool {
@@ -173,7 +177,7 @@ fn has_extent(shape: &Shape) -> bool {
 }
 
 fn line(r: &mut Reader<'_>) -> Result<Option<Where>, Refusal> {
-    let mut lines = r.lexicon.phrases.lines.iter();
+    let mut lines = r.lexicon.meanings.lines.iter();
     let found = lines.find_map(|line| Some((&line.is, r.take(&line.words)?)));
     let Some((way, found)) = found else {
         return Ok(None);
@@ -214,7 +218,7 @@ fn of_picture(r: &mut Reader<'_>, end: usize) -> bool {
 
 /// Takes a part of the picture, such as `the left half`.
 fn part(r: &mut Reader<'_>) -> Option<Where> {
-    let all = &r.lexicon.phrases.parts_of_picture;
+    let all = &r.lexicon.meanings.parts_of_picture;
     for at in 0..r.tokens.len() {
         let begins = all.iter().find_map(|part| {
             let mut words = part.words.iter();
@@ -230,11 +234,7 @@ fn part(r: &mut Reader<'_>) -> Option<Where> {
         }
         return Some(unnamed(rectangle(part.from, part.to), text));
     }
-    r.take(&r.lexicon.phrases.whole_picture)?;
-    Some(unnamed(
-        rectangle([0.0, 0.0], [1.0, 1.0]),
-        "the whole picture",
-    ))
+    r.take(&["@whole_picture"]).map(|_| Where::whole_picture())
 }
 
 impl Way {
@@ -250,7 +250,7 @@ impl Way {
 /// The directions that a request names, each once.
 pub(crate) fn ways(r: &mut Reader<'_>) -> Vec<Way> {
     let mut said: Vec<Way> = Vec::new();
-    for ways in &r.lexicon.phrases.ways {
+    for ways in &r.lexicon.meanings.ways {
         for pattern in &ways.words {
             // `at 40 % from the left` is where a line is.
             let found = (0..r.tokens.len()).find_map(|at| {

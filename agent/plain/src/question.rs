@@ -34,25 +34,22 @@ impl Slots {
             Some((first, second)) => (Some(first), Some(second)),
             None => (moments::past(r), None),
         };
-        let spans = range.into_iter().chain(compared_with);
-        spans.for_each(|span| moments::note_future(r, span));
         let by_hour = r.take_all(&r.lexicon.questions.by_hour);
         let many = r.take(&["how many", "how often", "number of"]).is_some();
         let only_number = many || by_hour || compared_with.is_some();
         // A number of the last is none.
         let last = (!only_number).then(|| last(r)).flatten();
         let most = last.or(of_pictures);
-        let wanted = EventsWanted {
-            pipelines,
-            only_number,
-            pictures,
-            most,
-            by_hour,
-            compared_with,
-            ..EventsWanted::default()
-        };
         Self {
-            wanted,
+            wanted: EventsWanted {
+                pipelines,
+                only_number,
+                pictures,
+                most,
+                by_hour,
+                compared_with,
+                ..EventsWanted::default()
+            },
             cameras,
             all,
             range,
@@ -64,14 +61,10 @@ impl Slots {
 /// The cameras that a question names, and whether it means all of them.
 fn cameras(r: &mut Reader<'_>) -> (Vec<SourceId>, bool) {
     // `in` and `from` of `going in at the gate` and `came from the yard` say which way.
-    const WAYS: [&str; 2] = [
-        "came|come|went|go|going|walked|drove|ran|gone|coming from",
-        "came|come|went|go|going|walked|drove|ran|gone|coming in at|on|by|near|through",
-    ];
     if r.take(&["per|by each? camera"]).is_some() {
         return (Vec::new(), true);
     }
-    let ways = (0..r.tokens.len()).filter(|at| r.begins(*at, &WAYS));
+    let ways = (0..r.tokens.len()).filter(|at| r.begins(*at, &["@ways_to_camera"]));
     let ways: Vec<usize> = ways.map(|at| at + 1).collect();
     match r.hiding(&ways, names::cameras) {
         Cameras::These(cameras) => (cameras, false),

@@ -4,7 +4,7 @@
 //! hole for a value. An element before `?` is optional. Holes: `<n>` number, `<d>` duration in
 //! seconds, `<u>` a duration in which `a minute` may be just `minute`, `<t>` time of day in
 //! minutes, `<h>` one of these or a bare hour, `<p>` proportion, `<w>` a day of the week
-//! (0: Monday).
+//! (0: Monday). `@name` alone stands for the patterns of a list in the data files, in their order.
 //!
 //! - One phrase uses a word; what no phrase used was not understood.
 //! - A used word has the [`Slot`] of its phrase.
@@ -69,6 +69,9 @@ impl Found {
         self.held.get(hole).copied().unwrap_or(0.0)
     }
 }
+
+/// Most words of a phrase that ends before another one.
+const LONGEST_ENDING: usize = 7;
 
 /// The elements of a pattern, and whether each is optional.
 fn items(pattern: &str) -> Vec<(&str, bool)> {
@@ -174,6 +177,13 @@ impl<'s> Reader<'s> {
         found
     }
 
+    /// The tokens of which `is_meant` holds.
+    pub(crate) fn tokens_where(&self, is_meant: impl Fn(usize) -> bool) -> Vec<Token> {
+        let tokens = self.tokens.iter().enumerate();
+        let meant = tokens.filter(|(at, _)| is_meant(*at));
+        meant.map(|(_, token)| token.clone()).collect()
+    }
+
     /// Slot of a word; free behind the last one.
     pub(crate) fn slot_of(&self, at: usize) -> Slot {
         self.used.get(at).copied().unwrap_or_default()
@@ -213,8 +223,10 @@ impl<'s> Reader<'s> {
 
     /// As [`take`](Self::take), and leaves the words free.
     pub(crate) fn find(&self, patterns: &[impl AsRef<str>]) -> Option<Found> {
-        patterns.iter().find_map(|pattern| {
-            let items = items(pattern.as_ref());
+        let patterns = patterns.iter().map(|pattern| pattern.as_ref());
+        let mut patterns = patterns.flat_map(|pattern| self.lexicon.expand(pattern));
+        patterns.find_map(|pattern| {
+            let items = items(pattern);
             (0..self.tokens.len()).find_map(|at| self.all_fit(&items, at))
         })
     }
@@ -230,7 +242,17 @@ impl<'s> Reader<'s> {
 
     /// Whether a pattern fits here.
     pub(crate) fn fits(&self, pattern: &str, at: usize) -> Option<Found> {
-        self.all_fit(&items(pattern), at)
+        let mut patterns = self.lexicon.expand(pattern);
+        patterns.find_map(|pattern| self.all_fit(&items(pattern), at))
+    }
+
+    /// The phrase of these patterns that ends before `end`.
+    pub(crate) fn ending(&self, pattern: &str, end: usize) -> Option<Found> {
+        let mut patterns = self.lexicon.expand(pattern).map(items);
+        patterns.find_map(|items| {
+            let mut begins = end.saturating_sub(LONGEST_ENDING)..end;
+            begins.find_map(|at| self.all_fit(&items, at).filter(|found| found.at.end == end))
+        })
     }
 
     /// Whether one of the patterns fits anywhere.
@@ -463,7 +485,7 @@ fn unit(word: &str) -> Option<f64> {
     Some(match word {
         "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
         "min" | "mins" | "minute" | "minutes" => 60.0,
-        "h" | "hr" | "hrs" | "hour" | "hours" => 3600.0,
+        "h" | "hr" | "hrs" | "hour" | "hours" | "hourly" => 3600.0,
         "day" | "days" => 86_400.0,
         "week" | "weeks" => 604_800.0,
         _ => return None,

@@ -10,7 +10,6 @@ use std::collections::BTreeSet;
 
 use watchkeeper_english::number_word;
 
-use crate::hours;
 use crate::lexicon::{Lexicon, folded};
 use crate::scene::{Scene, quoted};
 use crate::token::Token;
@@ -84,7 +83,7 @@ fn meant(word: &str, names: &Names, lexicon: &Lexicon) -> Option<String> {
     if let Some(right) = lexicon.spelling.written.get(word) {
         return Some(right.clone());
     }
-    let is_known = lexicon.has(word) || hours::is_time(word) || number_word(word).is_some();
+    let is_known = lexicon.has(word) || number_word(word).is_some();
     if is_known || !word.chars().all(char::is_alphabetic) {
         return None;
     }

@@ -12,19 +12,6 @@ use crate::DataError;
 use crate::token::{one_of, tokens};
 
 const BUILTIN: &str = include_str!("templates.toml");
-/// Names of the templates, in the order of the file.
-pub const NAMES: [&str; 10] = [
-    "intruder",
-    "zone-entry",
-    "loitering",
-    "line-crossing",
-    "traffic-count",
-    "occupancy",
-    "crowd",
-    "unattended",
-    "parking",
-    "arrival",
-];
 /// Longest value of a parameter in characters.
 const MAX_VALUE: usize = 200;
 
@@ -68,6 +55,12 @@ pub enum FillError {
 /// The templates that the program carries.
 pub(crate) fn builtin() -> Result<Vec<Template>, DataError> {
     Ok(toml::from_str::<File>(BUILTIN)?.templates)
+}
+
+/// Names of the templates, in the order of the file.
+pub fn names() -> Vec<String> {
+    let templates = builtin().unwrap_or_default().into_iter();
+    templates.map(|template| template.name).collect()
 }
 
 /// Describes templates: what each is for, what it says with its defaults, its parameters, and how
@@ -120,6 +113,22 @@ impl Template {
         Ok(self.with(&all))
     }
 
+    /// The command line that makes this watch, with the values that are known. A value with a mark
+    /// that a shell may read counts as unknown; where one is needed, its name stands in capitals.
+    pub(crate) fn command_line(&self, value: impl Fn(&str) -> Option<String>) -> String {
+        let is_plain = |c: char| c.is_alphanumeric() || " ,%:-_".contains(c);
+        let flag = |name: &str| {
+            let known = value(name).filter(|value| value.chars().all(is_plain));
+            let needed = self.needs.iter().any(|needed| needed == name);
+            match known {
+                Some(value) => Some(format!(" --{name} \"{value}\"")),
+                None => needed.then(|| format!(" --{name} {}", name.to_uppercase())),
+            }
+        };
+        let flags: String = self.parameters().filter_map(flag).collect();
+        format!("watchkeeper watch {}{flags}", self.name)
+    }
+
     /// The sentence with these values in its holes.
     fn with(&self, values: &BTreeMap<String, String>) -> String {
         let put = |text: String, (name, value): (&String, &String)| {
@@ -143,10 +152,7 @@ mod tests {
 
     #[test]
     fn a_template_is_filled_with_values_and_defaults() {
-        let templates = builtin().unwrap();
-        let names: Vec<&str> = templates.iter().map(|t| t.name.as_str()).collect();
-        assert_eq!(names, NAMES);
-        let request = fill("loitering", &[("camera", "dock"), ("time", "90 seconds")]);
+        let request = fill("loitering", &[("camera", "dock"), ("for", "90 seconds")]);
         assert_eq!(
             request.unwrap(),
             "Alert me when a person stays in the whole picture for more than 90 seconds on camera dock."
@@ -156,9 +162,9 @@ mod tests {
     #[test]
     fn a_value_with_another_sentence_is_refused() {
         for (name, value) in [
-            ("time", "2 minutes. Stop everything"),
+            ("for", "2 minutes. Stop everything"),
             ("camera", "dock\nstop everything"),
-            ("place", "the left half; stop everything"),
+            ("zone", "the left half; stop everything"),
         ] {
             let error = fill("loitering", &[("camera", "dock"), (name, value)]).unwrap_err();
             assert!(
@@ -171,7 +177,7 @@ mod tests {
     #[test]
     fn a_parameter_that_is_missing_or_unknown_is_named() {
         let missing = fill("zone-entry", &[("camera", "a")]).unwrap_err();
-        assert_eq!(missing, FillError::Missing("place".to_owned()));
+        assert_eq!(missing, FillError::Missing("zone".to_owned()));
         let unknown = fill("crowd", &[("camera", "a"), ("cam", "a")]).unwrap_err();
         assert_eq!(unknown, FillError::NoParameter("cam".to_owned()));
     }

@@ -3,6 +3,9 @@
 //! - Every token knows its place in the text, so that unread words are shown as they were written.
 //! - There are never more tokens than characters.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
 pub(crate) use watchkeeper_english::one_of;
 
 /// Longest request in characters. The longest sensible one (three cameras, a polygon each) has some
@@ -44,30 +47,31 @@ impl Token {
     }
 }
 
+/// A half of the day with dots, a time of day, a number, the first end of a span whose hyphen means
+/// `to` (`Mon-Fri`, `10pm-6am`), a word, or a mark.
+static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
+    const PATTERN: &str = r"(?xi) [ap]\.m\b\.? | [0-9]{1,2}:[0-9]{2} | [0-9]+(?:\.[0-9]+)?
+        | (?<end>am|pm|noon|midnight|midday|weekdays|mon|tue|tues|wed|thu|thur
+            |thurs|fri|sat|sun|monday|friday|saturday|sunday)-
+        | \p{Alphabetic}[\p{Alphabetic}\p{N}]*(?:[-_'’][\p{Alphabetic}\p{N}]+)*
+        | \n | \S";
+    Regex::new(PATTERN).expect("the pattern of a token is valid")
+});
+
 /// Cuts a text into tokens.
 pub(crate) fn tokens(text: &str) -> Vec<Token> {
-    let chars: Vec<char> = text.chars().collect();
-    let mut found = Vec::new();
     let mut at = 0;
-    while let Some(&c) = chars.get(at) {
-        let len = if c.is_whitespace() && c != '\n' {
-            at += 1;
-            continue;
-        } else if c.is_ascii_digit() {
-            number_len(&chars, at)
-        } else if c.is_alphabetic() {
-            half_of_day_len(&chars, at).unwrap_or_else(|| word_len(&chars, at))
-        } else {
-            1
-        };
-        let written: String = chars.iter().skip(at).take(len).collect();
-        found.push(token(written));
-        at += len;
-    }
-    found
+    std::iter::from_fn(|| {
+        let found = TOKEN.captures_at(text, at)?;
+        let piece = found.name("end").or_else(|| found.get(0))?;
+        at = piece.end();
+        Some(token(piece.as_str().to_owned()))
+    })
+    .collect()
 }
 
-fn token(written: String) -> Token {
+/// The token of one piece of a text.
+pub(crate) fn token(written: String) -> Token {
     let mut text = written.to_lowercase().replace('’', "'");
     if matches!(text.as_str(), "a.m" | "a.m." | "p.m" | "p.m.") {
         text.retain(|c| c != '.');
@@ -95,53 +99,6 @@ fn token(written: String) -> Token {
         kind,
     }
 }
-
-fn number_len(chars: &[char], at: usize) -> usize {
-    let digits = |from: usize| {
-        let rest = chars.iter().skip(from);
-        rest.take_while(|c| c.is_ascii_digit()).count()
-    };
-    let whole = digits(at);
-    let more = digits(at + whole + 1);
-    match chars.get(at + whole) {
-        Some(':') if whole <= 2 && more == 2 => whole + 3,
-        Some('.') if more > 0 => whole + 1 + more,
-        _ => whole,
-    }
-}
-
-/// `10 p.m.`: no sentence ends in it.
-fn half_of_day_len(chars: &[char], at: usize) -> Option<usize> {
-    let is = |i: usize, of: &str| {
-        let c = chars.get(at + i).map(char::to_ascii_lowercase);
-        c.is_some_and(|c| of.contains(c))
-    };
-    let ends = !chars.get(at + 3).is_some_and(|c| c.is_alphanumeric());
-    (is(0, "ap") && is(1, ".") && is(2, "m") && ends).then_some(3 + usize::from(is(3, ".")))
-}
-
-fn word_len(chars: &[char], at: usize) -> usize {
-    let mut len = 0;
-    while let Some(c) = chars.get(at + len) {
-        let joins = matches!(c, '-' | '_' | '\'' | '’');
-        let inside = joins && chars.get(at + len + 1).is_some_and(|n| n.is_alphanumeric());
-        if !c.is_alphanumeric() && !inside {
-            break;
-        }
-        // `Mon-Fri` and `10pm-6am` are from one to the other.
-        if *c == '-' {
-            let before: String = chars.iter().skip(at).take(len).collect();
-            if one_of(ENDS_A_SPAN, before.to_lowercase().as_str()) {
-                break;
-            }
-        }
-        len += 1;
-    }
-    len
-}
-
-/// What stands before a hyphen that means `to`.
-const ENDS_A_SPAN: &str = "am|pm|noon|midnight|midday|mon|tue|tues|wed|thu|thur|thurs|fri|sat|sun|monday|friday|saturday|sunday|weekdays";
 
 fn clock(text: &str) -> Option<u16> {
     let (h, m) = text.split_once(':')?;

@@ -40,7 +40,6 @@ pub struct TooLong {
 #[derive(Debug, Clone)]
 pub struct Plain {
     lexicon: Lexicon,
-    templates: Vec<Template>,
 }
 
 impl Plain {
@@ -51,13 +50,12 @@ impl Plain {
     pub fn new() -> Result<Self, DataError> {
         Ok(Self {
             lexicon: Lexicon::builtin()?,
-            templates: templates::builtin()?,
         })
     }
 
     /// The templates of the commonest watches.
     pub fn templates(&self) -> &[Template] {
-        &self.templates
+        &self.lexicon.templates
     }
 
     /// Understands one request.
@@ -163,22 +161,18 @@ impl Plain {
         scene: &Scene,
         notes: &mut Notes,
     ) -> Result<Vec<ChangeSet>, Refusal> {
-        let before = notes.clone();
-        let mut proposed = Vec::new();
-        for request in requests {
-            let mut r = request.r.clone();
-            proposed.push(match request.intent {
-                Intent::Change => edit::change(&mut r)?,
-                intent => control::control(&mut r, intent, None)?,
-            });
-            notes.extend(r.notes);
-        }
+        let mut requests = requests.to_vec();
         for said in corrections {
             let mut r = self.correct_spelling(said, scene);
-            let (pause, said) = amend::amend_pause(requests, &proposed, &mut r)?;
-            proposed = vec![pause];
-            notes.clone_from(&before);
-            notes.extend(said);
+            amend::amend_end(&mut requests, &mut r)?;
+            notes.extend(r.notes);
+        }
+        let mut proposed = Vec::new();
+        for Request { intent, mut r } in requests {
+            proposed.push(match intent {
+                Intent::Change => edit::change(&mut r)?,
+                intent => control::control(&mut r, intent)?,
+            });
             notes.extend(r.notes);
         }
         Ok(proposed)
@@ -223,7 +217,7 @@ impl Plain {
             }
             Ok((look, text)) => {
                 let text = match look {
-                    Look::Templates => templates::listed(&self.templates),
+                    Look::Templates => templates::listed(self.templates()),
                     _ => text,
                 };
                 let mut said = vec![text];

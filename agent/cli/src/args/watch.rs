@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use watchkeeper_plain::templates::NAMES;
+use watchkeeper_plain::templates::names;
 
 use super::value::count;
 
@@ -15,7 +15,7 @@ use super::value::count;
   watchkeeper watch line-crossing --class trucks --direction \"from right to left\"")]
 pub(crate) struct WatchArgs {
     /// Template of the watch; `--list` describes them.
-    #[arg(required_unless_present = "list", value_parser = PossibleValuesParser::new(NAMES))]
+    #[arg(required_unless_present = "list", value_parser = PossibleValuesParser::new(names()))]
     pub template: Option<String>,
     /// List the templates, their flags and defaults.
     #[arg(long, conflicts_with = "template")]
@@ -52,17 +52,17 @@ pub(crate) struct WatchArgs {
     pub yes: bool,
 }
 
-/// Flags by the parameters of templates that they give.
-pub(crate) const FLAGS: [(&str, &str); 9] = [
-    ("camera", "--camera"),
-    ("class", "--class"),
-    ("place", "--zone"),
-    ("line", "--line"),
-    ("direction", "--direction"),
-    ("time", "--for"),
-    ("number", "--number"),
-    ("hours", "--hours"),
-    ("quiet", "--quiet"),
+/// Parameters of templates, which are the names of their flags.
+pub(crate) const PARAMETERS: [&str; 9] = [
+    "camera",
+    "class",
+    "zone",
+    "line",
+    "direction",
+    "for",
+    "number",
+    "hours",
+    "quiet",
 ];
 
 impl WatchArgs {
@@ -86,9 +86,9 @@ impl WatchArgs {
             &self.hours,
             &self.quiet,
         ];
-        let named = FLAGS.iter().zip(given);
+        let named = PARAMETERS.iter().zip(given);
         named
-            .filter_map(|((name, _), value)| Some(((*name).to_owned(), value.clone()?)))
+            .filter_map(|(name, value)| Some(((*name).to_owned(), value.clone()?)))
             .collect()
     }
 }

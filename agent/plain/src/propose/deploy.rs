@@ -52,19 +52,16 @@ fn pipeline_name(watch: &NewWatch) -> String {
 }
 
 fn spec(watch: &NewWatch, id: PipelineId, scene: &Scene) -> Result<PipelineSpec, Refusal> {
-    let shapes = match &watch.place {
-        Some(place) => shapes(place, watch, scene)?,
-        None => Shapes::default(),
-    };
-    let counts = watch.counts.then(|| count(watch, &shapes.zones));
-    let built = Watch {
+    let mut built = Watch {
         classes: watch.objects.labels.clone(),
-        lines: shapes.lines,
-        zones: shapes.zones,
         confidence: watch.settings.confidence,
-        counts: counts.into_iter().collect(),
         ..Watch::default()
     };
+    if let Some(place) = &watch.place {
+        draw(place, watch, scene, &mut built)?;
+    }
+    let counts = watch.counts.then(|| count(watch, &built.zones));
+    built.counts.extend(counts);
     watch::unique_names(&built).map_err(|e| Refusal::meaning(e.to_string()))?;
     watch::plain_classes(&built).map_err(|e| Refusal::new(Missing::Class, e.to_string()))?;
     let workflow = watch::workflow(&built, &watch.model);
@@ -75,15 +72,8 @@ fn spec(watch: &NewWatch, id: PipelineId, scene: &Scene) -> Result<PipelineSpec,
     })
 }
 
-/// Lines and zones in pixels.
-#[derive(Default)]
-struct Shapes {
-    lines: Vec<NamedLine>,
-    zones: Vec<NamedZone>,
-}
-
 /// Draws a place in the pixels of its camera's picture.
-fn shapes(place: &Where, watch: &NewWatch, scene: &Scene) -> Result<Shapes, Refusal> {
+fn draw(place: &Where, watch: &NewWatch, scene: &Scene, built: &mut Watch) -> Result<(), Refusal> {
     let size = scene.camera(&watch.camera).and_then(|c| c.size);
     let size = size.filter(|[w, h]| *w > 0 && *h > 0);
     let Some([w, h]) = size else {
@@ -94,19 +84,18 @@ fn shapes(place: &Where, watch: &NewWatch, scene: &Scene) -> Result<Shapes, Refu
         return Err(Refusal::new(Missing::Picture, text));
     };
     let pixel = |[x, y]: &[f64; 2]| [(x * f64::from(w)).round(), (y * f64::from(h)).round()];
-    let mut shapes = Shapes::default();
+    let name = place.step();
     match &place.shape {
-        Shape::Line(a, b) => shapes.lines.push(NamedLine {
-            name: place.step(),
-            from: pixel(a),
-            to: pixel(b),
-        }),
-        Shape::Zone(points) => shapes.zones.push(NamedZone {
-            name: place.step(),
-            points: points.iter().map(pixel).collect(),
-        }),
+        Shape::Line(a, b) => {
+            let (from, to) = (pixel(a), pixel(b));
+            built.lines.push(NamedLine { name, from, to });
+        }
+        Shape::Zone(points) => {
+            let points = points.iter().map(pixel).collect();
+            built.zones.push(NamedZone { name, points });
+        }
     }
-    Ok(shapes)
+    Ok(())
 }
 
 /// Names the count of a watch's objects.

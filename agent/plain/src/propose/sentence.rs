@@ -4,40 +4,29 @@ use watchkeeper_contract::rule::{Condition, CountBound, CrossDirection};
 use watchkeeper_english::{is_several, several};
 
 use crate::new_watch::NewWatch;
+use crate::place::Where;
 use crate::request::{ALONG, inwards};
 use crate::scene::Shape;
 use crate::settings::seconds;
 
 /// Describes a watch in one sentence.
 pub(super) fn sentence(watch: &NewWatch) -> String {
-    let mut text = format!("On camera {}: ", watch.camera);
-    let events: Vec<String> = watch
-        .conditions
-        .iter()
-        .map(|when| condition(when, watch))
-        .collect();
-    if watch.counts {
-        let many = several(&watch.objects.said);
-        let over = match watch.place.as_ref().map(|p| &p.shape) {
-            Some(Shape::Line(..)) => "that cross",
-            _ => "in",
-        };
-        text.push_str(&format!("count {many} {over} {}", place(watch)));
-        text.push_str(if events.is_empty() {
-            "; no events"
-        } else {
-            ", and "
-        });
-    }
-    if !events.is_empty() {
-        text.push_str(&format!("an event {}", events.join(" and ")));
-    }
-    for setting in watch.settings.describe() {
-        text.push_str(", ");
-        text.push_str(&setting);
-    }
-    text.push('.');
-    text
+    let events = watch.conditions.iter().map(|when| condition(when, watch));
+    let events = events.collect::<Vec<String>>().join(" and ");
+    let over = match watch.place.as_ref().is_some_and(Where::is_line) {
+        true => "that cross",
+        false => "in",
+    };
+    let many = several(&watch.objects.said);
+    let counts = format!("count {many} {over} {}", place(watch));
+    let what = match (watch.counts, events.is_empty()) {
+        (true, true) => format!("{counts}; no events"),
+        (true, false) => format!("{counts}, and an event {events}"),
+        (false, _) => format!("an event {events}"),
+    };
+    let parts = std::iter::once(what).chain(watch.settings.describe());
+    let parts: Vec<String> = parts.collect();
+    format!("On camera {}: {}.", watch.camera, parts.join(", "))
 }
 
 fn place(watch: &NewWatch) -> &str {

@@ -1,6 +1,5 @@
 //! Verbs: whether a request watches or counts, and what happens in the picture.
 
-use crate::lexicon::VerbKind;
 use crate::names::{self, Mention};
 use crate::reader::{Reader, Slot, one_of};
 
@@ -52,45 +51,35 @@ pub(super) fn acts(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: 
 }
 
 fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> Acts {
-    let p = &r.lexicon.phrases;
-    let both_ways = r.take_all(&p.both_ways);
-    let crosses = r.take_all(&p.crosses);
-    let leaves = r.take_all(&p.leaves);
-    let enters = r.take_all(&p.enters);
-    let people = r
-        .find(&["loiter|loiters|loitering|queue|queues|queueing|queuing|lingers|lingering"])
-        .is_some();
-    let parks = r.find(&p.parks).is_some();
-    let stays = r.take_all(&p.stays);
-    let empty = take_state(r, mentions, STATES);
-    let occupied = take_state(r, mentions, "occupied|taken|full|busy");
+    if r.says(&["@how_it_is_there"]) {
+        r.assume("How they are there, and who is with them, is not told: all that stay count.");
+    }
+    let both_ways = r.take_all(&["@both_ways"]);
+    let mut acts = Acts {
+        both_ways,
+        crosses: r.take_all(&["@crosses"]) || both_ways,
+        leaves: r.take_all(&["@leaves"]),
+        enters: r.take_all(&["@enters"]),
+        people: r.says(&["@only_people"]),
+        parks: r.says(&["@parks"]),
+        stays: r.take_all(&["@stays"]),
+        empty: take_state(r, mentions, STATES),
+        occupied: take_state(r, mentions, "occupied|taken"),
+        appears: false,
+    };
     if held {
         r.take_all(&["has|have|it's|he's|she's been"]);
     }
-    if moves || crosses {
-        r.take_all(&["go|goes|going|drive|drives|driving|walk|walks|walking|ride|rides|riding|pass|passes|passing|move|moves|moving"]);
+    if moves || acts.crosses {
+        r.take_all(&["@goes"]);
     }
-    let appears = r.take_all(&p.appears);
-    r.take_all(&[
-        "is|are? around",
-        "see|sees|seen|spotted|spot|present|visible|detected|seeing|happens",
-    ]);
+    acts.appears = r.take_all(&["@appears"]);
+    r.take_all(&["@is_there"]);
     // What stays does not move, and no rule tells for how long something moves.
-    if !(stays || held || mentions.iter().any(Mention::is_none)) {
+    if !(acts.stays || held || mentions.iter().any(Mention::is_none)) {
         r.take_all(&["moves|move|moving"]);
     }
-    Acts {
-        appears,
-        both_ways,
-        people,
-        parks,
-        crosses: crosses || both_ways,
-        enters,
-        leaves,
-        stays,
-        empty,
-        occupied,
-    }
+    acts
 }
 
 /// Where `exit`, `entry` and `crossing` are nouns of place: `our emergency exit`, `zebra crossing`.
@@ -127,10 +116,8 @@ fn take_state(r: &mut Reader<'_>, mentions: &[Mention], states: &str) -> bool {
 
 /// Takes words that say nothing of what is watched for.
 pub(super) fn take_courtesies(r: &mut Reader<'_>) {
-    r.take_all(&r.lexicon.phrases.courtesies);
-    // `the second a lorry turns up`, `once a person enters`
-    const SOON: &str = "the? second|moment|minute|instant|once a|an|any|someone|somebody|anyone|anybody|it|they|people";
-    while let Some(found) = r.find(&[SOON]) {
+    r.take_all(&["@courtesies"]);
+    while let Some(found) = r.find(&["@as_soon_as"]) {
         r.mark(found.at.start..found.at.end - 1);
     }
 }
@@ -142,7 +129,6 @@ pub(super) fn take_abandoned(r: &mut Reader<'_>) -> bool {
 
 /// Whether a verb of watching and one of counting stood there; all of them are used.
 pub(super) fn wanted(r: &mut Reader<'_>) -> (bool, bool) {
-    let lexicon = r.lexicon;
     // `at the counter` and `parking spot` are places, and `Watch tower` a camera where there is
     // one.
     let nouns = (1..r.tokens.len()).filter(|i| match r.word(*i) {
@@ -154,12 +140,8 @@ pub(super) fn wanted(r: &mut Reader<'_>) -> (bool, bool) {
         .chain(names::camera_spots(r).into_iter().flat_map(|(at, _)| at))
         .collect();
     r.hiding(&names, |r| {
-        let mut take = |kind| {
-            let takes = |any, verb| r.take_all(&[verb]) | any;
-            lexicon.verbs(&[kind]).fold(false, takes)
-        };
-        let counted = take(VerbKind::Count);
-        let told = take(VerbKind::Watch);
+        let counted = r.take_all(&["@count"]);
+        let told = r.take_all(&["@watch"]);
         r.take_all(&["message|messages|msg with?"]);
         if counted {
             r.take_all(&["how many", "the? number of"]);

@@ -8,7 +8,7 @@ use watchkeeper_contract::rule::{Condition, CountBound, CrossDirection};
 use watchkeeper_engine::templates::watch::TRACKED;
 
 use super::parts::Parts;
-use super::spot::{direction_of, which_line, whole_picture};
+use super::spot::{direction_of, which_line};
 use crate::answer::Missing;
 use crate::lexicon::{Stand, Way};
 use crate::names::{self, Mention};
@@ -37,7 +37,7 @@ impl Parts {
         self.place.as_ref().is_some_and(Where::is_line)
     }
 
-    fn crosses(&self) -> bool {
+    pub(super) fn crosses(&self) -> bool {
         self.acts.crosses || self.is_line()
     }
 
@@ -140,7 +140,7 @@ impl Parts {
         let moves = self.bound.is_none() && (stays || self.told);
         if place.is_none() && moves && (stays || self.acts.leaves) {
             notes.assume("No place was said: the whole picture.");
-            place = Some(whole_picture());
+            place = Some(Where::whole_picture());
         }
         let conditions = match self.bound {
             Some(bound) => vec![self.count(bound, place.as_ref(), notes)],
@@ -245,7 +245,7 @@ const BARE: &str = "<n>";
 /// can tell, whose words stay unread.
 pub(super) fn bound(r: &mut Reader<'_>) -> Option<CountBound> {
     const GOES_ON: &str = "are|is|at|in|on|there|stand|wait|.|,";
-    let bounds = r.lexicon.phrases.bounds.iter();
+    let bounds = r.lexicon.meanings.bounds.iter();
     let bounds = bounds.flat_map(|of| of.words.iter().map(|pattern| (pattern.as_str(), of.is)));
     for (pattern, (shift, over)) in bounds.chain([(BARE, (-1, true))]) {
         let is_bare = pattern == BARE;

@@ -13,6 +13,7 @@
 mod acts;
 mod cameras;
 mod conditions;
+mod nearest;
 mod objects;
 mod parts;
 mod spot;
@@ -53,7 +54,7 @@ impl Parts {
         let nobody = parts.mentions.is_empty() && !parts.acts.tell_who();
         parts.unknown_place = unknown_place(r, nobody);
         objects::refuse_vague(r)?;
-        closed::refuse(r)?;
+        closed::refuse(r, || parts.nearest_template(r))?;
         Ok(parts)
     }
 

@@ -14,7 +14,7 @@ use crate::names::{self, Mention};
 use crate::new_watch::Objects;
 use crate::reader::{Reader, Slot, one_of};
 use crate::refusal::{Notes, Refusal};
-use crate::scene::{Model, Scene};
+use crate::scene::{Model, Scene, quoted};
 
 /// Reads the classes that a request names as one list, and those that it leaves out.
 ///
@@ -105,6 +105,12 @@ pub(super) fn objects(
         false => dedup(wanted.iter().map(|m| m.said.clone()).collect()).join(" or "),
     };
     let model = model_for(mentions, scene)?;
+    if is_anything && !model.labels.is_empty() {
+        notes.assume(format!(
+            "Anything is what the model {} knows: what it has no class for is not seen.",
+            model.name
+        ));
+    }
     let objects = chosen(model, &wanted, &excluded, said)?;
     Ok((model.name.clone(), objects))
 }
@@ -238,12 +244,15 @@ fn model_for<'s>(mentions: &[Mention], scene: &'s Scene) -> Result<&'s Model, Re
         !m.labels.is_empty() && scene.models.iter().all(|model| pick(model, m).is_empty())
     });
     Err(match missing {
-        Some(mention) => names::no_such_class(
-            &mention.said,
-            mention.labels.clone(),
-            vec![mention.said.clone()],
-            scene,
-        ),
+        Some(Mention { said, labels, .. }) => {
+            let models: Vec<&str> = scene.models.iter().map(|m| m.name.as_str()).collect();
+            let text = format!(
+                "{} can't be watched for: no model here ({}) knows it. Ask \"what objects can you detect\" for what can.",
+                quoted(said),
+                models.join(", "),
+            );
+            Refusal::unseen(text, vec![said.clone()], labels.clone())
+        }
         None => Refusal::new(
             Missing::Class,
             "No single model knows all of these. Ask for them one at a time.",
@@ -269,11 +278,9 @@ fn dedup(mut words: Vec<String>) -> Vec<String> {
 /// `everybody needs helmet and vest … somebody is missing one`.
 pub(super) fn take_required(r: &mut Reader<'_>) -> bool {
     r.slot = Slot::Act;
-    let required = r.take_all(&[
-        "everybody|everyone|people|workers|visitors|staff needs|need|must|should wear|have?",
-    ]);
+    let required = r.take_all(&["@everybody_needs"]);
     if required {
-        r.take_all(&["somebody|someone|anybody|anyone|he|she is|are? missing|without|lacks one|it|them|any|either|something"]);
+        r.take_all(&["@somebody_lacks"]);
     }
     required
 }
@@ -285,10 +292,8 @@ pub(super) fn equipment(
     mentions: Vec<Mention>,
     required: bool,
 ) -> Vec<Mention> {
-    const REQUIRED: [&str; 1] =
-        ["needs|need|must|required|mandatory|compulsory|missing|without wear|wearing?"];
     let missing = |m: &Mention| m.stand == Stand::Missing;
-    if !required && r.find(&REQUIRED).is_none() && !mentions.iter().any(missing) {
+    if !required && !r.says(&["@required"]) && !mentions.iter().any(missing) {
         return mentions;
     }
     let labels: Vec<&String> = r.scene.models.iter().flat_map(|m| &m.labels).collect();
@@ -317,6 +322,6 @@ pub(super) fn equipment(
         return mentions;
     }
     r.slot = Slot::Act;
-    r.take_all(&REQUIRED);
+    r.take_all(&["@required"]);
     turned
 }

@@ -38,8 +38,11 @@ pub(super) fn unknown_place(r: &mut Reader<'_>, nobody: bool) -> Option<String> 
         !word.is_empty() && noun && r.tokens.get(i).is_some_and(|t| t.is_word())
     };
     let at = (0..r.tokens.len()).find_map(|last| {
+        // `a lot of people`
+        let is_number = r.word(last) == "lot" && r.before(last) == "a";
         if !noun(r, last)
             || noun(r, last + 1)
+            || is_number
             || r.lexicon.is_everyday(r.word(last)) && !r.lexicon.words.places.contains(r.word(last))
         {
             return None;
@@ -129,31 +132,22 @@ pub(crate) fn inwards([x, y]: [f64; 2], (a, b): ([f64; 2], [f64; 2])) -> f64 {
     x * left_x + y * left_y
 }
 
-/// Whether something that goes this way can cross the line.
-fn can_cross(way: &Way, line: ([f64; 2], [f64; 2])) -> bool {
-    match way {
-        Way::Along(way) => inwards(*way, line).abs() >= 1e-9,
-        Way::Any => true,
-    }
-}
-
 /// The direction of a crossing, of which a line knows in and out. Refuses a way that runs along the
 /// line.
 pub(super) fn direction_of(
     ways: &[Way],
     line: ([f64; 2], [f64; 2]),
 ) -> Result<CrossDirection, Refusal> {
-    if !ways.iter().all(|way| can_cross(way, line)) {
-        let over = ALONG
-            .iter()
-            .filter(|(_, way)| can_cross(&Way::Along(*way), line));
+    let directions = ways.iter().map(|way| direction(*way, line));
+    let Some(mut found) = directions.collect::<Option<Vec<CrossDirection>>>() else {
+        let crosses = |way: &[f64; 2]| direction(Way::Along(*way), line).is_some();
+        let over = ALONG.iter().filter(|(_, way)| crosses(way));
         let over: Vec<&str> = over.map(|(said, _)| *said).collect();
         return Err(Refusal::meaning(format!(
             "That direction runs along the line, so nothing crosses it that way. Say it with one that crosses it: {} or in either direction.",
             over.join(", ")
         )));
-    }
-    let mut found: Vec<CrossDirection> = ways.iter().map(|way| direction(*way, line)).collect();
+    };
     found.dedup();
     Ok(match found.as_slice() {
         [one] => *one,
@@ -161,20 +155,15 @@ pub(super) fn direction_of(
     })
 }
 
-fn direction(way: Way, line: ([f64; 2], [f64; 2])) -> CrossDirection {
+/// Which way over the line something goes; none where it goes along it.
+fn direction(way: Way, line: ([f64; 2], [f64; 2])) -> Option<CrossDirection> {
     match way {
-        Way::Any => CrossDirection::Any,
-        Way::Along(way) if inwards(way, line) > 0.0 => CrossDirection::In,
-        Way::Along(_) => CrossDirection::Out,
-    }
-}
-
-pub(super) fn whole_picture() -> Where {
-    Where {
-        shape: Shape::Zone(vec![[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]),
-        text: "the whole picture".to_owned(),
-        name: Some("picture".to_owned()),
-        drawn: false,
+        Way::Any => Some(CrossDirection::Any),
+        Way::Along(way) => match inwards(way, line) {
+            far if far.abs() < 1e-9 => None,
+            far if far > 0.0 => Some(CrossDirection::In),
+            _ => Some(CrossDirection::Out),
+        },
     }
 }
 

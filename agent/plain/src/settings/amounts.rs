@@ -8,7 +8,7 @@ use crate::scene::quoted;
 
 /// Seconds of quiet after an event, where they were said.
 pub(super) fn cooldown(r: &mut Reader<'_>) -> Option<f64> {
-    if let Some(found) = r.find(&r.lexicon.phrases.cooldown) {
+    if let Some(found) = r.find(&["@cooldown"]) {
         // `at least one alert per hour` is more, and not fewer.
         if one_of("least|minimum|than", r.before(found.at.start)) {
             return None;
@@ -17,12 +17,8 @@ pub(super) fn cooldown(r: &mut Reader<'_>) -> Option<f64> {
         r.mark(found.at.start..suffix.map_or(found.at.end, |suffix| suffix.at.end));
         return Some(found.value(0));
     }
-    if r.take(&["at? most|max|maximum once|one? hourly"]).is_some() {
-        return Some(3600.0);
-    }
     // `on camera every one` is about cameras.
-    let each = r.lexicon.phrases.each_one.iter();
-    let each = { each }.find_map(|pattern| {
+    let each = r.lexicon.expand("@each_one").find_map(|pattern| {
         let found = r.find(&[pattern])?;
         (!one_of("camera|cameras", r.before(found.at.start))).then_some(found)
     })?;
@@ -32,7 +28,7 @@ pub(super) fn cooldown(r: &mut Reader<'_>) -> Option<f64> {
 
 /// For how long something goes on; a time that is none of that stays unread.
 pub(super) fn hold(r: &mut Reader<'_>) -> Option<Found> {
-    let found = r.find(&r.lexicon.phrases.held_for)?;
+    let found = r.find(&["@held_for"])?;
     is_for_a_time(r, &found).then(|| {
         r.mark(found.at.clone());
         found
@@ -76,7 +72,7 @@ pub(super) fn confidence(r: &mut Reader<'_>, is_named: bool) -> Result<Option<f6
     const SHAPES: &str =
         "line|lines|zone|area|half|third|quarter|corner|side|picture|rectangle|polygon|box";
     let found = match is_named {
-        true => r.find(&r.lexicon.phrases.confidence),
+        true => r.find(&["@confidence"]),
         false => r.find(&["at|to|is <p>"]),
     };
     let Some(found) = found else {

@@ -92,7 +92,7 @@ fn take_unknown(r: &mut Reader<'_>, meant: &[ChannelId]) -> bool {
 /// Takes kinds of channels, such as `by email`: the only channel of the box, where it has one.
 fn take_by_name(r: &mut Reader<'_>, meant: &mut Vec<ChannelId>) -> bool {
     let mut any = false;
-    while let Some(found) = r.take(&r.lexicon.phrases.kind_of_channel) {
+    while let Some(found) = r.take(&["@kind_of_channel"]) {
         any = true;
         let written = quoted(&r.written(found.at.clone()));
         take(r, found.at.start, found.at.end);

@@ -11,8 +11,8 @@ use crate::refusal::Refusal;
 pub(super) fn quietly(r: &mut Reader<'_>) -> bool {
     let mut any = false;
     for at in 0..r.tokens.len() {
-        let fits = r.lexicon.phrases.no_notification.iter();
-        let fits = fits.filter_map(|pattern| r.fits(pattern, at));
+        let patterns = r.lexicon.expand("@no_notification");
+        let fits = patterns.filter_map(|pattern| r.fits(pattern, at));
         let Some(found) = fits.max_by_key(|found| found.at.len()) else {
             continue;
         };
@@ -59,28 +59,28 @@ pub(super) fn clip(r: &mut Reader<'_>) -> Result<Option<ClipSpec>, Refusal> {
 /// Takes the words for a clip: its length before and after the beginning of the event, and what was
 /// assumed of it.
 fn clip_span(r: &mut Reader<'_>) -> Option<(ClipSpec, Option<String>)> {
-    let (p, usual) = (&r.lexicon.phrases, ClipSpec::default());
+    let usual = ClipSpec::default();
     let clip = |before_s: f64, after_s: f64| ClipSpec {
         before_s,
         after_s,
         ..usual
     };
-    if let Some(found) = r.take(&p.clip_from_to) {
+    if let Some(found) = r.take(&["@clip_from_to"]) {
         return Some((clip(found.value(0), found.value(1)), None));
     }
-    let (clip, assumed) = if let Some(found) = r.take(&p.clip_from) {
+    let (clip, assumed) = if let Some(found) = r.take(&["@clip_from"]) {
         (
             clip(found.value(0), usual.after_s),
             "How long the clip goes on",
         )
-    } else if let Some(found) = r.take(&p.clip_of) {
+    } else if let Some(found) = r.take(&["@clip_of"]) {
         let before_s = usual.before_s.min(found.value(0) / 2.0);
         (
             clip(before_s, found.value(0) - before_s),
             "When the clip begins",
         )
     } else {
-        r.take(&p.clip)?;
+        r.take(&["@clip"])?;
         (usual, "How long the clip is")
     };
     let (before, after) = (seconds(clip.before_s), seconds(clip.after_s));

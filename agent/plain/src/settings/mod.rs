@@ -64,7 +64,7 @@ impl Settings {
         self.severity = kept::is_critical(r).then_some(Severity::Critical);
         self.clip = self.keep(About::Clip, r, clip)?;
         // The picture is kept anyway.
-        let is_kept = r.take_all(&r.lexicon.phrases.picture_kept);
+        let is_kept = r.take_all(&["@picture_kept"]);
         self.quiet = quietly(r);
         let is_sent;
         (self.notify, is_sent) = self.keep(About::Channels, r, channels);
@@ -91,11 +91,8 @@ impl Settings {
     /// Reads durations, hours and the confidence. Returns the word at which the duration stands.
     pub(crate) fn read_times(&mut self, r: &mut Reader<'_>) -> Result<Option<usize>, Refusal> {
         r.slot = Slot::Time;
-        let ends = [
-            "for|during|in|within|over the? next <u>",
-            "only for the? next <u>",
-        ];
-        self.stop_after_s = r.take(&ends).map(|found| found.value(0));
+        let ends = r.take(&["@only_for"]);
+        self.stop_after_s = ends.map(|found| found.value(0));
         let hold = hold(r);
         self.hold_s = hold.as_ref().map(|found| found.value(0));
         r.slot = Slot::Wish;
@@ -240,12 +237,9 @@ impl Settings {
 /// Reads until which day it goes on, in seconds from now. `from monday until friday` are days of
 /// each week.
 fn end(r: &mut Reader<'_>) -> Option<f64> {
-    const UNTIL: [&str; 2] = [
-        "until|till|til at? <h>? tomorrow",
-        "until|till|til next|on? <w>",
-    ];
     let is_of_days = |at: usize| at > 0 && r.begins(at - 1, &["<w>"]);
-    r.find(&UNTIL).filter(|found| !is_of_days(found.at.start))?;
+    r.find(&["@until_a_day"])
+        .filter(|found| !is_of_days(found.at.start))?;
     let end = moments::until(r)?;
     let minutes = end.duration_since(&r.scene.now).as_secs_f64() / 60.0;
     r.assume(format!(

@@ -19,5 +19,6 @@ mod runs;
 mod safety;
 mod states;
 mod support;
+mod talks;
 mod templates;
 mod which;

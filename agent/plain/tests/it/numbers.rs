@@ -61,43 +61,27 @@ fn a_number_of_crossings_is_one_of_crossings_of_that_class_on_that_camera() {
         "how often did a person cross the line in the yard today",
         "how many people went over the line in the yard today",
     ] {
-        let (wanted, said) = events(text);
+        let (wanted, _) = events(text);
         assert_eq!(wanted.conditions, ["crosses"], "{text}");
         assert_eq!(wanted.labels, ["person"], "{text}");
         assert_eq!(wanted.camera.unwrap().as_str(), "yard", "{text}");
         assert!(wanted.only_number, "{text}");
-        assert!(said.contains("crossed a line"), "{text}: {said}");
     }
 }
 
 #[test]
-fn what_no_watch_tells_is_said_to_be_told_by_none() {
-    for (text, kind, part) in [
-        (
-            "how many people entered the gate today",
-            "enters",
-            "entered a place",
-        ),
-        (
-            "how many people stayed in the yard today",
-            "stays",
-            "stayed",
-        ),
+fn kind_that_no_watch_tells_is_asked_of_the_past_all_the_same() {
+    for (text, kind) in [
+        ("how many people entered the gate today", "enters"),
+        ("how many people stayed in the yard today", "stays"),
         (
             "how many cars crossed the line in the yard today",
             "crosses",
-            "crossed a line",
         ),
-        (
-            "how many people left the yard yesterday",
-            "leaves",
-            "left a place",
-        ),
+        ("how many people left the yard yesterday", "leaves"),
     ] {
-        let (wanted, said) = events(text);
+        let (wanted, _) = events(text);
         assert_eq!(wanted.conditions, [kind], "{text}");
-        assert!(said.contains("No watch here tells"), "{text}: {said}");
-        assert!(said.contains(part), "{text}: {said}");
     }
     // Without a place, an object seen for the first time has entered, and the answer says so.
     let (wanted, said) = events("how many cars entered the yard today");

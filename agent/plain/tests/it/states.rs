@@ -154,7 +154,7 @@ fn no_watch_tells_of_a_watch_or_of_the_box() {
         let refused = refusal(text, &scene);
         assert!(refused.text.contains(remedy), "{text}: {}", refused.text);
         assert!(
-            !refused.text.contains("watchkeeper watch"),
+            !refused.text.contains("--class"),
             "{text}: {}",
             refused.text
         );
@@ -168,7 +168,7 @@ fn no_watch_tells_of_a_watch_or_of_the_box() {
         let refused = refusal(text, &scene);
         assert!(refused.text.contains(thing), "{text}: {refused:?}");
         assert!(
-            !refused.text.contains("watchkeeper watch"),
+            !refused.text.contains("--class"),
             "{text}: {}",
             refused.text
         );
