@@ -39,6 +39,8 @@ use crate::plan::{Call, Plan, Retry, Step};
 
 /// Name of the tool that brings pictures of events.
 pub const EVENT_PICTURES: &str = "event_pictures";
+/// Name of the tool that brings pictures of the archive.
+pub const ARCHIVE_QUERY: &str = "archive_query";
 /// Name of the tool that looks for objects of a class.
 pub const FIND_OBJECTS: &str = "find_objects";
 

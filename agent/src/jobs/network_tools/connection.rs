@@ -37,6 +37,8 @@ const MAX_NAMED: usize = 3;
 pub struct ToolSetup {
     /// Socket of the runtime.
     pub socket: PathBuf,
+    /// Socket of the agent, where the archive is.
+    pub agent_socket: PathBuf,
     pub config: JobToolsConfig,
 }
 
@@ -196,6 +198,23 @@ impl RuntimeAccess {
     }
 }
 
+/// Waits for an answer; ends early if the tool must.
+pub(crate) fn wait<T>(
+    runtime: &Runtime,
+    context: &Context<'_>,
+    answer: impl Future<Output = T>,
+) -> Result<T, ToolError> {
+    runtime.block_on(async {
+        let mut answer = pin!(answer);
+        loop {
+            match tokio::time::timeout(CHECK, &mut answer).await {
+                Ok(answer) => return Ok(answer),
+                Err(_) => context.check_continue()?,
+            }
+        }
+    })
+}
+
 pub(crate) fn event_loop() -> std::io::Result<Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -223,16 +242,7 @@ pub(super) fn answered(
 impl StepConnection<'_> {
     /// Waits for an answer; ends early if the tool must.
     pub(super) fn wait<T>(&self, answer: impl Future<Output = T>) -> Result<T, ToolError> {
-        let until_it_ends = async {
-            let mut answer = pin!(answer);
-            loop {
-                match tokio::time::timeout(CHECK, &mut answer).await {
-                    Ok(answer) => return Ok(answer),
-                    Err(_) => self.context.check_continue()?,
-                }
-            }
-        };
-        self.runtime.block_on(until_it_ends)
+        wait(&self.runtime, self.context, answer)
     }
 
     /// Asks `ask` about each picture whose answer is not kept yet. A picture that is refused is
@@ -342,7 +352,11 @@ mod tests {
         let socket = folder.path().join("socket");
         let _never_accepts = UnixListener::bind(&socket).unwrap();
         let config = JobToolsConfig::default();
-        let access = RuntimeAccess::new(ToolSetup { socket, config });
+        let access = RuntimeAccess::new(ToolSetup {
+            socket,
+            config,
+            ..ToolSetup::default()
+        });
         let models = event_loop().unwrap().block_on(async { access.models() });
         assert_eq!(models, None);
         // Its thread still waits, and a second check begins no other.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use watchkeeper_jobs::Toolbox;
 
 pub use connection::ToolSetup;
-pub(super) use connection::{RuntimeAccess, event_loop};
+pub(super) use connection::{RuntimeAccess, event_loop, wait};
 
 /// Adds the tools.
 pub(super) fn add(tools: &mut Toolbox, runtime: Arc<RuntimeAccess>) {
