@@ -11,6 +11,7 @@
 //! - [`evidence`]: chains of sources that decide about events. [`references`]: pictures that they
 //!   compare with. [`embedding`]: embeddings of pictures and texts, by the runtime.
 //! - [`jobs`]: plans that organise pictures, submitted or due by a schedule.
+//! - [`agent_socket`]: HTTP over the socket of that API.
 //! - [`api`]: HTTP for programs: conversations, proposals, costs. [`status`]: the agent's own
 //!   state.
 //!
@@ -20,6 +21,7 @@
 //!
 //! Not here: requests in plain words (`watchkeeper-assistant`), command line (`watchkeeper-cli`).
 
+pub mod agent_socket;
 pub mod api;
 mod archive;
 mod background;

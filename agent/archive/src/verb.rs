@@ -1,4 +1,5 @@
-//! The verbs as data: what a command, a route, a tool or a job asks, and the answer.
+//! The verbs as data: what a command, a route or a tool asks, and the answer. Tools of jobs go over
+//! the routes.
 //!
 //! | verb | durable tier | fast tiers | object tier |
 //! |---|---|---|---|

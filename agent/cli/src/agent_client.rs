@@ -3,44 +3,14 @@
 //! - A refusal of the agent becomes the failure of the command, with its sentence.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use reqwest::{ClientBuilder, Method, RequestBuilder, Response, StatusCode};
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use watchkeeper_agent::agent_socket::{IDLE_TIMEOUT, accepted, builder, refusal, unreached};
 use watchkeeper_client::error_chain::one_line;
-use watchkeeper_client::tls::install_provider;
-use watchkeeper_contract::problem::Problem;
 
 use super::exit::{Exit, Failure};
-
-/// Longest time without a byte of an answer: an ingest of a folder answers at its end.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
-
-/// Builds the HTTP client of a socket.
-pub(super) fn builder(socket: &Path) -> ClientBuilder {
-    install_provider();
-    reqwest::Client::builder()
-        .unix_socket(socket.to_owned())
-        .no_proxy()
-        // Without this reqwest requires the system's certificates, which a box may lack.
-        .tls_certs_only([])
-}
-
-/// Why the agent gave no answer. A killed one leaves its socket behind.
-fn unreached(socket: &Path, error: reqwest::Error) -> String {
-    let socket = socket.display();
-    if error.is_connect() {
-        format!("the agent is not running: nothing answers at {socket}")
-    } else if error.is_timeout() {
-        let seconds = IDLE_TIMEOUT.as_secs();
-        format!("the agent at {socket} sent nothing for {seconds} s")
-    } else if error.is_body() || error.is_decode() || error.is_builder() {
-        format!("{socket}: {}", one_line(&error.without_url()))
-    } else {
-        format!("the agent at {socket} broke off; see whether it runs: `watchkeeper status`")
-    }
-}
 
 /// The agent behind a socket, as a session uses it: each request opens its own connection.
 #[derive(Debug)]
@@ -77,15 +47,15 @@ impl AgentClient {
     /// Sends a request; an answer without success is a failure.
     pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
         let answer = request.send().await.map_err(|error| self.failed(error))?;
-        match answer.status().is_success() {
-            true => Ok(answer),
-            false => Err(Self::refusal(answer).await),
-        }
+        accepted(answer).await.map_err(Self::refused)
     }
 
     /// Reads the failure in an answer without success.
     pub(super) async fn refusal(answer: Response) -> Failure {
-        let status = answer.status();
+        Self::refused(refusal(answer).await)
+    }
+
+    fn refused((status, sentence): (StatusCode, String)) -> Failure {
         let exit = match status {
             StatusCode::BAD_REQUEST
             | StatusCode::NOT_FOUND
@@ -93,11 +63,6 @@ impl AgentClient {
             | StatusCode::TOO_MANY_REQUESTS => Exit::BadInput,
             _ => Exit::Failed,
         };
-        let problem: Result<Problem, _> = answer.json().await;
-        let sentence = problem.map_or_else(
-            |_| format!("the agent answered {status}; its log says more"),
-            |problem| problem.detail,
-        );
         Failure::new(exit, sentence)
     }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use watchkeeper_agent::agent_socket;
 use watchkeeper_agent::jobs::{JobsHealth, ScheduleStatus};
 use watchkeeper_agent::program::NAME as AGENT;
 use watchkeeper_agent::status::{MqttStatus, OutboxStatus};
@@ -16,8 +17,6 @@ use watchkeeper_assistant::heartbeat_switch::HeartbeatStatus;
 use watchkeeper_assistant::wording::format_local;
 use watchkeeper_client::how_to_start;
 use watchkeeper_config::Config;
-
-use super::agent_client;
 
 /// Timeout of the agent's answer; it asks the runtime meanwhile.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -168,7 +167,7 @@ async fn fetch(socket: &Path) -> Result<Value, Absence> {
         return Err(Absence::NotRunning(why));
     }
     let fetched = async {
-        let client = agent_client::builder(socket).timeout(TIMEOUT).build()?;
+        let client = agent_socket::builder(socket).timeout(TIMEOUT).build()?;
         let answer = client.get("http://agent/v1/health").send().await?;
         answer.error_for_status()?.json().await
     };

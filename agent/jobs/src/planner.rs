@@ -39,6 +39,8 @@ use crate::plan::{Call, Plan, Retry, Step};
 
 /// Name of the tool that brings pictures of events.
 pub const EVENT_PICTURES: &str = "event_pictures";
+/// Name of the tool that brings pictures of the archive.
+pub const ARCHIVE_QUERY: &str = "archive_query";
 /// Name of the tool that looks for objects of a class.
 pub const FIND_OBJECTS: &str = "find_objects";
 
@@ -274,7 +276,8 @@ fn best(chain: &mut Chain, request: &Request) {
 /// The conditions of a request that are checked without pixels.
 fn conditions(request: &Request) -> Map<String, Value> {
     let mut conditions = Map::new();
-    if let Source::Folder(_) = request.source {
+    // Of events the tool brings only those.
+    if !matches!(request.source, Source::Events { .. }) {
         let Range { since, until } = request.range;
         let times = [("since", since), ("until", until)];
         let times = times
@@ -302,6 +305,13 @@ fn source(chain: &mut Chain, request: &Request) {
                 "the pictures of the folder",
             );
             chain.pictures_of("list");
+        }
+        Source::Collection(name) => {
+            chain.inputs.insert("collection".to_owned(), json!(name));
+            let params = json!({"collection": "${inputs.collection}", "folder": "pictures"});
+            let reason = "the pictures of the collection in the archive";
+            chain.add("archive", ARCHIVE_QUERY, params, reason);
+            chain.pictures_of("archive");
         }
         Source::Events { what, since } => {
             let mut params = json!({"since": since.to_string(), "folder": "events"});
@@ -598,6 +608,48 @@ mod tests {
             ),
         ] {
             assert_eq!(steps(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn collection_of_the_archive_is_organised_as_a_folder_is() {
+        let of_holiday = "archive_query → ";
+        for (text, name, expected) in [
+            (
+                "organise the pictures of collection holiday by day",
+                "holiday",
+                "group by=\"day\" → album",
+            ),
+            (
+                "best 3 of each camera in the collection \"day\"",
+                "day",
+                "measure_quality → group by=\"camera\" → select_best by=\"quality\" count=3 → album",
+            ),
+            (
+                "make a contact sheet of yesterday's sharp photos in the collection events",
+                "events",
+                "filter since=\"2026-11-27T00:00:00\" until=\"2026-11-28T00:00:00\" \
+                 → measure_quality → filter min_sharpness=0.35 → contact_sheet",
+            ),
+            (
+                "the photos with people in collection yard-2 of camera gate, newest first",
+                "yard-2",
+                "filter camera=\"gate\" → find_objects class=\"person\" → rank by=\"newest\" → album",
+            ),
+        ] {
+            let found = steps(text).replace("folder=\"pictures\" ", "");
+            assert_eq!(found, format!("{of_holiday}{expected}"), "{text}");
+            let plan = plan(text, now(), &names()).unwrap();
+            assert_eq!(plan.inputs["collection"], name, "{text}");
+        }
+        for (text, named) in [
+            ("organise my collection by day", "\"collection\""),
+            ("organise the collection of photos by day", "\"collection\""),
+            ("organise ./a of the collection holiday by day", "\"./a\""),
+            ("organise the collection yard/gate by day", "\"yard/gate\""),
+        ] {
+            let error = plan(text, now(), &names()).unwrap_err().to_string();
+            assert!(error.contains(named), "{text}: {error}");
         }
     }
 

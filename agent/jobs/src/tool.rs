@@ -6,7 +6,7 @@
 //! - A tool asks [`Context::check_continue`] at least once a second.
 
 use std::fmt;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -150,6 +150,16 @@ pub(crate) fn is_name(name: &str) -> bool {
     is_one && !name.starts_with('.') && name.len() <= 200 && !name.contains(char::is_control)
 }
 
+fn check_name(name: &str) -> Result<(), ToolError> {
+    match is_name(name) {
+        true => Ok(()),
+        false => Err(ToolError::Permanent(format!(
+            "{name:?} is not {}",
+            Kind::Name
+        ))),
+    }
+}
+
 /// A parameter of a tool.
 #[derive(Debug, Clone, Copy)]
 pub struct Param {
@@ -255,7 +265,7 @@ pub fn read<T: DeserializeOwned>(params: Map<String, Value>) -> Result<T, ToolEr
 pub trait Tool: Send + Sync {
     fn spec(&self) -> &'static ToolSpec;
 
-    /// Returns what this box lacks for a call, in one sentence with the remedy. Values of `params`
+    /// Returns what this box or the call lacks, in one sentence with the remedy. Values of `params`
     /// that are known only at the run are `null`. [`Self::run`] fails for the same reason.
     fn missing(&self, _params: &Map<String, Value>) -> Option<String> {
         None
@@ -264,6 +274,12 @@ pub trait Tool: Send + Sync {
     /// Returns what requests may name on this box; `None` while it is not known. May block.
     fn names(&self) -> Option<KnownNames> {
         None
+    }
+
+    /// Returns whether it changes something beside the files of its job. A plan of a language model
+    /// has no such step: nobody is asked before it runs.
+    fn changes_the_box(&self) -> bool {
+        false
     }
 
     /// Runs the tool with checked parameters whose references are resolved.
@@ -311,6 +327,13 @@ impl Toolbox {
 
     pub fn specs(&self) -> impl Iterator<Item = &'static ToolSpec> {
         self.0.iter().map(|tool| tool.spec())
+    }
+
+    /// Returns the tools that a language model may plan with.
+    #[must_use]
+    pub fn for_models(&self) -> Self {
+        let tools = self.0.iter().filter(|tool| !tool.changes_the_box());
+        Self(tools.cloned().collect())
     }
 
     /// Returns what requests may name; `None` while no tool knows it. May block.
@@ -392,6 +415,15 @@ impl Context<'_> {
         AnswerCache::open(self.seen).map_err(failed)
     }
 
+    /// Returns the path of what an earlier step of the job has written under a name.
+    ///
+    /// # Errors
+    /// If the name is no plain one.
+    pub fn written(&self, name: &str) -> Result<PathBuf, ToolError> {
+        check_name(name)?;
+        Ok(self.output.join(name))
+    }
+
     /// Reserves a name in the output folder for a new file or folder. What an earlier attempt of
     /// this step left there is removed.
     ///
@@ -399,10 +431,7 @@ impl Context<'_> {
     /// If the name is no plain one, another step or something that is not of this job has it, or
     /// what is there can't be removed.
     pub fn target(&self, name: &str) -> Result<Target, ToolError> {
-        if !is_name(name) {
-            let sentence = format!("{name:?} is not {}", Kind::Name);
-            return Err(ToolError::Permanent(sentence));
-        }
+        check_name(name)?;
         (self.claim)(name)?;
         Ok(Target::new(self.output, name)?)
     }

@@ -30,7 +30,7 @@ const MAX_PICTURES: usize = 10_000;
 /// Classes of other events that a summary names.
 const MAX_OTHERS: usize = 12;
 /// Parameter with the end of the range.
-const UNTIL: &str = "until";
+pub(super) const UNTIL: &str = "until";
 
 /// Most pages of the journal whose times are remembered: 100 million records. Later pages are read
 /// each time.
@@ -221,7 +221,7 @@ fn unreached(error: &ClientError) -> ToolError {
     }
 }
 
-fn unwritten(path: &Path, error: &std::io::Error) -> ToolError {
+pub(super) fn unwritten(path: &Path, error: &std::io::Error) -> ToolError {
     ToolError::Transient(format!("{} can't be written: {error}", path.display()))
 }
 
@@ -451,7 +451,7 @@ async fn fetch(
 
 /// The milliseconds since 1970 of a local time. Of an hour that the clock repeats `since` is in the
 /// first pass and `until` in the second, so that no event of it is left out.
-fn instant(name: &str, text: &str, zone: &TimeZone) -> Result<i64, ToolError> {
+pub(super) fn instant(name: &str, text: &str, zone: &TimeZone) -> Result<i64, ToolError> {
     let zoned = local_time(text).and_then(|local| {
         let zoned = zone.to_ambiguous_zoned(local);
         match name {

@@ -9,7 +9,7 @@
 //! - [`job_trace`]: jobs in the trace and the audit log.
 //! - [`bundle`]: the evidence bundle of a job.
 //! - [`event_pictures`]: the tool that brings pictures of events. [`network_tools`]:
-//!   tools that ask networks.
+//!   tools that ask networks. `archive_tools`: tools on the archive.
 //!
 //! Invariants:
 //! - A job is on disk and in the audit log before it is accepted.
@@ -17,6 +17,7 @@
 //! - What the agent's end interrupted is resumed at its next start.
 //! - Jobs have a low priority: cameras come first.
 
+mod archive_tools;
 pub mod bundle;
 mod control;
 pub mod due;

@@ -24,12 +24,12 @@ use watchkeeper_jobs::tools::picture_tools;
 use watchkeeper_jobs::{Toolbox, check_addresses};
 
 use super::event_pictures::EventPictures;
-use super::job_trace;
 use super::network_tools::{self, RuntimeAccess, ToolSetup};
 use super::planning_model::PlanningModel;
 use super::pool::Pool;
 use super::request::{JobRequest, JobServiceError, require_allowed};
 use super::status::{JobsHealth, ScheduleStatus, StepProgress};
+use super::{archive_tools, job_trace};
 
 /// Folder of the agent's jobs, beside its trace.
 const FOLDER: &str = "jobs";
@@ -87,12 +87,13 @@ pub(super) struct Inner {
 #[derive(Debug, Clone)]
 pub struct JobService(pub(super) Arc<Inner>);
 
-/// The tools of jobs on this box; some ask the runtime.
+/// The tools of jobs on this box; some ask the runtime or the archive.
 pub fn toolbox(setup: &ToolSetup) -> Toolbox {
     let mut tools = picture_tools();
     let runtime = Arc::new(RuntimeAccess::new(setup.clone()));
     tools.add(Arc::new(EventPictures::new(Arc::clone(&runtime))));
     network_tools::add(&mut tools, runtime);
+    archive_tools::add(&mut tools, setup.agent_socket.clone());
     tools
 }
 

@@ -330,8 +330,11 @@ impl Shared {
             trace: trace.clone(),
         });
         let runtime = RuntimeClient::new(&setup.runtime_socket)?;
+        let api_socket = setup.api.as_ref().map(|api| api.config.socket.clone());
         let tools = ToolSetup {
             socket: setup.runtime_socket.clone(),
+            // Without an API there is no archive.
+            agent_socket: api_socket.unwrap_or_default(),
             config: setup.job_tools.clone(),
         };
         Ok(Self {

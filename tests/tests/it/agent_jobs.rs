@@ -22,14 +22,14 @@ const SLOW: &str = "name: slow\nsteps:\n  - {name: events, tool: event_pictures,
                     2026-01-01, folder: pictures}, retry: {tries: 3, pauses_s: [300]}}\n";
 
 /// A box without cameras, and its agent.
-struct Site {
-    bench: Bench,
-    api: Api,
+pub(crate) struct Site {
+    pub(crate) bench: Bench,
+    pub(crate) api: Api,
     agent: Process,
 }
 
 impl Site {
-    fn new(extra: &str) -> anyhow::Result<Self> {
+    pub(crate) fn new(extra: &str) -> anyhow::Result<Self> {
         Self::of(Bench::new(extra)?)
     }
 
@@ -40,7 +40,7 @@ impl Site {
     }
 
     /// Kills the agent as a power cut would, and starts another one.
-    fn restart(self) -> anyhow::Result<Self> {
+    pub(crate) fn restart(self) -> anyhow::Result<Self> {
         self.agent.kill()?;
         Self::of(self.bench)
     }
@@ -55,16 +55,16 @@ impl Site {
         self.submit_plan(&self.plan()?)
     }
 
-    fn submit_plan(&self, body: &Value) -> anyhow::Result<String> {
+    pub(crate) fn submit_plan(&self, body: &Value) -> anyhow::Result<String> {
         let accepted = self.api.json("POST", "/v1/jobs", Some(body))?;
         Ok(accepted["job"].as_str().context("no job")?.to_owned())
     }
 
-    fn job(&self, id: &str) -> anyhow::Result<Value> {
+    pub(crate) fn job(&self, id: &str) -> anyhow::Result<Value> {
         self.api.json("GET", &format!("/v1/jobs/{id}"), None)
     }
 
-    fn wait_for_state(&self, id: &str, state: &str) -> anyhow::Result<Value> {
+    pub(crate) fn wait_for_state(&self, id: &str, state: &str) -> anyhow::Result<Value> {
         wait_up_to(LONG, state, || {
             let job = self.job(id).ok()?;
             (job["state"] == state).then_some(job)

@@ -10,6 +10,7 @@ mod alerts;
 mod api_document;
 mod archive;
 mod archive_agents;
+mod archive_jobs;
 mod attack;
 mod backend_change;
 mod backends_pull;

@@ -86,7 +86,8 @@ impl ModelPlanner<'_> {
     ) -> Result<ModelPlan, PlanningError> {
         let shown = redact::said(request).unwrap_or_else(|| request.to_owned());
         // All of them: the same system prompt in each request is read from the provider's cache.
-        let tools: Vec<_> = self.tools.specs().collect();
+        let usable = self.tools.for_models();
+        let tools: Vec<_> = usable.specs().collect();
         let mut conversation = prompt::conversation(self.blueprint, &tools, &shown, now, task)
             .map_err(PlanningError::Setup)?;
         trace::note(
@@ -111,7 +112,7 @@ impl ModelPlanner<'_> {
                 let checked = match is_complete && call.name == PROPOSE {
                     true => {
                         let text = call.arguments.text();
-                        check_proposal(text, request, task, self.tools, accepts)
+                        check_proposal(text, request, task, &usable, accepts)
                     }
                     false => Err(vec![format!("not run; call {PROPOSE} with a plan")]),
                 };

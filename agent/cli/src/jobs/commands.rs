@@ -31,6 +31,7 @@ const TEMPLATES: &str = "job-templates";
 pub(crate) fn tool_setup(config: &Config) -> ToolSetup {
     ToolSetup {
         socket: config.runtime_socket.clone(),
+        agent_socket: config.agent_api.socket.clone(),
         config: config.job_tools(),
     }
 }

@@ -1,7 +1,7 @@
 //! `watchkeeper job`: plans, runs and results of jobs.
 //!
-//! - Jobs lie below the user's state folder and need no daemon; only the tool `event_pictures` asks
-//!   the runtime.
+//! - Jobs lie below the user's state folder. Only tools that ask the runtime or the archive need a
+//!   daemon.
 //! - A plan is repaired before it is run, and each change is printed. A plan that stays invalid is
 //!   printed with all its faults.
 

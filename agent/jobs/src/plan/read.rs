@@ -26,6 +26,8 @@ const STEP_FIELDS: [&str; 8] = [
     "alternatives",
 ];
 const CALL_FIELDS: [&str; 2] = ["tool", "params"];
+/// Fields of pipelines that name agents by their role, and the field that stands for each.
+const OTHER_WORDS: [(&str, &str); 2] = [("agent_role", "tool"), ("inputs", "params")];
 
 /// Reads a plan from text: YAML, of which JSON is a part.
 ///
@@ -95,10 +97,15 @@ impl Reader {
             return None;
         };
         for name in map.keys().filter(|name| !fields.contains(&name.as_str())) {
+            let mut other_words = OTHER_WORDS.iter();
+            let meant = other_words.find(|(word, field)| word == name && fields.contains(field));
+            let nearest = nearest(name, fields.iter().copied());
             let kind = FaultKind::Unknown {
                 what: "field",
                 name: name.clone(),
-                nearest: nearest(name, fields.iter().copied()).map(str::to_owned),
+                nearest: nearest
+                    .or(meant.map(|(_, field)| *field))
+                    .map(str::to_owned),
                 known: fields.iter().map(|&field| field.to_owned()).collect(),
                 others: 0,
             };

@@ -84,6 +84,17 @@ fn all_faults_of_form_are_found_at_once() {
 }
 
 #[test]
+fn role_of_an_agent_is_refused_with_the_field_that_stands_for_it() {
+    let found = faults("name: x\nsteps: [{name: a, agent_role: ingestor, inputs: {dst: b}}]");
+    let expected = [
+        "steps.a: no field \"agent_role\"; did you mean tool?",
+        "steps.a: no field \"inputs\"; did you mean params?",
+        "steps.a.tool: is missing",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
 fn all_faults_of_meaning_are_found_at_once() {
     let found = faults(
         r#"

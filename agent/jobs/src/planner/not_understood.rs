@@ -117,7 +117,7 @@ impl fmt::Display for NotUnderstood {
                 }
             }
             Self::WhichPictures => {
-                f.write_str("say which pictures: a folder, a time, or a camera")?
+                f.write_str("say which pictures: a folder, a time, a camera, or a collection")?
             }
         }
         f.write_str(

@@ -19,6 +19,8 @@ pub(super) const BEGINNING: DateTime = datetime(1970, 1, 1, 0, 0, 0, 0);
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Source {
     Folder(String),
+    /// Those of a collection of the archive.
+    Collection(String),
     /// Pictures of events, of a class or rule if one is named.
     Events {
         what: Option<String>,
@@ -73,11 +75,13 @@ impl Request {
         let mut words = Words::new(text);
         let names_pictures = words.0.iter().flatten().any(|word| is_picture_noun(word));
         let name = words.made_name(false);
-        let folder = words.folder();
+        let names_collection = words.find(&["collection"]).is_some();
+        let folder = (!names_collection).then(|| words.folder()).flatten();
+        let has_place = names_collection || folder.is_some();
         let range = words.range(now);
-        let taken_with = folder.as_ref().and_then(|_| words.taken_with());
+        let taken_with = has_place.then(|| words.taken_with()).flatten();
         let album = words.take(&["album"]);
-        let is_bounded = folder.is_some() || range != Range::default();
+        let is_bounded = has_place || range != Range::default();
         let Selection {
             mut conditions,
             by,
@@ -85,17 +89,20 @@ impl Request {
             is_best_of_all,
             order,
             refused,
-        } = words.selection(names, folder.is_some(), is_bounded);
+        } = words.selection(names, has_place, is_bounded);
         // Beside a contact sheet a format may be that of the sheet.
         let sheet = words.sheet();
+        let collection = words.collection();
         let camera = words.camera(&names.cameras).or(taken_with);
         words.take(&["put", "them"]);
         let mut left = refused;
         left.extend(words.left());
-        let folder = folder.map(|folder| (folder, words.shows_plural()));
+        let place = collection.map(Source::Collection);
+        let place = place.or(folder.map(Source::Folder));
+        let place = place.map(|place| (place, words.shows_plural()));
         let is_bounded = names_pictures && (camera.is_some() || range.until.is_some());
         let since = range.since.or(is_bounded.then_some(BEGINNING));
-        let Some(source) = source(folder, since, &mut conditions.shown, &mut left, names) else {
+        let Some(source) = source(place, since, &mut conditions.shown, &mut left, names) else {
             left.extend(conditions.unknown);
             return Err(NotUnderstood::words(left, &names.cameras));
         };
@@ -130,9 +137,9 @@ impl Request {
 }
 
 /// The pictures that a request is about. A plural that is left names the class or rule of events,
-/// or an object that pictures of a folder show if it stands there as one.
+/// or an object that pictures of a folder or collection show if it stands there as one.
 fn source(
-    folder: Option<(String, bool)>,
+    place: Option<(Source, bool)>,
     since: Option<DateTime>,
     shown: &mut Vec<ObjectCount>,
     left: &mut Vec<String>,
@@ -142,14 +149,14 @@ fn source(
     let (first, second) = (plurals.next(), plurals.next());
     let named = first.filter(|_| second.is_none());
     let named = named.and_then(|n| Some((n, left.get(n)?.clone())));
-    if let Some((folder, shows_plural)) = folder {
+    if let Some((place, shows_plural)) = place {
         let class = named.filter(|_| shows_plural);
         let class = class.map(|(n, plural)| (n, singular(&plural)));
         if let Some((n, class)) = class.filter(|(_, class)| names.has_class(class)) {
             left.remove(n);
             shown.insert(0, ObjectCount::some(class));
         }
-        return Some(Source::Folder(folder));
+        return Some(place);
     }
     let since = since?;
     let of_events = |plural: &str| names.of_events(plural, &singular(plural));

@@ -73,6 +73,18 @@ impl Words {
         Some(path.trim_matches('"').to_owned())
     }
 
+    /// `the collection NAME`: a collection of the archive. It is read after the rules whose words
+    /// are no names: of "my collection by day" nothing is left to be one.
+    pub(super) fn collection(&mut self) -> Option<String> {
+        let place = self.find(&["collection"])?;
+        let name = self.get(place + 1)?.trim_matches('"');
+        let accepted = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+        let is_name = name.chars().all(accepted) && (is_picture_word(name) || !is_filler(name));
+        let name = is_name.then(|| name.to_owned())?;
+        self.use_up(place, 2);
+        Some(name)
+    }
+
     /// Returns whether the folder at `place` is one to write: `to ./a`, `into the folder ./a` or
     /// `put them in ./a`.
     fn is_target(&self, place: usize) -> bool {

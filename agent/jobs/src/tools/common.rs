@@ -16,14 +16,15 @@ const MAX_NAMED: usize = 3;
 /// Pictures, or groups of them.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-pub(super) enum Collection {
+pub enum Collection {
     Groups(Vec<Group>),
     Pictures(Vec<Picture>),
 }
 
 impl Collection {
-    /// Groups; pictures without groups are one, named `name`.
-    pub(super) fn into_groups(self, name: &str) -> Vec<Group> {
+    /// Returns groups; pictures without groups are one, named `name`.
+    #[must_use]
+    pub fn into_groups(self, name: &str) -> Vec<Group> {
         match self {
             Self::Groups(groups) => groups,
             Self::Pictures(pictures) => vec![Group {

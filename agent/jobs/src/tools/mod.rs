@@ -19,7 +19,8 @@ mod write;
 use std::sync::Arc;
 
 pub use common::{
-    COUNT, GROUPS, OF_PICTURES, PICTURES, groups_done, pictures_and_groups_done, pictures_done,
+    COUNT, Collection, GROUPS, OF_PICTURES, PICTURES, groups_done, pictures_and_groups_done,
+    pictures_done,
 };
 use watchkeeper_pictures::Measurer;
 

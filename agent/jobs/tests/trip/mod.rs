@@ -104,7 +104,7 @@ pub(crate) const SHOTS: [Shot; 10] = [
 ];
 
 /// Requests and the files of the album that they make, as `folder/name` or, without groups, `name`.
-pub(crate) const REQUESTS: [(&str, &str); 54] = [
+pub(crate) const REQUESTS: [(&str, &str); 57] = [
     ("list the photos in FOLDER without GPS", "r, t, v, x"),
     ("photos in FOLDER that have no location", "r, t, v, x"),
     (
@@ -192,6 +192,15 @@ pub(crate) const REQUESTS: [(&str, &str); 54] = [
     ("yesterday evening's pictures of the yard", "r, s"),
     ("yesterday's people by camera", "gate/p, gate/q"),
     ("yesterday's pictures with a dog but no people", "r"),
+    (
+        "organise the pictures of collection trip by camera",
+        "gate/p, gate/q, gate/t, gate/w, yard/r, yard/s, yard/y, Canon EOS R5/u, Canon EOS R5/v, no camera/x",
+    ),
+    (
+        "best photo of each day in the collection trip",
+        "2026-04-20/w, 2026-05-09/v, 2026-05-10/u, 2026-05-14/*, 2026-05-15/y, no day/x",
+    ),
+    ("yesterday's photos in the collection trip", "p, q, r, s, t"),
 ];
 
 /// Requests of which a part has no clear meaning.

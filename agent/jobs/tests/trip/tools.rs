@@ -1,17 +1,18 @@
-//! Tools that stand for the runtime: its events and its detector know the pictures of the trip.
+//! Tools that stand for the runtime and the archive: events, detector and the collection `trip`
+//! know the pictures of the trip.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use watchkeeper_jobs::planner::{EVENT_PICTURES, FIND_OBJECTS};
+use watchkeeper_jobs::planner::{ARCHIVE_QUERY, EVENT_PICTURES, FIND_OBJECTS};
 use watchkeeper_jobs::tool::{
     Context, Kind, Output, Param, Tool, ToolError, ToolOutput, ToolSpec, local_time, read,
 };
 use watchkeeper_jobs::tools::{COUNT, OF_PICTURES, PICTURES, picture_tools, pictures_done};
 use watchkeeper_jobs::{KnownNames, Toolbox};
-use watchkeeper_pictures::{FoundObject, Picture};
+use watchkeeper_pictures::{FoundObject, Picture, folder};
 
 use super::SHOTS;
 
@@ -19,6 +20,7 @@ use super::SHOTS;
 pub(crate) fn tools_of_trip(folder: PathBuf) -> Toolbox {
     let mut tools = picture_tools();
     tools.add(Arc::new(FindObjects));
+    tools.add(Arc::new(ArchivePictures(folder.clone())));
     tools.add(Arc::new(EventPictures(folder)));
     tools
 }
@@ -144,5 +146,30 @@ impl Tool for EventPictures {
         };
         let pictures: Vec<Picture> = events.filter(is_meant).collect();
         Ok(pictures_done(&pictures, String::new()))
+    }
+}
+
+/// An archive whose one collection has the pictures of a folder.
+struct ArchivePictures(PathBuf);
+
+impl Tool for ArchivePictures {
+    fn spec(&self) -> &'static ToolSpec {
+        const SPEC: ToolSpec = ToolSpec {
+            name: ARCHIVE_QUERY,
+            about: "Brings pictures of the archive.",
+            params: &[
+                Param::required("collection", Kind::Text, ""),
+                Param::required("folder", Kind::Name, ""),
+            ],
+            outputs: &[PICTURES, COUNT],
+        };
+        &SPEC
+    }
+
+    fn run(&self, params: Map<String, Value>, _: &Context<'_>) -> Result<ToolOutput, ToolError> {
+        assert_eq!(params.get("collection"), Some(&json!("trip")));
+        let files = folder::pictures(&self.0, true).unwrap();
+        let read = files.iter().filter_map(|file| Picture::read(file).ok());
+        Ok(pictures_done(&read.collect::<Vec<_>>(), String::new()))
     }
 }

@@ -35,6 +35,8 @@ const MAX_NAMED: usize = 3;
 pub struct ToolSetup {
     /// Socket of the runtime.
     pub socket: PathBuf,
+    /// Socket of the agent, where the archive is.
+    pub agent_socket: PathBuf,
     pub config: JobToolsConfig,
 }
 
@@ -326,6 +328,7 @@ mod tests {
         let access = RuntimeAccess::new(ToolSetup {
             socket: folder.path().join("nobody.sock"),
             config: JobToolsConfig::default(),
+            ..ToolSetup::default()
         });
         assert!(access.lists().is_none());
         access
