@@ -3,9 +3,9 @@
 //! - Each cell has three layers, as a codebook with times of last use (Kim, Chalidabhongse, Harwood
 //!   and Davis, "Real-time foreground-background segmentation using codebook model", 2005):
 //!   background, candidate and former background.
-//! - The candidate becomes background once it was seen as long as the background, or for the time
-//!   of absorption. When a parked car leaves, the former background is recognised at once, so that
-//!   no ghost stays.
+//! - The candidate becomes background once it was seen [`TRUST`] times as long as the background,
+//!   or for the time of absorption. So the ghosts of people in the first picture soon go, even
+//!   under an object. When a parked car leaves, the former background is recognised at once.
 //! - Thresholds follow each cell's noise. They rise where foreground keeps turning out to be
 //!   nothing, such as leaves (Hofmann, Tiefenbacher and Rigoll, "The pixel-based adaptive
 //!   segmenter", 2012).
@@ -32,7 +32,9 @@ const MAX_LIFT: f32 = 3.0;
 /// Time constant in seconds with which the background follows slow change.
 const FOLLOW_S: f32 = 8.0;
 /// Shortest lifetime of a candidate in seconds: longer than a fast car covers a cell.
-const MIN_CANDIDATE_S: f32 = 0.6;
+const MIN_CANDIDATE_S: f32 = 0.3;
+/// Lifetime of a candidate that replaces the background, in lifetimes of the background.
+const TRUST: f32 = 2.0;
 /// Value of an empty layer.
 const EMPTY: f32 = f32::MIN;
 
@@ -107,7 +109,7 @@ pub(super) struct Background {
     noise: Vec<f32>,
     /// Factor of feedback on the thresholds, `1.0..=MAX_LIFT`.
     lift: Vec<f32>,
-    /// Seconds for which the background was seen, up to the time of absorption.
+    /// Lifetime of the background: seconds for which it was seen, up to the time of absorption.
     seen: Vec<f32>,
     /// Seconds for which the candidate has been seen without interruption.
     age: Vec<f32>,
@@ -180,7 +182,6 @@ impl Background {
                 let old = self.former.at(i);
                 self.former.put(i, [EMPTY; 3]);
                 self.back.put(i, old);
-                self.seen[i] = MIN_CANDIDATE_S;
                 self.age[i] = 0.0;
                 labels[i] = BACK;
             } else if labels[i] == SHADOW
@@ -253,12 +254,12 @@ impl Background {
             ],
         );
         self.age[i] += dt;
-        let limit = match held {
+        let longest = match held {
             OBJECT => absorb.object,
-            MOVED => absorb.other,
-            GHOST => MIN_CANDIDATE_S,
-            _ => absorb.other.min(2.0 * self.seen[i]).max(MIN_CANDIDATE_S),
+            GHOST => 0.0,
+            _ => absorb.other,
         };
+        let limit = longest.min(TRUST * self.seen[i]).max(MIN_CANDIDATE_S);
         if self.age[i] >= limit {
             // Only under an object that stopped is the old background certain to return.
             let former = if held == OBJECT {

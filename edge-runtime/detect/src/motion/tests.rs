@@ -322,6 +322,23 @@ fn thing_there_from_the_start_leaves_no_long_ghost() {
 }
 
 #[test]
+fn first_place_of_a_thing_that_left_joins_no_other_box() {
+    let mut s = Scene::new(320, 180);
+    for i in 0..36 {
+        // The car uncovers its place at once; the person walks across both places for 3 s.
+        let (car, person) = (100 + i * 8, 80 + i * 2);
+        let found = s.show(&[
+            solid(car, 60, 60, 40, 150.0),
+            solid(person, 50, 20, 60, 50.0),
+        ]);
+        if i > 28 {
+            assert_eq!(found.len(), 1, "frame {i}: {found:?}");
+            assert!(close(&found[0], person, 50, 20, 60, 6.0), "{i}: {found:?}");
+        }
+    }
+}
+
+#[test]
 fn swaying_thing_is_not_reported() {
     let mut s = Scene::new(320, 180);
     s.rest(20);
