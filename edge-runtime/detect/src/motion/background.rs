@@ -3,9 +3,9 @@
 //! - Each cell has three layers, as a codebook with times of last use (Kim, Chalidabhongse, Harwood
 //!   and Davis, "Real-time foreground-background segmentation using codebook model", 2005):
 //!   background, candidate and former background.
-//! - The candidate becomes background once it was seen [`TRUST`] times as long as the background, or
-//!   for the time of absorption. So people in the first picture leave no ghost for long, even where
-//!   others cover it. When a parked car leaves, the former background is recognised at once.
+//! - The candidate becomes background once it was seen [`TRUST`] times as long as the background,
+//!   or for the time of absorption. So the ghosts of people in the first picture soon go, even
+//!   under an object. When a parked car leaves, the former background is recognised at once.
 //! - Thresholds follow each cell's noise. They rise where foreground keeps turning out to be
 //!   nothing, such as leaves (Hofmann, Tiefenbacher and Rigoll, "The pixel-based adaptive
 //!   segmenter", 2012).
