@@ -148,8 +148,9 @@ fn describe_ingest(done: &Ingested) -> String {
         [] => "Ingested nothing".to_owned(),
         [one] => format!("Ingested {}", one.name),
         many => {
-            let count = counted(many.len() as u64, "entry");
-            format!("Ingested {count}: {}", names(many, 5))
+            let count = many.len() as u64;
+            let shown = names(many, count, 5);
+            format!("Ingested {}: {shown}", counted(count, "entry"))
         }
     };
     let skipped = match done.skipped.as_slice() {
@@ -167,18 +168,41 @@ fn describe_ingest(done: &Ingested) -> String {
 fn describe_matches(found: &Matches) -> String {
     match found.matched {
         0 => "No such entries".to_owned(),
-        matched => format!("{matched} match: {}", names(&found.entries, 10)),
+        matched => format!("{matched} match: {}", names(&found.entries, matched, 10)),
     }
 }
 
-fn names(entries: &[Entry], most: usize) -> String {
+/// The first names of `count` entries, and how many are left out.
+fn names(entries: &[Entry], count: u64, most: usize) -> String {
     let names = entries.iter().take(most).map(|entry| entry.name.as_str());
-    names.collect::<Vec<_>>().join(", ")
+    let names: Vec<&str> = names.collect();
+    let shown = names.join(", ");
+    match count.saturating_sub(names.len() as u64) {
+        0 => shown,
+        more => format!("{shown} and {more} more, see `watchkeeper archive query`"),
+    }
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn list_that_is_cut_says_how_many_it_leaves_out() {
+        let entry = |number: u32| -> Entry {
+            let entry = json!({
+                "name": format!("yard/{number}"), "bytes": 3, "content_type": "image/jpeg",
+                "number": number, "sha256": "00".repeat(32), "content": "stored",
+                "archived": "2026-11-25T12:00:00Z", "retention": "normal", "metadata": {},
+            });
+            serde_json::from_value(entry).unwrap()
+        };
+        let entries: Vec<Entry> = (0..12).map(entry).collect();
+        assert_eq!(names(&entries[..2], 2, 10), "yard/0, yard/1");
+        let cut = names(&entries, 16, 10);
+        assert!(cut.contains("yard/9 and 6 more, see"), "{cut}");
+    }
 
     #[test]
     fn ingest_names_how_many_files_were_skipped_and_why() {
