@@ -60,7 +60,9 @@ impl Request {
             None if left.is_empty() => Ok(request),
             None => Err(match request.source {
                 Source::Events { .. } => NotUnderstood::events(left, names),
-                Source::Folder(_) => NotUnderstood::words(left, &names.cameras),
+                Source::Folder(_) | Source::Collection(_) => {
+                    NotUnderstood::words(left, &names.cameras)
+                }
             }),
         }
     }
