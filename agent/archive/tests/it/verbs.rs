@@ -3,8 +3,8 @@
 use jiff::Zoned;
 use watchkeeper_archive::query::Order;
 use watchkeeper_archive::{
-    Answer, Archive, ArchiveError, EmbeddingOutcome, Metadata, NewEntry, Query, Retention,
-    Selection, Verb,
+    Archive, ArchiveError, EmbeddingOutcome, Metadata, NewEntry, Query, Retention,
+    Selection,
 };
 
 use crate::support::{ingest, name, new, open, read, settings};
