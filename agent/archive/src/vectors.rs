@@ -100,6 +100,9 @@ pub(crate) fn unpack(numbers: &[u8]) -> Vec<f32> {
     numbers.map(f32::from).collect()
 }
 
+/// An entry with its likeness, -1 to 1.
+pub(crate) type Ranked = (f64, Arc<Slot>);
+
 /// Embeddings of one model, by content.
 #[derive(Debug)]
 pub(crate) struct Vectors {
@@ -221,7 +224,7 @@ impl VectorCache {
         digest: &str,
         slots: Vec<Arc<Slot>>,
         own: &Packed,
-    ) -> (Vec<(f64, Arc<Slot>)>, Vec<Arc<Slot>>) {
+    ) -> (Vec<Ranked>, Vec<Arc<Slot>>) {
         let (mut found, mut unknown) = (Vec::with_capacity(slots.len()), Vec::new());
         let mut slots = slots.into_iter().peekable();
         while slots.peek().is_some() {
