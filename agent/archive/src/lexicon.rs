@@ -1,39 +1,9 @@
-//! Words of queries with one meaning each: kinds, orders, plurals, and those that refuse a request.
-
-use jiff::fmt::strtime;
-use watchkeeper_english::singulars;
+//! Words of queries with one meaning each: kinds, orders, dates.
 
 use crate::query::Order;
 
-/// Words that mean a time, alone or beside others.
-const TIMES: [&str; 23] = [
-    "afternoon",
-    "ago",
-    "am",
-    "day",
-    "earlier",
-    "evening",
-    "hour",
-    "last",
-    "midnight",
-    "minute",
-    "month",
-    "morning",
-    "night",
-    "noon",
-    "past",
-    "pm",
-    "this",
-    "tomorrow",
-    "tonight",
-    "week",
-    "weekday",
-    "weekend",
-    "year",
-];
-
-/// Whether a word is about time or a "not" or the like: left out, it would list other entries.
-pub(crate) fn changes_answer(word: &str) -> bool {
+/// Whether a word begins with a year of this or the last century, such as `2023/05`.
+pub(crate) fn is_date(word: &str) -> bool {
     let year = word
         .get(..4)
         .filter(|year| year.bytes().all(|b| b.is_ascii_digit()));
@@ -41,15 +11,7 @@ pub(crate) fn changes_answer(word: &str) -> bool {
     let ends = word
         .get(4..)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '/', '.']));
-    let is_month = |format| strtime::parse(format, word).is_ok();
-    let is_other = match word {
-        "after" | "before" | "but" | "except" | "excluding" | "neither" | "never" | "no"
-        | "nor" | "not" | "or" | "until" | "without" => true,
-        _ => word.ends_with("n't") || word.ends_with("n’t"),
-    };
-    let is_day = |word: &str| strtime::parse("%A", word).is_ok();
-    let is_time = singulars(word).any(|word| TIMES.contains(&word.as_str()) || is_day(&word));
-    is_other || is_time || (is_year && ends) || is_month("%B") || is_month("%b")
+    is_year && ends
 }
 
 pub(crate) fn order(word: &str) -> Option<Order> {

@@ -24,10 +24,9 @@ use crate::words::{self, Vocabulary};
 pub(crate) fn find(durable: &Durable, text: &str, now: &Zoned) -> Result<Found, ArchiveError> {
     let known = Vocabulary::of(&durable.index(), now.timestamp());
     let read = words::read(text, &known, now)?;
-    let matches = query(durable, &read.query, None, now.timestamp())?;
+    let matches = query(durable, &read, None, now.timestamp())?;
     Ok(Found {
-        query: read.query,
-        not_understood: read.not_understood,
+        query: read,
         matches,
     })
 }

@@ -120,8 +120,6 @@ pub struct Destroyed {
 pub struct Found {
     /// What the words were understood as.
     pub query: Query,
-    /// Words that were not understood, as written.
-    pub not_understood: Vec<String>,
     #[serde(flatten)]
     pub matches: Matches,
 }

@@ -319,13 +319,7 @@ impl Session {
         let out = Arc::clone(&self.deps.out);
         out.report(ProgressEvent::Busy(&operation.describe()));
         let outcome = match operation.clone() {
-            Operation::Verb(verb) => archive.run(verb).await.map(|answer| match answer {
-                Answer::Found(found) if !found.not_understood.is_empty() => {
-                    let words = found.not_understood.join(", ");
-                    Some(format!("not understood, ignored: {words}"))
-                }
-                _ => None,
-            }),
+            Operation::Verb(verb) => archive.run(verb).await.map(|_| None),
             Operation::Retrieve { name, skip_cache } => {
                 let found = archive.retrieve(name, skip_cache).await;
                 found.map(|found| shown_text(&found))

@@ -203,14 +203,7 @@ async fn query_by_words(
     client: &AgentClient,
     out: &Output,
 ) -> Result<(), Failure> {
-    let Found {
-        query,
-        not_understood,
-        matches,
-    } = *find(&args.words.join(" "), client).await?;
-    for word in not_understood {
-        out.note(format!("not understood: {word:?}"));
-    }
+    let Found { query, matches } = *find(&args.words.join(" "), client).await?;
     // Plain data with string keys: serde_json can't fail on it.
     let written = serde_json::to_value(&query).unwrap_or_default();
     let conditions = written.as_object().into_iter().flatten();
