@@ -62,20 +62,29 @@ fn is_verb_left(r: &Reader<'_>, at: usize) -> bool {
         && !one_of(OF_SIDE, r.any_word(at + 1))
 }
 
+/// Said of a `number` of events whose rule has a cool-down.
+const LEFT_OUT: &str = "Events that the cool-down of a watch left out are not counted; the counter of a line, in the status of its camera, has all since its watch started.";
+
 /// Which kinds are looked for where these were asked about, and a sentence for each that another
-/// kind counts for. What no watch told then, the coverage says.
+/// kind counts for, or of which a number leaves out events. What no watch told then, the coverage
+/// says.
 pub(crate) fn counted(
     asked: &[Happened],
     watches: &[&Deployed],
     labels: &[String],
+    number: bool,
 ) -> (Vec<EventKind>, Vec<String>) {
     let who = match labels {
         [] => "something".to_owned(),
         _ => quoted_all(labels, " or "),
     };
-    let (mut kinds, mut said) = (Vec::new(), Vec::new());
+    let (mut kinds, mut said, mut cools) = (Vec::new(), Vec::new(), false);
     for Happened { name, counts, .. } in asked {
-        let is_told = |kind: &&EventKind| watches.iter().any(|watch| tells(watch, kind, labels));
+        let telling = |kind: &EventKind| -> Vec<RuleSpec> {
+            let rules = watches.iter().map(|watch| telling(watch, kind, labels));
+            rules.flatten().collect()
+        };
+        let is_told = |kind: &&EventKind| !telling(kind).is_empty();
         let (first, told) = (counts.first(), counts.iter().find(is_told));
         if let (Some(first), Some(told)) = (first, told.filter(|told| Some(*told) != first)) {
             said.push(format!(
@@ -88,16 +97,19 @@ pub(crate) fn counted(
         if told.is_none() && is_crossing && watches.iter().any(counts_a_line) {
             said.push("A line is counted here without events: its numbers are in the status of its camera.".to_owned());
         }
+        let rules = told.map(telling).unwrap_or_default();
+        cools |= rules.iter().any(|rule| rule.cooldown_s > 0.0);
         // All events count for `came` where no watch tells who enters or appears.
         let usual = first.filter(|_| name != "coming");
         kinds.extend(told.or(usual).cloned());
     }
+    said.extend((number && cools).then(|| LEFT_OUT.to_owned()));
     (kinds, said)
 }
 
-/// Whether a rule of a watch tells events of this kind about one of these labels; about any where
+/// The rules of a watch that tell events of this kind about one of these labels; about any where
 /// there are none.
-fn tells(deployed: &Deployed, kind: &EventKind, labels: &[String]) -> bool {
+fn telling(deployed: &Deployed, kind: &EventKind, labels: &[String]) -> Vec<RuleSpec> {
     let sees = |known: &[String]| {
         labels.is_empty() || known.is_empty() || labels.iter().any(|l| known.contains(l))
     };
@@ -109,8 +121,9 @@ fn tells(deployed: &Deployed, kind: &EventKind, labels: &[String]) -> bool {
             && (kind.direction == CrossDirection::Any || directions.contains(&when["direction"]))
     };
     let seen = watch::named_classes(&deployed.spec.workflow).unwrap_or_default();
-    let mut rules = rules(deployed).into_iter();
-    rules.any(|rule| sees(&seen) && is_of(&rule) && sees(&rule.classes))
+    let mut rules = rules(deployed);
+    rules.retain(|rule| sees(&seen) && is_of(rule) && sees(&rule.classes));
+    rules
 }
 
 /// The rules of a pipeline: its own, else those that follow from its workflow.

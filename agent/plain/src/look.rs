@@ -193,7 +193,7 @@ fn events(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Result<(Look, 
             && wanted.camera.as_ref().is_none_or(|c| p.spec.source == *c)
     };
     let watches: Vec<_> = r.scene.pipelines.iter().filter(is_asked).collect();
-    let (kinds, mut told) = kinds::counted(&asked, &watches, &labels);
+    let (kinds, mut told) = kinds::counted(&asked, &watches, &labels, number);
     if number && kinds.is_empty() && !of_events {
         told.push(kinds::events_of(&labels));
     }

@@ -82,10 +82,10 @@ pub(crate) type Range = (Option<Timestamp>, Option<Timestamp>);
 pub(crate) fn past(r: &mut Reader<'_>) -> Option<Range> {
     let now = &r.scene.now;
     let days = take_days(r);
-    if days.is_none() {
-        if let Some(found) = r.take(&["@last_time"]) {
-            return Some((stamp(after(now, -found.value(0))), None));
-        }
+    if days.is_none()
+        && let Some(found) = r.take(&["@last_time"])
+    {
+        return Some((stamp(after(now, -found.value(0))), None));
     }
     match days {
         Some((span, is_since)) if is_since || is_long(&span, now) => {

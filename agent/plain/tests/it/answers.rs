@@ -486,3 +486,29 @@ fn a_refusal_helps_with_what_it_does_not_understand() {
         assert!(said.contains("with a limit"), "{text}: {said}");
     }
 }
+
+#[test]
+fn number_of_crossings_says_that_a_cool_down_leaves_some_out() {
+    let mut scene = site();
+    let text = "how many cars crossed the line today";
+    let said = |scene: &Scene| match ask(text, scene) {
+        Answer::Look(looked) => looked.text,
+        other => panic!("{other:#?}"),
+    };
+    let line = "tell me when a car crosses the vertical line at 50% on camera gate";
+    let watch = |text: &str| Deployed {
+        name: "Line".to_owned(),
+        spec: deployed(text),
+        paused: false,
+        paused_until: None,
+        not_running: None,
+    };
+    scene.pipelines = vec![watch(line)];
+    assert!(
+        said(&scene).contains("cool-down of a watch left out"),
+        "{}",
+        said(&scene)
+    );
+    scene.pipelines = vec![watch(&format!("{line}, every one"))];
+    assert!(!said(&scene).contains("cool-down"), "{}", said(&scene));
+}
