@@ -56,8 +56,8 @@ pub(crate) fn is_correction(text: &Reader<'_>) -> bool {
     !requests.is_empty() && requests.iter().all(corrects)
 }
 
-/// Puts the end that a correction says, such as `no, two hours`, in the place of that of an order to
-/// pause.
+/// Puts the end that a correction says, such as `no, two hours`, in the place of that of an order
+/// to pause.
 pub(crate) fn amend_end(orders: &mut [Request<'_>], r: &mut Reader<'_>) -> Result<(), Refusal> {
     let [order] = orders else {
         return Err(not_read(r));
