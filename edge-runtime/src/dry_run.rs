@@ -103,16 +103,7 @@ pub fn run(
     if offered == 0 {
         return Err(no_frame(request, &report.ended.unwrap_or_default()));
     }
-    // The end of the trial ends all visits, but who is inside then is inside now.
-    let inside = run.results().zones;
-    add_events(
-        &mut report,
-        run.finish(FinishReason::TimeOver, &mut EventId::generate),
-    );
-    report.results = run.results();
-    for (name, zone) in &mut report.results.zones {
-        zone.present = inside.get(name).map_or(0, |before| before.present);
-    }
+    end(&mut run, &mut report);
     if report.results.source_s > 0.0 {
         let offered_fps = offered_fps(offered, report.results.source_s, max_fps);
         report.wanted_fps = wanted_fps(&spec, offered_fps);
@@ -268,6 +259,19 @@ fn take_frames(
     };
     report.others_s = others_before.map(|before| others().saturating_sub(before).as_secs_f64());
     Ok(offered)
+}
+
+/// Ends the trial, which ends all visits: who is inside then is inside now.
+fn end(run: &mut Run, report: &mut DryRunReport) {
+    let inside = run.results().zones;
+    add_events(
+        report,
+        run.finish(FinishReason::TimeOver, &mut EventId::generate),
+    );
+    report.results = run.results();
+    for (name, zone) in &mut report.results.zones {
+        zone.present = inside.get(name).map_or(0, |before| before.present);
+    }
 }
 
 /// Makes the results that a deployed pipeline publishes, at its interval.
