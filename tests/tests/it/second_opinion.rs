@@ -28,9 +28,12 @@ fn subscriber_gets_doubtful_event_and_then_its_opinion() -> anyhow::Result<()> {
         &bench,
         json!({"gates": never_sure(), "second_opinion_may_lower": true}),
     )?;
-    let words = wait_up_to(LONG, "the verdicts of three events", || {
+    // The model answers twice: a fifth of the calls is for one rule. Events of one scene share an
+    // answer.
+    let words = wait_up_to(LONG, "two verdicts and an event without one", || {
         let words = subscriber.bodies("/opinion/");
-        (words.len() >= 3).then_some(words)
+        let unasked = words.iter().any(|word| word["outcome"] == "stands");
+        unasked.then_some(words)
     })?;
     let events = subscriber.bodies("/ev/");
     for word in &words {
@@ -39,15 +42,8 @@ fn subscriber_gets_doubtful_event_and_then_its_opinion() -> anyhow::Result<()> {
         assert_eq!(event["seq"], word["event_seq"], "told before: {word:#}");
         assert_eq!(event["decision"]["verdict"], "escalate");
     }
-    let outcomes: Vec<&str> = words.iter().filter_map(|w| w["outcome"].as_str()).collect();
-    let lowered = outcomes
-        .iter()
-        .filter(|outcome| **outcome == "lowered")
-        .count();
-    assert_eq!(
-        lowered, 2,
-        "a fifth of the calls is for one rule: {outcomes:?}"
-    );
+    let lowered = words.iter().filter(|word| word["outcome"] == "lowered");
+    assert!(lowered.count() >= 2, "{words:#?}");
     let stands = words.iter().find(|word| word["outcome"] == "stands");
     let reason = stands.and_then(|word| word["decision"]["reason"].as_str());
     assert!(
