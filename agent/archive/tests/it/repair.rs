@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use watchkeeper_archive::memcached::MemcachedTier;
-use watchkeeper_archive::{ArchiveError, ContentHash, Selection, Tier};
+use watchkeeper_archive::{Archive, ArchiveError, ContentHash, Selection, Tier};
 
 use crate::support::{
     BUCKET, Memcached, S3Server, ingest, name, open, read, settings, wait_for, with_objects,
@@ -79,16 +79,21 @@ async fn damaged_content_counts_one_miss_of_each_fast_tier() {
     assert_eq!(counts("memcached"), (0, 1, 0));
 }
 
-#[tokio::test]
-async fn entry_is_kept_while_a_memcached_that_may_have_it_is_down() {
-    let folder = tempfile::tempdir().unwrap();
+/// An archive without a tier in memory, whose memcached does not answer.
+fn beside_a_memcached_that_is_down(folder: &Path) -> Archive {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap().to_string();
     drop(free);
-    let mut settings = settings(folder.path());
+    let mut settings = settings(folder);
     settings.memory_bytes = 0;
     settings.shared = Some(Arc::new(MemcachedTier::new(vec![address])));
-    let archive = open(settings);
+    open(settings)
+}
+
+#[tokio::test]
+async fn entry_is_kept_while_a_memcached_that_may_have_it_is_down() {
+    let folder = tempfile::tempdir().unwrap();
+    let archive = beside_a_memcached_that_is_down(folder.path());
     ingest(&archive, "yard/a.jpg", b"alpha").await;
     std::fs::write(file_of(folder.path(), b"alpha"), "wrong").unwrap();
     let found = archive.verify(None).await.unwrap();
@@ -99,13 +104,7 @@ async fn entry_is_kept_while_a_memcached_that_may_have_it_is_down() {
 #[tokio::test]
 async fn content_too_large_for_memcached_is_lost_while_a_server_is_down() {
     let folder = tempfile::tempdir().unwrap();
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = free.local_addr().unwrap().to_string();
-    drop(free);
-    let mut settings = settings(folder.path());
-    settings.memory_bytes = 0;
-    settings.shared = Some(Arc::new(MemcachedTier::new(vec![address])));
-    let archive = open(settings);
+    let archive = beside_a_memcached_that_is_down(folder.path());
     // The write of a small one marks the server down.
     ingest(&archive, "yard/a.jpg", b"alpha").await;
     let large = vec![7; 2 << 20];
