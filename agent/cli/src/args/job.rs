@@ -55,6 +55,9 @@ pub(crate) enum JobAction {
     },
     /// List jobs, latest last.
     List(JobOwner),
+    /// Print how many of the user's jobs were done and failed, and how long planning, runs and
+    /// tools took.
+    Stats,
     /// Show a job, the result of one of its steps, or one value of that.
     Show {
         /// ID of the job, or the first characters of it.

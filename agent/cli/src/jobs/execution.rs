@@ -112,6 +112,9 @@ impl JobCommands {
             return Err(show::not_done(&id, Some(ended), JobOwner::USER));
         }
         self.cache_plan(&job, out);
+        if job.info().from.planned.is_some() {
+            show::next_steps(&id, out);
+        }
         Ok(())
     }
 }

@@ -13,6 +13,7 @@ mod planning;
 mod progress;
 mod refine;
 mod show;
+mod statistics;
 mod templates;
 
 use std::path::Path;
@@ -53,6 +54,7 @@ pub(super) fn run(action: JobAction, global: &Global, out: &Output) -> Result<()
         JobAction::Explain { what } => commands.explain(&what, out),
         JobAction::List(owner) if owner.agent => agent()?.list(out),
         JobAction::List(_) => show::list(&commands.jobs, out),
+        JobAction::Stats => statistics::print(&commands.jobs, out),
         JobAction::Show {
             id,
             step,

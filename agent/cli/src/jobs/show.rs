@@ -226,6 +226,14 @@ pub(super) fn result(
     }
 }
 
+/// Prints what can be done with a job that was planned from words and is done.
+pub(super) fn next_steps(id: &str, out: &Output) {
+    out.line(format!(
+        "next: `watchkeeper job refine {id} WORDS` changes it, `watchkeeper job keep {id} --as NAME` \
+         keeps its plan"
+    ));
+}
+
 /// The failure of a job of `owner` that is not done, with the command that resumes it.
 pub(super) fn not_done(id: &str, ended: Option<Ended>, owner: JobOwner) -> Failure {
     let command = owner.command(&format!("resume {id}"));

@@ -3,7 +3,7 @@
 //! - `execution` decides which step runs when. It has no clock, thread or file.
 //! - `log` is the durable log of a job, and what it is resumed from.
 //! - `folder` lays a job out on disk, `outputs` what it writes, `claims` whose names those are.
-//!   `state` says what is known of it, `retention` bounds all.
+//!   `state` says what is known of it, `retention` bounds all, `statistics` sums up their logs.
 //! - `runner` ties them together.
 
 mod cancel;
@@ -20,6 +20,7 @@ mod retention;
 mod revise;
 mod runner;
 mod state;
+mod statistics;
 #[cfg(test)]
 mod tests;
 mod trajectory;
@@ -34,4 +35,5 @@ pub use retention::JobLimits;
 pub use revise::RevisionError;
 pub use runner::{Revise, Runner};
 pub use state::{JobState, JobSummary};
+pub use statistics::{JobStatistics, JobStatisticsBuilder, Spread};
 pub use trajectory::{Trajectory, Transition};
