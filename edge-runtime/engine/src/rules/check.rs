@@ -377,12 +377,11 @@ impl Compiler<'_> {
         let found = steps.iter().find(|s| s.name == name).cloned();
         if found.is_none() {
             let names: Vec<String> = steps.iter().map(|s| s.name.clone()).collect();
-            self.unknown(
-                field,
-                name,
-                &format!("is not a {what} step of the workflow"),
-                &names,
-            );
+            let message = match names.is_empty() {
+                true => format!("is not a {what} step of the workflow, which has none; add one"),
+                false => format!("is not a {what} step of the workflow"),
+            };
+            self.unknown(field, name, &message, &names);
         }
         found
     }

@@ -65,8 +65,11 @@ pub enum ShapeError {
     },
     #[error("begins and ends at the same point; give two different points")]
     NoLength,
-    /// The corners lie on one line.
-    #[error("encloses no area; give at least three corners that do not lie on one line")]
+    /// The corners lie on one line, or the sides cross and their areas cancel out.
+    #[error(
+        "encloses no area; give at least three corners that do not lie on one line, in their order \
+         around the area, so that no sides cross"
+    )]
     NoArea,
 }
 

@@ -39,8 +39,8 @@ pub enum Kind {
     Texts,
     /// A list of these words.
     Words(&'static [&'static str]),
-    /// A table or a list with a structure of its own, checked later.
-    Structure,
+    /// A table or a list with a structure of its own, checked later; its form in words.
+    Structure(&'static str),
     /// Path of a file, or the structure itself.
     FileOrStructure,
 }
@@ -110,29 +110,47 @@ pub const KEYS: &[Key] = &[
     key("sources.*.rtsp_transport", Kind::Choice(&["tcp", "udp"])).default("tcp"),
     key("sources.*.tls_verify", Kind::Switch).default("true"),
     key("sources.*.fixed_view", Kind::Switch).default("true"),
-    key("sources.*.controls", Kind::Structure),
+    key(
+        "sources.*.controls",
+        Kind::Structure("a table of names and values, { exposure_time_absolute = 200 }"),
+    ),
     key(
         "sources.*.decoder",
         Kind::Choice(&["auto", "software", "nvidia", "v4l2", "va"]),
     )
     .default("auto"),
-    key("sources.*.scale", Kind::Structure),
+    key(
+        "sources.*.scale",
+        Kind::Structure("two whole numbers, [1280, 720]"),
+    ),
     key(
         "sources.*.stall_s",
         Kind::Number(*STALL_S.start(), *STALL_S.end()),
     )
     .default("5"),
     key("sources.*.name", Kind::DisplayName),
-    key("sources.*.privacy.regions", Kind::Structure),
+    key(
+        "sources.*.privacy.regions",
+        Kind::Structure("a list of regions, [[[x, y], [x, y], …], …]"),
+    ),
     key("sources.*.privacy.classes", Kind::Texts),
     key("sources.*.privacy.fill", Kind::Choice(MaskFill::NAMES)).default("black"),
     key("pipelines.*.name", Kind::DisplayName),
     key("pipelines.*.source", Kind::Name),
     key("pipelines.*.workflow", Kind::FileOrStructure),
-    key("pipelines.*.parameters", Kind::Structure),
+    key(
+        "pipelines.*.parameters",
+        Kind::Structure("a table of names and values"),
+    ),
     key("pipelines.*.model", Kind::Text),
-    key("pipelines.*.rules", Kind::Structure),
-    key("pipelines.*.detect", Kind::Structure),
+    key(
+        "pipelines.*.rules",
+        Kind::Structure("a list of tables, [[pipelines.NAME.rules]]"),
+    ),
+    key(
+        "pipelines.*.detect",
+        Kind::Structure("a table, { mode = \"on_motion\" }"),
+    ),
     key("pipelines.*.target_fps", Kind::Number(0.01, 1000.0)),
     key(
         "pipelines.*.priority",
@@ -207,7 +225,10 @@ pub const KEYS: &[Key] = &[
     key("agent.lookups.*.url", Kind::Text),
     key("agent.lookups.*.method", Kind::Choice(&["GET", "POST"])).default("GET"),
     key("agent.lookups.*.body", Kind::Text),
-    key("agent.lookups.*.headers", Kind::Structure),
+    key(
+        "agent.lookups.*.headers",
+        Kind::Structure("a table of names and texts"),
+    ),
     key("agent.lookups.*.answer", Kind::Text),
     key(
         "agent.lookups.*.answer_type",
@@ -232,7 +253,10 @@ pub const KEYS: &[Key] = &[
     key("agent.lookups.*.columns", Kind::Texts),
     key("agent.lookups.*.match", Kind::Choice(&["exact", "fuzzy"])).default("exact"),
     key("agent.lookups.*.alike", Kind::Switch).default("false"),
-    key("agent.lookups.*.schema", Kind::Structure),
+    key(
+        "agent.lookups.*.schema",
+        Kind::Structure("a table, a JSON Schema"),
+    ),
     key("agent.lookups.*.question", Kind::Text),
     key("agent.references.model", Kind::Text).default("mobilenet-v2-features"),
     key("agent.references.min_likeness", Kind::Number(0.0, 0.99)),
@@ -369,7 +393,7 @@ pub fn allowed(kind: Kind) -> String {
         Kind::Mode => "octal permission bits as text, \"0600\" to \"0777\"".to_owned(),
         Kind::Texts => "a list of texts".to_owned(),
         Kind::Words(words) => format!("a list of {}", words.join(", ")),
-        Kind::Structure => "a table or a list".to_owned(),
+        Kind::Structure(form) => form.to_owned(),
         Kind::FileOrStructure => "a path of a JSON file, or a table".to_owned(),
     }
 }

@@ -229,7 +229,7 @@ fn typed(path: &[&str], text: &str) -> Value {
             | Kind::Mode,
         ) => return Value::from(text.to_owned()),
         Some(Kind::Switch | Kind::Integer(..) | Kind::Number(..)) => text.trim().to_owned(),
-        Some(Kind::Texts | Kind::Words(_) | Kind::Structure | Kind::FileOrStructure) | None => {
+        Some(Kind::Texts | Kind::Words(_) | Kind::Structure(_) | Kind::FileOrStructure) | None => {
             text.to_owned()
         }
     };

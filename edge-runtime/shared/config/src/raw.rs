@@ -28,6 +28,8 @@ pub(crate) struct Read {
     pub(crate) errors: Vec<ConfigError>,
     /// Sections with a chosen name that were written at all, such as `sources.gate`.
     pub(crate) named: BTreeSet<String>,
+    /// Sections that were written without a key.
+    pub(crate) empty: BTreeSet<String>,
     /// Absent where no file was read.
     pub(crate) file: Option<LoadedFile>,
 }
@@ -67,6 +69,9 @@ fn walk<'a>(merged: &Merged, path: &mut Vec<&'a str>, dict: &'a Dict, read: &mut
                 ),
             },
             (None, Value::Dict(_, inner)) if any_name || allowed.contains(&name.as_str()) => {
+                if inner.is_empty() {
+                    read.empty.insert(full);
+                }
                 walk(merged, path, inner, read);
             }
             (None, _) if any_name || allowed.contains(&name.as_str()) => {
@@ -121,7 +126,7 @@ fn shown(kind: Kind, value: &Value) -> String {
         | Kind::Mode
         | Kind::Texts
         | Kind::Words(_)
-        | Kind::Structure
+        | Kind::Structure(_)
         | Kind::FileOrStructure => text.chars().take(120).collect(),
     }
 }
@@ -178,7 +183,7 @@ pub(crate) fn check(kind: Kind, value: &Value) -> Result<(), &'static str> {
             }
             true
         }
-        Kind::Structure => is_table || matches!(value, Value::Array(..)),
+        Kind::Structure(_) => is_table || matches!(value, Value::Array(..)),
         Kind::FileOrStructure => is_table || text.is_some_and(|t| !t.trim().is_empty()),
     };
     if ok { Ok(()) } else { Err("is not allowed") }

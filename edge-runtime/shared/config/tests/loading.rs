@@ -649,6 +649,39 @@ fn second_provider_has_own_key_and_the_limits_of_the_first() {
 }
 
 #[test]
+fn broker_that_is_no_host_is_refused() {
+    for host in [
+        "mqtt://10.0.0.2:1883",
+        "10.0.0.2:1883",
+        "broker/",
+        "[::1]",
+        "a b",
+    ] {
+        let errors = Case::new(&format!("[mqtt]\nhost = \"{host}\""))
+            .load()
+            .unwrap_err();
+        let told = errors[0].to_string();
+        assert!(told.contains("is not a host"), "{host}: {told}");
+        assert!(told.contains("mqtt.port"), "{host}: {told}");
+    }
+    for host in [
+        "broker.example",
+        "box_1",
+        "10.0.0.2",
+        "::1",
+        "fe80::1%eth0",
+        "localhost",
+    ] {
+        assert!(
+            Case::new(&format!("[mqtt]\nhost = \"{host}\""))
+                .load()
+                .is_ok(),
+            "{host}"
+        );
+    }
+}
+
+#[test]
 fn mqtt_keys_without_host_are_reported() {
     let errors = Case::new("[mqtt]\nport = 1884\n").load().unwrap_err();
     assert_eq!(errors[0].key, "mqtt.port");
@@ -965,7 +998,6 @@ fn privacy_mask_of_a_source_is_read() {
     assert_eq!(mask.regions.len(), 2);
     assert_eq!(mask.regions[0][2], [0.5, 1.0]);
     assert_eq!(mask.fill, MaskFill::Pixelate);
-    assert!(masked("").privacy.is_empty());
 }
 
 #[test]
@@ -1002,7 +1034,7 @@ fn invalid_privacy_mask_names_field_value_and_remedy_and_hides_everything() {
         (
             "regions = \"all\"",
             "regions = \"all\"",
-            "a table or a list",
+            "a list of regions, [[[x, y]",
         ),
         ("regions = {}", "regions", "a list of at most 32"),
         ("fill = \"blur\"", "fill = \"blur\"", "black, pixelate"),
@@ -1024,12 +1056,14 @@ fn invalid_privacy_mask_names_field_value_and_remedy_and_hides_everything() {
 }
 
 #[test]
-fn fill_without_regions_is_refused_and_hides_everything() {
-    let config = masked("fill = \"black\"\n");
-    assert!(config.sources.is_empty());
-    let told = config.warnings[0].to_string();
-    assert!(told.contains("regions and classes are missing"), "{told}");
-    assert_eq!(config.privacy[0].regions[0].len(), 4);
+fn mask_without_regions_is_refused_and_hides_everything() {
+    for written in ["", "fill = \"black\"\n"] {
+        let config = masked(written);
+        assert!(config.sources.is_empty());
+        let told = config.warnings[0].to_string();
+        assert!(told.contains("regions and classes are missing"), "{told}");
+        assert_eq!(config.privacy[0].regions[0].len(), 4);
+    }
 }
 
 #[test]

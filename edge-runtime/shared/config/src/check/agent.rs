@@ -4,12 +4,12 @@
 //! - Files of secrets are read where they are used; only the password of the broker is read here.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use secrecy::SecretString;
-use url::Url;
+use url::{Host, Url};
 use watchkeeper_contract::id::{BoxId, SiteId, SourceId};
 use watchkeeper_contract::rule::{Schedule, end_minute, minute_of_day};
 
@@ -36,6 +36,15 @@ pub(super) fn mqtt(
         without_effect("mqtt.", "mqtt.host", values, errors);
         return None;
     };
+    if !is_host(&host) {
+        let error = values
+            .error("mqtt.host", "is not a host")
+            .found(host.clone());
+        errors.push(error.allowed(
+            "a name or an IP address alone, such as \"broker.example\"; the port is mqtt.port, and \
+             encryption is mqtt.tls",
+        ));
+    }
     let tls = values.switch("mqtt.tls");
     for key in ["mqtt.ca_file", "mqtt.cert_file", "mqtt.key_file"] {
         if let (false, Some(found)) = (tls, values.found(key)) {
@@ -76,6 +85,14 @@ pub(super) fn mqtt(
         None => CommandAccess::Off,
     };
     Some(mqtt)
+}
+
+/// Whether a text names a host, and neither a port nor a scheme.
+fn is_host(text: &str) -> bool {
+    // `fe80::1%eth0` names the interface, too.
+    let bare = text.split('%').next().unwrap_or(text);
+    let named = Host::parse(text);
+    bare.parse::<Ipv6Addr>().is_ok() || matches!(named, Ok(Host::Domain(_) | Host::Ipv4(_)))
 }
 
 fn password_without_user(values: &Values<'_>) -> ConfigError {

@@ -126,7 +126,7 @@ fn shown_value(values: &Values<'_>, key: &Key, path: &str) -> Option<Value> {
                 }
             }
         }
-        (Kind::Structure, Value::Object(members)) if path.ends_with(".headers") => {
+        (Kind::Structure(_), Value::Object(members)) if path.ends_with(".headers") => {
             let files = members
                 .iter_mut()
                 .filter(|(name, _)| name.ends_with(FILE_ENDING));

@@ -1,7 +1,7 @@
 //! Checks the sections `[sources.NAME.privacy]`.
 //!
-//! - A section with an error masks the whole picture: a source deployed by hand under this name may
-//!   run although its section is left out.
+//! - A section with an error, or without a key, masks the whole picture: a source deployed by hand
+//!   under this name may run although its section is left out.
 
 use serde_json::Value;
 use watchkeeper_contract::id::SourceId;
@@ -31,7 +31,12 @@ fn mask(values: &Values<'_>, name: &str, warnings: &mut Vec<ConfigError>) -> Opt
     let is_written = ["regions", "fill", "classes"]
         .iter()
         .any(|field| values.found(&key(field)).is_some());
-    if !(is_written || is_misspelt || is_spoilt(&format!("{section}.privacy"), warnings)) {
+    let is_empty = values.read.empty.contains(&format!("{section}.privacy"));
+    if !(is_written
+        || is_empty
+        || is_misspelt
+        || is_spoilt(&format!("{section}.privacy"), warnings))
+    {
         return None;
     }
     let errors_before = warnings.len();
@@ -40,8 +45,8 @@ fn mask(values: &Values<'_>, name: &str, warnings: &mut Vec<ConfigError>) -> Opt
     let is_spoilt = is_misspelt || is_spoilt(&format!("{section}.privacy"), warnings);
     if !is_spoilt && warnings.len() == errors_before && regions.is_empty() && classes.is_empty() {
         let problem = "masks the whole picture, because regions and classes are missing";
-        let origin = values.origin(&key("fill"));
-        warnings.push(ConfigError::new(key("fill"), problem, origin));
+        let allowed = "regions, [[[x, y], [x, y], …], …], or classes; or leave the section out";
+        warnings.push(values.error(&key("regions"), problem).allowed(allowed));
     }
     let is_good = !is_spoilt && warnings.len() == errors_before;
     let uri = values.text(&format!("{section}.uri")).unwrap_or_default();
