@@ -16,7 +16,7 @@ use watchkeeper_board::reading::Reading;
 use watchkeeper_board::units::Percent;
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::LookRate;
-use watchkeeper_contract::source::{SourceState, SourceStatus};
+use watchkeeper_contract::source::{Blindness, SourceState, SourceStatus};
 use watchkeeper_contract::spool::EffectCounts;
 
 use crate::capture;
@@ -27,6 +27,15 @@ use crate::journal::media::MediaStore;
 pub(super) const PREFIX: &str = "watchkeeper";
 /// States of a source. Each has a gauge, which is 0 unless it is the current state.
 const SOURCE_STATES: [&str; 6] = ["connecting", "live", "lost", "ended", "failed", "idle"];
+
+/// Causes of a blind source, likewise.
+const BLINDNESS: [(&str, Blindness); 5] = [
+    ("frozen", Blindness::Frozen),
+    ("black", Blindness::Black),
+    ("moved", Blindness::Moved),
+    ("covered", Blindness::Covered),
+    ("blurred", Blindness::Blurred),
+];
 
 type Labels = Vec<(&'static str, String)>;
 type Numbers = Family<Labels, Gauge<f64, AtomicU64>>;
@@ -54,6 +63,7 @@ impl Scrape {
     /// Adds the state of each source, and what decodes it.
     pub fn add_sources(&mut self, sources: &[SourceStatus]) {
         let states = Family::<Labels, Gauge>::default();
+        let blind = Family::<Labels, Gauge>::default();
         let decoders = Family::<Labels, Gauge>::default();
         for source in sources {
             let id = ("source", source.spec.id.to_string());
@@ -63,6 +73,11 @@ impl Scrape {
                 let is_now = i64::from(state == now);
                 states.get_or_create(&labels).set(is_now);
             }
+            for (cause, how) in BLINDNESS {
+                let labels = vec![id.clone(), ("cause", cause.to_owned())];
+                let is_now = source.state == SourceState::Live { blind: Some(how) };
+                blind.get_or_create(&labels).set(i64::from(is_now));
+            }
             if let Some(decoder) = &source.decoder {
                 let is_hardware = i64::from(decoder.hardware);
                 decoders.get_or_create(&vec![id]).set(is_hardware);
@@ -70,6 +85,11 @@ impl Scrape {
         }
         self.registry
             .register("source_state", "1 for the state a source is in", states);
+        self.registry.register(
+            "source_blind",
+            "1 for the cause for which a live source does not show what it should",
+            blind,
+        );
         self.registry.register(
             "source_hardware_decoder",
             "1 for a source that hardware decodes, 0 for one that the processor decodes",

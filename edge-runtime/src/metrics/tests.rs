@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde_json::json;
 use watchkeeper_contract::event::Verdict;
 use watchkeeper_contract::pipeline::LookRate;
+use watchkeeper_contract::source::{Blindness, SourceState};
 
 use super::*;
 use crate::journal::media::{MediaLimits, MediaStore};
@@ -91,19 +92,28 @@ fn overlapping_scrapes_count_each_frame_once() {
 
 #[test]
 fn states_of_sources_and_look_rates_are_read_at_the_scrape() {
-    let source = source(1);
+    let gate = source(1);
+    let mut yard = source(1);
+    yard.spec.id = SourceId::new("yard").unwrap();
+    yard.state = SourceState::Live {
+        blind: Some(Blindness::Covered),
+    };
     let rate = LookRate {
         wanted_fps: 10.0,
         looked_fps: 7.5,
         limited_by: None,
     };
     let mut scrape = Scrape::default();
-    scrape.add_sources(&[source]);
+    scrape.add_sources(&[gate, yard]);
     scrape.add_looks(std::iter::once((&PipelineId::new("watch").unwrap(), rate)));
     let text = Metrics::new().encode(&scrape);
     for line in [
         "watchkeeper_source_state{source=\"gate\",state=\"ended\"} 1",
         "watchkeeper_source_state{source=\"gate\",state=\"live\"} 0",
+        "watchkeeper_source_blind{source=\"gate\",cause=\"covered\"} 0",
+        "watchkeeper_source_state{source=\"yard\",state=\"live\"} 1",
+        "watchkeeper_source_blind{source=\"yard\",cause=\"covered\"} 1",
+        "watchkeeper_source_blind{source=\"yard\",cause=\"moved\"} 0",
         "watchkeeper_source_hardware_decoder{source=\"gate\"} 1",
         "watchkeeper_pipeline_looked_fps{pipeline=\"watch\"} 7.5",
         "watchkeeper_pipeline_wanted_fps{pipeline=\"watch\"} 10.0",

@@ -45,7 +45,7 @@ use watchkeeper_vision::frame::Frame;
 use self::change_locks::ChangeLocks;
 use self::deployed::{Deployed, Idle};
 use self::load_state::LoadState;
-use self::open_outages::Outages;
+use self::open_outages::{Outages, describe_blindness};
 use self::outage_journal::OutageJournal;
 use self::restarts::Restarts;
 use self::sections::Sections;
@@ -310,7 +310,8 @@ impl Manager {
                     troubles.push(format!("source {:?}: {message}", id.as_str()));
                 }
                 SourceState::Live { blind: Some(how) } => {
-                    troubles.push(format!("source {:?} shows nothing ({how:?})", id.as_str()));
+                    let why = describe_blindness(how);
+                    troubles.push(format!("source {:?}: {why}", id.as_str()));
                 }
                 SourceState::Live { blind: None }
                 | SourceState::Connecting { .. }

@@ -39,6 +39,22 @@ struct OpenOutage {
     message: String,
 }
 
+/// Why frames do not show what they should, in one sentence.
+pub(super) fn describe_blindness(how: Blindness) -> &'static str {
+    match how {
+        Blindness::Frozen => "the picture is frozen",
+        Blindness::Black => "the picture is black or one flat colour",
+        Blindness::Moved => {
+            "the camera shows another view than usual, so lines and zones may be in the wrong \
+             place: aim it again, or draw them again. After an hour the view counts as usual"
+        }
+        Blindness::Covered => "something covers more than half of the usual view",
+        Blindness::Blurred => {
+            "the picture has lost its detail: the lens is out of focus, dirty, fogged or dazzled"
+        }
+    }
+}
+
 /// The open outages.
 #[derive(Debug, Default)]
 pub(crate) struct Outages {
@@ -61,23 +77,13 @@ impl Outages {
             Notice::Lost { cause, message } => {
                 self.begin(now, source, Some(cause), message, new_id)
             }
-            Notice::Blind(how) => {
-                let message = match how {
-                    Blindness::Frozen => "the picture is frozen",
-                    Blindness::Black => "the picture is black or one flat colour",
-                    Blindness::Moved => {
-                        "the camera shows another view than usual, so lines and zones may be in \
-                         the wrong place: aim it again, or draw them again. After an hour the \
-                         view counts as usual"
-                    }
-                    Blindness::Covered => "something covers more than half of the usual view",
-                    Blindness::Blurred => {
-                        "the picture has lost its detail: the lens is out of focus, dirty, fogged \
-                         or dazzled"
-                    }
-                };
-                self.begin(now, source, None, message.to_owned(), new_id)
-            }
+            Notice::Blind(how) => self.begin(
+                now,
+                source,
+                None,
+                describe_blindness(how).to_owned(),
+                new_id,
+            ),
             Notice::Seeing | Notice::Forgotten => {
                 let open = self.open.remove(source)?;
                 // Nobody saw the source return.
