@@ -131,10 +131,19 @@ fn describe_end(event: &Event, clock: Clock) -> Option<String> {
                 describe_rule_end(rule)
             )
         }
-        EventBody::SourceOutage { lasted_s, .. } => match lasted_s {
-            Some(lasted_s) => format!("{} reconnected after {lasted_s:.1} s", camera(event, clock)),
+        EventBody::SourceOutage {
+            lasted_s, cause, ..
+        } => match lasted_s {
+            Some(lasted_s) => {
+                // Without a cause frames came all the time, but did not show what they should.
+                let end = cause.map_or("shows what it should again", |_| "reconnected");
+                format!("{} {end} after {lasted_s:.1} s", camera(event, clock))
+            }
             // The camera was replaced or unused, or the runtime ended meanwhile.
-            None => format!("{}: outage ended without a frame", camera(event, clock)),
+            None => format!(
+                "{}: outage ended, because the camera was no longer watched",
+                camera(event, clock)
+            ),
         },
         EventBody::PipelineHeld { .. } => format!("{}: no longer held back", pipeline(event)),
         EventBody::PipelineFailed { lasted_s, .. } => match lasted_s {
@@ -466,10 +475,17 @@ mod tests {
         assert!(begin.ends_with("gate: connection refused"), "{begin}");
         let end = line(&event("end", body), Clock::Source).unwrap();
         assert_eq!(end, "             camera reconnected after 10.0 s");
+        let covered =
+            json!({"kind": "source_outage", "message": "something covers it", "lasted_s": 67.6});
+        let end = line(&event("end", covered), Clock::Wall).unwrap();
+        assert!(
+            end.ends_with("gate shows what it should again after 67.6 s"),
+            "{end}"
+        );
         let unseen =
             json!({"kind": "source_outage", "cause": "refused", "message": "connection refused"});
         let end = line(&event("end", unseen), Clock::Wall).unwrap();
-        assert!(end.ends_with("gate: outage ended without a frame"), "{end}");
+        assert!(end.ends_with("the camera was no longer watched"), "{end}");
     }
 
     #[test]

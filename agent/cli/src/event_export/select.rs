@@ -77,7 +77,9 @@ async fn wanted(
         wanted.insert(id.ok_or_else(unknown)?);
     }
     match wanted.is_empty() {
-        true => Err(Failure::input("no event matches")),
+        true => Err(Failure::input("no event matches").with([
+            "`watchkeeper events` lists the events with their cameras and rules".to_owned(),
+        ])),
         false => Ok(wanted),
     }
 }
