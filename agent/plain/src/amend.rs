@@ -9,7 +9,7 @@ use crate::edit::Wanted;
 use crate::intent::{Intent, skip_polite};
 use crate::lexicon::{Stand, Way};
 use crate::moments;
-use crate::names::{self, Cameras, Mention};
+use crate::names::{self, Mention};
 use crate::pieces::{self, Request};
 use crate::place::{self, Where};
 use crate::reader::{Reader, Slot, one_of};
@@ -94,13 +94,13 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Ref
     }
     r.slot = Slot::Camera;
     let cameras = names::cameras(r);
-    let of = |parts: &Parts| match cameras {
-        Cameras::None => parts.cameras.known(r.scene),
-        _ => cameras.known(r.scene),
+    let of = |parts: &Parts| match cameras.is_empty() {
+        true => r.scene.cameras_of(&parts.cameras),
+        false => r.scene.cameras_of(&cameras),
     };
     let mut on: Vec<&Camera> = watches.iter().flat_map(of).collect();
     on.dedup();
-    let named = names::known_place(r, &on).map(|(_, place)| the_place(place));
+    let named = names::known_place(r, &on, names::is_where).map(|(_, place)| the_place(place));
     let turn = ["the? other|opposite way|direction round|around?", "reverse"];
     let turns = r.take(&turn).is_some();
     let ways = place::ways(r);
@@ -115,7 +115,7 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Ref
         return Err(not_read(r));
     }
     let is_of_it = |slot: &Slot| !matches!(slot, Slot::Free | Slot::Other);
-    let one = cameras == Cameras::None || watches.len() == 1;
+    let one = cameras.is_empty() || watches.len() == 1;
     if watches.is_empty() || !one || !r.used.iter().any(is_of_it) {
         return Err(not_read(r));
     }
@@ -124,7 +124,7 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Ref
         return Err(not_read(r));
     }
     for parts in watches {
-        if cameras != Cameras::None {
+        if !cameras.is_empty() {
             parts.cameras = cameras.clone();
         }
         set_where(parts, place.as_ref(), &ways, turns).ok_or_else(|| not_read(r))?;

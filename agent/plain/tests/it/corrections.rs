@@ -1,18 +1,17 @@
 //! What is said to a proposal that waits.
 
 use watchkeeper_contract::rule::{ClipSpec, Condition, CountBound, RuleSpec, Severity};
+use watchkeeper_plain::Scene;
 use watchkeeper_plain::answer::{Answer, Change};
-use watchkeeper_plain::{Plain, Scene};
 
-use crate::support::{scene, specs, with_pipelines};
+use crate::support::{PLAIN, scene, specs, with_pipelines};
 
 fn corrected(text: &str, corrections: &[&str], scene: &Scene) -> Answer {
     let corrections: Vec<String> = corrections.iter().map(|c| (*c).to_owned()).collect();
-    let plain = Plain::new().unwrap();
     for correction in &corrections {
-        assert!(plain.is_correction(correction, scene), "{correction}");
+        assert!(PLAIN.is_correction(correction, scene), "{correction}");
     }
-    plain.corrected(text, &corrections, scene).unwrap()
+    PLAIN.corrected(text, &corrections, scene).unwrap()
 }
 
 fn proposed(text: &str, corrections: &[&str]) -> watchkeeper_plain::Proposal {
@@ -205,7 +204,6 @@ fn a_correction_that_is_not_understood_in_full_corrects_nothing() {
 #[test]
 fn a_request_of_its_own_and_one_about_what_runs_correct_nothing() {
     let scene = with_pipelines(&["gate"]);
-    let plain = Plain::new().unwrap();
     for text in [
         "change the gate to only dogs",
         "tell me about dogs at the dock",
@@ -214,7 +212,7 @@ fn a_request_of_its_own_and_one_about_what_runs_correct_nothing() {
         "what is running?",
         "pause everything",
     ] {
-        assert!(!plain.is_correction(text, &scene), "{text}");
+        assert!(!PLAIN.is_correction(text, &scene), "{text}");
     }
 }
 
