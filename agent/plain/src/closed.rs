@@ -152,18 +152,22 @@ pub(crate) fn refuse(r: &Reader<'_>, nearest: impl Fn() -> String) -> Result<(),
     let may_be_thing = |i: usize| {
         r.is_word(i) && !r.lexicon.is_everyday(r.any_word(i)) && !names::class_begins(r, i)
     };
-    let unknown = match left.iter().cloned().flatten().any(may_be_thing) {
+    let is_left = |i: usize| left.iter().any(|at| at.contains(&i));
+    let remedy = match (0..r.tokens.len()).any(|i| is_left(i) && may_be_thing(i)) {
         true => format!(
             "If it is a thing to watch for, no model here ({}) knows it: ask \"what objects can you detect\". Otherwise say",
             r.scene.model_names()
         ),
-        false => "Say".to_owned(),
+        false => match r.over(&r.tokens_where(is_left)).remedy("request") {
+            Some(remedy) => format!("{remedy} Or say"),
+            None => "Say".to_owned(),
+        },
     };
-    let words = left.into_iter().map(|at| r.written(at)).collect();
     let hint = format!(
-        "{unknown} it in other words, a sentence for each class and each camera, or use a template, of which the nearest is `{}`.",
+        "{remedy} it in other words, a sentence for each class and each camera, or use a template, of which the nearest is `{}`.",
         nearest()
     );
+    let words = left.into_iter().map(|at| r.written(at)).collect();
     refuse_words(r, words, &hint)
 }
 

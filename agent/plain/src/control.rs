@@ -56,10 +56,10 @@ pub(crate) fn control(r: &mut Reader<'_>, intent: Intent) -> Result<ChangeSet, R
     };
     let left = verb.unread(r, intent);
     let names_none = named.is_empty() && spared.is_empty() && cameras.is_empty();
-    let hint = format!(
-        "I pause, resume and delete whole watches, at once and by their names, such as \"pause the gate watch until 8 tomorrow\". {}",
-        listed(scene, None, None)
+    let remedy = r.remedy("order").unwrap_or(
+        "I pause, resume and delete whole watches, at once and by their names, such as \"pause the gate watch until 8 tomorrow\".",
     );
+    let hint = format!("{remedy} {}", listed(scene, None, None));
     closed::refuse_words(r, left, &hint)?;
     let mut targets = match (named.is_empty(), cameras.is_empty()) {
         (false, _) => named,
@@ -155,7 +155,7 @@ impl Verb {
             _ => r.take_all(&["off again"]),
         };
         Self {
-            written: match ends_pause || written.is_empty() {
+            written: match ends_pause || written.is_empty() || written.contains(" it ") {
                 true => usual.to_owned(),
                 false => written,
             },

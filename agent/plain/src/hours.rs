@@ -109,13 +109,10 @@ fn days(r: &mut Reader<'_>) -> Option<Vec<Weekday>> {
             next = r.fits("@more_days", found.at.end);
         }
     }
-    let named = said.map(|said| {
-        Weekday::ALL
-            .into_iter()
-            .zip(0..)
-            .filter(move |day| said.contains(&day.1))
-    });
-    named.map(|days| days.map(|(day, _)| day).collect())
+    let said = said?;
+    let week = Weekday::ALL.into_iter().zip(0..);
+    let days = week.filter(|(_, day)| said.contains(day));
+    Some(days.map(|(day, _)| day).collect())
 }
 
 /// Reads from when to when of a day. `has_days`: days were said.

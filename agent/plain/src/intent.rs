@@ -42,7 +42,7 @@ pub(crate) const STATES: &str = "stopped|paused|ended|failed|died|dead|down|brok
 pub(crate) fn intent_of(r: &Reader<'_>, watch: Option<&Range<usize>>) -> Intent {
     let start = skip_polite(r, 0);
     // A note, where no watch is named.
-    if watch.is_none() && r.begins(start, &["forget"]) {
+    if watch.is_none() && r.begins(start, &["@no_order"]) {
         return Intent::Look;
     }
     if forbids(r, start) {

@@ -127,6 +127,8 @@ pub(crate) struct Meanings {
     pub(crate) bounds: Vec<Phrase<(i64, bool)>>,
     pub(crate) lines: Vec<Phrase<String>>,
     pub(crate) parts_of_picture: Vec<Phrase<PartOfPicture>>,
+    /// What to say instead of words that were not read, by the kind of sentence.
+    pub(crate) remedies: BTreeMap<String, Vec<Phrase<String>>>,
 }
 
 /// The form of `phrases.toml`.

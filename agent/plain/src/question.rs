@@ -80,7 +80,7 @@ pub(crate) fn read_place(
         .filter(|known| camera.is_none_or(|camera| known.id == *camera))
         .collect();
     let named =
-        std::iter::from_fn(|| Some(&names::known_place(r, &cameras, names::is_where)?.1.name));
+        std::iter::from_fn(|| Some(&names::known_place(r, &cameras, names::is_known)?.1.name));
     let named: Vec<&String> = named.collect();
     let Some(place) = named.first() else {
         return Ok(None);

@@ -288,6 +288,13 @@ impl<'s> Reader<'s> {
         self.find(patterns).is_some()
     }
 
+    /// What to say instead of a free word of a sentence of this kind, where that is known.
+    pub(crate) fn remedy(&self, kind: &str) -> Option<&'s str> {
+        let mut remedies = self.lexicon.meanings.remedies.get(kind)?.iter();
+        let remedy = remedies.find(|remedy| self.says(&remedy.words))?;
+        Some(&remedy.is)
+    }
+
     /// Whether one of the patterns fits here.
     pub(crate) fn begins(&self, at: usize, patterns: &[&str]) -> bool {
         patterns

@@ -113,7 +113,7 @@ pub(crate) fn quoted_all(names: &[String], link: &str) -> String {
 
 impl Scene {
     /// The cameras of these ids, in their order; all where there are none.
-    pub(crate) fn cameras_of(&self, ids: &[SourceId]) -> Vec<&Camera> {
+    pub(crate) fn named_cameras(&self, ids: &[SourceId]) -> Vec<&Camera> {
         match ids.is_empty() {
             true => self.cameras.iter().collect(),
             false => ids.iter().filter_map(|id| self.camera(id)).collect(),

@@ -87,7 +87,7 @@ impl Parts {
         // `in the video of the gate`: what is looked at, and no clip.
         r.take_all(&["in|on|from the video|recording|footage|stream|feed of|from|at?"]);
         self.cameras = names::cameras(r);
-        let known = r.scene.cameras_of(&self.cameras);
+        let known = r.scene.named_cameras(&self.cameras);
         r.slot = Slot::Place;
         self.place =
             names::known_place(r, &known, names::is_where).map(|(_, place)| the_place(place));
@@ -137,7 +137,7 @@ impl Parts {
         notes: &mut Notes,
     ) -> Result<Vec<NewWatch>, Refusal> {
         self.settings.tell(notes);
-        self.refuse_contradictions(&scene.cameras_of(&self.cameras))?;
+        self.refuse_contradictions(&scene.named_cameras(&self.cameras))?;
         let (model, objects) = objects(&self, scene, notes)?;
         let cameras = cameras_of(&self, scene, None, notes)?;
         if let Some(written) = self.unknown_place.take() {
@@ -222,7 +222,7 @@ fn cameras_of<'s>(
         ));
     }
     if !parts.cameras.is_empty() {
-        return Ok(scene.cameras_of(&parts.cameras));
+        return Ok(scene.named_cameras(&parts.cameras));
     }
     // A place with a name is on one camera, which is meant then.
     let drawn = parts.place.as_ref().filter(|place| place.drawn);

@@ -487,3 +487,33 @@ fn end_of_a_proposed_pause_is_corrected() {
     let answer = corrected("pause the gate alarm", &["no, only cars"], &scene);
     assert!(!matches!(answer, Answer::Propose(_)), "{answer:#?}");
 }
+
+#[test]
+fn correction_that_is_not_read_is_refused_with_its_remedy() {
+    let pause = "pause the gate watch for 10 minutes";
+    for (text, correction, remedy) in [
+        (WAITS, "twice that long", "20 minutes"),
+        (WAITS, "half as often", "20 minutes"),
+        (WAITS, "at 30%", "confidence 30%"),
+        (WAITS, "the other direction", "from left to right"),
+        (WAITS, "no, when they leave", "whole request again"),
+        (WAITS, "no weekends", "mon-fri"),
+        (WAITS, "but not on sundays", "mon-fri"),
+        (WAITS, "not office", "takes nothing away"),
+        (pause, "no, twice as long", "no, 20 minutes"),
+    ] {
+        let scene = with_pipelines(&["gate"]);
+        let answer = PLAIN.corrected(text, &[correction.to_owned()], &scene);
+        let Ok(Answer::Unknown(refused)) = answer else {
+            panic!("{correction}: {answer:#?}");
+        };
+        assert!(
+            refused.text.contains(remedy),
+            "{correction}: {}",
+            refused.text
+        );
+        assert_eq!(refused.not_understood, [correction]);
+    }
+    assert!(rule(WAITS, &["with a video please"]).clip.is_some());
+    assert!(rule(WAITS, &["only mon-fri"]).schedule.is_some());
+}
