@@ -191,11 +191,9 @@ fn switches(r: &Reader<'_>, start: usize, names_watch: bool) -> Option<Intent> {
         return Some(Intent::Pause);
     }
     let turns = r.begins(start, &["turn|switch|shut|put|set"]);
-    let mut words = r.tokens.iter().rev().filter(|t| t.is_word());
-    let last = words.find(|t| !one_of(POLITE, &t.text));
-    let ends_on = last.is_some_and(|t| t.text == "on");
     let starts = r.begins(start, &["start|begin"]) && names_watch;
-    let is_on = turns && (ends_on || r.says(&["back on", "on again"]));
+    let ends_on = "on please|now|then|thanks? <e>";
+    let is_on = turns && r.says(&[ends_on, "back on", "on again"]);
     if starts || is_on || r.says(&["@watch_on"]) {
         return Some(Intent::Resume);
     }
