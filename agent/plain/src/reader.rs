@@ -166,15 +166,18 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Reads without the free words of some phrases, which are free again afterwards.
+    /// Reads without the words of some phrases, which are afterwards as they were before.
     pub(crate) fn hiding<T>(
         &mut self,
         phrases: Vec<Range<usize>>,
         read: impl FnOnce(&mut Self) -> T,
     ) -> T {
+        let before = self.used.clone();
         phrases.iter().for_each(|at| self.mark(at.clone()));
         let found = read(self);
-        phrases.into_iter().for_each(|at| self.set(at, Slot::Free));
+        for at in phrases.into_iter().flatten() {
+            self.set(at..at + 1, before.get(at).copied().unwrap_or_default());
+        }
         found
     }
 
