@@ -239,22 +239,15 @@ fn spared(r: &mut Reader<'_>) -> Vec<PipelineId> {
     let Some(found) = r.find(&["@all_but"]) else {
         return Vec::new();
     };
-    let mut later = r.clone();
-    later.mark(0..found.at.end);
-    let mut spared = names::pipelines(&mut later, false);
-    if spared.is_empty() {
-        spared = r.scene.ids_on(&names::cameras(&mut later));
-    }
+    let end = found.at.end;
+    let spared = r.hiding(vec![0..end], |r| match names::pipelines(r, false) {
+        none if none.is_empty() => r.scene.ids_on(&names::cameras(r)),
+        named => named,
+    });
     if !spared.is_empty() {
-        r.mark(found.at.clone());
-        for i in found.at.end..r.tokens.len() {
-            // `all but the safe one`
-            let stands_for_it =
-                i > found.at.end + 1 && later.word(i) == "one" && later.word(i - 1).is_empty();
-            if stands_for_it || later.word(i).is_empty() {
-                r.mark(i..i + 1);
-            }
-        }
+        r.mark(found.at);
+        // `all but the safe one`
+        r.mark_where(|r, i| i > end + 1 && r.word(i) == "one" && r.word(i - 1).is_empty());
     }
     spared
 }
