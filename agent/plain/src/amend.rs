@@ -9,7 +9,7 @@ use crate::edit::Wanted;
 use crate::intent::{Intent, skip_polite};
 use crate::lexicon::{Stand, Way};
 use crate::moments;
-use crate::names::{self, Cameras, Mention};
+use crate::names::{self, Mention};
 use crate::pieces::{self, Request};
 use crate::place::{self, Where};
 use crate::reader::{Reader, Slot, one_of};
@@ -59,6 +59,12 @@ pub(crate) fn is_correction(text: &Reader<'_>) -> bool {
 /// Puts the end that a correction says, such as `no, two hours`, in the place of that of an order
 /// to pause.
 pub(crate) fn amend_end(orders: &mut [Request<'_>], r: &mut Reader<'_>) -> Result<(), Refusal> {
+    let not_read = |r: &Reader<'_>| {
+        unclear(
+            r,
+            "Say until when it pauses, such as \"no, 20 minutes\", or the whole request again.",
+        )
+    };
     let [order] = orders else {
         return Err(not_read(r));
     };
@@ -94,13 +100,13 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Ref
     }
     r.slot = Slot::Camera;
     let cameras = names::cameras(r);
-    let of = |parts: &Parts| match cameras {
-        Cameras::None => parts.cameras.known(r.scene),
-        _ => cameras.known(r.scene),
-    };
-    let mut on: Vec<&Camera> = watches.iter().flat_map(of).collect();
+    let on = watches.iter().map(|parts| match cameras.is_empty() {
+        true => &parts.cameras,
+        false => &cameras,
+    });
+    let mut on: Vec<&Camera> = on.flat_map(|ids| r.scene.named_cameras(ids)).collect();
     on.dedup();
-    let named = names::known_place(r, &on).map(|(_, place)| the_place(place));
+    let named = names::known_place(r, &on, names::is_where).map(|(_, place)| the_place(place));
     let turn = ["the? other|opposite way|direction round|around?", "reverse"];
     let turns = r.take(&turn).is_some();
     let ways = place::ways(r);
@@ -115,7 +121,7 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Ref
         return Err(not_read(r));
     }
     let is_of_it = |slot: &Slot| !matches!(slot, Slot::Free | Slot::Other);
-    let one = cameras == Cameras::None || watches.len() == 1;
+    let one = cameras.is_empty() || watches.len() == 1;
     if watches.is_empty() || !one || !r.used.iter().any(is_of_it) {
         return Err(not_read(r));
     }
@@ -124,7 +130,7 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Ref
         return Err(not_read(r));
     }
     for parts in watches {
-        if cameras != Cameras::None {
+        if !cameras.is_empty() {
             parts.cameras = cameras.clone();
         }
         set_where(parts, place.as_ref(), &ways, turns).ok_or_else(|| not_read(r))?;
@@ -137,12 +143,16 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Ref
 }
 
 fn not_read(r: &Reader<'_>) -> Refusal {
-    let words = r.written(0..r.tokens.len());
-    Refusal::not_read(
-        "I did not understand how the proposal should be different. Say the whole request again, or one thing of it: other classes (\"only cars\"), a time \
+    let remedy = r.over(&r.tokens).remedy("correction").unwrap_or(
+        "Say the whole request again, or one thing of it: other classes (\"only cars\"), a time \
          (\"make it 30 seconds\"), hours, a confidence, a cool-down, a camera, a place, a channel or a clip.",
-        vec![words],
-    )
+    );
+    unclear(r, remedy)
+}
+
+fn unclear(r: &Reader<'_>, remedy: &str) -> Refusal {
+    let text = format!("I did not understand how the proposal should be different. {remedy}");
+    Refusal::not_read(text, vec![r.written(0..r.tokens.len())])
 }
 
 /// Sets classes and settings.

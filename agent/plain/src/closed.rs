@@ -22,22 +22,16 @@ const OF_ORDERS: &str = "again|could|should|would|may|must|was|were|been";
 
 /// Words that no phrase has read, together where they stand together.
 pub(crate) fn unread(r: &Reader<'_>) -> Vec<Range<usize>> {
-    let check = Check { r };
-    r.groups(|at| !check.is_read(at))
+    r.groups(|at| !r.is_read(at))
 }
 
-struct Check<'r> {
-    r: &'r Reader<'r>,
-}
-
-impl Check<'_> {
+impl Reader<'_> {
     fn is_read(&self, at: usize) -> bool {
-        let r = self.r;
-        let word = r.word(at);
-        if word.is_empty() || self.r.lexicon.is_function(word) {
+        let word = self.word(at);
+        if word.is_empty() || self.lexicon.is_function(word) {
             return true;
         }
-        if r.tokens.get(at).is_some_and(|t| t.kind == Kind::Mark) {
+        if self.tokens.get(at).is_some_and(|t| t.kind == Kind::Mark) {
             return one_of(MARKS, word) || self.is_arrow(at) || self.is_conjunction(at);
         }
         self.is_preposition(at) || self.is_conjunction(at) || self.is_limit(at)
@@ -45,29 +39,28 @@ impl Check<'_> {
 
     /// `- >` and `=` before what is to be done.
     fn is_arrow(&self, at: usize) -> bool {
-        let verb = matches!(self.next(at), Some(Slot::Verb | Slot::Wish));
-        verb && one_of(">|=|→", self.r.word(at))
+        let verb = matches!(self.slot_behind(at), Some(Slot::Verb | Slot::Wish));
+        verb && one_of(">|=|→", self.word(at))
     }
 
     /// Slot of the next word that is no function word, in the same sentence.
-    fn next(&self, at: usize) -> Option<Slot> {
-        let mut behind = at + 1..self.r.tokens.len();
+    fn slot_behind(&self, at: usize) -> Option<Slot> {
+        let mut behind = at + 1..self.tokens.len();
         self.slot_among(&mut behind)
     }
 
     /// Slot of the last word before that is no function word, in the same sentence.
-    fn last(&self, at: usize) -> Option<Slot> {
+    fn slot_before(&self, at: usize) -> Option<Slot> {
         self.slot_among(&mut (0..at).rev())
     }
 
     fn slot_among(&self, at: &mut dyn Iterator<Item = usize>) -> Option<Slot> {
-        let r = self.r;
         for i in at {
-            if r.slot_of(i) != Slot::Free {
-                return Some(r.slot_of(i));
+            if self.slot_of(i) != Slot::Free {
+                return Some(self.slot_of(i));
             }
-            let word = r.any_word(i);
-            let skips = self.r.lexicon.is_function(word)
+            let word = self.any_word(i);
+            let skips = self.lexicon.is_function(word)
                 || one_of(WHERE, word)
                 || one_of(",|:|-|–|only|just|every|each|all|and|then|(|)|>", word);
             if !skips || one_of(SENTENCE_END, word) {
@@ -78,29 +71,29 @@ impl Check<'_> {
     }
 
     fn is_preposition(&self, at: usize) -> bool {
-        let word = self.r.word(at);
-        match self.next(at) {
-            Some(Slot::Place) if word == "from" => self.last(at) == Some(Slot::Act),
+        let word = self.word(at);
+        match self.slot_behind(at) {
+            Some(Slot::Place) if word == "from" => self.slot_before(at) == Some(Slot::Act),
             Some(Slot::Camera | Slot::Place | Slot::Way | Slot::Time | Slot::Wish) => {
                 one_of(WHERE, word)
             }
             Some(Slot::Class | Slot::Bound) => match word {
                 "for" | "about" | "of" => true,
-                "on" => self.last(at) == Some(Slot::Verb),
-                "by" => self.last(at) == Some(Slot::Act),
+                "on" => self.slot_before(at) == Some(Slot::Verb),
+                "by" => self.slot_before(at) == Some(Slot::Act),
                 _ => false,
             },
             Some(Slot::Verb) => word == "to",
-            _ => word == "of" && self.last(at) == Some(Slot::Act),
+            _ => word == "of" && self.slot_before(at) == Some(Slot::Act),
         }
     }
 
     fn is_conjunction(&self, at: usize) -> bool {
-        let word = self.r.word(at);
+        let word = self.word(at);
         if !one_of("and|or|but|plus|then|+|&", word) {
             return false;
         }
-        match (self.last(at), self.next(at)) {
+        match (self.slot_before(at), self.slot_behind(at)) {
             (Some(Slot::Act), Some(Slot::Act)) => {
                 word == "and" || (word == "or" && self.moves(at - 1) && self.moves(at + 1))
             }
@@ -115,33 +108,32 @@ impl Check<'_> {
     /// Whether a word is of those that come and go, each of which is told.
     fn moves(&self, at: usize) -> bool {
         const MOVES: &str = "enter|enters|entering|entered|leave|leaves|leaving|left|exit|exits|exiting|arrive|arrives|arriving|depart|departs|arrivals|departures|comes|come|goes|go|in|out|appears|crosses";
-        one_of(MOVES, self.r.any_word(at))
+        one_of(MOVES, self.any_word(at))
     }
 
     /// `only` and `every` beside what they limit.
     fn is_limit(&self, at: usize) -> bool {
-        let r = self.r;
-        let beside = |i: usize| r.slot_of(i);
-        let next =
-            (at + 1..r.tokens.len()).find(|i| !one_of("a|an|the|for|about|at|on|in", r.word(*i)));
+        let beside = |i: usize| self.slot_of(i);
+        let next = (at + 1..self.tokens.len())
+            .find(|i| !one_of("a|an|the|for|about|at|on|in", self.word(*i)));
         let next_is = |slots: &[Slot]| next.is_some_and(|i| slots.contains(&beside(i)));
-        let waits = (0..r.tokens.len()).any(|i| is_when(r, i));
-        match r.word(at) {
+        let waits = (0..self.tokens.len()).any(|i| is_when(self, i));
+        match self.word(at) {
             "only" | "just" => {
                 let last_is = |slots: &[Slot]| at > 0 && slots.contains(&beside(at - 1));
                 // `is only at the gate` says that it is nowhere else, which no rule tells.
-                let is_of_place = !one_of("is|are|was|were|there|there's", r.before(at));
+                let is_of_place = !one_of("is|are|was|were|there|there's", self.before(at));
                 // `when only a person is there` says so of everything else.
-                let is_of_class = is_of_place && (0..at).all(|i| !is_when(r, i));
+                let is_of_class = is_of_place && (0..at).all(|i| !is_when(self, i));
                 let of_place = [Slot::Camera, Slot::Place];
                 next_is(&[Slot::Time, Slot::Verb, Slot::Wish])
-                    || next.is_some_and(|i| one_of("when|if", r.word(i)))
+                    || next.is_some_and(|i| one_of("when|if", self.word(i)))
                     || last_is(&[Slot::Time])
                     || is_of_place && (next_is(&of_place) || last_is(&of_place))
                     || is_of_class && (next_is(&[Slot::Class]) || last_is(&[Slot::Class]))
             }
             // `but only at night`, `but only on the gate camera`
-            "but" => one_of("only|just", r.word(at + 1)) && self.is_limit(at + 1),
+            "but" => one_of("only|just", self.word(at + 1)) && self.is_limit(at + 1),
             "every" | "each" | "all" => beside(at + 1) == Slot::Class && !waits,
             _ => false,
         }
@@ -158,22 +150,24 @@ fn is_when(r: &Reader<'_>, at: usize) -> bool {
 pub(crate) fn refuse(r: &Reader<'_>, nearest: impl Fn() -> String) -> Result<(), Refusal> {
     let left = unread(r);
     let may_be_thing = |i: usize| {
-        let is_word = r.tokens.get(i).is_some_and(|t| t.is_word());
-        is_word && !r.lexicon.is_everyday(r.any_word(i)) && !names::class_begins(r, i)
+        r.is_word(i) && !r.lexicon.is_everyday(r.any_word(i)) && !names::class_begins(r, i)
     };
-    let models: Vec<&str> = r.scene.models.iter().map(|m| m.name.as_str()).collect();
-    let unknown = match left.iter().cloned().flatten().any(may_be_thing) {
+    let is_left = |i: usize| left.iter().any(|at| at.contains(&i));
+    let remedy = match (0..r.tokens.len()).any(|i| is_left(i) && may_be_thing(i)) {
         true => format!(
             "If it is a thing to watch for, no model here ({}) knows it: ask \"what objects can you detect\". Otherwise say",
-            models.join(", ")
+            r.scene.model_names()
         ),
-        false => "Say".to_owned(),
+        false => match r.over(&r.tokens_where(is_left)).remedy("request") {
+            Some(remedy) => format!("{remedy} Or say"),
+            None => "Say".to_owned(),
+        },
     };
-    let words = left.into_iter().map(|at| r.written(at)).collect();
     let hint = format!(
-        "{unknown} it in other words, a sentence for each class and each camera, or use a template, of which the nearest is `{}`.",
+        "{remedy} it in other words, a sentence for each class and each camera, or use a template, of which the nearest is `{}`.",
         nearest()
     );
+    let words = left.into_iter().map(|at| r.written(at)).collect();
     refuse_words(r, words, &hint)
 }
 
@@ -194,8 +188,10 @@ pub(crate) fn refuse_words(r: &Reader<'_>, words: Vec<String>, hint: &str) -> Re
 pub(crate) fn no_such_camera(r: &Reader<'_>) -> Option<String> {
     let is_name = |i: &usize| {
         let is_unread = matches!(r.slot_of(*i), Slot::Free | Slot::Place);
-        let is_word = r.tokens.get(*i).is_some_and(|t| t.is_word());
-        is_unread && is_word && !r.lexicon.is_everyday(r.any_word(*i)) && !names::camera_at(r, *i)
+        is_unread
+            && r.is_word(*i)
+            && !r.lexicon.is_everyday(r.any_word(*i))
+            && !names::camera_at(r, *i)
     };
     let beside = |i: usize| {
         let behind = one_of("on|at|from|of|for|in", r.before(i)).then_some(i + 1);

@@ -13,7 +13,7 @@ use crate::closed;
 use crate::deployed::{self, THINGS, ids_of, listed, which};
 use crate::intent::Intent;
 use crate::moments;
-use crate::names::{self, Cameras};
+use crate::names;
 use crate::propose::{ChangeSet, pause, pause_end};
 use crate::reader::{Found, Reader, one_of};
 use crate::refusal::Refusal;
@@ -52,18 +52,18 @@ pub(crate) fn control(r: &mut Reader<'_>, intent: Intent) -> Result<ChangeSet, R
     let all = verb.ends_all_pauses || r.take(&["@all_that_runs"]).is_some() || is_answer;
     let cameras = match named.is_empty() && spared.is_empty() {
         true => names::cameras(r),
-        false => Cameras::None,
+        false => Vec::new(),
     };
     let left = verb.unread(r, intent);
-    let names_none = named.is_empty() && spared.is_empty() && cameras == Cameras::None;
-    let hint = format!(
-        "I pause, resume and delete whole watches, at once and by their names, such as \"pause the gate watch until 8 tomorrow\". {}",
-        listed(scene, None, None)
+    let names_none = named.is_empty() && spared.is_empty() && cameras.is_empty();
+    let remedy = r.remedy("order").unwrap_or(
+        "I pause, resume and delete whole watches, at once and by their names, such as \"pause the gate watch until 8 tomorrow\".",
     );
+    let hint = format!("{remedy} {}", listed(scene, None, None));
     closed::refuse_words(r, left, &hint)?;
-    let mut targets = match (named.is_empty(), &cameras) {
+    let mut targets = match (named.is_empty(), cameras.is_empty()) {
         (false, _) => named,
-        (_, Cameras::These(on)) => verb.on_cameras(on, all || several, scene)?,
+        (_, false) => verb.on_cameras(&cameras, all || several, scene)?,
         _ => ids_of(scene),
     };
     targets.retain(|id| !spared.contains(id));
@@ -155,7 +155,7 @@ impl Verb {
             _ => r.take_all(&["off again"]),
         };
         Self {
-            written: match ends_pause || written.is_empty() {
+            written: match ends_pause || written.is_empty() || written.contains(" it ") {
                 true => usual.to_owned(),
                 false => written,
             },
@@ -200,10 +200,9 @@ impl Verb {
         several: bool,
         scene: &Scene,
     ) -> Result<Vec<PipelineId>, Refusal> {
-        let on_them = on.iter().flat_map(|camera| scene.on(camera));
-        let targets: Vec<PipelineId> = on_them.map(|p| p.spec.id.clone()).collect();
+        let targets = scene.ids_on(on);
         match targets.len() {
-            0 => Err(self.which(&[], scene)),
+            0 if !scene.pipelines.is_empty() => Err(self.which(&[], scene)),
             many if many > 1 && !several && many != on.len() => Err(self.which(&targets, scene)),
             _ => Ok(targets),
         }
@@ -240,25 +239,15 @@ fn spared(r: &mut Reader<'_>) -> Vec<PipelineId> {
     let Some(found) = r.find(&["@all_but"]) else {
         return Vec::new();
     };
-    let mut later = r.clone();
-    later.mark(0..found.at.end);
-    let mut spared = names::pipelines(&mut later, false);
-    if spared.is_empty()
-        && let Cameras::These(on) = names::cameras(&mut later)
-    {
-        let there = on.iter().flat_map(|camera| r.scene.on(camera));
-        spared = there.map(|p| p.spec.id.clone()).collect();
-    }
+    let end = found.at.end;
+    let spared = r.hiding(vec![0..end], |r| match names::pipelines(r, false) {
+        none if none.is_empty() => r.scene.ids_on(&names::cameras(r)),
+        named => named,
+    });
     if !spared.is_empty() {
-        r.mark(found.at.clone());
-        for i in found.at.end..r.tokens.len() {
-            // `all but the safe one`
-            let stands_for_it =
-                i > found.at.end + 1 && later.word(i) == "one" && later.word(i - 1).is_empty();
-            if stands_for_it || later.word(i).is_empty() {
-                r.mark(i..i + 1);
-            }
-        }
+        r.mark(found.at);
+        // `all but the safe one`
+        r.mark_where(|r, i| i > end + 1 && r.word(i) == "one" && r.word(i - 1).is_empty());
     }
     spared
 }

@@ -3,7 +3,7 @@
 use watchkeeper_contract::id::{PipelineId, SourceId};
 
 use crate::answer::Missing;
-use crate::names::{self, Cameras};
+use crate::names;
 use crate::propose::pause_end;
 use crate::reader::Reader;
 use crate::refusal::Refusal;
@@ -20,8 +20,7 @@ pub(crate) fn named(r: &mut Reader<'_>) -> Vec<PipelineId> {
         named.extend(names::pipeline_of_class(r));
     }
     let mut with = r.clone();
-    if let Cameras::These(on) = names::cameras(&mut with)
-        && let [camera] = on.as_slice()
+    if let [camera] = names::cameras(&mut with).as_slice()
         && let Some(id) = named.first()
         && r.scene
             .pipeline(id)
@@ -56,8 +55,7 @@ pub(crate) fn listed(scene: &Scene, camera: Option<&SourceId>, paused: Option<bo
     let on = camera.map_or_else(String::new, |camera| format!(" on {camera}"));
     match (asked.is_empty(), paused) {
         (false, _) => sentence(asked.into_iter()),
-        (true, Some(true)) => format!("Nothing is paused{on}."),
-        (true, Some(false)) => format!("Nothing runs{on} now."),
+        (true, Some(_)) => format!("Nothing is paused{on}."),
         (true, None) => format!("Nothing is deployed{on}."),
     }
 }

@@ -10,7 +10,7 @@ use crate::answer::Missing;
 use crate::closed;
 use crate::deployed::{self, which};
 use crate::lexicon::Stand;
-use crate::names::{self, Cameras, Mention, WATCHES};
+use crate::names::{self, Mention, WATCHES};
 use crate::new_watch::Objects;
 use crate::propose::{ChangeSet, replace};
 use crate::reader::{Reader, Slot, one_of};
@@ -221,8 +221,8 @@ fn target<'s>(r: &mut Reader<'s>) -> Result<&'s Deployed, Refusal> {
             (named.len(), meant.collect())
         }
         true => match names::cameras(r) {
-            Cameras::These(on) => (on.len(), on.iter().flat_map(|on| scene.on(on)).collect()),
-            Cameras::All | Cameras::None => (0, scene.pipelines.iter().collect()),
+            none if none.is_empty() => (0, scene.pipelines.iter().collect()),
+            on => (on.len(), on.iter().flat_map(|on| scene.on(on)).collect()),
         },
     };
     match meant.as_slice() {

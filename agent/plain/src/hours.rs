@@ -23,8 +23,8 @@ pub(crate) fn whole(minutes: f64) -> u16 {
 /// Days and hours as they were said, of which one rule is made.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct ActiveTimes {
-    /// From Monday (0) on; empty: every day. `None`: nothing was said of days.
-    days: Option<Vec<usize>>,
+    /// From Monday on; empty: every day. `None`: nothing was said of days.
+    days: Option<Vec<Weekday>>,
     /// From when to when in minutes since midnight; equal: all day. `None`: nothing was said.
     pub(crate) hours: Option<(f64, f64)>,
 }
@@ -37,21 +37,11 @@ impl ActiveTimes {
             Some(now) => (now.days, (now.from, now.to)),
             None => (Vec::new(), (clock(0.0), clock(0.0))),
         };
-        let days = self.weekdays().unwrap_or(now_days);
+        let days = self.days.clone().unwrap_or(now_days);
         let hours = self.hours.map(|(from, to)| (clock(from), clock(to)));
         let (from, to) = hours.unwrap_or(now_hours);
         let is_always = days.is_empty() && from == to;
         (!is_always).then_some(Schedule { days, from, to })
-    }
-
-    /// The days that were said, from Monday on; empty: every day.
-    fn weekdays(&self) -> Option<Vec<Weekday>> {
-        let said = self.days.as_deref()?;
-        let days = (0..7).filter(|day| said.contains(day));
-        Some(
-            days.filter_map(|day| Weekday::ALL.get(day).copied())
-                .collect(),
-        )
     }
 
     /// Sets what `new` says: hours alone keep the days, and days alone the hours.
@@ -62,7 +52,7 @@ impl ActiveTimes {
 
     /// Describes days and hours.
     pub(crate) fn describe(&self) -> String {
-        let days = self.weekdays().map(|days| match days.as_slice() {
+        let days = self.days.as_ref().map(|days| match days.as_slice() {
             [] => "every day".to_owned(),
             days => {
                 let names: Vec<String> = days.iter().map(|day| format!("{day:?}")).collect();
@@ -92,8 +82,8 @@ pub(crate) fn active_times(r: &mut Reader<'_>) -> Option<ActiveTimes> {
     (days.is_some() || hours.is_some()).then_some(ActiveTimes { days, hours })
 }
 
-/// Reads days of the week; empty: every day.
-fn days(r: &mut Reader<'_>) -> Option<Vec<usize>> {
+/// Reads days of the week, from Monday on; empty: every day.
+fn days(r: &mut Reader<'_>) -> Option<Vec<Weekday>> {
     // Days with a beginning or an end of their own, and one day, stay unread: `until friday`.
     const ONE: &str = "until|till|til|by|through|after|before|since|this|next|last";
     let mut said: Option<Vec<usize>> = None;
@@ -119,7 +109,10 @@ fn days(r: &mut Reader<'_>) -> Option<Vec<usize>> {
             next = r.fits("@more_days", found.at.end);
         }
     }
-    said
+    let said = said?;
+    let week = Weekday::ALL.into_iter().zip(0..);
+    let days = week.filter(|(_, day)| said.contains(day));
+    Some(days.map(|(day, _)| day).collect())
 }
 
 /// Reads from when to when of a day. `has_days`: days were said.

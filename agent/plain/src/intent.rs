@@ -42,7 +42,7 @@ pub(crate) const STATES: &str = "stopped|paused|ended|failed|died|dead|down|brok
 pub(crate) fn intent_of(r: &Reader<'_>, watch: Option<&Range<usize>>) -> Intent {
     let start = skip_polite(r, 0);
     // A note, where no watch is named.
-    if watch.is_none() && r.begins(start, &["forget"]) {
+    if watch.is_none() && r.begins(start, &["@no_order"]) {
         return Intent::Look;
     }
     if forbids(r, start) {
@@ -191,11 +191,9 @@ fn switches(r: &Reader<'_>, start: usize, names_watch: bool) -> Option<Intent> {
         return Some(Intent::Pause);
     }
     let turns = r.begins(start, &["turn|switch|shut|put|set"]);
-    let mut words = r.tokens.iter().rev().filter(|t| t.is_word());
-    let last = words.find(|t| !one_of(POLITE, &t.text));
-    let ends_on = last.is_some_and(|t| t.text == "on");
     let starts = r.begins(start, &["start|begin"]) && names_watch;
-    let is_on = turns && (ends_on || r.says(&["back on", "on again"]));
+    let ends_on = "on please|now|then|thanks? <e>";
+    let is_on = turns && r.says(&[ends_on, "back on", "on again"]);
     if starts || is_on || r.says(&["@watch_on"]) {
         return Some(Intent::Resume);
     }

@@ -19,15 +19,12 @@ pub(crate) const TWO_QUESTIONS: &str = "Those are two questions. Please ask them
 /// The kinds that a question names; their words are used then. That something was seen counts as
 /// one only where a number is asked for.
 pub(crate) fn asked(r: &mut Reader<'_>, number: bool) -> Result<Vec<Happened>, String> {
-    let mut found: Vec<Happened> = Vec::new();
-    for happened in &r.lexicon.questions.happened {
-        let is_left = |at: &usize| happened.name == "leaving" && is_verb_left(r, *at);
-        let left = (0..r.tokens.len()).find(is_left);
-        left.into_iter().for_each(|at| r.mark(at..at + 1));
-        if r.take_all(&happened.words) || left.is_some() {
-            found.push(happened.clone());
-        }
-    }
+    let all = r.lexicon.questions.happened.iter();
+    let sides = r.spots("@left_side");
+    let mut found: Vec<Happened> = r.hiding(sides, |r| {
+        let said = all.filter(|what| r.take_all(&what.words));
+        said.cloned().collect()
+    });
     // `came or left`
     let mut is_one = found.len() < 2 || found.iter().all(|happened| happened.name != "coming");
     if found.len() > 1 || !number {
@@ -51,15 +48,6 @@ pub(crate) fn asked(r: &mut Reader<'_>, number: bool) -> Result<Vec<Happened>, S
         true => Ok(found),
         false => Err(TWO_QUESTIONS.to_owned()),
     }
-}
-
-/// Whether `left` is what somebody did, and no side.
-fn is_verb_left(r: &Reader<'_>, at: usize) -> bool {
-    const BEFORE_SIDE: &str = "from|to|the|top|bottom|upper|lower|is|are|was|were|go|goes|going|gone|went|turn|turns|turned|turning";
-    const OF_SIDE: &str = "half|third|quarter|side|corner|to|hand|bay|part";
-    r.word(at) == "left"
-        && !one_of(BEFORE_SIDE, r.before(at))
-        && !one_of(OF_SIDE, r.any_word(at + 1))
 }
 
 /// Said of a `number` of events whose rule has a cool-down.

@@ -31,7 +31,7 @@ struct File {
     verbs: BTreeMap<String, Vec<String>>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Classes {
     #[serde(default)]
@@ -120,11 +120,15 @@ pub(crate) struct Phrase<T> {
 pub(crate) struct Meanings {
     pub(crate) left_out: Vec<Phrase<Stand>>,
     pub(crate) ways: Vec<Phrase<Way>>,
+    /// Sides from which something comes, and the way that it goes then.
+    pub(crate) sides: Vec<Phrase<Way>>,
     pub(crate) named_days: Vec<Phrase<Vec<usize>>>,
     pub(crate) parts_of_day: Vec<Phrase<(String, f64, f64)>>,
     pub(crate) bounds: Vec<Phrase<(i64, bool)>>,
     pub(crate) lines: Vec<Phrase<String>>,
     pub(crate) parts_of_picture: Vec<Phrase<PartOfPicture>>,
+    /// What to say instead of words that were not read, by the kind of sentence.
+    pub(crate) remedies: BTreeMap<String, Vec<Phrase<String>>>,
 }
 
 /// The form of `phrases.toml`.
@@ -149,7 +153,7 @@ fn phrases(text: &str) -> Result<PhraseFile, DataError> {
 pub(crate) struct Lexicon {
     /// Labels that a word stands for, and whether it means only some objects of its class.
     classes: BTreeMap<String, (Vec<String>, bool)>,
-    occupants: BTreeMap<String, Vec<String>>,
+    occupants: Vec<Classes>,
     pub(crate) words: Words,
     pub(crate) spelling: Spelling,
     verbs: Vec<String>,
@@ -176,13 +180,9 @@ impl Lexicon {
             let words = words.chain(entry.narrower.into_iter().map(|word| (word, true)));
             words.map(move |(word, is_narrower)| (folded(&word), (labels.clone(), is_narrower)))
         });
-        let of_place = file.occupants.into_iter().flat_map(|entry| {
-            let words = entry.words.into_iter();
-            words.map(move |word| (word, entry.labels.clone()))
-        });
         Ok(Self {
             classes: of_class.collect(),
-            occupants: of_place.collect(),
+            occupants: file.occupants,
             words: file.words,
             spelling: file.spelling,
             verbs,
@@ -202,7 +202,9 @@ impl Lexicon {
 
     /// Labels that are expected in a place of this kind.
     pub(crate) fn occupants(&self, word: &str) -> Option<&[String]> {
-        self.occupants.get(word).map(Vec::as_slice)
+        let mut kinds = self.occupants.iter();
+        let kind = kinds.find(|kind| kind.words.iter().any(|known| known == word))?;
+        Some(&kind.labels)
     }
 
     /// Whether a word means something here, by itself or in a verb of several words.
@@ -211,7 +213,7 @@ impl Lexicon {
             || self.is_everyday(word)
             || self.words.vague.contains(word)
             || self.words.anything.contains(word)
-            || self.occupants.contains_key(word)
+            || self.occupants(word).is_some()
             || self.spelling.right.contains(word)
             || self.spelling.other.contains(word)
             || self

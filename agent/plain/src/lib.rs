@@ -7,7 +7,7 @@
 //! "tell me when a person is at the gate for 2 minutes"              modules
 //!    │ tokens, misspelt words corrected                             token, spelling
 //!    ▼
-//! Reader: the words, and the slot of each that a phrase has used    reader
+//! Reader: the words, and the slot of each that a phrase has used    reader, values
 //!    │ sentences and clauses, each with its intent                  pieces, intent
 //!    ▼
 //! Request ─ watch ──► Parts: camera, place, classes, verbs          request, names, place
@@ -61,6 +61,7 @@ mod spelling;
 pub mod templates;
 mod token;
 mod understand;
+mod values;
 
 pub use answer::{Answer, Change, Missing, Proposal, Question};
 pub use scene::Scene;

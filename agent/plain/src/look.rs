@@ -48,11 +48,11 @@ pub(crate) fn look(r: &mut Reader<'_>) -> Result<(Look, String), String> {
         QuestionKind::Events => return events(r, slots, words),
         QuestionKind::Status => return status(r, &slots, words),
         QuestionKind::Pipelines => return pipelines(r, &slots, words),
-        QuestionKind::Cost if !slots.wanted.pipelines.is_empty() || !slots.cameras.is_empty() => {
-            return Err("I know what the language model cost in all: ask \"what did it cost\". What a watch takes of processor and disk is in its proposal, before you say yes.".to_owned());
-        }
         kind => {
-            refuse_narrowed(r, &slots, words)?;
+            refuse_narrowed(r, &slots, words).map_err(|text| match kind {
+                QuestionKind::Cost => words.text.clone(),
+                _ => text,
+            })?;
             match kind {
                 QuestionKind::Templates => (Look::Templates, String::new()),
                 QuestionKind::Cost => (Look::Cost, String::new()),

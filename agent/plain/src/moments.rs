@@ -235,15 +235,8 @@ pub(crate) fn compared(r: &mut Reader<'_>) -> Option<(Range, Range)> {
 
 /// Reads a span of the past in a part of the tokens.
 fn past_within(r: &mut Reader<'_>, part: std::ops::Range<usize>) -> Option<Range> {
-    let mut view = r.clone();
-    view.mark(0..part.start);
-    view.mark(part.end..r.tokens.len());
-    let range = past(&mut view)?;
-    r.notes = std::mem::take(&mut view.notes);
-    for at in part.filter(|at| view.word(*at).is_empty()) {
-        r.mark(at..at + 1);
-    }
-    Some(range)
+    let others = vec![0..part.start, part.end..r.tokens.len()];
+    r.hiding(others, past)
 }
 
 fn stamp(moment: Option<Zoned>) -> Option<Timestamp> {

@@ -4,6 +4,7 @@
 //! - A name that is also an everyday word counts only beside the word `camera`, so no name takes a
 //!   verb or an article away from a request.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -13,7 +14,7 @@ use watchkeeper_english::{number_word, singulars};
 
 use crate::lexicon::{LONGEST, Lexicon, Stand, folded};
 use crate::reader::{Reader, one_of};
-use crate::scene::{Camera, Place, Scene, Shape, quoted};
+use crate::scene::{Camera, Place, Shape, quoted};
 use crate::token::Kind;
 
 impl Reader<'_> {
@@ -35,29 +36,15 @@ impl Reader<'_> {
         }
         Some(end)
     }
+
+    /// The spots at which a folded name stands.
+    pub(crate) fn spots_of<'r>(&'r self, name: &'r str) -> impl Iterator<Item = Range<usize>> + 'r {
+        (0..self.tokens.len()).filter_map(move |at| Some(at..self.name_at(name, at)?))
+    }
 }
 
 /// Words that mean a pipeline.
 pub(crate) const WATCHES: &str = "watch|watches|alarm|alarms|pipeline|pipelines|rule|monitoring";
-
-/// What was said about cameras.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) enum Cameras {
-    #[default]
-    None,
-    These(Vec<SourceId>),
-    All,
-}
-
-impl Cameras {
-    /// The cameras that may be meant: those that are named, else all.
-    pub(crate) fn known<'s>(&self, scene: &'s Scene) -> Vec<&'s Camera> {
-        match self {
-            Self::These(ids) => ids.iter().filter_map(|id| scene.camera(id)).collect(),
-            _ => scene.cameras.iter().collect(),
-        }
-    }
-}
 
 /// Whether a word means something by itself, so that a name made of it needs the word `camera`
 /// beside it.
@@ -77,35 +64,36 @@ fn everyday(name: &str, lexicon: &Lexicon) -> bool {
 
 /// The known camera whose name begins here, the longest name first.
 fn camera_names(reader: &Reader<'_>, at: usize) -> Option<(Range<usize>, SourceId)> {
+    let names = reader.scene.cameras.iter().flat_map(|camera| {
+        let names = [camera.id.as_str(), &camera.name];
+        names.map(|name| (folded(name), &camera.id))
+    });
+    let named = names.filter_map(|(name, id)| {
+        let words = at..reader.name_at(&name, at)?;
+        is_camera(reader, &name, &words).then_some((words, id))
+    });
+    let (words, id) = named.min_by_key(|(words, _)| Reverse(words.end))?;
+    Some((words, id.clone()))
+}
+
+/// Whether these words, a camera's name, mean the camera.
+fn is_camera(reader: &Reader<'_>, name: &str, words: &Range<usize>) -> bool {
     let beside = |word: &str| one_of("camera|cam", word);
-    let mut best: Option<(Range<usize>, SourceId)> = None;
-    for camera in &reader.scene.cameras {
-        for name in [camera.id.as_str(), &camera.name] {
-            let name = folded(name);
-            let Some(end) = reader.name_at(&name, at) else {
-                continue;
-            };
-            let named = beside(reader.before(at)) || beside(reader.any_word(end));
-            // `the parking bay` is a place of its own where a camera is called Parking.
-            let next = reader.word(end);
-            let of_place = reader.lexicon.words.places.contains(next)
-                && !one_of("area|zone|region|side|corner|counter", next)
-                && !name.contains(' ');
-            let is_class = mention_at(reader, at).is_some_and(|class| class.at.end == end);
-            let is_usual = everyday(&name, reader.lexicon) || of_place || is_class;
-            if is_usual && !named || begins_line(reader, at..end) {
-                continue;
-            }
-            if best.as_ref().is_none_or(|(longest, _)| end > longest.end) {
-                best = Some((at..end, camera.id.clone()));
-            }
-        }
-    }
-    best
+    let named = beside(reader.before(words.start)) || beside(reader.any_word(words.end));
+    // `the parking bay` is a place of its own where a camera is called Parking.
+    let next = reader.word(words.end);
+    let of_place = || {
+        reader.lexicon.words.places.contains(next)
+            && !one_of("area|zone|region|side|corner|counter", next)
+            && !name.contains(' ')
+    };
+    let is_class = || mention_at(reader, words.start).is_some_and(|class| class.at == *words);
+    let is_usual = || everyday(name, reader.lexicon) || of_place() || is_class();
+    (named || !is_usual()) && !begins_line(reader, words)
 }
 
 /// Whether these words are only the begin of a line's name: `the street line` of a street.
-fn begins_line(reader: &Reader<'_>, words: Range<usize>) -> bool {
+fn begins_line(reader: &Reader<'_>, words: &Range<usize>) -> bool {
     let places = reader.scene.cameras.iter().flat_map(|c| &c.places);
     let mut lines = places.filter(|place| matches!(place.shape, Shape::Line(..)));
     lines.any(|line| {
@@ -143,30 +131,13 @@ pub(crate) fn mentions_camera(reader: &Reader<'_>) -> bool {
     !camera_spots(reader).is_empty()
 }
 
-/// Reads the cameras that a request names, and uses their words and those around them.
-pub(crate) fn cameras(reader: &mut Reader<'_>) -> Cameras {
-    if take_all_cameras(reader) {
-        return Cameras::All;
+/// Reads the cameras that a request names, or all, and uses their words and those around them.
+pub(crate) fn cameras(reader: &mut Reader<'_>) -> Vec<SourceId> {
+    let all = reader.scene.cameras.iter().map(|camera| &camera.id);
+    match reader.take(&["@all_of_them", "@all_cameras"]) {
+        Some(_) => all.cloned().collect(),
+        None => take_named_cameras(reader),
     }
-    match take_named_cameras(reader) {
-        found if found.is_empty() => Cameras::None,
-        found => Cameras::These(found),
-    }
-}
-
-/// Takes words that mean every camera.
-fn take_all_cameras(reader: &mut Reader<'_>) -> bool {
-    // `all of them` answers `on which camera?`; in `on camera gate all day` it does not.
-    let all = reader.find(&["@all_of_them"]);
-    if let Some(all) = all
-        && one_of("|.|!|,|\n", reader.any_word(all.at.end))
-    {
-        reader.mark(all.at);
-        return true;
-    }
-    reader
-        .take(&["on|for|at|from? all|every|each|both of? the? cameras|camera|cams"])
-        .is_some()
 }
 
 /// Words between two cameras that are one list of them.
@@ -207,23 +178,21 @@ fn take_named_cameras(reader: &mut Reader<'_>) -> Vec<SourceId> {
     found
 }
 
-/// The named place that a request is about, the longest name first. One with the name of a class is
-/// meant only behind a word for where: `on the bench`.
+/// The named place that a sentence is about, the longest name first. One with the name of a class
+/// is meant only where `is_meant` holds.
 pub(crate) fn known_place<'s>(
     reader: &mut Reader<'_>,
     cameras: &[&'s Camera],
+    is_meant: fn(&Reader<'_>, usize) -> bool,
 ) -> Option<(&'s Camera, &'s Place)> {
     let places = cameras
         .iter()
         .flat_map(|c| c.places.iter().map(move |p| (*c, p)));
     let found = places.filter_map(|(camera, place)| {
         let name = folded(&place.name);
-        let mut labels = reader.scene.models.iter().flat_map(|m| &m.labels);
-        let is_class = labels.any(|label| folded(label) == name);
-        let at = (0..reader.tokens.len()).find_map(|i| {
-            let end = reader.name_at(&name, i)?;
-            (!is_class || is_where(reader, i)).then_some(i..end)
-        })?;
+        let is_class = reader.labels.iter().any(|(label, _)| *label == name);
+        let mut spots = reader.spots_of(&name);
+        let at = spots.find(|at| !is_class || is_meant(reader, at.start))?;
         Some((at, camera, place))
     });
     let (at, camera, place) = found.max_by_key(|(at, ..)| at.len())?;
@@ -232,11 +201,15 @@ pub(crate) fn known_place<'s>(
     Some((camera, place))
 }
 
-/// Whether a word for where and an article stand before `at`.
+/// Whether a word for one that is known stands before `at`: `was the bench empty`.
+pub(crate) fn is_known(reader: &Reader<'_>, at: usize) -> bool {
+    one_of("the|my|our", reader.before(at))
+}
+
+/// Whether a word for where and such a word stand before `at`: `on the bench`.
 pub(crate) fn is_where(reader: &Reader<'_>, at: usize) -> bool {
-    let before = |back: usize| at.checked_sub(back).map_or("", |i| reader.any_word(i));
-    one_of("the|my|our", before(1))
-        && one_of("at|in|inside|into|on|onto|around|enters|leaves", before(2))
+    let where_words = "at|in|inside|into|on|onto|around|enters|leaves";
+    is_known(reader, at) && one_of(where_words, reader.before(at - 1))
 }
 
 /// The place of this name on a camera.
@@ -255,7 +228,7 @@ pub(crate) fn pipelines(reader: &mut Reader<'_>, nouns: bool) -> Vec<PipelineId>
     });
     let mut names: Vec<(String, &PipelineId)> = names.collect();
     names.retain(|(name, _)| name.chars().count() > 1);
-    names.sort_by_key(|(name, _)| std::cmp::Reverse(name.chars().count()));
+    names.sort_by_key(|(name, _)| Reverse(name.chars().count()));
     let mut found = Vec::new();
     for (name, id) in names {
         let is_other = scene.cameras.iter().any(|camera| {
@@ -264,11 +237,10 @@ pub(crate) fn pipelines(reader: &mut Reader<'_>, nouns: bool) -> Vec<PipelineId>
             folded(camera.id.as_str()) == name || others.any(|other| other == name)
         });
         let is_clear = !nouns || name.contains(' ') && !is_other;
-        let at = (0..reader.tokens.len()).find_map(|at| {
-            let end = reader.name_at(&name, at)?;
-            let noun = nouns && one_of(WATCHES, reader.word(end));
-            let is_it = noun || is_clear || one_of(WATCHES, reader.before(at));
-            is_it.then_some(at..end + usize::from(noun))
+        let at = reader.spots_of(&name).find_map(|at| {
+            let noun = nouns && one_of(WATCHES, reader.word(at.end));
+            let is_it = noun || is_clear || one_of(WATCHES, reader.before(at.start));
+            is_it.then_some(at.start..at.end + usize::from(noun))
         });
         if let Some(at) = at {
             reader.mark(at);
@@ -355,10 +327,12 @@ fn mention_of(reader: &Reader<'_>, at: Range<usize>) -> Option<Mention> {
     if is_but || one_of(PLACES, reader.word(at.end)) {
         return None;
     }
-    let is_named = |label: &&String| singulars(&text).any(|word| word == folded(label));
-    let labels = reader.scene.models.iter().flat_map(|m| &m.labels);
-    let labels = labels.chain(&reader.scene.classes).filter(is_named);
-    let mut labels: Vec<String> = labels.cloned().collect();
+    let forms: Vec<String> = singulars(&text).collect();
+    let labels = reader
+        .labels
+        .iter()
+        .filter(|(label, _)| forms.contains(label));
+    let mut labels: Vec<String> = labels.map(|(_, label)| (*label).clone()).collect();
     let (of_word, is_narrower) = reader.lexicon.class(&text).unwrap_or_default();
     let is_owned = at.start > 0 && one_of(OWNERS, reader.before(at.start));
     let is_narrower = is_owned || labels.is_empty() && is_narrower;

@@ -83,7 +83,7 @@ pub(crate) fn ends_sentence(piece: &Reader<'_>) -> bool {
 /// A clause whose cameras are only cameras: one called `Watch tower` asks for nothing.
 fn without_cameras<'s>(piece: &Reader<'s>) -> Reader<'s> {
     let mut r = piece.clone();
-    if let names::Cameras::These(_) = names::cameras(&mut r) {
+    if !names::cameras(&mut r).is_empty() {
         for (token, used) in r.tokens.iter_mut().zip(&r.used) {
             // The little words before it are still those of the sentence.
             if *used != Slot::Free && !one_of("the|on|at|my|our|from|in", &token.text) {

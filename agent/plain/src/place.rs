@@ -2,7 +2,7 @@
 //!
 //! Invariant: a shape that comes out lies in the picture and encloses something, or has a length.
 
-use crate::lexicon::Way;
+use crate::lexicon::{Phrase, Way};
 use crate::reader::{Reader, one_of};
 use crate::refusal::Refusal;
 use crate::scene::{Shape, quoted};
@@ -249,25 +249,16 @@ impl Way {
 
 /// The directions that a request names, each once.
 pub(crate) fn ways(r: &mut Reader<'_>) -> Vec<Way> {
-    let mut said: Vec<Way> = Vec::new();
-    for ways in &r.lexicon.meanings.ways {
-        for pattern in &ways.words {
-            // `at 40 % from the left` is where a line is.
-            let found = (0..r.tokens.len()).find_map(|at| {
-                let before = r.before(at);
-                let measured = pattern.starts_with("coming?")
-                    && (one_of("%|percent|half|third|side", before)
-                        || before.parse::<f64>().is_ok());
-                r.fits(pattern, at).filter(|_| !measured)
-            });
-            if let Some(found) = found {
-                r.mark(found.at);
-                if !said.contains(&ways.is) {
-                    said.push(ways.is);
-                }
-            }
-        }
-    }
+    let meanings = &r.lexicon.meanings;
+    let read = |r: &mut Reader<'_>, ways: &[Phrase<Way>]| -> Vec<Way> {
+        let said = ways.iter().filter(|way| r.take_all(&way.words));
+        said.map(|way| way.is).collect()
+    };
+    let mut said = read(r, &meanings.ways);
+    let measured = r.spots("@measured_from");
+    let mut sides = r.hiding(measured, |r| read(r, &meanings.sides));
+    sides.retain(|way| !said.contains(way));
+    said.extend(sides);
     said
 }
 

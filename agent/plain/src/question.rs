@@ -7,7 +7,7 @@ use watchkeeper_contract::id::SourceId;
 
 use crate::answer::EventsWanted;
 use crate::moments::{self, Range};
-use crate::names::{self, Cameras};
+use crate::names;
 use crate::reader::{Reader, one_of};
 use crate::scene::{Camera, quoted};
 
@@ -60,16 +60,13 @@ impl Slots {
 
 /// The cameras that a question names, and whether it means all of them.
 fn cameras(r: &mut Reader<'_>) -> (Vec<SourceId>, bool) {
-    // `in` and `from` of `going in at the gate` and `came from the yard` say which way.
-    if r.take(&["per|by each? camera"]).is_some() {
+    let all = ["per|by each? camera", "@all_of_them", "@all_cameras"];
+    if r.take(&all).is_some() {
         return (Vec::new(), true);
     }
-    let ways = (0..r.tokens.len()).filter(|at| r.begins(*at, &["@ways_to_camera"]));
-    let ways: Vec<usize> = ways.map(|at| at + 1).collect();
-    match r.hiding(&ways, names::cameras) {
-        Cameras::These(cameras) => (cameras, false),
-        all => (Vec::new(), all == Cameras::All),
-    }
+    // `in` and `from` of `going in at the gate` and `came from the yard` say which way.
+    let ways = r.spots("@ways_to_camera");
+    (r.hiding(ways, names::cameras), false)
 }
 
 /// The named place that a question is about, with its camera. Several places are refused, and one
@@ -82,7 +79,8 @@ pub(crate) fn read_place(
     let cameras: Vec<&Camera> = cameras
         .filter(|known| camera.is_none_or(|camera| known.id == *camera))
         .collect();
-    let named = std::iter::from_fn(|| Some(&names::known_place(r, &cameras)?.1.name));
+    let named =
+        std::iter::from_fn(|| Some(&names::known_place(r, &cameras, names::is_known)?.1.name));
     let named: Vec<&String> = named.collect();
     let Some(place) = named.first() else {
         return Ok(None);
@@ -109,8 +107,7 @@ pub(crate) fn read_place(
 /// the last visitor`.
 fn pictures(r: &mut Reader<'_>) -> (bool, Option<usize>) {
     let Some(found) = r.take(&r.lexicon.questions.pictures) else {
-        let several = r.take(&["pictures|photos|images|snapshots of|from|for"]);
-        return (several.is_some(), None);
+        return (false, None);
     };
     let mut words = found.at.map(|at| r.any_word(at));
     let is_one = words.any(|word| one_of("picture|photo|image|snapshot", word));

@@ -4,20 +4,20 @@
 //! hole for a value. An element before `?` is optional. Holes: `<n>` number, `<d>` duration in
 //! seconds, `<u>` a duration in which `a minute` may be just `minute`, `<t>` time of day in
 //! minutes, `<h>` one of these or a bare hour, `<p>` proportion, `<w>` a day of the week
-//! (0: Monday). `@name` alone stands for the patterns of a list in the data files, in their order.
+//! (0: Monday). `<x>` is any free token, `<e>` the end of a clause, without a value. `@name` alone
+//! stands for the patterns of a list in the data files, in their order.
 //!
 //! - One phrase uses a word; what no phrase used was not understood.
 //! - A used word has the [`Slot`] of its phrase.
 
 use std::ops::Range;
+use std::rc::Rc;
 
-use watchkeeper_english::number_word;
-
-use crate::lexicon::Lexicon;
+use crate::lexicon::{Lexicon, folded};
 use crate::refusal::Notes;
 use crate::scene::Scene;
+use crate::token::Token;
 pub(crate) use crate::token::one_of;
-use crate::token::{Kind, Token};
 
 /// Part of a request to which a word belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -50,6 +50,8 @@ pub(crate) struct Reader<'s> {
     pub(crate) scene: &'s Scene,
     pub(crate) lexicon: &'s Lexicon,
     pub(crate) notes: Notes,
+    /// Labels of the models and classes of the box, each behind its folded form.
+    pub(crate) labels: Rc<[(String, &'s String)]>,
     pub(crate) tokens: Vec<Token>,
     pub(crate) used: Vec<Slot>,
     /// Slot of the words that are used from now on.
@@ -84,9 +86,14 @@ fn items(pattern: &str) -> Vec<(&str, bool)> {
 
 impl<'s> Reader<'s> {
     pub(crate) fn new(tokens: Vec<Token>, scene: &'s Scene, lexicon: &'s Lexicon) -> Self {
+        let labels = scene.models.iter().flat_map(|model| &model.labels);
+        let labels = labels
+            .chain(&scene.classes)
+            .map(|label| (folded(label), label));
         Self {
             scene,
             lexicon,
+            labels: labels.collect(),
             notes: Notes::default(),
             used: vec![Slot::Free; tokens.len()],
             tokens,
@@ -96,7 +103,15 @@ impl<'s> Reader<'s> {
 
     /// Reads other tokens, or these again, on the same box.
     pub(crate) fn over(&self, tokens: &[Token]) -> Self {
-        Self::new(tokens.to_vec(), self.scene, self.lexicon)
+        Self {
+            scene: self.scene,
+            lexicon: self.lexicon,
+            labels: Rc::clone(&self.labels),
+            notes: Notes::default(),
+            used: vec![Slot::Free; tokens.len()],
+            tokens: tokens.to_vec(),
+            slot: Slot::Other,
+        }
     }
 
     /// Reads a part of these tokens.
@@ -128,6 +143,11 @@ impl<'s> Reader<'s> {
         }
     }
 
+    /// Whether a token is a word, free or not.
+    pub(crate) fn is_word(&self, at: usize) -> bool {
+        self.tokens.get(at).is_some_and(Token::is_word)
+    }
+
     /// The text of a token, free or not.
     pub(crate) fn any_word(&self, at: usize) -> &str {
         self.tokens.get(at).map_or("", |t| t.text.as_str())
@@ -146,14 +166,25 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Reads without some words, which are free again afterwards.
-    pub(crate) fn hiding<T>(&mut self, words: &[usize], read: impl FnOnce(&mut Self) -> T) -> T {
-        words.iter().for_each(|at| self.mark(*at..at + 1));
+    /// Reads without the words of some phrases, which are afterwards as they were before.
+    pub(crate) fn hiding<T>(
+        &mut self,
+        phrases: Vec<Range<usize>>,
+        read: impl FnOnce(&mut Self) -> T,
+    ) -> T {
+        let before = self.used.clone();
+        phrases.iter().for_each(|at| self.mark(at.clone()));
         let found = read(self);
-        words
-            .iter()
-            .for_each(|at| self.set(*at..at + 1, Slot::Free));
+        for at in phrases.into_iter().flatten() {
+            self.set(at..at + 1, before.get(at).copied().unwrap_or_default());
+        }
         found
+    }
+
+    /// The spots at which a pattern fits.
+    pub(crate) fn spots(&self, pattern: &str) -> Vec<Range<usize>> {
+        let found = (0..self.tokens.len()).filter_map(|at| self.fits(pattern, at));
+        found.map(|found| found.at).collect()
     }
 
     /// Marks the words of which `is_meant` holds, and says whether there is one.
@@ -260,6 +291,13 @@ impl<'s> Reader<'s> {
         self.find(patterns).is_some()
     }
 
+    /// What to say instead of a free word of a sentence of this kind, where that is known.
+    pub(crate) fn remedy(&self, kind: &str) -> Option<&'s str> {
+        let mut remedies = self.lexicon.meanings.remedies.get(kind)?.iter();
+        let remedy = remedies.find(|remedy| self.says(&remedy.words))?;
+        Some(&remedy.is)
+    }
+
     /// Whether one of the patterns fits here.
     pub(crate) fn begins(&self, at: usize, patterns: &[&str]) -> bool {
         patterns
@@ -298,258 +336,13 @@ impl<'s> Reader<'s> {
             "<h>" => hole(self.time(at).or_else(|| self.bare_hour(at))),
             "<p>" => hole(self.proportion(at)),
             "<w>" => hole(self.day(at).map(|day| (day, at + 1))),
+            "<e>" => one_of("|.|!|,|\n", self.any_word(at)).then_some((at, None)),
+            "<x>" => (!self.word(at).is_empty()).then_some((at + 1, None)),
             words => {
                 let word = self.word(at);
                 let fits = !word.is_empty() && one_of(words, word);
                 fits.then_some((at + 1, None))
             }
         }
-    }
-
-    /// A number in digits or as a word.
-    pub(crate) fn number(&self, at: usize) -> Option<(f64, usize)> {
-        let word = self.word(at);
-        if word.is_empty() {
-            return None;
-        }
-        match self.tokens.get(at)?.kind {
-            Kind::Number(n) => Some((n, at + 1)),
-            Kind::Word => number_word(word).map(|n| (f64::from(n), at + 1)),
-            Kind::Clock(_) | Kind::Mark => None,
-        }
-    }
-
-    /// Whether a second is one of several and no time: `a second person`, `every second car`.
-    fn is_ordinal(&self, at: usize) -> bool {
-        const GO_ON: &str = "or|and|when|if|whenever|while|once|on|in|at|near|by|for|from|to|with|before|after|later|ago|until|till|then|long|longer|of|is|are|it|there|that|the|a|an|delay|cooldown|cool-down|cool|i|you|we|they|between|but|only|each|please|passes";
-        let next = self.any_word(at + 1);
-        let is_word = self.tokens.get(at + 1).is_some_and(|t| t.is_word());
-        self.any_word(at) == "second" && is_word && !one_of(GO_ON, next)
-    }
-
-    fn bare_unit(&self, at: usize) -> Option<(f64, usize)> {
-        if self.is_ordinal(at) {
-            return None;
-        }
-        unit(self.word(at)).map(|seconds| (seconds, at + 1))
-    }
-
-    /// `two hours and 30 minutes`, `half an hour`, `a minute`, `1.5 h`.
-    fn duration(&self, at: usize) -> Option<(f64, usize)> {
-        // No time is less than nothing.
-        if one_of("-|–|minus", self.before(at)) {
-            return None;
-        }
-        let (mut total, mut end) = self.one_duration(at)?;
-        loop {
-            let next = end + usize::from(self.word(end) == "and");
-            // `5 minutes a day` are no day and five minutes.
-            let more = match next == end && one_of("a|an", self.word(end)) {
-                true => None,
-                false => self.one_duration(next),
-            };
-            let Some((more, after)) = more else {
-                return Some((total, end));
-            };
-            (total, end) = (total + more, after);
-        }
-    }
-
-    /// `a half`, `half`, `a quarter`.
-    fn fraction(&self, at: usize) -> Option<(f64, usize)> {
-        let end = at + 1 + usize::from(one_of("a|one", self.word(at)));
-        match self.word(end - 1) {
-            "half" => Some((0.5, end)),
-            "quarter" => Some((0.25, end)),
-            _ => None,
-        }
-    }
-
-    /// The seconds, and where they end.
-    fn one_duration(&self, at: usize) -> Option<(f64, usize)> {
-        // `half an hour`, `a quarter of an hour`
-        let share = self.fraction(at).and_then(|(share, end)| {
-            let of = end + usize::from(self.word(end) == "of");
-            let skip = of + usize::from(one_of("a|an", self.word(of)));
-            Some((share * unit(self.word(skip))?, skip + 1))
-        });
-        if share.is_some() {
-            return share;
-        }
-        let article = one_of("a|an", self.word(at));
-        let (count, end) = match self.word(at + 1) {
-            "few" if article => return None,
-            "couple" if article => (2.0, at + 2 + usize::from(self.word(at + 2) == "of")),
-            _ if article => (1.0, at + 1),
-            _ => self.number(at)?,
-        };
-        // A second opinion is no time, and no second person is.
-        if article && end == at + 1 && self.is_ordinal(end) {
-            return None;
-        }
-        // `5+ min`
-        let end = end + usize::from(self.word(end) == "+");
-        Some((count * unit(self.word(end))?, end + 1))
-    }
-
-    /// `22:00`, `10 pm`, `8 o'clock`, `noon`, `six in the morning`.
-    fn time(&self, at: usize) -> Option<(f64, usize)> {
-        // Parts of a day, and from which minute of the clock face on they mean its second half.
-        const PARTS: [(&str, f64); 4] = [
-            ("in the? morning", 720.0),
-            ("in the? afternoon|evening", 0.0),
-            ("in the? night", 360.0),
-            ("at night", 360.0),
-        ];
-        let clock = self.tokens.get(at).map(|token| token.kind);
-        let (minutes, mut end, mut is_whole) = match clock.filter(|_| !self.word(at).is_empty())? {
-            Kind::Clock(minutes) => (f64::from(minutes), at + 1, true),
-            _ => match self.word(at) {
-                "noon" | "midday" => (720.0, at + 1, true),
-                "midnight" => (0.0, at + 1, true),
-                _ => match self.part_of_hour(at) {
-                    Some((minutes, end)) => (minutes, end, true),
-                    None => self.bare_hour(at).map(|(hour, end)| (hour, end, false))?,
-                },
-            },
-        };
-        match self.word(end) {
-            "am" => return Some((minutes % 720.0, end + 1)),
-            "pm" => return Some((minutes % 720.0 + 720.0, end + 1)),
-            "h" if self.word(end + 1) != "and" => return Some((minutes, end + 1)),
-            "o'clock" | "uhr" => (end, is_whole) = (end + 1, true),
-            _ => {}
-        }
-        let of_part = PARTS.iter().find_map(|(part, from)| {
-            let is_later = minutes < 720.0 && minutes >= *from;
-            let shift = if is_later { 720.0 } else { 0.0 };
-            Some((minutes + shift, self.fits(part, end)?.at.end))
-        });
-        of_part.or(is_whole.then_some((minutes, end)))
-    }
-
-    /// `half past seven`, `a quarter to eight`.
-    fn part_of_hour(&self, at: usize) -> Option<(f64, usize)> {
-        let (share, end) = self.fraction(at)?;
-        let minutes = match self.word(end) {
-            "past" => share * 60.0,
-            "to" if share == 0.25 => -15.0,
-            _ => return None,
-        };
-        let (hour, end) = self.bare_hour(end + 1)?;
-        Some(((hour + minutes).rem_euclid(1440.0), end))
-    }
-
-    fn bare_hour(&self, at: usize) -> Option<(f64, usize)> {
-        let (hour, end) = self.number(at)?;
-        let fits = hour.fract() == 0.0 && (0.0..=24.0).contains(&hour);
-        fits.then_some(((hour % 24.0) * 60.0, end))
-    }
-
-    /// A day of the week. A short name is one only where a day stands, and not `in the sun`.
-    fn day(&self, at: usize) -> Option<f64> {
-        const ON: &str =
-            "on|every|each|from|until|till|til|next|last|this|except|excluding|not|never";
-        let linked = |link: usize, other: usize| {
-            one_of(
-                ",|and|or|/|&|-|–|to|through|until|till",
-                self.any_word(link),
-            ) && weekday(self.any_word(other)).is_some()
-        };
-        let listed = linked(at + 1, at + 2) || at > 1 && linked(at - 1, at - 2);
-        let is_short = self.word(at).len() == 3;
-        weekday(self.word(at)).filter(|_| !is_short || listed || one_of(ON, self.before(at)))
-    }
-
-    /// `0.6`, `60 %`, `60 percent`: 0 to 1. A number over 1 without a sign is taken as percent.
-    fn proportion(&self, at: usize) -> Option<(f64, usize)> {
-        let (n, end) = self.number(at)?;
-        let percent = one_of("%|percent", self.word(end));
-        if percent || n > 1.0 {
-            return Some((n / 100.0, end + usize::from(percent)));
-        }
-        Some((n, end))
-    }
-}
-
-/// Number of a day of the week, from Monday on.
-fn weekday(word: &str) -> Option<f64> {
-    const WEEK: &str = "monday|mondays|mon tuesday|tuesdays|tue wednesday|wednesdays|wed thursday|thursdays|thu friday|fridays|fri saturday|saturdays|sat sunday|sundays|sun";
-    let days = WEEK.split(' ').zip(0_u8..);
-    let mut named = days.filter(|(names, _)| one_of(names, word));
-    named.next().map(|(_, day)| f64::from(day))
-}
-
-/// Seconds of a unit of time.
-fn unit(word: &str) -> Option<f64> {
-    Some(match word {
-        "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
-        "min" | "mins" | "minute" | "minutes" => 60.0,
-        "h" | "hr" | "hrs" | "hour" | "hours" | "hourly" => 3600.0,
-        "day" | "days" => 86_400.0,
-        "week" | "weeks" => 604_800.0,
-        _ => return None,
-    })
-}
-
-#[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
-mod tests {
-    use super::*;
-    use crate::token::tokens;
-
-    fn held(text: &str, pattern: &str) -> Option<Vec<f64>> {
-        let (scene, lexicon) = (Scene::default(), Lexicon::default());
-        let mut reader = Reader::new(tokens(text), &scene, &lexicon);
-        let first = reader.take(&[pattern]).map(|f| f.held);
-        // A word is used once.
-        assert!(first.is_none() || !reader.says(&[pattern]), "{text}");
-        first
-    }
-
-    #[test]
-    fn durations_are_read_as_people_write_them() {
-        for (text, seconds) in [
-            ("two minutes", 120.0),
-            ("90s", 90.0),
-            ("half an hour", 1800.0),
-            ("a quarter of an hour", 900.0),
-            ("half a minute", 30.0),
-            ("two hours and half an hour", 9000.0),
-            ("5+ min", 300.0),
-            ("1 hour and 30 min", 5400.0),
-            ("1.5 h", 5400.0),
-            ("a couple of minutes", 120.0),
-        ] {
-            assert_eq!(held(text, "<d>"), Some(vec![seconds]), "{text}");
-        }
-        assert_eq!(held("every minute", "every <u>"), Some(vec![60.0]));
-        for text in ["two dogs", "minus 5 seconds", "wait -5 seconds"] {
-            assert_eq!(held(text, "<d>"), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn times_of_day_are_read_as_people_write_them() {
-        for (text, minutes) in [
-            ("22:30", 1350.0),
-            ("10 pm", 1320.0),
-            ("10:30pm", 1350.0),
-            ("12am", 0.0),
-            ("12pm", 720.0),
-            ("eight o'clock", 480.0),
-            ("midnight", 0.0),
-            ("half past seven", 450.0),
-            ("a quarter to 8 in the evening", 1185.0),
-        ] {
-            assert_eq!(held(text, "<t>"), Some(vec![minutes]), "{text}");
-        }
-        assert_eq!(held("8", "<t>"), None);
-        assert_eq!(held("8", "<h>"), Some(vec![480.0]));
-    }
-
-    #[test]
-    fn an_optional_word_that_fits_is_not_forced_upon_the_pattern() {
-        assert_eq!(held("at 5", "at? at <n>"), Some(vec![5.0]));
     }
 }

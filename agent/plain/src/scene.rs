@@ -112,6 +112,20 @@ pub(crate) fn quoted_all(names: &[String], link: &str) -> String {
 }
 
 impl Scene {
+    /// The cameras of these ids, in their order; all where there are none.
+    pub(crate) fn named_cameras(&self, ids: &[SourceId]) -> Vec<&Camera> {
+        match ids.is_empty() {
+            true => self.cameras.iter().collect(),
+            false => ids.iter().filter_map(|id| self.camera(id)).collect(),
+        }
+    }
+
+    /// The names of the models, as a sentence lists them.
+    pub(crate) fn model_names(&self) -> String {
+        let names: Vec<&str> = self.models.iter().map(|m| m.name.as_str()).collect();
+        names.join(", ")
+    }
+
     /// The camera of this id.
     pub(crate) fn camera(&self, id: &SourceId) -> Option<&Camera> {
         self.cameras.iter().find(|c| c.id == *id)
@@ -120,6 +134,12 @@ impl Scene {
     /// The pipeline of this id.
     pub(crate) fn pipeline(&self, id: &PipelineId) -> Option<&Deployed> {
         self.pipelines.iter().find(|p| p.spec.id == *id)
+    }
+
+    /// The ids of the pipelines on these cameras.
+    pub(crate) fn ids_on(&self, cameras: &[SourceId]) -> Vec<PipelineId> {
+        let there = cameras.iter().flat_map(|camera| self.on(camera));
+        there.map(|p| p.spec.id.clone()).collect()
     }
 
     /// The pipelines on a camera.

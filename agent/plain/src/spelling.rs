@@ -26,7 +26,7 @@ pub(crate) fn correct_spelling(
     scene: &Scene,
     lexicon: &Lexicon,
 ) -> (Vec<Token>, Vec<String>) {
-    let names = Names::of(scene);
+    let names = names(scene);
     let (mut right, mut slips) = (Vec::new(), Vec::new());
     for token in tokens {
         let word = Some(&token.text).filter(|_| token.is_word());
@@ -45,29 +45,19 @@ pub(crate) fn correct_spelling(
     (right, slips)
 }
 
-/// The words of the names on this box.
-struct Names {
-    /// Words of cameras and places, whose misspellings are corrected.
-    places: BTreeSet<String>,
-    /// Words of all names.
-    all: BTreeSet<String>,
-}
-
-impl Names {
-    fn of(scene: &Scene) -> Self {
-        let cameras = scene.cameras.iter().flat_map(|camera| {
-            let places = camera.places.iter().map(|place| place.name.as_str());
-            places.chain([camera.id.as_str(), &camera.name])
-        });
-        let pipelines = scene.pipelines.iter();
-        let pipelines = pipelines.flat_map(|p| [p.spec.id.as_str(), &p.name]);
-        let channels = scene.channels.iter().map(|channel| channel.as_str());
-        let labels = scene.models.iter().flat_map(|m| &m.labels);
-        let others = pipelines.chain(channels).chain(labels.map(String::as_str));
-        let places = words(cameras);
-        let all = words(others).union(&places).cloned().collect();
-        Self { places, all }
-    }
+/// The words of the names on this box: those of cameras and places, whose misspellings are
+/// corrected, and those of the others.
+fn names(scene: &Scene) -> [BTreeSet<String>; 2] {
+    let cameras = scene.cameras.iter().flat_map(|camera| {
+        let places = camera.places.iter().map(|place| place.name.as_str());
+        places.chain([camera.id.as_str(), &camera.name])
+    });
+    let pipelines = scene.pipelines.iter();
+    let pipelines = pipelines.flat_map(|p| [p.spec.id.as_str(), &p.name]);
+    let channels = scene.channels.iter().map(|channel| channel.as_str());
+    let labels = scene.models.iter().flat_map(|m| &m.labels);
+    let others = pipelines.chain(channels).chain(labels.map(String::as_str));
+    [words(cameras), words(others)]
 }
 
 fn words<'n>(names: impl Iterator<Item = &'n str>) -> BTreeSet<String> {
@@ -76,8 +66,9 @@ fn words<'n>(names: impl Iterator<Item = &'n str>) -> BTreeSet<String> {
 }
 
 /// The word that was meant by one that means nothing.
-fn meant(word: &str, names: &Names, lexicon: &Lexicon) -> Option<String> {
-    if names.all.contains(word) {
+fn meant(word: &str, names: &[BTreeSet<String>; 2], lexicon: &Lexicon) -> Option<String> {
+    let [places, others] = names;
+    if places.contains(word) || others.contains(word) {
         return None;
     }
     if let Some(right) = lexicon.spelling.written.get(word) {
@@ -89,7 +80,7 @@ fn meant(word: &str, names: &Names, lexicon: &Lexicon) -> Option<String> {
     }
     // `enter` is no slip of `enters`.
     let is_form = |r: &str| r.strip_suffix('s') == Some(word) || word.strip_suffix('s') == Some(r);
-    let right = lexicon.spelling.right.union(&names.places);
+    let right = lexicon.spelling.right.union(places);
     let mut right = right.filter(|r| is_slip(word, r) && !is_form(r));
     match (right.next(), right.next()) {
         (Some(only), None) => Some(only.clone()),

@@ -123,10 +123,11 @@ impl Plain {
             request.intent != first.intent && !are_orders
         };
         let other = requests.iter().find(is_other);
+        let forbidden = requests.iter().find(|r| r.intent == Intent::Not);
         let answer = match first.intent {
-            _ if requests.iter().any(|r| r.intent == Intent::Not) => {
-                Err(Refusal::meaning(NOT_WANTED))
-            }
+            _ if let Some(forbidden) = forbidden => Err(Refusal::meaning(
+                forbidden.r.remedy("forbidden").unwrap_or(NOT_WANTED),
+            )),
             Intent::Nothing => return self.unknown(content_words(&first.r), String::new()),
             _ if let Some(other) = other => Err(one_at_a_time(&other.r)),
             Intent::Look => return self.look(first, notes, requests.len() == 1),

@@ -34,8 +34,6 @@ impl Acts {
     }
 }
 
-/// Words before `crossing` that make a place of it.
-const CROSSINGS: &str = "zebra|pedestrian|level|railway|rail";
 const STATES: &str = "free|empty|vacant|unoccupied|unattended|unmanned|deserted";
 
 /// Takes the words for what happens.
@@ -46,8 +44,8 @@ const STATES: &str = "free|empty|vacant|unoccupied|unattended|unmanned|deserted"
 /// `held`: whether it was said for how long something goes on.
 pub(super) fn acts(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> Acts {
     r.slot = Slot::Act;
-    let nouns = ways_out(r);
-    r.hiding(&nouns, |r| verbs(r, mentions, moves, held))
+    let nouns = r.spots("@nouns_like_verbs");
+    r.hiding(nouns, |r| verbs(r, mentions, moves, held))
 }
 
 fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> Acts {
@@ -82,23 +80,6 @@ fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> A
     acts
 }
 
-/// Where `exit`, `entry` and `crossing` are nouns of place: `our emergency exit`, `zebra crossing`.
-fn ways_out(r: &Reader<'_>) -> Vec<usize> {
-    const ARTICLES: &str = "the|an|our|my";
-    let is_noun = |i: &usize| {
-        // `the cars exit` is a verb.
-        let describes = i.checked_sub(1).filter(|d| !r.word(*d).is_empty());
-        let is_led = one_of(ARTICLES, r.before(*i))
-            || describes.is_some_and(|d| one_of(ARTICLES, r.before(d)));
-        match r.word(*i) {
-            "exit" | "entry" => is_led,
-            "crossing" => one_of(CROSSINGS, r.before(*i)),
-            _ => false,
-        }
-    };
-    (0..r.tokens.len()).filter(is_noun).collect()
-}
-
 /// Takes words for the state of a place. Beside a class it says something else, unless it is said
 /// of that class: `occupied by a car`, `free of cars`.
 fn take_state(r: &mut Reader<'_>, mentions: &[Mention], states: &str) -> bool {
@@ -129,17 +110,10 @@ pub(super) fn take_abandoned(r: &mut Reader<'_>) -> bool {
 
 /// Whether a verb of watching and one of counting stood there; all of them are used.
 pub(super) fn wanted(r: &mut Reader<'_>) -> (bool, bool) {
-    // `at the counter` and `parking spot` are places, and `Watch tower` a camera where there is
-    // one.
-    let nouns = (1..r.tokens.len()).filter(|i| match r.word(*i) {
-        "counter" => one_of("the|our|my|at", r.before(*i)),
-        "spot" => one_of("the|my|our|parking", r.before(*i)),
-        _ => false,
-    });
-    let names: Vec<usize> = nouns
-        .chain(names::camera_spots(r).into_iter().flat_map(|(at, _)| at))
-        .collect();
-    r.hiding(&names, |r| {
+    // `Watch tower` is a camera where there is one.
+    let mut names = r.spots("@nouns_like_verbs");
+    names.extend(names::camera_spots(r).into_iter().map(|(at, _)| at));
+    r.hiding(names, |r| {
         let counted = r.take_all(&["@count"]);
         let told = r.take_all(&["@watch"]);
         r.take_all(&["message|messages|msg with?"]);

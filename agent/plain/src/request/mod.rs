@@ -6,12 +6,12 @@
 //!
 //! - Each phrase marks its words with its slot; what is left over then refuses the request
 //!   ([`crate::closed`]), before anything that is missing is asked for.
-//! - Camera, objects and place are what the user said, or the notes say what was assumed.
+//! - Camera, objects and place are what the user said, or the notes say what was assumed. A camera
+//!   that is not named is the one of a named place, that of the request before, or the only one.
 //! - A place that was named and isn't known is asked for, never guessed.
 //! - A correction changes the parts ([`crate::amend`]), so it is checked like a request.
 
 mod acts;
-mod cameras;
 mod conditions;
 mod nearest;
 mod objects;
@@ -25,9 +25,10 @@ pub(crate) use objects::{are_only_these, labels, one_list, pick};
 pub(crate) use parts::Parts;
 pub(crate) use spot::{ALONG, inwards, slug, the_place};
 
+use crate::answer::Missing;
 use crate::closed;
 use crate::intent::{STATES, named_watch};
-use crate::names::{self, Cameras};
+use crate::names;
 use crate::new_watch::NewWatch;
 use crate::place::{self, Where};
 use crate::reader::{Reader, Slot};
@@ -35,7 +36,6 @@ use crate::refusal::{Notes, Refusal};
 use crate::scene::{Camera, Scene, quoted};
 use crate::settings::{About, seconds};
 use acts::{Acts, acts, take_abandoned, take_courtesies, wanted};
-use cameras::cameras_of;
 use conditions::{bound, clauses};
 use objects::{equipment, objects, take_required};
 use spot::{unknown_place, where_is};
@@ -87,9 +87,10 @@ impl Parts {
         // `in the video of the gate`: what is looked at, and no clip.
         r.take_all(&["in|on|from the video|recording|footage|stream|feed of|from|at?"]);
         self.cameras = names::cameras(r);
-        let known = self.cameras.known(r.scene);
+        let known = r.scene.named_cameras(&self.cameras);
         r.slot = Slot::Place;
-        self.place = names::known_place(r, &known).map(|(_, place)| the_place(place));
+        self.place =
+            names::known_place(r, &known, names::is_where).map(|(_, place)| the_place(place));
         r.slot = Slot::Way;
         self.ways = place::ways(r);
         r.slot = Slot::Time;
@@ -136,7 +137,7 @@ impl Parts {
         notes: &mut Notes,
     ) -> Result<Vec<NewWatch>, Refusal> {
         self.settings.tell(notes);
-        self.refuse_contradictions(&self.cameras.known(scene))?;
+        self.refuse_contradictions(&scene.named_cameras(&self.cameras))?;
         let (model, objects) = objects(&self, scene, notes)?;
         let cameras = cameras_of(&self, scene, None, notes)?;
         if let Some(written) = self.unknown_place.take() {
@@ -206,6 +207,48 @@ fn refuse_state_of_a_watch(r: &Reader<'_>) -> Result<(), Refusal> {
     }
 }
 
+/// The cameras that are meant: those that are named, the one of the place that is named, the one
+/// of the request `before`, or the only one.
+fn cameras_of<'s>(
+    parts: &Parts,
+    scene: &'s Scene,
+    before: Option<&SourceId>,
+    notes: &mut Notes,
+) -> Result<Vec<&'s Camera>, Refusal> {
+    if scene.cameras.is_empty() {
+        return Err(Refusal::new(
+            Missing::Camera,
+            "There is no camera yet. Add one, then ask again.",
+        ));
+    }
+    if !parts.cameras.is_empty() {
+        return Ok(scene.named_cameras(&parts.cameras));
+    }
+    // A place with a name is on one camera, which is meant then.
+    let drawn = parts.place.as_ref().filter(|place| place.drawn);
+    let drawn = drawn.and_then(|place| place.name.as_ref());
+    let is_there = |c: &&Camera| drawn.is_none_or(|place| names::place_on(c, place).is_some());
+    let may_be: Vec<&Camera> = scene.cameras.iter().filter(is_there).collect();
+    let same = may_be.iter().find(|c| before == Some(&c.id));
+    match (may_be.as_slice(), same) {
+        ([only], _) => {
+            if drawn.is_none() && before.is_none() {
+                let only_one = format!("The camera is {}, the only one.", names::shown(only));
+                notes.assume(only_one);
+            }
+            Ok(may_be)
+        }
+        (_, Some(same)) => Ok(vec![*same]),
+        (several, None) => {
+            let listed = names::listed(several.iter().copied());
+            let place = drawn.map_or_else(String::new, |p| format!("a place {} on ", quoted(p)));
+            let text = format!("On which camera? There are {place}{listed}.");
+            let choices = several.iter().map(|c| c.id.to_string()).collect();
+            Err(Refusal::new(Missing::Camera, text).with(choices))
+        }
+    }
+}
+
 /// Gives each request the cameras that it means, be they those of the request before it, so that a
 /// correction of another part, such as of the place, leaves them. The only camera of a box is noted
 /// when the watches are made.
@@ -220,8 +263,8 @@ pub(crate) fn settle_cameras(requests: &mut [Parts], scene: &Scene) {
         };
         let ids: Vec<SourceId> = cameras.iter().map(|camera| camera.id.clone()).collect();
         before = ids.last().cloned();
-        if parts.cameras == Cameras::None {
-            parts.cameras = Cameras::These(ids);
+        if parts.cameras.is_empty() {
+            parts.cameras = ids;
         }
     }
 }

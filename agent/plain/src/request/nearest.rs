@@ -73,7 +73,7 @@ impl Parts {
             _ => place.text.trim_start_matches("the ").to_owned(),
         };
         match parameter {
-            "camera" => match self.cameras.known(r.scene).as_slice() {
+            "camera" => match r.scene.named_cameras(&self.cameras).as_slice() {
                 [one] => Some(one.id.to_string()),
                 _ => None,
             },

@@ -245,11 +245,10 @@ fn model_for<'s>(mentions: &[Mention], scene: &'s Scene) -> Result<&'s Model, Re
     });
     Err(match missing {
         Some(Mention { said, labels, .. }) => {
-            let models: Vec<&str> = scene.models.iter().map(|m| m.name.as_str()).collect();
             let text = format!(
                 "{} can't be watched for: no model here ({}) knows it. Ask \"what objects can you detect\" for what can.",
                 quoted(said),
-                models.join(", "),
+                scene.model_names(),
             );
             Refusal::unseen(text, vec![said.clone()], labels.clone())
         }

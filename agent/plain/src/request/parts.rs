@@ -2,11 +2,12 @@
 //!
 //! Owns what is read, corrected and resolved; not how.
 
+use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::rule::CountBound;
 
 use super::acts::Acts;
 use crate::lexicon::Way;
-use crate::names::{Cameras, Mention};
+use crate::names::Mention;
 use crate::place::Where;
 use crate::settings::Settings;
 
@@ -17,7 +18,8 @@ pub(crate) struct Parts {
     /// Whether a verb of watching stands in it, or nothing says that it only counts.
     pub(crate) told: bool,
     pub(super) counted: bool,
-    pub(crate) cameras: Cameras,
+    /// Those that are named; empty: none is.
+    pub(crate) cameras: Vec<SourceId>,
     pub(crate) place: Option<Where>,
     /// A place that nobody has drawn, as it was written.
     pub(super) unknown_place: Option<String>,

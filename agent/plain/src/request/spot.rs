@@ -29,13 +29,12 @@ const DESCRIBES: usize = 3;
 pub(super) fn unknown_place(r: &mut Reader<'_>, nobody: bool) -> Option<String> {
     let content = |r: &Reader<'_>, i: usize| {
         let word = r.word(i);
-        let is_word = r.tokens.get(i).is_some_and(|t| t.is_word());
-        is_word && !word.is_empty() && !r.lexicon.is_everyday(word)
+        r.is_word(i) && !word.is_empty() && !r.lexicon.is_everyday(word)
     };
     let noun = |r: &Reader<'_>, i: usize| {
         let word = r.word(i);
         let noun = r.lexicon.words.places.contains(word) || has_state(r, i);
-        !word.is_empty() && noun && r.tokens.get(i).is_some_and(|t| t.is_word())
+        !word.is_empty() && noun && r.is_word(i)
     };
     let at = (0..r.tokens.len()).find_map(|last| {
         // `a lot of people`

@@ -5,6 +5,8 @@
 //!   box has several.
 //! - A channel that the box lacks is noted, with how to configure it.
 
+use std::ops::Range;
+
 use watchkeeper_contract::id::ChannelId;
 
 use crate::lexicon::folded;
@@ -34,11 +36,8 @@ fn take_known(r: &mut Reader<'_>) -> Vec<ChannelId> {
     let mut meant = Vec::new();
     for channel in &r.scene.channels {
         let name = folded(channel.as_str());
-        let mut from = 0;
-        while let Some((start, end)) =
-            (from..r.tokens.len()).find_map(|i| r.name_at(&name, i).map(|end| (i, end)))
-        {
-            from = end;
+        let spots: Vec<_> = r.spots_of(&name).collect();
+        for Range { start, end } in spots {
             let before = start.checked_sub(1).map_or("", |i| r.word(i));
             let (start, end) = match (before, r.word(end)) {
                 ("#" | "channel", "channel") => (start - 1, end + 1),

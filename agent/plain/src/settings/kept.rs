@@ -28,9 +28,8 @@ pub(super) fn quietly(r: &mut Reader<'_>) -> bool {
 /// Whether the events are critical; the words for it are used then.
 pub(super) fn is_critical(r: &mut Reader<'_>) -> bool {
     // An emergency exit is a place.
-    let is_place = |i: &usize| r.begins(*i, &["emergency exit|exits|entrance|door|doors"]);
-    let places: Vec<usize> = (0..r.tokens.len()).filter(is_place).collect();
-    r.hiding(&places, |r| {
+    let places = r.spots("emergency exit|exits|entrance|door|doors");
+    r.hiding(places, |r| {
         r.take_all(&["critical|critically|urgent|urgently|emergency"])
     })
 }

@@ -127,6 +127,22 @@ fn a_place_called_like_a_watch_is_that_place_on_its_camera() {
 }
 
 #[test]
+fn the_place_with_the_name_of_a_class_is_that_place_in_a_question() {
+    let mut scene = site();
+    scene.models[0].labels.push("bench".to_owned());
+    for text in [
+        "when was the bench busiest",
+        "which hour had the most people at the bench",
+    ] {
+        let wanted = events_in(text, &scene);
+        assert_eq!(wanted.place.as_deref(), Some("bench"), "{text}");
+        assert!(wanted.by_hour, "{text}");
+    }
+    let said = refusal_in("did anyone walk past the bench between 3 and 4", &scene);
+    assert!(said.contains("did not understand \"walk past\""), "{said}");
+}
+
+#[test]
 fn a_direction_narrows_the_crossings_that_count() {
     let scene = site();
     for (text, way) in [

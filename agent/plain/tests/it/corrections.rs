@@ -1,18 +1,17 @@
 //! What is said to a proposal that waits.
 
 use watchkeeper_contract::rule::{ClipSpec, Condition, CountBound, RuleSpec, Severity};
+use watchkeeper_plain::Scene;
 use watchkeeper_plain::answer::{Answer, Change};
-use watchkeeper_plain::{Plain, Scene};
 
-use crate::support::{scene, specs, with_pipelines};
+use crate::support::{PLAIN, scene, specs, with_pipelines};
 
 fn corrected(text: &str, corrections: &[&str], scene: &Scene) -> Answer {
     let corrections: Vec<String> = corrections.iter().map(|c| (*c).to_owned()).collect();
-    let plain = Plain::new().unwrap();
     for correction in &corrections {
-        assert!(plain.is_correction(correction, scene), "{correction}");
+        assert!(PLAIN.is_correction(correction, scene), "{correction}");
     }
-    plain.corrected(text, &corrections, scene).unwrap()
+    PLAIN.corrected(text, &corrections, scene).unwrap()
 }
 
 fn proposed(text: &str, corrections: &[&str]) -> watchkeeper_plain::Proposal {
@@ -205,7 +204,6 @@ fn a_correction_that_is_not_understood_in_full_corrects_nothing() {
 #[test]
 fn a_request_of_its_own_and_one_about_what_runs_correct_nothing() {
     let scene = with_pipelines(&["gate"]);
-    let plain = Plain::new().unwrap();
     for text in [
         "change the gate to only dogs",
         "tell me about dogs at the dock",
@@ -214,7 +212,7 @@ fn a_request_of_its_own_and_one_about_what_runs_correct_nothing() {
         "what is running?",
         "pause everything",
     ] {
-        assert!(!plain.is_correction(text, &scene), "{text}");
+        assert!(!PLAIN.is_correction(text, &scene), "{text}");
     }
 }
 
@@ -488,4 +486,34 @@ fn end_of_a_proposed_pause_is_corrected() {
     }
     let answer = corrected("pause the gate alarm", &["no, only cars"], &scene);
     assert!(!matches!(answer, Answer::Propose(_)), "{answer:#?}");
+}
+
+#[test]
+fn correction_that_is_not_read_is_refused_with_its_remedy() {
+    let pause = "pause the gate watch for 10 minutes";
+    for (text, correction, remedy) in [
+        (WAITS, "twice that long", "20 minutes"),
+        (WAITS, "half as often", "20 minutes"),
+        (WAITS, "at 30%", "confidence 30%"),
+        (WAITS, "the other direction", "from left to right"),
+        (WAITS, "no, when they leave", "whole request again"),
+        (WAITS, "no weekends", "mon-fri"),
+        (WAITS, "but not on sundays", "mon-fri"),
+        (WAITS, "not office", "takes nothing away"),
+        (pause, "no, twice as long", "no, 20 minutes"),
+    ] {
+        let scene = with_pipelines(&["gate"]);
+        let answer = PLAIN.corrected(text, &[correction.to_owned()], &scene);
+        let Ok(Answer::Unknown(refused)) = answer else {
+            panic!("{correction}: {answer:#?}");
+        };
+        assert!(
+            refused.text.contains(remedy),
+            "{correction}: {}",
+            refused.text
+        );
+        assert_eq!(refused.not_understood, [correction]);
+    }
+    assert!(rule(WAITS, &["with a video please"]).clip.is_some());
+    assert!(rule(WAITS, &["only mon-fri"]).schedule.is_some());
 }

@@ -202,7 +202,15 @@ fn what_talking_does_not_do_is_refused_with_the_way_to_it() {
         ("take a picture", "frame save"),
         ("take a photo of the gate now", "frame save"),
         ("ok, take a picture", "frame save"),
-        ("what did it cost since last year", "without a camera"),
+        ("what did it cost since last year", "today and this month"),
+        (
+            "how much does this box cost me per day",
+            "how much does it cost",
+        ),
+        ("undo that", "watchkeeper audit"),
+        ("show me the last one", "the last event"),
+        ("until when", "what is paused"),
+        ("which camera had the most events", "on all cameras today"),
         ("what does the gate alarm cost", "in its proposal"),
     ] {
         let Answer::Unknown(unknown) = ask(text, &box_with_a_pause()) else {
@@ -250,4 +258,10 @@ fn several_watches_of_one_camera_may_all_be_meant() {
         let proposal = proposal_in(&question.answered("all"), &scene);
         assert_eq!(proposal.changes.len(), all, "{text}");
     }
+}
+
+#[test]
+fn start_it_again_resumes_the_watch_that_is_named() {
+    let question = question_in("start it again", &box_with_a_pause());
+    assert!(question.text.contains("Which one"), "{}", question.text);
 }

@@ -167,3 +167,49 @@ fn a_camera_that_there_is_not_is_named() {
 fn a_place_that_nobody_drew_is_no_class_that_is_counted() {
     refusal("who is on the bench now", &with_pipelines(&["gate"]));
 }
+
+#[test]
+fn refusal_names_the_remedy_for_the_word_that_was_not_read() {
+    let scene = with_pipelines(&["gate", "dock"]);
+    for (text, remedy) in [
+        (
+            "tell me when exactly 3 people are on camera gate",
+            "at least 3",
+        ),
+        (
+            "tell me when a car comes on camera gate tonight",
+            "every day",
+        ),
+        (
+            "tell me when a car does not come on camera gate",
+            "nobody is at the dock",
+        ),
+        (
+            "pause everything for an hour, but not the dock",
+            "everything but the gate",
+        ),
+        (
+            "stop all watches on the gate except the dock",
+            "everything but the gate",
+        ),
+        (
+            "don't send anything to security any more",
+            "no notifications",
+        ),
+        ("never mind the dock", "before you say yes"),
+        ("don't pause the dock", "before you say yes"),
+    ] {
+        let text_of = match ask(text, &scene) {
+            Answer::Unknown(unknown) => unknown.text,
+            Answer::Ask(question) => question.text,
+            other => panic!("{text}: {other:#?}"),
+        };
+        assert!(text_of.contains(remedy), "{text}: {text_of}");
+    }
+}
+
+#[test]
+fn words_written_in_a_hurry_are_read() {
+    let said = proposal_in("tel me wen a persn is on camera gate", &scene());
+    assert!(said.understood.contains("a person is"), "{said:?}");
+}
