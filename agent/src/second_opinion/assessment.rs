@@ -1,5 +1,7 @@
 //! A second opinion in the form in which the runtime's journal records it.
 
+use std::collections::BTreeMap;
+
 use watchkeeper_assistant::wording::single_line;
 use watchkeeper_contract::assessment::{
     Assessment, AssessmentAnswer, Assessor, MAX_ASSESSMENT_TEXT, OpinionDetails,
@@ -37,6 +39,7 @@ pub(crate) fn new_assessment(
             by: Assessor::SecondOpinion(Box::new(details(case, answer.as_ref().ok()))),
             answer: stance,
             label: None,
+            fields: BTreeMap::new(),
             note: Some(one_line(note)),
         },
         only_if_unanswered: false,

@@ -138,14 +138,7 @@ fn no_value(
             let before = decide.chain.iter().take(place);
             let mut lookups =
                 before.filter_map(|name| config.lookups.iter().find(|l| l.name == *name));
-            let reads = |kind: &LookupKind| match kind {
-                LookupKind::Fields(fields) => fields
-                    .schema
-                    .get("properties")
-                    .is_some_and(|properties| properties.get(field).is_some()),
-                LookupKind::Http(_) | LookupKind::Table(_) => false,
-            };
-            let is_read = lookups.any(|lookup| reads(&lookup.kind));
+            let is_read = lookups.any(|l| l.kind.field_names().any(|name| name == field));
             (!is_read)
                 .then(|| format!("looks up fields.{field}, and no source before it reads that"))
         }

@@ -61,6 +61,9 @@ pub struct Chain {
     gates: Gates,
     /// Confidence at which later sources are not asked.
     stop_at: f64,
+    /// Fields that its sources read from the picture.
+    #[serde(default)]
+    field_names: Vec<String>,
     facts: EventFacts,
     links: Vec<Link>,
     /// Whether the next source is being asked.
@@ -80,6 +83,7 @@ impl Chain {
     ) -> Self {
         Self {
             sources: sources::sources(spec, lookups),
+            field_names: sources::field_names(spec, lookups),
             stop_at: spec.stop_at.of(&gates),
             gates,
             facts,
@@ -168,6 +172,11 @@ impl Chain {
         self.asked_links()
             .map(|asked| asked.source.name.clone())
             .collect()
+    }
+
+    /// Names of the fields that its sources read from the picture; a person may enter them.
+    pub fn field_names(&self) -> &[String] {
+        &self.field_names
     }
 
     /// Cost in US dollars, and milliseconds, of all sources so far.

@@ -9,7 +9,7 @@
 //! | `model`, fields, `reference` | 0.20 | a model may be wrong with confidence |
 //! | `box` | 0.20 | it says that something happened, not what it was |
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_config::{LookupConfig, LookupKind};
@@ -83,6 +83,16 @@ pub(super) fn sources(spec: &DecideSpec, lookups: &BTreeMap<String, LookupConfig
         }
     });
     sources.collect()
+}
+
+/// Names of the fields that the sources of a chain read from the picture.
+pub(super) fn field_names(
+    spec: &DecideSpec,
+    lookups: &BTreeMap<String, LookupConfig>,
+) -> Vec<String> {
+    let read = spec.chain.iter().filter_map(|name| lookups.get(name));
+    let names: BTreeSet<&str> = read.flat_map(|lookup| lookup.kind.field_names()).collect();
+    names.into_iter().map(str::to_owned).collect()
 }
 
 fn kind_of(name: &str, lookups: &BTreeMap<String, LookupConfig>) -> SourceKind {

@@ -1,5 +1,6 @@
 //! Sections on events: those of the journal, opinions, heartbeat findings, loss records.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -181,6 +182,7 @@ pub(super) fn sections() -> Vec<Section> {
         }),
         answer: AssessmentAnswer::Correct,
         label: Some("dog".to_owned()),
+        fields: BTreeMap::new(),
         note: Some("the neighbour's".to_owned()),
     };
     message.assessment = Some(&assessment);

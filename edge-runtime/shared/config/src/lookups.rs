@@ -37,6 +37,19 @@ pub enum LookupKind {
     Fields(FieldsLookup),
 }
 
+impl LookupKind {
+    /// Names of the fields that it reads from a picture; none for other kinds.
+    pub fn field_names(&self) -> impl Iterator<Item = &str> {
+        let schema = match self {
+            Self::Fields(fields) => Some(&fields.schema),
+            Self::Http(_) | Self::Table(_) => None,
+        };
+        let properties = schema.and_then(|schema| schema.get("properties")?.as_object());
+        let names = properties.into_iter().flat_map(Map::keys);
+        names.map(String::as_str)
+    }
+}
+
 /// Value of the event that is looked up.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LookupValue {

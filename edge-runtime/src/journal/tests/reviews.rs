@@ -10,7 +10,7 @@ use watchkeeper_contract::review::{MAX_REVIEWS, NewAssessment};
 use super::*;
 
 /// A `new` record of a rule's event, with `siren` in `on_act`.
-fn of_rule(verdict: Verdict, severity: Severity) -> Event {
+pub(super) fn of_rule(verdict: Verdict, severity: Severity) -> Event {
     let rule: RuleEvent = serde_json::from_value(serde_json::json!({
         "rule": "door", "condition": "enters", "reason": "person 1 entered door", "tracks": [1],
         "frame": 1, "pts_s": 0.5, "on_act": ["siren"],
@@ -28,7 +28,7 @@ fn of_rule(verdict: Verdict, severity: Severity) -> Event {
     }
 }
 
-fn stamp() -> Stamp {
+pub(super) fn stamp() -> Stamp {
     Stamp {
         boot_id: "later".to_owned(),
         mono_ms: 99,
@@ -40,7 +40,7 @@ fn stamp() -> Stamp {
     }
 }
 
-fn of_person(answer: AssessmentAnswer, label: Option<&str>) -> NewAssessment {
+pub(super) fn of_person(answer: AssessmentAnswer, label: Option<&str>) -> NewAssessment {
     NewAssessment {
         event: None,
         assessment: Assessment {
@@ -50,6 +50,7 @@ fn of_person(answer: AssessmentAnswer, label: Option<&str>) -> NewAssessment {
             }),
             answer,
             label: label.map(str::to_owned),
+            fields: BTreeMap::new(),
             note: None,
         },
         only_if_unanswered: false,
@@ -73,6 +74,7 @@ fn of_model(verdict: Verdict) -> NewAssessment {
             })),
             answer: AssessmentAnswer::Approve,
             label: None,
+            fields: BTreeMap::new(),
             note: Some("a person".to_owned()),
         },
         only_if_unanswered: false,
@@ -88,19 +90,19 @@ fn of_model(verdict: Verdict) -> NewAssessment {
     }
 }
 
-fn journal(dir: &Path) -> Journal {
+pub(super) fn journal(dir: &Path) -> Journal {
     let (journal, losses) = Journal::open(dir, Limits::default()).unwrap();
     assert_eq!(losses, []);
     journal
 }
 
-fn waiting(journal: &Journal) -> Vec<u64> {
+pub(super) fn waiting(journal: &Journal) -> Vec<u64> {
     let queue = journal.reviews(MAX_REVIEWS).unwrap();
     assert_eq!(queue.waiting as usize, queue.reviews.len());
     queue.reviews.iter().map(|r| r.event.seq.0).collect()
 }
 
-fn channels(event: &Event) -> &[ChannelId] {
+pub(super) fn channels(event: &Event) -> &[ChannelId] {
     match &event.body {
         EventBody::Rule(rule) => &rule.on_act,
         other => panic!("{other:?}"),
@@ -505,10 +507,11 @@ fn raw_confidence_is_unknown_once_the_new_record_is_deleted() {
     assert_eq!(given.event.decision.raw_confidence, None);
 }
 
-fn of_chain(result: ChainResult, verdict: Verdict) -> NewAssessment {
+pub(super) fn of_chain(result: ChainResult, verdict: Verdict) -> NewAssessment {
     let details = ChainDetails {
         result,
         asked: vec!["code".to_owned(), "members".to_owned()],
+        fields: vec!["plate".to_owned()],
         cost_usd: 0.0,
         took_s: 0.2,
     };
