@@ -63,7 +63,6 @@ impl PersonAnswer {
             },
             only_if_unanswered: false,
             decision: None,
-            evidence: None,
             links: Vec::new(),
         }
     }

@@ -15,8 +15,7 @@ use watchkeeper_evidence::source::{SourceAnswer, SourceResult};
 
 use super::fields;
 use crate::references::ReferenceService;
-use crate::second_opinion::verdict::INJECTION;
-use crate::second_opinion::{Answer, Asker, Case};
+use crate::second_opinion::{Asker, Case};
 
 /// Longest question: four tries of a minute with their pauses.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
@@ -91,27 +90,8 @@ impl Sources {
             return (SourceAnswer::failed(NO_MODEL), None);
         };
         match Arc::clone(asker).ask(Case::of(event)).await {
-            Ok(answer) => (answer_of(&answer), Some(answer.cost.dollars())),
+            Ok(answer) => (answer.to_source(), Some(answer.cost.dollars())),
             Err(why) => (SourceAnswer::failed(why), None),
         }
-    }
-}
-
-/// A second opinion as an answer.
-fn answer_of(answer: &Answer) -> SourceAnswer {
-    let opinion = &answer.opinion;
-    if opinion.injection_suspected {
-        return SourceAnswer::Suspect {
-            note: INJECTION.to_owned(),
-        };
-    }
-    let Some((word, confidence)) = opinion.confidence_in_event() else {
-        return SourceAnswer::no_answer(format!("{} abstains", answer.model));
-    };
-    SourceAnswer::Answered {
-        confidence,
-        note: format!("{} {word}: {}", answer.model, opinion.seen),
-        data: serde_json::json!({"model": answer.model, "verdict": opinion.verdict,
-            "seen": opinion.seen, "text_seen": opinion.text_seen}),
     }
 }

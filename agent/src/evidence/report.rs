@@ -45,7 +45,6 @@ pub(super) fn new_assessment(event: &Event, chain: &Chain, done: &Final) -> NewA
             reason,
             asks: None,
         }),
-        evidence: None,
         links: chain.links(),
     }
 }

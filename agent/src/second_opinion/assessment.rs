@@ -2,11 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use watchkeeper_assistant::wording::single_line;
-use watchkeeper_contract::assessment::{
-    Assessment, AssessmentAnswer, Assessor, MAX_ASSESSMENT_TEXT, OpinionDetails,
-};
+use watchkeeper_contract::assessment::{Assessment, AssessmentAnswer, Assessor, OpinionDetails};
 use watchkeeper_contract::review::NewAssessment;
+use watchkeeper_evidence::source::one_line;
 
 use super::verdict::Stance;
 use super::weigh::Weighed;
@@ -44,8 +42,7 @@ pub(crate) fn new_assessment(
         },
         only_if_unanswered: false,
         decision: Some(weighed.decision.clone()),
-        evidence: weighed.evidence.clone(),
-        links: Vec::new(),
+        links: vec![weighed.link.clone()],
     }
 }
 
@@ -59,12 +56,6 @@ fn details(case: &Case, answer: Option<&Answer>) -> OpinionDetails {
         took_s: asked.map(|answer| answer.took.as_secs_f64()),
         shared_from: answer.and_then(|answer| answer.shared_from),
     }
-}
-
-/// Cuts a text to the longest note, on one line.
-fn one_line(text: &str) -> String {
-    let line = single_line(text);
-    line.chars().take(MAX_ASSESSMENT_TEXT).collect()
 }
 
 #[cfg(test)]
@@ -94,7 +85,8 @@ mod tests {
 
     fn assess(answer: &Result<Answer, String>) -> NewAssessment {
         let case = Case::of(&doubtful(1, 1, Severity::Warning));
-        new_assessment(&case, answer, &weigh(&case, answer))
+        let at = case.event.at;
+        new_assessment(&case, answer, &weigh(&case, answer, at))
     }
 
     #[test]
@@ -110,7 +102,6 @@ mod tests {
             (Some("m"), Some(0.0), Some(1.5))
         );
         assert!(details.picture_sha256.is_some());
-        assert!(new.evidence.is_some());
     }
 
     #[test]

@@ -164,7 +164,6 @@ impl Journal {
         let NewAssessment {
             assessment,
             decision,
-            evidence,
             links,
             event: _,
             only_if_unanswered: _,
@@ -182,7 +181,7 @@ impl Journal {
                 let own = event.evidence.iter().cloned();
                 (
                     decision.unwrap_or_else(|| event.decision.clone()),
-                    own.chain(evidence).chain(links).collect(),
+                    own.chain(links).collect(),
                 )
             }
         };

@@ -105,7 +105,7 @@ fn second_opinion(topics: &Topics, event: &Event) -> Section {
         took: Duration::ZERO,
         shared_from: None,
     });
-    let weighed = weigh(&case, &answer);
+    let weighed = weigh(&case, &answer, NOW);
     let kind = Topics::opinion_below(event.source.as_ref(), "crosses");
     Section {
         title: "A second opinion",

@@ -52,10 +52,6 @@ pub(super) fn check(new: &NewAssessment) -> Result<(), InvalidField> {
                    or fields";
         return invalid("assessment.label", label, why);
     }
-    if !(new.links.is_empty() || matches!(given.by, Assessor::Chain(_))) {
-        let why = "belong to a chain; leave them out";
-        return invalid("links", String::new(), why);
-    }
     match &given.by {
         Assessor::Person(person) => {
             line(
@@ -67,8 +63,8 @@ pub(super) fn check(new: &NewAssessment) -> Result<(), InvalidField> {
                 let why = "is a second opinion's; a person answers approve, reject or correct";
                 return invalid("assessment.answer", "none".to_owned(), why);
             }
-            if new.decision.is_some() || new.evidence.is_some() {
-                let why = "follows from a person's answer; leave it and evidence out";
+            if new.decision.is_some() || !new.links.is_empty() {
+                let why = "follows from a person's answer; leave it and links out";
                 return invalid("decision", String::new(), why);
             }
             Ok(())
@@ -84,7 +80,7 @@ pub(super) fn check(new: &NewAssessment) -> Result<(), InvalidField> {
                 let why = "must not be act: a second opinion makes no event certain";
                 return invalid("decision.verdict", "act".to_owned(), why);
             }
-            new.evidence.as_ref().map_or(Ok(()), check_evidence)
+            check_links(&new.links, 1)
         }
         Assessor::Chain(details) => {
             let decision = check_decision(new.decision.as_ref())?;
@@ -164,9 +160,9 @@ fn check_chain(
         let why = "must not be discard: what a chain leaves open a person decides";
         return invalid("decision.verdict", "discard".to_owned(), why);
     }
-    if links.len() > MAX_CHAIN || details.asked.len() > MAX_CHAIN {
+    if details.asked.len() > MAX_CHAIN {
         let why = format!("must be at most {MAX_CHAIN}");
-        return invalid("links", links.len().to_string(), &why);
+        return invalid("assessment.by.asked", details.asked.len().to_string(), &why);
     }
     for name in &details.asked {
         line("assessment.by.asked", Some(name), MAX_SOURCE_NAME)?;
@@ -180,6 +176,14 @@ fn check_chain(
     }
     amount("assessment.by.cost_usd", details.cost_usd)?;
     amount("assessment.by.took_s", details.took_s)?;
+    check_links(links, MAX_CHAIN)
+}
+
+fn check_links(links: &[Evidence], most: usize) -> Result<(), InvalidField> {
+    if links.len() > most {
+        let why = format!("must be at most {most}");
+        return invalid("links", links.len().to_string(), &why);
+    }
     links.iter().try_for_each(check_evidence)
 }
 

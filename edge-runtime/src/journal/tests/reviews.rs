@@ -55,7 +55,6 @@ pub(super) fn of_person(answer: AssessmentAnswer, label: Option<&str>) -> NewAss
         },
         only_if_unanswered: false,
         decision: None,
-        evidence: None,
         links: Vec::new(),
     }
 }
@@ -85,7 +84,6 @@ fn of_model(verdict: Verdict) -> NewAssessment {
             reason: "with the second opinion".to_owned(),
             asks: None,
         }),
-        evidence: None,
         links: Vec::new(),
     }
 }
@@ -534,6 +532,32 @@ pub(super) fn of_chain(result: ChainResult, verdict: Verdict) -> NewAssessment {
 }
 
 #[test]
+fn second_opinion_leaves_its_link_in_the_record_also_when_it_failed() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = journal(dir.path());
+    let link = |is_failed: bool| Evidence {
+        failed: is_failed,
+        took_ms: (!is_failed).then_some(1500),
+        cost_usd: (!is_failed).then_some(0.002),
+        at: Some(stamp().at),
+        ..Evidence::new(
+            "second_opinion",
+            if is_failed { 0.0 } else { 0.95 },
+            0.0,
+            "it".to_owned(),
+        )
+    };
+    for (seq, is_failed) in [(1, false), (3, true)] {
+        let doubtful = of_rule(Verdict::Escalate, Severity::Info);
+        journal.append(vec![doubtful]).unwrap();
+        let mut new = of_model(Verdict::Escalate);
+        new.links = vec![link(is_failed)];
+        let given = journal.assess(EventSeq(seq), new, &stamp()).unwrap();
+        assert_eq!(given.event.evidence.last(), Some(&link(is_failed)));
+    }
+}
+
+#[test]
 fn chain_that_decides_settles_the_event_once_and_notifies_on_act() {
     let dir = tempfile::tempdir().unwrap();
     let journal = journal(dir.path());
@@ -593,8 +617,12 @@ fn result_of_a_chain_that_does_not_fit_its_links_is_refused() {
     assert!(sure.contains("evidence.confidence"), "{sure}");
     let long = refused(&|new| new.links[1].data = Some("x".repeat(5000).into()));
     assert!(long.contains("evidence.data"), "{long}");
-    let of_model = refused(&|new| new.assessment.by = of_model(Verdict::Review).assessment.by);
-    assert!(of_model.contains("links"), "{of_model}");
+    let of_model = refused(&|new| {
+        let links = new.links.clone();
+        *new = of_model(Verdict::Review);
+        new.links = links;
+    });
+    assert!(of_model.contains("links must be at most 1"), "{of_model}");
 }
 
 #[test]
