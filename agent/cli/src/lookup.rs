@@ -74,7 +74,7 @@ fn ask(config: &LookupConfig, value: &str) -> Result<(SourceAnswer, u64), Failur
     let started = std::time::Instant::now();
     let found = runtime.block_on(async {
         match lookups.get(&config.name) {
-            Some(lookup) => lookup.look_up(value).await,
+            Some(lookup) => lookup.look_up_one(value).await,
             None => SourceAnswer::failed("it is not open"),
         }
     });

@@ -69,15 +69,7 @@ impl Sources {
                 Some(asker) => fields::read(asker, event, schema, question.as_deref()).await,
                 None => (SourceAnswer::failed(NO_MODEL), None),
             },
-            (_, Some(lookup)) => {
-                let value = lookup.value().map(|value| chain.facts().get(value));
-                let answer = match value {
-                    Some(Ok(value)) => lookup.look_up(&value).await,
-                    Some(Err(why)) => SourceAnswer::no_answer(why),
-                    None => lookup.look_up("").await,
-                };
-                (answer, None)
-            }
+            (_, Some(lookup)) => (lookup.ask(chain).await, None),
             (_, None) => (
                 SourceAnswer::failed(format!("there is no look-up {name}")),
                 None,

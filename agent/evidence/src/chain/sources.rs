@@ -57,6 +57,9 @@ pub struct Source {
     /// Whether its answer may decide. What was only read does not, where the chain has a look-up:
     /// a code that no table knows would decide otherwise.
     pub can_decide: bool,
+    /// Confidence of the answers before it from which on it is not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only_below: Option<f64>,
 }
 
 /// The sources of a chain with their weights.
@@ -80,6 +83,7 @@ pub(super) fn sources(spec: &DecideSpec, lookups: &BTreeMap<String, LookupConfig
             kind,
             weight,
             can_decide,
+            only_below: lookups.get(name).and_then(|lookup| lookup.only_below),
         }
     });
     sources.collect()
