@@ -1,6 +1,9 @@
 //! Reviews in words: the events that wait for a person, and a person's answer.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
+use watchkeeper_config::lookups::is_field_name;
 use watchkeeper_contract::assessment::{
     Assessment, AssessmentAnswer, Assessor, ChainDetails, ChainResult, Person, Via,
 };
@@ -23,9 +26,13 @@ const CALIBRATION_EXAMPLES: [f64; 4] = [0.5, 0.7, 0.85, 0.95];
 #[schema(as = ReviewAnswer)]
 pub struct PersonAnswer {
     pub answer: AssessmentAnswer,
-    /// Class that the object really has; only with the answer `correct`.
+    /// Class that the object really has; only with the answer `correct`, without `fields`.
     #[serde(default)]
     pub label: Option<String>,
+    /// Values that the rule's chain reads, by name, such as `plate`; only with the answer
+    /// `correct`, without `label`.
+    #[serde(default)]
+    pub fields: BTreeMap<String, String>,
     /// Remark to keep in the journal, one line.
     #[serde(default)]
     pub note: Option<String>,
@@ -41,6 +48,7 @@ impl PersonAnswer {
         let Self {
             answer,
             label,
+            fields,
             note,
             name,
         } = self;
@@ -50,14 +58,35 @@ impl PersonAnswer {
                 by: Assessor::Person(Person { name, via }),
                 answer,
                 label,
+                fields,
                 note,
             },
             only_if_unanswered: false,
             decision: None,
-            evidence: None,
             links: Vec::new(),
         }
     }
+}
+
+/// Parses values by name, such as `plate=AB 123 colour=red`. `None` if the text does not begin with
+/// `NAME=`, or names a field twice.
+pub fn parse_fields(text: &str) -> Option<BTreeMap<String, String>> {
+    let mut fields: BTreeMap<String, String> = BTreeMap::new();
+    let mut last = None;
+    for word in text.split_whitespace() {
+        let begun = word.split_once('=').filter(|(name, _)| is_field_name(name));
+        if let Some((name, value)) = begun {
+            if fields.insert(name.to_owned(), value.to_owned()).is_some() {
+                return None;
+            }
+            last = Some(name);
+        } else {
+            let value = fields.get_mut(last?)?;
+            value.push(' ');
+            value.push_str(word);
+        }
+    }
+    Some(fields).filter(|fields| !fields.is_empty())
 }
 
 /// Returns a note about a class that no model here knows, with the nearest one.
@@ -126,7 +155,7 @@ pub(crate) fn describe_given(given: &Assessment) -> String {
         (AssessmentAnswer::Approve, _) => "approved".to_owned(),
         (AssessmentAnswer::Reject, _) => "rejected".to_owned(),
         (AssessmentAnswer::Correct, Some(label)) => format!("corrected to {label}"),
-        (AssessmentAnswer::Correct, None) => "corrected".to_owned(),
+        (AssessmentAnswer::Correct, None) => format!("corrected to {}", given.entered()),
         (AssessmentAnswer::None, _) => "no answer".to_owned(),
     };
     match given.note.as_deref() {
@@ -163,7 +192,7 @@ pub fn describe_record(event: &Event) -> String {
         },
         Assessor::Chain(details) => describe_chain(details, &event.evidence),
     };
-    if given.answer == AssessmentAnswer::Correct {
+    if given.answer == AssessmentAnswer::Correct && !given.confirms_event() {
         // It happened, with another object: `discard` is said of what did not.
         return text;
     }

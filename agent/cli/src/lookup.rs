@@ -57,11 +57,17 @@ pub(super) fn run(name: &str, value: &str, global: &Global, out: &Output) -> Res
     out.both(&object(name, value, &answer, took_ms), || {
         format!("{} ({took_ms} ms)", describe(&answer))
     });
+    exit_of(&answer)
+}
+
+/// A look-up that failed is another state than one without an answer.
+fn exit_of(answer: &SourceAnswer) -> Result<(), Failure> {
     match answer {
         SourceAnswer::Answered { .. } => Ok(()),
-        SourceAnswer::NoAnswer { .. }
-        | SourceAnswer::Suspect { .. }
-        | SourceAnswer::Failed { .. } => Err(Failure::failed("the look-up has no answer")),
+        SourceAnswer::NoAnswer { .. } | SourceAnswer::Suspect { .. } => {
+            Err(Failure::failed("the look-up has no answer"))
+        }
+        SourceAnswer::Failed { .. } => Err(Failure::failed("the look-up failed")),
     }
 }
 
@@ -74,7 +80,7 @@ fn ask(config: &LookupConfig, value: &str) -> Result<(SourceAnswer, u64), Failur
     let started = std::time::Instant::now();
     let found = runtime.block_on(async {
         match lookups.get(&config.name) {
-            Some(lookup) => lookup.look_up(value).await,
+            Some(lookup) => lookup.look_up_one(value).await,
             None => SourceAnswer::failed("it is not open"),
         }
     });
@@ -156,6 +162,24 @@ mod tests {
     use watchkeeper_config::{LoadRequest, load};
 
     use super::*;
+
+    #[test]
+    fn failure_is_not_reported_as_no_answer() {
+        let said = |answer: SourceAnswer| {
+            let failure = exit_of(&answer).unwrap_err();
+            (describe(&answer), failure.sentence)
+        };
+        let (line, end) = said(SourceAnswer::failed("it answered 503"));
+        assert_eq!(
+            (&*line, &*end),
+            ("failed: it answered 503", "the look-up failed")
+        );
+        let (line, end) = said(SourceAnswer::no_answer("no row"));
+        assert_eq!(
+            (&*line, &*end),
+            ("no answer: no row", "the look-up has no answer")
+        );
+    }
 
     #[test]
     fn fields_without_a_model_that_may_see_pictures_fail() {

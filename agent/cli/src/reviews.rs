@@ -1,5 +1,7 @@
 //! The command `watchkeeper reviews`: lists the events that wait for a person, and answers them.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 use watchkeeper_assistant::reviews::{
     PersonAnswer, best_picture, describe, describe_answers, describe_record, unknown_class,
@@ -24,6 +26,7 @@ pub(super) async fn run(
     config: &Config,
     out: &Output,
 ) -> Result<(), Failure> {
+    let mut fields = BTreeMap::new();
     let (answer, label, given) = match args.action {
         None => return list(args.limit, &client, out).await,
         Some(ReviewAction::Narrow { pipeline, apply }) => {
@@ -44,14 +47,20 @@ pub(super) async fn run(
         }
         Some(ReviewAction::Approve(given)) => (AssessmentAnswer::Approve, None, given),
         Some(ReviewAction::Reject(given)) => (AssessmentAnswer::Reject, None, given),
-        Some(ReviewAction::Correct { answer, class }) => {
-            (AssessmentAnswer::Correct, Some(class), answer)
+        Some(ReviewAction::Correct {
+            answer,
+            class,
+            fields: given,
+        }) => {
+            fields = read_fields(&given)?;
+            (AssessmentAnswer::Correct, class, answer)
         }
     };
     let AnswerArgs { events, note, by } = given;
     let answer = PersonAnswer {
         answer,
         label,
+        fields,
         note,
         name: by.or_else(|| std::env::var("USER").ok().filter(|user| !user.is_empty())),
     };
@@ -79,6 +88,21 @@ pub(super) async fn run(
     Ok(())
 }
 
+/// Reads the values of `--field`.
+fn read_fields(given: &[String]) -> Result<BTreeMap<String, String>, Failure> {
+    let mut fields = BTreeMap::new();
+    for field in given {
+        let Some((name, value)) = field.split_once('=') else {
+            let why = format!("--field {field}: write NAME=VALUE, such as plate=AB123");
+            return Err(Failure::input(why));
+        };
+        if fields.insert(name.to_owned(), value.to_owned()).is_some() {
+            return Err(Failure::input(format!("--field {name} is given twice")));
+        }
+    }
+    Ok(fields)
+}
+
 async fn list(limit: u32, client: &RuntimeClient, out: &Output) -> Result<(), Failure> {
     let queue = client.reviews(limit).await?;
     if out.is_json() {
@@ -89,7 +113,8 @@ async fn list(limit: u32, client: &RuntimeClient, out: &Output) -> Result<(), Fa
     if queue.waiting > 0 {
         out.note(
             "answer with `watchkeeper reviews approve NUMBER…`, `reject NUMBER…` or \
-             `correct NUMBER… --class CLASS`; `picture NUMBER -o FILE` saves what it shows",
+             `correct NUMBER… --class CLASS` (or `--field NAME=VALUE`); `picture NUMBER -o FILE` \
+             saves what it shows",
         );
     }
     if queue.given_up > 0 {

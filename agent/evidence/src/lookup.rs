@@ -5,15 +5,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use watchkeeper_config::{LookupConfig, LookupKind, LookupValue};
 
+use crate::chain::Chain;
 use crate::fields::Schema;
 use crate::http::HttpSource;
 use crate::source::SourceAnswer;
 use crate::table::Table;
+use crate::value::LookupValues;
+
+/// Placeholder of the key `value`, and the only value of a table.
+const VALUE: &str = "value";
 
 /// A look-up that can be asked.
 #[derive(Debug, Clone)]
 pub enum Lookup {
-    Http(Arc<HttpSource>, LookupValue),
+    Http(Arc<HttpSource>),
     Table(Arc<Mutex<Table>>, LookupValue),
     /// Asked by the agent, which has the picture and the model.
     Fields(Arc<Schema>, Option<String>),
@@ -59,7 +64,7 @@ impl Lookups {
             let problem = match lookup {
                 Lookup::Broken(problem) => problem.clone(),
                 Lookup::Table(table, _) => lock(table).check().err()?.to_string(),
-                Lookup::Http(..) | Lookup::Fields(..) => return None,
+                Lookup::Http(_) | Lookup::Fields(..) => return None,
             };
             let name = name.clone();
             Some(LookupError { name, problem })
@@ -83,10 +88,7 @@ fn lock(table: &Mutex<Table>) -> MutexGuard<'_, Table> {
 
 fn open_one(kind: &LookupKind) -> Result<Lookup, String> {
     Ok(match kind {
-        LookupKind::Http(http) => {
-            let source = HttpSource::new((**http).clone())?;
-            Lookup::Http(Arc::new(source), http.value.clone())
-        }
+        LookupKind::Http(http) => Lookup::Http(Arc::new(HttpSource::new((**http).clone())?)),
         LookupKind::Table(config) => {
             let table = Arc::new(Mutex::new(Table::new(config.clone())));
             Lookup::Table(table, config.value.clone())
@@ -99,20 +101,35 @@ fn open_one(kind: &LookupKind) -> Result<Lookup, String> {
 }
 
 impl Lookup {
-    /// Value of the event that it reads; absent where it reads the picture.
-    pub fn value(&self) -> Option<&LookupValue> {
-        match self {
-            Self::Http(_, value) | Self::Table(_, value) => Some(value),
-            Self::Fields(..) | Self::Broken(_) => None,
+    /// Asks about what `chain` knows. Where a value is missing there is no answer, and no request.
+    pub async fn ask(&self, chain: &Chain) -> SourceAnswer {
+        let wanted: Vec<(&str, &LookupValue)> = match self {
+            Self::Http(source) => source.values().collect(),
+            Self::Table(_, value) => vec![(VALUE, value)],
+            Self::Fields(..) | Self::Broken(_) => Vec::new(),
+        };
+        let found = wanted.into_iter().map(|(name, value)| {
+            let text = chain.value(value)?;
+            Ok((name.to_owned(), text))
+        });
+        match found.collect::<Result<LookupValues, String>>() {
+            Ok(values) => self.look_up(&values).await,
+            Err(why) => SourceAnswer::no_answer(why),
         }
     }
 
-    /// Looks `value` up in a service or table.
-    pub async fn look_up(&self, value: &str) -> SourceAnswer {
+    /// Asks about one value outside a chain.
+    pub async fn look_up_one(&self, value: &str) -> SourceAnswer {
+        let values = [(VALUE.to_owned(), value.to_owned())];
+        self.look_up(&LookupValues::from(values)).await
+    }
+
+    async fn look_up(&self, values: &LookupValues) -> SourceAnswer {
         match self {
-            Self::Http(source, _) => source.look_up(value).await,
+            Self::Http(source) => source.look_up(values).await,
             Self::Table(table, _) => {
-                let (table, value) = (Arc::clone(table), value.to_owned());
+                let table = Arc::clone(table);
+                let value = values.get(VALUE).cloned().unwrap_or_default();
                 let found = tokio::task::spawn_blocking(move || lock(&table).look_up(&value));
                 let died = |error| {
                     SourceAnswer::failed(format!("the look-up ended early: {error}; ask again"))
@@ -148,6 +165,7 @@ mod tests {
         let lookups = Lookups::open(&[LookupConfig {
             name: "plates".to_owned(),
             kind: LookupKind::Table(table),
+            only_below: None,
         }]);
         let problems = lookups.problems();
         assert_eq!(problems.len(), 1);

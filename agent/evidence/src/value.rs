@@ -1,16 +1,17 @@
-//! What an event knows, and which part of it a look-up reads.
+//! What an event knows about its object.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-use watchkeeper_config::LookupValue;
 use watchkeeper_contract::event::{Event, EventBody, Reading, ReadingKind};
 
 /// Confidence of a decoded code: it has a check sum, but may belong to something else.
 const CODE_CONFIDENCE: f64 = 0.95;
 /// Confidences of text with the scores 0 and 1. Text without a score counts as unclear.
 const TEXT_CONFIDENCE: [f64; 2] = [0.40, 0.85];
+
+/// Values that are looked up, by their placeholders.
+pub type LookupValues = BTreeMap<String, String>;
 
 /// What an event knows about its object.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -19,8 +20,6 @@ pub struct EventFacts {
     pub confidence: f64,
     pub label: Option<String>,
     pub readings: Vec<Reading>,
-    /// Fields that the last look-up of that kind read.
-    pub fields: Map<String, Value>,
 }
 
 /// A value with the confidence that it was read rightly.
@@ -86,28 +85,15 @@ impl EventFacts {
         })
     }
 
-    /// The text of the value that a look-up reads.
+    /// The code, or the text where no code was read.
     ///
     /// # Errors
-    /// A sentence where the event has none.
-    pub fn get(&self, value: &LookupValue) -> Result<String, String> {
-        match value {
-            LookupValue::Read => match (self.code(), self.text()) {
-                (Ok(code), _) => Ok(code.text),
-                (Err(_), Ok(text)) => Ok(text.text),
-                (Err(code), Err(text)) => Err(format!("{code}; {text}")),
-            },
-            LookupValue::Code => Ok(self.code()?.text),
-            LookupValue::Text => Ok(self.text()?.text),
-            LookupValue::Label => {
-                let label = self.label.clone();
-                label.ok_or_else(|| "the event has no class".to_owned())
-            }
-            LookupValue::Field(name) => match self.fields.get(name) {
-                Some(Value::String(text)) if !text.trim().is_empty() => Ok(text.clone()),
-                Some(value @ (Value::Number(_) | Value::Bool(_))) => Ok(value.to_string()),
-                _ => Err(format!("the field {name} was not read")),
-            },
+    /// A sentence where there is neither.
+    pub fn read(&self) -> Result<String, String> {
+        match (self.code(), self.text()) {
+            (Ok(code), _) => Ok(code.text),
+            (Err(_), Ok(text)) => Ok(text.text),
+            (Err(code), Err(text)) => Err(format!("{code}; {text}")),
         }
     }
 

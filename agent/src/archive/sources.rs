@@ -16,9 +16,10 @@ use watchkeeper_archive::{
 };
 use watchkeeper_client::{JournalRecord, RuntimeClient};
 use watchkeeper_config::ArchiveConfig;
+use watchkeeper_contract::event::MAX_PAGE;
 use watchkeeper_contract::id::EventSeq;
 
-use super::journal::COLLECTION;
+use super::journal::{COLLECTION, references};
 use super::web::Web;
 use super::{media, roots};
 
@@ -257,24 +258,29 @@ impl Target<'_> {
         event: &EventRef,
         content_type: Option<&str>,
     ) -> Result<Ingested, ArchiveError> {
-        let event = &event_id(runtime, event).await?.to_ascii_uppercase();
+        let id = event_id(runtime, event).await?.to_ascii_uppercase();
         let query = Query {
             // Names begin with the id, so only what belongs to the event is read.
-            pattern: Some(format!("{COLLECTION}/{event}-*")),
-            event: Some(event.clone()),
+            pattern: Some(format!("{COLLECTION}/{id}-*")),
+            event: Some(id.clone()),
             content_type: content_type.map(str::to_owned),
             ..Query::default()
         };
-        let found = self.archive.query(query).await?.entries;
+        let mut found = self.archive.query(query.clone()).await?.entries;
+        if let (true, EventRef::Number(number)) = (found.is_empty(), event) {
+            self.index_again(runtime, EventSeq(*number)).await?;
+            found = self.archive.query(query).await?.entries;
+        }
         if found.is_empty() {
-            return Err(ArchiveError::Source(format!(
-                "event {event} has no such media in the collection {COLLECTION}; it may be \
-                 removed, or not be indexed yet"
-            )));
+            let why = match event {
+                EventRef::Number(_) => "has no such media",
+                EventRef::Id(_) => "has none in the archive; name it by its number",
+            };
+            return Err(ArchiveError::Source(format!("event {id} {why}")));
         }
         if self.ingest.name.is_some() && found.len() > 1 {
             let remedy = format!("leave it out: the event has {} contents", found.len());
-            return Err(ArchiveError::field("name", event, remedy));
+            return Err(ArchiveError::field("name", &id, remedy));
         }
         let mut done = Ingested::default();
         let mut lost = None;
@@ -292,6 +298,30 @@ impl Target<'_> {
             Some(error) => Err(error),
             None => Ok(done),
         }
+    }
+
+    /// Makes the references of an event again, which were destroyed or are not made yet, from the
+    /// records that follow `first`, one page at most.
+    async fn index_again(
+        &self,
+        runtime: &RuntimeClient,
+        first: EventSeq,
+    ) -> Result<(), ArchiveError> {
+        let page = runtime.events(EventSeq(first.0.saturating_sub(1)), MAX_PAGE);
+        let page = page.await;
+        let page = page.map_err(|error| ArchiveError::Source(error.in_full()))?;
+        let mut records = page.into_iter().filter_map(|record| match record {
+            JournalRecord::Known(event) => Some(event),
+            JournalRecord::Newer(_) | JournalRecord::Unreadable { .. } => None,
+        });
+        let Some(event) = records.next() else {
+            return Ok(());
+        };
+        let later = records.filter(|record| record.id == event.id);
+        let mut found = references(&event);
+        found.extend(later.flat_map(|record| references(&record)));
+        let cursor = self.archive.cursor().await?;
+        self.archive.add_references(found, cursor).await
     }
 
     /// Copies an entry, with its metadata unless the request has its own.

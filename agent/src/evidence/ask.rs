@@ -15,8 +15,7 @@ use watchkeeper_evidence::source::{SourceAnswer, SourceResult};
 
 use super::fields;
 use crate::references::ReferenceService;
-use crate::second_opinion::verdict::INJECTION;
-use crate::second_opinion::{Answer, Asker, Case};
+use crate::second_opinion::{Asker, Case};
 
 /// Longest question: four tries of a minute with their pauses.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
@@ -70,15 +69,7 @@ impl Sources {
                 Some(asker) => fields::read(asker, event, schema, question.as_deref()).await,
                 None => (SourceAnswer::failed(NO_MODEL), None),
             },
-            (_, Some(lookup)) => {
-                let value = lookup.value().map(|value| chain.facts().get(value));
-                let answer = match value {
-                    Some(Ok(value)) => lookup.look_up(&value).await,
-                    Some(Err(why)) => SourceAnswer::no_answer(why),
-                    None => lookup.look_up("").await,
-                };
-                (answer, None)
-            }
+            (_, Some(lookup)) => (lookup.ask(chain).await, None),
             (_, None) => (
                 SourceAnswer::failed(format!("there is no look-up {name}")),
                 None,
@@ -91,27 +82,8 @@ impl Sources {
             return (SourceAnswer::failed(NO_MODEL), None);
         };
         match Arc::clone(asker).ask(Case::of(event)).await {
-            Ok(answer) => (answer_of(&answer), Some(answer.cost.dollars())),
+            Ok(answer) => (answer.to_source(), Some(answer.cost.dollars())),
             Err(why) => (SourceAnswer::failed(why), None),
         }
-    }
-}
-
-/// A second opinion as an answer.
-fn answer_of(answer: &Answer) -> SourceAnswer {
-    let opinion = &answer.opinion;
-    if opinion.injection_suspected {
-        return SourceAnswer::Suspect {
-            note: INJECTION.to_owned(),
-        };
-    }
-    let Some((word, confidence)) = opinion.confidence_in_event() else {
-        return SourceAnswer::no_answer(format!("{} abstains", answer.model));
-    };
-    SourceAnswer::Answered {
-        confidence,
-        note: format!("{} {word}: {}", answer.model, opinion.seen),
-        data: serde_json::json!({"model": answer.model, "verdict": opinion.verdict,
-            "seen": opinion.seen, "text_seen": opinion.text_seen}),
     }
 }

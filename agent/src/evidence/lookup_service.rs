@@ -115,7 +115,7 @@ impl LookupAccess for LookupService {
                 unknown_lookup(&name, &names)
             })?;
             // Plain data with string keys always serialises.
-            Ok(serde_json::to_value(lookup.look_up(&value).await).unwrap_or_default())
+            Ok(serde_json::to_value(lookup.look_up_one(&value).await).unwrap_or_default())
         }
         .boxed()
     }
@@ -145,6 +145,7 @@ mod tests {
         let service = LookupService::new(vec![LookupConfig {
             name: "plates".to_owned(),
             kind: LookupKind::Table(table),
+            only_below: None,
         }]);
         let found = service.problems().await;
         assert!(found[0].contains("agent.lookups.plates"), "{found:?}");

@@ -3,6 +3,8 @@
 //! - Only a decided chain approves; any other leaves the event to a person.
 //! - Its texts are one line, without control characters.
 
+use std::collections::BTreeMap;
+
 use watchkeeper_contract::assessment::{
     Assessment, AssessmentAnswer, Assessor, ChainDetails, ChainResult, MAX_ASSESSMENT_TEXT,
 };
@@ -16,6 +18,7 @@ pub(super) fn new_assessment(event: &Event, chain: &Chain, done: &Final) -> NewA
     let details = ChainDetails {
         result: done.result,
         asked: chain.asked(),
+        fields: chain.field_names().to_vec(),
         cost_usd,
         took_s: took_ms as f64 / 1000.0,
     };
@@ -31,6 +34,7 @@ pub(super) fn new_assessment(event: &Event, chain: &Chain, done: &Final) -> NewA
             by: Assessor::Chain(Box::new(details)),
             answer,
             label: None,
+            fields: BTreeMap::new(),
             note: Some(reason.chars().take(MAX_ASSESSMENT_TEXT).collect()),
         },
         only_if_unanswered: false,
@@ -41,7 +45,6 @@ pub(super) fn new_assessment(event: &Event, chain: &Chain, done: &Final) -> NewA
             reason,
             asks: None,
         }),
-        evidence: None,
         links: chain.links(),
     }
 }

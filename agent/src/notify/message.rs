@@ -145,8 +145,7 @@ impl Notice {
                 weighed.decision.reason
             ),
             camera: event.source.clone(),
-            // What the model saw, in its words.
-            by_model: weighed.evidence.as_ref().map(|link| link.note.clone()),
+            by_model: None,
             payload,
         }
     }

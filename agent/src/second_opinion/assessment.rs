@@ -1,10 +1,10 @@
 //! A second opinion in the form in which the runtime's journal records it.
 
-use watchkeeper_assistant::wording::single_line;
-use watchkeeper_contract::assessment::{
-    Assessment, AssessmentAnswer, Assessor, MAX_ASSESSMENT_TEXT, OpinionDetails,
-};
+use std::collections::BTreeMap;
+
+use watchkeeper_contract::assessment::{Assessment, AssessmentAnswer, Assessor, OpinionDetails};
 use watchkeeper_contract::review::NewAssessment;
+use watchkeeper_evidence::source::one_line;
 
 use super::verdict::Stance;
 use super::weigh::Weighed;
@@ -37,12 +37,12 @@ pub(crate) fn new_assessment(
             by: Assessor::SecondOpinion(Box::new(details(case, answer.as_ref().ok()))),
             answer: stance,
             label: None,
+            fields: BTreeMap::new(),
             note: Some(one_line(note)),
         },
         only_if_unanswered: false,
         decision: Some(weighed.decision.clone()),
-        evidence: weighed.evidence.clone(),
-        links: Vec::new(),
+        links: vec![weighed.link.clone()],
     }
 }
 
@@ -56,12 +56,6 @@ fn details(case: &Case, answer: Option<&Answer>) -> OpinionDetails {
         took_s: asked.map(|answer| answer.took.as_secs_f64()),
         shared_from: answer.and_then(|answer| answer.shared_from),
     }
-}
-
-/// Cuts a text to the longest note, on one line.
-fn one_line(text: &str) -> String {
-    let line = single_line(text);
-    line.chars().take(MAX_ASSESSMENT_TEXT).collect()
 }
 
 #[cfg(test)]
@@ -91,7 +85,8 @@ mod tests {
 
     fn assess(answer: &Result<Answer, String>) -> NewAssessment {
         let case = Case::of(&doubtful(1, 1, Severity::Warning));
-        new_assessment(&case, answer, &weigh(&case, answer))
+        let at = case.event.at;
+        new_assessment(&case, answer, &weigh(&case, answer, at))
     }
 
     #[test]
@@ -107,7 +102,6 @@ mod tests {
             (Some("m"), Some(0.0), Some(1.5))
         );
         assert!(details.picture_sha256.is_some());
-        assert!(new.evidence.is_some());
     }
 
     #[test]

@@ -26,8 +26,10 @@ pub mod weigh;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use watchkeeper_contract::event::{Event, Media, MediaKind};
 use watchkeeper_contract::id::EventId;
+use watchkeeper_evidence::source::SourceAnswer;
 use watchkeeper_llm::money::Money;
 
 pub use asker::Asker;
@@ -129,6 +131,25 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// The answer in the form of any source of evidence.
+    pub(crate) fn to_source(&self) -> SourceAnswer {
+        let opinion = &self.opinion;
+        if opinion.injection_suspected {
+            return SourceAnswer::Suspect {
+                note: verdict::INJECTION.to_owned(),
+            };
+        }
+        let Some((word, confidence)) = opinion.confidence_in_event() else {
+            return SourceAnswer::no_answer(format!("{} abstains", self.model));
+        };
+        SourceAnswer::Answered {
+            confidence,
+            note: format!("{} {word}: {}", self.model, opinion.seen),
+            data: json!({"model": self.model, "verdict": opinion.verdict,
+                "seen": opinion.seen, "text_seen": opinion.text_seen}),
+        }
+    }
+
     /// Returns this answer about the event `from`, for an event of one scene. It costs nothing.
     pub fn share(&self, from: EventId) -> Self {
         Self {

@@ -118,7 +118,7 @@ mod tests {
         let event = doubtful(n.into(), n, Severity::Warning);
         let case = Case::of(&event);
         let answer = Err("no budget".to_owned());
-        let new = new_assessment(&case, &answer, &weigh(&case, &answer));
+        let new = new_assessment(&case, &answer, &weigh(&case, &answer, case.event.at));
         let seq = event.seq;
         (event.id, PendingAssessment { seq, new })
     }

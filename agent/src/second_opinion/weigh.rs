@@ -8,11 +8,14 @@
 //! - A confirmation lowers nothing, a refutation raises nothing, an abstention changes nothing.
 //! - Nothing is lowered unless the rule allows it. The result is at most `record`.
 //! - An opinion with a suspected injection changes nothing.
+//! - Each opinion leaves a link, also one that failed or does not count: with weight 0.
 
 use watchkeeper_contract::event::{Asks, Decision, Evidence, Verdict};
 use watchkeeper_contract::rule::{BelowGates, Gates};
+use watchkeeper_contract::time::Wall;
 use watchkeeper_engine::rules::decide::verdict;
 use watchkeeper_engine::rules::evidence::round;
+use watchkeeper_evidence::source::{SourceAnswer, SourceResult};
 
 use super::verdict::{INJECTION, Opinion, Stance};
 use super::{Answer, Case, Outcome};
@@ -27,26 +30,55 @@ const MAX_VERDICT: Verdict = Verdict::Record;
 pub struct Weighed {
     pub outcome: Outcome,
     pub decision: Decision,
-    /// The opinion as evidence; absent where it does not count.
-    pub evidence: Option<Evidence>,
+    /// The opinion as evidence, its failure too; of weight 0 where it does not count.
+    pub link: Evidence,
 }
 
-/// Weighs `answer` against `case`; the error of a missing answer becomes part of the reason, and so
-/// does the event whose answer it shares.
-pub fn weigh(case: &Case, answer: &Result<Answer, String>) -> Weighed {
-    let mut weighed = weigh_answer(case, answer);
+/// Effect of an opinion, with its weight.
+type Effect = (Outcome, Decision, f64);
+
+/// Weighs `answer` against `case` at the time `now`; the error of a missing answer becomes part of
+/// the reason, and so does the event whose answer it shares.
+pub fn weigh(case: &Case, answer: &Result<Answer, String>, now: Wall) -> Weighed {
+    let (outcome, mut decision, weight) = weigh_answer(case, answer);
     if let Ok(Answer {
         shared_from: Some(event),
         ..
     }) = answer
     {
-        let reason = &mut weighed.decision.reason;
+        let reason = &mut decision.reason;
         reason.push_str(&format!("; the model saw event {event} of the same scene"));
     }
-    weighed
+    Weighed {
+        outcome,
+        decision,
+        link: link(answer, weight, now),
+    }
 }
 
-fn weigh_answer(case: &Case, answer: &Result<Answer, String>) -> Weighed {
+/// The opinion as evidence. A failure and a shared answer took no time of their own.
+fn link(answer: &Result<Answer, String>, weight: f64, at: Wall) -> Evidence {
+    let (found, took_ms, cost_usd) = match answer {
+        Ok(answer) => {
+            let took = answer.shared_from.is_none().then_some(answer.took);
+            let took_ms = took.and_then(|took| u64::try_from(took.as_millis()).ok());
+            (answer.to_source(), took_ms, Some(answer.cost.dollars()))
+        }
+        Err(why) => (SourceAnswer::failed(why), None, None),
+    };
+    let result = SourceResult {
+        answer: found,
+        at,
+        took_ms: 0,
+        cost_usd,
+    };
+    Evidence {
+        took_ms,
+        ..result.link(SOURCE, weight)
+    }
+}
+
+fn weigh_answer(case: &Case, answer: &Result<Answer, String>) -> Effect {
     let opinion = match answer {
         Ok(answer) => &answer.opinion,
         Err(why) => return stands(case, &format!("there is no second opinion ({why})")),
@@ -59,21 +91,12 @@ fn weigh_answer(case: &Case, answer: &Result<Answer, String>) -> Weighed {
     }
     match opinion.confidence_in_event() {
         None => stands(case, "the second opinion abstains"),
-        Some(own) => with_effort(weigh_stance(case, opinion, own), answer),
+        Some(own) => weigh_stance(case, opinion, own),
     }
-}
-
-/// Adds time and cost of the answer to its link.
-fn with_effort(mut weighed: Weighed, answer: &Result<Answer, String>) -> Weighed {
-    if let (Some(link), Ok(answer)) = (&mut weighed.evidence, answer) {
-        link.took_ms = u64::try_from(answer.took.as_millis()).ok();
-        link.cost_usd = Some(answer.cost.dollars());
-    }
-    weighed
 }
 
 /// Weighs a confirmation or a refutation.
-fn weigh_stance(case: &Case, opinion: &Opinion, (word, own): (&str, f64)) -> Weighed {
+fn weigh_stance(case: &Case, opinion: &Opinion, (word, own): (&str, f64)) -> Effect {
     let is_confirmed = opinion.verdict == Stance::Confirm;
     let terms = case.event.decision.asks.unwrap_or(Asks {
         gates: Gates::default(),
@@ -101,25 +124,21 @@ fn weigh_stance(case: &Case, opinion: &Opinion, (word, own): (&str, f64)) -> Wei
         _ => Outcome::Stands,
     };
     let weight: f64 = case.event.evidence.iter().map(|link| link.weight).sum();
-    Weighed {
+    let decision = Decision {
+        verdict,
+        confidence,
+        raw_confidence: case.event.decision.raw_confidence,
+        reason: format!(
+            "{confidence:.2} with the second opinion, which {word} with {:.2}; {local:.2} without",
+            opinion.confidence
+        ),
+        asks: None,
+    };
+    (
         outcome,
-        decision: Decision {
-            verdict,
-            confidence,
-            raw_confidence: case.event.decision.raw_confidence,
-            reason: format!(
-                "{confidence:.2} with the second opinion, which {word} with {:.2}; {local:.2} without",
-                opinion.confidence
-            ),
-            asks: None,
-        },
-        evidence: Some(Evidence::new(
-            SOURCE,
-            round(own),
-            if weight > 0.0 { round(weight) } else { 1.0 },
-            opinion.seen.clone(),
-        )),
-    }
+        decision,
+        if weight > 0.0 { round(weight) } else { 1.0 },
+    )
 }
 
 /// Why an opinion does not change a decision of confidence `local`; `confidence` is the combined
@@ -144,16 +163,13 @@ fn why_ineffective(
     }
 }
 
-fn stands(case: &Case, why: &str) -> Weighed {
-    Weighed {
-        outcome: Outcome::Stands,
-        decision: Decision {
-            reason: format!("the local decision stands: {why}"),
-            asks: None,
-            ..case.event.decision.clone()
-        },
-        evidence: None,
-    }
+fn stands(case: &Case, why: &str) -> Effect {
+    let decision = Decision {
+        reason: format!("the local decision stands: {why}"),
+        asks: None,
+        ..case.event.decision.clone()
+    };
+    (Outcome::Stands, decision, 0.0)
 }
 
 #[cfg(test)]
@@ -164,9 +180,16 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
     use watchkeeper_contract::rule::Severity;
+    use watchkeeper_contract::time::TimeQuality;
+    use watchkeeper_llm::money::Money;
 
     use super::super::testing::{doubtful, opinion};
     use super::*;
+
+    const NOW: Wall = Wall {
+        unix_ms: 1_798_761_600_000,
+        quality: TimeQuality::Synced,
+    };
 
     fn case(confidence: f64, may_lower: bool) -> Case {
         let mut case = Case::of(&doubtful(1, 1, Severity::Warning));
@@ -182,7 +205,7 @@ mod tests {
                 "injection_suspected": injection,
             })),
             model: "m".to_owned(),
-            cost: watchkeeper_llm::money::Money::ZERO,
+            cost: Money::ZERO,
             took: Duration::ZERO,
             shared_from: None,
         })
@@ -190,18 +213,18 @@ mod tests {
 
     #[test]
     fn sure_confirmation_raises_and_allowed_refutation_lowers() {
-        let up = weigh(&case(0.6, false), &answer("confirm", 0.9, false));
+        let up = weigh(&case(0.6, false), &answer("confirm", 0.9, false), NOW);
         assert_eq!(
             (up.outcome, up.decision.verdict),
             (Outcome::Raised, Verdict::Review)
         );
         assert_eq!(up.decision.confidence, 0.775);
-        let down = weigh(&case(0.6, true), &answer("refute", 0.9, false));
+        let down = weigh(&case(0.6, true), &answer("refute", 0.9, false), NOW);
         assert_eq!(
             (down.outcome, down.decision.verdict),
             (Outcome::Lowered, Verdict::Discard)
         );
-        let evidence = down.evidence.unwrap();
+        let evidence = down.link;
         assert_eq!((evidence.source.as_str(), evidence.weight), (SOURCE, 0.5));
     }
 
@@ -209,12 +232,12 @@ mod tests {
     fn refutation_leaves_an_event_to_a_person_where_the_rule_says_so() {
         let mut left = case(0.6, true);
         left.event.decision.asks.as_mut().unwrap().below_gates = BelowGates::Review;
-        let weighed = weigh(&left, &answer("refute", 0.9, false));
+        let weighed = weigh(&left, &answer("refute", 0.9, false), NOW);
         assert_eq!(
             (weighed.outcome, weighed.decision.verdict),
             (Outcome::Stands, Verdict::Escalate)
         );
-        assert!(weighed.evidence.is_some());
+        assert!(weighed.link.weight > 0.0);
     }
 
     #[test]
@@ -246,7 +269,7 @@ mod tests {
                 "it was decided meanwhile",
             ),
         ] {
-            let weighed = weigh(&case, &answer);
+            let weighed = weigh(&case, &answer, NOW);
             assert_eq!(weighed.outcome, Outcome::Stands, "{why}");
             assert_eq!(weighed.decision.verdict, case.event.decision.verdict);
             assert_eq!(weighed.decision.confidence, case.event.decision.confidence);
@@ -255,15 +278,45 @@ mod tests {
                 "{}",
                 weighed.decision.reason
             );
-            assert_eq!(weighed.evidence, None);
+            assert_eq!(weighed.link.weight, 0.0, "{why}");
         }
+    }
+
+    #[test]
+    fn opinion_leaves_a_link_also_when_it_failed_or_does_not_count() {
+        let mut paid = answer("confirm", 0.9, false).unwrap();
+        (paid.took, paid.cost) = (Duration::from_millis(1500), Money(489_600));
+        let link = weigh(&case(0.6, false), &Ok(paid.clone()), NOW).link;
+        assert_eq!((link.source.as_str(), link.confidence), (SOURCE, 0.95));
+        let data = link.data.unwrap();
+        assert_eq!(
+            (&data["model"], &data["seen"]),
+            (&"m".into(), &"a person".into())
+        );
+        assert_eq!((link.at, link.took_ms), (Some(NOW), Some(1500)));
+        assert!(link.cost_usd.is_some_and(|usd| usd > 0.0));
+        let shared = paid.share(case(0.6, false).event.id);
+        let link = weigh(&case(0.6, false), &Ok(shared), NOW).link;
+        assert_eq!((link.took_ms, link.cost_usd), (None, Some(0.0)));
+        let failed = Err("the budget is used up".to_owned());
+        let link = weigh(&case(0.6, false), &failed, NOW).link;
+        assert!(
+            link.failed && link.note == "the budget is used up",
+            "{link:?}"
+        );
+        assert_eq!(
+            (link.confidence, link.weight, link.at),
+            (0.0, 0.0, Some(NOW))
+        );
+        let refuted = weigh(&case(0.6, false), &answer("refute", 0.9, false), NOW).link;
+        assert_eq!((refuted.confidence, refuted.weight), (0.05, 0.0));
     }
 
     #[test]
     fn confidence_is_weighted_mean_of_all_evidence() {
         let case = case(0.6, true);
-        let weighed = weigh(&case, &answer("confirm", 0.8, false));
-        let link = weighed.evidence.unwrap();
+        let weighed = weigh(&case, &answer("confirm", 0.8, false), NOW);
+        let link = weighed.link;
         let local: f64 = case.event.evidence.iter().map(|e| e.weight).sum();
         let mean = (local * 0.6 + link.weight * link.confidence) / (local + link.weight);
         assert!((weighed.decision.confidence - mean).abs() < 1e-4);
@@ -284,7 +337,7 @@ mod tests {
                 below_gates: BelowGates::Discard,
             });
             let stance = ["confirm", "refute", "abstain"][stance];
-            let weighed = weigh(&case, &answer(stance, sure, injection));
+            let weighed = weigh(&case, &answer(stance, sure, injection), NOW);
             prop_assert!((0.0..=1.0).contains(&weighed.decision.confidence));
             prop_assert!(weighed.decision.verdict < Verdict::Act);
             let (before, after) = (local, weighed.decision.confidence);

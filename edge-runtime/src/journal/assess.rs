@@ -12,6 +12,7 @@ use watchkeeper_contract::assessment::{Assessment, AssessmentAnswer, Assessor};
 use watchkeeper_contract::event::{Decision, Event, EventBody, Evidence, Phase, Verdict};
 use watchkeeper_contract::id::{EventId, EventSeq};
 use watchkeeper_contract::review::{NewAssessment, Review, ReviewQueue};
+use watchkeeper_contract::time::Wall;
 
 pub use self::check::InvalidField;
 use super::Journal;
@@ -20,6 +21,8 @@ use super::loss::Stamp;
 
 /// Source of a person's answer as evidence.
 const PERSON: &str = "person";
+/// Sources of a chain that are values of the event.
+const READINGS: [&str; 2] = ["code", "text"];
 /// Pages of records up to the named one in which the `new` record of its event is looked for.
 const LOOKBACK_PAGES: usize = 16;
 
@@ -83,6 +86,9 @@ impl Journal {
         if new.only_if_unanswered && self.has_answer(named.id) {
             return Err(AssessError::Answered(named.id));
         }
+        if !new.assessment.fields.is_empty() {
+            check::check_fields(&new.assessment.fields, &self.fields_of(&named)?)?;
+        }
         let record = self.record(named, new, stamp)?;
         let mut appended = self.append(vec![record])?;
         let event = appended.pop().ok_or(AssessError::Unknown(seq))?;
@@ -90,6 +96,26 @@ impl Journal {
             event,
             is_new: true,
         })
+    }
+
+    /// Names of the values of an event that a person may enter: `code` and `text` where its chain
+    /// reads them, and the fields that the result of its chain names.
+    fn fields_of(&self, event: &Event) -> Result<Vec<String>, JournalError> {
+        let chain = event
+            .body
+            .rule()
+            .and_then(|rule| Some(&rule.decide.as_ref()?.chain));
+        let read = chain.into_iter().flatten().cloned();
+        let mut names: Vec<String> = read.filter(|name| READINGS.contains(&&**name)).collect();
+        let given = self.writer.lock().reviews.given(event.id).cloned();
+        let opinion = given.and_then(|given| given.opinion);
+        let opinion = opinion.map_or(Ok(None), |seq| self.event(EventSeq(seq)))?;
+        if let Some(Assessor::Chain(details)) =
+            opinion.and_then(|record| Some(record.assessment?.by))
+        {
+            names.extend(details.fields);
+        }
+        Ok(names)
     }
 
     fn has_answer(&self, id: EventId) -> bool {
@@ -108,7 +134,7 @@ impl Journal {
                 Assessor::Person(_) => given
                     .person
                     .as_ref()
-                    .filter(|old| old.answer == new.answer && old.label == new.label)
+                    .filter(|old| old.is_same(new))
                     .map(|old| old.seq),
                 Assessor::SecondOpinion(_) | Assessor::Chain(_) => given.opinion,
             })
@@ -138,7 +164,6 @@ impl Journal {
         let NewAssessment {
             assessment,
             decision,
-            evidence,
             links,
             event: _,
             only_if_unanswered: _,
@@ -147,7 +172,7 @@ impl Journal {
         let (decision, evidence) = match (&assessment.by, decided) {
             (Assessor::Person(_), _) => (
                 decide_by_person(&assessment),
-                vec![evidence_of_person(&assessment)],
+                vec![evidence_of_person(&assessment, stamp.at)],
             ),
             (Assessor::SecondOpinion(_) | Assessor::Chain(_), Some(decided)) => {
                 (decided.decision, decided.evidence)
@@ -156,7 +181,7 @@ impl Journal {
                 let own = event.evidence.iter().cloned();
                 (
                     decision.unwrap_or_else(|| event.decision.clone()),
-                    own.chain(evidence).chain(links).collect(),
+                    own.chain(links).collect(),
                 )
             }
         };
@@ -254,29 +279,37 @@ impl Journal {
 
 /// A person's answer decides alone.
 fn decide_by_person(assessment: &Assessment) -> Decision {
-    let (verdict, confidence) = match assessment.answer {
-        AssessmentAnswer::Approve => (Verdict::Act, 1.0),
+    let verdict = match assessment.answer {
+        AssessmentAnswer::Approve => Verdict::Act,
+        AssessmentAnswer::Correct if assessment.confirms_event() => Verdict::Record,
         AssessmentAnswer::Reject | AssessmentAnswer::Correct | AssessmentAnswer::None => {
-            (Verdict::Discard, 0.0)
+            Verdict::Discard
         }
     };
     let reason = match (assessment.answer, &assessment.label) {
         (AssessmentAnswer::Approve, _) => "a person approved it".to_owned(),
         (_, Some(label)) => format!("a person corrected it: it was {label}"),
+        (AssessmentAnswer::Correct, None) => {
+            format!("a person entered {}", assessment.entered())
+        }
         (_, None) => "a person rejected it".to_owned(),
     };
     Decision {
         verdict,
-        confidence,
+        confidence: f64::from(u8::from(assessment.confirms_event())),
         raw_confidence: None,
         reason,
         asks: None,
     }
 }
 
-fn evidence_of_person(assessment: &Assessment) -> Evidence {
-    let is_approved = assessment.answer == AssessmentAnswer::Approve;
-    let confidence = f64::from(u8::from(is_approved));
+fn evidence_of_person(assessment: &Assessment, at: Wall) -> Evidence {
+    let confidence = f64::from(u8::from(assessment.confirms_event()));
     let note = assessment.note.clone().unwrap_or_default();
-    Evidence::new(PERSON, confidence, 1.0, note)
+    let fields = &assessment.fields;
+    Evidence {
+        data: (!fields.is_empty()).then(|| serde_json::json!(fields)),
+        at: Some(at),
+        ..Evidence::new(PERSON, confidence, 1.0, note)
+    }
 }

@@ -105,7 +105,7 @@ impl Outline {
         let given = self.assessment.as_ref()?;
         matches!(given.by, Assessor::Person(_)).then(|| RuleAnswer {
             event: self.id,
-            is_true: given.answer == AssessmentAnswer::Approve,
+            is_true: given.confirms_event(),
             raw_confidence: self.decision.raw_confidence,
             score: self.body.score,
             bbox: self.body.bbox,
@@ -132,8 +132,25 @@ struct Waiting {
 pub(super) struct PersonGiven {
     /// Number of its record.
     pub(super) seq: u64,
-    pub(super) answer: AssessmentAnswer,
-    pub(super) label: Option<String>,
+    answer: AssessmentAnswer,
+    label: Option<String>,
+    fields: BTreeMap<String, String>,
+}
+
+impl PersonGiven {
+    fn of(seq: u64, given: &Assessment) -> Self {
+        Self {
+            seq,
+            answer: given.answer,
+            label: given.label.clone(),
+            fields: given.fields.clone(),
+        }
+    }
+
+    /// Whether `given` is the answer that is recorded already.
+    pub(super) fn is_same(&self, given: &Assessment) -> bool {
+        *self == Self::of(self.seq, given)
+    }
 }
 
 /// Assessments of one event.
@@ -198,11 +215,7 @@ impl Reviews {
         let entry = self.given.entry(id).or_default();
         let is_settled = match &given.by {
             Assessor::Person(_) => {
-                entry.person = Some(PersonGiven {
-                    seq,
-                    answer: given.answer,
-                    label: given.label.clone(),
-                });
+                entry.person = Some(PersonGiven::of(seq, given));
                 true
             }
             Assessor::SecondOpinion(_) | Assessor::Chain(_) => {

@@ -17,6 +17,7 @@ use super::opening::OPEN_PAGE;
 use super::*;
 
 mod damage;
+mod entered;
 mod reviews;
 
 fn event(severity: Severity) -> Event {

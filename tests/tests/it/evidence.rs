@@ -104,6 +104,22 @@ fn code_that_a_table_knows_is_decided_and_another_one_waits_for_a_person() -> an
     );
     let reviews = bench.get("/v1/reviews")?;
     assert_eq!(reviews["waiting"], 1, "{reviews:#}");
+    // What no source knows, a person enters.
+    let event = reviews["reviews"][0]["event"]["seq"].to_string();
+    let correct = |field| command(&bench, &["reviews", "correct", &event, "--field", field]);
+    let (_, _, errors) = correct("plate=ZZ 998")?;
+    assert!(errors.contains("chain reads: code"), "{errors}");
+    let (is_done, said, errors) = correct("code=ZZ 998")?;
+    assert!(is_done, "{errors}");
+    let said = String::from_utf8(said)?;
+    assert!(said.contains("corrected to code = \"ZZ 998\""), "{said}");
+    let events = bench.events()?;
+    let entered = events.last().unwrap_or(&Value::Null);
+    let link = &entered["evidence"][0];
+    assert_eq!(link["source"], "person", "{entered:#}");
+    assert_eq!(link["data"], json!({"code": "ZZ 998"}), "{entered:#}");
+    assert_eq!(entered["decision"]["verdict"], "record", "{entered:#}");
+    assert_eq!(bench.get("/v1/reviews")?["waiting"], 0);
     let checked = bench.get("/v1/events/verify")?;
     assert_eq!(checked["broken"], Value::Null, "{checked:#}");
     Ok(())

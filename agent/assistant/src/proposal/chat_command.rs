@@ -3,12 +3,14 @@
 //! Invariant: none changes a watch by itself. `/stop`, `/pause` and `/resume` become requests, with
 //! a proposal and its confirmation.
 
+use std::collections::BTreeMap;
+
 use watchkeeper_contract::assessment::AssessmentAnswer;
 use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::problem::nearest;
 
 use super::agent_command::{self, AgentCommand};
-use crate::reviews::PersonAnswer;
+use crate::reviews::{PersonAnswer, parse_fields};
 
 /// A parsed slash command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,8 +79,8 @@ pub const ALL: [(&str, &str, &str); 28] = [
     ("/reject", "NUMBER [NOTE]", "the event did not happen"),
     (
         "/correct",
-        "NUMBER CLASS",
-        "something of another class happened",
+        "NUMBER CLASS|NAME=VALUE",
+        "something of another class, or with another value, happened",
     ),
     (
         "/narrow",
@@ -229,29 +231,32 @@ fn heartbeat(rest: &str) -> ChatCommand {
     }
 }
 
-/// Parses the number of an event, and a note or a class.
+/// Parses the number of an event, and a note, a class or values by name.
 fn answer(answer: AssessmentAnswer, command: &str, rest: &str) -> ChatCommand {
     let (number, words) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
     let words = Some(words.trim().to_owned()).filter(|words| !words.is_empty());
     let corrects = answer == AssessmentAnswer::Correct;
-    let (label, note) = if corrects {
-        (words, None)
-    } else {
-        (None, words)
+    let is_complete = !corrects || words.is_some();
+    let (fields, label, note) = match words.as_deref().and_then(parse_fields) {
+        Some(fields) if corrects => (fields, None, None),
+        _ if corrects => (BTreeMap::new(), words, None),
+        _ => (BTreeMap::new(), None, words),
     };
     match number.parse() {
-        Ok(seq) if corrects == label.is_some() => ChatCommand::Answer {
+        Ok(seq) if is_complete => ChatCommand::Answer {
             seq,
             answer: PersonAnswer {
                 answer,
                 label,
+                fields,
                 note,
                 name: None,
             },
         },
         _ => ChatCommand::Wrong(match corrects {
             true => format!(
-                "{command} needs the number of an event and a class, such as {command} 12 dog"
+                "{command} needs the number of an event, and a class or values: {command} 12 dog, \
+                 {command} 12 plate=AB123"
             ),
             false => format!("{command} needs the number of an event, such as {command} 12"),
         }),
@@ -330,7 +335,7 @@ mod tests {
                 "[COUNT]" => format!("{name} 5"),
                 "[pause|resume]" => format!("{name} pause"),
                 "[jsonl]" => format!("{name} jsonl"),
-                "NUMBER CLASS" | "NUMBER [NOTE]" => format!("{name} 5 dog"),
+                "NUMBER CLASS|NAME=VALUE" | "NUMBER [NOTE]" => format!("{name} 5 dog"),
                 "[@NAME] TEXT" => format!("{name} @notes gate"),
                 _ => format!("{name} gate"),
             };
@@ -356,6 +361,26 @@ mod tests {
         );
         assert!(wrong("/think @notes").contains("after the name"));
         assert!(wrong("/think @ what").contains("blueprints list"));
+    }
+
+    #[test]
+    fn correction_takes_a_class_or_values_by_name() {
+        let given = |line: &str| match parse(line) {
+            Some(ChatCommand::Answer { answer, .. }) => (answer.label, answer.fields),
+            other => panic!("{line}: {other:?}"),
+        };
+        let (label, fields) = given("/correct 12 fire truck");
+        assert_eq!((label.as_deref(), fields.len()), (Some("fire truck"), 0));
+        let (label, fields) = given("/correct 12 plate=AB 123 colour=red");
+        let expected = [("colour", "red"), ("plate", "AB 123")];
+        assert!(
+            fields
+                .iter()
+                .map(|(n, v)| (n.as_str(), v.as_str()))
+                .eq(expected)
+        );
+        assert_eq!(label, None);
+        assert!(wrong("/correct 12").contains("plate=AB123"));
     }
 
     #[test]

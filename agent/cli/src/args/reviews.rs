@@ -29,14 +29,19 @@ pub(crate) enum ReviewAction {
     Approve(AnswerArgs),
     /// It did not happen.
     Reject(AnswerArgs),
-    /// Something happened, with an object of another class.
-    #[command(after_help = "Example: watchkeeper reviews correct 1841 --class dog")]
+    /// Something happened, with an object of another class or with other values.
+    #[command(after_help = "Examples:
+  watchkeeper reviews correct 1841 --class dog
+  watchkeeper reviews correct 1841 --field plate=AB123")]
     Correct {
         #[command(flatten)]
         answer: AnswerArgs,
         /// Class that the object really has, such as dog.
-        #[arg(long, value_name = "CLASS")]
-        class: String,
+        #[arg(long, value_name = "CLASS", required_unless_present = "fields")]
+        class: Option<String>,
+        /// Value that the rule's chain should have read; may be repeated.
+        #[arg(long = "field", value_name = "NAME=VALUE", conflicts_with = "class")]
+        fields: Vec<String>,
     },
     /// Show how the answers change the confidence of a pipeline's events.
     Calibration {

@@ -22,7 +22,7 @@ pub(super) fn check(config: &Config) -> Vec<Finding> {
             return Finding::problem(format!("look-up {name}: {problem}"), remedy);
         }
         match &of.kind {
-            LookupKind::Http(http) => check_host(name, fill_url(&http.url, ANY_VALUE)),
+            LookupKind::Http(http) => check_host(name, fill_url(&http.url, |_| Some(ANY_VALUE))),
             LookupKind::Table(table) => Finding::ok(format!(
                 "look-up {name}: {} can be read by the user of this command",
                 table.path.display()

@@ -105,8 +105,10 @@ fn problem(
     };
     match kind {
         LookupKind::Fields(_) => no_model(config),
-        LookupKind::Http(http) => no_value(config, decide, place, &http.value),
-        LookupKind::Table(table) => no_value(config, decide, place, &table.value),
+        LookupKind::Http(_) | LookupKind::Table(_) => {
+            let mut values = kind.values().into_iter();
+            values.find_map(|value| no_value(config, decide, place, value))
+        }
     }
 }
 
@@ -138,16 +140,13 @@ fn no_value(
             let before = decide.chain.iter().take(place);
             let mut lookups =
                 before.filter_map(|name| config.lookups.iter().find(|l| l.name == *name));
-            let reads = |kind: &LookupKind| match kind {
-                LookupKind::Fields(fields) => fields
-                    .schema
-                    .get("properties")
-                    .is_some_and(|properties| properties.get(field).is_some()),
-                LookupKind::Http(_) | LookupKind::Table(_) => false,
-            };
-            let is_read = lookups.any(|lookup| reads(&lookup.kind));
+            let is_read = lookups.any(|l| l.kind.field_names().any(|name| name == field));
             (!is_read)
                 .then(|| format!("looks up fields.{field}, and no source before it reads that"))
+        }
+        LookupValue::Column { lookup, .. } => {
+            let is_before = decide.chain.iter().take(place).any(|name| name == lookup);
+            (!is_before).then(|| format!("looks up {value}, and {lookup} is not before it"))
         }
         LookupValue::Read | LookupValue::Code | LookupValue::Text | LookupValue::Label => None,
     }

@@ -12,7 +12,8 @@
 //! | unknown | no source that can decide answered | `review` |
 //!
 //! Invariants:
-//! - Each source is asked once at most. A paid one is not asked again after a restart.
+//! - Each source is asked once at most, and only below its `only_below`. A paid one is not asked
+//!   again after a restart.
 //! - Every order of answers, failures and restarts ends in one final state.
 //! - The confidence is the weighted mean of the links: a failure counts with 0, and a source
 //!   without an answer does not count.
@@ -26,8 +27,8 @@ mod weigh;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
-use watchkeeper_config::LookupConfig;
+use serde_json::{Value, json};
+use watchkeeper_config::{LookupConfig, LookupValue};
 use watchkeeper_contract::event::Evidence;
 use watchkeeper_contract::rule::{DecideSpec, Gates};
 use watchkeeper_contract::time::Wall;
@@ -61,6 +62,9 @@ pub struct Chain {
     gates: Gates,
     /// Confidence at which later sources are not asked.
     stop_at: f64,
+    /// Fields that its sources read from the picture.
+    #[serde(default)]
+    field_names: Vec<String>,
     facts: EventFacts,
     links: Vec<Link>,
     /// Whether the next source is being asked.
@@ -80,6 +84,7 @@ impl Chain {
     ) -> Self {
         Self {
             sources: sources::sources(spec, lookups),
+            field_names: sources::field_names(spec, lookups),
             stop_at: spec.stop_at.of(&gates),
             gates,
             facts,
@@ -95,7 +100,7 @@ impl Chain {
             if let Some(done) = self.done() {
                 return Step::Done(done);
             }
-            let Some(source) = self.sources.get(self.links.len()).cloned() else {
+            let Some(source) = self.sources.get(self.position()).cloned() else {
                 return Step::Done(self.weigh());
             };
             let Some(answer) = self.own_answer(&source) else {
@@ -117,17 +122,14 @@ impl Chain {
 
     /// The source that was asked answered or failed.
     pub fn answer(&mut self, result: SourceResult) {
-        if std::mem::take(&mut self.is_asking) && self.links.len() < self.sources.len() {
+        if std::mem::take(&mut self.is_asking) && self.position() < self.sources.len() {
             self.push(result);
         }
     }
 
     /// The agent started again. A paid source that was being asked counts as failed.
     pub fn resume(&mut self, now: Wall) {
-        let asked = self
-            .sources
-            .get(self.links.len())
-            .filter(|_| self.is_asking);
+        let asked = self.sources.get(self.position()).filter(|_| self.is_asking);
         match asked.map(|source| source.kind.is_paid()) {
             Some(true) => self.answer(SourceResult {
                 answer: SourceAnswer::failed("the agent ended before it answered; not asked again"),
@@ -150,9 +152,59 @@ impl Chain {
         self.given_up.is_some()
     }
 
-    /// Facts of the event, with the fields that were read.
-    pub fn facts(&self) -> &EventFacts {
-        &self.facts
+    /// The text of a value of the event, or of what its sources answered so far.
+    ///
+    /// # Errors
+    /// A sentence where there is none.
+    pub fn value(&self, value: &LookupValue) -> Result<String, String> {
+        let found = match value {
+            LookupValue::Read => return self.facts.read(),
+            LookupValue::Code => return Ok(self.facts.code()?.text),
+            LookupValue::Text => return Ok(self.facts.text()?.text),
+            LookupValue::Label => {
+                let label = self.facts.label.clone();
+                return label.ok_or_else(|| "the event has no class".to_owned());
+            }
+            LookupValue::Field(name) => {
+                let fields = self.data_of(|source| source.kind == SourceKind::Fields);
+                fields.and_then(|fields| fields.get(name))
+            }
+            LookupValue::Column { lookup, column } => {
+                let row = self.data_of(|source| source.name == *lookup);
+                row.and_then(|data| data.get("row")?.get(column))
+            }
+        };
+        found
+            .and_then(plain_text)
+            .ok_or_else(|| format!("no value of {value}"))
+    }
+
+    /// Data of the last answer of such a source.
+    fn data_of(&self, is_it: impl Fn(&Source) -> bool) -> Option<&Value> {
+        let links = self.links.iter().rev();
+        let mut answers = links.filter(|link| self.sources.get(link.source).is_some_and(&is_it));
+        answers.find_map(|link| match &link.result.answer {
+            SourceAnswer::Answered { data, .. } => Some(data),
+            _ => None,
+        })
+    }
+
+    /// Index of the next source: without those whose `only_below` is reached.
+    fn position(&self) -> usize {
+        let after = self.links.last().map_or(0, |link| link.source + 1);
+        let best = self.best();
+        let mut rest = self.sources.iter().enumerate().skip(after);
+        let next = rest.find(|(_, source)| source.only_below.is_none_or(|bound| best < bound));
+        next.map_or(self.sources.len(), |(at, _)| at)
+    }
+
+    /// Highest confidence of the answers that can decide; 0 without one.
+    fn best(&self) -> f64 {
+        let deciding = self.asked_links().filter(|asked| asked.source.can_decide);
+        deciding.fold(0.0, |best: f64, asked| match &asked.result.answer {
+            SourceAnswer::Answered { confidence, .. } => best.max(*confidence),
+            _ => best,
+        })
     }
 
     /// Links so far, in the order of the chain.
@@ -168,6 +220,11 @@ impl Chain {
         self.asked_links()
             .map(|asked| asked.source.name.clone())
             .collect()
+    }
+
+    /// Names of the fields that its sources read from the picture; a person may enter them.
+    pub fn field_names(&self) -> &[String] {
+        &self.field_names
     }
 
     /// Cost in US dollars, and milliseconds, of all sources so far.
@@ -195,16 +252,7 @@ impl Chain {
         if let SourceAnswer::Answered { confidence, .. } = &mut result.answer {
             *confidence = in_unit(*confidence);
         }
-        let source = self.links.len();
-        let is_fields = self
-            .sources
-            .get(source)
-            .is_some_and(|s| s.kind == SourceKind::Fields);
-        if let (true, SourceAnswer::Answered { data, .. }) = (is_fields, &result.answer)
-            && let Some(fields) = data.as_object()
-        {
-            self.facts.fields.clone_from(fields);
-        }
+        let source = self.position();
         self.links.push(Link { source, result });
     }
 
@@ -229,7 +277,7 @@ impl Chain {
     }
 
     fn next_kind(&self) -> Option<SourceKind> {
-        Some(self.sources.get(self.links.len())?.kind)
+        Some(self.sources.get(self.position())?.kind)
     }
 
     /// The answer of a source that the event itself answers; `None` for others.
@@ -246,7 +294,7 @@ impl Chain {
             (SourceKind::Box, _) => Some(SourceAnswer::Answered {
                 confidence: self.facts.confidence,
                 note: "what the box observed".to_owned(),
-                data: serde_json::Value::Null,
+                data: Value::Null,
             }),
             (SourceKind::Reading, "code") => Some(read(self.facts.code())),
             (SourceKind::Reading, _) => Some(read(self.facts.text())),
@@ -255,6 +303,15 @@ impl Chain {
             ))),
             _ => None,
         }
+    }
+}
+
+/// The text of a field or cell; `None` for a blank one and for what is no plain value.
+fn plain_text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => (!text.trim().is_empty()).then(|| text.clone()),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
     }
 }
 

@@ -9,7 +9,7 @@
 //! | `model`, fields, `reference` | 0.20 | a model may be wrong with confidence |
 //! | `box` | 0.20 | it says that something happened, not what it was |
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use watchkeeper_config::{LookupConfig, LookupKind};
@@ -57,6 +57,9 @@ pub struct Source {
     /// Whether its answer may decide. What was only read does not, where the chain has a look-up:
     /// a code that no table knows would decide otherwise.
     pub can_decide: bool,
+    /// Confidence of the answers before it from which on it is not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only_below: Option<f64>,
 }
 
 /// The sources of a chain with their weights.
@@ -80,9 +83,20 @@ pub(super) fn sources(spec: &DecideSpec, lookups: &BTreeMap<String, LookupConfig
             kind,
             weight,
             can_decide,
+            only_below: lookups.get(name).and_then(|lookup| lookup.only_below),
         }
     });
     sources.collect()
+}
+
+/// Names of the fields that the sources of a chain read from the picture.
+pub(super) fn field_names(
+    spec: &DecideSpec,
+    lookups: &BTreeMap<String, LookupConfig>,
+) -> Vec<String> {
+    let read = spec.chain.iter().filter_map(|name| lookups.get(name));
+    let names: BTreeSet<&str> = read.flat_map(|lookup| lookup.kind.field_names()).collect();
+    names.into_iter().map(str::to_owned).collect()
 }
 
 fn kind_of(name: &str, lookups: &BTreeMap<String, LookupConfig>) -> SourceKind {

@@ -32,13 +32,20 @@ fn lookups() -> BTreeMap<String, LookupConfig> {
     [
         ("members", table(LookupValue::Read)),
         ("suppliers", table(LookupValue::Read)),
+        ("registry", table(LookupValue::Read)),
         ("fleet", table(LookupValue::Field("plate".to_owned()))),
         ("plate", fields),
     ]
     .into_iter()
     .map(|(name, kind)| {
         let name = name.to_owned();
-        (name.clone(), LookupConfig { name, kind })
+        let only_below = (name == "registry").then_some(0.75);
+        let lookup = LookupConfig {
+            name: name.clone(),
+            kind,
+            only_below,
+        };
+        (name, lookup)
     })
     .collect()
 }
@@ -243,6 +250,20 @@ fn two_codes_at_once_are_no_guess() {
 }
 
 #[test]
+fn source_is_asked_only_below_the_confidence_that_it_names() {
+    // What was only read does not count, however certain.
+    for (confidence, expected) in [
+        (0.74, &["text", "members", "registry"][..]),
+        (0.75, &["text", "members"]),
+    ] {
+        let mut chain = chain_of(&["text", "members", "registry", "person"], text(1.0));
+        let done = run(&mut chain, |_| answered(confidence));
+        assert_eq!(chain.asked(), expected, "{confidence}: {done:?}");
+        assert_eq!(done.result, ChainResult::Person);
+    }
+}
+
+#[test]
 fn model_alone_makes_no_event_certain() {
     let done = run(&mut chain_of(&["model"], text(1.0)), |_| answered(0.99));
     assert_eq!(done.verdict, Verdict::Record);
@@ -270,7 +291,7 @@ fn fields_become_the_value_of_the_next_look_up() {
     chain.begin();
     chain.answer(result(answered(0.8)));
     let value = LookupValue::Field("plate".to_owned());
-    assert_eq!(chain.facts().get(&value).as_deref(), Ok("AB 123"));
+    assert_eq!(chain.value(&value).as_deref(), Ok("AB 123"));
 }
 
 #[test]
@@ -300,12 +321,13 @@ fn answer() -> impl Strategy<Value = SourceAnswer> {
     ]
 }
 
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 10] = [
     "box",
     "code",
     "text",
     "members",
     "suppliers",
+    "registry",
     "plate",
     "fleet",
     "model",
@@ -316,7 +338,7 @@ proptest! {
     #[test]
     fn every_order_ends_in_one_final_state(
         order in Just(NAMES.to_vec()).prop_shuffle(),
-        length in 1_usize..=9, has_person: bool,
+        length in 1_usize..=10, has_person: bool,
         answers in proptest::collection::vec(answer(), 12),
         restarts in proptest::collection::vec(any::<bool>(), 40),
         give_up_at in proptest::option::of(0_usize..12),

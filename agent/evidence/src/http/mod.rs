@@ -1,6 +1,7 @@
 //! Look-ups over HTTP: one request with a template, and a typed answer.
 //!
-//! - `{value}` is percent-encoded and can't change host or path segments.
+//! - What is filled in is percent-encoded and can't change host or path segments.
+//! - Without a value for each placeholder there is no request.
 //! - Redirects are not followed, no proxy is used. Private addresses are called only if configured.
 //! - An answer of another form is a failure. The status 404 is no answer.
 //! - At most [`HttpLookup::tries`] requests with [`PAUSES`] between them, within the rate.
@@ -11,6 +12,7 @@ mod extract;
 pub mod private;
 mod rate;
 
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -20,9 +22,11 @@ use reqwest::header::{
 };
 use reqwest::{Response, StatusCode, redirect};
 use url::Url;
-use watchkeeper_config::lookups::{AnswerKind, Extraction, HeaderValue, HttpLookup};
+use watchkeeper_config::LookupValue;
+use watchkeeper_config::lookups::{AnswerKind, Extraction, HeaderValue, HttpLookup, fill_template};
 
 use crate::source::{SourceAnswer, one_line};
+use crate::value::LookupValues;
 use cache::Cache;
 use private::{PublicResolver, has_private_host};
 use rate::Rate;
@@ -48,6 +52,13 @@ pub struct HttpSource {
     pauses: [Duration; 3],
     cache: Mutex<Cache>,
     rate: Mutex<Rate>,
+}
+
+/// A request with the values in it.
+struct Filled {
+    url: Url,
+    /// Body of a `POST`.
+    body: Option<String>,
 }
 
 /// A failed try.
@@ -84,7 +95,7 @@ impl HttpSource {
     /// # Errors
     /// A sentence with the key, such as a `ca_file` that can't be read, or a private address.
     pub fn new(config: HttpLookup) -> Result<Self, String> {
-        refuse_private(&config, &fill_url(&config.url, "x")?)?;
+        refuse_private(&config, &fill_url(&config.url, |_| Some("x"))?)?;
         watchkeeper_client::tls::install_provider();
         let mut builder = reqwest::Client::builder()
             .no_proxy()
@@ -119,23 +130,56 @@ impl HttpSource {
         Self { pauses, ..self }
     }
 
-    /// Asks for `value`: from the cache, else by requests.
-    pub async fn look_up(&self, value: &str) -> SourceAnswer {
-        let known = lock(&self.cache).get(value, Instant::now());
+    /// Values of its placeholders, by name.
+    pub(crate) fn values(&self) -> impl Iterator<Item = (&str, &LookupValue)> {
+        let values = self.config.values.iter();
+        values.map(|(name, value)| (name.as_str(), value))
+    }
+
+    /// Asks for `values`: from the cache, else by requests.
+    pub async fn look_up(&self, values: &LookupValues) -> SourceAnswer {
+        let mut wanted = self.config.values.keys();
+        if let Some(missing) = wanted.find(|name| !values.contains_key(*name)) {
+            return SourceAnswer::no_answer(format!(
+                "no value of {missing}: only the chain of an event has one"
+            ));
+        }
+        let request = match self.fill(values) {
+            Ok(request) => request,
+            Err(why) => return SourceAnswer::failed(why),
+        };
+        let key = format!(
+            "{} {}",
+            request.url,
+            request.body.as_deref().unwrap_or_default()
+        );
+        let known = lock(&self.cache).get(&key, Instant::now());
         if let Some(answer) = known {
             return answer;
         }
-        let answer = self.ask(value).await;
+        let answer = self.ask(&request, values).await;
         if !matches!(answer, SourceAnswer::Failed { .. }) {
-            lock(&self.cache).put(value, answer.clone(), Instant::now());
+            lock(&self.cache).put(&key, answer.clone(), Instant::now());
         }
         answer
     }
 
-    async fn ask(&self, value: &str) -> SourceAnswer {
+    /// Fills the templates.
+    fn fill(&self, values: &LookupValues) -> Result<Filled, String> {
+        let value = |name: &str| values.get(name).map(String::as_str);
+        let url = fill_url(&self.config.url, value)?;
+        refuse_private(&self.config, &url)?;
+        let body = self.config.is_post.then(|| {
+            let template = self.config.body.as_deref().unwrap_or("{}");
+            fill_json(template, value)
+        });
+        Ok(Filled { url, body })
+    }
+
+    async fn ask(&self, request: &Filled, values: &LookupValues) -> SourceAnswer {
         let mut nth = 0;
         loop {
-            let failure = match self.try_once(value).await {
+            let failure = match self.try_once(request, values).await {
                 Ok(answer) => return answer,
                 Err(failure) => failure,
             };
@@ -155,7 +199,11 @@ impl HttpSource {
         }
     }
 
-    async fn try_once(&self, value: &str) -> Result<SourceAnswer, Failure> {
+    async fn try_once(
+        &self,
+        filled: &Filled,
+        values: &LookupValues,
+    ) -> Result<SourceAnswer, Failure> {
         let wait = lock(&self.rate).take(Instant::now(), MAX_WAIT);
         let wait = wait.ok_or_else(|| {
             let most = self.config.per_minute;
@@ -164,20 +212,17 @@ impl HttpSource {
             ))
         })?;
         tokio::time::sleep(wait).await;
-        let url = fill_url(&self.config.url, value).map_err(Failure::permanent)?;
-        refuse_private(&self.config, &url).map_err(Failure::permanent)?;
-        let request = match self.config.is_post {
-            false => self.client.get(url.clone()),
-            true => {
-                let body = self.config.body.as_deref().unwrap_or("{}");
-                let request = self.client.post(url.clone());
-                request
-                    .header(CONTENT_TYPE, "application/json")
-                    .body(fill_json(body, value))
+        let url = filled.url.clone();
+        let host = host_of(&url);
+        let request = match &filled.body {
+            None => self.client.get(url),
+            Some(body) => {
+                let request = self.client.post(url);
+                let request = request.header(CONTENT_TYPE, "application/json");
+                request.body(body.clone())
             }
         };
         let request = request.headers(self.headers()?);
-        let host = host_of(&url);
         let response = request.send().await.map_err(|error| {
             let why = match error.is_timeout() {
                 true => {
@@ -188,7 +233,7 @@ impl HttpSource {
             };
             Failure::transient(format!("{host} {why}"))
         })?;
-        self.read(&host, value, response).await
+        self.read(&host, values, response).await
     }
 
     fn headers(&self) -> Result<HeaderMap, Failure> {
@@ -212,7 +257,7 @@ impl HttpSource {
     async fn read(
         &self,
         host: &str,
-        value: &str,
+        values: &LookupValues,
         mut response: Response,
     ) -> Result<SourceAnswer, Failure> {
         let status = response.status();
@@ -226,7 +271,7 @@ impl HttpSource {
             let after = after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
             let may_pass = status.is_server_error() || [408, 425, 429].contains(&status.as_u16());
             let hint = match status.as_u16() {
-                300..=399 => redirect_hint(&response, value),
+                300..=399 => redirect_hint(&response, values),
                 401 | 403 => "; check headers".to_owned(),
                 _ => String::new(),
             };
@@ -286,28 +331,38 @@ pub fn extract_answer(pointer: &str, body: &[u8]) -> Result<SourceAnswer, String
 /// Fills the template of an address.
 ///
 /// # Errors
-/// A sentence, where the result is no address or another host.
-pub fn fill_url(template: &str, value: &str) -> Result<Url, String> {
-    // A segment of dots alone would change the path.
-    if value.trim().is_empty() || value.chars().all(|c| c == '.') {
-        return Err(format!("{value:?} can't stand in an address"));
-    }
-    let encoded = utf8_percent_encode(value, PLAIN).to_string();
-    let url = Url::parse(&template.replace("{value}", &encoded)).map_err(|e| e.to_string())?;
-    let model = Url::parse(&template.replace("{value}", "x")).map_err(|e| e.to_string())?;
+/// A sentence, where a value is missing, or the result is no address or another host.
+pub fn fill_url<'a>(
+    template: &str,
+    value: impl Fn(&str) -> Option<&'a str>,
+) -> Result<Url, String> {
+    let encode = |name: &str| {
+        let text = value(name).ok_or_else(|| format!("no value of {name}"))?;
+        // A segment of dots alone would change the path.
+        if text.trim().is_empty() || text.chars().all(|c| c == '.') {
+            return Err(format!("{text:?} can't stand in an address"));
+        }
+        Ok(utf8_percent_encode(text, PLAIN).to_string())
+    };
+    let parse = |text: String| Url::parse(&text).map_err(|error| error.to_string());
+    let url = parse(fill_template(template, encode)?)?;
+    let model = parse(fill_template(template, |_| {
+        Ok::<_, String>("x".to_owned())
+    })?)?;
     match url.origin() == model.origin() {
         true => Ok(url),
-        false => Err(format!("{value:?} would change the host")),
+        false => Err("what was read would change the host".to_owned()),
     }
 }
 
-/// Fills the template of a JSON body; the value stands inside a text.
-fn fill_json(template: &str, value: &str) -> String {
-    let quoted = serde_json::Value::from(value).to_string();
-    let inner = quoted
-        .get(1..quoted.len().saturating_sub(1))
-        .unwrap_or_default();
-    template.replace("{value}", inner)
+/// Fills the template of a JSON body; each value stands inside a text.
+fn fill_json<'a>(template: &str, value: impl Fn(&str) -> Option<&'a str>) -> String {
+    let filled = fill_template(template, |name| {
+        let quoted = serde_json::Value::from(value(name).unwrap_or_default()).to_string();
+        let inner = quoted.get(1..quoted.len().saturating_sub(1));
+        Ok::<_, Infallible>(inner.unwrap_or_default().to_owned())
+    });
+    filled.unwrap_or_default()
 }
 
 fn refuse_private(config: &HttpLookup, url: &Url) -> Result<(), String> {
@@ -334,32 +389,34 @@ fn host_of(url: &Url) -> String {
     }
 }
 
-/// Where a redirect leads, as `url` would have it: what was read is `{value}` again. Without user
-/// and query, which may hold a secret.
-fn redirect_hint(response: &Response, value: &str) -> String {
+/// Where a redirect leads, as `url` would have it: what was read is a placeholder again. Without
+/// user and query, which may hold a secret.
+fn redirect_hint(response: &Response, values: &LookupValues) -> String {
     let location = response.headers().get(LOCATION);
     let target = location
         .and_then(|value| value.to_str().ok())
         .and_then(|text| response.url().join(text).ok());
     let target = target.map_or(String::new(), |url| {
         let segments = url.path().split('/');
-        let segments = segments.map(|segment| without_value(segment, value));
+        let segments = segments.map(|segment| without_values(segment, values));
         let path = segments.collect::<Vec<_>>().join("/");
         format!(" to {}{path}", url.origin().ascii_serialization())
     });
     format!("{target}; redirects are not followed: set url to the final address")
 }
 
-/// A segment of a path, or `{value}` if the value stands in it, however it is encoded.
-fn without_value(segment: &str, value: &str) -> String {
-    let plain = percent_decode_str(segment).decode_utf8_lossy();
-    let (plain, value) = (plain.to_lowercase(), value.to_lowercase());
+/// A segment of a path, or the placeholder whose value stands in it, however it is encoded.
+fn without_values(segment: &str, values: &LookupValues) -> String {
+    let plain = percent_decode_str(segment)
+        .decode_utf8_lossy()
+        .to_lowercase();
     // A short value is in many words.
-    let is_value = plain == value || value.chars().count() >= 4 && plain.contains(&value);
-    match is_value {
-        true => "{value}".to_owned(),
-        false => segment.to_owned(),
-    }
+    let stands_in = |value: &str| {
+        let value = value.to_lowercase();
+        plain == value || value.chars().count() >= 4 && plain.contains(&value)
+    };
+    let found = values.iter().find(|(_, value)| stands_in(value));
+    found.map_or_else(|| segment.to_owned(), |(name, _)| format!("{{{name}}}"))
 }
 
 fn root_cause(error: &dyn std::error::Error) -> String {

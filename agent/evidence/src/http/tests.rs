@@ -1,12 +1,25 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
-use watchkeeper_config::LookupValue;
-use watchkeeper_config::lookups::{AnswerKind, Extraction};
+use watchkeeper_config::lookups::{AnswerKind, Extraction, FieldsLookup, TableLookup};
+use watchkeeper_config::{LookupConfig, LookupKind, LookupValue};
+use watchkeeper_contract::event::{Reading, ReadingKind};
+use watchkeeper_contract::rule::{DecideSpec, Gates};
+use watchkeeper_contract::time::{TimeQuality, Wall};
 
 use super::*;
+use crate::chain::{Chain, SourceKind, Step};
+use crate::lookup::Lookups;
+use crate::source::SourceResult;
+use crate::value::EventFacts;
+
+const NOW: Wall = Wall {
+    unix_ms: 1_798_761_600_000,
+    quality: TimeQuality::Synced,
+};
 
 /// A service that gives these answers in turn, the last one for ever.
 struct Service {
@@ -54,7 +67,7 @@ impl Service {
 
 fn offline() -> HttpLookup {
     HttpLookup {
-        value: LookupValue::Read,
+        values: BTreeMap::from([("value".to_owned(), LookupValue::Read)]),
         url: String::new(),
         is_post: false,
         body: None,
@@ -75,6 +88,11 @@ fn offline() -> HttpLookup {
         may_be_private: true,
         ca_file: None,
     }
+}
+
+/// The values of a template with `{value}` only.
+fn of(value: &str) -> LookupValues {
+    BTreeMap::from([("value".to_owned(), value.to_owned())])
 }
 
 fn source(config: HttpLookup) -> HttpSource {
@@ -104,9 +122,9 @@ fn confidence(answer: &SourceAnswer) -> Option<f64> {
 async fn answer_is_typed_and_kept() {
     let service = Service::start(&[ACTIVE]).await;
     let source = source(service.config());
-    let found = source.look_up("ÄB 12/3?").await;
+    let found = source.look_up(&of("ÄB 12/3?")).await;
     assert_eq!(confidence(&found), Some(0.95), "{found:?}");
-    source.look_up("ÄB 12/3?").await;
+    source.look_up(&of("ÄB 12/3?")).await;
     assert_eq!(service.count(), 1, "the second answer is that of the cache");
     let head = lock(&service.heads)[0].clone();
     assert!(
@@ -118,7 +136,7 @@ async fn answer_is_typed_and_kept() {
 #[tokio::test]
 async fn answer_that_is_not_expected_speaks_against_the_event() {
     let service = Service::start(&[BLOCKED]).await;
-    let found = source(service.config()).look_up("A").await;
+    let found = source(service.config()).look_up(&of("A")).await;
     assert_eq!(confidence(&found), Some(0.05), "{found:?}");
 }
 
@@ -145,7 +163,7 @@ fn blank_text_is_no_answer_unless_it_is_expected() {
 #[tokio::test]
 async fn failing_service_is_tried_three_times_then_the_chain_falls_through() {
     let service = Service::start(&[AWAY]).await;
-    let found = source(service.config()).look_up("A").await;
+    let found = source(service.config()).look_up(&of("A")).await;
     let SourceAnswer::Failed { cause } = &found else {
         panic!("{found:?}");
     };
@@ -159,7 +177,7 @@ async fn failing_service_is_tried_three_times_then_the_chain_falls_through() {
 #[tokio::test]
 async fn service_that_recovers_answers_and_failures_are_not_kept() {
     let service = Service::start(&[AWAY, LIMITED, ACTIVE]).await;
-    let found = source(service.config()).look_up("A").await;
+    let found = source(service.config()).look_up(&of("A")).await;
     assert_eq!(confidence(&found), Some(0.95), "{found:?}");
     assert_eq!(service.count(), 3);
 }
@@ -177,7 +195,7 @@ async fn refusal_redirect_and_wrong_form_fail_at_once() {
         (&[BARE], "/status"),
     ] {
         let service = Service::start(answer).await;
-        let found = source(service.config()).look_up("A").await;
+        let found = source(service.config()).look_up(&of("A")).await;
         assert!(
             matches!(&found, SourceAnswer::Failed { cause } if cause.contains(remedy)),
             "{answer:?}: {found:?}"
@@ -189,7 +207,7 @@ async fn refusal_redirect_and_wrong_form_fail_at_once() {
 #[tokio::test]
 async fn unknown_value_is_no_answer() {
     let service = Service::start(&[UNKNOWN]).await;
-    let found = source(service.config()).look_up("A").await;
+    let found = source(service.config()).look_up(&of("A")).await;
     assert!(matches!(found, SourceAnswer::NoAnswer { .. }), "{found:?}");
 }
 
@@ -201,9 +219,9 @@ async fn rate_limit_is_a_failure_without_a_request() {
         ..service.config()
     });
     for name in ["A", "B"] {
-        assert!(confidence(&source.look_up(name).await).is_some());
+        assert!(confidence(&source.look_up(&of(name)).await).is_some());
     }
-    let found = source.look_up("C").await;
+    let found = source.look_up(&of("C")).await;
     assert!(format!("{found:?}").contains("per_minute = 2"), "{found:?}");
     assert_eq!(service.count(), 2);
 }
@@ -243,10 +261,10 @@ async fn long_answer_and_secret_file() {
     let header = HeaderValue::File(file.clone());
     config.headers.insert("authorization".to_owned(), header);
     let source = source(config);
-    let missing = format!("{:?}", source.look_up("A").await);
+    let missing = format!("{:?}", source.look_up(&of("A")).await);
     assert!(missing.contains("token"), "{missing}");
     std::fs::write(&file, "Bearer hunter2\n").unwrap();
-    let long = format!("{:?}", source.look_up("A").await);
+    let long = format!("{:?}", source.look_up(&of("A")).await);
     assert!(
         long.contains("more than max_bytes = 4") && !long.contains("hunter2"),
         "{long}"
@@ -266,15 +284,132 @@ fn value_never_changes_the_host() {
         "#",
         "%2e%2e",
     ] {
-        if let Ok(url) = fill_url("https://good.example/{value}", value) {
+        if let Ok(url) = fill_url("https://good.example/{value}", |_| Some(value)) {
             assert_eq!(url.host_str(), Some("good.example"), "{value}");
             assert_eq!(url.path_segments().unwrap().count(), 1, "{value}: {url}");
         }
     }
     assert_eq!(
-        fill_json("{\"v\": \"{value}\"}", "a\"b\\"),
+        fill_json("{\"v\": \"{value}\"}", |_| Some("a\"b\\")),
         r#"{"v": "a\"b\\"}"#
     );
+}
+
+#[test]
+fn what_is_filled_in_is_not_read_as_a_template() {
+    let read = |name: &str| match name {
+        "code" => Some("{text}"),
+        _ => Some("AB 123"),
+    };
+    let body = "{\"a\": \"{code}\", \"b\": \"{text}\"}";
+    assert_eq!(fill_json(body, read), r#"{"a": "{text}", "b": "AB 123"}"#);
+    let url = fill_url("https://good.example/{code}?t={text}", read).unwrap();
+    assert_eq!(url.as_str(), "https://good.example/%7Btext%7D?t=AB%20123");
+}
+
+/// The chain `code → releases → cover → search` about a code that no table knows.
+fn chain_with_search(lookups: &Lookups) -> Chain {
+    let names = ["code", "releases", "cover", "search", "person"];
+    let spec: DecideSpec = serde_json::from_value(json!({ "chain": names })).unwrap();
+    let facts = EventFacts {
+        readings: vec![Reading {
+            kind: ReadingKind::Code,
+            value: "5099902987613".to_owned(),
+            score: None,
+        }],
+        ..EventFacts::default()
+    };
+    Chain::new(&spec, Gates::default(), lookups.configs(), facts)
+}
+
+/// Runs a chain; the model reads `fields` from the picture.
+async fn run(lookups: &Lookups, fields: &serde_json::Value) -> Chain {
+    let mut chain = chain_with_search(lookups);
+    while let Step::Ask { source } = chain.next(NOW) {
+        chain.begin();
+        let answer = match source.kind {
+            SourceKind::Fields => SourceAnswer::Answered {
+                confidence: 0.8,
+                note: "read".to_owned(),
+                data: fields.clone(),
+            },
+            _ => lookups.get(&source.name).unwrap().ask(&chain).await,
+        };
+        chain.answer(SourceResult {
+            answer,
+            at: NOW,
+            took_ms: 1,
+            cost_usd: None,
+        });
+    }
+    chain
+}
+
+#[tokio::test]
+async fn chain_searches_by_two_fields_where_the_table_has_no_row() {
+    let service = Service::start(&[ACTIVE]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("releases.csv");
+    std::fs::write(&table, "code,label\n7,Harvest\n").unwrap();
+    let field = |name: &str| {
+        let value = LookupValue::Field(name.to_owned());
+        (value.to_string(), value)
+    };
+    let search = HttpLookup {
+        values: BTreeMap::from(["artist", "title"].map(field)),
+        url: format!(
+            "http://127.0.0.1:{}/find?q={{fields.artist}}+{{fields.title}}",
+            service.port
+        ),
+        ..offline()
+    };
+    let kinds = [
+        ("releases", LookupKind::Table(releases(table))),
+        ("cover", LookupKind::Fields(cover())),
+        ("search", LookupKind::Http(Box::new(search))),
+    ];
+    let lookups = Lookups::open(&kinds.map(|(name, kind)| LookupConfig {
+        name: name.to_owned(),
+        kind,
+        only_below: None,
+    }));
+    let read = json!({"artist": "Pink Floyd", "title": null});
+    let chain = run(&lookups, &read).await;
+    let link = chain.links().pop().unwrap();
+    assert_eq!((link.source.as_str(), link.confidence), ("search", 0.0));
+    assert_eq!(link.note, "no value of fields.title");
+    assert_eq!(service.count(), 0, "no request without a value");
+
+    let read = json!({"artist": "Pink Floyd", "title": "Dark & Side"});
+    let chain = run(&lookups, &read).await;
+    assert_eq!(chain.asked(), ["code", "releases", "cover", "search"]);
+    let head = lock(&service.heads)[0].clone();
+    assert!(
+        head.starts_with("GET /find?q=Pink%20Floyd+Dark%20%26%20Side "),
+        "{head}"
+    );
+    assert_eq!(chain.links().pop().unwrap().confidence, 0.95);
+}
+
+fn releases(path: std::path::PathBuf) -> TableLookup {
+    TableLookup {
+        value: LookupValue::Read,
+        path,
+        table: None,
+        key: "code".to_owned(),
+        columns: Vec::new(),
+        is_fuzzy: false,
+        is_alike: false,
+    }
+}
+
+fn cover() -> FieldsLookup {
+    let text = json!({"type": "string"});
+    let schema = json!({"properties": {"artist": text, "title": text}});
+    FieldsLookup {
+        schema: schema.as_object().unwrap().clone(),
+        question: None,
+    }
 }
 
 /// Answers like [`ACTIVE`] and keeps its connections open.
@@ -308,10 +443,10 @@ fn loop_that_stands_still_delays_no_other() {
         builder.enable_all().build().unwrap()
     };
     let (first, second) = (new_loop(), new_loop());
-    let answer = first.block_on(source.look_up("A"));
+    let answer = first.block_on(source.look_up(&of("A")));
     assert_eq!(confidence(&answer), Some(0.95), "{answer:?}");
     // Nothing drives the first loop from here on.
-    let answer = second.block_on(source.look_up("B"));
+    let answer = second.block_on(source.look_up(&of("B")));
     assert_eq!(confidence(&answer), Some(0.95), "{answer:?}");
     drop(first);
 }

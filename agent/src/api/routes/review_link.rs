@@ -4,6 +4,7 @@
 //! - A GET changes nothing: messengers fetch links for previews. The answer is a POST.
 //! - Pages have no script, load nothing from elsewhere, and are not cached or indexed.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -126,6 +127,7 @@ async fn answer(
     let given = PersonAnswer {
         answer,
         label: None,
+        fields: BTreeMap::new(),
         note: None,
         name: None,
     };

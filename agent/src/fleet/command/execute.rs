@@ -17,6 +17,7 @@
 //! [`Deadlines::away`]: watchkeeper_client::Deadlines::away
 //! [`Deadlines::aftermath`]: watchkeeper_client::Deadlines::aftermath
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -147,6 +148,7 @@ impl Work<'_> {
                 let answer = PersonAnswer {
                     answer: *answer,
                     label: label.clone(),
+                    fields: BTreeMap::new(),
                     note: note.clone(),
                     name: by.clone(),
                 };

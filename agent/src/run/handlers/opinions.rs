@@ -85,7 +85,8 @@ impl Agent {
         case: &Case,
         answer: &Result<Answer, String>,
     ) -> Result<(), AgentError> {
-        let weighed = weigh(case, answer);
+        let at = wall_now();
+        let weighed = weigh(case, answer, at);
         self.opinions.record(case, answer, &weighed);
         let pending = PendingAssessment {
             seq: case.event.seq,
@@ -94,11 +95,17 @@ impl Agent {
         let id = case.event.id;
         let ops = self.assessments.pending.add(id, pending);
         self.outbox.stage_for(BatchOwner::Assessment(id), ops);
-        let at = wall_now();
         let draft = opinion_draft(case, answer, &weighed, at);
         // Channels received the event as uncertain, so they get a verdict only if it changed.
         if matches!(weighed.outcome, Outcome::Raised | Outcome::Lowered) {
-            let message = Notice::of_opinion(case, &weighed, at, draft.payload.clone());
+            let message = Notice {
+                // What the model saw, in its words.
+                by_model: answer
+                    .as_ref()
+                    .ok()
+                    .map(|answer| answer.opinion.seen.clone()),
+                ..Notice::of_opinion(case, &weighed, at, draft.payload.clone())
+            };
             self.channels.stage(message, &mut self.outbox);
         }
         match self.mqtt.broker {

@@ -1,5 +1,6 @@
 //! Sections on events: those of the journal, opinions, heartbeat findings, loss records.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -104,7 +105,7 @@ fn second_opinion(topics: &Topics, event: &Event) -> Section {
         took: Duration::ZERO,
         shared_from: None,
     });
-    let weighed = weigh(&case, &answer);
+    let weighed = weigh(&case, &answer, NOW);
     let kind = Topics::opinion_below(event.source.as_ref(), "crosses");
     Section {
         title: "A second opinion",
@@ -181,6 +182,7 @@ pub(super) fn sections() -> Vec<Section> {
         }),
         answer: AssessmentAnswer::Correct,
         label: Some("dog".to_owned()),
+        fields: BTreeMap::new(),
         note: Some("the neighbour's".to_owned()),
     };
     message.assessment = Some(&assessment);

@@ -24,6 +24,7 @@
 //!
 //! `docs/ref/rules.md` has the verdicts on true and wrong crossings of annotated sequences.
 
+use serde_json::json;
 use watchkeeper_contract::event::Evidence;
 
 use super::history::Record;
@@ -52,19 +53,19 @@ enum Observation {
 }
 
 impl Observation {
-    /// Name in records, and weight.
-    fn name_and_weight(self) -> (&'static str, f64) {
+    /// Name in records, weight, and names of its numbers.
+    fn form(self) -> (&'static str, f64, &'static [&'static str]) {
         match self {
-            Self::DetectorScore => ("detector_score", 0.30),
-            Self::TrackAge => ("track_age", 0.25),
-            Self::Continuity => ("continuity", 0.15),
-            Self::BoxStability => ("box_stability", 0.10),
-            Self::MotionAgreement => ("motion_agreement", 0.15),
-            Self::CrossingDepth => ("crossing_depth", 0.30),
-            Self::RecentScore => ("recent_score", 0.40),
-            Self::Persistence => ("persistence", 0.25),
-            Self::RuleMargin => ("rule_margin", 0.20),
-            Self::WorkflowValue => ("workflow_value", 0.50),
+            Self::DetectorScore => ("detector_score", 0.30, &["best", "mean"]),
+            Self::TrackAge => ("track_age", 0.25, &["seen", "over_s"]),
+            Self::Continuity => ("continuity", 0.15, &["share"]),
+            Self::BoxStability => ("box_stability", 0.10, &["change"]),
+            Self::MotionAgreement => ("motion_agreement", 0.15, &["off"]),
+            Self::CrossingDepth => ("crossing_depth", 0.30, &["depth"]),
+            Self::RecentScore => ("recent_score", 0.40, &["recent", "best"]),
+            Self::Persistence => ("persistence", 0.25, &["held_s"]),
+            Self::RuleMargin => ("rule_margin", 0.20, &["number", "limit"]),
+            Self::WorkflowValue => ("workflow_value", 0.50, &[]),
         }
     }
 
@@ -109,16 +110,16 @@ impl EvidenceItem {
 
     #[must_use]
     pub fn weight(&self) -> f64 {
-        self.observation.name_and_weight().1
+        self.observation.form().1
     }
 
     /// Returns the name used in records.
     #[must_use]
     pub fn name(&self) -> &'static str {
-        self.observation.name_and_weight().0
+        self.observation.form().0
     }
 
-    /// Formats the item for a record.
+    /// Formats the item for a record: its numbers in words, and as data.
     #[must_use]
     pub fn evidence(&self) -> Evidence {
         let [a, b] = self.numbers;
@@ -138,7 +139,13 @@ impl EvidenceItem {
             Observation::RuleMargin => format!("{} against a limit of {}", round(a), round(b)),
             Observation::WorkflowValue => "computed by the workflow".to_owned(),
         };
-        Evidence::new(self.name(), round(self.confidence), self.weight(), note)
+        let (name, weight, names) = self.observation.form();
+        let numbers = names.iter().zip(self.numbers);
+        let data = numbers.map(|(name, number)| ((*name).to_owned(), json!(round(number))));
+        Evidence {
+            data: (!names.is_empty()).then(|| data.collect()),
+            ..Evidence::new(name, round(self.confidence), weight, note)
+        }
     }
 }
 
@@ -301,6 +308,19 @@ mod tests {
         history.advance(0, 55.0 / 15.0);
         history.see(&found_again.boxes[0], 55.0 / 15.0);
         assert_eq!(verdict(&history), Verdict::Review);
+    }
+
+    #[test]
+    fn link_of_an_observation_has_its_numbers() {
+        let margin = of_count(&[0.8; 6], 5.0, 1.5);
+        let data: Vec<_> = margin.iter().map(|item| item.evidence().data).collect();
+        let expected = [
+            json!({"best": 0.8, "mean": 0.8}),
+            json!({"held_s": 1.5}),
+            json!({"number": 6.0, "limit": 5.0}),
+        ];
+        assert_eq!(data, expected.map(Some));
+        assert_eq!(of_value(None, 1.0)[0].evidence().data, None);
     }
 
     #[test]

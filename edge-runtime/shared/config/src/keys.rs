@@ -221,6 +221,7 @@ pub const KEYS: &[Key] = &[
         "agent.lookups.*.kind",
         Kind::Choice(&["http", "table", "fields"]),
     ),
+    key("agent.lookups.*.only_below", Kind::Number(0.0, 1.0)),
     key("agent.lookups.*.value", Kind::Text).default("read"),
     key("agent.lookups.*.url", Kind::Text),
     key("agent.lookups.*.method", Kind::Choice(&["GET", "POST"])).default("GET"),

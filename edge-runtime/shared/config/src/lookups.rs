@@ -3,6 +3,7 @@
 //! Not here: opening a table, sending a request, asking a model (`agent/evidence`, `agent`).
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,13 +12,25 @@ use serde_json::{Map, Value};
 /// Most look-ups of a box.
 pub const MAX_LOOKUPS: usize = 32;
 /// Names that a look-up can't have, because chains use them for other sources.
-pub const RESERVED_NAMES: [&str; 6] = ["box", "code", "text", "model", "person", "reference"];
+pub const RESERVED_NAMES: [&str; 7] = [
+    "box",
+    "code",
+    "text",
+    "model",
+    "person",
+    "reference",
+    FIELDS,
+];
+/// Prefix of a [`LookupValue::Field`].
+const FIELDS: &str = "fields";
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct LookupConfig {
     /// Name by which chains call it.
     pub name: String,
     pub kind: LookupKind,
+    /// Confidence from which on it is not asked, where a source before it that can decide has it.
+    pub only_below: Option<f64>,
 }
 
 /// How pictures of events are compared with reference pictures: `[agent.references]`.
@@ -37,6 +50,28 @@ pub enum LookupKind {
     Fields(FieldsLookup),
 }
 
+impl LookupKind {
+    /// Values of the event that it looks up; none where it reads a picture.
+    pub fn values(&self) -> Vec<&LookupValue> {
+        match self {
+            Self::Http(http) => http.values.values().collect(),
+            Self::Table(table) => vec![&table.value],
+            Self::Fields(_) => Vec::new(),
+        }
+    }
+
+    /// Names of the fields that it reads from a picture; none for other kinds.
+    pub fn field_names(&self) -> impl Iterator<Item = &str> {
+        let schema = match self {
+            Self::Fields(fields) => Some(&fields.schema),
+            Self::Http(_) | Self::Table(_) => None,
+        };
+        let properties = schema.and_then(|schema| schema.get("properties")?.as_object());
+        let names = properties.into_iter().flat_map(Map::keys);
+        names.map(String::as_str)
+    }
+}
+
 /// Value of the event that is looked up.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LookupValue {
@@ -48,6 +83,11 @@ pub enum LookupValue {
     Label,
     /// Field of the last look-up of the kind `fields` that answered.
     Field(String),
+    /// Cell of the row that a look-up in a table found before.
+    Column {
+        lookup: String,
+        column: String,
+    },
 }
 
 impl LookupValue {
@@ -59,12 +99,66 @@ impl LookupValue {
             "code" => Some(Self::Code),
             "text" => Some(Self::Text),
             "label" => Some(Self::Label),
-            other => {
-                let field = other.strip_prefix("fields.")?;
-                is_field_name(field).then(|| Self::Field(field.to_owned()))
+            other => match other.split_once('.')? {
+                (FIELDS, field) => is_field_name(field).then(|| Self::Field(field.to_owned())),
+                (lookup, column) => is_lookup_name(lookup).then(|| Self::Column {
+                    lookup: lookup.to_owned(),
+                    column: column.to_owned(),
+                }),
+            },
+        }
+    }
+}
+
+impl fmt::Display for LookupValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read => f.write_str("read"),
+            Self::Code => f.write_str("code"),
+            Self::Text => f.write_str("text"),
+            Self::Label => f.write_str("label"),
+            Self::Field(field) => write!(f, "{FIELDS}.{field}"),
+            Self::Column { lookup, column } => write!(f, "{lookup}.{column}"),
+        }
+    }
+}
+
+/// Whether `name` may name a look-up: 1 to 40 of `a-z`, `0-9`, `-`, `_`.
+#[must_use]
+pub(crate) fn is_lookup_name(name: &str) -> bool {
+    let is_word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_".contains(&b);
+    (1..=40).contains(&name.len()) && name.bytes().all(is_word)
+}
+
+/// Replaces each `{NAME}` of a template by what `fill` gives for it, in one pass: what is filled in
+/// is not read again. A brace without a name behind it, as in JSON, stays.
+///
+/// # Errors
+/// The first error of `fill`.
+pub fn fill_template<E>(
+    template: &str,
+    mut fill: impl FnMut(&str) -> Result<String, E>,
+) -> Result<String, E> {
+    let is_name = |name: &str| {
+        let is_part = |c: char| c.is_alphanumeric() || "_-. ".contains(c);
+        name.starts_with(char::is_alphabetic) && name.chars().all(is_part)
+    };
+    let (mut filled, mut rest) = (String::with_capacity(template.len()), template);
+    while let Some((before, after)) = rest.split_once('{') {
+        filled.push_str(before);
+        match after.split_once('}').filter(|(name, _)| is_name(name)) {
+            Some((name, then)) => {
+                filled.push_str(&fill(name)?);
+                rest = then;
+            }
+            None => {
+                filled.push('{');
+                rest = after;
             }
         }
     }
+    filled.push_str(rest);
+    Ok(filled)
 }
 
 /// Whether `name` may name a field: 1 to 40 of `a-z`, `0-9`, `_`.
@@ -77,11 +171,12 @@ pub fn is_field_name(name: &str) -> bool {
 /// A look-up over HTTP.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HttpLookup {
-    pub value: LookupValue,
-    /// Address with `{value}`, which is percent-encoded.
+    /// Values of the placeholders in address and body, by name; `value` is the key `value`.
+    pub values: BTreeMap<String, LookupValue>,
+    /// Address with placeholders, which are percent-encoded.
     pub url: String,
     pub is_post: bool,
-    /// Body of a `POST`, with `{value}` as JSON text without quotes.
+    /// Body of a `POST`, with placeholders as JSON text without quotes.
     pub body: Option<String>,
     /// Headers by name.
     pub headers: BTreeMap<String, HeaderValue>,

@@ -1151,6 +1151,46 @@ keep_last = -1
 }
 
 #[test]
+fn look_up_of_a_value_that_no_look_up_has_is_refused() {
+    let errors = |url: &str| {
+        let text = format!(
+            "[agent.lookups.members]\nkind = \"table\"\npath = \"m.csv\"\nkey = \"plate\"\n\
+             columns = [\"owner\"]\n\
+             [agent.lookups.cover]\nkind = \"fields\"\n\
+             schema = {{ properties = {{ artist = {{ type = \"string\" }} }} }}\n\
+             [agent.lookups.web]\nkind = \"http\"\nanswer = \"/a\"\nonly_below = 0.75\n\
+             url = \"{url}\"\n"
+        );
+        let request = Case::new(&text);
+        let report = watchkeeper_config::check(&request.request(), &|_, _| Findings::default());
+        let errors = report.errors.iter().map(ToString::to_string);
+        errors.collect::<Vec<_>>().join("\n")
+    };
+    let good = "https://h/{value}?q={fields.artist}+{members.owner}";
+    assert_eq!(errors(good), "");
+    for (url, why) in [
+        (
+            "https://h/{fields.title}",
+            "looks up fields.title, which no look-up has",
+        ),
+        (
+            "https://h/{members.phone}",
+            "looks up members.phone, which no look-up has",
+        ),
+        (
+            "https://h/{cover.artist}",
+            "looks up cover.artist, which no look-up has",
+        ),
+        ("https://h/{plate}", "has the unknown placeholder {plate}"),
+        ("https://{fields.artist}/", "has a placeholder in its host"),
+        ("https://h/{value", "has a brace that is no placeholder"),
+    ] {
+        let found = errors(url);
+        assert!(found.contains(why), "{url}: {found}");
+    }
+}
+
+#[test]
 fn effective_configuration_has_no_secret_and_loads_again() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("wk.toml");

@@ -1,5 +1,7 @@
 //! Assessments: what a person, a second opinion or a chain says about an event of the journal.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -9,18 +11,46 @@ use crate::id::EventId;
 pub const MAX_ASSESSMENT_TEXT: usize = 300;
 /// Longest [`Assessment::label`] in characters.
 pub const MAX_ASSESSMENT_LABEL: usize = 64;
+/// Most fields of [`Assessment::fields`], as of a look-up that reads fields.
+pub const MAX_ASSESSMENT_FIELDS: usize = 16;
 
 /// What somebody says about an event. It is part of the record `assessed` of that event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Assessment {
     pub by: Assessor,
     pub answer: AssessmentAnswer,
-    /// Class that the object really has; only with the answer `correct`.
+    /// Class that the object really has; only with the answer `correct`, without `fields`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
+    /// Values that a person entered, by the names of [`Assessor::Chain`]'s `fields`, `code` and
+    /// `text`; only with the answer `correct`, without `label`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub fields: BTreeMap<String, String>,
     /// One line: what was seen, or why there is no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+}
+
+impl Assessment {
+    /// Whether it says that the event happened with an object of its class.
+    #[must_use]
+    pub fn confirms_event(&self) -> bool {
+        match self.answer {
+            AssessmentAnswer::Approve => true,
+            AssessmentAnswer::Correct => !self.fields.is_empty(),
+            AssessmentAnswer::Reject | AssessmentAnswer::None => false,
+        }
+    }
+
+    /// The values that a person entered, such as `plate = "AB123"`.
+    #[must_use]
+    pub fn entered(&self) -> String {
+        let fields = self.fields.iter();
+        let texts: Vec<String> = fields
+            .map(|(name, value)| format!("{name} = {value:?}"))
+            .collect();
+        texts.join(", ")
+    }
 }
 
 /// Answer of an assessment.
@@ -31,7 +61,7 @@ pub enum AssessmentAnswer {
     Approve,
     /// It did not happen.
     Reject,
-    /// Something happened, with an object of another class.
+    /// Something happened with an object of another class, or with other values of its fields.
     Correct,
     /// It could not be decided; only of a second opinion or a chain.
     None,
@@ -53,6 +83,9 @@ pub struct ChainDetails {
     pub result: ChainResult,
     /// Sources that were asked, in their order.
     pub asked: Vec<String>,
+    /// Fields that look-ups of the chain read from the picture; a person may enter them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<String>,
     /// Cost of all sources in US dollars.
     pub cost_usd: f64,
     /// Seconds from the first question to the result, without the time in which no agent ran.

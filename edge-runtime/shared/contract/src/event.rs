@@ -343,7 +343,8 @@ pub struct Evidence {
     pub weight: f64,
     /// The observation in words; of a failed source, the cause.
     pub note: String,
-    /// Whether the source failed. Its confidence is then 0, and its weight counts.
+    /// Whether the source failed. Its confidence is then 0. In a chain its weight counts; that of
+    /// a second opinion is 0.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
     /// What was read or answered, at most [`MAX_EVIDENCE_DATA`] bytes of JSON.

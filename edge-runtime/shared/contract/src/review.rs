@@ -39,10 +39,8 @@ pub struct NewAssessment {
     /// Decision after a second opinion or a chain; required for them, refused for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
-    /// The second opinion as evidence; absent where it does not count.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub evidence: Option<Evidence>,
-    /// Links of a chain, one for each source that was asked; only with a chain.
+    /// One link for each source of a chain that was asked, or that of the second opinion; refused
+    /// for a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<Evidence>,
 }

@@ -1,10 +1,15 @@
 //! Checks the fields of an assessment: what clients send is stored, published and shown.
 
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
 use watchkeeper_contract::assessment::{
-    AssessmentAnswer, Assessor, ChainDetails, ChainResult, MAX_ASSESSMENT_LABEL,
-    MAX_ASSESSMENT_TEXT, OpinionDetails,
+    AssessmentAnswer, Assessor, ChainDetails, ChainResult, MAX_ASSESSMENT_FIELDS,
+    MAX_ASSESSMENT_LABEL, MAX_ASSESSMENT_TEXT, OpinionDetails,
 };
-use watchkeeper_contract::event::{Decision, Evidence, MAX_EVIDENCE_DATA, Verdict};
+use watchkeeper_contract::event::{
+    Decision, Evidence, MAX_EVIDENCE_DATA, MAX_READING_CHARS, Verdict,
+};
 use watchkeeper_contract::review::NewAssessment;
 use watchkeeper_contract::rule::{MAX_CHAIN, MAX_SOURCE_NAME};
 
@@ -40,14 +45,12 @@ pub(super) fn check(new: &NewAssessment) -> Result<(), InvalidField> {
         MAX_ASSESSMENT_LABEL,
     )?;
     let corrects = given.answer == AssessmentAnswer::Correct;
-    if corrects != given.label.is_some() {
+    let corrections = [given.label.is_some(), !given.fields.is_empty()];
+    if corrections.into_iter().map(usize::from).sum::<usize>() != usize::from(corrects) {
         let label = given.label.clone().unwrap_or_default();
-        let why = "belongs to the answer correct, which needs it: the class that it really was";
+        let why = "belongs to the answer correct, which needs it, the class that it really was, \
+                   or fields";
         return invalid("assessment.label", label, why);
-    }
-    if !(new.links.is_empty() || matches!(given.by, Assessor::Chain(_))) {
-        let why = "belong to a chain; leave them out";
-        return invalid("links", String::new(), why);
     }
     match &given.by {
         Assessor::Person(person) => {
@@ -60,8 +63,8 @@ pub(super) fn check(new: &NewAssessment) -> Result<(), InvalidField> {
                 let why = "is a second opinion's; a person answers approve, reject or correct";
                 return invalid("assessment.answer", "none".to_owned(), why);
             }
-            if new.decision.is_some() || new.evidence.is_some() {
-                let why = "follows from a person's answer; leave it and evidence out";
+            if new.decision.is_some() || !new.links.is_empty() {
+                let why = "follows from a person's answer; leave it and links out";
                 return invalid("decision", String::new(), why);
             }
             Ok(())
@@ -77,13 +80,58 @@ pub(super) fn check(new: &NewAssessment) -> Result<(), InvalidField> {
                 let why = "must not be act: a second opinion makes no event certain";
                 return invalid("decision.verdict", "act".to_owned(), why);
             }
-            new.evidence.as_ref().map_or(Ok(()), check_evidence)
+            check_links(&new.links, 1)
         }
         Assessor::Chain(details) => {
             let decision = check_decision(new.decision.as_ref())?;
             check_chain(given.answer, details, decision, &new.links)
         }
     }
+}
+
+/// Checks the values that a person enters, of the names `known` of the event.
+///
+/// # Errors
+/// [`InvalidField`] with the names that may be entered.
+pub(super) fn check_fields(
+    fields: &BTreeMap<String, String>,
+    known: &[String],
+) -> Result<(), InvalidField> {
+    const FIELD: &str = "assessment.fields";
+    if fields.len() > MAX_ASSESSMENT_FIELDS {
+        let why = format!("must be at most {MAX_ASSESSMENT_FIELDS}");
+        return invalid(FIELD, fields.len().to_string(), &why);
+    }
+    for (name, value) in fields {
+        if !known.contains(name) {
+            let why = match known {
+                [] => {
+                    let why =
+                        "can't be entered: no chain reads values of the event, or has not yet";
+                    why.to_owned()
+                }
+                known => format!(
+                    "have the names that the rule's chain reads: {}",
+                    known.join(", ")
+                ),
+            };
+            return invalid(FIELD, name.chars().take(MAX_NAME).collect(), &why);
+        }
+        line(FIELD, Some(value), MAX_READING_CHARS)?;
+        if value.trim().is_empty() {
+            return invalid(FIELD, name.clone(), "must not be blank");
+        }
+    }
+    check_data(FIELD, &json!(fields))
+}
+
+fn check_data(field: &'static str, data: &Value) -> Result<(), InvalidField> {
+    let bytes = data.to_string().len();
+    if bytes <= MAX_EVIDENCE_DATA {
+        return Ok(());
+    }
+    let why = format!("must be at most {MAX_EVIDENCE_DATA} bytes of JSON");
+    invalid(field, format!("{bytes} bytes"), &why)
 }
 
 /// Checks the result of a chain: it never discards, acts only if a link answered, and approves only
@@ -112,15 +160,30 @@ fn check_chain(
         let why = "must not be discard: what a chain leaves open a person decides";
         return invalid("decision.verdict", "discard".to_owned(), why);
     }
-    if links.len() > MAX_CHAIN || details.asked.len() > MAX_CHAIN {
+    if details.asked.len() > MAX_CHAIN {
         let why = format!("must be at most {MAX_CHAIN}");
-        return invalid("links", links.len().to_string(), &why);
+        return invalid("assessment.by.asked", details.asked.len().to_string(), &why);
     }
     for name in &details.asked {
         line("assessment.by.asked", Some(name), MAX_SOURCE_NAME)?;
     }
+    if details.fields.len() > MAX_CHAIN * MAX_ASSESSMENT_FIELDS {
+        let value = details.fields.len().to_string();
+        return invalid("assessment.by.fields", value, "are too many");
+    }
+    for name in &details.fields {
+        line("assessment.by.fields", Some(name), MAX_ASSESSMENT_LABEL)?;
+    }
     amount("assessment.by.cost_usd", details.cost_usd)?;
     amount("assessment.by.took_s", details.took_s)?;
+    check_links(links, MAX_CHAIN)
+}
+
+fn check_links(links: &[Evidence], most: usize) -> Result<(), InvalidField> {
+    if links.len() > most {
+        let why = format!("must be at most {most}");
+        return invalid("links", links.len().to_string(), &why);
+    }
     links.iter().try_for_each(check_evidence)
 }
 
@@ -158,13 +221,8 @@ fn check_evidence(evidence: &Evidence) -> Result<(), InvalidField> {
         let value = evidence.confidence.to_string();
         return invalid("evidence.confidence", value, "must be 0 where it failed");
     }
-    let bytes = evidence
-        .data
-        .as_ref()
-        .map_or(0, |data| data.to_string().len());
-    if bytes > MAX_EVIDENCE_DATA {
-        let why = format!("must be at most {MAX_EVIDENCE_DATA} bytes of JSON");
-        return invalid("evidence.data", format!("{bytes} bytes"), &why);
+    if let Some(data) = &evidence.data {
+        check_data("evidence.data", data)?;
     }
     amount("evidence.weight", evidence.weight)
 }

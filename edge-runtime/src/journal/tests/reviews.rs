@@ -10,7 +10,7 @@ use watchkeeper_contract::review::{MAX_REVIEWS, NewAssessment};
 use super::*;
 
 /// A `new` record of a rule's event, with `siren` in `on_act`.
-fn of_rule(verdict: Verdict, severity: Severity) -> Event {
+pub(super) fn of_rule(verdict: Verdict, severity: Severity) -> Event {
     let rule: RuleEvent = serde_json::from_value(serde_json::json!({
         "rule": "door", "condition": "enters", "reason": "person 1 entered door", "tracks": [1],
         "frame": 1, "pts_s": 0.5, "on_act": ["siren"],
@@ -28,7 +28,7 @@ fn of_rule(verdict: Verdict, severity: Severity) -> Event {
     }
 }
 
-fn stamp() -> Stamp {
+pub(super) fn stamp() -> Stamp {
     Stamp {
         boot_id: "later".to_owned(),
         mono_ms: 99,
@@ -40,7 +40,7 @@ fn stamp() -> Stamp {
     }
 }
 
-fn of_person(answer: AssessmentAnswer, label: Option<&str>) -> NewAssessment {
+pub(super) fn of_person(answer: AssessmentAnswer, label: Option<&str>) -> NewAssessment {
     NewAssessment {
         event: None,
         assessment: Assessment {
@@ -50,11 +50,11 @@ fn of_person(answer: AssessmentAnswer, label: Option<&str>) -> NewAssessment {
             }),
             answer,
             label: label.map(str::to_owned),
+            fields: BTreeMap::new(),
             note: None,
         },
         only_if_unanswered: false,
         decision: None,
-        evidence: None,
         links: Vec::new(),
     }
 }
@@ -73,6 +73,7 @@ fn of_model(verdict: Verdict) -> NewAssessment {
             })),
             answer: AssessmentAnswer::Approve,
             label: None,
+            fields: BTreeMap::new(),
             note: Some("a person".to_owned()),
         },
         only_if_unanswered: false,
@@ -83,24 +84,23 @@ fn of_model(verdict: Verdict) -> NewAssessment {
             reason: "with the second opinion".to_owned(),
             asks: None,
         }),
-        evidence: None,
         links: Vec::new(),
     }
 }
 
-fn journal(dir: &Path) -> Journal {
+pub(super) fn journal(dir: &Path) -> Journal {
     let (journal, losses) = Journal::open(dir, Limits::default()).unwrap();
     assert_eq!(losses, []);
     journal
 }
 
-fn waiting(journal: &Journal) -> Vec<u64> {
+pub(super) fn waiting(journal: &Journal) -> Vec<u64> {
     let queue = journal.reviews(MAX_REVIEWS).unwrap();
     assert_eq!(queue.waiting as usize, queue.reviews.len());
     queue.reviews.iter().map(|r| r.event.seq.0).collect()
 }
 
-fn channels(event: &Event) -> &[ChannelId] {
+pub(super) fn channels(event: &Event) -> &[ChannelId] {
     match &event.body {
         EventBody::Rule(rule) => &rule.on_act,
         other => panic!("{other:?}"),
@@ -505,10 +505,11 @@ fn raw_confidence_is_unknown_once_the_new_record_is_deleted() {
     assert_eq!(given.event.decision.raw_confidence, None);
 }
 
-fn of_chain(result: ChainResult, verdict: Verdict) -> NewAssessment {
+pub(super) fn of_chain(result: ChainResult, verdict: Verdict) -> NewAssessment {
     let details = ChainDetails {
         result,
         asked: vec!["code".to_owned(), "members".to_owned()],
+        fields: vec!["plate".to_owned()],
         cost_usd: 0.0,
         took_s: 0.2,
     };
@@ -528,6 +529,32 @@ fn of_chain(result: ChainResult, verdict: Verdict) -> NewAssessment {
     new.assessment.by = Assessor::Chain(Box::new(details));
     new.assessment.answer = answer;
     new
+}
+
+#[test]
+fn second_opinion_leaves_its_link_in_the_record_also_when_it_failed() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = journal(dir.path());
+    let link = |is_failed: bool| Evidence {
+        failed: is_failed,
+        took_ms: (!is_failed).then_some(1500),
+        cost_usd: (!is_failed).then_some(0.002),
+        at: Some(stamp().at),
+        ..Evidence::new(
+            "second_opinion",
+            if is_failed { 0.0 } else { 0.95 },
+            0.0,
+            "it".to_owned(),
+        )
+    };
+    for (seq, is_failed) in [(1, false), (3, true)] {
+        let doubtful = of_rule(Verdict::Escalate, Severity::Info);
+        journal.append(vec![doubtful]).unwrap();
+        let mut new = of_model(Verdict::Escalate);
+        new.links = vec![link(is_failed)];
+        let given = journal.assess(EventSeq(seq), new, &stamp()).unwrap();
+        assert_eq!(given.event.evidence.last(), Some(&link(is_failed)));
+    }
 }
 
 #[test]
@@ -590,8 +617,12 @@ fn result_of_a_chain_that_does_not_fit_its_links_is_refused() {
     assert!(sure.contains("evidence.confidence"), "{sure}");
     let long = refused(&|new| new.links[1].data = Some("x".repeat(5000).into()));
     assert!(long.contains("evidence.data"), "{long}");
-    let of_model = refused(&|new| new.assessment.by = of_model(Verdict::Review).assessment.by);
-    assert!(of_model.contains("links"), "{of_model}");
+    let of_model = refused(&|new| {
+        let links = new.links.clone();
+        *new = of_model(Verdict::Review);
+        new.links = links;
+    });
+    assert!(of_model.contains("links must be at most 1"), "{of_model}");
 }
 
 #[test]

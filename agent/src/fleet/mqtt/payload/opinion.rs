@@ -79,7 +79,7 @@ impl<'a> OpinionMessage<'a> {
             outcome: weighed.outcome,
             decision: &weighed.decision,
             opinion: answer.map(|a| &a.opinion),
-            evidence: weighed.evidence.as_ref(),
+            evidence: (weighed.link.weight > 0.0).then_some(&weighed.link),
             model: answer.map(|a| a.model.as_str()),
             cost_usd: answer.map(|a| a.cost.dollars()),
         }
@@ -126,7 +126,7 @@ mod tests {
             unix_ms: 5,
             quality: TimeQuality::Synced,
         };
-        let draft = opinion_draft(&case, &answer, &weigh(&case, &answer), now);
+        let draft = opinion_draft(&case, &answer, &weigh(&case, &answer, now), now);
         assert_eq!(
             (draft.class, draft.severity),
             (Class::Event, Severity::Info)

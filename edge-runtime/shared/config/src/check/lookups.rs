@@ -6,6 +6,7 @@
 //! - Not here: whether a service answers or a table exists (the agent's evidence).
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -16,12 +17,14 @@ use crate::config::SkippedSections;
 use crate::error::ConfigError;
 use crate::lookups::{
     AnswerKind, Extraction, FieldsLookup, HeaderValue, HttpLookup, LookupConfig, LookupKind,
-    LookupValue, MAX_LOOKUPS, RESERVED_NAMES, ReferencesConfig, TableLookup,
+    LookupValue, MAX_LOOKUPS, RESERVED_NAMES, ReferencesConfig, TableLookup, fill_template,
+    is_lookup_name,
 };
 
 const SECTION: &str = "agent.lookups";
 /// Keys of each kind; a key of another kind has no effect, which is an error.
 const HTTP: &[&str] = &[
+    "only_below",
     "value",
     "url",
     "method",
@@ -42,8 +45,19 @@ const HTTP: &[&str] = &[
     "private",
     "ca_file",
 ];
-const TABLE: &[&str] = &["value", "path", "table", "key", "columns", "match", "alike"];
-const FIELDS: &[&str] = &["schema", "question"];
+const TABLE: &[&str] = &[
+    "only_below",
+    "value",
+    "path",
+    "table",
+    "key",
+    "columns",
+    "match",
+    "alike",
+];
+const FIELDS: &[&str] = &["only_below", "schema", "question"];
+/// What `value` and a placeholder may name.
+const VALUES: &str = "read, code, text, label, fields.NAME, LOOKUP.COLUMN";
 /// Ending of the name of a header whose value is the path of a file.
 const FILE_ENDING: &str = "_file";
 /// Most headers of a look-up.
@@ -72,9 +86,14 @@ pub(super) fn lookups(
             errors,
         };
         let kind = section.read(name);
+        let only_below = values.number(&section.key("only_below"));
         let name = (*name).to_owned();
         match kind {
-            Some(kind) => found.push(LookupConfig { name, kind }),
+            Some(kind) => found.push(LookupConfig {
+                name,
+                kind,
+                only_below,
+            }),
             None => {
                 skipped.lookups.push(name);
                 skipped.has_unread = true;
@@ -87,7 +106,54 @@ pub(super) fn lookups(
         let error = ConfigError::new(key.clone(), problem, origin(values.read, &key));
         errors.push(error.allowed(format!("{MAX_LOOKUPS} look-ups at most")));
     }
+    // One that was left out may have the value; its own error is enough.
+    if skipped.lookups.is_empty() {
+        refuse_unknown_values(&mut found, values, errors, skipped);
+    }
     found
+}
+
+/// Leaves out look-ups of a field or column that no look-up has.
+fn refuse_unknown_values(
+    found: &mut Vec<LookupConfig>,
+    values: &Values<'_>,
+    errors: &mut Vec<ConfigError>,
+    skipped: &mut SkippedSections,
+) {
+    let unknown = |lookup: &LookupConfig| {
+        let mut looked_up = lookup.kind.values().into_iter();
+        let value = looked_up.find(|value| !found.iter().any(|other| has(other, value)))?;
+        Some((lookup.name.clone(), value.to_string()))
+    };
+    let unknown: Vec<(String, String)> = found.iter().filter_map(unknown).collect();
+    for (name, value) in unknown {
+        let key = format!("{SECTION}.{name}");
+        let problem = format!("looks up {value}, which no look-up has");
+        let error = ConfigError::new(key.clone(), problem, origin(values.read, &key));
+        errors.push(error.allowed("a field of a schema, or a column of a table"));
+        found.retain(|lookup| lookup.name != name);
+        skipped.lookups.push(name);
+        skipped.has_unread = true;
+    }
+}
+
+/// Whether `value` is of the event itself, or of `lookup`. Columns of a table that names none are
+/// known once it is read.
+fn has(lookup: &LookupConfig, value: &LookupValue) -> bool {
+    match (value, &lookup.kind) {
+        (LookupValue::Field(field), kind) => kind.field_names().any(|name| name == field),
+        (LookupValue::Column { lookup: of, column }, LookupKind::Table(table)) => {
+            lookup.name == *of && (table.columns.is_empty() || table.columns.contains(column))
+        }
+        (LookupValue::Column { .. }, LookupKind::Http(_) | LookupKind::Fields(_)) => false,
+        (LookupValue::Read | LookupValue::Code | LookupValue::Text | LookupValue::Label, _) => true,
+    }
+}
+
+/// A template with `value` for each placeholder.
+fn filled(template: &str, value: &str) -> String {
+    let filled = fill_template(template, |_| Ok::<_, Infallible>(value.to_owned()));
+    filled.unwrap_or_default()
 }
 
 /// One section with the errors that are found in it.
@@ -148,8 +214,7 @@ impl Section<'_, '_> {
 
     fn read(&mut self, name: &str) -> Option<LookupKind> {
         let is_good = !is_spoilt(&self.path, self.errors);
-        let is_word = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_".contains(&b);
-        if name.len() > 40 || !name.bytes().all(is_word) {
+        if !is_lookup_name(name) {
             self.error("", "is no name", "1 to 40 of a-z, 0-9, '-' and '_'");
             return None;
         }
@@ -189,8 +254,7 @@ impl Section<'_, '_> {
         let text = self.text("value")?;
         let value = LookupValue::parse(&text);
         if value.is_none() {
-            let allowed = "read, code, text, label, fields.NAME";
-            self.error("value", "names nothing that an event has", allowed);
+            self.error("value", "names nothing that an event has", VALUES);
         }
         value
     }
@@ -209,14 +273,19 @@ impl Section<'_, '_> {
             self.error("body", "has no effect without method = \"POST\"", "POST");
         }
         if let Some(body) = &body
-            && serde_json::from_str::<Value>(&body.replace("{value}", "x")).is_err()
+            && serde_json::from_str::<Value>(&filled(body, "x")).is_err()
         {
             let allowed = "JSON with {value} inside a text, such as {\"plate\": \"{value}\"}";
             self.error("body", "is not JSON", allowed);
         }
         let headers = self.headers();
+        let mut values = BTreeMap::new();
+        for (key, template) in [("url", &url), ("body", &body)] {
+            let template = template.as_deref().unwrap_or_default();
+            self.placeholders(key, template, value.as_ref(), &mut values);
+        }
         Some(HttpLookup {
-            value: value?,
+            values,
             url: url?,
             is_post,
             body,
@@ -238,11 +307,40 @@ impl Section<'_, '_> {
         })
     }
 
-    /// Reads the template of the address: `{value}` in path or query, and no login.
+    /// Adds the values of the placeholders in a template. `{value}` is `value`.
+    fn placeholders(
+        &mut self,
+        key: &str,
+        template: &str,
+        value: Option<&LookupValue>,
+        values: &mut BTreeMap<String, LookupValue>,
+    ) {
+        let filled = fill_template(template, |name| {
+            let found = match name {
+                "value" => value.cloned().ok_or_else(String::new)?,
+                other => LookupValue::parse(other).ok_or_else(|| other.to_owned())?,
+            };
+            values.insert(name.to_owned(), found);
+            Ok::<_, String>(String::new())
+        });
+        // An unknown `value` has its own error.
+        if let Err(name) = filled
+            && !name.is_empty()
+        {
+            let problem = format!("has the unknown placeholder {{{name}}}");
+            self.error(
+                key,
+                &problem,
+                &format!("{{value}}, or one of {VALUES} in braces"),
+            );
+        }
+    }
+
+    /// Reads the template of the address: placeholders in path or query, and no login.
     fn url(&mut self) -> Option<String> {
         let allowed = "https://HOST/PATH/{value} or http://…, without a login";
         let text = self.required("url", allowed)?;
-        let parse = |value: &str| Url::parse(&text.replace("{value}", value)).ok();
+        let parse = |value: &str| Url::parse(&filled(&text, value)).ok();
         let [first, second] = ["x", "y"].map(parse);
         let (Some(first), Some(second)) = (first, second) else {
             self.error("url", "is no address", allowed);
@@ -250,12 +348,12 @@ impl Section<'_, '_> {
         };
         let is_web = ["http", "https"].contains(&first.scheme()) && first.has_host();
         let has_login = !first.username().is_empty() || first.password().is_some();
-        let braces = text.replace("{value}", "");
+        let braces = filled(&text, "");
         let problem = match () {
             () if !is_web => "is not an address of the web",
             () if has_login => "holds a login; write it as a header with _file",
-            () if braces.contains(['{', '}']) => "has another placeholder than {value}",
-            () if first.origin() != second.origin() => "has {value} in its host",
+            () if braces.contains(['{', '}']) => "has a brace that is no placeholder",
+            () if first.origin() != second.origin() => "has a placeholder in its host",
             () if first == second && self.text("body").is_none() => "has no {value}",
             () => return Some(text),
         };
