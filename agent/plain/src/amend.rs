@@ -3,9 +3,11 @@
 //! - A correction changes what was proposed, and never what runs.
 //! - A correction with an unread word corrects nothing.
 //! - What a correction does not name stays as it was proposed.
+//! - What is said with "and", "also" or "too" is added. Where there can be one only, such as a place,
+//!   it is refused: nothing else may take its place.
 
 use crate::closed;
-use crate::edit::Wanted;
+use crate::edit::{Wanted, no_second_time};
 use crate::intent::{Intent, skip_polite};
 use crate::lexicon::{Stand, Way};
 use crate::moments;
@@ -95,6 +97,7 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Ref
     // `no, for cars` turns down what was proposed; `no more than five` says what is wanted.
     const GOES_ON: &str =
         "no|nope|nah ,|.|-|–|make|for|only|just|i|it|that|use|set|change|on|in|at|with|sorry|the";
+    let joins = r.begins(0, &["and|plus|&|+"]) && !r.says(&["only|just|instead"]);
     if r.begins(0, &[GOES_ON]) {
         r.mark(0..1);
     }
@@ -111,6 +114,8 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Ref
     let turns = r.take(&turn).is_some();
     let ways = place::ways(r);
     let mut wanted = Wanted::read(r, false)?;
+    let is_also = wanted.adds;
+    wanted.adds |= joins;
     r.slot = Slot::Place;
     let place = match named {
         Some(place) => Some(place),
@@ -130,8 +135,27 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Ref
         return Err(not_read(r));
     }
     for parts in watches {
-        if !cameras.is_empty() {
-            parts.cameras = cameras.clone();
+        let is_somewhere = parts.place.is_some() || !parts.ways.is_empty();
+        if (is_also || joins && is_somewhere) && (place.is_some() || !ways.is_empty()) {
+            return Err(not_read(r));
+        }
+        let new = wanted.settings.times.as_ref();
+        let now = parts.settings.times.as_ref();
+        if joins
+            && now
+                .zip(new)
+                .is_some_and(|(now, new)| now.are_replaced_by(new))
+        {
+            return Err(no_second_time());
+        }
+        match wanted.adds {
+            true => {
+                let cameras = cameras.iter().filter(|id| !parts.cameras.contains(id));
+                let cameras: Vec<_> = cameras.cloned().collect();
+                parts.cameras.extend(cameras);
+            }
+            false if !cameras.is_empty() => parts.cameras.clone_from(&cameras),
+            false => {}
         }
         set_where(parts, place.as_ref(), &ways, turns).ok_or_else(|| not_read(r))?;
         if let Some(seconds) = wanted.settings.hold_s {
@@ -168,11 +192,34 @@ fn set_what(parts: &mut Parts, wanted: &Wanted) -> Result<(), Refusal> {
         true => parts.mentions.extend(said),
         false => parts.mentions = said,
     }
+    if !parts.is_none() {
+        leave_out(&mut parts.mentions)?;
+    }
     let mut settings = wanted.settings.clone();
     if wanted.adds && !settings.notify.is_empty() {
         settings.notify.splice(0..0, parts.settings.notify.clone());
     }
     parts.settings.merge(&settings)
+}
+
+/// Removes the classes that are wanted and left out, such as cars after `no, without cars`.
+fn leave_out(mentions: &mut Vec<Mention>) -> Result<(), Refusal> {
+    let is_wanted = |m: &Mention| m.stand == Stand::Wanted;
+    let out: Vec<String> = mentions
+        .iter()
+        .filter(|m| m.stand == Stand::Excluded)
+        .flat_map(|m| m.labels.clone())
+        .collect();
+    let is_out = |m: &Mention| {
+        is_wanted(m) && !m.labels.is_empty() && m.labels.iter().all(|label| out.contains(label))
+    };
+    if mentions.iter().any(is_out) && !mentions.iter().any(|m| is_wanted(m) && !is_out(m)) {
+        return Err(Refusal::meaning(
+            "Then nothing would be left to watch for. Say what to watch for instead, such as \"no, for people\".",
+        ));
+    }
+    mentions.retain(|m| !is_out(m));
+    Ok(())
 }
 
 /// Sets place and direction; nothing where a line would take the place of a zone, or there is no

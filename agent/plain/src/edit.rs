@@ -66,6 +66,9 @@ impl Wanted {
             "add|also|too|additionally|include|includes|including",
             "as well",
         ]) && !are_only_these(r, &mentions);
+        if adds && settings.times.is_some() {
+            return Err(no_second_time());
+        }
         let wanted = Self {
             mentions,
             adds,
@@ -80,6 +83,13 @@ impl Wanted {
         let mut named = self.mentions.iter();
         self.adds || named.all(|m| m.stand == Stand::Excluded)
     }
+}
+
+/// Why hours or days are not added to others.
+pub(crate) fn no_second_time() -> Refusal {
+    Refusal::meaning(
+        "A watch has one span of hours a day and one list of days. Say the whole of it, such as \"from 8:00 to 22:00\" or \"on weekdays and saturdays\", or ask for a new watch for the other hours.",
+    )
 }
 
 /// Refuses settings that were said of one class or of some hours, and would be set for all.

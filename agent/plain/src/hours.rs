@@ -30,6 +30,12 @@ pub(crate) struct ActiveTimes {
 }
 
 impl ActiveTimes {
+    /// Whether `new` has days or hours where there are others: a watch has one span of hours and one
+    /// list of days.
+    pub(crate) fn are_replaced_by(&self, new: &Self) -> bool {
+        self.days.is_some() && new.days.is_some() || self.hours.is_some() && new.hours.is_some()
+    }
+
     /// The schedule of a rule that has the schedule `now`: days or hours that were not said stay
     /// as they are there. `None`: always.
     pub(crate) fn schedule(&self, now: Option<Schedule>) -> Option<Schedule> {

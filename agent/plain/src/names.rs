@@ -134,8 +134,16 @@ pub(crate) fn mentions_camera(reader: &Reader<'_>) -> bool {
 /// Reads the cameras that a request names, or all, and uses their words and those around them.
 pub(crate) fn cameras(reader: &mut Reader<'_>) -> Vec<SourceId> {
     let all = reader.scene.cameras.iter().map(|camera| &camera.id);
-    match reader.take(&["@all_of_them", "@all_cameras"]) {
-        Some(_) => all.cloned().collect(),
+    let found = reader.find(&["@all_of_them", "@all_cameras"]);
+    // Which two of several "both" means is not known, so it stays unread.
+    let is_meant =
+        |at: &Range<usize>| all.len() == 2 || !{ at.clone() }.any(|i| reader.any_word(i) == "both");
+    match found.map(|found| found.at).filter(is_meant) {
+        Some(at) => {
+            let all = all.cloned().collect();
+            reader.mark(at);
+            all
+        }
         None => take_named_cameras(reader),
     }
 }

@@ -517,3 +517,95 @@ fn correction_that_is_not_read_is_refused_with_its_remedy() {
     assert!(rule(WAITS, &["with a video please"]).clip.is_some());
     assert!(rule(WAITS, &["only mon-fri"]).schedule.is_some());
 }
+
+#[test]
+fn what_is_said_besides_is_added_or_refused() {
+    const ENTERS: &str = "Tell me when a person enters the left half on camera gate";
+    const HOURS: &str =
+        "Tell me when a person enters the left half on camera gate, on weekdays from 8 am to 6 pm";
+    let said = |text: &str, correction: &str| {
+        let answer = PLAIN.corrected(text, &[correction.to_owned()], &scene());
+        match answer {
+            Ok(Answer::Propose(proposal)) => proposal.understood.clone(),
+            Ok(Answer::Unknown(_)) => "refused".to_owned(),
+            other => panic!("{correction}: {other:#?}"),
+        }
+    };
+    for correction in [
+        "and cars",
+        "and when it is a car",
+        "plus cars",
+        "cars too",
+        "also cars",
+        "cars as well",
+    ] {
+        let understood = said(ENTERS, correction);
+        assert!(
+            understood.contains("a person or"),
+            "{correction}: {understood}"
+        );
+        assert!(understood.contains("car"), "{correction}: {understood}");
+    }
+    for correction in [
+        "and on the yard camera",
+        "also on the yard camera",
+        "for the yard camera as well",
+    ] {
+        let understood = said(ENTERS, correction);
+        assert!(
+            understood.contains("gate") && understood.contains("yard"),
+            "{correction}: {understood}"
+        );
+    }
+    let understood = said(ENTERS, "and only cars");
+    assert!(!understood.contains("person"), "{understood}");
+    let understood = said(ENTERS, "and at night");
+    assert!(understood.contains("from 22:00 to 06:00"), "{understood}");
+    for correction in [
+        "also in the right half",
+        "and in the right half",
+        "the right half too",
+    ] {
+        assert_eq!(said(ENTERS, correction), "refused", "{correction}");
+    }
+    for correction in [
+        "and also from 8 pm to 10 pm",
+        "and from 8 pm to 10 pm",
+        "on saturdays as well",
+        "and on sundays",
+        "at night too",
+    ] {
+        assert_eq!(said(HOURS, correction), "refused", "{correction}");
+    }
+}
+
+#[test]
+fn class_that_is_left_out_goes_and_the_last_one_stays() {
+    let text = "Tell me when a person or a car enters the left half on camera gate";
+    let understood = proposed(text, &["without cars"]).understood;
+    assert!(understood.contains("a person enters"), "{understood}");
+    let last = PLAIN.corrected(
+        text,
+        &["without cars".to_owned(), "without people".to_owned()],
+        &scene(),
+    );
+    let Ok(Answer::Unknown(refused)) = last else {
+        panic!("{last:#?}");
+    };
+    assert!(
+        refused.text.contains("nothing would be left"),
+        "{}",
+        refused.text
+    );
+}
+
+#[test]
+fn both_cameras_are_the_two_of_the_box() {
+    let text = "tell me when a person is seen on both cameras";
+    let mut scene = scene();
+    let answer = PLAIN.understand(text, &scene).unwrap();
+    assert!(matches!(answer, Answer::Unknown(_)), "{answer:#?}");
+    scene.cameras.truncate(2);
+    let answer = PLAIN.understand(text, &scene).unwrap();
+    assert!(matches!(answer, Answer::Propose(_)), "{answer:#?}");
+}
