@@ -822,6 +822,30 @@ mod tests {
     }
 
     #[test]
+    fn refusal_names_the_remedy_first() {
+        for (text, named) in [
+            (
+                "photos of b by day",
+                "say which pictures: a folder, which begins with ./ or /, a time, a camera, or a \
+                 collection; not understood: \"b\"",
+            ),
+            ("rename the photos in ./a by date", "never rename, move"),
+            ("delete the blurred ones of ./a", "or delete an original"),
+            (
+                "photos of ./a from 17/11/2026",
+                "not understood: \"17/11/2026\" (a date is written as 2026-11-17); for example",
+            ),
+            (
+                "photos of ./a called \"Trip\"",
+                "(a name stands behind \"album called\"); for example",
+            ),
+        ] {
+            let error = plan(text, now(), &names()).unwrap_err().to_string();
+            assert!(error.contains(named), "{text}: {error}");
+        }
+    }
+
+    #[test]
     fn object_is_refused_with_what_is_missing() {
         let mut here = KnownNames::default();
         let refused = |names: &KnownNames| {

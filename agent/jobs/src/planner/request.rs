@@ -106,7 +106,7 @@ impl Request {
         let since = range.since.or(is_bounded.then_some(BEGINNING));
         let Some(source) = source(place, since, &mut conditions.shown, &mut left, names) else {
             left.extend(conditions.unknown);
-            return Err(NotUnderstood::words(left, &names.cameras));
+            return Err(NotUnderstood::without_pictures(left, &names.cameras));
         };
         let request = Self {
             source,
