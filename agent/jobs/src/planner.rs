@@ -602,6 +602,33 @@ mod tests {
                 "list_pictures folder=\"./a\" → album",
             ),
             (
+                "which pictures in ./a are blurred",
+                "list_pictures folder=\"./a\" → measure_quality \
+                 → filter where=[\"sharpness < 0.35\"] → album",
+            ),
+            (
+                "the photos of ./a that are not blurred, by month",
+                "list_pictures folder=\"./a\" → measure_quality → filter min_sharpness=0.35 \
+                 → group by=\"month\" → album",
+            ),
+            (
+                "the blurred ones of ./a apart, without duplicates",
+                "list_pictures folder=\"./a\" → find_duplicates → group by=\"sharpness\" → album",
+            ),
+            (
+                "photos of ./a not by the Nikon D850",
+                "list_pictures folder=\"./a\" → filter where=[\"camera is not Nikon D850\"] → album",
+            ),
+            (
+                "photos of ./a except those taken with my Canon EOS R5, by day",
+                "list_pictures folder=\"./a\" → filter where=[\"camera is not Canon EOS R5\"] \
+                 → group by=\"day\" → album",
+            ),
+            (
+                "photos of ./a taken with the iphone",
+                "list_pictures folder=\"./a\" → filter camera=\"iphone\" → album",
+            ),
+            (
                 "only 2 of each day in ./a",
                 "list_pictures folder=\"./a\" → measure_quality → group by=\"day\" \
                  → select_best by=\"quality\" count=2 → album",
@@ -815,6 +842,8 @@ mod tests {
             ),
             ("copy the photos of ./a as PNG", "\"PNG\""),
             ("the photos in ./a since 8 am", "\"since\""),
+            ("which camera took the photos in ./a", "\"took\""),
+            ("photos of ./a not taken with a flash", "\"flash\""),
         ] {
             let error = plan(text, now(), &names()).unwrap_err().to_string();
             assert!(error.contains(named), "{text}: {error}");

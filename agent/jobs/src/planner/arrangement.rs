@@ -95,7 +95,7 @@ impl Words {
         let behind = (place + 1..self.len()).find(|at| {
             !self
                 .get(*at)
-                .is_some_and(|w| is_filler(w) && !EACH.contains(&w))
+                .is_none_or(|w| is_filler(w) && !EACH.contains(&w))
         });
         let behind = behind.unwrap_or(self.len());
         let phrase = APART.into_iter().find(|phrase| self.stands(behind, phrase));

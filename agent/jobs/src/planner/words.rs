@@ -46,8 +46,8 @@ const FILLERS: [&str; 49] = [
     "gather", "extract", "our", "files",
 ];
 
-/// Verbs that mean nothing where they begin a request: "photos with a view" are others.
-pub(super) const FIRST_VERBS: [&str; 4] = ["list", "display", "view", "see"];
+/// Words that mean nothing where they begin a request: "photos with a view" are others.
+pub(super) const FIRST_VERBS: [&str; 5] = ["list", "display", "view", "see", "which"];
 
 /// Words for what every request is about: first [`PICTURE_NOUNS`] that mean pictures only.
 const PICTURE_WORDS: [&str; 12] = [
