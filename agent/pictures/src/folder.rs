@@ -45,12 +45,19 @@ pub struct FolderFiles {
     pub skipped: Vec<(PathBuf, &'static str)>,
 }
 
-/// Lists picture files by their endings. Outputs of jobs in subfolders are passed over.
+/// Lists picture files by their endings; a file that is named itself is all. Outputs of jobs in
+/// subfolders are passed over.
 ///
 /// # Errors
 /// If a folder can't be read, has more than 100,000 pictures, or has pictures deeper than
 /// [`MAX_DEPTH`].
 pub fn pictures(folder: &Path, with_subfolders: bool) -> Result<FolderFiles, FolderError> {
+    if folder.is_file() {
+        return Ok(FolderFiles {
+            files: vec![folder.to_owned()],
+            skipped: Vec::new(),
+        });
+    }
     let walk = Walk {
         most: MAX_PICTURES,
         what: "pictures",

@@ -264,7 +264,7 @@ impl Words {
     }
 
     /// Returns whether a request begins at `place`, apart from words that mean nothing.
-    fn begins_at(&self, place: usize) -> bool {
+    pub(super) fn begins_at(&self, place: usize) -> bool {
         let means_nothing = |word: &str| {
             let word = word.to_lowercase();
             is_filler(&word) && !is_picture_word(&word) && !["with", "only"].contains(&&*word)

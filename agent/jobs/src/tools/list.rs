@@ -32,7 +32,7 @@ impl Tool for ListPictures {
             name: "list_pictures",
             about: "Lists the JPEG and PNG files of a folder with size, time, place and camera.",
             params: &[
-                Param::required("folder", Kind::Folder, "The folder."),
+                Param::required("folder", Kind::Folder, "The folder, or one picture file."),
                 Param::optional(
                     "subfolders",
                     Kind::Flag,

@@ -166,3 +166,12 @@ fn link_in_a_listed_folder_is_named_and_not_followed() {
         "{summary}"
     );
 }
+
+#[test]
+fn listing_of_a_picture_has_that_picture() {
+    let dir = tempfile::tempdir().unwrap();
+    pictures(dir.path());
+    let flat = dir.path().join("flat.png");
+    let one = run("list_pictures", json!({"folder": flat})).unwrap();
+    assert_eq!(names(&one.values["pictures"]), ["flat"]);
+}
