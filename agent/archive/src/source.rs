@@ -20,6 +20,9 @@ use url::Url;
 use crate::error::ArchiveError;
 use crate::name::EntryName;
 
+/// Most files of a folder that is ingested.
+pub const MAX_FILES: usize = 10_000;
+
 /// How a source names an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EventRef {

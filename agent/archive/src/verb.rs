@@ -24,7 +24,9 @@ use crate::stats::Stats;
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Selection {
     /// Name as `collection/name`.
+    // Other actions of `/manual` call it `name`.
     #[schema(value_type = String)]
+    #[serde(alias = "name")]
     Entry(EntryName),
     Collection(String),
 }

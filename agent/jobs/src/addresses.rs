@@ -51,8 +51,8 @@ fn check_address(at: &str, address: &Address, jobs: &Jobs) -> Option<Fault> {
     Some(Fault::new(at, kind))
 }
 
-/// Returns the folders that a plan reads and that do not exist now, without those of steps that
-/// have alternatives.
+/// Returns the folders and files that a plan reads and that do not exist now, without those of
+/// steps that have alternatives.
 pub fn absent_folders(plan: &Plan, tools: &Toolbox) -> Vec<String> {
     let mut absent: Vec<String> = Vec::new();
     let folders = plan
@@ -60,7 +60,7 @@ pub fn absent_folders(plan: &Plan, tools: &Toolbox) -> Vec<String> {
         .filter(|one| one.step.alternatives.is_empty());
     for folder in folders.map(|one| one.text) {
         let is_known = absent.iter().any(|known| known == folder);
-        if !is_known && parse(folder) == Text::Plain && !Path::new(folder).is_dir() {
+        if !is_known && parse(folder) == Text::Plain && !Path::new(folder).exists() {
             absent.push(folder.to_owned());
         }
     }

@@ -9,6 +9,7 @@
 mod arrangement;
 mod conditions;
 mod job_request;
+mod likeness;
 mod not_understood;
 mod pattern;
 mod refine;
@@ -27,12 +28,13 @@ use serde_json::{Map, Value, json};
 
 use conditions::ObjectCount;
 pub use job_request::is_job_request;
+use likeness::{GROUP_ALIKE, Like, RANK_ALIKE, Sets, TAG};
 pub use not_understood::NotUnderstood;
 pub use pattern::absolute_folders;
 pub use refine::Refinement;
 use request::{Request, Source};
 pub use template::{NotReusable, PlanTemplate, template_name};
-use words::Range;
+use words::{LIKENESS, Range};
 
 use crate::cameras::KnownNames;
 use crate::plan::{Call, Plan, Retry, Step};
@@ -158,6 +160,7 @@ fn build(text: &str, request: &Request) -> Plan {
     let mut chain = Chain::default();
     source(&mut chain, request);
     clean(&mut chain, request);
+    like(&mut chain, request);
     group_and_choose(&mut chain, request);
     order(&mut chain, request);
     output(&mut chain, request, text);
@@ -237,18 +240,60 @@ fn find(chain: &mut Chain, place: usize, shown: &ObjectCount) {
     }
 }
 
+/// The steps that order pictures by their likeness to another one.
+fn like(chain: &mut Chain, request: &Request) {
+    let Some(Like { file, count }) = &request.like else {
+        return;
+    };
+    let reason = "the picture to compare with";
+    chain.add("target", "list_pictures", json!({"folder": file}), reason);
+    let mut params = json!({"to": "${target.pictures}"});
+    if let Some(count) = count {
+        params["count"] = json!(count);
+    }
+    let reason = format!("the most like {file} first");
+    chain.add_on_pictures("alike", RANK_ALIKE, params, &reason);
+}
+
+/// The step that makes sets of pictures which belong together.
+fn sets(chain: &mut Chain, sets: &Sets) {
+    let (name, tool, params, reason) = match sets {
+        Sets::Duplicates => {
+            let reason = "sets of copies and bursts, the one to keep first";
+            ("duplicates", "find_duplicates", json!({}), reason)
+        }
+        Sets::Tags(tags) => {
+            let params = json!({"labels": tags});
+            ("tags", TAG, params, "the word that fits each best")
+        }
+    };
+    chain.add_on_pictures(name, tool, params, reason);
+    chain.groups = Some(format!("${{{name}.groups}}"));
+}
+
 /// The steps that group pictures and keep the best: of all before they are grouped, of each group
 /// behind that.
 fn group_and_choose(chain: &mut Chain, request: &Request) {
-    let is_of_all = !request.by.is_empty() && request.is_best_of_all;
+    let is_grouped = !request.by.is_empty() || request.sets.is_some();
+    let is_of_all = is_grouped && request.is_best_of_all;
     if is_of_all {
         best(chain, request);
         chain.pictures_of("best");
     }
     chain.groups = None;
+    if let Some(wanted) = &request.sets {
+        sets(chain, wanted);
+    }
     for (name, by) in ["group", "subgroup", "part"].into_iter().zip(&request.by) {
-        let params = json!({"pictures": chain.collection(), "by": by});
-        chain.add(name, "group", params, "what belongs together");
+        let mut params = json!({"pictures": chain.collection()});
+        let tool = match *by {
+            LIKENESS => GROUP_ALIKE,
+            by => {
+                params["by"] = json!(by);
+                "group"
+            }
+        };
+        chain.add(name, tool, params, "what belongs together");
         chain.groups = Some(format!("${{{name}.groups}}"));
     }
     if !is_of_all {
@@ -602,6 +647,33 @@ mod tests {
                 "list_pictures folder=\"./a\" → album",
             ),
             (
+                "which pictures in ./a are blurred",
+                "list_pictures folder=\"./a\" → measure_quality \
+                 → filter where=[\"sharpness < 0.35\"] → album",
+            ),
+            (
+                "the photos of ./a that are not blurred, by month",
+                "list_pictures folder=\"./a\" → measure_quality → filter min_sharpness=0.35 \
+                 → group by=\"month\" → album",
+            ),
+            (
+                "the blurred ones of ./a apart, without duplicates",
+                "list_pictures folder=\"./a\" → find_duplicates → group by=\"sharpness\" → album",
+            ),
+            (
+                "photos of ./a not by the Nikon D850",
+                "list_pictures folder=\"./a\" → filter where=[\"camera is not Nikon D850\"] → album",
+            ),
+            (
+                "photos of ./a except those taken with my Canon EOS R5, by day",
+                "list_pictures folder=\"./a\" → filter where=[\"camera is not Canon EOS R5\"] \
+                 → group by=\"day\" → album",
+            ),
+            (
+                "photos of ./a taken with the iphone",
+                "list_pictures folder=\"./a\" → filter camera=\"iphone\" → album",
+            ),
+            (
                 "only 2 of each day in ./a",
                 "list_pictures folder=\"./a\" → measure_quality → group by=\"day\" \
                  → select_best by=\"quality\" count=2 → album",
@@ -815,10 +887,115 @@ mod tests {
             ),
             ("copy the photos of ./a as PNG", "\"PNG\""),
             ("the photos in ./a since 8 am", "\"since\""),
+            ("make copies of ./a", "\"copies\""),
+            ("the best duplicates of ./a", "\"duplicates\""),
+            (
+                "find the duplicates in ./a without bursts",
+                "\"duplicates\"",
+            ),
+            ("which camera took the photos in ./a", "\"took\""),
+            ("photos of ./a not taken with a flash", "\"flash\""),
+            ("tag the photos in ./a as cat", "\"tag\", \"cat\""),
+            ("tag the photos in ./a as cat, dog by day", "\"tag\""),
+            (
+                "tag the photos in ./a by similarity as cat or dog",
+                "\"tag\"",
+            ),
+            ("organise ./a by day and similarity", "\"similarity\""),
+            ("the 3 best of ./a most like ./b/x.jpg", "\"like\""),
+            ("photos of ./a like a dream", "\"like\", \"dream\""),
         ] {
             let error = plan(text, now(), &names()).unwrap_err().to_string();
             assert!(error.contains(named), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn refusal_names_the_remedy_first() {
+        for (text, named) in [
+            (
+                "photos of b by day",
+                "say which pictures: a folder, which begins with ./ or /, a time, a camera, or a \
+                 collection; not understood: \"b\"",
+            ),
+            ("rename the photos in ./a by date", "never rename, move"),
+            ("delete the blurred ones of ./a", "or delete an original"),
+            (
+                "photos of ./a from 17/11/2026",
+                "not understood: \"17/11/2026\" (a date is written as 2026-11-17); for example",
+            ),
+            (
+                "photos of ./a called \"Trip\"",
+                "(a name stands behind \"album called\"); for example",
+            ),
+        ] {
+            let error = plan(text, now(), &names()).unwrap_err().to_string();
+            assert!(error.contains(named), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn duplicates_that_are_wanted_are_shown_by_set() {
+        for text in [
+            "find the duplicates in ./a",
+            "only the duplicates of ./a",
+            "find all near duplicates of ./a from 2023",
+            "which pictures in ./a are duplicates",
+            "a contact sheet of bursts in ./a",
+        ] {
+            let planned = plan(text, now(), &names());
+            let planned = planned.unwrap_or_else(|error| panic!("{text}: {error}"));
+            let last = planned.steps.last().unwrap();
+            assert_eq!(last.call.params["from"], "${duplicates.groups}", "{text}");
+            check(planned, &picture_tools()).unwrap();
+        }
+    }
+
+    #[test]
+    fn look_of_pictures_is_compared_by_tools_of_networks() {
+        let list = "list_pictures folder=\"./a\"";
+        for (text, expected) in [
+            (
+                "group the photos in ./a by similarity",
+                "group_alike → album",
+            ),
+            (
+                "the photos in ./a by similarity and day, the 2 best of each",
+                "measure_quality → group_alike → group by=\"day\" \
+                 → select_best by=\"quality\" count=2 → album",
+            ),
+            (
+                "the photos in ./a most like ./b/x.jpg",
+                "list_pictures folder=\"./b/x.jpg\" → rank_alike → album",
+            ),
+            (
+                "the 3 photos most like \"./my b/x.jpg\" in ./a by month",
+                "list_pictures folder=\"./my b/x.jpg\" → rank_alike count=3 \
+                 → group by=\"month\" → album",
+            ),
+            (
+                "tag the photos in ./a as car park, street or \"Statue of Liberty\"",
+                "tag labels=[\"car park\",\"street\",\"Statue of Liberty\"] → album",
+            ),
+            (
+                "tag the 10 best photos in ./a as cat and dog",
+                "measure_quality → select_best by=\"quality\" count=10 \
+                 → tag labels=[\"cat\",\"dog\"] → album",
+            ),
+        ] {
+            assert_eq!(steps(text), format!("{list} → {expected}"), "{text}");
+        }
+        let alike = plan("photos in ./a most like ./a/x.jpg", now(), &names()).unwrap();
+        let template = PlanTemplate::new(&alike.description, &alike, &picture_tools()).unwrap();
+        let other = template.fill("photos in ./b most like ./c/y.jpg").unwrap();
+        let target = &other.steps[1].call.params["folder"];
+        assert_eq!(
+            (&other.inputs["folder"], target),
+            (&json!("./b"), &json!("./c/y.jpg"))
+        );
+        let tagged = plan("tag the photos in ./a as cat, dog", now(), &names()).unwrap();
+        let album = &tagged.steps.last().unwrap().call.params;
+        assert_eq!(album["from"], "${tags.groups}");
     }
 
     #[test]

@@ -18,7 +18,13 @@ use scene::{REQUESTS, agrees, album, expected, now, write_scene};
 use trip::tools::tools_of_trip;
 
 /// Requests of owners who had not seen the forty.
-const OTHERS: [(&str, &str); 10] = [
+const OTHERS: [(&str, &str); 13] = [
+    ("find the duplicates in FOLDER", "c.jpg/c c.jpg/c2"),
+    ("which pictures in FOLDER are blurred", "e i"),
+    (
+        "the blurred ones of FOLDER apart, without duplicates",
+        "blurred/e blurred/i sharp/a sharp/b sharp/c sharp/f sharp/g sharp/h sharp/n",
+    ),
     (
         "remove all the near duplicates from FOLDER",
         "a b c e f g h i n",

@@ -13,9 +13,8 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, fstat, openat};
 use watchkeeper_archive::ArchiveError;
-
-const MAX_FILES: usize = 10_000;
-const MAX_DEPTH: usize = 16;
+use watchkeeper_archive::source::MAX_FILES;
+use watchkeeper_pictures::folder::MAX_DEPTH;
 
 const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)

@@ -180,7 +180,8 @@ impl Tool for EventPictures {
             let name = picture.name().to_owned();
             picture.file = path.join(name).display().to_string();
         }
-        let mut summary = format!("{} of events", counted(pictures.len(), "picture"));
+        let number = counted(pictures.len(), "picture");
+        let mut summary = format!("{number} of events, copied to {}", path.display());
         if lost > 0 {
             write!(summary, "; no longer kept: {lost}").ok();
         }

@@ -132,6 +132,14 @@ mod tests {
     }
 
     #[test]
+    fn entry_has_one_name_in_all_actions() {
+        for action in ["stat", "retrieve", "prune", "destroy", "protect"] {
+            let read = parse(action, r#"{"name": "research/alpha.txt"}"#, &[]).unwrap();
+            assert!(read.parameters().to_string().contains("research/alpha.txt"));
+        }
+    }
+
+    #[test]
     fn unknown_actions_and_parameters_are_errors() {
         for (action, parameters, part) in [
             ("destory", "{}", "did you mean destroy?"),
@@ -158,6 +166,11 @@ mod tests {
                 "destroy",
                 r#"{"everything": true}"#,
                 "unknown variant `everything`",
+            ),
+            (
+                "destroy",
+                r#"{"entry": "a/b", "name": "a/b"}"#,
+                "parameters of destroy",
             ),
             ("prune", "alpha.txt", "not JSON"),
         ] {

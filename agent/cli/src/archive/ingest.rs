@@ -1,24 +1,22 @@
 //! `watchkeeper archive ingest`: files are read here and uploaded, other sources by the agent.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use jiff::Timestamp;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{Body, Method, StatusCode};
 use watchkeeper_archive::entry::{Entry, MAX_FIELD, Metadata, Retention};
 use watchkeeper_archive::name::{EntryName, name_of_path};
+use watchkeeper_archive::source::MAX_FILES;
 use watchkeeper_archive::verb::{Ingest, IngestOptions, Ingested};
 use watchkeeper_archive::{ArchiveError, ContentHash, Source};
+use watchkeeper_pictures::folder::{self, FolderError, FolderFiles};
 
 use super::super::agent_client::AgentClient;
 use super::super::args::ArchiveIngestArgs;
 use super::super::exit::Failure;
 use super::super::output::Output;
 use super::super::user_file::unread;
-
-/// Files of one folder.
-const MAX_FILES: usize = 10_000;
 
 /// Where a content goes.
 struct Target<'a> {
@@ -238,11 +236,12 @@ async fn upload_folder(to: &Target<'_>, folder: &Path) -> Result<Ingested, Failu
             "--name is for one content; leave it out for a folder",
         ));
     }
-    let mut found = Files::default();
-    find_files(folder, folder, &mut found)?;
+    let found = files_below(folder)?;
+    let mut skipped = named_skipped(folder, &found);
     let mut entries = Vec::new();
     let count = found.files.len();
-    for (path, below) in found.files {
+    for path in found.files {
+        let below = path_below(folder, &path);
         let mut options = to.options.clone();
         let plain: String = below
             .chars()
@@ -258,7 +257,7 @@ async fn upload_folder(to: &Target<'_>, folder: &Path) -> Result<Ingested, Failu
             Ok(entry) => entries.push(entry),
             Err(not) if not.is_of_file => {
                 let why = not.failure.sentence;
-                found.skipped.push(format!("skipped {below}: {why}"));
+                skipped.push(format!("skipped {below}: {why}"));
             }
             Err(NotUploaded { failure, .. }) => {
                 let done = entries.len();
@@ -270,63 +269,33 @@ async fn upload_folder(to: &Target<'_>, folder: &Path) -> Result<Ingested, Failu
             }
         }
     }
-    Ok(Ingested {
-        entries,
-        skipped: found.skipped,
+    Ok(Ingested { entries, skipped })
+}
+
+/// Finds the files below a folder.
+fn files_below(root: &Path) -> Result<FolderFiles, Failure> {
+    folder::all_files(root, MAX_FILES).map_err(|error| match error {
+        FolderError::Io { folder, source } => unread(&folder)(source),
+        error => Failure::input(error.to_string()),
     })
 }
 
-/// The files below a folder: each with its path below it, and links and the like with the cause.
-#[derive(Debug, Default)]
-struct Files {
-    files: Vec<(PathBuf, String)>,
-    skipped: Vec<String>,
+/// Names what is not ingested of a folder.
+fn named_skipped(root: &Path, found: &FolderFiles) -> Vec<String> {
+    let skipped = found.skipped.iter();
+    let named = skipped.map(|(path, why)| format!("skipped {}: {why}", path_below(root, path)));
+    named.collect()
 }
 
-/// Finds the files below a folder, in order, without hidden ones.
-fn find_files(root: &Path, folder: &Path, found: &mut Files) -> Result<(), Failure> {
-    let unread = unread::<std::io::Error>(folder);
-    let mut here = Vec::new();
-    for entry in fs::read_dir(folder).map_err(unread)? {
-        let entry = entry.map_err(unread)?;
-        here.push((entry.path(), entry.file_type().map_err(unread)?));
-    }
-    here.sort_by(|a, b| a.0.cmp(&b.0));
-    for (path, kind) in here {
-        if file_name(&path).starts_with('.') {
-            continue;
-        }
-        if kind.is_dir() {
-            find_files(root, &path, found)?;
-            continue;
-        }
-        let below = path.strip_prefix(root).unwrap_or(&path);
-        let below = below.to_string_lossy().into_owned();
-        if kind.is_file() {
-            found.files.push((path, below));
-        } else if kind.is_symlink() {
-            found
-                .skipped
-                .push(format!("skipped {below}: it is a symbolic link"));
-        } else {
-            found
-                .skipped
-                .push(format!("skipped {below}: it is no regular file"));
-        }
-        if found.files.len() + found.skipped.len() > MAX_FILES {
-            let sentence = format!(
-                "{} has more than {MAX_FILES} files; ingest its folders one by one",
-                root.display()
-            );
-            return Err(Failure::input(sentence));
-        }
-    }
-    Ok(())
+fn path_below(root: &Path, path: &Path) -> String {
+    let below = path.strip_prefix(root).unwrap_or(path);
+    below.to_string_lossy().into_owned()
 }
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     use axum::Router;
@@ -387,21 +356,11 @@ mod tests {
         let root = folder.path();
         fs::create_dir(root.join("sub")).unwrap();
         fs::write(root.join("sub/a.txt"), "a").unwrap();
-        symlink(root.join("sub/a.txt"), root.join("link.txt")).unwrap();
-        symlink(root.join("sub"), root.join("again")).unwrap();
-        let mut found = Files::default();
-        find_files(root, root, &mut found).unwrap();
-        let names: Vec<_> = found
-            .files
-            .iter()
-            .map(|(_, below)| below.as_str())
-            .collect();
-        assert_eq!(names, ["sub/a.txt"]);
-        let skipped = found.skipped.join("\n");
-        assert!(
-            skipped.contains("again") && skipped.contains("link.txt") && found.skipped.len() == 2,
-            "{skipped}"
-        );
+        symlink(root.join("sub/a.txt"), root.join("sub/link.txt")).unwrap();
+        let found = files_below(root).unwrap();
+        assert_eq!(found.files, [root.join("sub/a.txt")]);
+        let skipped = named_skipped(root, &found);
+        assert_eq!(skipped, ["skipped sub/link.txt: it is a symbolic link"]);
     }
 
     #[test]

@@ -159,19 +159,30 @@ pub(super) fn whole(job: &JobStatus, log: &[LogLine], out: &Output) {
     if let Some(planned) = &job.planned {
         out.line(format!("  planned {}", planned_by(planned)));
     }
-    let rows = log.iter().filter_map(|line| {
+    let rows = log.iter().enumerate().filter_map(|(nth, line)| {
         let (step, what) = match &line.record {
+            LogRecord::Opened => ("", resumption(log.get(..nth)?)?.to_owned()),
             LogRecord::Started { step, tool, .. } => (step.as_str(), format!("started, {tool}")),
             LogRecord::Finished { step, result } => (step.as_str(), result.summary.clone()),
             LogRecord::Failed { step, why, .. } => (step.as_str(), format!("failed: {why}")),
             LogRecord::Skipped { step, because } => {
                 (step.as_str(), format!("skipped: {because} is not done"))
             }
-            LogRecord::Opened | LogRecord::Claimed { .. } | LogRecord::Ended { .. } => return None,
+            LogRecord::Claimed { .. } | LogRecord::Ended { .. } => return None,
         };
         Some(vec![zoned_time(line.at_ms), step.to_owned(), what])
     });
     out.table(&["time", "step", "what"], rows);
+}
+
+/// Why a job was opened again, by the records before; `None` at its first run.
+fn resumption(before: &[LogLine]) -> Option<&'static str> {
+    match before.last().map(|line| &line.record)? {
+        // It was queued again, and a process began to run it.
+        LogRecord::Opened => None,
+        LogRecord::Ended { .. } => Some("resumed"),
+        _ => Some("resumed: the process that ran it had ended in the middle"),
+    }
 }
 
 /// How a plan was made, in one line.
@@ -211,17 +222,20 @@ pub(super) fn result(
     owner: JobOwner,
     out: &Output,
 ) {
-    let files = log.iter().filter_map(|line| match &line.record {
-        LogRecord::Finished { result, .. } => Some(&result.files),
+    let mut finished = log.iter().filter_map(|line| match &line.record {
+        LogRecord::Finished { step, result } => Some((step, result)),
         _ => None,
     });
+    let files = finished.clone().flat_map(|(_, result)| &result.files);
     let files: Vec<String> = files
-        .flatten()
         .map(|name| output.join(name).display().to_string())
         .collect();
     out.object(&json!({"type": "ended", "job": id, "how": ended, "files": files}));
-    if ended == Some(Ended::Done) && files.is_empty() {
-        let command = owner.command(&format!("show {id} STEP"));
+    if let Some((step, _)) = finished.next_back()
+        && ended == Some(Ended::Done)
+        && files.is_empty()
+    {
+        let command = owner.command(&format!("show {id} {step}"));
         out.line(format!("no files; `{command}` prints a result"));
     }
 }
@@ -318,6 +332,24 @@ mod tests {
     use watchkeeper_jobs::run::{INFO, JobState};
 
     use super::*;
+
+    #[test]
+    fn run_after_a_crash_is_told_from_one_that_was_asked_for() {
+        let line = |record| LogLine { at_ms: 0, record };
+        let started = LogRecord::Started {
+            step: "list".to_owned(),
+            tool: "list_pictures".to_owned(),
+            params: Map::new(),
+            attempt: 1,
+        };
+        let how = Ended::Failed;
+        let crashed = [line(LogRecord::Opened), line(started)];
+        assert_eq!(resumption(&[]), None);
+        assert_eq!(resumption(&crashed[..1]), None);
+        assert!(resumption(&crashed).is_some_and(|what| what.contains("in the middle")));
+        let failed = [line(LogRecord::Opened), line(LogRecord::Ended { how })];
+        assert_eq!(resumption(&failed), Some("resumed"));
+    }
 
     #[test]
     fn damaged_job_of_the_user_is_listed() -> Result<(), Box<dyn std::error::Error>> {

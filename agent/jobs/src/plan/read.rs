@@ -49,7 +49,9 @@ fn parse(text: &str) -> Result<Value, Fault> {
     if text.len() > MAX_PLAN_BYTES {
         return Err(Fault::new("", FaultKind::TooLarge(text.len())));
     }
-    serde_saphyr::from_str(text).map_err(|error| {
+    // "y" is a class or a name, and not "true".
+    let options = serde_saphyr::options! { strict_booleans: true };
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let why = error.to_string();
         let line = why.lines().next().unwrap_or_default();
         // The parser names an option of its own.
@@ -297,5 +299,25 @@ fn join(at: &str, key: &str) -> String {
     match at.is_empty() {
         true => key.to_owned(),
         false => format!("{at}.{key}"),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use super::*;
+    use crate::plan::repair;
+    use crate::tools::picture_tools;
+
+    #[test]
+    fn yes_and_no_are_texts_unless_a_flag_is_wanted() {
+        let text = "name: a\ninputs: {event_class: y, folder: /a}\nsteps:\n  \
+                    - {name: list, tool: list_pictures, \
+                    params: {folder: \"${inputs.folder}\", subfolders: no}}\n";
+        let plan = read_text(text).unwrap();
+        assert_eq!(plan.inputs["event_class"], "y");
+        let repaired = repair(plan, &picture_tools()).unwrap();
+        let flag = &repaired.plan.plan().steps[0].call.params["subfolders"];
+        assert_eq!((flag, repaired.changes.len()), (&Value::Bool(false), 1));
     }
 }

@@ -157,6 +157,9 @@ fn converted(kind: Kind, value: &Value) -> Option<Value> {
         return None;
     }
     let better = match kind {
+        // Flags of YAML 1.1.
+        Kind::Flag if ["yes", "on"].contains(&text.trim()) => Value::Bool(true),
+        Kind::Flag if ["no", "off"].contains(&text.trim()) => Value::Bool(false),
         Kind::Integer { .. } | Kind::Number { .. } | Kind::Flag => {
             serde_json::from_str(text.trim()).ok()?
         }

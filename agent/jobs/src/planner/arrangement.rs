@@ -1,10 +1,11 @@
 //! How a request arranges pictures: groups, order, and which are kept.
 
 use super::conditions::Conditions;
+use super::likeness::Sets;
 use super::unread_words::{BLURRED, Words};
 use super::words::{
-    Choice, EACH, GROUPINGS, OF_TIME, ORDERS, SORTING_VERBS, SORTINGS, is_filler, is_picture_noun,
-    is_plural, is_single, number,
+    Choice, EACH, GROUPINGS, LIKENESS, OF_TIME, ORDERS, SORTING_VERBS, SORTINGS, is_filler,
+    is_picture_noun, is_plural, is_single, number,
 };
 use crate::cameras::KnownNames;
 
@@ -23,6 +24,7 @@ pub(super) const FEW: u64 = 10;
 /// Which pictures a request keeps, in which groups and order.
 pub(super) struct Selection {
     pub(super) conditions: Conditions,
+    pub(super) duplicates: Option<Sets>,
     pub(super) by: Vec<&'static str>,
     pub(super) best: Option<(u64, &'static str)>,
     pub(super) is_best_of_all: bool,
@@ -45,6 +47,7 @@ impl Words {
         let is_each = self.has_each();
         let is_blurred_apart = self.blurred_apart();
         let mut conditions = self.conditions(names);
+        let duplicates = self.duplicate_sets();
         let order = self.shown_order();
         self.read_last_as_newest();
         let choice = self.choice();
@@ -74,11 +77,17 @@ impl Words {
             (is_of_event && !is_one_of_event, "event"),
             // Only a refinement takes them back.
             (conditions.without_duplicates == Some(false), "duplicates"),
+            // All of a set are wanted, and one of it would be kept.
+            (
+                duplicates.is_some() && (best.is_some() || conditions.without_duplicates.is_some()),
+                "duplicates",
+            ),
             (conditions.min_sharpness == Some(None), "blurred"),
         ];
         let refused = refused.iter().filter(|(is_refused, _)| *is_refused);
         Selection {
             conditions,
+            duplicates,
             by,
             best: best.filter(|_| !is_of_burst && !is_one_of_event),
             is_best_of_all: is_in_total || is_number_first && !is_each,
@@ -95,7 +104,7 @@ impl Words {
         let behind = (place + 1..self.len()).find(|at| {
             !self
                 .get(*at)
-                .is_some_and(|w| is_filler(w) && !EACH.contains(&w))
+                .is_none_or(|w| is_filler(w) && !EACH.contains(&w))
         });
         let behind = behind.unwrap_or(self.len());
         let phrase = APART.into_iter().find(|phrase| self.stands(behind, phrase));
@@ -136,8 +145,8 @@ impl Words {
             let is_nested = (behind..behind + joint).any(|at| self.stands(at, &["then"]));
             let by_again = usize::from(self.stands(behind + joint, &["by"]));
             let second = self.grouping_noun(behind + joint + by_again);
-            if let Some((second, end)) = second.filter(|(second, _)| joint > 0 && *second != first)
-            {
+            let can_divide = |second: &str| joint > 0 && second != first && second != LIKENESS;
+            if let Some((second, end)) = second.filter(|(second, _)| can_divide(second)) {
                 let of_time = [first, second].map(|by| OF_TIME.iter().position(|one| *one == by));
                 match of_time {
                     _ if is_nested => by.push(second),

@@ -185,6 +185,12 @@ impl Words {
         known: &KnownNames,
         all: &mut Conditions,
     ) -> Option<usize> {
+        // "Pictures that are blurred".
+        if self.is_one(place, &["that", "which"]) && self.stands(place + 1, &["are"]) {
+            let end = self.condition(place + 2, known, all)?;
+            self.use_up(place, 2);
+            return Some(end);
+        }
         let Some((mut sense, begin)) = self.opening(place) else {
             return self.standing_alone(place, all);
         };
@@ -362,13 +368,25 @@ impl Words {
         if is_wanted {
             return None;
         }
-        let before = ["of", "from", "by", "the", "camera", "those"];
-        let camera = (place..self.len()).find(|at| !self.is_one(*at, &before))?;
-        let (id, length) = self.known_camera_at(camera, &known.cameras)?;
-        let test = Test::is("camera", &id);
+        let (name, end) = self.excluded_camera(place, known)?;
+        let test = Test::is("camera", &name);
         all.add(Test { is_wanted, ..test })?;
-        let end = camera + length;
-        Some(end + usize::from(self.stands(end, &["camera"])))
+        Some(end)
+    }
+
+    /// `of the gate` or `taken with the Canon EOS R5` behind a negation: the camera, and the place
+    /// behind.
+    fn excluded_camera(&self, place: usize, known: &KnownNames) -> Option<(String, usize)> {
+        let before = ["of", "from", "by", "the", "camera", "those"];
+        let camera = (place..self.len()).find(|at| !self.is_one(*at, &before));
+        let camera = camera.and_then(|at| Some((at, self.known_camera_at(at, &known.cameras)?)));
+        match camera {
+            Some((at, (id, length))) => {
+                let end = at + length;
+                Some((id, end + usize::from(self.stands(end, &["camera"]))))
+            }
+            None => self.negated_camera(place),
+        }
     }
 
     /// `people`, `a car`, `at least two dogs` or `3 or more cars` of known classes.

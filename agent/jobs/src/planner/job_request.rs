@@ -19,13 +19,22 @@ const OPENINGS: [&str; 22] = [
 const ORGANISING: [&str; 4] = ["organise", "organize", "sort", "arrange"];
 
 /// Verbs of requests for jobs that say which pictures.
-const BEGINNINGS: [&str; 19] = [
+const BEGINNINGS: [&str; 20] = [
     "album", "build", "choose", "collect", "contact", "copy", "create", "drop", "extract",
-    "gather", "group", "keep", "leave", "make", "pick", "put", "rank", "remove", "select",
+    "gather", "group", "keep", "leave", "make", "pick", "put", "rank", "remove", "select", "tag",
 ];
 
 /// First words of requests for jobs that say which pictures are kept, and of questions.
-const UNCLEAR_BEGINNINGS: [&str; 7] = ["find", "get", "last", "show", "this", "today", "yesterday"];
+const UNCLEAR_BEGINNINGS: [&str; 8] = [
+    "find",
+    "get",
+    "last",
+    "show",
+    "this",
+    "today",
+    "which",
+    "yesterday",
+];
 
 /// Words of questions, and of watches that wait for something.
 const QUESTIONS: [&str; 15] = [
@@ -113,6 +122,10 @@ mod tests {
                 false,
             ),
             ("find people in /srv/video.mp4", false),
+            ("tag the photos in ./a by their mood", true),
+            ("which photos in ./a look moody", true),
+            ("which camera saw a car yesterday", false),
+            ("which events of yesterday are false", false),
             ("remove camera gate", false),
             ("please", false),
             ("pick a picture of the gate every hour", false),

@@ -10,30 +10,45 @@ use crate::cameras::{CameraNames, KnownNames};
 /// Rules and classes that a refusal names.
 const MAX_NAMES: usize = 12;
 
+/// Verbs for what no job does with the pictures that it reads.
+const CHANGES: [&str; 5] = ["delete", "erase", "move", "rename", "trash"];
+
 /// Why a request has no plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum NotUnderstood {
-    Words {
-        words: Vec<String>,
-        hint: Option<String>,
-    },
-    WhichPictures,
+pub struct NotUnderstood {
+    /// Whether it is said which pictures are meant.
+    names_pictures: bool,
+    /// Words that no rule has read.
+    words: Vec<String>,
+    hint: Option<String>,
 }
 
 impl NotUnderstood {
-    /// Without words it is not said which pictures are meant.
     pub(super) fn words(words: Vec<String>, cameras: &CameraNames) -> Self {
-        if words.is_empty() {
-            return Self::WhichPictures;
-        }
         let hint = near_camera(&words, cameras);
-        Self::Words { words, hint }
+        Self::new(words, hint)
+    }
+
+    /// It is not said which pictures are meant.
+    pub(super) fn without_pictures(words: Vec<String>, cameras: &CameraNames) -> Self {
+        Self {
+            names_pictures: false,
+            ..Self::words(words, cameras)
+        }
+    }
+
+    fn new(words: Vec<String>, hint: Option<String>) -> Self {
+        Self {
+            names_pictures: true,
+            words,
+            hint,
+        }
     }
 
     /// Words of a request for events. A plural among them may be meant as a rule or a class.
     pub(super) fn events(words: Vec<String>, names: &KnownNames) -> Self {
         let hint = near_camera(&words, &names.cameras).or_else(|| known_events(&words, names));
-        Self::Words { words, hint }
+        Self::new(words, hint)
     }
 
     /// A noun that names no object there.
@@ -58,10 +73,7 @@ impl NotUnderstood {
             Some(near) => format!("{near} {why}"),
             None => why,
         };
-        Self::Words {
-            words,
-            hint: Some(hint),
-        }
+        Self::new(words, Some(hint))
     }
 }
 
@@ -95,30 +107,62 @@ fn near_camera(words: &[String], cameras: &CameraNames) -> Option<String> {
     Some(format!("did you mean the camera {near}?"))
 }
 
+/// What to say in place of words, of the faults that rules know.
+fn remedies(words: &[String]) -> Vec<&'static str> {
+    let has = |list: &[&str]| {
+        let mut words = words.iter();
+        words.any(|word| list.contains(&&*word.to_lowercase()))
+    };
+    let is_date =
+        |word: &str| word.contains('/') && word.chars().all(|c| c.is_ascii_digit() || c == '/');
+    let is_quoted = |word: &String| word.starts_with('"');
+    let is_name = has(&["called", "named"]) && words.iter().any(is_quoted);
+    let is_path =
+        |word: &String| is_folder(word) && !is_date(word) && !(is_name && is_quoted(word));
+    let remedies = [
+        (
+            has(&CHANGES),
+            "jobs copy pictures; they never rename, move or delete an original",
+        ),
+        (
+            has(&VIDEOS),
+            "jobs work on pictures; `watchkeeper archive query` finds clips",
+        ),
+        (
+            words.iter().any(|word| is_date(word)),
+            "a date is written as 2026-11-17",
+        ),
+        (is_name, "a name stands behind \"album called\""),
+        (
+            words.iter().any(is_path),
+            "a request reads one folder; --output names the one to write",
+        ),
+    ];
+    let fitting = remedies.into_iter().filter(|(fits, _)| *fits);
+    fitting.map(|(_, remedy)| remedy).collect()
+}
+
 impl fmt::Display for NotUnderstood {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Words { words, hint } => {
-                let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
-                write!(f, "not understood: {}", quoted.join(", "))?;
-                if let Some(hint) = hint {
-                    write!(f, " ({hint})")?;
-                }
-                if words
-                    .iter()
-                    .any(|word| VIDEOS.contains(&&*word.to_lowercase()))
-                {
-                    f.write_str(
-                        " (jobs work on pictures; `watchkeeper archive query` finds clips)",
-                    )?;
-                }
-                if words.iter().any(|word| is_folder(word)) {
-                    f.write_str(" (a request reads one folder; --output names the one to write)")?;
-                }
-            }
-            Self::WhichPictures => {
-                f.write_str("say which pictures: a folder, a time, a camera, or a collection")?
-            }
+        let Self {
+            names_pictures,
+            words,
+            hint,
+        } = self;
+        if !names_pictures {
+            f.write_str(
+                "say which pictures: a folder, which begins with ./ or /, a time, a camera, or a \
+                 collection",
+            )?;
+        }
+        if !words.is_empty() {
+            let joint = if *names_pictures { "" } else { "; " };
+            let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+            write!(f, "{joint}not understood: {}", quoted.join(", "))?;
+        }
+        let hints = hint.iter().map(String::as_str).chain(remedies(words));
+        for hint in hints {
+            write!(f, " ({hint})")?;
         }
         f.write_str(
             "; for example: organise ./photos by day and keep the 3 best of each, \

@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 
 use super::arrangement::FEW;
 use super::conditions::Conditions;
+use super::likeness::GROUP_ALIKE;
 use super::not_understood::NotUnderstood;
 use super::request::{BEGINNING, Request, Source};
 use super::unread_words::Words;
-use super::words::{Choice, Range, is_single, number};
+use super::words::{Choice, LIKENESS, Range, is_single, number};
 use crate::cameras::KnownNames;
 use crate::plan::reference::{INPUTS, Text, parse};
 use crate::plan::{Plan, Step};
@@ -162,7 +163,7 @@ impl Refinement {
         if let Some(order) = rest.shown.take() {
             changes.push(("rank", "by", json!(order)));
         }
-        if let Some([by]) = rest.by.as_deref() {
+        if let Some([by]) = rest.by.as_deref().filter(|by| *by != [LIKENESS]) {
             changes.push(("group", "by", json!(by)));
             rest.by = None;
         }
@@ -200,7 +201,8 @@ pub(super) fn keeps_of_each(plan: &Plan) -> bool {
     let with = |tool: &'static str| plan.steps.iter().filter(move |step| step.call.tool == tool);
     with("select_best").all(|best| {
         let from = best.call.params.get("from").and_then(Value::as_str);
-        with("group").any(|group| from == Some(&format!("${{{}.groups}}", group.name)))
+        let mut groups = with("group").chain(with(GROUP_ALIKE));
+        groups.any(|group| from == Some(&format!("${{{}.groups}}", group.name)))
     })
 }
 

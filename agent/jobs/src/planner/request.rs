@@ -7,9 +7,10 @@ use jiff::civil::{DateTime, datetime};
 
 use super::arrangement::Selection;
 use super::conditions::{Conditions, ObjectCount};
+use super::likeness::{Like, Sets};
 use super::not_understood::NotUnderstood;
 use super::unread_words::Words;
-use super::words::{Range, is_picture_noun, is_plural, singular};
+use super::words::{LIKENESS, Range, is_picture_noun, is_plural, singular};
 use crate::cameras::KnownNames;
 
 /// Before every event: a camera alone means all that its events have kept.
@@ -34,6 +35,9 @@ pub(super) struct Request {
     pub(super) range: Range,
     pub(super) camera: Option<String>,
     pub(super) conditions: Conditions,
+    pub(super) like: Option<Like>,
+    /// Groups before those of `by`, which divide them.
+    pub(super) sets: Option<Sets>,
     /// Groupings; a further one divides the groups of the one before.
     pub(super) by: Vec<&'static str>,
     /// Number of pictures to keep, and by what order.
@@ -77,6 +81,7 @@ impl Request {
         let mut words = Words::new(text);
         let names_pictures = words.0.iter().flatten().any(|word| is_picture_noun(word));
         let name = words.made_name(false);
+        let (tags, like) = (words.tags(text), words.like());
         let names_collection = words.find(&["collection"]).is_some();
         let folder = (!names_collection).then(|| words.folder()).flatten();
         let has_place = names_collection || folder.is_some();
@@ -86,6 +91,7 @@ impl Request {
         let is_bounded = has_place || range != Range::default();
         let Selection {
             mut conditions,
+            duplicates,
             by,
             best,
             is_best_of_all,
@@ -98,6 +104,11 @@ impl Request {
         let camera = words.camera(&names.cameras).or(taken_with);
         words.take(&["put", "them"]);
         let mut left = refused;
+        // Of two orders, or two kinds of sets, one would be lost.
+        let is_ordered = order.is_some() || best.is_some();
+        left.extend((like.is_some() && is_ordered).then(|| "like".to_owned()));
+        let has_other_sets = duplicates.is_some() || by.first() == Some(&LIKENESS);
+        left.extend((tags.is_some() && has_other_sets).then(|| "tag".to_owned()));
         left.extend(words.left());
         let place = collection.map(Source::Collection);
         let place = place.or(folder.map(Source::Folder));
@@ -106,13 +117,15 @@ impl Request {
         let since = range.since.or(is_bounded.then_some(BEGINNING));
         let Some(source) = source(place, since, &mut conditions.shown, &mut left, names) else {
             left.extend(conditions.unknown);
-            return Err(NotUnderstood::words(left, &names.cameras));
+            return Err(NotUnderstood::without_pictures(left, &names.cameras));
         };
         let request = Self {
             source,
             range,
             camera,
             conditions,
+            like,
+            sets: tags.or(duplicates),
             by,
             best,
             is_best_of_all,
@@ -134,7 +147,9 @@ impl Request {
     pub(super) fn keeps(&self) -> bool {
         let by_look = |(_, by): (u64, &str)| by == "quality" || by == "sharpness";
         let selects = self.best.is_some_and(by_look);
-        selects || self.conditions.are_of_pixels() || self.sheet || self.album
+        let compares = self.like.is_some() || self.sets.is_some();
+        let makes = self.sheet || self.album;
+        selects || compares || makes || self.conditions.are_of_pixels()
     }
 }
 

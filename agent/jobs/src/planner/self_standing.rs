@@ -330,11 +330,14 @@ impl Words {
         Some((Test::new(field, comparison, bound), at + 1))
     }
 
-    /// `the blurred ones`: only those.
+    /// `the blurred ones`, or `which pictures are blurred`: only those.
     fn blurred(&self, place: usize) -> Option<Found> {
-        let noun = self.get(place + 1)?.to_lowercase();
-        let is_meant = self.is_one(place, &BLURRED) && is_picture_word(&noun);
-        is_meant.then(|| (Test::new("sharpness", "<", SHARP), place + 2))
+        let noun = self.get(place + 1).unwrap_or_default().to_lowercase();
+        let has_noun = is_picture_word(&noun);
+        let is_said = place > 0 && self.stands(place - 1, &["are"]);
+        let is_meant = self.is_one(place, &BLURRED) && (has_noun || is_said);
+        let end = place + 1 + usize::from(has_noun);
+        is_meant.then(|| (Test::new("sharpness", "<", SHARP), end))
     }
 }
 

@@ -5,14 +5,39 @@
 //! - The place of a word never changes.
 
 use super::words::{
-    EACH, FIRST_VERBS, is_filler, is_folder, is_path, is_picture_noun, is_picture_word, is_plural,
-    tokens,
+    EACH, FIRST_VERBS, NEGATIONS, is_filler, is_folder, is_path, is_picture_noun, is_picture_word,
+    is_plural, tokens,
 };
 use crate::cameras::{CameraNames, MAX_NAME_WORDS};
 
 /// Words for pictures of a burst, and for blurred ones.
 pub(super) const DUPLICATES: [&str; 3] = ["duplicates", "copies", "bursts"];
 pub(super) const BLURRED: [&str; 3] = ["blurred", "blurry", "unsharp"];
+
+/// Words for pictures between a negation and what they must not have.
+const PRONOUNS: [&str; 2] = ["those", "ones"];
+
+/// Verbs before "with" and the name of a camera.
+const TAKEN: [&str; 3] = ["taken", "made", "shot"];
+
+/// Words of EXIF that name a camera without a capital or a digit too.
+const MAKERS: [&str; 15] = [
+    "canon",
+    "dji",
+    "fujifilm",
+    "gopro",
+    "huawei",
+    "ipad",
+    "iphone",
+    "leica",
+    "nikon",
+    "olympus",
+    "panasonic",
+    "pentax",
+    "pixel",
+    "sony",
+    "xiaomi",
+];
 
 /// The words of a request that no rule has used so far; a used one is `None`.
 pub(super) struct Words(pub(super) Vec<Option<String>>);
@@ -173,27 +198,47 @@ impl Words {
         EACH.iter().any(|each| self.find(&[each]).is_some())
     }
 
-    /// `taken with the Canon EOS R5`: the words behind it that have a capital or a digit. Without
-    /// an article or a digit it may be a person.
+    /// `taken with the Canon EOS R5`: the name of the camera.
     pub(super) fn taken_with(&mut self) -> Option<String> {
-        let verbs = ["taken", "made", "shot"];
-        let place = verbs.iter().find_map(|verb| self.find(&[verb, "with"]))?;
-        let articles = ["the", "a", "an", "my"];
-        let has_article = articles.iter().any(|word| self.stands(place + 2, &[word]));
-        let begin = place + 2 + usize::from(has_article);
+        let is_negated = |at: usize| {
+            let before = (0..at).rev().find(|at| !self.is_one(*at, &PRONOUNS));
+            before.is_some_and(|at| self.is_one(at, &NEGATIONS))
+        };
+        let mut places = (0..self.len()).filter(|at| self.is_one(*at, &TAKEN) && !is_negated(*at));
+        let place = places.find(|at| self.stands(at + 1, &["with"]))?;
+        let (name, end) = self.camera_model(place + 2)?;
+        self.use_up(place, end - place);
+        Some(name)
+    }
+
+    /// `taken with the Canon EOS R5` or `by the Nikon D850` behind "not" or "except": the name of
+    /// the camera, and the place behind.
+    pub(super) fn negated_camera(&self, place: usize) -> Option<(String, usize)> {
+        let at = place + usize::from(self.is_one(place, &PRONOUNS));
+        let is_taken = self.is_one(at, &TAKEN);
+        let at = at + usize::from(is_taken);
+        let is_joined = self.stands(at, &["with"]) && is_taken || self.stands(at, &["by"]);
+        is_joined.then(|| self.camera_model(at + 1))?
+    }
+
+    /// The words at a place that have a capital or a digit, or name a maker, and the place behind.
+    /// A capital alone without an article may begin a person's name.
+    fn camera_model(&self, place: usize) -> Option<(String, usize)> {
+        let has_article = self.is_one(place, &["the", "a", "an", "my"]);
+        let begin = place + usize::from(has_article);
         let has_digit = |word: &str| word.contains(|c: char| c.is_ascii_digit());
-        let is_name = |word: &str| word.contains(char::is_uppercase) || has_digit(word);
+        let is_maker = |word: &str| MAKERS.iter().any(|maker| word.eq_ignore_ascii_case(maker));
+        let is_clear = |word: &&str| has_digit(word) || is_maker(word);
+        let is_name = |word: &str| word.contains(char::is_uppercase) || is_clear(&word);
         let words = (begin..self.len()).map_while(|at| self.get(at));
         let words = words.take_while(|word| !is_folder(word) && is_name(word));
         let words: Vec<&str> = words.collect();
-        let name = words.join(" ");
-        if words.is_empty() || !has_article && !has_digit(&name) {
+        if words.is_empty() || !has_article && !words.iter().any(is_clear) {
             return None;
         }
         let end = begin + words.len();
         let end = end + usize::from(self.stands(end, &["camera"]));
-        self.use_up(place, end - place);
-        Some(name)
+        Some((words.join(" "), end))
     }
 
     /// `contact sheet` or `on a contact sheet`.
@@ -219,7 +264,7 @@ impl Words {
     }
 
     /// Returns whether a request begins at `place`, apart from words that mean nothing.
-    fn begins_at(&self, place: usize) -> bool {
+    pub(super) fn begins_at(&self, place: usize) -> bool {
         let means_nothing = |word: &str| {
             let word = word.to_lowercase();
             is_filler(&word) && !is_picture_word(&word) && !["with", "only"].contains(&&*word)

@@ -46,8 +46,8 @@ const FILLERS: [&str; 49] = [
     "gather", "extract", "our", "files",
 ];
 
-/// Verbs that mean nothing where they begin a request: "photos with a view" are others.
-pub(super) const FIRST_VERBS: [&str; 4] = ["list", "display", "view", "see"];
+/// Words that mean nothing where they begin a request: "photos with a view" are others.
+pub(super) const FIRST_VERBS: [&str; 5] = ["list", "display", "view", "see", "which"];
 
 /// Words for what every request is about: first [`PICTURE_NOUNS`] that mean pictures only.
 const PICTURE_WORDS: [&str; 12] = [
@@ -73,7 +73,7 @@ pub(super) const NEGATIONS: [&str; 9] = [
 pub(super) const EACH: [&str; 3] = ["each", "every", "per"];
 
 /// Words after "by" or "each", and the tool's own word.
-pub(super) const GROUPINGS: [(&str, &str); 22] = [
+pub(super) const GROUPINGS: [(&str, &str); 24] = [
     ("year", "year"),
     ("month", "month"),
     ("day", "day"),
@@ -96,7 +96,12 @@ pub(super) const GROUPINGS: [(&str, &str); 22] = [
     ("area", "zone"),
     ("gate", "zone"),
     ("folder", "folder"),
+    ("similarity", LIKENESS),
+    ("likeness", LIKENESS),
 ];
+
+/// The grouping by the look of pictures, which a tool of its own makes of pictures only.
+pub(super) const LIKENESS: &str = "look";
 
 /// Groupings by time, each within the one before.
 pub(super) const OF_TIME: [&str; 4] = ["year", "month", "day", "hour"];

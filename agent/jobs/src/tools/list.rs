@@ -32,7 +32,7 @@ impl Tool for ListPictures {
             name: "list_pictures",
             about: "Lists the JPEG and PNG files of a folder with size, time, place and camera.",
             params: &[
-                Param::required("folder", Kind::Folder, "The folder."),
+                Param::required("folder", Kind::Folder, "The folder, or one picture file."),
                 Param::optional(
                     "subfolders",
                     Kind::Flag,
@@ -52,13 +52,17 @@ impl Tool for ListPictures {
         let Params { folder, subfolders } = read(params)?;
         let path = std::path::absolute(Path::new(&folder))
             .map_err(|error| ToolError::Permanent(format!("folder {folder}: {error}")))?;
-        let files = folder::pictures(&path, subfolders).map_err(|error| match error {
+        let found = folder::pictures(&path, subfolders).map_err(|error| match error {
             FolderError::Io { ref source, .. } if source.kind() != ErrorKind::NotFound => {
                 ToolError::Transient(error.to_string())
             }
             error => ToolError::Permanent(error.to_string()),
         })?;
-        let read = for_each(&files, context, |file| Picture::read(file))?;
+        let mut read = for_each(&found.files, context, |file| {
+            Picture::read(file).map_err(|error| error.to_string())
+        })?;
+        let skipped = found.skipped.iter();
+        read.extend(skipped.map(|(file, why)| Err(format!("{}: {why}", file.display()))));
         let (pictures, unread) = readable(read)?;
         let number = counted(pictures.len(), "picture");
         let summary = format!("{number} in {}{unread}", path.display());

@@ -149,3 +149,29 @@ fn known_scores_are_kept_beside_measured_ones() {
     assert_eq!(names(&ranked.values["pictures"])[0], "torn");
     assert_eq!(ranked.values["pictures"][0]["scores"], scores);
 }
+
+#[test]
+fn link_in_a_listed_folder_is_named_and_not_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    pictures(dir.path());
+    let elsewhere = tempfile::tempdir().unwrap();
+    pictures(elsewhere.path());
+    let target = elsewhere.path().join("flat.png");
+    std::os::unix::fs::symlink(target, dir.path().join("link.png")).unwrap();
+    let done = run("list_pictures", json!({"folder": dir.path()})).unwrap();
+    assert!(!names(&done.values["pictures"]).contains(&"link".to_owned()));
+    let summary = &done.summary;
+    assert!(
+        summary.contains("link.png: it is a symbolic link"),
+        "{summary}"
+    );
+}
+
+#[test]
+fn listing_of_a_picture_has_that_picture() {
+    let dir = tempfile::tempdir().unwrap();
+    pictures(dir.path());
+    let flat = dir.path().join("flat.png");
+    let one = run("list_pictures", json!({"folder": flat})).unwrap();
+    assert_eq!(names(&one.values["pictures"]), ["flat"]);
+}

@@ -104,7 +104,16 @@ pub(crate) const SHOTS: [Shot; 10] = [
 ];
 
 /// Requests and the files of the album that they make, as `folder/name` or, without groups, `name`.
-pub(crate) const REQUESTS: [(&str, &str); 57] = [
+pub(crate) const REQUESTS: [(&str, &str); 66] = [
+    (
+        "photos in FOLDER not by the Canon EOS R5",
+        "p, q, r, s, t, w, x, y",
+    ),
+    (
+        "photos in FOLDER except those taken with the canon, without GPS",
+        "r, t, x",
+    ),
+    ("photos in FOLDER taken with the canon", "u, v"),
     ("list the photos in FOLDER without GPS", "r, t, v, x"),
     ("photos in FOLDER that have no location", "r, t, v, x"),
     (
@@ -201,6 +210,24 @@ pub(crate) const REQUESTS: [(&str, &str); 57] = [
         "2026-04-20/w, 2026-05-09/v, 2026-05-10/u, 2026-05-14/*, 2026-05-15/y, no day/x",
     ),
     ("yesterday's photos in the collection trip", "p, q, r, s, t"),
+    ("square photos in the collection trip", "s"),
+    (
+        "the blurred photos in the collection trip by camera",
+        "yard/y",
+    ),
+    (
+        "photos with cars in the collection trip, not by the Canon EOS R5",
+        "t, w, x",
+    ),
+    (
+        "the newest picture of each camera of yesterday",
+        "gate/t, yard/s",
+    ),
+    (
+        "yesterday's pictures without cars, oldest first",
+        "p, q, r, s",
+    ),
+    ("the 2 newest pictures of the gate", "q, t"),
 ];
 
 /// Requests of which a part has no clear meaning.

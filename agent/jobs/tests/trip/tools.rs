@@ -168,7 +168,7 @@ impl Tool for ArchivePictures {
 
     fn run(&self, params: Map<String, Value>, _: &Context<'_>) -> Result<ToolOutput, ToolError> {
         assert_eq!(params.get("collection"), Some(&json!("trip")));
-        let files = folder::pictures(&self.0, true).unwrap();
+        let files = folder::pictures(&self.0, true).unwrap().files;
         let read = files.iter().filter_map(|file| Picture::read(file).ok());
         Ok(pictures_done(&read.collect::<Vec<_>>(), String::new()))
     }

@@ -7,11 +7,10 @@ use std::path::{Path, PathBuf};
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::{Body, Method, RequestBuilder, Response, StatusCode};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use watchkeeper_archive::entry::Entry;
 use watchkeeper_archive::query::{Matches, Query};
-use watchkeeper_archive::verb::{Ingest, IngestOptions};
+use watchkeeper_archive::verb::{Ingest, IngestOptions, Ingested};
 use watchkeeper_archive::{ContentHash, EntryName};
 use watchkeeper_client::error_chain::one_line;
 use watchkeeper_jobs::tool::ToolError;
@@ -51,14 +50,6 @@ impl From<ArchiveFailure> for ToolError {
             ArchiveFailure::Transient(why) => Self::Transient(why),
         }
     }
-}
-
-/// Answer to an ingest of a source.
-#[derive(Debug, Deserialize)]
-pub(super) struct Ingested {
-    pub(super) entries: Vec<Entry>,
-    /// What could not be read, each with the cause.
-    pub(super) skipped: Vec<String>,
 }
 
 /// A client of the archive for one step.

@@ -22,6 +22,7 @@ use watchkeeper_jobs::tool::{
     Context, Kind, Output, Param, Tool, ToolError, ToolOutput, ToolSpec, read,
 };
 use watchkeeper_jobs::tools::{COUNT, Collection};
+use watchkeeper_pictures::folder::{self, FolderError};
 use watchkeeper_pictures::{Group, Picture};
 
 use super::super::network_tools::{event_loop, wait};
@@ -30,8 +31,6 @@ use super::query::read_label;
 
 /// Most entries of one step.
 const MAX_ENTRIES: usize = 10_000;
-/// Deepest subfolder that is entered.
-const MAX_DEPTH: usize = 16;
 /// Hexadecimal digits of a hash in a name.
 const SHORT: usize = 8;
 
@@ -290,7 +289,7 @@ impl FileList<'_> {
             true => place,
             false => place.parent().unwrap_or(place),
         };
-        for file in files_below(place, context)? {
+        for file in files_at(place)? {
             context.check_continue()?;
             let below = file.strip_prefix(root).unwrap_or(&file);
             let below = below.to_string_lossy().into_owned();
@@ -380,37 +379,17 @@ fn one_line(text: &str) -> String {
     plain.take(MAX_FIELD).collect()
 }
 
-/// A file, or all regular files below a folder, in the order of paths. Hidden ones and links are
-/// passed over.
-fn files_below(place: &Path, context: &Context<'_>) -> Result<Vec<PathBuf>, ToolError> {
-    let mut found = Vec::new();
-    let mut open = vec![(place.to_owned(), 0)];
-    while let Some((here, depth)) = open.pop() {
-        context.check_continue()?;
-        let kind = fs::symlink_metadata(&here).map_err(|error| unread(&here, &error))?;
-        if kind.is_file() {
-            found.push(here);
-        } else if kind.is_dir() && depth <= MAX_DEPTH {
-            let listed = fs::read_dir(&here).and_then(Iterator::collect::<io::Result<Vec<_>>>);
-            let listed = listed.map_err(|error| unread(&here, &error))?;
-            let shown = listed
-                .iter()
-                .filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"."));
-            open.extend(shown.map(|entry| (entry.path(), depth + 1)));
-        } else if kind.is_dir() {
-            let sentence = format!("{} is more than {MAX_DEPTH} levels down", here.display());
-            return Err(ToolError::Permanent(sentence));
-        }
-        if found.len() + open.len() > 2 * MAX_ENTRIES {
-            let sentence = format!(
-                "{} has too many files; enter them in parts",
-                place.display()
-            );
-            return Err(ToolError::Permanent(sentence));
-        }
+/// A file, or all files below a folder, in the order of paths.
+fn files_at(place: &Path) -> Result<Vec<PathBuf>, ToolError> {
+    let kind = fs::symlink_metadata(place).map_err(|error| unread(place, &error))?;
+    if !kind.is_dir() {
+        return Ok(Vec::from_iter(kind.is_file().then(|| place.to_owned())));
     }
-    found.sort();
-    Ok(found)
+    let found = folder::all_files(place, MAX_ENTRIES).map_err(|error| match error {
+        FolderError::Io { .. } => ToolError::Transient(error.to_string()),
+        error => ToolError::Permanent(error.to_string()),
+    })?;
+    Ok(found.files)
 }
 
 #[cfg(test)]

@@ -317,7 +317,8 @@ impl Download {
                 .map(Path::to_owned);
             picture.file = path.join(below.unwrap_or_default()).display().to_string();
         }
-        let mut summary = counted(self.pictures.len(), "picture");
+        let number = counted(self.pictures.len(), "picture");
+        let mut summary = format!("{number}, copied to {}", path.display());
         let more = [
             ("other files", self.other_files),
             ("no longer kept", self.gone),

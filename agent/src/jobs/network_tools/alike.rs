@@ -28,6 +28,7 @@ struct RankParams {
     pictures: Vec<Picture>,
     to: Vec<Picture>,
     least: Option<f64>,
+    count: Option<usize>,
 }
 
 impl Tool for RankAlike {
@@ -46,6 +47,14 @@ impl Tool for RankAlike {
                     "least",
                     LIKENESS,
                     "Least likeness of those kept; all if absent.",
+                ),
+                Param::optional(
+                    "count",
+                    Kind::Integer {
+                        min: 1,
+                        max: 10_000,
+                    },
+                    "Number of those kept, the most alike; all if absent.",
                 ),
             ],
             outputs: &[PICTURES, COUNT],
@@ -67,6 +76,7 @@ impl Tool for RankAlike {
             pictures,
             to,
             least,
+            count,
         } = read(params)?;
         let (mut connection, embedder, model) = self.0.connect_to_model(context)?;
         let targets = connection.embeddings(&embedder, &model, &to)?;
@@ -89,7 +99,8 @@ impl Tool for RankAlike {
         );
         let kept = ranked
             .into_iter()
-            .filter(|(likeness, _)| least.is_none_or(|l| *likeness >= l));
+            .filter(|(likeness, _)| least.is_none_or(|l| *likeness >= l))
+            .take(count.unwrap_or(usize::MAX));
         let kept: Vec<(f64, Picture)> = kept.collect();
         let first = kept
             .first()

@@ -1,0 +1,103 @@
+//! Requests for duplicates, for pictures like another one, and for tags.
+//!
+//! The first is done by `find_duplicates`, the others by networks of the runtime. Whether a model
+//! is installed, the check of the plan says.
+
+use super::unread_words::Words;
+use super::words::{is_filler, is_folder, is_path, is_picture_noun, number, tokens};
+
+/// Names of the tools that compare the look of pictures.
+pub(super) const GROUP_ALIKE: &str = "group_alike";
+pub(super) const RANK_ALIKE: &str = "rank_alike";
+/// Name of the tool that gives each picture the best of some words.
+pub(super) const TAG: &str = "tag";
+
+/// Groups that a tool makes of pictures, other than by what is known of each.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Sets {
+    /// Copies and bursts; pictures without a duplicate are in none.
+    Duplicates,
+    /// The best of these words.
+    Tags(Vec<String>),
+}
+
+/// The picture that others are ordered by likeness to.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Like {
+    pub(super) file: String,
+    /// Number of pictures to keep; `None` for all.
+    pub(super) count: Option<u64>,
+}
+
+/// Words for sets of near duplicates. "Copies" may be what is to be made.
+const SETS: [&str; 2] = ["duplicates", "bursts"];
+
+/// Most words of a tag without quotation marks.
+const MAX_TAG_WORDS: usize = 3;
+
+impl Words {
+    /// `find the duplicates`, `only the duplicates` or `a contact sheet of bursts`.
+    pub(super) fn duplicate_sets(&mut self) -> Option<Sets> {
+        let place = (0..self.len()).find(|at| self.is_one(*at, &SETS))?;
+        let begin = place - usize::from(place > 0 && self.stands(place - 1, &["near"]));
+        let articles = ["the", "my", "all", "any"];
+        let before = (0..begin).rev().find(|at| !self.is_one(*at, &articles));
+        let verbs = ["of", "find", "only", "show", "are"];
+        let is_wanted = before.is_some_and(|at| self.is_one(at, &verbs)) || self.begins_at(begin);
+        if !is_wanted {
+            return None;
+        }
+        self.use_up(begin, place + 1 - begin);
+        Some(Sets::Duplicates)
+    }
+
+    /// `most like ./a/x.jpg`, `similar to ./x.jpg` or `the 10 pictures most like ./x.jpg`.
+    pub(super) fn like(&mut self) -> Option<Like> {
+        let phrases = [&["most", "like"][..], &["like"], &["similar", "to"]];
+        let (place, length) = (0..self.len()).find_map(|at| {
+            let phrase = phrases.iter().find(|phrase| self.stands(at, phrase))?;
+            let file = self.get(at + phrase.len()).is_some_and(is_folder);
+            file.then_some((at, phrase.len()))
+        })?;
+        let file = self.get(place + length)?.trim_matches('"').to_owned();
+        let is_picture = |at: usize| self.get(at).is_some_and(is_picture_noun);
+        let counted = place.checked_sub(2).filter(|at| is_picture(at + 1));
+        let count = counted.and_then(|at| self.get(at)).and_then(number);
+        let begin = counted.filter(|_| count.is_some()).unwrap_or(place);
+        self.use_up(begin, place + length + 1 - begin);
+        Some(Like { file, count })
+    }
+
+    /// `tag the photos in ./a as cat, dog or "Statue of Liberty"`, at the end of a request: the
+    /// tags are what stands between commas, "and" and "or".
+    pub(super) fn tags(&mut self, text: &str) -> Option<Sets> {
+        let verb = self.find(&["tag"]).filter(|at| self.begins_at(*at))?;
+        let joint = (verb..self.len()).find(|at| self.stands(*at, &["as"]))?;
+        let (_, list) = text.rsplit_once(" as ")?;
+        let mut tags: Vec<String> = Vec::new();
+        for part in list.split(',') {
+            for words in tokens(part).split(|word| word == "and" || word == "or") {
+                match words {
+                    [] => {}
+                    [quoted] if quoted.starts_with('"') => {
+                        tags.push(quoted.trim_matches('"').to_owned());
+                    }
+                    words => {
+                        let is_other =
+                            |word: &String| is_path(word) || is_filler(word) || word == "by";
+                        if words.len() > MAX_TAG_WORDS || words.iter().any(is_other) {
+                            return None;
+                        }
+                        tags.push(words.join(" "));
+                    }
+                }
+            }
+        }
+        if tags.len() < 2 {
+            return None;
+        }
+        self.use_up(verb, 1);
+        self.use_up(joint, self.len() - joint);
+        Some(Sets::Tags(tags))
+    }
+}
