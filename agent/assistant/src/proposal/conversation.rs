@@ -11,8 +11,9 @@
 //!   of that proposal.
 //! - On a yes the request is parsed again, for the time it was made, and compared with what runs.
 //!   An LLM's proposal is compared as it was proposed.
-//! - A proposal waits at most [`CONFIRM_TIMEOUT_S`]. Every text but a look-up or a note drops it. A
-//!   correction replaces it, or leaves it where it is not understood, and never concerns what runs.
+//! - A proposal waits at most [`CONFIRM_TIMEOUT_S`]. A correction replaces it and never concerns
+//!   what runs; a no and any other request drop it. A look-up, a note and a text that is not
+//!   understood leave it, and the reply says that it waits.
 
 mod shown;
 mod words;
@@ -180,7 +181,7 @@ impl SessionState {
 
     /// Ends a request with an answer; nothing waits afterwards.
     pub fn answer(&mut self, text: String, is_by_model: bool) -> Reply {
-        self.awaiting = Awaiting::Nothing;
+        *self = Self::default();
         Reply::Answer { text, is_by_model }
     }
 
@@ -268,18 +269,10 @@ impl SessionState {
             }
             // An answer would be joined to the request without its corrections, so the user has to
             // repeat the correction.
-            Ok(Answer::Ask(mut question)) => {
-                let unseen = here.unseen();
-                if !here.cameras_probed && !unseen.is_empty() {
-                    return Reply::ProbeCameras(unseen);
-                }
-                question.about = Missing::Meaning;
-                question.text.push_str(&still_waits(&shown));
-                Reply::Ask(question)
-            }
-            Ok(Answer::Unknown(mut unknown)) => {
-                unknown.text.push_str(&still_waits(&shown));
-                Reply::Unknown(unknown)
+            Ok(Answer::Ask(question)) => {
+                let about = Missing::Meaning;
+                let asked = Answer::Ask(Question { about, ..question });
+                self.reply_to(&request, Ok(asked), here)
             }
             other => self.reply_to(&request, other, here),
         }
@@ -411,10 +404,7 @@ impl SessionState {
     ) -> Reply {
         let answer = match answer {
             Ok(answer) => answer,
-            Err(too_long) => {
-                self.awaiting = Awaiting::Nothing;
-                return Reply::TooLong(too_long);
-            }
+            Err(too_long) => return Reply::TooLong(too_long),
         };
         match answer {
             Answer::Propose(proposal) => {
@@ -426,41 +416,53 @@ impl SessionState {
                 }
                 Reply::Look(looked)
             }
-            Answer::Ask(question) => {
+            Answer::Ask(mut question) => {
                 // Without a picture size the parser asks questions that the user should not have to
                 // answer.
                 let unseen = here.unseen();
                 if !here.cameras_probed && !unseen.is_empty() {
                     return Reply::ProbeCameras(unseen);
                 }
-                self.awaiting = match question.about {
-                    // The user answers these by repeating the whole request.
-                    Missing::Meaning | Missing::Picture => Awaiting::Nothing,
-                    _ => Awaiting::Answer(question.clone()),
-                };
+                match question.about {
+                    // The user answers it by repeating the whole request.
+                    Missing::Meaning => {
+                        self.keep_proposal(&mut question.text, here);
+                    }
+                    Missing::Picture => self.awaiting = Awaiting::Nothing,
+                    _ => self.awaiting = Awaiting::Answer(question.clone()),
+                }
                 Reply::Ask(question)
             }
-            Answer::Unknown(unknown) => {
-                // `Yes, but only at night` is not a yes, and a later yes does not concern the
-                // proposal before it.
-                self.awaiting = Awaiting::Nothing;
-                self.topic = Topic::Failed;
+            Answer::Unknown(mut unknown) => {
+                if !self.keep_proposal(&mut unknown.text, here) {
+                    self.topic = Topic::Failed;
+                }
                 Reply::Unknown(unknown)
+            }
+        }
+    }
+
+    /// Whether a proposal still waits behind a text that was not understood; `reply` then says so.
+    /// Nothing else waits afterwards.
+    fn keep_proposal(&mut self, reply: &mut String, here: &SystemSnapshot) -> bool {
+        match &self.awaiting {
+            Awaiting::Confirmation(shown) if shown.is_fresh(here.now.timestamp()) => {
+                reply.push_str(&still_waits(shown));
+                true
+            }
+            _ => {
+                self.awaiting = Awaiting::Nothing;
+                false
             }
         }
     }
 }
 
-/// What is said of a proposal behind a correction that is not understood.
+/// What is said of a proposal behind a text that is not understood.
 fn still_waits(shown: &ShownProposal) -> String {
-    let corrections = shown.corrections.iter().map(String::as_str);
-    let said: Vec<&str> = [shown.request.as_str()]
-        .into_iter()
-        .chain(corrections)
-        .collect();
     format!(
         " Not changed: the proposal for \"{}\" still waits for a yes.",
-        said.join(" – ")
+        shown.full_request()
     )
 }
 

@@ -109,7 +109,12 @@ impl Session {
             }
             Reply::Actions(actions, model) => self.offer_actions(actions, Some(&model)).await,
             Reply::Unknown(unknown) => Err(Self::unknown_error(&unknown, here)),
-            Reply::TooLong(error) => Err(Error::input(error.to_string())),
+            Reply::TooLong(error) => {
+                if waits {
+                    out.report(ProgressEvent::StillPending);
+                }
+                Err(Error::input(error.to_string()))
+            }
             Reply::Dropped => {
                 out.report(ProgressEvent::Dropped);
                 Ok(())

@@ -305,9 +305,9 @@ impl Session {
         if !needs_llm {
             return Ok(reply);
         }
-        // Nothing waits while the LLM works: a user who interrupts it is not left with a
-        // dropped proposal.
-        let by_rules = std::mem::take(&mut self.conversation);
+        // The rules' reply was not shown: a user who interrupts the LLM is left with what waited
+        // before.
+        let by_rules = std::mem::replace(&mut self.conversation, before.clone());
         match self.ask_llm(text, Vec::new(), here).await {
             Ok(Some(by_llm)) => {
                 self.is_llm_reply = true;
@@ -318,7 +318,6 @@ impl Session {
                 Ok(reply)
             }
             Err(failure) => {
-                // The user did not interrupt it: keep what was waiting.
                 self.conversation = before.clone();
                 Err(failure)
             }

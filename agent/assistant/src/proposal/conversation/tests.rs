@@ -153,12 +153,7 @@ fn no_and_qualified_yes_change_nothing() {
         assert!(matches!(reply, Reply::Unknown(_)), "{text}: {reply:#?}");
         assert_eq!(applied(hear(&mut talk, "yes", &here)), shown, "{text}");
     }
-    for text in [
-        "no",
-        "Cancel!",
-        "yes but only at night",
-        "yes, and stop everything else too",
-    ] {
+    for text in ["no", "Cancel!", "yes but only at night"] {
         let mut talk = SessionState::default();
         offer(hear(&mut talk, COUNT, &here));
         let reply = hear(&mut talk, text, &here);
@@ -387,6 +382,42 @@ fn unknown_correction_leaves_the_last_shown_proposal_waiting() {
         let applied = applied(hear(&mut talk, "yes", &here));
         assert_eq!(applied.fingerprint(), shown.fingerprint(), "{correction}");
     }
+}
+
+#[test]
+fn text_that_is_not_understood_leaves_the_proposal() {
+    let here = watched();
+    for text in [
+        "what will that do",
+        "any time of day please",
+        "forget the sundays",
+        "no, tell me about each",
+        "yes, and stop everything else too",
+        "tell me when a red car is on camera gate",
+    ] {
+        for by_model in [false, true] {
+            let mut talk = SessionState::default();
+            let shown = offer(match by_model {
+                true => talk.propose_by_llm("räum auf", llm_proposal(&here), &here),
+                false => hear(&mut talk, COUNT, &here),
+            });
+            let said = match hear(&mut talk, text, &here) {
+                Reply::Unknown(unknown) => unknown.text,
+                Reply::Ask(question) => question.text,
+                reply => panic!("{text}: {reply:#?}"),
+            };
+            assert!(said.contains("still waits for a yes"), "{text}: {said}");
+            let applied = applied(hear(&mut talk, "yes", &here));
+            assert_eq!(applied.fingerprint(), shown.fingerprint(), "{text}");
+        }
+    }
+    // An hour later it waits no longer.
+    let mut talk = SessionState::default();
+    offer(hear(&mut talk, COUNT, &here));
+    let mut later = here;
+    later.now = later.now.checked_add(2.hours()).unwrap();
+    hear(&mut talk, "forget the sundays", &later);
+    assert_eq!(hear(&mut talk, "yes", &later), Reply::NothingPending);
 }
 
 #[test]
