@@ -240,6 +240,7 @@ impl Turn {
             usage,
         };
         self.conversation.push_turn(&reply.turn)?;
+        self.facts.mark_answered();
         let runs = matches!(stop, StopReason::ToolUse);
         if runs {
             self.open_calls = calls.into_iter().map(OpenCall::new).collect();

@@ -1,6 +1,7 @@
 //! Proposes to deploy a draft.
 //!
-//! - Only a draft that was previewed on the camera is proposed, or the workflow that runs there.
+//! - A draft with lines or zones is proposed only after the language model saw them on the camera's
+//!   picture: a preview and a proposal in one answer are not enough.
 //! - What the arguments leave open stays as it is in the pipeline that is replaced.
 //! - A user must be able to read every step before the confirmation, so their number is bounded.
 //! - Not here: the deployment, which a user confirms (`proposal`).
@@ -15,7 +16,7 @@ use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_engine::templates::annotate::with_drawing;
 use watchkeeper_engine::workflow::{Overlay, compile};
 
-use super::super::facts::{ModelWords, ToolFact};
+use super::super::facts::{ModelWords, Preview, ToolFact};
 use super::super::tool_context::ToolContext;
 use super::chosen_draft::ChosenDraft;
 use super::definition::{Tool, ToolInput, ToolOutcome, first_message, schema, text};
@@ -184,7 +185,9 @@ fn drafted(
     let draft = &chosen.name;
     let places = places(workflow)?;
     if !places.is_empty() {
-        match wrong_places(&places, camera, given) {
+        let previews = previews(&places, camera, given);
+        let last = previews.first().map(|preview| preview.wrong);
+        match last {
             None if chosen.fact.is_some() => {
                 return Err(format!(
                     "these edits move lines or zones: make them with validate_workflow, and look \
@@ -199,6 +202,12 @@ fn drafted(
             Some([first, ..]) => {
                 return Err(format!(
                     "the preview showed that {first}: correct it in a new draft"
+                ));
+            }
+            Some([]) if !previews.iter().any(|preview| preview.is_answered) => {
+                return Err(format!(
+                    "you have not seen the preview of {draft} yet: look at the picture, and propose \
+                        it in your next answer"
                 ));
             }
             Some([]) => {}
@@ -220,13 +229,8 @@ fn places(workflow: &Value) -> Result<Vec<Overlay>, String> {
     Ok(compiled.overlays())
 }
 
-/// Errors of these lines and zones, by the last preview on the camera of a draft with all of them;
-/// `None`: there was none.
-fn wrong_places<'f>(
-    places: &[Overlay],
-    camera: &SourceId,
-    given: ToolInput<'f>,
-) -> Option<&'f [String]> {
+/// The previews on the camera of drafts with exactly these lines and zones, the latest draft first.
+fn previews<'f>(places: &[Overlay], camera: &SourceId, given: ToolInput<'f>) -> Vec<Preview<'f>> {
     let names = (1..=given.facts.draft_count())
         .rev()
         .map(|n| format!("d{n}"));
@@ -234,8 +238,9 @@ fn wrong_places<'f>(
         let other = given.facts.draft(name).map(self::places);
         other.is_some_and(|other| other.is_ok_and(|other| other == places))
     };
-    let mut same = names.filter(with_places);
-    same.find_map(|name| given.facts.wrong_on(&name, camera))
+    let same = names.filter(with_places);
+    same.filter_map(|name| given.facts.preview(&name, camera))
+        .collect()
 }
 
 /// The current workflow of a pipeline, which the user confirmed on this camera.
