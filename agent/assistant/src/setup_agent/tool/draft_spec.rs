@@ -38,7 +38,8 @@ pub(super) fn rules(given: Value) -> Result<Vec<RuleSpec>, String> {
         rule @ Value::Object(_) => json!([rule]),
         other => other,
     };
-    for rule in list.as_array_mut().into_iter().flatten() {
+    for (at, rule) in list.as_array_mut().into_iter().flatten().enumerate() {
+        check_span(at, rule)?;
         for field in ["notify", "on_act"] {
             let channels = rule.get_mut(field).and_then(Value::as_array_mut);
             for channel in channels.into_iter().flatten() {
@@ -50,6 +51,21 @@ pub(super) fn rules(given: Value) -> Result<Vec<RuleSpec>, String> {
     }
     let read = body::read(json!({"rules": list}));
     read.map(|Given { rules }| rules).map_err(|e| e.0.detail)
+}
+
+/// Refuses a schedule with one end: the contract's default of the other one is midnight, which a
+/// language model rarely means.
+fn check_span(at: usize, rule: &Value) -> Result<(), String> {
+    let schedule = &rule["schedule"];
+    let missing = match (schedule.get("from"), schedule.get("to")) {
+        (Some(_), None) => "to",
+        (None, Some(_)) => "from",
+        _ => return Ok(()),
+    };
+    Err(format!(
+        "rules[{at}].schedule has no {missing}: give from and to, such as \"22:00\" and \"06:00\" \
+            (midnight is \"00:00\" as from, \"24:00\" as to), or days alone"
+    ))
 }
 
 #[cfg(test)]
@@ -73,10 +89,11 @@ mod tests {
     fn error_of_a_rule_names_its_field() {
         let said = |rule: Value| rules(json!([rule])).err().unwrap_or_default();
         let appears = json!({"kind": "appears", "detections": "$steps.t.tracked_detections"});
-        let day = json!({"name": "r", "when": appears, "schedule": {"days": ["saturday"]}});
-        let day = said(day);
+        let day = said(json!({"name": "r", "when": appears, "schedule": {"days": ["saturday"]}}));
         assert!(day.starts_with("rules[0].schedule.days[0]: "), "{day}");
         assert!(day.contains("`sat`"), "{day}");
+        let late = said(json!({"name": "r", "when": appears, "schedule": {"from": "22:00"}}));
+        assert!(late.starts_with("rules[0].schedule has no to"), "{late}");
         let way = json!({"kind": "crosses", "line": "l", "direction": "left"});
         let way = said(json!({"name": "r", "when": way}));
         assert!(
