@@ -29,6 +29,7 @@ use super::checked_proposal::CheckedProposal;
 use super::llm_proposal::LlmProposal;
 use super::snapshot::SystemSnapshot;
 use super::trial::TrialResult;
+use super::undo::{UNDO, undo};
 use crate::operations::proposed_action::ProposedAction;
 
 pub(super) use shown::readable;
@@ -99,6 +100,8 @@ pub struct SessionState {
     awaiting: Awaiting,
     /// What the last request was about.
     topic: Topic,
+    /// The proposal that was confirmed last, which can be undone.
+    confirmed: Option<Box<CheckedProposal>>,
 }
 
 /// What a correction is about where no proposal waits.
@@ -117,7 +120,7 @@ impl SessionState {
     pub fn from_shown(shown: ShownProposal) -> Self {
         Self {
             awaiting: Awaiting::Confirmation(Box::new(shown)),
-            topic: Topic::Nothing,
+            ..Self::default()
         }
     }
 
@@ -181,7 +184,8 @@ impl SessionState {
 
     /// Ends a request with an answer; nothing waits afterwards.
     pub fn answer(&mut self, text: String, is_by_model: bool) -> Reply {
-        *self = Self::default();
+        self.awaiting = Awaiting::Nothing;
+        self.topic = Topic::Nothing;
         Reply::Answer { text, is_by_model }
     }
 
@@ -216,6 +220,9 @@ impl SessionState {
         if let Some((kind, words)) = parse_note(text) {
             return Reply::Remember(kind, words.to_owned());
         }
+        if is_phrase(text, &UNDO) {
+            return self.propose_undo(here);
+        }
         match self.awaiting.clone() {
             Awaiting::Answer(question) => self.handle_answer(question, text, plain, here),
             Awaiting::Confirmation(shown) if is_corrected(&shown, text, plain, here) => {
@@ -224,6 +231,30 @@ impl SessionState {
             Awaiting::Nothing => self.handle_follow_up(text, plain, here),
             Awaiting::Confirmation(_) => self.handle_request(text, plain, here),
         }
+    }
+
+    /// Proposes to set back what was confirmed last.
+    fn propose_undo(&mut self, here: &SystemSnapshot) -> Reply {
+        let confirmed = self.confirmed.as_deref();
+        if let Some(proposal) = confirmed.and_then(|confirmed| undo(confirmed, here)) {
+            let request = proposal.says.clone();
+            return self.propose_by_llm(&request, proposal, here);
+        }
+        let mut text = match confirmed {
+            Some(_) => "I can't undo the last change, because I do not know what it replaced.",
+            None => "Nothing was changed in this conversation, so there is nothing to undo.",
+        }
+        .to_owned();
+        text.push_str(
+            " `watchkeeper audit` lists the changes that were confirmed; ask for the opposite one, \
+             such as \"resume the gate watch\".",
+        );
+        self.keep_proposal(&mut text, here);
+        Reply::Unknown(Unknown {
+            text,
+            not_understood: Vec::new(),
+            unseen: Vec::new(),
+        })
     }
 
     /// Handles a text while nothing waits: a correction concerns what was just talked about, and
@@ -288,6 +319,7 @@ impl SessionState {
                 [Change::Deploy(spec) | Change::Replace(spec)] => Topic::Pipeline(spec.id.clone()),
                 _ => Topic::Nothing,
             };
+            self.confirmed = Some(Box::new(offer.clone()));
             return Reply::Apply(Box::new(offer));
         }
         if let Some(llm_proposal) = &shown.llm_proposal {
