@@ -135,8 +135,6 @@ pub struct Session {
     /// The archive, with each operation recorded in `trajectory`.
     pub(super) archive: Option<Arc<RecordedArchive>>,
     pub(super) trajectory: SharedTrajectory,
-    /// Actions on archive and jobs that wait for a yes.
-    pub(super) waiting_actions: Option<ShownProposal>,
     /// Blueprint for what the rules do not understand; `None`: the small model chooses.
     pub(super) blueprint: Option<String>,
     /// `None`: proposals end with the session.
@@ -170,7 +168,6 @@ impl Session {
         };
         Ok(Self {
             archive: RecordedArchive::new(deps.archive.clone(), &trajectory),
-            waiting_actions: None,
             blueprint: None,
             trace: home.map(|folder| {
                 Trace::new(folder, deps.entrypoint.name()).with_audit_limits(deps.audit)
@@ -348,8 +345,10 @@ impl Session {
     /// Restores what waited before a reply that was not shown, unless its proposal is gone: no
     /// later yes may concern another one.
     pub(super) fn restore_waiting(&mut self, before: Option<&ShownProposal>) {
-        let waits = before.filter(|_| self.pending_id().is_some()).cloned();
-        self.conversation = waits.map_or_else(SessionState::default, SessionState::from_shown);
+        match before.filter(|_| self.pending_id().is_some()) {
+            Some(shown) => self.conversation.wait_for(shown.clone()),
+            None => self.conversation.drop_waiting(),
+        }
         self.authors = self.authors_before;
     }
 
@@ -399,7 +398,7 @@ impl Session {
             Ok(now) => now,
             Err(error) => {
                 // It was shown as confirmed and is stored nowhere: no later yes may concern it.
-                self.conversation = SessionState::default();
+                self.conversation.drop_waiting();
                 return Err(error.into());
             }
         };
