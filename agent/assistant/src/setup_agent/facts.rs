@@ -30,6 +30,9 @@ pub enum ToolFact {
         /// Its text as the model wrote it; absent: it gave an object.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
+        /// Warnings of its check.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<String>,
     },
     /// A draft was drawn on a camera's picture.
     Previewed {
@@ -47,6 +50,9 @@ pub enum ToolFact {
         draft: String,
         /// The result, one sentence.
         sentence: String,
+        /// One sentence for each step that failed.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        failures: Vec<String>,
     },
     /// A change was proposed.
     Proposed {
@@ -154,9 +160,30 @@ impl TurnFacts {
 
     fn drafts(&self) -> impl Iterator<Item = (&Value, Option<&str>)> {
         self.all.iter().filter_map(|fact| match fact {
-            ToolFact::Draft { workflow, text } => Some((workflow, text.as_deref())),
+            ToolFact::Draft { workflow, text, .. } => Some((workflow, text.as_deref())),
             _ => None,
         })
+    }
+
+    /// What speaks against the draft `name`: the warnings of its check, and the steps that failed
+    /// in its last trial.
+    pub fn warnings(&self, name: &str) -> Vec<String> {
+        let (mut drafts, mut warnings, mut failed) = (0, &[][..], &[][..]);
+        for fact in &self.all {
+            match fact {
+                ToolFact::Draft { warnings: of, .. } => {
+                    drafts += 1;
+                    if name == format!("d{drafts}") {
+                        warnings = of;
+                    }
+                }
+                ToolFact::Tried {
+                    draft, failures, ..
+                } if draft == name => failed = failures,
+                _ => {}
+            }
+        }
+        [warnings, failed].concat()
     }
 
     /// The last preview of a draft on a camera; `None`: it was not previewed there.
@@ -277,7 +304,9 @@ impl TurnFacts {
                 Some(file) => format!("drawn on the picture of {camera}: {file}"),
                 None => format!("drawn on the picture of {camera}"),
             }),
-            ToolFact::Tried { draft, sentence } if draft == name => Some(sentence.clone()),
+            ToolFact::Tried {
+                draft, sentence, ..
+            } if draft == name => Some(sentence.clone()),
             _ => None,
         });
         found.collect()
@@ -341,6 +370,7 @@ mod tests {
             facts.add(ToolFact::Draft {
                 workflow: json!({"n": n}),
                 text: (n == 1).then(|| "{ \"n\": 1 }".to_owned()),
+                warnings: vec![format!("warning {n}")],
             });
         }
         assert_eq!(facts.draft("d2"), Some(&json!({"n": 2})));
@@ -349,6 +379,15 @@ mod tests {
         for wrong in ["d0", "d3", "2", "", "d-1"] {
             assert_eq!(facts.draft(wrong), None, "{wrong}");
         }
+        let tried = |failures: &[&str]| ToolFact::Tried {
+            draft: "d2".to_owned(),
+            sentence: "tried".to_owned(),
+            failures: failures.iter().map(|f| (*f).to_owned()).collect(),
+        };
+        facts.add(tried(&["old"]));
+        facts.add(tried(&["step a failed"]));
+        assert_eq!(facts.warnings("d1"), ["warning 1"]);
+        assert_eq!(facts.warnings("d2"), ["warning 2", "step a failed"]);
         let gate = SourceId::new("gate").unwrap();
         let previewed = |wrong: &[&str]| ToolFact::Previewed {
             draft: "d1".to_owned(),

@@ -6,7 +6,7 @@
 //! - A user must be able to read every step before the confirmation, so their number is bounded.
 //! - Not here: the deployment, which a user confirms (`proposal`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::FutureExt as _;
 use serde::Deserialize;
@@ -37,8 +37,8 @@ const MAX_STEPS: usize = 60;
 pub(super) const TOOL: Tool = Tool {
     name: "propose_deployment",
     description: "Proposes a draft for the user's yes, under a new name or under that of a \
-        pipeline that it replaces. It changes nothing. A draft with lines or zones must be \
-        previewed on that camera first. If only the rules of a pipeline change, give \"running\" \
+        pipeline that it replaces. A draft with lines or zones must be previewed on that camera \
+        first. If only the rules of a pipeline change, give \"running\" \
         as the draft: its workflow stays, without draft and preview. Rules say what makes an \
         event; with an empty list it only counts.",
     schema: || {
@@ -129,8 +129,9 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         None => ProposedChange::Deploy { spec },
     };
     check_fits(&change, given)?;
+    let mind = all_warnings(checked.warnings, chosen.as_ref(), given);
     let result = json!({
-        "put_up": change.pipeline(), "mind": checked.warnings, "rules": checked.rules,
+        "put_up": change.pipeline(), "mind": mind, "rules": checked.rules,
         "difference": difference(&change.change(), &here).lines(),
         "next": "Nothing has changed. The user sees this and says yes or no. If mind names a \
             mistake, propose the corrected one under this name. End with one short sentence, or \
@@ -150,6 +151,18 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
             not_possible: arguments.not_possible,
         },
     }))
+}
+
+/// The warnings of the check, and what speaks against the draft, each once.
+fn all_warnings(
+    mut warnings: Vec<String>,
+    chosen: Option<&ChosenDraft>,
+    given: ToolInput<'_>,
+) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    warnings.extend(chosen.into_iter().flat_map(|chosen| chosen.warnings(given)));
+    warnings.retain(|warning| seen.insert(warning.clone()));
+    warnings
 }
 
 /// The draft to propose; `None` for the current workflow of the pipeline.
