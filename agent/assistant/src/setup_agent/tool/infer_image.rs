@@ -28,7 +28,7 @@ const MAX_LABEL_CHARS: usize = 200;
 pub(super) const TOOL: Tool = Tool {
     name: "infer_image",
     description: "Runs a model of the box once on the latest picture of a camera, or on a picture \
-        of the user. Use it to see whether a model finds what was asked for.",
+        of the user: does it find what was asked for?",
     schema: || {
         let properties = json!({
             "task": {"type": "string", "enum": ["detect", "classify", "read_text", "zero_shot"],
