@@ -421,16 +421,12 @@ impl Session {
         if !self.runs_trials {
             return;
         }
-        let home = self.deps.state_dir.as_ref().ok();
-        let (client, out) = (self.deps.client.clone(), Arc::clone(&self.deps.out));
-        let runner = TrialRunner::new(
-            client,
-            home,
+        let runner = TrialRunner {
+            tools: self.tool_context(),
             here,
-            self.deps.second_opinion,
-            self.trace.as_ref(),
-            out,
-        );
+            trace: self.trace.as_ref(),
+            out: Arc::clone(&self.deps.out),
+        };
         offer.trials = match offer.llm_proposal {
             None => runner.run(offer).await,
             Some(_) => runner.replay(offer).await,
