@@ -108,7 +108,7 @@ impl From<BlueprintStoreError> for Error {
                 let lines = flaws.iter().map(ToString::to_string);
                 Self::input("the blueprint is invalid:").with(lines)
             }
-            BlueprintStoreError::Unknown { .. }
+            BlueprintStoreError::Unknown(_)
             | BlueprintStoreError::Taken { .. }
             | BlueprintStoreError::BuiltIn(_)
             | BlueprintStoreError::Full => Self::input(error.to_string()),

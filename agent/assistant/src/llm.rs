@@ -8,6 +8,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -37,12 +38,30 @@ pub async fn ask_traced(
     job: &mut Job,
     conversation: &Conversation,
     options: &CallOptions,
+    details: Value,
+) -> Result<Reply, LlmError> {
+    ask_and_report(trace, job, conversation, options, details, &mut |_, _| {}).await
+}
+
+/// Like [`ask_traced`]; hands each failed attempt, with the pause after it, to `on_retry` at once.
+///
+/// # Errors
+/// As [`Job::ask`].
+pub(crate) async fn ask_and_report(
+    trace: Option<&Trace>,
+    job: &mut Job,
+    conversation: &Conversation,
+    options: &CallOptions,
     mut details: Value,
+    on_retry: &mut (dyn FnMut(&AttemptError, Duration) + Send),
 ) -> Result<Reply, LlmError> {
     let before = job.spent();
     let mut retries = Vec::new();
-    let mut on_retry = |error: &AttemptError, _| retries.push(error.in_full());
-    let reply = job.ask(conversation, options, &mut on_retry).await;
+    let mut note_retry = |error: &AttemptError, pause| {
+        on_retry(error, pause);
+        retries.push(error.in_full());
+    };
+    let reply = job.ask(conversation, options, &mut note_retry).await;
     details["provider"] = json!(job.model().provider);
     details["model"] = json!(job.model().id);
     for sentence in retries {

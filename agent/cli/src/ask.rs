@@ -17,7 +17,7 @@ use super::state_folder::state_folder;
 use super::user_llm::session_deps;
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_assistant::proposal::checked_proposal::CheckedProposal;
-use watchkeeper_assistant::proposal::conversation::{Reply, SessionState};
+use watchkeeper_assistant::proposal::conversation::Reply;
 use watchkeeper_assistant::proposal::pending::PendingProposals;
 use watchkeeper_assistant::proposal::snapshot::SystemSnapshot;
 use watchkeeper_assistant::session::progress::{ProgressEvent, ProgressSink as _};
@@ -159,7 +159,7 @@ impl<'o> Ask<'o> {
         let here = self.session.fetch_snapshot().await?;
         let socket = self.session.socket().to_path_buf();
         let shown = self.pending.take(id, &socket, here.now.timestamp())?;
-        self.session.conversation = SessionState::from_shown(shown);
+        self.session.conversation.wait_for(shown);
         let (reply, here) = self.session.handle_text("yes").await?;
         self.finish(reply, &here).await
     }

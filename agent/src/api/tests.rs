@@ -14,7 +14,7 @@ use crate::evidence::lookup_service::LookupService;
 use watchkeeper_assistant::heartbeat_switch::HeartbeatSwitch;
 use watchkeeper_assistant::notes::Notes;
 use watchkeeper_assistant::permissions::Entrypoint;
-use watchkeeper_assistant::proposal::conversation::ShownProposal;
+use watchkeeper_assistant::proposal::conversation::{ShownChanges, ShownEffect, ShownProposal};
 use watchkeeper_assistant::proposal::pending::Requester;
 use watchkeeper_client::RuntimeClient;
 
@@ -162,12 +162,8 @@ async fn proposal_reopens_its_conversation_and_takes_only_its_answer() {
     let here = here(Bounds::default());
     let shown = ShownProposal {
         request: "count cars".to_owned(),
-        corrections: Vec::new(),
         at: jiff::Timestamp::now(),
-        fingerprint: "m".to_owned(),
-        llm_proposal: None,
-        trials: Vec::new(),
-        actions: None,
+        effect: ShownEffect::Changes(ShownChanges::default()),
     };
     let by = Requester {
         entrypoint: Entrypoint::Local,

@@ -210,7 +210,15 @@ fn misplaced_line_is_fixed_by_preview_before_the_proposal() -> anyhow::Result<()
         preview("d1"),
         propose("d1"),
         validate(&middle()),
-        preview("d2"),
+        // A preview and a proposal in one answer: the model has not seen the picture.
+        calls(&[
+            ("preview_workflow", json!({"draft": "d2", "camera": "test"})),
+            (
+                "propose_deployment",
+                json!({"draft": "d2", "camera": "test", "pipeline": "cars", "rules": CROSSES,
+                    "says": "Counts cars.", "assumed": [], "not_possible": []}),
+            ),
+        ]),
         propose("d2"),
         answers("Now it lies in the picture."),
     ];
@@ -226,6 +234,7 @@ fn misplaced_line_is_fixed_by_preview_before_the_proposal() -> anyhow::Result<()
         "{refused:?}"
     );
     assert!(refused[1].contains("640x360"), "{refused:?}");
+    assert!(refused[2].contains("have not seen"), "{refused:?}");
     let seen = site.results("preview_workflow")?;
     assert!(seen[0].contains("reaches out of the picture"), "{seen:?}");
     site.model.finish()
@@ -284,7 +293,7 @@ fn llm_can_read_only_the_attached_picture() -> anyhow::Result<()> {
     assert_eq!(last(&objects, "answer")?["text"], "A grey shelf.");
     let looks = site.results("infer_image")?;
     assert!(looks[0].contains("xxh3:"), "{looks:?}");
-    assert!(looks[1].contains("no picture of that name"), "{looks:?}");
+    assert!(looks[1].contains("there is no picture"), "{looks:?}");
     site.model.finish()
 }
 

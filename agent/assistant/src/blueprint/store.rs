@@ -12,11 +12,11 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, chown};
 use std::path::{Path, PathBuf};
 
-use watchkeeper_contract::problem::nearest;
 use watchkeeper_store::private_folder::make_private;
 
 use super::read::{names_no_provider, readable_when};
 use super::{Blueprint, BlueprintError, BlueprintName, Job, MAX_BYTES, built_in, read};
+use crate::wording::unknown;
 
 pub use entry::{BlueprintEntry, BlueprintOrigin};
 
@@ -42,13 +42,9 @@ pub enum BlueprintStoreError {
         path.display()
     )]
     Foreign { path: PathBuf, owner: u32 },
-    #[error("there is no blueprint {name:?}{}; there are: {known}", near(.nearest))]
-    Unknown {
-        name: String,
-        nearest: Option<String>,
-        /// All names, separated by commas.
-        known: String,
-    },
+    /// A sentence with the nearest name, or all.
+    #[error("{0}")]
+    Unknown(String),
     #[error(
         "the blueprint {name} exists already{}; change it with `watchkeeper blueprints update \
          {name}`, or choose another name",
@@ -64,12 +60,6 @@ pub enum BlueprintStoreError {
     Full,
     #[error("this is not a valid blueprint")]
     Invalid(Vec<BlueprintError>),
-}
-
-fn near(nearest: &Option<String>) -> String {
-    nearest
-        .as_ref()
-        .map_or_else(String::new, |n| format!(" (did you mean {n}?)"))
 }
 
 /// The blueprints of a folder, and the built-in ones.
@@ -418,11 +408,7 @@ impl BlueprintStore {
     fn unknown(&self, name: &str) -> BlueprintStoreError {
         let all = self.list().map(|(all, _)| all).unwrap_or_default();
         let names: Vec<&str> = all.iter().map(|listed| listed.name.as_str()).collect();
-        BlueprintStoreError::Unknown {
-            nearest: nearest(name, names.iter().copied()).map(str::to_owned),
-            known: names.join(", "),
-            name: name.chars().take(60).collect(),
-        }
+        BlueprintStoreError::Unknown(unknown("blueprint", name, &names))
     }
 }
 

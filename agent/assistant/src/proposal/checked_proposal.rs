@@ -37,7 +37,7 @@ pub struct CheckedProposal {
     /// Results of the trial. Not part of the fingerprint: the scene differs at every trial.
     pub trials: Vec<TrialResult>,
     /// Current specifications of the pipelines to change.
-    before: Vec<PipelineSpec>,
+    pub(super) before: Vec<PipelineSpec>,
 }
 
 /// Joins a request and its corrections in one line.

@@ -11,15 +11,16 @@
 //!   of that proposal.
 //! - On a yes the request is parsed again, for the time it was made, and compared with what runs.
 //!   An LLM's proposal is compared as it was proposed.
-//! - A proposal waits at most [`CONFIRM_TIMEOUT_S`]. Every text but a look-up or a note drops it. A
-//!   correction replaces it, or leaves it where it is not understood, and never concerns what runs.
+//! - A proposal waits at most [`CONFIRM_TIMEOUT_S`]. A correction replaces it and never concerns
+//!   what runs; a no and any other request drop it. A look-up, a note and a text that is not
+//!   understood leave it, and the reply says that it waits.
 
+mod reply;
 mod shown;
 mod words;
 
-use watchkeeper_contract::id::{PipelineId, SourceId};
-use watchkeeper_memory::Kind;
-use watchkeeper_plain::answer::{Looked, Unknown};
+use watchkeeper_contract::id::PipelineId;
+use watchkeeper_plain::answer::Unknown;
 use watchkeeper_plain::{Answer, Change, Missing, Plain, Question, TooLong};
 
 use self::words::{NO, YES, is_phrase, parse_note};
@@ -28,10 +29,11 @@ use super::checked_proposal::CheckedProposal;
 use super::llm_proposal::LlmProposal;
 use super::snapshot::SystemSnapshot;
 use super::trial::TrialResult;
-use crate::operations::proposed_action::ProposedAction;
+use super::undo::{UNDO, undo};
 
+pub use reply::Reply;
 pub(super) use shown::readable;
-pub use shown::{CONFIRM_TIMEOUT_S, ShownProposal};
+pub use shown::{CONFIRM_TIMEOUT_S, ShownChanges, ShownEffect, ShownProposal};
 
 /// Most corrections of one proposal.
 const MAX_CORRECTIONS: usize = 20;
@@ -43,44 +45,6 @@ pub fn yes_or_no(text: &str) -> Option<bool> {
         (_, true) => Some(false),
         _ => None,
     }
-}
-
-/// What the session replies to a text.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Reply {
-    /// A proposal that waits for confirmation.
-    Proposal(Box<CheckedProposal>),
-    /// Confirmed, but what runs changed or the proposal expired. The new proposal waits for
-    /// confirmation.
-    ChangedProposal(Box<CheckedProposal>),
-    /// Understood, but it cannot be confirmed; with the reason.
-    Invalid(Box<CheckedProposal>, String),
-    /// A confirmed proposal to apply now.
-    Apply(Box<CheckedProposal>),
-    /// A question about an incomplete request; the session waits for the answer.
-    Ask(Question),
-    Look(Looked),
-    /// A note to save. It changes nothing on the box.
-    Remember(Kind, String),
-    /// These cameras must be opened for their picture sizes. The caller then handles the text once
-    /// more.
-    ProbeCameras(Vec<SourceId>),
-    /// An answer of an LLM, or of the box without one; nothing to confirm.
-    Answer {
-        text: String,
-        is_by_model: bool,
-    },
-    /// Actions on archive and jobs that a model proposes, and its name.
-    Actions(Vec<ProposedAction>, String),
-    Unknown(Unknown),
-    /// The text exceeds the limit of the parser.
-    TooLong(TooLong),
-    /// The user declined what was waiting.
-    Dropped,
-    /// A yes or a no while nothing waits.
-    NothingPending,
-    /// An empty text.
-    Empty,
 }
 
 /// What the next text is expected to be.
@@ -98,6 +62,8 @@ pub struct SessionState {
     awaiting: Awaiting,
     /// What the last request was about.
     topic: Topic,
+    /// The proposal that was confirmed last, which can be undone.
+    confirmed: Option<Box<CheckedProposal>>,
 }
 
 /// What a correction is about where no proposal waits.
@@ -112,14 +78,6 @@ enum Topic {
 }
 
 impl SessionState {
-    /// Creates a session in which this proposal waits for confirmation.
-    pub fn from_shown(shown: ShownProposal) -> Self {
-        Self {
-            awaiting: Awaiting::Confirmation(Box::new(shown)),
-            topic: Topic::Nothing,
-        }
-    }
-
     /// Returns the proposal that waits for confirmation.
     pub fn shown(&self) -> Option<&ShownProposal> {
         match &self.awaiting {
@@ -130,9 +88,21 @@ impl SessionState {
 
     /// Stores the trial results of the waiting proposal.
     pub fn set_trials(&mut self, seen: &[TrialResult]) {
-        if let Awaiting::Confirmation(shown) = &mut self.awaiting {
-            shown.trials = seen.to_vec();
+        if let Awaiting::Confirmation(shown) = &mut self.awaiting
+            && let ShownEffect::Changes(changes) = &mut shown.effect
+        {
+            changes.trials = seen.to_vec();
         }
+    }
+
+    /// Makes a proposal that was shown wait for confirmation.
+    pub fn wait_for(&mut self, shown: ShownProposal) {
+        self.awaiting = Awaiting::Confirmation(Box::new(shown));
+    }
+
+    /// Drops the question or the proposal that waits.
+    pub fn drop_waiting(&mut self) {
+        self.awaiting = Awaiting::Nothing;
     }
 
     /// Returns the question that waits for an answer.
@@ -167,20 +137,17 @@ impl SessionState {
         plain: &Plain,
         here: &SystemSnapshot,
     ) -> Reply {
-        match std::mem::take(&mut self.awaiting) {
-            Awaiting::Confirmation(shown) if shown.fingerprint == approval.fingerprint() => {
-                self.confirm(&shown, plain, here)
-            }
-            waits => {
-                self.awaiting = waits;
-                Reply::NothingPending
-            }
+        let fingerprint = |shown: &ShownProposal| Some(shown.changes()?.fingerprint.clone());
+        match self.shown().and_then(fingerprint) {
+            Some(shown) if shown == approval.fingerprint() => self.confirm_waiting(plain, here),
+            _ => Reply::NothingPending,
         }
     }
 
     /// Ends a request with an answer; nothing waits afterwards.
     pub fn answer(&mut self, text: String, is_by_model: bool) -> Reply {
         self.awaiting = Awaiting::Nothing;
+        self.topic = Topic::Nothing;
         Reply::Answer { text, is_by_model }
     }
 
@@ -200,11 +167,7 @@ impl SessionState {
             return Reply::Empty;
         }
         if is_phrase(text, &YES) {
-            return match std::mem::take(&mut self.awaiting) {
-                Awaiting::Confirmation(shown) => self.confirm(&shown, plain, here),
-                Awaiting::Answer(question) => self.ask_again(question),
-                Awaiting::Nothing => Reply::NothingPending,
-            };
+            return self.confirm_waiting(plain, here);
         }
         if is_phrase(text, &NO) {
             return match std::mem::take(&mut self.awaiting) {
@@ -215,14 +178,41 @@ impl SessionState {
         if let Some((kind, words)) = parse_note(text) {
             return Reply::Remember(kind, words.to_owned());
         }
+        if is_phrase(text, &UNDO) {
+            return self.propose_undo(here);
+        }
         match self.awaiting.clone() {
             Awaiting::Answer(question) => self.handle_answer(question, text, plain, here),
-            Awaiting::Confirmation(shown) if is_corrected(&shown, text, plain, here) => {
-                self.handle_correction(*shown, text, plain, here)
-            }
             Awaiting::Nothing => self.handle_follow_up(text, plain, here),
-            Awaiting::Confirmation(_) => self.handle_request(text, plain, here),
+            Awaiting::Confirmation(shown) => match corrected(&shown, text, plain, here) {
+                Some(corrections) => self.handle_correction(&shown, corrections, plain, here),
+                None => self.handle_request(text, plain, here),
+            },
         }
+    }
+
+    /// Proposes to set back what was confirmed last.
+    fn propose_undo(&mut self, here: &SystemSnapshot) -> Reply {
+        let confirmed = self.confirmed.as_deref();
+        if let Some(proposal) = confirmed.and_then(|confirmed| undo(confirmed, here)) {
+            let request = proposal.says.clone();
+            return self.propose_by_llm(&request, proposal, here);
+        }
+        let mut text = match confirmed {
+            Some(_) => "I can't undo the last change, because I do not know what it replaced.",
+            None => "Nothing was changed in this conversation, so there is nothing to undo.",
+        }
+        .to_owned();
+        text.push_str(
+            " `watchkeeper audit` lists the changes that were confirmed; ask for the opposite one, \
+             such as \"resume the gate watch\".",
+        );
+        self.keep_proposal(&mut text, here);
+        Reply::Unknown(Unknown {
+            text,
+            not_understood: Vec::new(),
+            unseen: Vec::new(),
+        })
     }
 
     /// Handles a text while nothing waits: a correction concerns what was just talked about, and
@@ -252,62 +242,75 @@ impl SessionState {
     /// Parses the request with all its corrections, for the time of the request.
     fn handle_correction(
         &mut self,
-        shown: ShownProposal,
-        text: &str,
+        shown: &ShownProposal,
+        corrections: Vec<String>,
         plain: &Plain,
         here: &SystemSnapshot,
     ) -> Reply {
         let at = shown.at.to_zoned(here.now.time_zone().clone());
-        let (request, mut corrections) = (shown.request.clone(), shown.corrections.clone());
-        corrections.push(text.to_owned());
-        match plain.corrected(&request, &corrections, &here.scene(&at)) {
+        match plain.corrected(&shown.request, &corrections, &here.scene(&at)) {
             Ok(Answer::Propose(proposal)) => {
-                let mut offer = CheckedProposal::new(&request, &at, *proposal, here);
+                let mut offer = CheckedProposal::new(&shown.request, &at, *proposal, here);
                 offer.corrections = corrections;
                 self.propose(offer)
             }
             // An answer would be joined to the request without its corrections, so the user has to
             // repeat the correction.
-            Ok(Answer::Ask(mut question)) => {
-                let unseen = here.unseen();
-                if !here.cameras_probed && !unseen.is_empty() {
-                    return Reply::ProbeCameras(unseen);
+            Ok(Answer::Ask(question)) => {
+                let about = Missing::Meaning;
+                let asked = Answer::Ask(Question { about, ..question });
+                self.reply_to(&shown.request, Ok(asked), here)
+            }
+            other => self.reply_to(&shown.request, other, here),
+        }
+    }
+
+    /// Handles a yes to what waits.
+    fn confirm_waiting(&mut self, plain: &Plain, here: &SystemSnapshot) -> Reply {
+        match std::mem::take(&mut self.awaiting) {
+            Awaiting::Confirmation(shown) => match &shown.effect {
+                ShownEffect::Changes(changes) => self.confirm(&shown, changes, plain, here),
+                // The session runs them, without this snapshot of the runtime.
+                ShownEffect::Actions { .. } => {
+                    self.awaiting = Awaiting::Confirmation(shown);
+                    Reply::NothingPending
                 }
-                question.about = Missing::Meaning;
-                question.text.push_str(&still_waits(&shown));
-                Reply::Ask(question)
-            }
-            Ok(Answer::Unknown(mut unknown)) => {
-                unknown.text.push_str(&still_waits(&shown));
-                Reply::Unknown(unknown)
-            }
-            other => self.reply_to(&request, other, here),
+            },
+            Awaiting::Answer(question) => self.ask_again(question),
+            Awaiting::Nothing => Reply::NothingPending,
         }
     }
 
     /// Applies the proposal if its fingerprint is unchanged, else shows the new one.
-    fn confirm(&mut self, shown: &ShownProposal, plain: &Plain, here: &SystemSnapshot) -> Reply {
+    fn confirm(
+        &mut self,
+        shown: &ShownProposal,
+        changes: &ShownChanges,
+        plain: &Plain,
+        here: &SystemSnapshot,
+    ) -> Reply {
         if shown.is_fresh(here.now.timestamp())
             && let Some(offer) = shown.recheck(plain, here)
-            && offer.fingerprint() == shown.fingerprint
+            && shown.is_of(&offer)
         {
             self.topic = match offer.proposal.changes.as_slice() {
                 [Change::Deploy(spec) | Change::Replace(spec)] => Topic::Pipeline(spec.id.clone()),
                 _ => Topic::Nothing,
             };
+            self.confirmed = Some(Box::new(offer.clone()));
             return Reply::Apply(Box::new(offer));
         }
-        if let Some(llm_proposal) = &shown.llm_proposal {
+        if let Some(llm_proposal) = &changes.llm_proposal {
             return match self.propose_by_llm(&shown.request, llm_proposal.clone(), here) {
                 Reply::Proposal(offer) => Reply::ChangedProposal(offer),
                 other => other,
             };
         }
         let scene = here.scene(&here.now);
-        let reply = match plain.corrected(&shown.request, &shown.corrections, &scene) {
+        let reply = match plain.corrected(&shown.request, &changes.corrections, &scene) {
             Ok(Answer::Propose(proposal)) => {
                 let mut offer = CheckedProposal::new(&shown.request, &here.now, *proposal, here);
-                offer.corrections.clone_from(&shown.corrections);
+                offer.corrections.clone_from(&changes.corrections);
                 self.propose(offer)
             }
             other => self.reply_to(&shown.request, other, here),
@@ -411,10 +414,7 @@ impl SessionState {
     ) -> Reply {
         let answer = match answer {
             Ok(answer) => answer,
-            Err(too_long) => {
-                self.awaiting = Awaiting::Nothing;
-                return Reply::TooLong(too_long);
-            }
+            Err(too_long) => return Reply::TooLong(too_long),
         };
         match answer {
             Answer::Propose(proposal) => {
@@ -426,50 +426,70 @@ impl SessionState {
                 }
                 Reply::Look(looked)
             }
-            Answer::Ask(question) => {
+            Answer::Ask(mut question) => {
                 // Without a picture size the parser asks questions that the user should not have to
                 // answer.
                 let unseen = here.unseen();
                 if !here.cameras_probed && !unseen.is_empty() {
                     return Reply::ProbeCameras(unseen);
                 }
-                self.awaiting = match question.about {
-                    // The user answers these by repeating the whole request.
-                    Missing::Meaning | Missing::Picture => Awaiting::Nothing,
-                    _ => Awaiting::Answer(question.clone()),
-                };
+                match question.about {
+                    // The user answers it by repeating the whole request.
+                    Missing::Meaning => {
+                        self.keep_proposal(&mut question.text, here);
+                    }
+                    Missing::Picture => self.awaiting = Awaiting::Nothing,
+                    _ => self.awaiting = Awaiting::Answer(question.clone()),
+                }
                 Reply::Ask(question)
             }
-            Answer::Unknown(unknown) => {
-                // `Yes, but only at night` is not a yes, and a later yes does not concern the
-                // proposal before it.
-                self.awaiting = Awaiting::Nothing;
-                self.topic = Topic::Failed;
+            Answer::Unknown(mut unknown) => {
+                if !self.keep_proposal(&mut unknown.text, here) {
+                    self.topic = Topic::Failed;
+                }
                 Reply::Unknown(unknown)
+            }
+        }
+    }
+
+    /// Whether a proposal still waits behind a text that was not understood; `reply` then says so.
+    /// Nothing else waits afterwards.
+    fn keep_proposal(&mut self, reply: &mut String, here: &SystemSnapshot) -> bool {
+        match &self.awaiting {
+            Awaiting::Confirmation(shown) if shown.is_fresh(here.now.timestamp()) => {
+                reply.push_str(&still_waits(shown));
+                true
+            }
+            _ => {
+                self.awaiting = Awaiting::Nothing;
+                false
             }
         }
     }
 }
 
-/// What is said of a proposal behind a correction that is not understood.
+/// What is said of a proposal behind a text that is not understood.
 fn still_waits(shown: &ShownProposal) -> String {
-    let corrections = shown.corrections.iter().map(String::as_str);
-    let said: Vec<&str> = [shown.request.as_str()]
-        .into_iter()
-        .chain(corrections)
-        .collect();
     format!(
         " Not changed: the proposal for \"{}\" still waits for a yes.",
-        said.join(" – ")
+        shown.full_request()
     )
 }
 
-/// Whether a text corrects the shown proposal. An LLM's proposal is corrected by the LLM.
-fn is_corrected(shown: &ShownProposal, text: &str, plain: &Plain, here: &SystemSnapshot) -> bool {
-    shown.llm_proposal.is_none()
+/// The corrections of the shown proposal with this text, if it is one. An LLM's proposal is
+/// corrected by the LLM.
+fn corrected(
+    shown: &ShownProposal,
+    text: &str,
+    plain: &Plain,
+    here: &SystemSnapshot,
+) -> Option<Vec<String>> {
+    let changes = shown.changes()?;
+    let is_open = changes.llm_proposal.is_none()
         && shown.is_fresh(here.now.timestamp())
-        && shown.corrections.len() < MAX_CORRECTIONS
-        && plain.is_correction(text, &here.scene(&here.now))
+        && changes.corrections.len() < MAX_CORRECTIONS;
+    let is_correction = is_open && plain.is_correction(text, &here.scene(&here.now));
+    is_correction.then(|| [changes.corrections.as_slice(), &[text.to_owned()]].concat())
 }
 
 #[cfg(test)]

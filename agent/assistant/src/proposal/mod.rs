@@ -31,3 +31,4 @@ pub mod price;
 pub mod reword;
 pub mod snapshot;
 pub mod trial;
+mod undo;

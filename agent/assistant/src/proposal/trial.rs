@@ -206,12 +206,18 @@ impl TrialStats {
             [] => number,
             fired => format!("{number} ({})", fired.join(", ")),
         });
-        parts.extend(self.failures.iter().map(|(step, failed)| {
-            let times = counted(failed.count, "time");
-            format!("step {step} failed {times}: {}", failed.message)
-        }));
+        parts.extend(self.failure_sentences());
         parts.extend(self.ended.iter().cloned());
         parts
+    }
+
+    /// One sentence for each step that failed.
+    pub(crate) fn failure_sentences(&self) -> Vec<String> {
+        let failures = self.failures.iter().map(|(step, failed)| {
+            let times = counted(failed.count, "time");
+            format!("step {step} failed {times}: {}", failed.message)
+        });
+        failures.collect()
     }
 
     /// Returns the most important remark on the result, if any.

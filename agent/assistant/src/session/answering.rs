@@ -20,7 +20,7 @@ use super::user_session::Session;
 use crate::failure::Error;
 use crate::past;
 use crate::proposal::checked_proposal::CheckedProposal;
-use crate::proposal::conversation::{Reply, SessionState, ShownProposal};
+use crate::proposal::conversation::{Reply, ShownProposal};
 use crate::proposal::pending::{PendingError, PendingProposals};
 use crate::proposal::snapshot::{DETECTION, SystemSnapshot};
 use crate::wording::quoted;
@@ -64,6 +64,8 @@ impl Session {
         reply: Reply,
         here: &SystemSnapshot,
     ) -> Result<(), Error> {
+        // Actions were dropped before the text was handled.
+        let before = before.filter(|shown| shown.changes().is_some());
         let shown = self.conversation.shown();
         let (waits, is_another) = (shown.is_some(), shown != before);
         let taken = match reply {
@@ -109,7 +111,12 @@ impl Session {
             }
             Reply::Actions(actions, model) => self.offer_actions(actions, Some(&model)).await,
             Reply::Unknown(unknown) => Err(Self::unknown_error(&unknown, here)),
-            Reply::TooLong(error) => Err(Error::input(error.to_string())),
+            Reply::TooLong(error) => {
+                if waits {
+                    out.report(ProgressEvent::StillPending);
+                }
+                Err(Error::input(error.to_string()))
+            }
             Reply::Dropped => {
                 out.report(ProgressEvent::Dropped);
                 Ok(())
@@ -180,7 +187,7 @@ impl Session {
         if let Some(shown) = self.conversation.shown().cloned() {
             let kept = self.keep_pending(shown, here.now.timestamp()).await;
             // A proposal that could not be stored is not shown, so no yes can concern it.
-            kept.inspect_err(|_| self.conversation = SessionState::default())?;
+            kept.inspect_err(|_| self.conversation.drop_waiting())?;
         }
         self.show_proposal(offer, self.pending_id(), "Apply? yes or no");
         Ok(())

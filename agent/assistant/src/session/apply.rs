@@ -190,6 +190,14 @@ impl Session {
 
     /// Saves a note of a confirmed watch.
     async fn save_watch_note(&self, offer: &CheckedProposal) {
+        // The box's own words are no request that an example could be found by.
+        if offer
+            .llm_proposal
+            .as_ref()
+            .is_some_and(|made| !made.is_by_model())
+        {
+            return;
+        }
         let Some(new) = new_pipeline(offer) else {
             return;
         };

@@ -8,13 +8,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::json;
+use serde_json::{Value, json};
 use watchkeeper_llm::Client;
+use watchkeeper_llm::picture::Detail;
 
 use super::progress::ProgressEvent;
 use super::rewording::{RewordFailure, RewordResult, reword};
 use super::secrets::hide_secrets;
-use super::setup_runner::{SetupRequest, SetupRunner};
+use super::setup_runner::{PREVIEWS_FOLDER, SetupRequest, SetupRunner};
 use super::sub_agents::SubAgents;
 use super::user_session::Session;
 use crate::blueprint::store::BlueprintEntry;
@@ -24,6 +25,7 @@ use crate::proposal::conversation::{Reply, SessionState};
 use crate::proposal::llm_proposal::words;
 use crate::proposal::snapshot::SystemSnapshot;
 use crate::router::{self, ChosenBy, Route, RouteError};
+use crate::setup_agent::tool_context::ToolContext;
 use crate::setup_agent::turn_record::TurnEnd;
 use crate::wording::quoted;
 
@@ -49,6 +51,25 @@ impl Session {
     pub(super) fn home(&self) -> Result<&Path, Error> {
         let home = self.deps.state_dir.as_deref();
         home.map_err(|why| Error::failed(why.clone()))
+    }
+
+    /// What tools and trials of this session may reach.
+    pub(super) fn tool_context(&self) -> ToolContext {
+        let home = self.deps.state_dir.as_ref().ok();
+        ToolContext {
+            client: self.deps.client.clone(),
+            preferred: self.deps.preferred_model.clone(),
+            sees: None,
+            detail: Detail::Medium,
+            second_opinion: self.deps.second_opinion,
+            memory: self.deps.notes.clone(),
+            archive: self.archive.clone().map(|archive| archive as _),
+            lookups: self.deps.lookups.clone(),
+            pictures: home.map(|home| home.join(PREVIEWS_FOLDER)),
+            attached: Vec::new(),
+            earlier: Value::Null,
+            at: self.request_time,
+        }
     }
 
     /// Opens the LLM client.
@@ -280,16 +301,11 @@ impl Session {
         routed: Route,
         here: &SystemSnapshot,
     ) -> Result<Reply, String> {
+        self.notes()?;
         let runner = SetupRunner {
             client,
-            runtime: &self.deps.client,
-            preferred: self.deps.preferred_model.clone(),
-            second_opinion: self.deps.second_opinion,
             folder: self.deps.state_dir.clone()?,
-            notes: self.notes()?.clone(),
-            archive: self.archive.clone().map(|archive| archive as _),
-            lookups: self.deps.lookups.clone(),
-            at: self.request_time,
+            tools: self.tool_context(),
             trace: self.trace.as_ref(),
             out: Arc::clone(&self.deps.out),
         };

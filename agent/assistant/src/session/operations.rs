@@ -6,7 +6,7 @@
 //! - With a proposal store, actions are on disk before they are shown, and deleted there before
 //!   they run: after a crash they wait still or were begun, and never run twice.
 //! - Actions on a collection are of all entries that it has at the yes, not when they were shown.
-//! - Any other text drops what waits.
+//! - Any other text drops actions that wait, because they may remove something for good.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ use crate::operations::recorded_archive::RecordedArchive;
 use crate::operations::trajectory::{SessionTrajectory, StepOutcome};
 use crate::operations::{grammar, manual};
 use crate::permissions::Entrypoint;
-use crate::proposal::conversation::{Reply, SessionState, ShownProposal, yes_or_no};
+use crate::proposal::conversation::{Reply, ShownProposal, yes_or_no};
 use crate::proposal::pending::PendingError;
 use crate::proposal::snapshot::SystemSnapshot;
 use crate::wording::{counted, printable};
@@ -43,21 +43,7 @@ const MAX_SHOWN_TEXT: usize = 2_000;
 impl Session {
     /// Whether no proposal, action or question waits for an answer.
     pub fn is_idle(&self) -> bool {
-        self.shown().is_none() && self.conversation.question().is_none()
-    }
-
-    /// What waits for a yes: a proposal or actions.
-    pub fn shown(&self) -> Option<&ShownProposal> {
-        let actions = self.waiting_actions.as_ref();
-        actions.or_else(|| self.conversation.shown())
-    }
-
-    /// Restores what waited in an earlier process.
-    pub fn restore(&mut self, shown: ShownProposal) {
-        match shown.actions {
-            Some(_) => self.waiting_actions = Some(shown),
-            None => self.conversation = SessionState::from_shown(shown),
-        }
+        self.conversation.shown().is_none() && self.conversation.question().is_none()
     }
 
     /// Handles a text that answers waiting actions, or is an operation on the archive. `None` for
@@ -232,26 +218,27 @@ impl Session {
         let made = ProposedActions { actions, model };
         let shown = ShownProposal::from_actions(made.clone(), now);
         self.keep_pending(shown.clone(), now).await?;
-        self.waiting_actions = Some(shown);
+        self.conversation.wait_for(shown);
         let out = Arc::clone(&self.deps.out);
         out.report(ProgressEvent::Actions(&made, self.pending_id()));
         Ok(())
     }
 
-    /// Drops the proposal, question or action that waits.
+    /// Drops the proposal or question that waits.
     async fn drop_waiting(&mut self) -> Result<(), PendingError> {
         self.drop_pending().await?;
-        if self.conversation.shown().is_some() || self.waiting_actions.take().is_some() {
+        if self.conversation.shown().is_some() {
             self.report_note("the previous proposal is dropped");
         }
-        self.conversation = SessionState::default();
+        self.conversation.drop_waiting();
         Ok(())
     }
 
-    /// Drops the actions that wait: what follows may show something else that a yes would concern.
+    /// Drops actions that wait: what follows may show something else that a yes would concern.
     /// Stored actions that can't be deleted wait on under their id, and stop no other request.
     pub(super) async fn drop_actions(&mut self) {
-        if self.waiting_actions.take().is_none() {
+        let shown = self.conversation.shown();
+        if shown.and_then(ShownProposal::actions).is_none() {
             return;
         }
         let note = match self.drop_pending().await {
@@ -260,35 +247,38 @@ impl Session {
                 format!("a yes here no longer concerns the previous proposal, but {error}")
             }
         };
+        self.conversation.drop_waiting();
         self.report_note(&note);
     }
 
+    /// Handles a yes or no to actions that wait; another text drops them. `None` for that, or if
+    /// none wait.
     async fn answer_waiting_actions(&mut self, text: &str) -> Result<Option<CommandResult>, Error> {
         let Some(is_yes) = yes_or_no(text) else {
             self.drop_actions().await;
             return Ok(None);
         };
-        let Some(waiting) = self.waiting_actions.take() else {
+        let Some(shown) = self.conversation.shown() else {
             return Ok(None);
         };
-        let is_confirmed = is_yes && waiting.is_fresh(Timestamp::now());
-        let taken = match is_confirmed {
+        let is_fresh = shown.is_fresh(Timestamp::now());
+        let Some(waiting) = shown.actions().cloned() else {
+            return Ok(None);
+        };
+        let taken = match is_yes && is_fresh {
             true => self.take_pending().await,
             false => self.drop_pending().await,
         };
-        if let Err(error) = taken {
-            // What could not be deleted still waits, so that the answer can be repeated.
-            self.waiting_actions = self.pending_id().is_some().then_some(waiting);
-            return Err(error.into());
+        // What could not be deleted still waits, so that the answer can be repeated.
+        if taken.is_ok() || self.pending_id().is_none() {
+            self.conversation.drop_waiting();
         }
+        taken?;
         match is_yes {
-            true if !is_confirmed => Err(Error::input(
+            true if !is_fresh => Err(Error::input(
                 "this waited for more than an hour, so nothing was done; ask again",
             )),
-            true => {
-                let actions = waiting.actions.map_or_else(Vec::new, |made| made.actions);
-                self.run_actions(actions).await.map(Some)
-            }
+            true => self.run_actions(waiting.actions).await.map(Some),
             false => {
                 self.trace_event("dropped", || json!({}));
                 self.deps.out.report(ProgressEvent::Dropped);

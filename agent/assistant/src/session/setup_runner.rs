@@ -20,12 +20,9 @@ use watchkeeper_memory::Memory;
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::progress::{ProgressEvent, ProgressSink, ProgressStep};
-use crate::archive_access::ArchiveAccess;
 use crate::blueprint::{Blueprint, Job as BlueprintJob};
 use crate::lesson::{Lesson, store};
 use crate::llm::start_job;
-use crate::lookup_access::LookupAccess;
-use crate::notes::Notes;
 use crate::permissions::{Entrypoint, ToolPermissions};
 use crate::proposal::llm_proposal::words;
 use crate::router::Route;
@@ -39,7 +36,6 @@ use crate::setup_agent::turn_log::{TurnKey, TurnLog, TurnLogError};
 use crate::setup_agent::turn_record::{FORMAT, TurnEnd, TurnHead, TurnRecord};
 use crate::trace::{self, Trace};
 use crate::wording::{counted, cut};
-use watchkeeper_client::RuntimeClient;
 use watchkeeper_client::clock::wall_now;
 
 /// Timeout of one request. A user waits, while cameras are opened and models loaded.
@@ -99,19 +95,9 @@ pub(super) struct TurnRun {
 /// Runs the setup agent for one session.
 pub struct SetupRunner<'s> {
     pub client: &'s Client,
-    pub runtime: &'s RuntimeClient,
-    /// Detection model preferred by the configuration.
-    pub preferred: Option<String>,
-    /// Whether a second opinion of doubtful events is configured.
-    pub second_opinion: bool,
     pub folder: PathBuf,
-    pub notes: Notes,
-    /// The archive; `None`: none is reached.
-    pub archive: Option<Arc<dyn ArchiveAccess>>,
-    /// The look-ups; `None`: none are reached.
-    pub lookups: Option<Arc<dyn LookupAccess>>,
-    /// Assumed time of the request; `None`: now.
-    pub at: Option<Timestamp>,
+    /// What the tools may reach, without the pictures and the conversation of a request.
+    pub tools: ToolContext,
     /// Trace; `None`: no trace is written.
     pub trace: Option<&'s Trace>,
     /// Receiver of progress events.
@@ -166,7 +152,13 @@ impl SetupRunner<'_> {
         });
         let name = format!("{}/{}", blueprint.name, turn_log.turn.head().id);
         let mut job = self.start_job(blueprint, ledger.unwrap_or(name), entrypoint)?;
-        let tools = self.tool_context(&job, request.attached, request.earlier);
+        let tools = ToolContext {
+            sees: job.model().image_tier,
+            detail: job.detail(),
+            attached: request.attached,
+            earlier: request.earlier,
+            ..self.tools.clone()
+        };
         let driver = TurnDriver {
             context: &tools,
             spec: &brief,
@@ -204,29 +196,6 @@ impl SetupRunner<'_> {
         })
     }
 
-    /// What the tools of a turn may reach.
-    fn tool_context(
-        &self,
-        job: &Job,
-        attached: Vec<(String, Bytes)>,
-        earlier: Value,
-    ) -> ToolContext {
-        ToolContext {
-            client: self.runtime.clone(),
-            preferred: self.preferred.clone(),
-            sees: job.model().image_tier,
-            detail: job.detail(),
-            second_opinion: self.second_opinion,
-            memory: Some(self.notes.clone()),
-            archive: self.archive.clone(),
-            lookups: self.lookups.clone(),
-            pictures: Some(self.folder.join(PREVIEWS_FOLDER)),
-            attached,
-            earlier,
-            at: self.at,
-        }
-    }
-
     /// Starts the job of a turn, with the model of its blueprint.
     fn start_job(
         &self,
@@ -257,7 +226,7 @@ impl SetupRunner<'_> {
             Entrypoint::Remote => REMOTE_TURNS_FOLDER,
             Entrypoint::Ask | Entrypoint::Chat | Entrypoint::Local => TURNS_FOLDER,
         });
-        let socket = self.runtime.socket().display().to_string();
+        let socket = self.tools.client.socket().display().to_string();
         let now = Timestamp::now();
         let left = {
             let (folder, brief) = (folder.clone(), brief.clone());
@@ -416,14 +385,14 @@ impl SetupRunner<'_> {
             "reflection",
             || json!({"turn": turn.head().id, "sentence": sentence, "lessons": told}),
         );
-        if lessons.is_empty() {
+        let (Some(notes), false) = (&self.tools.memory, lessons.is_empty()) else {
             return;
-        }
+        };
         let save = |memory: &mut Memory| {
             let mut lessons = lessons.into_iter();
             lessons.try_for_each(|lesson| store::save(memory, wall_now(), lesson).map(drop))
         };
-        if let Err(error) = self.notes.with(save).await {
+        if let Err(error) = notes.with(save).await {
             tracing::warn!(%error, "cannot save a lesson");
         }
     }

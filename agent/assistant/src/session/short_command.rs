@@ -183,7 +183,7 @@ impl Session {
 
     /// What the conversation waits for.
     fn waiting_for(&self) -> String {
-        match (self.shown(), self.conversation.question()) {
+        match (self.conversation.shown(), self.conversation.question()) {
             (Some(shown), _) => format!("Waiting for your yes or no: {}", shown.full_request()),
             (None, Some(question)) => format!("Waiting for your answer: {}", question.text),
             (None, None) => "Nothing is waiting.".to_owned(),

@@ -8,11 +8,10 @@
 //! - All trials of a proposal end after [`TRIAL_TIMEOUT`].
 //! - A result that contradicts the request is checked twice: a person may just have passed.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::{Instant, timeout_at};
 use watchkeeper_contract::backtest::{Backtest, MAX_BACKTEST_HOURS};
 use watchkeeper_contract::event::MAX_PAGE;
@@ -21,11 +20,9 @@ use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::source::SourceState;
 use watchkeeper_contract::workflow::DryRun;
 use watchkeeper_engine::workflow::{Compiled, compile};
-use watchkeeper_llm::picture::Detail;
 use watchkeeper_plain::Change;
 
 use super::progress::{ProgressEvent, ProgressSink};
-use super::setup_runner::PREVIEWS_FOLDER;
 use crate::proposal::backtest::{BacktestSummary, strip};
 use crate::proposal::checked_proposal::CheckedProposal;
 use crate::proposal::price::{
@@ -37,7 +34,7 @@ use crate::setup_agent::geometry::check_places;
 use crate::setup_agent::preview_spec::preview;
 use crate::setup_agent::tool_context::ToolContext;
 use crate::trace::{self, Trace};
-use watchkeeper_client::{JournalRecord, RuntimeClient};
+use watchkeeper_client::JournalRecord;
 
 /// Most pipelines of one proposal that get a trial.
 const MAX_TRIALS: usize = 3;
@@ -57,45 +54,13 @@ const EVENTS: &str = "events";
 
 /// Runs the trials of a proposal.
 pub(super) struct TrialRunner<'a> {
-    tools: ToolContext,
-    here: &'a SystemSnapshot,
-    trace: Option<&'a Trace>,
-    out: Arc<dyn ProgressSink>,
+    pub(super) tools: ToolContext,
+    pub(super) here: &'a SystemSnapshot,
+    pub(super) trace: Option<&'a Trace>,
+    pub(super) out: Arc<dyn ProgressSink>,
 }
 
-impl<'a> TrialRunner<'a> {
-    /// Creates a runner that stores previews below `home`, if given; `second_opinion` is whether
-    /// one is configured.
-    pub(super) fn new(
-        client: RuntimeClient,
-        home: Option<&PathBuf>,
-        here: &'a SystemSnapshot,
-        second_opinion: bool,
-        trace: Option<&'a Trace>,
-        out: Arc<dyn ProgressSink>,
-    ) -> Self {
-        let tools = ToolContext {
-            client,
-            preferred: None,
-            sees: None,
-            detail: Detail::Medium,
-            second_opinion,
-            memory: None,
-            archive: None,
-            lookups: None,
-            pictures: home.map(|folder| folder.join(PREVIEWS_FOLDER)),
-            attached: Vec::new(),
-            earlier: Value::Null,
-            at: None,
-        };
-        Self {
-            tools,
-            here,
-            trace,
-            out,
-        }
-    }
-
+impl TrialRunner<'_> {
     /// Runs a trial of each pipeline, and replays each on the last hours.
     pub(super) async fn run(&self, offer: &CheckedProposal) -> Vec<TrialResult> {
         let deployed = deployed(offer);

@@ -135,8 +135,6 @@ pub struct Session {
     /// The archive, with each operation recorded in `trajectory`.
     pub(super) archive: Option<Arc<RecordedArchive>>,
     pub(super) trajectory: SharedTrajectory,
-    /// Actions on archive and jobs that wait for a yes.
-    pub(super) waiting_actions: Option<ShownProposal>,
     /// Blueprint for what the rules do not understand; `None`: the small model chooses.
     pub(super) blueprint: Option<String>,
     /// `None`: proposals end with the session.
@@ -170,7 +168,6 @@ impl Session {
         };
         Ok(Self {
             archive: RecordedArchive::new(deps.archive.clone(), &trajectory),
-            waiting_actions: None,
             blueprint: None,
             trace: home.map(|folder| {
                 Trace::new(folder, deps.entrypoint.name()).with_audit_limits(deps.audit)
@@ -305,9 +302,9 @@ impl Session {
         if !needs_llm {
             return Ok(reply);
         }
-        // Nothing waits while the LLM works: a user who interrupts it is not left with a
-        // dropped proposal.
-        let by_rules = std::mem::take(&mut self.conversation);
+        // The rules' reply was not shown: a user who interrupts the LLM is left with what waited
+        // before.
+        let by_rules = std::mem::replace(&mut self.conversation, before.clone());
         match self.ask_llm(text, Vec::new(), here).await {
             Ok(Some(by_llm)) => {
                 self.is_llm_reply = true;
@@ -318,7 +315,6 @@ impl Session {
                 Ok(reply)
             }
             Err(failure) => {
-                // The user did not interrupt it: keep what was waiting.
                 self.conversation = before.clone();
                 Err(failure)
             }
@@ -349,8 +345,10 @@ impl Session {
     /// Restores what waited before a reply that was not shown, unless its proposal is gone: no
     /// later yes may concern another one.
     pub(super) fn restore_waiting(&mut self, before: Option<&ShownProposal>) {
-        let waits = before.filter(|_| self.pending_id().is_some()).cloned();
-        self.conversation = waits.map_or_else(SessionState::default, SessionState::from_shown);
+        match before.filter(|_| self.pending_id().is_some()) {
+            Some(shown) => self.conversation.wait_for(shown.clone()),
+            None => self.conversation.drop_waiting(),
+        }
         self.authors = self.authors_before;
     }
 
@@ -400,7 +398,7 @@ impl Session {
             Ok(now) => now,
             Err(error) => {
                 // It was shown as confirmed and is stored nowhere: no later yes may concern it.
-                self.conversation = SessionState::default();
+                self.conversation.drop_waiting();
                 return Err(error.into());
             }
         };
@@ -423,16 +421,12 @@ impl Session {
         if !self.runs_trials {
             return;
         }
-        let home = self.deps.state_dir.as_ref().ok();
-        let (client, out) = (self.deps.client.clone(), Arc::clone(&self.deps.out));
-        let runner = TrialRunner::new(
-            client,
-            home,
+        let runner = TrialRunner {
+            tools: self.tool_context(),
             here,
-            self.deps.second_opinion,
-            self.trace.as_ref(),
-            out,
-        );
+            trace: self.trace.as_ref(),
+            out: Arc::clone(&self.deps.out),
+        };
         offer.trials = match offer.llm_proposal {
             None => runner.run(offer).await,
             Some(_) => runner.replay(offer).await,

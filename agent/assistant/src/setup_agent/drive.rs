@@ -26,6 +26,7 @@ use super::tool_context::ToolContext;
 use super::turn::{TurnStep, refusal};
 use super::turn_log::{TurnLog, TurnLogError};
 use super::turn_record::{TurnEnd, TurnRecord};
+use crate::llm::ask_and_report;
 use crate::trace::{self, Trace, without_secrets};
 
 /// Maximum tokens of one answer. A workflow of twenty steps takes about 2,000.
@@ -144,29 +145,27 @@ impl TurnDriver<'_> {
         if last || budget == ContextBudget::AnswerOnly {
             options = options.choice(ToolChoice::Never);
         }
+        let head = log.turn.head();
+        let details = json!({
+            "turn": head.id, "nth": log.turn.spent().asks + 1, "of_most": head.steps,
+            "blueprint": head.blueprint,
+        });
         let (_, before) = job.spent();
-        let reply = self.request_reply(log, job, &options, on_progress).await;
+        let mut on_retry = |error: &AttemptError, pause: Duration| {
+            on_progress(TurnProgress::Retrying(error, pause));
+        };
+        let talk = log.turn.conversation();
+        let reply = ask_and_report(self.trace, job, talk, &options, details, &mut on_retry).await;
         let (_, after) = job.spent();
         let cost = Money(after.0.saturating_sub(before.0));
         match reply {
-            Ok(reply) => {
-                let provider = &job.model().provider;
-                self.record_reply(log, reply, provider, cost, on_progress)
-                    .await
+            Ok(reply) => self.record_reply(log, reply, cost, on_progress).await,
+            // The provider counts more tokens than the estimate: the turn ends as if by ours.
+            Err(error) if is_too_long(&error) && log.turn.spent().asks > 0 => {
+                let end = Box::new(log.turn.end_when_full(prompt, max_prompt));
+                Ok(log.append_in_background(TurnRecord::Ended { end }).await?)
             }
-            Err(error) => {
-                let details = json!({
-                    "turn": log.turn.head().id, "sentence": error.in_full(),
-                    "usd": cost.dollars(),
-                });
-                trace::note_in_background(self.trace, "model_away", details).await;
-                // The provider counts more tokens than the estimate: the turn ends as if by ours.
-                if is_too_long(&error) && log.turn.spent().asks > 0 {
-                    let end = Box::new(log.turn.end_when_full(prompt, max_prompt));
-                    return Ok(log.append_in_background(TurnRecord::Ended { end }).await?);
-                }
-                Err(error.into())
-            }
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -193,47 +192,15 @@ impl TurnDriver<'_> {
         budget
     }
 
-    /// Calls the model; reports and traces its retries.
-    async fn request_reply(
-        &self,
-        log: &TurnLog,
-        job: &mut Job,
-        options: &CallOptions,
-        on_progress: &mut (dyn FnMut(TurnProgress<'_>) + Send),
-    ) -> Result<Reply, LlmError> {
-        let mut retries = Vec::new();
-        let reply = job
-            .ask(log.turn.conversation(), options, &mut |error, pause| {
-                on_progress(TurnProgress::Retrying(error, pause));
-                retries.push(error.in_full());
-            })
-            .await;
-        for sentence in retries {
-            trace::note(
-                self.trace,
-                "model_again",
-                || json!({"turn": log.turn.head().id, "sentence": sentence}),
-            );
-        }
-        reply
-    }
-
-    /// Traces a reply, reports its thoughts, and appends it to the turn log.
+    /// Traces and reports the thoughts of a reply, and appends it to the turn log.
     async fn record_reply(
         &self,
         log: &mut TurnLog,
         reply: Reply,
-        provider: &str,
         cost: Money,
         on_progress: &mut (dyn FnMut(TurnProgress<'_>) + Send),
     ) -> Result<(), TurnStopped> {
         let head = log.turn.head();
-        let details = json!({
-            "turn": head.id, "provider": provider, "model": reply.model, "stop": reply.stop,
-            "usd": cost.dollars(), "tokens": reply.usage.total(),
-            "nth": log.turn.spent().asks + 1, "of_most": head.steps, "blueprint": head.blueprint,
-        });
-        trace::note_in_background(self.trace, "model", details).await;
         for part in &reply.turn.parts {
             let (what, text) = match part {
                 AssistantPart::Thinking(text) => ("thought", text),

@@ -30,6 +30,9 @@ pub enum ToolFact {
         /// Its text as the model wrote it; absent: it gave an object.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
+        /// Warnings of its check.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        warnings: Vec<String>,
     },
     /// A draft was drawn on a camera's picture.
     Previewed {
@@ -47,6 +50,9 @@ pub enum ToolFact {
         draft: String,
         /// The result, one sentence.
         sentence: String,
+        /// One sentence for each step that failed.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        failures: Vec<String>,
     },
     /// A change was proposed.
     Proposed {
@@ -99,11 +105,29 @@ pub struct PlanStep {
 
 /// All facts of a turn, oldest first.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct TurnFacts(Vec<ToolFact>);
+pub struct TurnFacts {
+    all: Vec<ToolFact>,
+    /// How many of them came before the last answer of the language model.
+    answered: usize,
+}
+
+/// The last preview of a draft on a camera.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Preview<'f> {
+    /// Errors of its lines and zones.
+    pub wrong: &'f [String],
+    /// Whether the language model has answered since.
+    pub is_answered: bool,
+}
 
 impl TurnFacts {
     pub fn add(&mut self, fact: ToolFact) {
-        self.0.push(fact);
+        self.all.push(fact);
+    }
+
+    /// Marks that the language model answered with these facts before it.
+    pub fn mark_answered(&mut self) {
+        self.answered = self.all.len();
     }
 
     /// The workflow of the draft `name`, such as `d1`.
@@ -124,7 +148,7 @@ impl TurnFacts {
 
     /// What the model says about the fixed call of `tool`, the latest words.
     pub fn lesson_words(&self, tool: &str) -> Option<&str> {
-        self.0.iter().rev().find_map(|fact| match fact {
+        self.all.iter().rev().find_map(|fact| match fact {
             ToolFact::LessonWords { tool: of, said } if of == tool => Some(said.as_str()),
             _ => None,
         })
@@ -135,34 +159,62 @@ impl TurnFacts {
     }
 
     fn drafts(&self) -> impl Iterator<Item = (&Value, Option<&str>)> {
-        self.0.iter().filter_map(|fact| match fact {
-            ToolFact::Draft { workflow, text } => Some((workflow, text.as_deref())),
+        self.all.iter().filter_map(|fact| match fact {
+            ToolFact::Draft { workflow, text, .. } => Some((workflow, text.as_deref())),
             _ => None,
         })
     }
 
-    /// Errors of the last preview of a draft on a camera; `None`: it was not previewed there.
-    pub fn wrong_on(&self, name: &str, on: &SourceId) -> Option<&[String]> {
-        self.0.iter().rev().find_map(|fact| match fact {
-            ToolFact::Previewed {
-                draft,
-                camera,
-                wrong,
-                ..
-            } if draft == name && camera == on => Some(wrong.as_slice()),
-            _ => None,
-        })
+    /// What speaks against the draft `name`: the warnings of its check, and the steps that failed
+    /// in its last trial.
+    pub fn warnings(&self, name: &str) -> Vec<String> {
+        let (mut drafts, mut warnings, mut failed) = (0, &[][..], &[][..]);
+        for fact in &self.all {
+            match fact {
+                ToolFact::Draft { warnings: of, .. } => {
+                    drafts += 1;
+                    if name == format!("d{drafts}") {
+                        warnings = of;
+                    }
+                }
+                ToolFact::Tried {
+                    draft, failures, ..
+                } if draft == name => failed = failures,
+                _ => {}
+            }
+        }
+        [warnings, failed].concat()
+    }
+
+    /// The last preview of a draft on a camera; `None`: it was not previewed there.
+    pub fn preview(&self, name: &str, on: &SourceId) -> Option<Preview<'_>> {
+        self.all
+            .iter()
+            .enumerate()
+            .rev()
+            .find_map(|(at, fact)| match fact {
+                ToolFact::Previewed {
+                    draft,
+                    camera,
+                    wrong,
+                    ..
+                } if draft == name && camera == on => Some(Preview {
+                    wrong,
+                    is_answered: at < self.answered,
+                }),
+                _ => None,
+            })
     }
 
     /// Whether the request goes to the set-up.
     pub fn is_handed_over(&self) -> bool {
-        self.0.contains(&ToolFact::HandOver)
+        self.all.contains(&ToolFact::HandOver)
     }
 
     /// The proposed actions on archive and jobs, without repetitions.
     pub fn actions(&self) -> Vec<ProposedAction> {
         let mut actions: Vec<ProposedAction> = Vec::new();
-        for fact in &self.0 {
+        for fact in &self.all {
             if let ToolFact::Action { action } = fact
                 && !actions.contains(action)
             {
@@ -174,7 +226,7 @@ impl TurnFacts {
 
     /// The current plan.
     pub fn plan(&self) -> &[PlanStep] {
-        let plan = self.0.iter().rev().find_map(|fact| match fact {
+        let plan = self.all.iter().rev().find_map(|fact| match fact {
             ToolFact::Plan { steps } => Some(steps.as_slice()),
             _ => None,
         });
@@ -188,14 +240,14 @@ impl TurnFacts {
 
     /// The latest proposed change for each pipeline, in order.
     fn proposed(&self) -> impl Iterator<Item = (&ProposedChange, Option<&str>, &ModelWords)> {
-        let all = self.0.iter().enumerate();
+        let all = self.all.iter().enumerate();
         all.filter_map(|(at, fact)| match fact {
             ToolFact::Proposed {
                 change,
                 draft,
                 words,
             } => {
-                let later = self.0.get(at + 1..).unwrap_or_default();
+                let later = self.all.get(at + 1..).unwrap_or_default();
                 let is_last = !later.iter().any(|later| match later {
                     ToolFact::Proposed { change: other, .. } => {
                         other.pipeline() == change.pipeline()
@@ -242,7 +294,7 @@ impl TurnFacts {
 
     /// Findings about a draft, one sentence each.
     fn evidence(&self, name: &str) -> Vec<String> {
-        let found = self.0.iter().filter_map(|fact| match fact {
+        let found = self.all.iter().filter_map(|fact| match fact {
             ToolFact::Previewed {
                 draft,
                 camera,
@@ -252,7 +304,9 @@ impl TurnFacts {
                 Some(file) => format!("drawn on the picture of {camera}: {file}"),
                 None => format!("drawn on the picture of {camera}"),
             }),
-            ToolFact::Tried { draft, sentence } if draft == name => Some(sentence.clone()),
+            ToolFact::Tried {
+                draft, sentence, ..
+            } if draft == name => Some(sentence.clone()),
             _ => None,
         });
         found.collect()
@@ -316,6 +370,7 @@ mod tests {
             facts.add(ToolFact::Draft {
                 workflow: json!({"n": n}),
                 text: (n == 1).then(|| "{ \"n\": 1 }".to_owned()),
+                warnings: vec![format!("warning {n}")],
             });
         }
         assert_eq!(facts.draft("d2"), Some(&json!({"n": 2})));
@@ -324,6 +379,15 @@ mod tests {
         for wrong in ["d0", "d3", "2", "", "d-1"] {
             assert_eq!(facts.draft(wrong), None, "{wrong}");
         }
+        let tried = |failures: &[&str]| ToolFact::Tried {
+            draft: "d2".to_owned(),
+            sentence: "tried".to_owned(),
+            failures: failures.iter().map(|f| (*f).to_owned()).collect(),
+        };
+        facts.add(tried(&["old"]));
+        facts.add(tried(&["step a failed"]));
+        assert_eq!(facts.warnings("d1"), ["warning 1"]);
+        assert_eq!(facts.warnings("d2"), ["warning 2", "step a failed"]);
         let gate = SourceId::new("gate").unwrap();
         let previewed = |wrong: &[&str]| ToolFact::Previewed {
             draft: "d1".to_owned(),
@@ -331,11 +395,18 @@ mod tests {
             wrong: wrong.iter().map(|w| (*w).to_owned()).collect(),
             picture: None,
         };
+        let seen = |facts: &TurnFacts, name: &str, on: &SourceId| {
+            let preview = facts.preview(name, on)?;
+            Some((preview.wrong.len(), preview.is_answered))
+        };
         facts.add(previewed(&["outside"]));
-        assert_eq!(facts.wrong_on("d1", &gate).map(<[_]>::len), Some(1));
+        assert_eq!(seen(&facts, "d1", &gate), Some((1, false)));
+        facts.mark_answered();
+        assert_eq!(seen(&facts, "d1", &gate), Some((1, true)));
         facts.add(previewed(&[]));
-        assert_eq!(facts.wrong_on("d1", &gate).map(<[_]>::len), Some(0));
-        assert_eq!(facts.wrong_on("d2", &gate), None);
-        assert_eq!(facts.wrong_on("d1", &SourceId::new("dock").unwrap()), None);
+        assert_eq!(seen(&facts, "d1", &gate), Some((0, false)));
+        assert_eq!(seen(&facts, "d2", &gate), None);
+        let dock = SourceId::new("dock").unwrap();
+        assert_eq!(seen(&facts, "d1", &dock), None);
     }
 }

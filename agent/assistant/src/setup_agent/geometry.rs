@@ -6,7 +6,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 use watchkeeper_engine::workflow::Overlay;
-use watchkeeper_vision::geometry::{Point, polygon_area};
+use watchkeeper_vision::geometry::{BBox, Point, polygon_area};
 
 /// Share of the picture below which a zone gets a warning: about 50 × 40 pixels of 1280 × 720.
 const MIN_USUAL_SHARE: f64 = 0.002;
@@ -33,8 +33,7 @@ pub struct Detection {
     pub class: String,
     /// From 0 to 1.
     pub confidence: f64,
-    /// Left, top, right, bottom in pixels.
-    pub corners: [f64; 4],
+    pub bbox: BBox,
 }
 
 impl Detection {
@@ -48,15 +47,10 @@ impl Detection {
             Some(Self {
                 class: value.get("class")?.as_str()?.to_owned(),
                 confidence: number("confidence")?,
-                corners: [x - w, y - h, x + w, y + h],
+                bbox: BBox::new(x - w, y - h, x + w, y + h),
             })
         };
         all.into_iter().flatten().filter_map(one).collect()
-    }
-
-    fn centre(&self) -> Point {
-        let [left, top, right, bottom] = self.corners;
-        Point::new((left + right) / 2.0, (top + bottom) / 2.0)
     }
 }
 
@@ -66,9 +60,8 @@ pub fn list_detections(seen: &[Detection]) -> Value {
     seen.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
     let more = seen.len().saturating_sub(MAX_DETECTIONS);
     let one = |s: &&Detection| {
-        let corners = s.corners.map(f64::round);
         json!({"class": s.class, "confidence": (s.confidence * 100.0).round() / 100.0,
-        "box_px": corners})
+        "box_px": whole_pixels(&s.bbox)})
     };
     let boxes: Vec<Value> = seen.iter().take(MAX_DETECTIONS).map(one).collect();
     match more {
@@ -118,14 +111,13 @@ pub fn check_places(overlays: &[Overlay], size: [u32; 2], seen: &[Detection]) ->
                         share * 100.0
                     ));
                 }
-                let inside = seen
-                    .iter()
-                    .filter(|s| contains(polygon, s.centre()))
-                    .count();
+                let inside = seen.iter().filter(|s| s.bbox.center().is_inside(polygon));
+                let corners = polygon.iter().map(|p| BBox::new(p.x, p.y, p.x, p.y));
+                let around = corners.reduce(|a, b| a.union(&b));
                 findings.places.push(json!({
-                    "zone": name, "box_px": bounding_box(polygon),
+                    "zone": name, "box_px": around.as_ref().map(whole_pixels),
                     "share_of_picture": (share * 1000.0).round() / 1000.0,
-                    "detections_with_centre_inside_now": inside,
+                    "detections_with_centre_inside_now": inside.count(),
                 }));
             }
         }
@@ -133,18 +125,9 @@ pub fn check_places(overlays: &[Overlay], size: [u32; 2], seen: &[Detection]) ->
     findings
 }
 
-/// Left, top, right and bottom of a polygon in whole pixels.
-fn bounding_box(polygon: &[Point]) -> [f64; 4] {
-    let nothing = [
-        f64::INFINITY,
-        f64::INFINITY,
-        f64::NEG_INFINITY,
-        f64::NEG_INFINITY,
-    ];
-    let around = |[left, top, right, bottom]: [f64; 4], p: &Point| {
-        [left.min(p.x), top.min(p.y), right.max(p.x), bottom.max(p.y)]
-    };
-    polygon.iter().fold(nothing, around).map(f64::round)
+/// Left, top, right and bottom, rounded.
+fn whole_pixels(bbox: &BBox) -> [f64; 4] {
+    [bbox.x1, bbox.y1, bbox.x2, bbox.y2].map(f64::round)
 }
 
 /// Where in the picture the movement leads that a line counts as in: to the left hand of somebody
@@ -176,16 +159,6 @@ fn check_inside(
             point.x, point.y
         ));
     }
-}
-
-/// Whether a point lies in a polygon, by the crossings of a ray (Shimrat, 1962).
-fn contains(polygon: &[Point], at: Point) -> bool {
-    let before = polygon.iter().cycle().skip(polygon.len().saturating_sub(1));
-    let edges = polygon.iter().zip(before);
-    let crossed = edges.filter(|(a, b)| {
-        (a.y > at.y) != (b.y > at.y) && at.x < (b.x - a.x) * (at.y - a.y) / (b.y - a.y) + a.x
-    });
-    crossed.count() % 2 == 1
 }
 
 #[cfg(test)]
@@ -256,7 +229,7 @@ mod tests {
         let seen = Detection {
             class: "person".to_owned(),
             confidence: 0.9,
-            corners: [10.0, 10.0, 20.0, 20.0],
+            bbox: BBox::new(10.0, 10.0, 20.0, 20.0),
         };
         let corners = [[0.0, 0.0], [20.0, 0.0], [20.0, 20.0], [0.0, 20.0]];
         let found = check_places(&[zone(&corners)], SIZE, &[seen]);
@@ -273,7 +246,7 @@ mod tests {
         };
         let boxes: Vec<Value> = (0..30).map(|n| one(f64::from(n) / 100.0)).collect();
         let seen = Detection::all(&json!({"predictions": boxes}));
-        assert_eq!(seen[0].corners, [10.0, 5.0, 20.0, 25.0]);
+        assert_eq!(seen[0].bbox, BBox::new(10.0, 5.0, 20.0, 25.0));
         let listed = list_detections(&seen);
         assert_eq!(listed["more"], 5);
         assert_eq!(listed["surest"][0]["confidence"], 0.29);

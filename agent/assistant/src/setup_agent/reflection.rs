@@ -361,6 +361,7 @@ mod tests {
                 vec![ToolFact::Draft {
                     workflow,
                     text: None,
+                    warnings: Vec::new(),
                 }],
             ))
             .unwrap();

@@ -27,6 +27,7 @@ use crate::archive_access::ArchiveAccess;
 use crate::lookup_access::LookupAccess;
 use crate::notes::Notes;
 use crate::proposal::snapshot::SystemSnapshot;
+use crate::wording::unknown;
 use watchkeeper_client::{ClientError, RuntimeClient};
 use watchkeeper_store::private_folder::make_private;
 
@@ -35,7 +36,7 @@ use watchkeeper_store::private_folder::make_private;
 const MAX_PICTURES: usize = 40;
 
 /// What a tool may reach.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ToolContext {
     pub client: RuntimeClient,
     /// `models.default` of the configuration.
@@ -138,10 +139,7 @@ impl ToolContext {
                 .collect();
             match names.as_slice() {
                 [] => "the user gave no picture".to_owned(),
-                names => format!(
-                    "there is no picture of that name; there are: {}",
-                    names.join(", ")
-                ),
+                names => unknown("picture", name, names),
             }
         })
     }
@@ -221,19 +219,13 @@ impl ToolContext {
     /// Finds a camera by id or display name.
     ///
     /// # Errors
-    /// A sentence with the known cameras, if none or several match.
+    /// A sentence with the nearest camera, or all, if none or several match.
     pub fn camera(name: &str, here: &SystemSnapshot) -> Result<SourceId, String> {
         let known = here.sources.iter().map(|s| &s.spec);
         let known: Vec<_> = known
             .map(|s| (&s.id, s.id.as_str(), title(&s.name)))
             .collect();
-        find_by_name(name, &known).cloned().ok_or_else(|| {
-            let names: Vec<&str> = known.iter().map(|(_, id, _)| *id).collect();
-            format!(
-                "there is no camera {name:?}; there are: {}",
-                names.join(", ")
-            )
-        })
+        named("camera", name, &known)
     }
 
     /// Finds the camera of a filter; an empty name stands for all cameras.
@@ -250,27 +242,36 @@ impl ToolContext {
     /// Finds a pipeline by id or display name.
     ///
     /// # Errors
-    /// A sentence with the known pipelines, if none or several match.
+    /// A sentence with the nearest pipeline, or all, if none or several match.
     pub fn pipeline(name: &str, here: &SystemSnapshot) -> Result<PipelineId, String> {
         let known = here.pipelines.iter().map(|p| &p.spec);
         let known: Vec<_> = known
             .map(|s| (&s.id, s.id.as_str(), title(&s.name)))
             .collect();
-        find_by_name(name, &known).cloned().ok_or_else(|| {
-            let names: Vec<&str> = known.iter().map(|(_, id, _)| *id).collect();
-            match names.as_slice() {
-                [] => "no pipeline runs".to_owned(),
-                names => format!(
-                    "there is no pipeline {name:?}; there are: {}",
-                    names.join(", ")
-                ),
-            }
-        })
+        named("pipeline", name, &known)
     }
 }
 
 fn title(name: &Option<DisplayName>) -> Option<&str> {
     name.as_ref().map(DisplayName::as_str)
+}
+
+/// Finds the id of a camera or pipeline.
+///
+/// # Errors
+/// A sentence with the nearest id, or all of them.
+fn named<I: Clone>(
+    what: &str,
+    name: &str,
+    known: &[(&I, &str, Option<&str>)],
+) -> Result<I, String> {
+    find_by_name(name, known).cloned().ok_or_else(|| {
+        let ids: Vec<&str> = known.iter().map(|(_, id, _)| *id).collect();
+        match ids.as_slice() {
+            [] => format!("there is no {what}"),
+            ids => unknown(what, name, ids),
+        }
+    })
 }
 
 /// Finds an id exactly, or the only id or title that matches in any case.

@@ -38,8 +38,8 @@ const INTERRUPTED: &str = "interrupted: the agent stopped while this tool ran, s
 
 /// Tools that make or propose a draft.
 const DRAFT_TOOLS: [&str; 3] = ["validate_workflow", "propose_deployment", "propose_control"];
-/// Added to an answer after a failed draft or proposal.
-const NOTHING_PROPOSED: &str = "Nothing was proposed: the last attempt failed.";
+/// Added to an answer behind which nothing waits, although a draft was made or failed.
+const NOTHING_PROPOSED: &str = "Nothing was proposed, so nothing waits for a yes.";
 
 /// The next step of a turn.
 #[derive(Debug, Clone, PartialEq)]
@@ -240,6 +240,7 @@ impl Turn {
             usage,
         };
         self.conversation.push_turn(&reply.turn)?;
+        self.facts.mark_answered();
         let runs = matches!(stop, StopReason::ToolUse);
         if runs {
             self.open_calls = calls.into_iter().map(OpenCall::new).collect();
@@ -314,7 +315,7 @@ impl Turn {
                 why: "the language model gave no answer; ask again".to_owned(),
             },
             // The text may say that something waits for a yes.
-            _ if self.is_draft_failed => TurnEnd::Answer {
+            _ if self.is_draft_failed || self.facts.draft_count() > 0 => TurnEnd::Answer {
                 text: format!("{text}\n{NOTHING_PROPOSED}"),
             },
             _ => TurnEnd::Answer { text },
@@ -387,8 +388,8 @@ impl Turn {
         let (used, failed, most) = (times(&self.runs), times(&self.failed_runs), tool.max_uses);
         if used.saturating_sub(failed.min(most)) >= most {
             return Err(format!(
-                "{} was used {used} times, of which {failed} failed; one request may use it {most} \
-                 times and fail {most} times more; continue with what you know",
+                "{} was used {used} times, of which {failed} failed, and no call of it is left; \
+                 continue with what you know",
                 tool.name
             ));
         }

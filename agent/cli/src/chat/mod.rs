@@ -139,7 +139,10 @@ impl Chat<'_> {
     }
 
     fn prompt(&self) -> &'static str {
-        match (self.session.shown(), self.session.conversation.question()) {
+        match (
+            self.session.conversation.shown(),
+            self.session.conversation.question(),
+        ) {
             (Some(_), _) => "yes or no> ",
             (None, Some(_)) => "answer> ",
             (None, None) => "> ",

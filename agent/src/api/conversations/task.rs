@@ -43,7 +43,7 @@ pub(super) async fn run_conversation(
         Err(failure) => return handle.feed.report(ProgressEvent::Failure(&failure)),
     };
     if let Some(kept) = kept {
-        session.restore(kept.shown);
+        session.conversation.wait_for(kept.shown);
     }
     loop {
         let message = tokio::select! {
@@ -173,7 +173,10 @@ fn given_up(why: &str) -> Error {
 }
 
 fn waits(session: &Session) -> Awaiting {
-    match (session.shown(), session.conversation.question()) {
+    match (
+        session.conversation.shown(),
+        session.conversation.question(),
+    ) {
         (Some(shown), _) => Awaiting::Yes {
             proposal: session.pending_id().map(str::to_owned),
             request: shown.full_request(),

@@ -125,7 +125,7 @@ pub(super) async fn get(
     Path(id): Path<String>,
 ) -> Result<Json<ProposalDetails>, Refusal> {
     let kept = find(&app, &id).await?;
-    if let Some(actions) = &kept.shown.actions {
+    if let Some(actions) = kept.shown.actions() {
         return Ok(Json(ProposalDetails {
             proposal: Proposal::from_pending(&kept).ok_or_else(|| none(&id))?,
             changed: None,
@@ -140,9 +140,7 @@ pub(super) async fn get(
         watchkeeper_http::refusal::internal()
     })?;
     let offer = kept.shown.recheck(&plain, &here);
-    let is_same = offer
-        .as_ref()
-        .is_some_and(|o| o.fingerprint() == kept.shown.fingerprint);
+    let is_same = offer.as_ref().is_some_and(|offer| kept.shown.is_of(offer));
     let proposal = Proposal::from_pending(&kept).ok_or_else(|| none(&id))?;
     Ok(Json(ProposalDetails {
         proposal,
@@ -194,7 +192,7 @@ pub(super) async fn picture(
 ) -> Result<Response, Refusal> {
     let kind = PictureKind::from_name(&kind)?;
     let kept = find(&app, &id).await?;
-    let mut trials = kept.shown.trials.iter();
+    let mut trials = kept.shown.trials().iter();
     let trial = trials.find(|trial| trial.pipeline.as_str() == pipeline);
     let trial = trial.ok_or_else(|| not_tried(&kept, &pipeline))?;
     // The file is named by the stored proposal, never by the client.
@@ -223,7 +221,7 @@ fn read_picture(file: &FilePath) -> Result<Vec<u8>, Refusal> {
 }
 
 fn not_tried(kept: &PendingProposal, pipeline: &str) -> Refusal {
-    let tried = kept.shown.trials.iter();
+    let tried = kept.shown.trials().iter();
     let tried: Vec<&str> = tried.map(|trial| trial.pipeline.as_str()).collect();
     let detail = match tried.as_slice() {
         [] => "no pipeline of this proposal was tried".to_owned(),
@@ -376,7 +374,7 @@ mod tests {
     use axum::body::to_bytes;
     use tokio::sync::mpsc;
     use watchkeeper_assistant::proposal::backtest::BacktestSummary;
-    use watchkeeper_assistant::proposal::conversation::ShownProposal;
+    use watchkeeper_assistant::proposal::conversation::{ShownChanges, ShownEffect, ShownProposal};
     use watchkeeper_assistant::proposal::pending::Requester;
 
     use super::*;
@@ -400,12 +398,11 @@ mod tests {
         let now = Timestamp::now();
         let shown = ShownProposal {
             request: "count cars".to_owned(),
-            corrections: Vec::new(),
             at: now,
-            fingerprint: "m".to_owned(),
-            llm_proposal: None,
-            trials: vec![trial],
-            actions: None,
+            effect: ShownEffect::Changes(ShownChanges {
+                trials: vec![trial],
+                ..ShownChanges::default()
+            }),
         };
         let by = Requester {
             entrypoint,

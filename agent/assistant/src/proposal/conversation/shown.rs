@@ -23,12 +23,29 @@ pub const CONFIRM_TIMEOUT_S: i64 = 3600;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ShownProposal {
     pub request: String,
-    /// The user's corrections, in order.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub corrections: Vec<String>,
     /// Time of the request, to the nanosecond: relative times in the fingerprint are resolved from
     /// it.
     pub at: Timestamp,
+    #[serde(flatten)]
+    pub effect: ShownEffect,
+}
+
+/// What a yes does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ShownEffect {
+    /// Runs actions on archive and jobs. Nothing of them is computed again.
+    Actions { actions: ProposedActions },
+    /// Applies changes to pipelines, if they are still the same.
+    Changes(ShownChanges),
+}
+
+/// Changes of pipelines that were shown.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ShownChanges {
+    /// The user's corrections, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub corrections: Vec<String>,
     /// [`CheckedProposal::fingerprint`] of the proposal that was shown.
     #[serde(rename = "mark")]
     pub fingerprint: String,
@@ -40,9 +57,6 @@ pub struct ShownProposal {
     #[serde(rename = "tried", default, skip_serializing_if = "Vec::is_empty")]
     #[serde(deserialize_with = "readable")]
     pub trials: Vec<TrialResult>,
-    /// What a yes does, where that is no change of pipelines. Nothing else of it is computed again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub actions: Option<ProposedActions>,
 }
 
 /// Reads the elements that have the form of this version.
@@ -67,12 +81,13 @@ impl ShownProposal {
     pub fn from_proposal(offer: &CheckedProposal) -> Self {
         Self {
             request: offer.request.clone(),
-            corrections: offer.corrections.clone(),
             at: offer.at.timestamp(),
-            fingerprint: offer.fingerprint(),
-            llm_proposal: offer.llm_proposal.clone(),
-            trials: offer.trials.clone(),
-            actions: None,
+            effect: ShownEffect::Changes(ShownChanges {
+                corrections: offer.corrections.clone(),
+                fingerprint: offer.fingerprint(),
+                llm_proposal: offer.llm_proposal.clone(),
+                trials: offer.trials.clone(),
+            }),
         }
     }
 
@@ -80,43 +95,70 @@ impl ShownProposal {
     pub fn from_actions(actions: ProposedActions, now: Timestamp) -> Self {
         Self {
             request: describe_all(&actions.actions),
-            corrections: Vec::new(),
             at: now,
-            fingerprint: String::new(),
-            llm_proposal: None,
-            trials: Vec::new(),
-            actions: Some(actions),
+            effect: ShownEffect::Actions { actions },
         }
+    }
+
+    /// The actions that a yes runs; `None` if it changes pipelines.
+    pub fn actions(&self) -> Option<&ProposedActions> {
+        match &self.effect {
+            ShownEffect::Actions { actions } => Some(actions),
+            ShownEffect::Changes(_) => None,
+        }
+    }
+
+    /// The changes that a yes applies; `None` if it runs actions.
+    pub fn changes(&self) -> Option<&ShownChanges> {
+        match &self.effect {
+            ShownEffect::Actions { .. } => None,
+            ShownEffect::Changes(changes) => Some(changes),
+        }
+    }
+
+    /// Results of its trial.
+    pub fn trials(&self) -> &[TrialResult] {
+        self.changes().map_or(&[], |changes| &changes.trials)
     }
 
     /// Language model that made it; absent: a person's words.
     pub fn model(&self) -> Option<&str> {
-        let by_actions = self.actions.as_ref().and_then(|made| made.model.as_deref());
-        by_actions.or_else(|| Some(self.llm_proposal.as_ref()?.model.as_str()))
+        match &self.effect {
+            ShownEffect::Actions { actions } => actions.model.as_deref(),
+            ShownEffect::Changes(changes) => Some(changes.llm_proposal.as_ref()?.model.as_str()),
+        }
     }
 
     /// Builds the proposal again from the current state; `None` if the request means no proposal
-    /// now.
+    /// now, or if a yes runs actions.
     pub fn recheck(&self, plain: &Plain, here: &SystemSnapshot) -> Option<CheckedProposal> {
+        let changes = self.changes()?;
         let at = self.at.to_zoned(here.now.time_zone().clone());
-        let mut offer = if let Some(llm_proposal) = &self.llm_proposal {
+        let mut offer = if let Some(llm_proposal) = &changes.llm_proposal {
             CheckedProposal::from_llm(&self.request, &at, llm_proposal.clone(), here)
         } else {
-            match plain.corrected(&self.request, &self.corrections, &here.scene(&at)) {
+            match plain.corrected(&self.request, &changes.corrections, &here.scene(&at)) {
                 Ok(Answer::Propose(proposal)) => {
                     CheckedProposal::new(&self.request, &at, *proposal, here)
                 }
                 Ok(Answer::Ask(_) | Answer::Look(_) | Answer::Unknown(_)) | Err(_) => return None,
             }
         };
-        offer.corrections.clone_from(&self.corrections);
-        offer.trials.clone_from(&self.trials);
+        offer.corrections.clone_from(&changes.corrections);
+        offer.trials.clone_from(&changes.trials);
         Some(offer)
+    }
+
+    /// Whether it was shown with the changes of `offer`.
+    pub fn is_of(&self, offer: &CheckedProposal) -> bool {
+        let changes = self.changes();
+        changes.is_some_and(|changes| changes.fingerprint == offer.fingerprint())
     }
 
     /// Returns the request with its corrections, in one line.
     pub fn full_request(&self) -> String {
-        join_corrections(&self.request, &self.corrections)
+        let corrections = self.changes().map(|changes| changes.corrections.as_slice());
+        join_corrections(&self.request, corrections.unwrap_or_default())
     }
 
     /// Returns when the proposal expires.

@@ -4,7 +4,9 @@ use std::sync::LazyLock;
 
 use jiff::ToSpan as _;
 use proptest::prelude::*;
+use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::pipeline::PipelineSpec;
+use watchkeeper_memory::Kind;
 use watchkeeper_plain::Change;
 
 use super::super::snapshot::testing::{situation, status};
@@ -114,7 +116,7 @@ fn trial_is_kept_and_leaves_the_fingerprint() {
         ..TrialResult::new(spec)
     }];
     talk.set_trials(&trials);
-    assert_eq!(talk.shown().unwrap().fingerprint, shown.fingerprint());
+    assert!(talk.shown().unwrap().is_of(&shown));
     let applied = applied(hear(&mut talk, "yes", &here));
     assert_eq!(applied.trials, trials);
     let lines = applied.lines().join("\n");
@@ -153,12 +155,7 @@ fn no_and_qualified_yes_change_nothing() {
         assert!(matches!(reply, Reply::Unknown(_)), "{text}: {reply:#?}");
         assert_eq!(applied(hear(&mut talk, "yes", &here)), shown, "{text}");
     }
-    for text in [
-        "no",
-        "Cancel!",
-        "yes but only at night",
-        "yes, and stop everything else too",
-    ] {
+    for text in ["no", "Cancel!", "yes but only at night"] {
         let mut talk = SessionState::default();
         offer(hear(&mut talk, COUNT, &here));
         let reply = hear(&mut talk, text, &here);
@@ -390,17 +387,55 @@ fn unknown_correction_leaves_the_last_shown_proposal_waiting() {
 }
 
 #[test]
+fn text_that_is_not_understood_leaves_the_proposal() {
+    let here = watched();
+    for text in [
+        "what will that do",
+        "any time of day please",
+        "forget the sundays",
+        "no, tell me about each",
+        "yes, and stop everything else too",
+        "tell me when a red car is on camera gate",
+    ] {
+        for by_model in [false, true] {
+            let mut talk = SessionState::default();
+            let shown = offer(match by_model {
+                true => talk.propose_by_llm("räum auf", llm_proposal(&here), &here),
+                false => hear(&mut talk, COUNT, &here),
+            });
+            let said = match hear(&mut talk, text, &here) {
+                Reply::Unknown(unknown) => unknown.text,
+                Reply::Ask(question) => question.text,
+                reply => panic!("{text}: {reply:#?}"),
+            };
+            assert!(said.contains("still waits for a yes"), "{text}: {said}");
+            let applied = applied(hear(&mut talk, "yes", &here));
+            assert_eq!(applied.fingerprint(), shown.fingerprint(), "{text}");
+        }
+    }
+    // An hour later it waits no longer.
+    let mut talk = SessionState::default();
+    offer(hear(&mut talk, COUNT, &here));
+    let mut later = here;
+    later.now = later.now.checked_add(2.hours()).unwrap();
+    hear(&mut talk, "forget the sundays", &later);
+    assert_eq!(hear(&mut talk, "yes", &later), Reply::NothingPending);
+}
+
+#[test]
 fn corrections_are_stored_for_another_process() {
     let here = situation();
     let mut talk = SessionState::default();
     offer(hear(&mut talk, COUNT, &here));
     let shown = offer(hear(&mut talk, "only at night", &here));
     let kept = serde_json::to_string(talk.shown().unwrap()).unwrap();
-    let mut other = SessionState::from_shown(serde_json::from_str(&kept).unwrap());
+    let mut other = SessionState::default();
+    other.wait_for(serde_json::from_str(&kept).unwrap());
     let applied = applied(hear(&mut other, "yes", &here));
     assert_eq!(applied.fingerprint(), shown.fingerprint());
     // A changed proposal is shown with its corrections.
-    let mut late = SessionState::from_shown(serde_json::from_str(&kept).unwrap());
+    let mut late = SessionState::default();
+    late.wait_for(serde_json::from_str(&kept).unwrap());
     let Reply::ChangedProposal(changed) = hear(&mut late, "yes", &after(&applied, here)) else {
         panic!("no new proposal");
     };
@@ -516,7 +551,7 @@ fn rechecked_llm_proposal_keeps_its_trials() {
     let shown = ShownProposal::from_proposal(&offered);
     let again = shown.recheck(&PLAIN, &here).unwrap();
     assert_eq!(again.trials, offered.trials);
-    assert_eq!(again.fingerprint(), shown.fingerprint);
+    assert!(shown.is_of(&again));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 
-use super::super::conversation::CONFIRM_TIMEOUT_S;
+use super::super::conversation::{CONFIRM_TIMEOUT_S, ShownChanges, ShownEffect};
 use super::super::llm_proposal::LlmProposal;
 use super::*;
 use crate::operations::grammar;
@@ -19,12 +19,15 @@ fn later(seconds: i64) -> Timestamp {
 fn shown(request: &str) -> ShownProposal {
     ShownProposal {
         request: request.to_owned(),
-        corrections: Vec::new(),
         at: NOW,
+        effect: ShownEffect::Changes(changes()),
+    }
+}
+
+fn changes() -> ShownChanges {
+    ShownChanges {
         fingerprint: "m".to_owned(),
-        llm_proposal: None,
-        trials: Vec::new(),
-        actions: None,
+        ..ShownChanges::default()
     }
 }
 
@@ -92,7 +95,10 @@ fn llm_proposal_is_stored_whole() {
         ..LlmProposal::default()
     };
     let shown = ShownProposal {
-        llm_proposal: Some(llm_proposal),
+        effect: ShownEffect::Changes(ShownChanges {
+            llm_proposal: Some(llm_proposal),
+            ..changes()
+        }),
         ..shown("räum auf")
     };
     let id = waiting.keep(Path::new("/a"), &shown, None, NOW).unwrap();

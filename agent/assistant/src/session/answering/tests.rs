@@ -6,10 +6,12 @@ use watchkeeper_config::{ChangeKind, PermissionsConfig};
 use watchkeeper_plain::answer::Answer;
 
 use super::*;
+use crate::operations::proposed_action::{ProposedAction, ProposedActions};
 use crate::permissions::Entrypoint;
 use crate::proposal::auto_approval::{ApprovalRules, Author};
 use crate::proposal::pending::Requester;
 use crate::proposal::snapshot::testing::{model, situation, status};
+use crate::session::short_command::CommandResult;
 use crate::session::testing::session;
 use crate::session::user_session::ProposalStore;
 
@@ -136,27 +138,67 @@ async fn yes_concerns_no_proposal_that_could_not_be_shown() {
     store_proposal(&mut session, COUNT).await;
     damage_store(dir.path());
     // Nothing waits in the conversation, but the stored proposal could not be deleted.
-    session.conversation = SessionState::default();
+    session.conversation.drop_waiting();
     let reply = session.conversation.handle(CROSS, &session.plain, &here);
     assert!(session.deliver(None, reply, &here).await.is_err());
     let yes = session.conversation.handle("yes", &session.plain, &here);
     assert_eq!(yes, Reply::NothingPending);
 }
 
+/// Shows actions, which are stored and wait for a yes.
+async fn store_actions(session: &mut Session) {
+    let request = "group the pictures in /a by day".to_owned();
+    let actions = ProposedActions {
+        actions: vec![ProposedAction::Job { request }],
+        model: None,
+    };
+    let now = Timestamp::now();
+    let shown = ShownProposal::from_actions(actions, now);
+    session.keep_pending(shown.clone(), now).await.unwrap();
+    session.conversation.wait_for(shown);
+}
+
 #[tokio::test]
 async fn undeletable_actions_stop_only_what_needs_a_yes() {
     let dir = tempfile::tempdir().unwrap();
     let mut session = storing_session(dir.path(), Arc::default());
-    session.waiting_actions = Some(store_proposal(&mut session, COUNT).await);
-    session.conversation = SessionState::default();
+    store_actions(&mut session).await;
+    let shown = session.conversation.shown().cloned();
     damage_store(dir.path());
     assert!(session.handle_operation("no").await.is_err());
-    assert!(session.waiting_actions.is_some());
+    assert!(session.conversation.shown().is_some());
     let other = session.handle_operation("what can you do?").await;
     assert!(matches!(other, Ok(None)), "{other:?}");
-    assert!(session.waiting_actions.is_none());
+    assert!(session.conversation.shown().is_none());
     assert!(matches!(session.handle_operation("yes").await, Ok(None)));
+    let here = situation();
+    let looked = session
+        .conversation
+        .handle("list cameras", &session.plain, &here);
+    assert!(session.deliver(shown.as_ref(), looked, &here).await.is_ok());
     assert!(session.offer_actions(Vec::new(), None).await.is_err());
+}
+
+#[tokio::test]
+async fn actions_run_after_a_yes_and_other_words_drop_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut session = storing_session(dir.path(), Arc::default());
+    store_actions(&mut session).await;
+    // A yes that does not come through the operations runs nothing.
+    let here = situation();
+    let reply = session.conversation.handle("yes", &session.plain, &here);
+    assert_eq!(reply, Reply::NothingPending);
+    let done = session.handle_operation("yes").await.unwrap();
+    assert!(matches!(done, Some(CommandResult::Organise(_))), "{done:?}");
+    assert!(matches!(session.handle_operation("yes").await, Ok(None)));
+    for text in ["what will that do", "list cameras", COUNT] {
+        store_actions(&mut session).await;
+        let other = session.handle_operation(text).await;
+        assert!(matches!(other, Ok(None)), "{text}: {other:?}");
+        assert!(session.conversation.shown().is_none(), "{text}");
+        assert_eq!(session.pending_id(), None, "{text}");
+        assert!(matches!(session.handle_operation("yes").await, Ok(None)));
+    }
 }
 
 #[tokio::test]

@@ -18,6 +18,14 @@ pub(super) struct ChosenDraft {
 }
 
 impl ChosenDraft {
+    /// What speaks against it: the warnings of its check, and the steps that failed in its trial.
+    pub(super) fn warnings(&self, given: ToolInput<'_>) -> Vec<String> {
+        match &self.fact {
+            Some(ToolFact::Draft { warnings, .. }) => warnings.clone(),
+            _ => given.facts.warnings(&self.name),
+        }
+    }
+
     /// Finds the stored draft `name`, or makes a new one of it by `edits`.
     ///
     /// # Errors
@@ -36,7 +44,7 @@ impl ChosenDraft {
             });
         }
         let text = edited_text(given, &name, edits)?;
-        match check_definition(given, Value::from(text)).await? {
+        match check_definition(given, Value::from(text), Some(&name)).await? {
             CheckedDraft::Draft {
                 name,
                 workflow,

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use watchkeeper_contract::workflow::WorkflowError;
+use watchkeeper_http::body;
 use watchkeeper_llm::conversation::UserPart;
 use watchkeeper_llm::money::Money;
 use watchkeeper_llm::raw_json::RawJson;
@@ -61,8 +62,9 @@ impl ToolInput<'_> {
     /// # Errors
     /// A sentence for the language model, if they do not match the schema.
     pub fn arguments<T: DeserializeOwned>(&self) -> Result<T, String> {
-        let read: Result<T, _> = self.arguments.parse();
-        read.map_err(|e| format!("the arguments do not match the schema: {e}"))
+        let wrong = |why: &str| format!("the arguments do not match the schema: {why}");
+        let given: Value = self.arguments.parse().map_err(|e| wrong(&e.to_string()))?;
+        body::read(given).map_err(|refusal| wrong(&refusal.0.detail))
     }
 }
 

@@ -7,6 +7,17 @@ use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::RuleSpec;
 use watchkeeper_http::body;
 
+/// How values of rules are written, by serde's words for their types.
+const FORMS: [(&str, &str); 4] = [
+    ("struct ClipSpec", "{\"before_s\":5,\"after_s\":10}"),
+    ("struct Band", "{\"min\":0.5,\"max\":1}"),
+    (
+        "map with a single key",
+        "one bound, such as {\"over\":5} or {\"under\":1}",
+    ),
+    ("expected f64", "a number without quotes"),
+];
+
 /// The specification of a new pipeline.
 pub(super) fn spec(
     id: PipelineId,
@@ -21,8 +32,8 @@ pub(super) fn spec(
 }
 
 /// Reads rules: JSON text, or the list from a model that ignores the schema. One rule is a list of
-/// one, and a channel may be written as `#NAME`. The error names the field, such as
-/// `rules[0].when`.
+/// one, and so is one name; a channel may be written as `#NAME`. The error names the field, such
+/// as `rules[0].when`.
 pub(super) fn rules(given: Value) -> Result<Vec<RuleSpec>, String> {
     #[derive(Deserialize)]
     struct Given {
@@ -35,21 +46,55 @@ pub(super) fn rules(given: Value) -> Result<Vec<RuleSpec>, String> {
         other => other,
     };
     let mut list = match given {
+        Value::Object(mut whole) if whole.len() == 1 && whole.contains_key("rules") => {
+            whole.remove("rules").unwrap_or_default()
+        }
         rule @ Value::Object(_) => json!([rule]),
         other => other,
     };
-    for rule in list.as_array_mut().into_iter().flatten() {
-        for field in ["notify", "on_act"] {
-            let channels = rule.get_mut(field).and_then(Value::as_array_mut);
-            for channel in channels.into_iter().flatten() {
-                if let Some(name) = channel.as_str().and_then(|name| name.strip_prefix('#')) {
-                    *channel = Value::from(name);
+    for (at, rule) in list.as_array_mut().into_iter().flatten().enumerate() {
+        check_span(at, rule)?;
+        for field in ["/notify", "/on_act", "/classes", "/schedule/days"] {
+            let Some(texts) = rule.pointer_mut(field) else {
+                continue;
+            };
+            if texts.is_string() {
+                *texts = json!([texts]);
+            }
+            for text in texts.as_array_mut().into_iter().flatten() {
+                if let Some(name) = text.as_str().and_then(|name| name.strip_prefix('#')) {
+                    *text = Value::from(name);
                 }
             }
         }
     }
     let read = body::read(json!({"rules": list}));
-    read.map(|Given { rules }| rules).map_err(|e| e.0.detail)
+    read.map(|Given { rules }| rules)
+        .map_err(|refusal| name_forms(&refusal.0.detail))
+}
+
+/// Adds to an error how a value is written whose type serde names in Rust's words.
+fn name_forms(error: &str) -> String {
+    let form = FORMS.iter().find(|(rust, _)| error.contains(rust));
+    form.map_or_else(
+        || error.to_owned(),
+        |(_, form)| format!("{error}; write {form}"),
+    )
+}
+
+/// Refuses a schedule with one end: the contract's default of the other one is midnight, which a
+/// language model rarely means.
+fn check_span(at: usize, rule: &Value) -> Result<(), String> {
+    let schedule = &rule["schedule"];
+    let missing = match (schedule.get("from"), schedule.get("to")) {
+        (Some(_), None) => "to",
+        (None, Some(_)) => "from",
+        _ => return Ok(()),
+    };
+    Err(format!(
+        "rules[{at}].schedule has no {missing}: give from and to, such as \"22:00\" and \"06:00\" \
+            (midnight is \"00:00\" as from, \"24:00\" as to), or days alone"
+    ))
 }
 
 #[cfg(test)]
@@ -67,22 +112,32 @@ mod tests {
             .map(ToString::to_string)
             .collect();
         assert_eq!(channels, ["shop", "mail"]);
+        let alone = json!({"name": "r", "notify": "#shop", "classes": "person",
+            "when": {"kind": "enters", "zone": "z"}, "schedule": {"days": "sat"}});
+        let read = rules(json!({"rules": [alone]})).unwrap_or_default();
+        let read = serde_json::to_value(read).unwrap_or_default();
+        assert_eq!(read[0]["notify"], json!(["shop"]));
+        assert_eq!(read[0]["classes"], json!(["person"]));
+        assert_eq!(read[0]["schedule"]["days"], json!(["sat"]));
     }
 
     #[test]
     fn error_of_a_rule_names_its_field() {
         let said = |rule: Value| rules(json!([rule])).err().unwrap_or_default();
         let appears = json!({"kind": "appears", "detections": "$steps.t.tracked_detections"});
-        let day = json!({"name": "r", "when": appears, "schedule": {"days": ["saturday"]}});
-        let day = said(day);
+        let day = said(json!({"name": "r", "when": appears, "schedule": {"days": ["saturday"]}}));
         assert!(day.starts_with("rules[0].schedule.days[0]: "), "{day}");
         assert!(day.contains("`sat`"), "{day}");
+        let late = said(json!({"name": "r", "when": appears, "schedule": {"from": "22:00"}}));
+        assert!(late.starts_with("rules[0].schedule has no to"), "{late}");
         let way = json!({"kind": "crosses", "line": "l", "direction": "left"});
         let way = said(json!({"name": "r", "when": way}));
         assert!(
             way.starts_with("rules[0].when: ") && way.contains("`any`"),
             "{way}"
         );
+        let clip = said(json!({"name": "r", "when": appears, "clip": true}));
+        assert!(clip.contains("write {\"before_s\":5"), "{clip}");
         let text = rules(json!("[{")).err().unwrap_or_default();
         assert!(text.starts_with("rules: not JSON"), "{text}");
     }

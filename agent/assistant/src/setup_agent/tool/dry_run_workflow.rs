@@ -133,6 +133,7 @@ async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let mind = checked.warnings;
     let seen = TrialStats::from_report(&report);
     let sentence = format!("tried on {camera} for {}", seen.sentence());
+    let failures = seen.failure_sentences();
     let mut told = describe(&report, &sentence);
     told["draft"] = json!(chosen.name);
     told["mind"] = json!(mind);
@@ -142,6 +143,7 @@ async fn dry_run(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     Ok(outcome.with_fact(ToolFact::Tried {
         draft: chosen.name,
         sentence,
+        failures,
     }))
 }
 
@@ -224,6 +226,7 @@ async fn replay(
     Ok(outcome.with_fact(ToolFact::Tried {
         draft: chosen.name,
         sentence,
+        failures: Vec::new(),
     }))
 }
 

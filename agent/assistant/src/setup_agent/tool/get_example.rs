@@ -15,16 +15,20 @@ use super::super::tool_context::ToolContext;
 use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
 use crate::permissions::Effect;
 use crate::proposal::snapshot::SystemSnapshot;
+use crate::wording::unknown;
 
 /// Value of a place without a default.
 const PLACE: &str = "the left half";
 
 pub(super) const TOOL: Tool = Tool {
     name: "get_example",
-    description: "A whole workflow with its rules, to adapt rather than write from nothing.",
+    description: "A whole workflow with its rules, to adapt.",
     schema: || {
+        let names = EXAMPLES.iter().map(|example| example.name);
+        let names = names.collect::<Vec<_>>().join(", ");
+        let name = format!("{names}, or a template of list_workflow_blocks");
         let properties = json!({
-            "name": text("such as both-at-once"), "camera": text("for a template: its camera"),
+            "name": text(&name), "camera": text("for a template: its camera"),
         });
         schema(&properties, &["name"])
     },
@@ -79,10 +83,7 @@ fn fill_template(
     let Some(template) = templates.iter().find(|t| t.name == name) else {
         let examples = EXAMPLES.iter().map(|example| example.name);
         let known = examples.chain(templates.iter().map(|t| t.name.as_str()));
-        return Err(format!(
-            "there is no example {name:?}; there are: {}",
-            known.collect::<Vec<_>>().join(", ")
-        ));
+        return Err(unknown("example", name, &known.collect::<Vec<_>>()));
     };
     let first = here.sources.first().map(|source| &source.spec.id);
     let camera = camera.or(first).ok_or("the box has no camera")?;
@@ -101,9 +102,16 @@ fn fill_template(
     let proposal = match answer {
         Answer::Propose(proposal) => proposal,
         Answer::Look(_) | Answer::Ask(_) | Answer::Unknown(_) => {
+            let mut sources = here.sources.iter();
+            let is_unseen = sources.any(|s| s.spec.id == *camera && s.size.is_none());
+            let why = match is_unseen {
+                true => {
+                    format!("the picture size of {camera} is not known yet: get_snapshot opens it")
+                }
+                false => "no model of this box knows its classes".to_owned(),
+            };
             return Err(format!(
-                "the template {name} can't be filled in here: no model of this box knows its \
-                 classes, or the camera's picture size is not known yet (get_snapshot opens it)"
+                "the template {name} can't be filled in here: {why}"
             ));
         }
     };
@@ -157,7 +165,7 @@ mod tests {
             .unwrap();
             assert!(deploy::plan(&spec).is_ok(), "{name}");
         }
-        let unknown = fill_template("loiter", None, &here).unwrap_err();
+        let unknown = fill_template("any", None, &here).unwrap_err();
         assert!(
             unknown.contains("both-at-once") && unknown.contains("loitering"),
             "{unknown}"

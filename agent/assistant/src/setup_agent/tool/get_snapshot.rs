@@ -15,7 +15,7 @@ pub(super) const TOOL: Tool = Tool {
         result has the factors for the coordinates that you read off the picture you see.",
     schema: || {
         let properties = json!({
-            "camera": text("name of the camera, or empty"),
+            "camera": text("name of the camera; empty with pipeline only"),
             "pipeline": text("instead: name of a pipeline, for its boxes, lines and zones"),
         });
         schema(&properties, &["camera"])

@@ -8,6 +8,7 @@ use futures_util::FutureExt as _;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use watchkeeper_contract::model::ModelInfo;
+use watchkeeper_contract::problem::nearest;
 use watchkeeper_engine::templates::watch::{Watch, plain_classes, workflow};
 use watchkeeper_engine::workflow::{Task as ModelTask, compile};
 
@@ -27,7 +28,7 @@ const MAX_LABEL_CHARS: usize = 200;
 pub(super) const TOOL: Tool = Tool {
     name: "infer_image",
     description: "Runs a model of the box once on the latest picture of a camera, or on a picture \
-        of the user. Use it to see whether a model finds what was asked for.",
+        of the user: does it find what was asked for?",
     schema: || {
         let properties = json!({
             "task": {"type": "string", "enum": ["detect", "classify", "read_text", "zero_shot"],
@@ -177,8 +178,11 @@ fn check_classes(arguments: &Arguments, model: &ModelInfo) -> Result<(), String>
             }
             let unknown = classes.iter().find(|c| !model.labels.contains(c));
             unknown.map_or(Ok(()), |unknown| {
+                let near = nearest(unknown, model.labels.iter().map(String::as_str));
+                let meant =
+                    near.map_or_else(String::new, |near| format!(" (did you mean {near:?}?)"));
                 Err(format!(
-                    "{} does not know the class {unknown:?}; it knows: {}",
+                    "{} does not know the class {unknown:?}{meant}; it knows: {}",
                     model.name,
                     model.labels.join(", ")
                 ))
@@ -345,6 +349,15 @@ mod tests {
 
     use super::*;
     use crate::proposal::snapshot::testing::situation;
+
+    #[test]
+    fn misspelt_class_is_refused_with_the_nearest() {
+        let arguments = serde_json::from_value(json!({"model_id": "m", "classes": ["persn"]}));
+        let model = crate::proposal::snapshot::testing::model("m", &["car", "person"]);
+        let said = check_classes(&arguments.unwrap(), &model).unwrap_err();
+        assert!(said.contains("did you mean \"person\"?"), "{said}");
+        assert!(said.contains("it knows: car, person"), "{said}");
+    }
 
     #[test]
     fn every_name_that_a_model_stands_for_has_a_step_that_compiles() {

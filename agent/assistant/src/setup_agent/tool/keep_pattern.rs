@@ -11,6 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use watchkeeper_contract::id::SourceId;
+use watchkeeper_contract::problem::nearest;
 use watchkeeper_memory::note::{Entry, Kind, Origin, Tag, Words};
 use watchkeeper_plain::answer::EventsWanted;
 
@@ -18,7 +19,7 @@ use super::super::tool_context::ToolContext;
 use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
 use crate::past::search_events;
 use crate::permissions::Effect;
-use crate::wording::counted;
+use crate::wording::{counted, cut};
 
 /// Longest span, in days.
 const MAX_DAYS: u32 = 31;
@@ -71,12 +72,12 @@ async fn keep(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     let notes = notes.ok_or("this box keeps no notes")?;
     let here = given.context.snapshot().await?;
     let camera = ToolContext::camera(&wanted.camera, &here)?;
-    let known = here.models.iter().flat_map(|model| &model.labels);
-    if !wanted.class.is_empty() && !known.clone().any(|label| *label == wanted.class) {
-        return Err(format!(
-            "no model here knows the class {:?}",
-            wanted.class.chars().take(60).collect::<String>()
-        ));
+    let known = || here.models.iter().flat_map(|model| &model.labels);
+    if !wanted.class.is_empty() && !known().any(|label| *label == wanted.class) {
+        let near = nearest(&wanted.class, known().map(String::as_str));
+        let meant = near.map_or_else(String::new, |near| format!("; did you mean {near:?}?"));
+        let class = cut(wanted.class, 60);
+        return Err(format!("no model here knows the class {class:?}{meant}"));
     }
     let hours = Hours::new(wanted.from_hour, wanted.to_hour)?;
     if !(1..=MAX_DAYS).contains(&wanted.days) {

@@ -13,11 +13,12 @@ use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
 use super::get_example;
 use crate::permissions::Effect;
 use crate::proposal::snapshot::SystemSnapshot;
+use crate::wording::unknown;
 
 pub(super) const TOOL: Tool = Tool {
     name: "list_workflow_blocks",
     description: "The blocks of workflows. Without a category: the categories with their number \
-        of blocks, and the examples of get_example. With one: its blocks in their newest \
+        of blocks, examples and templates. With one: its blocks in their newest \
         version, a line each, with those that lack their model; without those whose model \
         no manifest describes.",
     schema: || {
@@ -54,10 +55,7 @@ async fn list(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
     }
     if !categories.contains_key(wanted) {
         let names: Vec<&str> = categories.into_keys().collect();
-        return Err(format!(
-            "there is no category {wanted:?}; the categories are: {}",
-            names.join(", ")
-        ));
+        return Err(unknown("category", wanted, &names));
     }
     let here = given.context.snapshot().await?;
     let lines: Vec<String> = newest(&blocks)

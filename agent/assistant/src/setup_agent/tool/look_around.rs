@@ -29,10 +29,8 @@ const MAX_CLASSES: usize = 12;
 
 pub(super) const TOOL: Tool = Tool {
     name: "look_around",
-    description: "The current state of the box: time, cameras, pipelines, models, latest events, \
-        notes about the request, wishes of the user, lessons of similar requests, and the \
-        conversation so far. It was called for you at the start; \
-        call it again only if the state may have changed.",
+    description: "The current state of the box. It was called for you at the start; call it again \
+        only if the state may have changed.",
     schema: || schema(&json!({}), &[]),
     effect: Effect::Read,
     max_uses: 3,

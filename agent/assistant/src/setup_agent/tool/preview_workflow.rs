@@ -18,9 +18,8 @@ use crate::permissions::Effect;
 pub(super) const TOOL: Tool = Tool {
     name: "preview_workflow",
     description: "Draws a draft on the real picture of a camera: lines, zones, boxes and labels \
-        of its current detections. Look at it: does the line lie where people walk, does the zone \
-        cover the place that was meant? The result also lists errors of lines and zones; correct \
-        them in a new draft before you propose it.",
+        of its current detections. Look at it. The result also lists errors of lines and zones; \
+        correct them in a new draft before you propose it.",
     schema: || {
         let properties = json!({"draft": text("such as d1"), "camera": text("name of the camera")});
         schema(&properties, &["draft", "camera"])
@@ -104,8 +103,12 @@ fn warnings(compiled: &Compiled, only_places: bool) -> Vec<String> {
 
 /// The error of an unknown draft.
 pub(super) fn no_draft(name: &str, given: ToolInput<'_>) -> String {
-    match given.facts.draft_count() {
+    let known = match given.facts.draft_count() {
         0 => "there is no draft yet: validate_workflow makes one".to_owned(),
         drafts => format!("there is no draft {name:?}; the drafts are d1 to d{drafts}"),
-    }
+    };
+    format!(
+        "{known}. To change only the rules of a pipeline, propose_deployment takes the draft \
+            \"running\"; to change its workflow, take its definition from stream_status"
+    )
 }

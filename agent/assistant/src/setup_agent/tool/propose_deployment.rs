@@ -1,11 +1,12 @@
 //! Proposes to deploy a draft.
 //!
-//! - Only a draft that was previewed on the camera is proposed, or the workflow that runs there.
+//! - A draft with lines or zones is proposed only after the language model saw them on the camera's
+//!   picture: a preview and a proposal in one answer are not enough.
 //! - What the arguments leave open stays as it is in the pipeline that is replaced.
 //! - A user must be able to read every step before the confirmation, so their number is bounded.
 //! - Not here: the deployment, which a user confirms (`proposal`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::FutureExt as _;
 use serde::Deserialize;
@@ -15,7 +16,7 @@ use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_engine::templates::annotate::with_drawing;
 use watchkeeper_engine::workflow::{Overlay, compile};
 
-use super::super::facts::{ModelWords, ToolFact};
+use super::super::facts::{ModelWords, Preview, ToolFact};
 use super::super::tool_context::ToolContext;
 use super::chosen_draft::ChosenDraft;
 use super::definition::{Tool, ToolInput, ToolOutcome, first_message, schema, text};
@@ -36,8 +37,8 @@ const MAX_STEPS: usize = 60;
 pub(super) const TOOL: Tool = Tool {
     name: "propose_deployment",
     description: "Proposes a draft for the user's yes, under a new name or under that of a \
-        pipeline that it replaces. It changes nothing. A draft with lines or zones must be \
-        previewed on that camera first. If only the rules of a pipeline change, give \"running\" \
+        pipeline that it replaces. A draft with lines or zones must be previewed on that camera \
+        first. If only the rules of a pipeline change, give \"running\" \
         as the draft: its workflow stays, without draft and preview. Rules say what makes an \
         event; with an empty list it only counts.",
     schema: || {
@@ -128,8 +129,9 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         None => ProposedChange::Deploy { spec },
     };
     check_fits(&change, given)?;
+    let mind = all_warnings(checked.warnings, chosen.as_ref(), given);
     let result = json!({
-        "put_up": change.pipeline(), "mind": checked.warnings, "rules": checked.rules,
+        "put_up": change.pipeline(), "mind": mind, "rules": checked.rules,
         "difference": difference(&change.change(), &here).lines(),
         "next": "Nothing has changed. The user sees this and says yes or no. If mind names a \
             mistake, propose the corrected one under this name. End with one short sentence, or \
@@ -149,6 +151,18 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
             not_possible: arguments.not_possible,
         },
     }))
+}
+
+/// The warnings of the check, and what speaks against the draft, each once.
+fn all_warnings(
+    mut warnings: Vec<String>,
+    chosen: Option<&ChosenDraft>,
+    given: ToolInput<'_>,
+) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    warnings.extend(chosen.into_iter().flat_map(|chosen| chosen.warnings(given)));
+    warnings.retain(|warning| seen.insert(warning.clone()));
+    warnings
 }
 
 /// The draft to propose; `None` for the current workflow of the pipeline.
@@ -184,7 +198,9 @@ fn drafted(
     let draft = &chosen.name;
     let places = places(workflow)?;
     if !places.is_empty() {
-        match wrong_places(&places, camera, given) {
+        let previews = previews(&places, camera, given);
+        let last = previews.first().map(|preview| preview.wrong);
+        match last {
             None if chosen.fact.is_some() => {
                 return Err(format!(
                     "these edits move lines or zones: make them with validate_workflow, and look \
@@ -199,6 +215,12 @@ fn drafted(
             Some([first, ..]) => {
                 return Err(format!(
                     "the preview showed that {first}: correct it in a new draft"
+                ));
+            }
+            Some([]) if !previews.iter().any(|preview| preview.is_answered) => {
+                return Err(format!(
+                    "you have not seen the preview of {draft} yet: look at the picture, and propose \
+                        it in your next answer"
                 ));
             }
             Some([]) => {}
@@ -220,13 +242,8 @@ fn places(workflow: &Value) -> Result<Vec<Overlay>, String> {
     Ok(compiled.overlays())
 }
 
-/// Errors of these lines and zones, by the last preview on the camera of a draft with all of them;
-/// `None`: there was none.
-fn wrong_places<'f>(
-    places: &[Overlay],
-    camera: &SourceId,
-    given: ToolInput<'f>,
-) -> Option<&'f [String]> {
+/// The previews on the camera of drafts with exactly these lines and zones, the latest draft first.
+fn previews<'f>(places: &[Overlay], camera: &SourceId, given: ToolInput<'f>) -> Vec<Preview<'f>> {
     let names = (1..=given.facts.draft_count())
         .rev()
         .map(|n| format!("d{n}"));
@@ -234,8 +251,9 @@ fn wrong_places<'f>(
         let other = given.facts.draft(name).map(self::places);
         other.is_some_and(|other| other.is_ok_and(|other| other == places))
     };
-    let mut same = names.filter(with_places);
-    same.find_map(|name| given.facts.wrong_on(&name, camera))
+    let same = names.filter(with_places);
+    same.filter_map(|name| given.facts.preview(&name, camera))
+        .collect()
 }
 
 /// The current workflow of a pipeline, which the user confirmed on this camera.

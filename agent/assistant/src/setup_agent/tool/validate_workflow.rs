@@ -20,14 +20,19 @@ const MAX_ALLOWED: usize = 30;
 /// Longest definition, in bytes.
 const MAX_DEFINITION: usize = 64 * 1024;
 
-/// What a refused definition needs next.
-const SEND_AGAIN: &str = "no draft was made: send the whole corrected definition";
+/// What a refused definition needs next; of the draft that it edits.
+fn next_step(edited: Option<&str>) -> String {
+    match edited {
+        Some(draft) => format!("no draft was made; {draft} stands: send corrected edits of it"),
+        None => "no draft was made: send the whole corrected definition".to_owned(),
+    }
+}
 
 pub(super) const TOOL: Tool = Tool {
     name: "validate_workflow",
     description: "Checks a workflow definition. If it compiles, it becomes a draft with a name \
         (d1, d2, …), which the other tools take. Otherwise, or if it needs a model that is not \
-        here, the result lists all errors and nothing is kept. Change a draft by edits.",
+        here, the result lists all errors and nothing is kept.",
     schema: || {
         let properties = json!({
             "workflow": text("the definition as JSON text; or draft and edits instead"),
@@ -62,7 +67,8 @@ async fn validate(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         (workflow, "") if edits.is_empty() => workflow,
         _ => return Err("give a workflow, or a draft with edits, not both".to_owned()),
     };
-    Ok(match check_definition(given, written).await? {
+    let edited = Some(draft.as_str()).filter(|draft| !draft.is_empty());
+    Ok(match check_definition(given, written, edited).await? {
         CheckedDraft::Draft { result, fact, .. } => ToolOutcome::json(&result).with_fact(fact),
         CheckedDraft::Refused(why) => failed(&why),
     })
@@ -81,10 +87,12 @@ pub(super) enum CheckedDraft {
     Refused(Value),
 }
 
-/// Checks a definition: JSON text, or the object of a model that ignores the schema.
+/// Checks a definition: JSON text, or the object of a model that ignores the schema; of the draft
+/// that it edits, where it is one.
 pub(super) async fn check_definition(
     given: ToolInput<'_>,
     written: Value,
+    edited: Option<&str>,
 ) -> Result<CheckedDraft, String> {
     let text = written.as_str().map(str::to_owned);
     let workflow = read_definition(written)?;
@@ -94,7 +102,7 @@ pub(super) async fn check_definition(
         let errors: Vec<Value> = report.errors.iter().take(MAX_ERRORS).map(to_json).collect();
         return Ok(CheckedDraft::Refused(json!({
             "compiles": false, "errors": errors,
-            "more_errors": report.errors.len().saturating_sub(MAX_ERRORS), "next": SEND_AGAIN,
+            "more_errors": report.errors.len().saturating_sub(MAX_ERRORS), "next": next_step(edited),
         })));
     }
     let here = given.context.snapshot().await?;
@@ -103,7 +111,7 @@ pub(super) async fn check_definition(
     let checked = check_draft(&spec(id, source, &workflow, Vec::new()), &here);
     if !checked.errors.is_empty() {
         return Ok(CheckedDraft::Refused(json!({
-            "compiles": true, "can_run_here": false, "errors": checked.errors, "next": SEND_AGAIN,
+            "compiles": true, "can_run_here": false, "errors": checked.errors, "next": next_step(edited),
         })));
     }
     let drafts = given.facts.draft_count();
@@ -137,7 +145,11 @@ pub(super) async fn check_definition(
         name,
         result,
         workflow: workflow.clone(),
-        fact: ToolFact::Draft { workflow, text },
+        fact: ToolFact::Draft {
+            workflow,
+            text,
+            warnings: mind,
+        },
     })
 }
 
