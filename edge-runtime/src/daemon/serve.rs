@@ -207,7 +207,7 @@ impl BeatTasks {
                     .as_ref()
                     .is_none_or(|waiting| waiting.needed.is_some())
                 {
-                    disk_space.free_when_low();
+                    disk_space.check();
                 }
                 // A store that waits for its disk was reported, and is part of the health.
                 if let Err(error) = journal.check()

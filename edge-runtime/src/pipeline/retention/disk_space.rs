@@ -50,8 +50,14 @@ impl DiskSpace {
         }
     }
 
-    /// Frees space when the disk is nearly full; called regularly. Returns the deleted bytes.
-    pub fn free_when_low(&self) -> u64 {
+    /// Deletes expired recordings, and frees space when the disk is nearly full; called regularly.
+    pub fn check(&self) {
+        self.recordings.delete_expired();
+        self.free_when_low();
+    }
+
+    /// Frees space when the disk is nearly full. Returns the deleted bytes.
+    fn free_when_low(&self) -> u64 {
         match space(&self.state) {
             Ok(disk) if disk.free < LOW => self.free(ENOUGH - disk.free),
             Ok(_) => 0,

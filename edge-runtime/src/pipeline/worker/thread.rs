@@ -360,6 +360,7 @@ impl WorkerThread {
                     if let Some(clips) = &mut self.clips {
                         clips.idle(Instant::now());
                     }
+                    self.finish_old_part();
                 }
                 Recv::Ended => return Some(ThreadEnd::SourceEnded),
                 Recv::Failed { message, .. } => {
