@@ -29,8 +29,12 @@ use crate::media::video::is_extension;
 /// Frames between two checks of the part's size and the disk; a few seconds of video.
 const CHECK_EVERY: u32 = 64;
 
-/// Pause before the next part after a failure.
+/// Pause before the next part after a failure; doubles with each failure without a complete part
+/// between, because the thread of a pipeline waits for an encoder that hangs.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
+
+/// Longest pause before the next part.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(600);
 
 /// Parts being written share `1 / SHARE` of the size limit, so that deleting the oldest keeps most;
 /// each lasts at most that share of the age limit.
@@ -132,6 +136,7 @@ impl Recordings {
             begun: Instant::now(),
             error: None,
             frames: 0,
+            retry_after: RETRY_AFTER,
             retry_at: None,
         }
     }
@@ -280,6 +285,8 @@ pub struct Recording {
     begun: Instant,
     error: Option<String>,
     frames: u32,
+    /// Pause after the next failure.
+    retry_after: Duration,
     retry_at: Option<Instant>,
 }
 
@@ -323,7 +330,8 @@ impl Recording {
         }
         self.end_part();
         self.error = Some(why);
-        self.retry_at = Some(Instant::now() + RETRY_AFTER);
+        self.retry_at = Some(Instant::now() + self.retry_after);
+        self.retry_after = (self.retry_after * 2).min(MAX_RETRY_AFTER);
     }
 
     /// Clears the error, because nothing more is recorded.
@@ -371,8 +379,14 @@ impl Recording {
         size_of(path) >= share || free <= self.all.limits.min_free_bytes
     }
 
+    /// Ends a part that is complete.
+    pub fn complete_part(&mut self) {
+        self.end_part();
+        self.retry_after = RETRY_AFTER;
+    }
+
     /// Ends the part, complete or not.
-    pub fn end_part(&mut self) {
+    fn end_part(&mut self) {
         if let Some(path) = self.current.take() {
             self.all.close(&path);
         }
@@ -501,6 +515,18 @@ mod tests {
     }
 
     #[test]
+    fn pause_doubles_until_a_part_is_complete() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut recording = recordings(folder.path(), LIMITS).of(&pipeline("p"));
+        for _ in 0..10 {
+            recording.pause_after_error("the encoder hangs".to_owned());
+        }
+        assert_eq!(recording.retry_after, MAX_RETRY_AFTER);
+        recording.complete_part();
+        assert_eq!(recording.retry_after, RETRY_AFTER);
+    }
+
+    #[test]
     fn old_part_is_deleted_and_open_part_stays() {
         let folder = tempfile::tempdir().unwrap();
         let brief = Limits {
@@ -538,7 +564,7 @@ mod tests {
         assert!(!record(&mut recording, 10) && !recording.is_old());
         recording.begun = Instant::now().checked_sub(LIMITS.max_age / SHARE).unwrap();
         assert!(recording.is_old());
-        recording.end_part();
+        recording.complete_part();
         assert!(!recording.is_old());
     }
 

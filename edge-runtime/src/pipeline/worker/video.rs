@@ -49,7 +49,7 @@ impl WorkerThread {
             Ok(path) => {
                 self.shared.video_parts.lock().push(path);
                 if let Some(recording) = &mut self.recording {
-                    recording.end_part();
+                    recording.complete_part();
                 }
             }
             Err(error) => self.pause_recording(format!("can't complete a part: {error}")),
