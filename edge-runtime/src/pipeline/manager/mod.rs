@@ -378,6 +378,8 @@ impl Manager {
 fn add_worker_troubles(id: &PipelineId, worker: &Worker, troubles: &mut Vec<String>) {
     if let PipelineState::Failed { message } = worker.state() {
         troubles.push(format!("pipeline {:?}: {message}", id.as_str()));
+    } else if let Some(stall) = worker.stall() {
+        troubles.push(format!("pipeline {:?} {stall}", id.as_str()));
     }
     for warning in worker.warnings() {
         if matches!(

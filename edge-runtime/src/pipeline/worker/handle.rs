@@ -26,6 +26,10 @@ use crate::thread::Thread;
 /// Pause between two checks in [`Worker::settle`].
 const SETTLE_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
+/// Time from which on a pipeline that works on one frame hangs: well above that of the largest model
+/// on a slow board.
+pub(super) const MAX_FRAME_TIME: Duration = Duration::from_secs(60);
+
 /// The note of a pipeline that can't make events.
 const NO_RULES: &str = "no rules: no events";
 
@@ -157,6 +161,18 @@ impl Worker {
     /// The state without results.
     pub fn state(&self) -> PipelineState {
         self.shared.status.lock().state.clone()
+    }
+
+    /// A sentence about the frame on which its thread hangs, if it does.
+    pub fn stall(&self) -> Option<String> {
+        let busy = self.shared.status.lock().busy_since?.elapsed();
+        (busy >= MAX_FRAME_TIME).then(|| {
+            format!(
+                "has worked on one frame for {} s and watches nothing meanwhile; a model, the \
+                 encoder of the video or the disk hangs; restart the runtime if it does not end",
+                busy.as_secs()
+            )
+        })
     }
 
     /// The internal error that ended the pipeline, a sentence without its end.

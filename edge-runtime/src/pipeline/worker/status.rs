@@ -45,6 +45,8 @@ pub(super) struct Status {
     pub(super) incomplete_after: Option<Wall>,
     pub(super) first_frame: Option<Instant>,
     pub(super) last_frame: Option<Instant>,
+    /// When the frame began that the thread works on.
+    pub(super) busy_since: Option<Instant>,
 }
 
 /// What a run has of an earlier one.
@@ -166,6 +168,7 @@ impl Shared {
                 incomplete_after: counts.incomplete_after,
                 first_frame: None,
                 last_frame: None,
+                busy_since: None,
             }),
             published: Mutex::new(Published::of(run, None)),
             latest: Mutex::default(),

@@ -352,7 +352,10 @@ impl WorkerThread {
         while self.takes_frames() {
             match receiver.recv(FRAME_TIMEOUT) {
                 Recv::Frame(frame) => {
-                    if self.process_frame(&frame, receiver) {
+                    self.shared.status.lock().busy_since = Some(Instant::now());
+                    let is_last = self.process_frame(&frame, receiver);
+                    self.shared.status.lock().busy_since = None;
+                    if is_last {
                         return Some(ThreadEnd::TimeOver);
                     }
                 }
@@ -481,6 +484,8 @@ impl WorkerThread {
         self.services.metrics.observe_stage(STAGE_ALL, spent);
         let mut status = self.shared.status.lock();
         status.last_frame = Some(done);
+        // What follows is a wait for the pace of a recording.
+        status.busy_since = None;
         if status.first_frame.is_none() {
             status.first_frame = Some(began);
             status.counting_since.get_or_insert_with(clock::wall);
