@@ -198,9 +198,13 @@ impl BeatTasks {
         });
         self.disk.get_or_insert_with(|| {
             let (api, disk_space) = (Arc::clone(api), Arc::clone(disk_space));
-            let journal = Arc::clone(&manager.parts().journal);
+            let (journal, guard) = {
+                let parts = manager.parts();
+                (Arc::clone(&parts.journal), Arc::clone(&parts.guard))
+            };
             tokio::task::spawn_blocking(move || {
                 api.check_config_file();
+                guard.save();
                 let waiting = journal.waiting();
                 // Nothing can be deleted from a read-only disk.
                 if waiting
