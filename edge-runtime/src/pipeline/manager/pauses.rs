@@ -44,7 +44,7 @@ impl Manager {
             let problem = Problem::invalid_value(text);
             return Err(problem.at("until", until.to_string()));
         }
-        let _lock = self.change_locks.acquire(id);
+        let _lock = self.change_locks.acquire(id)?;
         self.set_paused(id, Some(until))
     }
 
@@ -52,7 +52,10 @@ impl Manager {
     pub fn end_pauses(&self) {
         let quality = clock::wall().quality;
         for id in self.parts.pauses.due(clock::now(), quality) {
-            let _lock = self.change_locks.acquire(&id);
+            // What changes it now takes a while; the next call ends the pause.
+            let Some(_lock) = self.change_locks.acquire_within(&id, Duration::ZERO) else {
+                continue;
+            };
             // Checked again: a user may have set another time meanwhile.
             if self
                 .parts
@@ -89,7 +92,7 @@ impl Manager {
     /// # Errors
     /// [`Problem`] when there is no such pipeline or it can't run.
     pub fn resume(&self, id: &PipelineId) -> Result<PipelineStatus, Problem> {
-        let _lock = self.change_locks.acquire(id);
+        let _lock = self.change_locks.acquire(id)?;
         self.resume_now(id)
     }
 
@@ -171,7 +174,10 @@ impl Manager {
     /// model was not checked yet or whose hold was released. If it fails, it is listed with the
     /// reason.
     pub(super) fn restart_if_failed(&self, id: &PipelineId) {
-        let _lock = self.change_locks.acquire(id);
+        let Ok(_lock) = self.change_locks.acquire(id) else {
+            tracing::warn!(pipeline = %id, "not restarted: it is being changed");
+            return;
+        };
         let Ok(deployed) = self.handle(id) else {
             return;
         };
