@@ -23,7 +23,6 @@ use crate::capture;
 use crate::journal::Journal;
 use crate::load::policy::SAMPLE_INTERVAL;
 use crate::pipeline::manager::Manager;
-use crate::pipeline::recorder::DISK_FAILED;
 use crate::pipeline::retention::disk_space::DiskSpace;
 use crate::server::{self, Server};
 use crate::stop::Stop;
@@ -79,7 +78,7 @@ pub(super) async fn serve(
     }
     let result = tokio::time::timeout(SERVER_TIMEOUT, serving).await.ok();
     if let EndReason::Storage(why) = reason {
-        anyhow::bail!("{why}; stopping, so that the store is checked at the next start");
+        anyhow::bail!("events can't be stored: {why}; stopping, so that the store is checked at the next start");
     }
     if let EndReason::Pipelines(why) = reason {
         anyhow::bail!("{why}; stopping, so that the next start has none of them");
@@ -102,7 +101,7 @@ enum EndReason {
     /// The server ended by itself.
     Server(ServerResult),
     /// The store must be reopened.
-    Storage(&'static str),
+    Storage(String),
     /// Too many stopped pipelines hang.
     Pipelines(String),
 }
@@ -236,10 +235,10 @@ fn check_disk(journal: &Journal, disk_space: &DiskSpace) {
 }
 
 /// Returns why the store must be reopened, if it must.
-fn storage_failure(manager: &Manager) -> Option<&'static str> {
+fn storage_failure(manager: &Manager) -> Option<String> {
     let parts = manager.parts();
-    let failed = || parts.journal.broken().map(|_| DISK_FAILED);
-    parts.recorder.broken().or_else(failed)
+    let of_recorder = parts.recorder.broken().map(str::to_owned);
+    of_recorder.or_else(|| parts.journal.broken())
 }
 
 /// Converts the end of the API server to the result of the process.
