@@ -78,7 +78,9 @@ pub(super) async fn serve(
     }
     let result = tokio::time::timeout(SERVER_TIMEOUT, serving).await.ok();
     if let EndReason::Storage(why) = reason {
-        anyhow::bail!("events can't be stored: {why}; stopping, so that the store is checked at the next start");
+        anyhow::bail!(
+            "events can't be stored: {why}; stopping, so that the store is checked at the next start"
+        );
     }
     if let EndReason::Pipelines(why) = reason {
         anyhow::bail!("{why}; stopping, so that the next start has none of them");

@@ -548,10 +548,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let all = recordings(folder.path(), LIMITS);
         all.delete_expired();
-        assert!(!all.folder().exists(), "the folder is made with its first part");
+        assert!(
+            !all.folder().exists(),
+            "the folder is made with its first part"
+        );
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let now = now.unwrap().as_secs();
-        stamped(folder.path(), &[now - 2_000_000, now - 5, now - 5, now - 5, now - 5]);
+        stamped(
+            folder.path(),
+            &[now - 2_000_000, now - 5, now - 5, now - 5, now - 5],
+        );
         all.delete_expired();
         let kept = ["p.2.mp4", "p.3.mp4", "p.4.mp4", "p.5.mp4"];
         assert_eq!(names(folder.path()), kept);
