@@ -6,6 +6,7 @@
 //! - Pipeline and start identify a span.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -70,10 +71,11 @@ impl CoverageLedger {
     /// When the system starts no thread.
     pub fn open(journal: Arc<Journal>, state: &Path) -> std::io::Result<Arc<Self>> {
         let path = state.join(file::NAME);
-        let stored = journal.coverage().all().unwrap_or_default();
-        let left = file::read(&path).into_iter();
-        let left = left.filter(|span| !stored.iter().any(|known| is_same(known, span)));
-        let ended = left.map(|span| CoverageSpan {
+        let mut left = file::read(&path);
+        for stored in journal.coverage().spans().map_while(Result::ok) {
+            left.retain(|span| !is_same(&stored, span));
+        }
+        let ended = left.into_iter().map(|span| CoverageSpan {
             end: SpanEnd::Killed,
             ..span
         });
@@ -137,25 +139,20 @@ impl CoverageLedger {
     ) -> Result<CoverageReport, JournalError> {
         // Before the spans are read: none of them goes on beyond.
         let at = clock::wall();
-        let unstored: Vec<CoverageSpan> = {
+        let mut unstored: Vec<CoverageSpan> = {
             let state = self.shared.state.lock();
             let open = state.open.values().map(current);
             state.ended.iter().cloned().chain(open).collect()
         };
+        let mut spans = RangeSpans::new(from_ms..to_ms, source);
         // Read afterwards: what is stored meanwhile is there twice, and never missing.
-        let mut spans = self.shared.journal.coverage().all()?;
-        let stored = spans.len();
-        for span in unstored {
-            let known = spans.get(..stored).unwrap_or_default();
-            if !known.iter().any(|known| is_same(known, &span)) {
-                spans.push(span);
-            }
+        for stored in self.shared.journal.coverage().spans() {
+            let stored = stored?;
+            unstored.retain(|span| !is_same(&stored, span));
+            spans.add(stored);
         }
-        spans.retain(|span| {
-            span.from.unix_ms < to_ms && source.is_none_or(|source| span.watch.source == *source)
-        });
-        spans.sort_by_key(|span| span.from.unix_ms);
-        drop_earlier(&mut spans, from_ms);
+        unstored.into_iter().for_each(|span| spans.add(span));
+        let mut spans = spans.sorted();
         let more = spans.len().saturating_sub(MAX_SPANS);
         let cut = spans.drain(..more).map(|span| span.to.unix_ms).max();
         let since = self.shared.journal.coverage().since_ms()?;
@@ -251,16 +248,49 @@ fn current(open: &OpenSpan) -> CoverageSpan {
     open.extent.span(&open.watch, end)
 }
 
-/// Drops the spans that ended before `from_ms`, except the last one of each pipeline, whose end
-/// says why nothing was watched afterwards.
-fn drop_earlier(spans: &mut Vec<CoverageSpan>, from_ms: i64) {
-    let mut last: BTreeMap<PipelineId, i64> = BTreeMap::new();
-    for span in spans.iter().filter(|span| span.to.unix_ms < from_ms) {
-        last.insert(span.watch.pipeline.clone(), span.from.unix_ms);
+/// The spans of a range of time, of one source or of all.
+struct RangeSpans<'a> {
+    range: Range<i64>,
+    source: Option<&'a SourceId>,
+    within: Vec<CoverageSpan>,
+    /// The last span of each pipeline before the range: its end says why nothing was watched
+    /// afterwards.
+    earlier: BTreeMap<PipelineId, CoverageSpan>,
+}
+
+impl<'a> RangeSpans<'a> {
+    fn new(range: Range<i64>, source: Option<&'a SourceId>) -> Self {
+        Self {
+            range,
+            source,
+            within: Vec::new(),
+            earlier: BTreeMap::new(),
+        }
     }
-    spans.retain(|span| {
-        span.to.unix_ms >= from_ms || last.get(&span.watch.pipeline) == Some(&span.from.unix_ms)
-    });
+
+    /// Adds a span, unless it is of another source or time.
+    fn add(&mut self, span: CoverageSpan) {
+        let is_of_source = self.source.is_none_or(|source| span.watch.source == *source);
+        if !is_of_source || span.from.unix_ms >= self.range.end {
+            return;
+        }
+        if span.to.unix_ms >= self.range.start {
+            self.within.push(span);
+            return;
+        }
+        let last = self.earlier.get(&span.watch.pipeline);
+        if last.is_none_or(|last| last.from.unix_ms <= span.from.unix_ms) {
+            self.earlier.insert(span.watch.pipeline.clone(), span);
+        }
+    }
+
+    /// The spans by their start.
+    fn sorted(self) -> Vec<CoverageSpan> {
+        let mut spans = self.within;
+        spans.extend(self.earlier.into_values());
+        spans.sort_by_key(|span| span.from.unix_ms);
+        spans
+    }
 }
 
 fn is_same(one: &CoverageSpan, other: &CoverageSpan) -> bool {
