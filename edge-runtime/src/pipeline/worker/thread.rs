@@ -30,7 +30,7 @@ use crate::pipeline::checkpoint::{CheckpointData, Checkpointer};
 use crate::pipeline::clips::Clips;
 use crate::pipeline::recorder::{FlushResult, Pictures};
 use crate::pipeline::retention::recordings::Recording;
-use crate::pipeline::run::{FrameOutcome, Run};
+use crate::pipeline::run::{FrameOutcome, ProcessedFrame, Run};
 use crate::thread::panic_message;
 
 /// Longest wait for a frame before the desired state is checked again.
@@ -395,37 +395,54 @@ impl WorkerThread {
         self.calibrate();
         let grant = *self.shared.grant.lock();
         self.run.limit_rate(grant.max_fps, receiver.drops_late());
-        let mut outcome = self.run.process(frame, local, &mut EventId::generate);
-        let (is_last, at) = (outcome.is_last, outcome.at);
-        if outcome.has_objects {
+        let FrameOutcome {
+            is_last,
+            at,
+            picture,
+            processed,
+        } = self.run.process(frame, local, &mut EventId::generate);
+        if processed.as_ref().is_some_and(|seen| seen.has_objects) {
             receiver.report_objects(frame.pts);
         }
         let output_began = Instant::now();
-        self.count_look(frame, outcome.processed, receiver);
-        if let (Some(clips), Some(picture)) = (&mut self.clips, &outcome.picture)
+        self.count_look(frame, processed.is_some(), receiver);
+        if let (Some(clips), Some(picture)) = (&mut self.clips, &picture)
             && (grant.may_clip || clips.is_recording())
         {
             clips.add_frame(frame, picture, at);
         }
-        let sight = match receiver.blindness() {
-            Some((kind, since)) => Sight::Blind { kind, since },
-            None if outcome.rules_failed => Sight::StepFailed,
-            None if outcome.processed => Sight::Clear,
-            None => Sight::Skipped,
-        };
-        if !outcome.processed {
+        let sight = sight(receiver, processed.as_ref());
+        let Some(processed) = processed else {
             self.coverage.look(frame, sight);
             self.finish_due_clips(at);
             return is_last;
+        };
+        self.hand_out(frame, at, sight, output_began, processed);
+        self.update_status(frame, began);
+        if frame.recorded && !is_last {
+            self.pace_recording(began);
         }
-        let pictures = Pictures::new(Arc::clone(&outcome.clean), outcome.annotated.take());
+        is_last
+    }
+
+    /// Hands what was made of a frame to the recorder, the ledger of coverage, clips, video,
+    /// metrics and the checkpoint.
+    fn hand_out(
+        &mut self,
+        frame: &Frame,
+        at: Duration,
+        sight: Sight,
+        began: Instant,
+        mut processed: ProcessedFrame,
+    ) {
+        let pictures = Pictures::new(Arc::clone(&processed.clean), processed.annotated.take());
         let needed = self.run.last_frames(KEPT_S);
         self.sights.advance(frame.id.seq, &pictures, needed);
         let moment = FrameMoment {
             at,
             is_live: !frame.recorded,
         };
-        let changes = std::mem::take(&mut outcome.changes);
+        let changes = std::mem::take(&mut processed.changes);
         let has_new_event = changes.iter().any(|change| change.phase == Phase::New);
         self.send_changes(changes, Some(moment));
         // After its events: a report on the span waits for them.
@@ -436,31 +453,26 @@ impl WorkerThread {
             clean: Some(pictures.clean),
             annotated: pictures.annotated,
         };
-        for (stage, spent) in self.run.finish_frame(output_began.elapsed()) {
+        for (stage, spent) in self.run.finish_frame(began.elapsed()) {
             self.services.metrics.observe_stage(stage.name(), spent);
         }
-        self.report_inferences_and_failures(&outcome);
+        self.report_inferences_and_failures(at, &processed);
         self.publish_when_due();
         if self.checkpointer.is_due(Instant::now(), has_new_event) {
             self.save_checkpoint(true);
         }
-        self.update_status(frame, began);
-        if frame.recorded && !is_last {
-            self.pace_recording(began);
-        }
-        is_last
     }
 
     /// Counts inferences and failed steps, and reports steps that keep failing.
-    fn report_inferences_and_failures(&mut self, outcome: &FrameOutcome) {
+    fn report_inferences_and_failures(&mut self, at: Duration, processed: &ProcessedFrame) {
         let metrics = &self.services.metrics;
         for (model, spent) in self.run.inferences() {
             metrics.observe_inference(model, *spent);
         }
-        for failure in &outcome.failures {
+        for failure in &processed.failures {
             metrics.count_step_error(&self.spec.id, &failure.step);
         }
-        let failed: Vec<FailedStepRun<'_>> = outcome
+        let failed: Vec<FailedStepRun<'_>> = processed
             .failures
             .iter()
             .map(|failure| FailedStepRun {
@@ -469,10 +481,10 @@ impl WorkerThread {
                 calls: failure.calls,
             })
             .collect();
-        let skipped = &outcome.skipped_steps;
+        let skipped = &processed.skipped_steps;
         let records = self
             .failures
-            .observe(outcome.at, &failed, skipped, &mut EventId::generate);
+            .observe(at, &failed, skipped, &mut EventId::generate);
         self.send_box_records(records);
     }
 
@@ -492,5 +504,17 @@ impl WorkerThread {
             status.state = PipelineState::Running;
             status.since = clock::wall();
         }
+    }
+}
+
+/// What a frame says about its source.
+fn sight(receiver: &FrameReceiver, processed: Option<&ProcessedFrame>) -> Sight {
+    if let Some((kind, since)) = receiver.blindness() {
+        return Sight::Blind { kind, since };
+    }
+    match processed {
+        Some(processed) if processed.rules_failed => Sight::StepFailed,
+        Some(_) => Sight::Clear,
+        None => Sight::Skipped,
     }
 }
