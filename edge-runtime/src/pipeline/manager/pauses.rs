@@ -22,6 +22,16 @@ use crate::pipeline::checkpoint::RestoredCheckpoint;
 /// Longest wait of a pause or resume for the pipeline, so that the answer shows its new state.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// What a user, or the end of a pause, asks of a pipeline.
+#[derive(Debug, Clone, Copy)]
+enum PauseChange {
+    Pause {
+        /// Absent: until it is resumed.
+        until: Option<Timestamp>,
+    },
+    Resume,
+}
+
 impl Manager {
     /// Pauses a pipeline until `until`, or until it is resumed.
     ///
@@ -45,7 +55,7 @@ impl Manager {
             return Err(problem.at("until", until.to_string()));
         }
         let _lock = self.change_locks.acquire(id)?;
-        self.set_paused(id, Some(until))
+        self.set_paused(id, PauseChange::Pause { until })
     }
 
     /// Resumes pipelines whose pauses are over; called regularly.
@@ -98,18 +108,18 @@ impl Manager {
 
     /// Like [`Self::resume`], for a caller that holds the pipeline's lock.
     fn resume_now(&self, id: &PipelineId) -> Result<PipelineStatus, Problem> {
-        let status = self.set_paused(id, None)?;
+        let status = self.set_paused(id, PauseChange::Resume)?;
         self.clear_pause_end(id);
         Ok(status)
     }
 
-    /// Pauses with an optional end time, or resumes (`None`); for a caller that holds the lock.
+    /// Pauses or resumes a pipeline; for a caller that holds its lock.
     fn set_paused(
         &self,
         id: &PipelineId,
-        pause: Option<Option<Timestamp>>,
+        wanted: PauseChange,
     ) -> Result<PipelineStatus, Problem> {
-        let paused = pause.is_some();
+        let paused = matches!(wanted, PauseChange::Pause { .. });
         let deployed = self.handle(id)?;
         let mut spec = deployed.spec().clone();
         spec.paused = paused;
@@ -127,7 +137,7 @@ impl Manager {
             Deployed::Running(_) | Deployed::Idle { .. } => return self.restart(spec, None),
         };
         let change = self.changes.lock();
-        if let Some(until) = pause {
+        if let PauseChange::Pause { until } = wanted {
             self.parts.pauses.set(id, until).map_err(storage)?;
         }
         self.store_paused(&spec)?;
