@@ -13,7 +13,7 @@ use watchkeeper_contract::time::Wall;
 use watchkeeper_engine::workflow::RgbPixels;
 
 use super::services::Services;
-use super::status::{DesiredState, MAX_PARTS, ResumedCounts, Shared};
+use super::status::{DesiredState, MAX_PARTS, ResumedCounts, Shared, Status};
 use super::thread::WorkerThread;
 use crate::clock;
 use crate::load::Grant;
@@ -22,9 +22,6 @@ use crate::pipeline::inference::detectors::ModelsInUse;
 use crate::pipeline::retention::recordings::Recording;
 use crate::pipeline::run::Run;
 use crate::thread::Thread;
-
-/// Pause between two checks in [`Worker::settle`].
-const SETTLE_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Time from which on a pipeline that works on one frame hangs: well above that of the largest model
 /// on a slow board.
@@ -290,15 +287,14 @@ impl Worker {
     /// Waits until the thread has paused or resumed as requested, at most `timeout`; usually not
     /// longer than one frame.
     pub fn settle(&self, timeout: Duration) {
-        let until = Instant::now() + timeout;
-        let is_settled = |state: &PipelineState| match state {
-            PipelineState::Starting | PipelineState::Running => !self.is_paused(),
-            PipelineState::Paused => self.is_paused(),
-            PipelineState::Ended | PipelineState::Stopped | PipelineState::Failed { .. } => true,
+        let is_changing = |status: &mut Status| match status.state {
+            PipelineState::Starting | PipelineState::Running => self.is_paused(),
+            PipelineState::Paused => !self.is_paused(),
+            PipelineState::Ended | PipelineState::Stopped | PipelineState::Failed { .. } => false,
         };
-        while !is_settled(&self.state()) && Instant::now() < until {
-            std::thread::sleep(SETTLE_POLL_INTERVAL);
-        }
+        let mut status = self.shared.status.lock();
+        let changed = &self.shared.state_changed;
+        changed.wait_while_for(&mut status, is_changing, timeout);
     }
 
     /// Whether a pause is requested; stays true after its end.

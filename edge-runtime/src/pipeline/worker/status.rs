@@ -127,6 +127,8 @@ pub(super) struct Shared {
     /// Notified when `desired` or `grant` changes.
     pub(super) desired_changed: Condvar,
     pub(super) status: Mutex<Status>,
+    /// Notified when the state in `status` changes.
+    pub(super) state_changed: Condvar,
     pub(super) published: Mutex<Published>,
     pub(super) latest: Mutex<Latest>,
     pub(super) window: PreviewStatus,
@@ -170,6 +172,7 @@ impl Shared {
                 last_frame: None,
                 busy_since: None,
             }),
+            state_changed: Condvar::new(),
             published: Mutex::new(Published::of(run, None)),
             latest: Mutex::default(),
             window: PreviewStatus::default(),
@@ -192,6 +195,7 @@ impl Shared {
         if status.state != state {
             status.state = state;
             status.since = clock::wall();
+            self.state_changed.notify_all();
         }
     }
 }

@@ -503,6 +503,7 @@ impl WorkerThread {
             status.counting_since.get_or_insert_with(clock::wall);
             status.state = PipelineState::Running;
             status.since = clock::wall();
+            self.shared.state_changed.notify_all();
         }
     }
 }
