@@ -230,7 +230,11 @@ impl WorkerThread {
                 // A watched source can't be deleted, so a replacement is on its way.
                 let since = *gone_since.get_or_insert_with(Instant::now);
                 if since.elapsed() > MAX_SOURCE_ABSENCE {
-                    let message = format!("its source {} no longer exists", self.spec.source);
+                    let message = format!(
+                        "its source {} no longer exists; add it again, or deploy the pipeline on \
+                         another one",
+                        self.spec.source
+                    );
                     return ThreadEnd::SourceFailed(message);
                 }
                 std::thread::sleep(FRAME_TIMEOUT);
