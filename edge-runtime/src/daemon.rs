@@ -39,7 +39,7 @@ use crate::coverage::{CoverageLedger, SigningKey};
 use crate::effects::{self, Effects};
 use crate::guard::GuardFile;
 use crate::history::{self, DetectionHistory};
-use crate::journal::media::{MediaLimits, MediaStore};
+use crate::journal::media::{self, MediaLimits, MediaStore};
 use crate::journal::{Journal, Limits, Loss, Stamp};
 use crate::metrics::Metrics;
 use crate::output::print;
@@ -67,12 +67,13 @@ const END_BATCH: usize = 256;
 /// Exit code for an invalid configuration.
 pub const EXIT_CONFIG: u8 = 2;
 
-/// Free bytes that recordings leave on the disk: more than media leave (64 MiB), so that recordings
+/// Free bytes that recordings leave on the disk: more than media leave, so that recordings
 /// are deleted first.
 const RECORDINGS_MIN_FREE_BYTES: u64 = 512 << 20;
 
 // Recordings fill a disk up to their limit; what is small is still written there.
 const _: () = assert!(history::MIN_FREE_BYTES < RECORDINGS_MIN_FREE_BYTES);
+const _: () = assert!(media::MIN_FREE_BYTES < history::MIN_FREE_BYTES);
 
 /// Timeout of a stop for a full disk, and for pipelines and sources that hang. The whole stop must
 /// stay within the service manager's timeout.
@@ -283,7 +284,7 @@ impl Startup<'_> {
         let open_media = || {
             let limits = MediaLimits {
                 max_bytes: config.media.max_bytes,
-                ..MediaLimits::default()
+                min_free_bytes: media::MIN_FREE_BYTES,
             };
             MediaStore::open(&config.state_dir, limits).map(Arc::new)
         };

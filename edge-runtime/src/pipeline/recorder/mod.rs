@@ -143,9 +143,7 @@ impl Recorder {
         let bytes = pictures.as_ref().map_or(0, Pictures::bytes);
         let mut progress = self.state.progress.lock();
         progress.sent += 1;
-        let is_full = |progress: &mut Progress| {
-            !progress.has_ended && progress.is_full(Lane::Pipelines, bytes)
-        };
+        let is_full = |progress: &mut Progress| !progress.has_ended && progress.is_full(bytes);
         self.state.moved.wait_while(&mut progress, is_full);
         progress.enter(Lane::Pipelines, bytes);
         self.send(&progress, event, pictures, Lane::Pipelines)
