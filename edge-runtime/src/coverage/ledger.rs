@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use watchkeeper_contract::coverage::{CoverageReport, CoverageSpan, MAX_SPANS, SpanEnd, Watched};
 use watchkeeper_contract::id::{PipelineId, SourceId};
 
@@ -19,7 +19,7 @@ use super::file;
 use super::span::Extent;
 use crate::clock;
 use crate::journal::{Journal, JournalError};
-use crate::thread::Thread;
+use crate::thread::{Closing, Thread};
 
 /// Interval of saving open spans; at most this much coverage is lost by a kill or a power cut.
 pub const SAVE_INTERVAL: Duration = Duration::from_secs(10);
@@ -43,7 +43,6 @@ struct State {
     open: BTreeMap<PipelineId, OpenSpan>,
     /// Ended spans that are not stored yet, by the moment of their end.
     ended: VecDeque<CoverageSpan>,
-    is_closing: bool,
 }
 
 /// What pipelines, requests and the thread share.
@@ -52,8 +51,7 @@ struct Shared {
     journal: Arc<Journal>,
     path: PathBuf,
     state: Mutex<State>,
-    /// Notified at the end.
-    closing: Condvar,
+    closing: Closing,
 }
 
 /// The coverage of all pipelines.
@@ -86,7 +84,7 @@ impl CoverageLedger {
             }),
             journal,
             path,
-            closing: Condvar::new(),
+            closing: Closing::default(),
         });
         let saver = Arc::clone(&shared);
         let thread = Thread::spawn("coverage".to_owned(), move || saver.save_until_closed())?;
@@ -172,19 +170,14 @@ impl CoverageLedger {
 
     /// Stores what has ended and ends the thread, waiting at most `timeout`.
     pub fn shut_down(&self, timeout: Duration) {
-        self.close();
+        self.shared.closing.close();
         self.thread.join(timeout);
-    }
-
-    fn close(&self) {
-        self.shared.state.lock().is_closing = true;
-        self.shared.closing.notify_all();
     }
 }
 
 impl Drop for CoverageLedger {
     fn drop(&mut self) {
-        self.close();
+        self.shared.closing.close();
     }
 }
 
@@ -193,13 +186,7 @@ impl Shared {
     fn save_until_closed(&self) {
         let (mut has_failed, mut written) = (false, file::read(&self.path));
         loop {
-            let is_closing = {
-                let mut state = self.state.lock();
-                if !state.is_closing {
-                    self.closing.wait_for(&mut state, SAVE_INTERVAL);
-                }
-                state.is_closing
-            };
+            let is_closing = self.closing.wait(SAVE_INTERVAL);
             // Logged once per failure: events that can't be stored report a full disk.
             match self.save(&mut written) {
                 Ok(()) => has_failed = false,
@@ -270,7 +257,9 @@ impl<'a> RangeSpans<'a> {
 
     /// Adds a span, unless it is of another source or time.
     fn add(&mut self, span: CoverageSpan) {
-        let is_of_source = self.source.is_none_or(|source| span.watch.source == *source);
+        let is_of_source = self
+            .source
+            .is_none_or(|source| span.watch.source == *source);
         if !is_of_source || span.from.unix_ms >= self.range.end {
             return;
         }

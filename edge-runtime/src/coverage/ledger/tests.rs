@@ -20,7 +20,11 @@ fn journal(state: &Path) -> Arc<Journal> {
 }
 
 fn stored(journal: &Journal) -> Vec<CoverageSpan> {
-    journal.coverage().spans().collect::<Result<_, _>>().unwrap()
+    journal
+        .coverage()
+        .spans()
+        .collect::<Result<_, _>>()
+        .unwrap()
 }
 
 fn watch(pipeline: &str) -> Watched {

@@ -114,11 +114,7 @@ impl Manager {
     }
 
     /// Pauses or resumes a pipeline; for a caller that holds its lock.
-    fn set_paused(
-        &self,
-        id: &PipelineId,
-        wanted: PauseChange,
-    ) -> Result<PipelineStatus, Problem> {
+    fn set_paused(&self, id: &PipelineId, wanted: PauseChange) -> Result<PipelineStatus, Problem> {
         let paused = matches!(wanted, PauseChange::Pause { .. });
         let deployed = self.handle(id)?;
         let mut spec = deployed.spec().clone();

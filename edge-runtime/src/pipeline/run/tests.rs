@@ -193,7 +193,10 @@ fn show(run: &mut Run, frames: impl IntoIterator<Item = Frame>) -> Seen {
     for frame in frames {
         let ms = frame.pts.as_millis() as u64;
         let outcome = run.process(&frame, local, &mut new_id);
-        let changes = outcome.processed.map(|seen| seen.changes).unwrap_or_default();
+        let changes = outcome
+            .processed
+            .map(|seen| seen.changes)
+            .unwrap_or_default();
         seen.reported.extend(changes.iter().map(|c| (c.phase, ms)));
     }
     seen.results = run.results();
