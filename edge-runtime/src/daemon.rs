@@ -45,6 +45,7 @@ use crate::metrics::Metrics;
 use crate::output::print;
 use crate::pipeline::checkpoint::CheckpointStore;
 use crate::pipeline::checkpoint::pauses::TimedPauses;
+use crate::pipeline::checkpoint::views::UsualViews;
 use crate::pipeline::inference::change_events::ChangeEvents;
 use crate::pipeline::inference::child::ChildProgram;
 use crate::pipeline::inference::models::Models;
@@ -381,6 +382,7 @@ impl Startup<'_> {
             recorder: recorder.clone(),
             media: Arc::clone(&stores.media),
             pauses: TimedPauses::open(&config.state_dir),
+            views: UsualViews::new(&config.state_dir),
             models: self.models(changes),
             metrics,
             recordings: Arc::clone(&stores.recordings),

@@ -212,6 +212,7 @@ impl BeatTasks {
             tokio::task::spawn_blocking(move || {
                 api.check_config_file();
                 manager.parts().guard.save();
+                manager.save_views();
                 check_disk(&manager.parts().journal, &disk_space);
             })
         });

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use watchkeeper_contract::source::{LossCause, Pace, SourceSpec};
 use watchkeeper_vision::frame::{Frame, FrameId};
 
-use super::shared::{Deps, LeftOut, Shared};
+use super::shared::{Deps, LeftOut, Shared, VIEW_INTERVAL};
 use crate::capture::address::Address;
 use crate::capture::blind::{BlindChange, BlindWatch};
 use crate::capture::cause;
@@ -49,6 +49,8 @@ pub(super) struct Worker {
     timeline: Timeline,
     limiter: Option<Limiter>,
     blind: BlindWatch,
+    /// When it was published what is known of the view.
+    view_published: Instant,
     masker: Masker,
     /// Why hardware decodes no longer.
     decoder_failure: Option<String>,
@@ -64,7 +66,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(spec: SourceSpec, deps: Deps, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(spec: SourceSpec, mut deps: Deps, shared: Arc<Shared>) -> Self {
         let address = Address::parse(&spec.uri).map_err(|error| FeedError {
             cause: LossCause::Other,
             message: error.to_string(),
@@ -82,7 +84,8 @@ impl Worker {
             address,
             feed: None,
             timeline: Timeline::default(),
-            blind: BlindWatch::new(spec.fixed_view),
+            blind: BlindWatch::new(spec.fixed_view, deps.known_view.take()),
+            view_published: Instant::now(),
             masker: Masker::new(deps.privacy.clone()),
             decoder_failure: None,
             has_decoder: false,
@@ -405,8 +408,14 @@ impl Worker {
         let played_fast = recording && self.spec.pace == Pace::Fast;
         if !played_fast {
             let objects_at = self.shared.hub.objects_at();
-            if let Some(change) = self.blind.observe(pts, &picture, objects_at) {
+            let change = self.blind.observe(pts, &picture, objects_at);
+            if let Some(change) = change {
                 self.report_blindness(change);
+            }
+            if change.is_some() || self.view_published.elapsed() >= VIEW_INTERVAL {
+                self.view_published = Instant::now();
+                let known = self.blind.known_view().map(Arc::new);
+                self.shared.board.lock().known_view = known;
             }
         }
         if self
