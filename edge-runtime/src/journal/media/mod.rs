@@ -11,8 +11,8 @@
 //!   picture, which the event has.
 //! - All files together stay within the limit and don't grow on a nearly full disk; the oldest are
 //!   deleted first. A file that can't be deleted is tried again after [`RETRY_STUCK`], not with
-//!   each deletion. A clip is begun only where the disk has space for the longest one, and takes no
-//!   more than [`MediaStore::max_clip_bytes`].
+//!   each deletion. A clip begins and grows only while the disk has more than its minimum free, and
+//!   takes no more than [`MediaStore::max_clip_bytes`].
 //!
 //! Locks, in order: `index`, `names`.
 
