@@ -172,6 +172,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("vah265dec", BAD),
     ("vapostproc", BAD),
     ("videoconvert", BASE),
+    ("videoflip", GOOD),
     ("videoscale", BASE),
     ("vp8enc", GOOD),
     ("waylandsink", BAD),
@@ -233,7 +234,12 @@ mod tests {
     use super::*;
 
     /// Elements that a pipeline has only where they are installed.
-    const OPTIONAL: [&str; 3] = ["libcamerasrc", "nvarguscamerasrc", "vapostproc"];
+    const OPTIONAL: [&str; 4] = [
+        "libcamerasrc",
+        "nvarguscamerasrc",
+        "vapostproc",
+        "videoflip",
+    ];
 
     fn named() -> BTreeSet<&'static str> {
         let alternatives = NEEDS.iter().flat_map(|need| need.alternatives);

@@ -450,6 +450,25 @@ fn write_video(path: &std::path::Path) {
 }
 
 #[test]
+fn recording_on_its_side_is_turned_upright() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("phone.mp4");
+    write_video(&path);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let named = bytes.windows(4).position(|name| name == b"tkhd").unwrap();
+    // The matrix of version 0 of the track header (ISO/IEC 14496-12): a quarter turn clockwise.
+    let matrix = [0, 1 << 16, 0, -(1 << 16), 0, 0, 72 << 16, 0, 1 << 30];
+    let matrix: Vec<u8> = matrix.into_iter().flat_map(i32::to_be_bytes).collect();
+    bytes[named + 44..named + 80].copy_from_slice(&matrix);
+    std::fs::write(&path, bytes).unwrap();
+    let handle = spawn(path.to_str().unwrap());
+    let (frames, end) = drain(&handle.subscribe());
+    assert!(matches!(end, Recv::Ended), "{end:?}");
+    assert_eq!(handle.status().size, Some([72, 128]));
+    assert!(frames.iter().all(|frame| frame.picture.width == 72));
+}
+
+#[test]
 fn recording_that_lacks_its_end_or_middle_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("street.mp4");

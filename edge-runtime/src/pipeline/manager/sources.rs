@@ -209,7 +209,8 @@ impl Manager {
 
     /// Keeps the usual views of cameras for the next process; called regularly.
     pub fn save_views(&self) {
-        let known = |source: &SourceHandle| Some((source.full_spec().clone(), source.known_view()?));
+        let known =
+            |source: &SourceHandle| Some((source.full_spec().clone(), source.known_view()?));
         let known: Vec<_> = {
             let table = self.sources.table.read();
             table.values().filter_map(known).collect()
