@@ -23,8 +23,8 @@ use crate::pipeline::retention::recordings::Recording;
 use crate::pipeline::run::Run;
 use crate::thread::Thread;
 
-/// Time from which on a pipeline that works on one frame hangs: well above that of the largest model
-/// on a slow board.
+/// Time from which on a pipeline that works on one frame hangs: well above that of the largest
+/// model on a slow board.
 pub(super) const MAX_FRAME_TIME: Duration = Duration::from_secs(60);
 
 /// The note of a pipeline that can't make events.
