@@ -389,12 +389,15 @@ impl Replay {
         let outcome = self
             .run
             .process(&frame, clock::local(wall), &mut EventId::generate);
-        if outcome.rules_failed {
-            let failed = outcome.failures.first();
+        let Some(processed) = outcome.processed else {
+            return;
+        };
+        if processed.rules_failed {
+            let failed = processed.failures.first();
             let why = failed.map(|f| format!("its step {} fails: {}", f.step, f.message));
             self.failure = why.or(Some("a step fails".to_owned()));
         }
-        self.out.add(at.wall_ms, outcome.changes);
+        self.out.add(at.wall_ms, processed.changes);
     }
 
     fn finish(mut self) -> BacktestReport {

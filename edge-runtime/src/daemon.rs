@@ -39,12 +39,13 @@ use crate::coverage::{CoverageLedger, SigningKey};
 use crate::effects::{self, Effects};
 use crate::guard::GuardFile;
 use crate::history::{self, DetectionHistory};
-use crate::journal::media::{MediaLimits, MediaStore};
+use crate::journal::media::{self, MediaLimits, MediaStore};
 use crate::journal::{Journal, Limits, Loss, Stamp};
 use crate::metrics::Metrics;
 use crate::output::print;
 use crate::pipeline::checkpoint::CheckpointStore;
 use crate::pipeline::checkpoint::pauses::TimedPauses;
+use crate::pipeline::checkpoint::views::UsualViews;
 use crate::pipeline::inference::change_events::ChangeEvents;
 use crate::pipeline::inference::child::ChildProgram;
 use crate::pipeline::inference::models::Models;
@@ -67,12 +68,13 @@ const END_BATCH: usize = 256;
 /// Exit code for an invalid configuration.
 pub const EXIT_CONFIG: u8 = 2;
 
-/// Free bytes that recordings leave on the disk: more than media leave (64 MiB), so that recordings
+/// Free bytes that recordings leave on the disk: more than media leave, so that recordings
 /// are deleted first.
 const RECORDINGS_MIN_FREE_BYTES: u64 = 512 << 20;
 
 // Recordings fill a disk up to their limit; what is small is still written there.
 const _: () = assert!(history::MIN_FREE_BYTES < RECORDINGS_MIN_FREE_BYTES);
+const _: () = assert!(media::MIN_FREE_BYTES < history::MIN_FREE_BYTES);
 
 /// Timeout of a stop for a full disk, and for pipelines and sources that hang. The whole stop must
 /// stay within the service manager's timeout.
@@ -283,7 +285,7 @@ impl Startup<'_> {
         let open_media = || {
             let limits = MediaLimits {
                 max_bytes: config.media.max_bytes,
-                ..MediaLimits::default()
+                min_free_bytes: media::MIN_FREE_BYTES,
             };
             MediaStore::open(&config.state_dir, limits).map(Arc::new)
         };
@@ -380,6 +382,7 @@ impl Startup<'_> {
             recorder: recorder.clone(),
             media: Arc::clone(&stores.media),
             pauses: TimedPauses::open(&config.state_dir),
+            views: UsualViews::new(&config.state_dir),
             models: self.models(changes),
             metrics,
             recordings: Arc::clone(&stores.recordings),

@@ -229,8 +229,8 @@ fn take_frames(
                 frame.pts = frame.pts.saturating_sub(first_pts);
                 let local = clock::local(frame.wall);
                 let outcome = run.process(&frame, local, &mut EventId::generate);
-                add_events(report, outcome.changes);
-                if outcome.processed {
+                if let Some(processed) = outcome.processed {
+                    add_events(report, processed.changes);
                     let output_began = Instant::now();
                     let kept = pre_roll.as_mut().zip(outcome.picture.as_ref());
                     kept.map(|(pre_roll, of)| pre_roll.take(frame.wall, of, outcome.at));

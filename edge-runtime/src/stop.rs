@@ -73,12 +73,12 @@ impl Stop {
         Arc::clone(&self.is_stopping)
     }
 
-    /// Calls `act` on `runtime` when the stop is requested.
+    /// Calls `act` on a blocking thread of `runtime` when the stop is requested.
     pub fn on_request(&self, runtime: &Handle, act: impl FnOnce() + Send + 'static) {
         let mut stop = self.clone();
         runtime.spawn(async move {
             stop.requested().await;
-            act();
+            drop(tokio::task::spawn_blocking(act));
         });
     }
 

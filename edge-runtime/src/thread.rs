@@ -1,4 +1,4 @@
-//! Threads that are joined with a timeout.
+//! Threads that are joined with a timeout, and the request to end one.
 //!
 //! - A thread may hang in foreign code: a camera driver, a name server, a decoder. So every join
 //!   has a timeout; a thread that has not ended by then is abandoned and logged by name.
@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 
 use watchkeeper_config::redact;
 
@@ -106,6 +106,30 @@ impl Thread {
     }
 }
 
+/// The request to end a thread that works at intervals.
+#[derive(Debug, Default)]
+pub struct Closing {
+    is_closing: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Closing {
+    /// Ends the wait of the thread, and all later ones.
+    pub fn close(&self) {
+        *self.is_closing.lock() = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits for `interval`, or until it is closed. Returns whether it is closed.
+    pub fn wait(&self, interval: Duration) -> bool {
+        let mut is_closing = self.is_closing.lock();
+        let is_open = |is_closing: &mut bool| !*is_closing;
+        self.changed
+            .wait_while_for(&mut is_closing, is_open, interval);
+        *is_closing
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 mod tests {
@@ -127,6 +151,18 @@ mod tests {
         assert!(thread.join(LONG));
         assert!(thread.is_finished());
         assert!(thread.join(Duration::ZERO), "it stays ended");
+    }
+
+    #[test]
+    fn closing_ends_a_wait_and_all_later_ones() {
+        let closing = Closing::default();
+        assert!(!closing.wait(Duration::from_millis(1)));
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| closing.wait(LONG));
+            closing.close();
+            assert!(waiting.join().unwrap());
+        });
+        assert!(closing.wait(LONG));
     }
 
     #[test]

@@ -129,8 +129,9 @@ fn allocations(detector: &dyn Fn() -> Box<dyn Detector>) -> Vec<u64> {
         let info = measure(|| {
             let mut new_id = || -> EventId { unreachable!("no event") };
             let outcome = run.process(&frame, local, &mut new_id);
-            assert!(outcome.changes.is_empty(), "{:?}", outcome.changes);
-            assert_eq!(outcome.failures.len(), 0);
+            let processed = outcome.processed.as_ref().unwrap();
+            assert!(processed.changes.is_empty(), "{:?}", processed.changes);
+            assert_eq!(processed.failures.len(), 0);
             drop(outcome);
             run.finish_frame(Duration::ZERO).for_each(drop);
         });

@@ -1,14 +1,17 @@
 //! A source under test with its frames and notices.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::source::{LossCause, RtspTransport, SourceSpec};
 use watchkeeper_runtime::capture::mailbox::{FrameReceiver, Recv};
 use watchkeeper_runtime::capture::notices::{self, NoticeReceiver, SourceNotice};
 use watchkeeper_runtime::capture::source::{Deps, Source, SourceHandle};
 use watchkeeper_vision::frame::Frame;
+
+/// Pause between two looks for a notice.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A running source with one subscriber.
 pub struct Watched {
@@ -107,8 +110,14 @@ impl Watched {
     }
 
     fn notice(&self) -> anyhow::Result<SourceNotice> {
-        let notice = self.notices.recv_timeout(self.timeout);
-        Ok(notice.context("the source said nothing")?.notice)
+        let until = Instant::now() + self.timeout;
+        loop {
+            if let Some(noticed) = self.notices.take() {
+                return Ok(noticed.notice);
+            }
+            ensure!(Instant::now() < until, "the source said nothing");
+            std::thread::sleep(POLL_INTERVAL);
+        }
     }
 }
 

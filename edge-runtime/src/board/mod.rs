@@ -12,7 +12,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use watchkeeper_board::history::{History, INTERVAL};
 use watchkeeper_board::identity::Identity;
 use watchkeeper_board::reading::{Board, Reading};
@@ -24,7 +24,7 @@ use self::events::BoardEvents;
 use crate::boot::Boot;
 use crate::pipeline::box_event::{BoxRecord, box_event};
 use crate::pipeline::recorder::Recorder;
-use crate::thread::Thread;
+use crate::thread::{Closing, Thread};
 
 #[derive(Debug, Default)]
 struct State {
@@ -35,13 +35,12 @@ struct State {
     /// Whether heat slowed the board down in a sample since the policy was asked.
     was_throttled: bool,
     history: History,
-    is_closing: bool,
 }
 
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
-    closing: Condvar,
+    closing: Closing,
     origin: Instant,
 }
 
@@ -65,7 +64,7 @@ impl BoardSampler {
     ) -> io::Result<Self> {
         let shared = Arc::new(Shared {
             state: Mutex::default(),
-            closing: Condvar::new(),
+            closing: Closing::default(),
             origin: Instant::now(),
         });
         let own = Arc::clone(&shared);
@@ -78,11 +77,12 @@ impl BoardSampler {
             let mut board = open();
             own.state.lock().identity = board.identity().clone();
             let mut events = BoardEvents::default();
-            while !own.is_closing() {
+            let mut is_closing = false;
+            while !is_closing {
                 let reading = board.sample(own.origin.elapsed());
                 own.state.lock().store(reading);
                 report(events.handle(reading, &mut EventId::generate));
-                own.wait();
+                is_closing = own.closing.wait(INTERVAL);
             }
             report(events.end().into_iter().collect());
         })?;
@@ -118,8 +118,7 @@ impl BoardSampler {
 
     /// Ends the thread and with it open events; waits at most `timeout`.
     pub fn shut_down(&self, timeout: Duration) {
-        self.shared.state.lock().is_closing = true;
-        self.shared.closing.notify_all();
+        self.shared.closing.close();
         self.thread.join(timeout);
     }
 }
@@ -138,23 +137,6 @@ impl State {
             reading.throttling.thermal = Some(true);
         }
         reading
-    }
-}
-
-impl Shared {
-    fn is_closing(&self) -> bool {
-        self.state.lock().is_closing
-    }
-
-    /// Waits for the next sample, or for the end.
-    fn wait(&self) {
-        let until = Instant::now() + INTERVAL;
-        let mut state = self.state.lock();
-        while !state.is_closing {
-            if self.closing.wait_until(&mut state, until).timed_out() {
-                return;
-            }
-        }
     }
 }
 

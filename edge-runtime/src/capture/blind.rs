@@ -17,7 +17,7 @@ use watchkeeper_contract::source::Blindness;
 use watchkeeper_vision::cells::{GRID_SIZE, TEXT_ROWS, cell_means};
 use watchkeeper_vision::frame::Picture;
 
-use super::view::ViewWatch;
+use super::view::{UsualView, ViewWatch};
 
 /// Time without any change after which a picture is frozen.
 pub const FROZEN_AFTER: Duration = Duration::from_secs(30);
@@ -76,12 +76,19 @@ pub enum BlindChange {
 }
 
 impl BlindWatch {
-    /// Watches a camera that always shows the same view, if it `has_fixed_view`.
-    pub fn new(has_fixed_view: bool) -> Self {
+    /// Watches a camera that always shows the same view, if it `has_fixed_view`; `known` is what an
+    /// earlier process knew of it.
+    pub fn new(has_fixed_view: bool, known: Option<UsualView>) -> Self {
+        let view = || known.map_or_else(ViewWatch::default, ViewWatch::resume);
         Self {
-            view: has_fixed_view.then(ViewWatch::default),
+            view: has_fixed_view.then(view),
             ..Self::default()
         }
+    }
+
+    /// What is known of the camera's view, for the next process.
+    pub fn known_view(&self) -> Option<UsualView> {
+        self.view.as_ref()?.known()
     }
 
     /// Begins with a new connection to the camera, whose usual view stays known.

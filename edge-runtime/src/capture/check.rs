@@ -109,9 +109,6 @@ pub fn elements(alternative: &str) -> impl Iterator<Item = &str> {
     alternative.split_ascii_whitespace()
 }
 
-/// Elements that a pipeline has only where they are installed.
-pub const OPTIONAL: &[&str] = &["libcamerasrc", "nvarguscamerasrc", "vapostproc"];
-
 const CORE: &str = "libgstreamer1.0-0";
 const BASE: &str = "gstreamer1.0-plugins-base";
 const GOOD: &str = "gstreamer1.0-plugins-good";
@@ -175,6 +172,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("vah265dec", BAD),
     ("vapostproc", BAD),
     ("videoconvert", BASE),
+    ("videoflip", GOOD),
     ("videoscale", BASE),
     ("vp8enc", GOOD),
     ("waylandsink", BAD),
@@ -235,11 +233,19 @@ mod tests {
 
     use super::*;
 
+    /// Elements that a pipeline has only where they are installed.
+    const OPTIONAL: [&str; 4] = [
+        "libcamerasrc",
+        "nvarguscamerasrc",
+        "vapostproc",
+        "videoflip",
+    ];
+
     fn named() -> BTreeSet<&'static str> {
         let alternatives = NEEDS.iter().flat_map(|need| need.alternatives);
         alternatives
             .flat_map(|alternative| elements(alternative))
-            .chain(OPTIONAL.iter().copied())
+            .chain(OPTIONAL)
             .collect()
     }
 

@@ -40,7 +40,7 @@ pub use self::device::DRAIN_V4L2_ENV;
 use self::platform::Platform;
 pub(super) use self::preload::preload_in_background;
 use self::signals::{Signals, fault};
-pub use self::teardown::{hanging_teardowns, teardown_failure, teardown_trouble};
+pub use self::teardown::{hanging_teardowns, tear_down, teardown_failure, teardown_trouble};
 use super::cause;
 use super::check::{Missing, package_of};
 use super::feed::{Feed, FeedError, Raw, Step};
@@ -406,9 +406,7 @@ impl Feed for GstFeed {
 
 impl Drop for GstFeed {
     fn drop(&mut self) {
-        if !teardown::stop(&self.pipeline, teardown::STOP_TIMEOUT) {
-            tracing::error!("a GStreamer pipeline does not stop; its threads are left behind");
-        }
+        tear_down(&self.pipeline);
     }
 }
 

@@ -32,7 +32,7 @@ mod timeline;
 pub mod view;
 
 pub use self::gst::{
-    DRAIN_V4L2_ENV, check_decoder, hanging_teardowns, missing_hardware, teardown_failure,
-    teardown_trouble,
+    DRAIN_V4L2_ENV, check_decoder, hanging_teardowns, missing_hardware, tear_down,
+    teardown_failure, teardown_trouble,
 };
 pub use watchkeeper_config::{address, redact};

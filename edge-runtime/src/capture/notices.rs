@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender, TrySendError};
+use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -157,23 +157,6 @@ impl NoticeReceiver {
             if is_closed || self.wakes.recv().is_err() {
                 // A notice may have been sent between `take` and the drop of the last sender.
                 return self.take();
-            }
-        }
-    }
-
-    /// Waits at most `timeout` for the next notice.
-    pub fn recv_timeout(&self, timeout: Duration) -> Option<StampedNotice> {
-        let until = Instant::now() + timeout;
-        loop {
-            if let Some(noticed) = self.take() {
-                return Some(noticed);
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            match self.wakes.recv_timeout(left) {
-                Ok(()) => {}
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                    return self.take();
-                }
             }
         }
     }

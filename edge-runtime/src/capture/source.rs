@@ -26,6 +26,7 @@ use super::privacy;
 use super::rate::Meter;
 use super::redact;
 use super::supervise::State;
+use super::view::UsualView;
 use crate::thread::Thread;
 
 /// Timeout of dropping a source whose thread may hang in a driver or a library.
@@ -54,6 +55,7 @@ impl Source {
                 lost: None,
                 since: (deps.wall)(),
                 blind: None,
+                known_view: None,
                 size: None,
                 nominal_fps: None,
                 decoder: None,
@@ -124,6 +126,11 @@ impl SourceHandle {
     #[must_use]
     pub fn run(&self) -> u64 {
         self.run
+    }
+
+    /// What is known of the camera's view, for the next process.
+    pub fn known_view(&self) -> Option<Arc<UsualView>> {
+        self.shared.board.lock().known_view.clone()
     }
 
     /// Closes the source without waiting; its subscribers learn of it at once.

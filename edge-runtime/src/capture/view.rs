@@ -20,6 +20,8 @@
 //! - The usual view is learnt only while it is shown. A moved view becomes the usual one after
 //!   [`ACCEPTED_AFTER`].
 //! - A picture with detail in less than a tenth of its cells is never judged.
+//! - A new process continues with the [`UsualView`] of the last one: a camera that was covered or
+//!   moved meanwhile, or is still, does not show its usual view.
 //! - The upper and lower [`TEXT_ROWS`] are left out: a camera's own text stays when it is covered.
 //!
 //! The bounds are from a prototype on ten clips with made disturbances. The mean likeness of the
@@ -27,6 +29,7 @@
 //! the picture 0.26 and less. Of the cells that lost their detail it was 0.12 and less when
 //! covered, 0.49 and more when blurred.
 
+use serde::{Deserialize, Serialize};
 use watchkeeper_contract::source::Blindness;
 use watchkeeper_vision::cells::{GRID_SIZE, TEXT_ROWS, edge_shares};
 use watchkeeper_vision::frame::Picture;
@@ -56,10 +59,18 @@ const MIN_EDGE: f32 = 4.0;
 const DARK: f32 = 16.0;
 
 /// Cells of a picture or a mean of them, without the rows of text.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct View {
     pattern: Vec<f32>,
     detail: Vec<f32>,
+}
+
+/// What is known of the view of a camera, for the next process.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UsualView {
+    usual: View,
+    /// How the view differed from it.
+    pub unusual: Option<Blindness>,
 }
 
 /// What a check says.
@@ -81,6 +92,28 @@ pub struct ViewWatch {
 }
 
 impl ViewWatch {
+    /// Continues with the usual view of an earlier process, unless it has another grid.
+    pub fn resume(known: UsualView) -> Self {
+        let cells = GRID_SIZE * (GRID_SIZE - 2 * TEXT_ROWS);
+        if known.usual.pattern.len() != cells || known.usual.detail.len() != cells {
+            return Self::default();
+        }
+        Self {
+            usual: known.usual,
+            checks: MIN_CHECKS,
+            unusual: known.unusual,
+            ..Self::default()
+        }
+    }
+
+    /// What is known of the view; `None` before it was learnt.
+    pub fn known(&self) -> Option<UsualView> {
+        (self.checks >= MIN_CHECKS).then(|| UsualView {
+            usual: self.usual.clone(),
+            unusual: self.unusual,
+        })
+    }
+
     /// Checks a picture with these cell means, and returns how its view differs from the usual one.
     pub fn observe(&mut self, picture: &Picture, means: &[f32]) -> Option<Blindness> {
         match View::of(picture, means) {
@@ -96,7 +129,10 @@ impl ViewWatch {
 
     fn judge(&mut self, view: &View) -> Option<Blindness> {
         if self.checks == 0 {
-            (self.usual, self.now) = (view.clone(), view.clone());
+            self.usual = view.clone();
+        }
+        if self.now.pattern.is_empty() {
+            self.now = view.clone();
         }
         self.checks = self.checks.saturating_add(1);
         self.now.mix(view, self.checks.min(NOW_CHECKS));
@@ -322,6 +358,35 @@ mod tests {
         }
         let blurred = imageops::blur(&street, 6.0);
         assert_eq!(watch(&street, &blurred), [None, Some(Blindness::Blurred)]);
+    }
+
+    #[test]
+    fn next_process_knows_the_usual_view_of_a_covered_camera() {
+        let street = street();
+        let bag = views(&each_pixel(&street, |x, _| 80.0 + x as f32 / 8.0));
+        let street = views(&street);
+        let show = |watch: &mut ViewWatch, views: &[View], checks: usize| {
+            let shown = views.iter().cycle().take(checks);
+            let mut found: Vec<_> = shown.map(|view| watch.judge(view)).collect();
+            found.dedup();
+            found
+        };
+        let mut first = ViewWatch::default();
+        assert_eq!(first.known(), None);
+        show(&mut first, &street, 120);
+        // Covered while no process watched.
+        let mut second = ViewWatch::resume(first.known().unwrap());
+        let covered = Some(Blindness::Covered);
+        assert_eq!(show(&mut second, &bag, 60), [None, covered]);
+        // Covered still, and uncovered later.
+        let mut third = ViewWatch::resume(second.known().unwrap());
+        assert_eq!(show(&mut third, &bag, 600), [covered]);
+        assert_eq!(show(&mut third, &street, 120), [covered, None]);
+        let other_grid = UsualView {
+            usual: View::default(),
+            unusual: covered,
+        };
+        assert_eq!(ViewWatch::resume(other_grid).known(), None);
     }
 
     #[test]

@@ -6,11 +6,12 @@
 //! - Pipeline and start identify a span.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use watchkeeper_contract::coverage::{CoverageReport, CoverageSpan, MAX_SPANS, SpanEnd, Watched};
 use watchkeeper_contract::id::{PipelineId, SourceId};
 
@@ -18,7 +19,7 @@ use super::file;
 use super::span::Extent;
 use crate::clock;
 use crate::journal::{Journal, JournalError};
-use crate::thread::Thread;
+use crate::thread::{Closing, Thread};
 
 /// Interval of saving open spans; at most this much coverage is lost by a kill or a power cut.
 pub const SAVE_INTERVAL: Duration = Duration::from_secs(10);
@@ -42,7 +43,6 @@ struct State {
     open: BTreeMap<PipelineId, OpenSpan>,
     /// Ended spans that are not stored yet, by the moment of their end.
     ended: VecDeque<CoverageSpan>,
-    is_closing: bool,
 }
 
 /// What pipelines, requests and the thread share.
@@ -51,8 +51,7 @@ struct Shared {
     journal: Arc<Journal>,
     path: PathBuf,
     state: Mutex<State>,
-    /// Notified at the end.
-    closing: Condvar,
+    closing: Closing,
 }
 
 /// The coverage of all pipelines.
@@ -70,10 +69,11 @@ impl CoverageLedger {
     /// When the system starts no thread.
     pub fn open(journal: Arc<Journal>, state: &Path) -> std::io::Result<Arc<Self>> {
         let path = state.join(file::NAME);
-        let stored = journal.coverage().all().unwrap_or_default();
-        let left = file::read(&path).into_iter();
-        let left = left.filter(|span| !stored.iter().any(|known| is_same(known, span)));
-        let ended = left.map(|span| CoverageSpan {
+        let mut left = file::read(&path);
+        for stored in journal.coverage().spans().map_while(Result::ok) {
+            left.retain(|span| !is_same(&stored, span));
+        }
+        let ended = left.into_iter().map(|span| CoverageSpan {
             end: SpanEnd::Killed,
             ..span
         });
@@ -84,7 +84,7 @@ impl CoverageLedger {
             }),
             journal,
             path,
-            closing: Condvar::new(),
+            closing: Closing::default(),
         });
         let saver = Arc::clone(&shared);
         let thread = Thread::spawn("coverage".to_owned(), move || saver.save_until_closed())?;
@@ -137,25 +137,20 @@ impl CoverageLedger {
     ) -> Result<CoverageReport, JournalError> {
         // Before the spans are read: none of them goes on beyond.
         let at = clock::wall();
-        let unstored: Vec<CoverageSpan> = {
+        let mut unstored: Vec<CoverageSpan> = {
             let state = self.shared.state.lock();
             let open = state.open.values().map(current);
             state.ended.iter().cloned().chain(open).collect()
         };
+        let mut spans = RangeSpans::new(from_ms..to_ms, source);
         // Read afterwards: what is stored meanwhile is there twice, and never missing.
-        let mut spans = self.shared.journal.coverage().all()?;
-        let stored = spans.len();
-        for span in unstored {
-            let known = spans.get(..stored).unwrap_or_default();
-            if !known.iter().any(|known| is_same(known, &span)) {
-                spans.push(span);
-            }
+        for stored in self.shared.journal.coverage().spans() {
+            let stored = stored?;
+            unstored.retain(|span| !is_same(&stored, span));
+            spans.add(stored);
         }
-        spans.retain(|span| {
-            span.from.unix_ms < to_ms && source.is_none_or(|source| span.watch.source == *source)
-        });
-        spans.sort_by_key(|span| span.from.unix_ms);
-        drop_earlier(&mut spans, from_ms);
+        unstored.into_iter().for_each(|span| spans.add(span));
+        let mut spans = spans.sorted();
         let more = spans.len().saturating_sub(MAX_SPANS);
         let cut = spans.drain(..more).map(|span| span.to.unix_ms).max();
         let since = self.shared.journal.coverage().since_ms()?;
@@ -175,19 +170,14 @@ impl CoverageLedger {
 
     /// Stores what has ended and ends the thread, waiting at most `timeout`.
     pub fn shut_down(&self, timeout: Duration) {
-        self.close();
+        self.shared.closing.close();
         self.thread.join(timeout);
-    }
-
-    fn close(&self) {
-        self.shared.state.lock().is_closing = true;
-        self.shared.closing.notify_all();
     }
 }
 
 impl Drop for CoverageLedger {
     fn drop(&mut self) {
-        self.close();
+        self.shared.closing.close();
     }
 }
 
@@ -196,13 +186,7 @@ impl Shared {
     fn save_until_closed(&self) {
         let (mut has_failed, mut written) = (false, file::read(&self.path));
         loop {
-            let is_closing = {
-                let mut state = self.state.lock();
-                if !state.is_closing {
-                    self.closing.wait_for(&mut state, SAVE_INTERVAL);
-                }
-                state.is_closing
-            };
+            let is_closing = self.closing.wait(SAVE_INTERVAL);
             // Logged once per failure: events that can't be stored report a full disk.
             match self.save(&mut written) {
                 Ok(()) => has_failed = false,
@@ -251,16 +235,51 @@ fn current(open: &OpenSpan) -> CoverageSpan {
     open.extent.span(&open.watch, end)
 }
 
-/// Drops the spans that ended before `from_ms`, except the last one of each pipeline, whose end
-/// says why nothing was watched afterwards.
-fn drop_earlier(spans: &mut Vec<CoverageSpan>, from_ms: i64) {
-    let mut last: BTreeMap<PipelineId, i64> = BTreeMap::new();
-    for span in spans.iter().filter(|span| span.to.unix_ms < from_ms) {
-        last.insert(span.watch.pipeline.clone(), span.from.unix_ms);
+/// The spans of a range of time, of one source or of all.
+struct RangeSpans<'a> {
+    range: Range<i64>,
+    source: Option<&'a SourceId>,
+    within: Vec<CoverageSpan>,
+    /// The last span of each pipeline before the range: its end says why nothing was watched
+    /// afterwards.
+    earlier: BTreeMap<PipelineId, CoverageSpan>,
+}
+
+impl<'a> RangeSpans<'a> {
+    fn new(range: Range<i64>, source: Option<&'a SourceId>) -> Self {
+        Self {
+            range,
+            source,
+            within: Vec::new(),
+            earlier: BTreeMap::new(),
+        }
     }
-    spans.retain(|span| {
-        span.to.unix_ms >= from_ms || last.get(&span.watch.pipeline) == Some(&span.from.unix_ms)
-    });
+
+    /// Adds a span, unless it is of another source or time.
+    fn add(&mut self, span: CoverageSpan) {
+        let is_of_source = self
+            .source
+            .is_none_or(|source| span.watch.source == *source);
+        if !is_of_source || span.from.unix_ms >= self.range.end {
+            return;
+        }
+        if span.to.unix_ms >= self.range.start {
+            self.within.push(span);
+            return;
+        }
+        let last = self.earlier.get(&span.watch.pipeline);
+        if last.is_none_or(|last| last.from.unix_ms <= span.from.unix_ms) {
+            self.earlier.insert(span.watch.pipeline.clone(), span);
+        }
+    }
+
+    /// The spans by their start.
+    fn sorted(self) -> Vec<CoverageSpan> {
+        let mut spans = self.within;
+        spans.extend(self.earlier.into_values());
+        spans.sort_by_key(|span| span.from.unix_ms);
+        spans
+    }
 }
 
 fn is_same(one: &CoverageSpan, other: &CoverageSpan) -> bool {

@@ -20,9 +20,9 @@ use watchkeeper_config::Config;
 use crate::api::Api;
 use crate::board::BoardSampler;
 use crate::capture;
+use crate::journal::Journal;
 use crate::load::policy::SAMPLE_INTERVAL;
 use crate::pipeline::manager::Manager;
-use crate::pipeline::recorder::DISK_FAILED;
 use crate::pipeline::retention::disk_space::DiskSpace;
 use crate::server::{self, Server};
 use crate::stop::Stop;
@@ -78,7 +78,9 @@ pub(super) async fn serve(
     }
     let result = tokio::time::timeout(SERVER_TIMEOUT, serving).await.ok();
     if let EndReason::Storage(why) = reason {
-        anyhow::bail!("{why}; stopping, so that the store is checked at the next start");
+        anyhow::bail!(
+            "events can't be stored: {why}; stopping, so that the store is checked at the next start"
+        );
     }
     if let EndReason::Pipelines(why) = reason {
         anyhow::bail!("{why}; stopping, so that the next start has none of them");
@@ -101,7 +103,7 @@ enum EndReason {
     /// The server ended by itself.
     Server(ServerResult),
     /// The store must be reopened.
-    Storage(&'static str),
+    Storage(String),
     /// Too many stopped pipelines hang.
     Pipelines(String),
 }
@@ -139,6 +141,9 @@ async fn watch(
             Some(_) = async { Some(tasks.resume.as_mut()?.await) }, if tasks.resume.is_some() => {
                 tasks.resume = None;
             }
+            Some(_) = async { Some(tasks.pauses.as_mut()?.await) }, if tasks.pauses.is_some() => {
+                tasks.pauses = None;
+            }
             Some(_) = async { Some(tasks.heat.as_mut()?.await) }, if tasks.heat.is_some() => {
                 tasks.heat = None;
             }
@@ -163,8 +168,10 @@ struct BeatTasks {
     disk: Option<JoinHandle<()>>,
     /// Sheds load by the temperatures of the board, or gives it back.
     heat: Option<JoinHandle<()>>,
-    /// Ends pauses and restarts failed pipelines, which may load models.
+    /// Restarts held and failed pipelines, which may take minutes to load models.
     resume: Option<JoinHandle<()>>,
+    /// Ends pauses; waits for no restart of another pipeline.
+    pauses: Option<JoinHandle<()>>,
 }
 
 impl BeatTasks {
@@ -191,40 +198,50 @@ impl BeatTasks {
         self.resume.get_or_insert_with(|| {
             let manager = Arc::clone(manager);
             tokio::task::spawn_blocking(move || {
-                manager.end_pauses();
                 manager.retry_held();
                 manager.restart_failed();
             })
         });
+        self.pauses.get_or_insert_with(|| {
+            let manager = Arc::clone(manager);
+            tokio::task::spawn_blocking(move || manager.end_pauses())
+        });
         self.disk.get_or_insert_with(|| {
-            let (api, disk_space) = (Arc::clone(api), Arc::clone(disk_space));
-            let journal = Arc::clone(&manager.parts().journal);
+            let (api, manager) = (Arc::clone(api), Arc::clone(manager));
+            let disk_space = Arc::clone(disk_space);
             tokio::task::spawn_blocking(move || {
                 api.check_config_file();
-                let waiting = journal.waiting();
-                // Nothing can be deleted from a read-only disk.
-                if waiting
-                    .as_ref()
-                    .is_none_or(|waiting| waiting.needed.is_some())
-                {
-                    disk_space.free_when_low();
-                }
-                // A store that waits for its disk was reported, and is part of the health.
-                if let Err(error) = journal.check()
-                    && !(waiting.is_some() && journal.waiting().is_some())
-                {
-                    tracing::error!(%error, "the disk failed a check");
-                }
+                manager.parts().guard.save();
+                manager.save_views();
+                check_disk(&manager.parts().journal, &disk_space);
             })
         });
     }
 }
 
+/// Deletes what is expired or in the way of events, and has the journal check its disk.
+fn check_disk(journal: &Journal, disk_space: &DiskSpace) {
+    let waiting = journal.waiting();
+    // Nothing can be deleted from a read-only disk.
+    if waiting
+        .as_ref()
+        .is_none_or(|waiting| waiting.needed.is_some())
+    {
+        disk_space.check();
+    }
+    // A store that waits for its disk was reported, and is part of the health.
+    if let Err(error) = journal.check()
+        && !(waiting.is_some() && journal.waiting().is_some())
+    {
+        tracing::error!(%error, "the disk failed a check");
+    }
+}
+
 /// Returns why the store must be reopened, if it must.
-fn storage_failure(manager: &Manager) -> Option<&'static str> {
+fn storage_failure(manager: &Manager) -> Option<String> {
     let parts = manager.parts();
-    let failed = || parts.journal.broken().map(|_| DISK_FAILED);
-    parts.recorder.broken().or_else(failed)
+    let of_recorder = parts.recorder.broken().map(str::to_owned);
+    of_recorder.or_else(|| parts.journal.broken())
 }
 
 /// Converts the end of the API server to the result of the process.

@@ -1,12 +1,14 @@
 //! The guard with its file, which is written outside the store.
 //!
 //! - A file that can't be written is logged and costs only the protection.
+//! - It is written outside the lock of the guard, so no one but the writer waits for the disk.
 //! - A record of a newer version is refused, an unreadable one is ignored.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
@@ -27,6 +29,10 @@ pub struct GuardFile {
     folder: PathBuf,
     limit: u32,
     guard: Mutex<CrashLoopGuard>,
+    /// Whether [`Self::beat`] changed the record since the last write.
+    is_changed: AtomicBool,
+    /// Held over a write, so that the newest record is written last.
+    writing: Mutex<()>,
 }
 
 impl GuardFile {
@@ -58,6 +64,8 @@ impl GuardFile {
             folder: folder.to_owned(),
             limit,
             guard: Mutex::new(guard),
+            is_changed: AtomicBool::default(),
+            writing: Mutex::default(),
         };
         this.change(|_| ());
         Ok(this)
@@ -99,11 +107,18 @@ impl GuardFile {
         self.guard.lock().due_retries(Instant::now())
     }
 
-    /// Like [`CrashLoopGuard::beat`], and writes a changed record.
+    /// Like [`CrashLoopGuard::beat`]; [`Self::save`] writes a changed record. Never waits for the
+    /// disk: the watchdog waits for this call.
     pub fn beat(&self, running: &BTreeMap<PipelineId, String>) {
-        let mut guard = self.guard.lock();
-        if guard.beat(Instant::now(), running) {
-            self.write(&guard);
+        if self.guard.lock().beat(Instant::now(), running) {
+            self.is_changed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Writes what [`Self::beat`] changed; called regularly.
+    pub fn save(&self) {
+        if self.is_changed.swap(false, Ordering::Relaxed) {
+            self.write();
         }
     }
 
@@ -113,14 +128,15 @@ impl GuardFile {
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut CrashLoopGuard) -> T) -> T {
-        let mut guard = self.guard.lock();
-        let answer = change(&mut guard);
-        self.write(&guard);
+        let answer = change(&mut self.guard.lock());
+        self.write();
         answer
     }
 
-    fn write(&self, guard: &CrashLoopGuard) {
-        let json = serde_json::to_vec_pretty(guard.record()).unwrap_or_default();
+    fn write(&self) {
+        let _writing = self.writing.lock();
+        let record = self.guard.lock().record().clone();
+        let json = serde_json::to_vec_pretty(&record).unwrap_or_default();
         if let Err(error) = replace(&self.folder.join(NAME), &json) {
             tracing::warn!(%error, "can't write {NAME}; a crash loop would not be detected");
         }
@@ -164,4 +180,31 @@ pub(crate) fn machine_boot() -> String {
             .unwrap_or_default()
     });
     READ.clone()
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use super::super::policy::EARLY;
+    use super::super::record::Stage;
+    use super::*;
+
+    #[test]
+    fn beat_does_not_wait_for_a_write_and_is_saved_later() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = GuardFile::open(folder.path(), 3).unwrap();
+        let long_ago = Instant::now().checked_sub(EARLY).unwrap();
+        *file.guard.lock() = CrashLoopGuard::new(Record::default(), "boot-1", long_ago);
+        let stage = || match read(&folder.path().join(NAME)).unwrap() {
+            GuardContent::Record(record) => record.stage,
+            GuardContent::Newer(format) => panic!("format {format}"),
+        };
+        // A disk that stalls in the middle of a write.
+        let writing = file.writing.lock();
+        file.beat(&BTreeMap::new());
+        drop(writing);
+        assert_eq!(stage(), Stage::Starting);
+        file.save();
+        assert_eq!(stage(), Stage::Healthy);
+    }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_detect::{DetectorInfo, RawDetection};
 use watchkeeper_models::Sha256Sum;
@@ -18,7 +18,7 @@ use super::chunk::{ChunkHead, FORMAT, Looks, SeenBox, SeenFrame, Thinning, Thres
 use super::files::{self, FLUSH_INTERVAL, StoredChunk};
 use super::pictures::{self, thumbnail};
 use crate::clock;
-use crate::thread::Thread;
+use crate::thread::{Closing, Thread};
 
 /// Folder below the state folder.
 const FOLDER: &str = "detections";
@@ -78,7 +78,6 @@ struct State {
     left_out: u64,
     /// Why the last flush could not write.
     disk_error: Option<String>,
-    is_closing: bool,
 }
 
 #[derive(Debug)]
@@ -88,7 +87,7 @@ struct Shared {
     state: Mutex<State>,
     /// One flush at a time.
     flushing: Mutex<()>,
-    closing: Condvar,
+    closing: Closing,
 }
 
 /// The detection history of all sources.
@@ -118,7 +117,7 @@ impl DetectionHistory {
             max_bytes,
             state: Mutex::default(),
             flushing: Mutex::new(()),
-            closing: Condvar::new(),
+            closing: Closing::default(),
         });
         if max_bytes == 0 {
             if let Err(error) = files::delete_all(&shared.folder) {
@@ -181,8 +180,7 @@ impl DetectionHistory {
 
     /// Writes what waits, and ends the thread.
     pub fn shut_down(&self, timeout: Duration) {
-        self.shared.state.lock().is_closing = true;
-        self.shared.closing.notify_all();
+        self.shared.closing.close();
         if let Some(thread) = &self.thread {
             thread.join(timeout);
         }
@@ -421,13 +419,7 @@ impl Shared {
     fn flush_regularly(&self) {
         let mut flushes: u32 = 0;
         loop {
-            let is_closing = {
-                let mut state = self.state.lock();
-                if !state.is_closing {
-                    self.closing.wait_for(&mut state, FLUSH_INTERVAL);
-                }
-                state.is_closing
-            };
+            let is_closing = self.closing.wait(FLUSH_INTERVAL);
             self.flush();
             if flushes.is_multiple_of(RETAIN_EVERY) {
                 self.retain();

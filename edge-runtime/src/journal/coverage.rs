@@ -110,15 +110,14 @@ impl CoverageRecords {
         })
     }
 
-    /// All readable spans, in the order in which they were stored.
+    /// All readable spans, in the order in which they were stored. One page of them is in memory
+    /// at a time: each has the rules of its pipeline.
     ///
     /// # Errors
     /// When the store can't be read.
-    pub fn all(&self) -> Result<Vec<CoverageSpan>, JournalError> {
-        let spans = self
-            .numbered()
-            .filter_map(|record| record.map(|(_, span)| span).transpose());
-        spans.collect()
+    pub fn spans(&self) -> impl Iterator<Item = Result<CoverageSpan, JournalError>> {
+        self.numbered()
+            .filter_map(|record| record.map(|(_, span)| span).transpose())
     }
 
     /// End of the last deleted span, in milliseconds since 1970; `None` where none was deleted.
@@ -195,8 +194,8 @@ mod tests {
     }
 
     fn starts(records: &CoverageRecords) -> Vec<i64> {
-        let all = records.all().unwrap();
-        all.iter().map(|span| span.from.unix_ms).collect()
+        let from = |span: Result<CoverageSpan, JournalError>| span.unwrap().from.unix_ms;
+        records.spans().map(from).collect()
     }
 
     #[test]

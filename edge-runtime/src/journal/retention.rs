@@ -16,8 +16,9 @@ pub struct Limits {
     pub max_bytes: u64,
 }
 
+/// Limits that few tests reach; the daemon's are configured.
+#[cfg(test)]
 impl Default for Limits {
-    /// 50 000 records and 64 MiB: about a month at one event a minute.
     fn default() -> Self {
         Self {
             max_events: 50_000,

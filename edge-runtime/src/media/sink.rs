@@ -1,11 +1,12 @@
 //! GStreamer pipeline behind a video file or a window.
 //!
-//! - A caller waits only while the pipeline runs.
+//! - A caller waits only while the pipeline runs, and at most [`PUSH_TIMEOUT`] for one picture.
 //! - A broken pipeline stays broken, returns its error to every caller, and blocks none.
+//! - One that hangs is broken; its threads are left behind ([`capture::tear_down`]).
 
 use std::cell::Cell;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gstreamer as gst;
 use gstreamer::prelude::{ElementExt, GObjectExtManualGst, GstBinExtManual, ObjectExt};
@@ -13,11 +14,19 @@ use gstreamer_app as gst_app;
 use gstreamer_video as gst_video;
 use image::RgbImage;
 
+use crate::capture;
 use crate::capture::check::install_remedy;
 use crate::clock::{self, ProcessorSum};
 
 /// Max pictures that wait for the encoder or the screen.
 const QUEUE_SIZE: u64 = 4;
+
+/// Longest wait until the encoder or the disk takes one more picture. The thread that pushes the
+/// annotated video detects, too.
+const PUSH_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Pause between two looks at a full queue, which holds several pictures meanwhile.
+const FULL_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Max delay between a failed push and the error message about it.
 const ERROR_TIMEOUT: Duration = Duration::from_secs(5);
@@ -79,25 +88,12 @@ pub(super) fn clock_time(time: Duration) -> gst::ClockTime {
     gst::ClockTime::try_from(time).unwrap_or(gst::ClockTime::ZERO)
 }
 
-/// Makes an error of the pipeline wake a caller that waits in `src`.
-/// The times of its threads are added to `sum`, where one is set.
-fn handle_messages(
-    pipeline: &gst::Pipeline,
-    src: &gst_app::AppSrc,
-    sum: Arc<OnceLock<Arc<ProcessorSum>>>,
-) {
+/// Keeps the errors and the end of the pipeline for callers, and adds the times of its threads to
+/// `sum`, where one is set.
+fn handle_messages(pipeline: &gst::Pipeline, sum: Arc<OnceLock<Arc<ProcessorSum>>>) {
     let Some(bus) = pipeline.bus() else { return };
-    let src = src.downgrade();
     bus.set_sync_handler(move |_, message| match message.view() {
-        gst::MessageView::Error(_) => {
-            // No element takes pictures any more; an end of stream ends the wait.
-            if let Some(src) = src.upgrade() {
-                let ended = src.end_of_stream();
-                tracing::debug!(?ended, "the pipeline broke");
-            }
-            gst::BusSyncReply::Pass
-        }
-        gst::MessageView::Eos(_) => gst::BusSyncReply::Pass,
+        gst::MessageView::Error(_) | gst::MessageView::Eos(_) => gst::BusSyncReply::Pass,
         gst::MessageView::StreamStatus(status) => {
             add_time(status.type_(), &sum);
             gst::BusSyncReply::Drop
@@ -125,6 +121,8 @@ pub(super) struct Sink {
     pipeline: gst::Pipeline,
     src: gst_app::AppSrc,
     size: [u32; 2],
+    /// Whether a full queue loses the oldest picture, instead of making the caller wait.
+    is_leaky: bool,
     what: &'static str,
     /// First error of the pipeline.
     first_error: OnceLock<SinkError>,
@@ -153,10 +151,11 @@ impl Sink {
         let chain: Vec<gst::Element> = std::iter::once(convert)
             .chain(rest.iter().cloned())
             .collect();
-        let sink = Self::start(&caps, size, &chain, what)?;
-        sink.src.set_block(!drop);
-        sink.src
-            .set_property_from_str("leaky-type", if drop { "downstream" } else { "none" });
+        let mut sink = Self::start(&caps, size, &chain, what)?;
+        if drop {
+            sink.is_leaky = true;
+            sink.src.set_property_from_str("leaky-type", "downstream");
+        }
         Ok(sink)
     }
 
@@ -173,7 +172,6 @@ impl Sink {
             .caps(caps)
             .format(gst::Format::Time)
             .max_bytes(0)
-            .block(true)
             .build();
         src.set_property("max-buffers", QUEUE_SIZE);
         let pipeline = gst::Pipeline::new();
@@ -184,11 +182,12 @@ impl Sink {
             .and_then(|()| gst::Element::link_many(&chain))
             .map_err(|e| broken(e.to_string()))?;
         let time = Arc::default();
-        handle_messages(&pipeline, &src, Arc::clone(&time));
+        handle_messages(&pipeline, Arc::clone(&time));
         let sink = Self {
             pipeline,
             src,
             size,
+            is_leaky: false,
             what,
             first_error: OnceLock::new(),
             time,
@@ -233,11 +232,29 @@ impl Sink {
         if let Some(error) = self.error() {
             return Err(error);
         }
+        if !self.is_leaky {
+            self.wait_for_place(PUSH_TIMEOUT)?;
+        }
         self.src.push_buffer(buffer).map(|_| ()).map_err(|refusal| {
             // The pipeline broke meanwhile, and its error message is about to arrive.
             let why = self.next_error(gst::ClockTime::try_from(ERROR_TIMEOUT).ok());
             why.unwrap_or_else(|| self.broken(refusal.to_string()))
         })
+    }
+
+    /// Waits until the queue is not full; after `timeout` the pipeline counts as broken.
+    fn wait_for_place(&self, timeout: Duration) -> Result<(), SinkError> {
+        let until = Instant::now() + timeout;
+        while self.src.property::<u64>("current-level-buffers") >= QUEUE_SIZE {
+            if let Some(error) = self.next_error(Some(clock_time(FULL_POLL_INTERVAL))) {
+                return Err(error);
+            }
+            if Instant::now() >= until {
+                let error = self.broken(format!("it hangs: no picture taken for {timeout:?}"));
+                return Err(self.first_error.get_or_init(|| error).clone());
+            }
+        }
+        Ok(())
     }
 
     /// Copies a picture to rows of a multiple of four bytes, as GStreamer's RGB needs.
@@ -272,7 +289,7 @@ impl Sink {
         match message.as_ref().map(|m| m.view()) {
             Some(gst::MessageView::Eos(_)) => Ok(()),
             Some(gst::MessageView::Error(error)) => Err(self.convert_error(error)),
-            _ => Err(self.broken("it did not end in time".to_owned())),
+            _ => Err(self.broken(format!("it did not end within {} s", timeout.seconds()))),
         }
     }
 
@@ -324,9 +341,7 @@ impl Sink {
 
 impl Drop for Sink {
     fn drop(&mut self) {
-        if self.pipeline.set_state(gst::State::Null).is_err() {
-            tracing::debug!(what = self.what, "pipeline did not stop cleanly");
-        }
+        capture::tear_down(&self.pipeline);
     }
 }
 
@@ -362,5 +377,22 @@ mod tests {
             .expect("push or finish hangs");
         assert!(matches!(first, Some(SinkError::Broken { .. })), "{first:?}");
         assert_eq!(finished.err(), first);
+    }
+
+    #[test]
+    fn pipeline_that_takes_no_picture_is_broken_after_the_timeout() {
+        init().unwrap();
+        let slow = make("identity").unwrap();
+        slow.set_property("sleep-time", 500_000u32);
+        let end = make("fakesink").unwrap();
+        let sink = Sink::open([16, 16], 10.0, &[slow, end], false, "testing").unwrap();
+        let full = (0..1000).find_map(|n| {
+            let pts = Duration::from_millis(n * 100);
+            sink.push(RgbImage::new(16, 16), pts, pts).unwrap();
+            sink.wait_for_place(Duration::ZERO).err()
+        });
+        assert!(matches!(full, Some(SinkError::Broken { .. })), "{full:?}");
+        let finished = sink.finish(Duration::from_secs(600));
+        assert_eq!(finished.err(), full);
     }
 }

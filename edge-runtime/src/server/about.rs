@@ -41,7 +41,7 @@ pub(super) async fn media(
     wanted: RangeRequest,
 ) -> Result<Response, Refusal> {
     let permit = file::acquire_transfer(&app)?;
-    // The id is a hash of the content.
+    // An id is given once, and its content never changes.
     let etag = HeaderValue::try_from(format!("\"{id}\"")).ok();
     let kept = app.try_call(move |r| r.media().open_file(&id)).await?;
     let opened = OpenedFile {

@@ -26,6 +26,8 @@ pub(super) struct App {
     status_calls: Arc<Semaphore>,
     /// One permit, for metrics.
     pub(super) metrics_calls: Arc<Semaphore>,
+    /// One permit, for reports of coverage: each may read all stored spans.
+    pub(super) coverage_calls: Arc<Semaphore>,
     pub(super) followers: Arc<Semaphore>,
     pub(super) transfers: Arc<Semaphore>,
     /// One permit, for a run on still pictures, a dry run or a backtest.
@@ -51,6 +53,7 @@ impl App {
             calls: Arc::new(Semaphore::new(MAX_CALLS)),
             status_calls: Arc::new(Semaphore::new(MAX_STATUS_CALLS)),
             metrics_calls: Arc::new(Semaphore::new(1)),
+            coverage_calls: Arc::new(Semaphore::new(1)),
             run: Arc::new(Semaphore::new(1)),
             runs: Arc::new(Semaphore::new(MAX_RUNS)),
             followers: Arc::new(Semaphore::new(MAX_FOLLOWERS)),

@@ -63,8 +63,9 @@ pub(super) async fn report(
     Query(query): Query<CoverageQuery>,
 ) -> Result<Json<CoverageReport>, Refusal> {
     let (range, source) = query.read()?;
-    let work = app.try_call(move |r| coverage(r, range, source.as_ref()));
-    Ok(Json(work.await?))
+    let work = move |r: &dyn Runtime| coverage(r, range, source.as_ref());
+    let report = app.call_when_free(work, &app.coverage_calls).await?;
+    Ok(Json(report?))
 }
 
 /// Returns the report of `/coverage`, signed with the key of the box. A source that does not exist
@@ -77,7 +78,8 @@ pub(super) async fn statement(
 ) -> Result<Json<CoverageStatement>, Refusal> {
     let (range, source) = query.read()?;
     let work = move |r: &dyn Runtime| r.sign(coverage(r, range, source.as_ref())?);
-    Ok(Json(app.try_call(work).await?))
+    let statement = app.call_when_free(work, &app.coverage_calls).await?;
+    Ok(Json(statement?))
 }
 
 /// Reports the coverage. Refuses a source that does not exist and was never watched: for a misspelt

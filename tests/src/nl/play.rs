@@ -236,12 +236,9 @@ impl Stage<'_> {
         for number in 0..frames {
             let (frame, local) = self.frame(from_s, number, arrived, &picture);
             let outcome = run.process(&frame, clock::local_time(&local), &mut EventId::generate);
-            started.extend(
-                outcome
-                    .changes
-                    .into_iter()
-                    .filter(|c| c.phase == Phase::New),
-            );
+            let processed = outcome.processed.into_iter();
+            let changes = processed.flat_map(|seen| seen.changes);
+            started.extend(changes.filter(|c| c.phase == Phase::New));
             if outcome.is_last {
                 break;
             }

@@ -441,7 +441,7 @@ fn pipeline_without_rules_makes_events_of_its_workflow() -> anyhow::Result<()> {
     bench.configure(&format!("{}rules = []\n", configured(15)))?;
     let _runtime = bench.runtime()?;
     let status = wait_for("the pipeline to run", || is_running(&bench))?;
-    assert_eq!(text(&status, "/note"), "no rules: no events");
+    assert!(text(&status, "/note").starts_with("no rules: no events"));
     Ok(())
 }
 

@@ -3,6 +3,8 @@
 //! - Pure: nothing is created or opened, so a pipeline of any board is tested as text.
 //! - `decodebin` reads containers and RTP; [`Platform::choose`] decides what decodes H.264 and
 //!   H.265. Sound and subtitles are never decoded.
+//! - A recording that is stored on its side or head, as phones do, is turned upright where frames
+//!   are in system memory.
 //! - Frames in NVMM leave it through `nvvidconv`, which scales before anything is copied.
 //! - Settings for memory and pace (queue length, dropping) are made only here.
 //! - Credentials are not here: the builder passes them as properties.
@@ -261,6 +263,13 @@ fn device_caps(size: Option<[u32; 2]>, fps: Option<u32>) -> String {
 /// What follows `decodebin`, for each kind of stream that this platform can take from it.
 fn branches(request: &Request<'_>, platform: &Platform) -> Vec<Branch> {
     let is_live_network = matches!(request.origin, Origin::Rtsp { .. });
+    let is_turned = matches!(request.origin, Origin::File { .. }) && platform.has("videoflip");
+    let turn = |memory: Memory| {
+        let upright = vec![("video-direction", Value::Nick("auto"))];
+        let flip = Stage::Element("videoflip", upright);
+        let stages = [element("videoconvert"), flip].into_iter();
+        stages.filter(move |_| is_turned && memory == Memory::System)
+    };
     let of_codec = |codec: &Codec| {
         let (decoder, status) = platform.choose(*codec, request.decoder, request.failure)?;
         let mut stages = vec![element(codec.parser())];
@@ -268,6 +277,7 @@ fn branches(request: &Request<'_>, platform: &Platform) -> Vec<Branch> {
             stages.push(Stage::KeyFrameAndTimes);
         }
         stages.push(element(decoder.element));
+        stages.extend(turn(decoder.memory));
         let is_va = decoder.element.starts_with("va") && platform.has("vapostproc");
         match (decoder.memory, request.scale) {
             (Memory::System, Some(_)) if is_va => stages.push(element("vapostproc")),
@@ -288,8 +298,8 @@ fn branches(request: &Request<'_>, platform: &Platform) -> Vec<Branch> {
         Branch {
             media_type: "video/x-raw",
             memory,
-            stages: scaler
-                .into_iter()
+            stages: turn(memory)
+                .chain(scaler)
                 .chain(tail(memory, request.scale))
                 .collect(),
             decoder: None,

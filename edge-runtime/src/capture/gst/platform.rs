@@ -113,13 +113,14 @@ pub(super) const DECODERS: [Decoder; 16] = [
 ];
 
 /// Elements other than decoders that a pipeline has only where they are installed.
-const OTHERS: [&str; 6] = [
+const OTHERS: [&str; 7] = [
     "h264parse",
     "h265parse",
     "libcamerasrc",
     "nvarguscamerasrc",
     "nvvidconv",
     "vapostproc",
+    "videoflip",
 ];
 
 /// Systems on chip of Raspberry Pis that decode H.264; the `bcm2712` of a Pi 5 does not.

@@ -43,8 +43,15 @@ pub fn teardown_failure(hanging: usize) -> Option<String> {
         .then(|| format!("{hanging} stopped GStreamer pipelines hang in their teardown"))
 }
 
+/// Stops a pipeline. One that hangs longer than [`STOP_TIMEOUT`] is logged and left behind.
+pub fn tear_down(pipeline: &gst::Pipeline) {
+    if !stop(pipeline, STOP_TIMEOUT) {
+        tracing::error!("a GStreamer pipeline does not stop; its threads are left behind");
+    }
+}
+
 /// Stops a pipeline; false if it has not stopped after `timeout`.
-pub(super) fn stop(pipeline: &gst::Pipeline, timeout: Duration) -> bool {
+fn stop(pipeline: &gst::Pipeline, timeout: Duration) -> bool {
     stop_on(Builder::new(), pipeline, timeout)
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use watchkeeper_contract::id::SourceId;
@@ -14,6 +14,7 @@ use crate::capture::mailbox::{Hub, Outcome};
 use crate::capture::notices::{NoticeSender, SourceNotice, StampedNotice};
 use crate::capture::rate::Meter;
 use crate::capture::supervise::{BackOff, Deadlines, State};
+use crate::capture::view::UsualView;
 use crate::clock;
 
 /// Dependencies and settings of a source.
@@ -25,6 +26,8 @@ pub struct Deps {
     pub notices: Option<NoticeSender>,
     /// Privacy mask of every picture.
     pub privacy: Option<Arc<PrivacyMask>>,
+    /// What an earlier process knew of the camera's view.
+    pub known_view: Option<UsualView>,
     /// Number among the sources of this name, in notices; grows with each replacement.
     pub run: u64,
     /// Seed for the jitter of reconnects.
@@ -55,6 +58,7 @@ impl Default for Deps {
             wall: Arc::new(clock::wall),
             notices: None,
             privacy: None,
+            known_view: None,
             run: 0,
             seed: 0,
             deadlines: Deadlines::default(),
@@ -126,6 +130,9 @@ impl LeftOut {
     }
 }
 
+/// Interval of publishing what is known of the view.
+pub(super) const VIEW_INTERVAL: Duration = Duration::from_secs(60);
+
 /// Data of the status.
 pub(super) struct StatusBoard {
     pub(super) state: State,
@@ -133,6 +140,8 @@ pub(super) struct StatusBoard {
     pub(super) lost: Option<(LossCause, String)>,
     pub(super) since: Wall,
     pub(super) blind: Option<Blindness>,
+    /// What is known of the view, at most [`VIEW_INTERVAL`] old while frames come.
+    pub(super) known_view: Option<Arc<UsualView>>,
     pub(super) size: Option<[u32; 2]>,
     pub(super) nominal_fps: Option<f64>,
     pub(super) decoder: Option<DecoderStatus>,

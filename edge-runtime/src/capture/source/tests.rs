@@ -197,7 +197,7 @@ fn refusing_camera_is_lost_with_one_notice_and_retried() {
     let _receiver = handle.subscribe();
     let StampedNotice {
         source: id, notice, ..
-    } = inbox.recv_timeout(LONG).unwrap();
+    } = inbox.recv().unwrap();
     assert_eq!(id.as_str(), "cam");
     let SourceNotice::Lost { cause, message, .. } = notice else {
         panic!("{notice:?}");
@@ -230,7 +230,7 @@ fn missing_device_is_lost_and_retried() {
     };
     let handle = Source::spawn(spec("/dev/video987"), deps);
     let _receiver = handle.subscribe();
-    let StampedNotice { notice, .. } = inbox.recv_timeout(LONG).unwrap();
+    let StampedNotice { notice, .. } = inbox.recv().unwrap();
     let lost = matches!(
         notice,
         SourceNotice::Lost {
@@ -342,7 +342,7 @@ fn black_recording_at_native_pace_is_blind() {
     let folder = black_pictures(60);
     let (handle, inbox) = spawn_pictures(&folder, Pace::Native);
     let _receiver = handle.subscribe();
-    let StampedNotice { notice, .. } = inbox.recv_timeout(LONG).unwrap();
+    let StampedNotice { notice, .. } = inbox.recv().unwrap();
     let blind = matches!(
         notice,
         SourceNotice::Blind {
@@ -419,7 +419,7 @@ fn panic_is_reported_to_every_subscriber_for_good() {
     faulty.store(true, Ordering::SeqCst);
     let (_, end) = drain(&receiver);
     assert!(matches!(end, Recv::Failed { .. }), "{end:?}");
-    let notice = inbox.recv_timeout(LONG).map(|n| n.notice);
+    let notice = inbox.recv().map(|n| n.notice);
     assert!(
         matches!(notice, Some(SourceNotice::Lost { .. })),
         "{notice:?}"
@@ -447,6 +447,25 @@ fn write_video(path: &std::path::Path) {
     let end = bus.timed_pop_filtered(gstreamer::ClockTime::from_seconds(60), &kinds);
     assert_eq!(end.unwrap().type_(), gstreamer::MessageType::Eos);
     pipeline.set_state(gstreamer::State::Null).unwrap();
+}
+
+#[test]
+fn recording_on_its_side_is_turned_upright() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("phone.mp4");
+    write_video(&path);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let named = bytes.windows(4).position(|name| name == b"tkhd").unwrap();
+    // The matrix of version 0 of the track header (ISO/IEC 14496-12): a quarter turn clockwise.
+    let matrix = [0, 1 << 16, 0, -(1 << 16), 0, 0, 72 << 16, 0, 1 << 30];
+    let matrix: Vec<u8> = matrix.into_iter().flat_map(i32::to_be_bytes).collect();
+    bytes[named + 44..named + 80].copy_from_slice(&matrix);
+    std::fs::write(&path, bytes).unwrap();
+    let handle = spawn(path.to_str().unwrap());
+    let (frames, end) = drain(&handle.subscribe());
+    assert!(matches!(end, Recv::Ended), "{end:?}");
+    assert_eq!(handle.status().size, Some([72, 128]));
+    assert!(frames.iter().all(|frame| frame.picture.width == 72));
 }
 
 #[test]

@@ -3,6 +3,8 @@
 //! - A thin shell around [`Supervisor`]: opens and closes feeds, stamps frames and delivers them.
 //! - The status shows what the supervisor decided.
 
+mod blindness;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,7 +14,7 @@ use watchkeeper_vision::frame::{Frame, FrameId};
 
 use super::shared::{Deps, LeftOut, Shared};
 use crate::capture::address::Address;
-use crate::capture::blind::{BlindChange, BlindWatch};
+use crate::capture::blind::BlindWatch;
 use crate::capture::cause;
 use crate::capture::controls;
 use crate::capture::demo::DemoFeed;
@@ -49,6 +51,8 @@ pub(super) struct Worker {
     timeline: Timeline,
     limiter: Option<Limiter>,
     blind: BlindWatch,
+    /// When it was published what is known of the view.
+    view_published: Instant,
     masker: Masker,
     /// Why hardware decodes no longer.
     decoder_failure: Option<String>,
@@ -64,7 +68,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(spec: SourceSpec, deps: Deps, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(spec: SourceSpec, mut deps: Deps, shared: Arc<Shared>) -> Self {
         let address = Address::parse(&spec.uri).map_err(|error| FeedError {
             cause: LossCause::Other,
             message: error.to_string(),
@@ -82,7 +86,8 @@ impl Worker {
             address,
             feed: None,
             timeline: Timeline::default(),
-            blind: BlindWatch::new(spec.fixed_view),
+            blind: BlindWatch::new(spec.fixed_view, deps.known_view.take()),
+            view_published: Instant::now(),
             masker: Masker::new(deps.privacy.clone()),
             decoder_failure: None,
             has_decoder: false,
@@ -291,14 +296,6 @@ impl Worker {
         }
     }
 
-    /// Ends a blindness whose end cannot be observed: no subscriber is left.
-    fn end_blindness(&mut self) {
-        if std::mem::take(&mut self.closed_blind) {
-            let at = (self.deps.wall)();
-            self.notice(SourceNotice::Forgotten { at });
-        }
-    }
-
     fn notice(&self, notice: SourceNotice) {
         self.deps.notify(&self.spec.id, notice);
     }
@@ -404,10 +401,7 @@ impl Worker {
         // pace makes it stand in for a camera.
         let played_fast = recording && self.spec.pace == Pace::Fast;
         if !played_fast {
-            let objects_at = self.shared.hub.objects_at();
-            if let Some(change) = self.blind.observe(pts, &picture, objects_at) {
-                self.report_blindness(change);
-            }
+            self.watch_for_blindness(pts, &picture);
         }
         if self
             .limiter
@@ -463,26 +457,5 @@ impl Worker {
             self.notice(SourceNotice::DecoderFallback { element, why, at });
         }
         self.shared.board.lock().decoder = decoder;
-    }
-
-    fn report_blindness(&mut self, change: BlindChange) {
-        let (at, source) = ((self.deps.wall)(), &self.spec.id);
-        match change {
-            BlindChange::Blind { kind, lasted } => {
-                tracing::warn!(%source, ?kind, "the picture shows nothing");
-                self.shared.board.lock().blind = Some(kind);
-                let since = Instant::now().checked_sub(lasted);
-                let since = since.unwrap_or_else(Instant::now);
-                self.shared.hub.set_blind(Some((kind, since)));
-                self.notice(SourceNotice::Blind { kind, at });
-            }
-            BlindChange::Seeing { lasted } => {
-                let lasted_s = lasted.as_secs_f64();
-                tracing::info!(%source, lasted_s, "the picture is useful again");
-                self.shared.board.lock().blind = None;
-                self.shared.hub.set_blind(None);
-                self.notice(SourceNotice::Seeing { lasted, at });
-            }
-        }
     }
 }

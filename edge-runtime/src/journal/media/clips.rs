@@ -48,8 +48,7 @@ impl MediaStore {
         let free = space(&self.root)
             .map_err(|SpaceError { path, source }| MediaError::Io { path, source })?
             .free;
-        let max = self.max_clip_bytes();
-        if free < self.limits.min_free_bytes.saturating_add(max) {
+        if free <= self.limits.min_free_bytes {
             let path = self.root.clone();
             return Err(MediaError::Full { path, free });
         }

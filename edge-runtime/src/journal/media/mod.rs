@@ -11,8 +11,8 @@
 //!   picture, which the event has.
 //! - All files together stay within the limit and don't grow on a nearly full disk; the oldest are
 //!   deleted first. A file that can't be deleted is tried again after [`RETRY_STUCK`], not with
-//!   each deletion. A clip is begun only where the disk has space for the longest one, and takes no
-//!   more than [`MediaStore::max_clip_bytes`].
+//!   each deletion. A clip begins and grows only while the disk has more than its minimum free, and
+//!   takes no more than [`MediaStore::max_clip_bytes`].
 //!
 //! Locks, in order: `index`, `names`.
 
@@ -38,6 +38,9 @@ use self::error::io_at;
 pub use self::index::CONTENT_TYPE;
 use self::index::{Form, Index, MediaEntry, MediaIds, parse, parse_file_name, shown};
 use super::chain::Hash;
+
+/// Free bytes that pictures and clips leave on the disk.
+pub const MIN_FREE_BYTES: u64 = 64 << 20;
 
 /// Pause between two tries to delete a file that can't be deleted.
 const RETRY_STUCK: Duration = Duration::from_secs(600);
@@ -69,11 +72,13 @@ pub struct MediaLimits {
     pub min_free_bytes: u64,
 }
 
+/// Limits that few tests reach; the daemon's are configured.
+#[cfg(test)]
 impl Default for MediaLimits {
     fn default() -> Self {
         Self {
             max_bytes: 1 << 30,
-            min_free_bytes: 64 << 20,
+            min_free_bytes: MIN_FREE_BYTES,
         }
     }
 }

@@ -20,6 +20,10 @@ const EVENT_INTERVAL: Duration = Duration::from_secs(1);
 /// a memory card.
 const MAX_BYTES_PER_S: f64 = 20_000.0;
 
+/// Message about a checkpoint that could not be saved: an older file stays.
+pub(super) const NOT_SAVED: &str =
+    "can't save a checkpoint; a restart resumes from an older one, or counts from zero without one";
+
 /// Saves the state of one run of a pipeline; older runs of the pipeline can't save any more.
 #[derive(Debug)]
 pub struct Checkpointer {
@@ -30,6 +34,8 @@ pub struct Checkpointer {
     due: Instant,
     /// From when an event has the state saved.
     due_for_event: Instant,
+    /// Whether the last state could not be encoded, which is logged once.
+    is_refused: bool,
 }
 
 impl Checkpointer {
@@ -42,6 +48,7 @@ impl Checkpointer {
             shared,
             due: Instant::now() + CHECKPOINT_INTERVAL,
             due_for_event: Instant::now(),
+            is_refused: false,
         }
     }
 
@@ -69,7 +76,7 @@ impl Checkpointer {
 
     /// Records that the duration of `spec` has passed, so that the next process does not restart
     /// it.
-    pub fn mark_finished(&self, spec: &PipelineSpec) {
+    pub fn mark_finished(&mut self, spec: &PipelineSpec) {
         let file = CheckpointFile {
             over_after_s: spec.stop_after_s,
             over: Some(fingerprint_of(spec)),
@@ -79,7 +86,7 @@ impl Checkpointer {
     }
 
     /// Replaces the state of a failed run by the elapsed part of its duration, if it has one.
-    pub fn save_failed(&self, elapsed: Option<Duration>) {
+    pub fn save_failed(&mut self, elapsed: Option<Duration>) {
         if elapsed.is_none() {
             self.remove();
             return;
@@ -108,15 +115,18 @@ impl Checkpointer {
     }
 
     /// Queues a file for writing and returns its size.
-    fn write(&self, file: &CheckpointFile, is_stale: bool) -> Option<usize> {
+    fn write(&mut self, file: &CheckpointFile, is_stale: bool) -> Option<usize> {
         match encode(file) {
             Ok(bytes) => {
+                self.is_refused = false;
                 let size = bytes.len();
                 self.push(WriteOp::Write(bytes), is_stale);
                 Some(size)
             }
             Err(error) => {
-                tracing::warn!(pipeline = %self.id, %error, "can't save a checkpoint; a restart would count from zero");
+                if !std::mem::replace(&mut self.is_refused, true) {
+                    tracing::warn!(pipeline = %self.id, %error, "{NOT_SAVED}");
+                }
                 None
             }
         }

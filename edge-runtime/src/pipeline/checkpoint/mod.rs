@@ -16,6 +16,7 @@ mod checkpointer;
 mod file;
 pub mod pauses;
 mod store;
+pub mod views;
 mod write_queue;
 
 pub use self::checkpointer::{CHECKPOINT_INTERVAL, Checkpointer};

@@ -19,7 +19,7 @@ use watchkeeper_contract::time::Wall;
 use watchkeeper_store::durable::{is_disk_refusal, replace, sync_folder};
 use watchkeeper_store::private_folder::make_private;
 
-use super::checkpointer::Checkpointer;
+use super::checkpointer::{Checkpointer, NOT_SAVED};
 use super::file::{
     CheckpointData, CheckpointFile, MAX_BYTES, Stamp, decode, file_name, fingerprint_of,
 };
@@ -252,7 +252,7 @@ fn run_writer(folder: &Path, shared: &SharedQueue) {
         };
         // Logged once per failure: events that can't be stored report a full disk.
         if let Some(error) = first_failure(&mut unwritten, &job.id, written) {
-            tracing::warn!(pipeline = %job.id, %error, "can't save a checkpoint; a restart would count from zero");
+            tracing::warn!(pipeline = %job.id, %error, "{NOT_SAVED}");
         }
         let removal_error = removed.as_ref().err().map(ToString::to_string);
         if let Some(error) = first_failure(&mut unremoved, &job.id, removed) {

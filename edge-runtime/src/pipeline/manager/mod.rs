@@ -65,6 +65,7 @@ use crate::journal::{Journal, describe_review_share};
 use crate::metrics::Metrics;
 use crate::pipeline::checkpoint::CheckpointStore;
 use crate::pipeline::checkpoint::pauses::TimedPauses;
+use crate::pipeline::checkpoint::views::UsualViews;
 use crate::pipeline::inference::models::Models;
 use crate::pipeline::recorder::{Recorder, StorageError};
 use crate::pipeline::retention::recordings::Recordings;
@@ -90,6 +91,8 @@ pub struct Parts {
     pub media: Arc<MediaStore>,
     /// End times of pauses.
     pub pauses: TimedPauses,
+    /// Usual views of cameras.
+    pub views: UsualViews,
     pub models: Models,
     pub metrics: Arc<Metrics>,
     /// Annotated videos and their retention.
@@ -379,6 +382,8 @@ impl Manager {
 fn add_worker_troubles(id: &PipelineId, worker: &Worker, troubles: &mut Vec<String>) {
     if let PipelineState::Failed { message } = worker.state() {
         troubles.push(format!("pipeline {:?}: {message}", id.as_str()));
+    } else if let Some(stall) = worker.stall() {
+        troubles.push(format!("pipeline {:?} {stall}", id.as_str()));
     }
     for warning in worker.warnings() {
         if matches!(

@@ -22,6 +22,16 @@ use crate::pipeline::checkpoint::RestoredCheckpoint;
 /// Longest wait of a pause or resume for the pipeline, so that the answer shows its new state.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// What a user, or the end of a pause, asks of a pipeline.
+#[derive(Debug, Clone, Copy)]
+enum PauseChange {
+    Pause {
+        /// Absent: until it is resumed.
+        until: Option<Timestamp>,
+    },
+    Resume,
+}
+
 impl Manager {
     /// Pauses a pipeline until `until`, or until it is resumed.
     ///
@@ -44,15 +54,18 @@ impl Manager {
             let problem = Problem::invalid_value(text);
             return Err(problem.at("until", until.to_string()));
         }
-        let _lock = self.change_locks.acquire(id);
-        self.set_paused(id, Some(until))
+        let _lock = self.change_locks.acquire(id)?;
+        self.set_paused(id, PauseChange::Pause { until })
     }
 
     /// Resumes pipelines whose pauses are over; called regularly.
     pub fn end_pauses(&self) {
         let quality = clock::wall().quality;
         for id in self.parts.pauses.due(clock::now(), quality) {
-            let _lock = self.change_locks.acquire(&id);
+            // What changes it now takes a while; the next call ends the pause.
+            let Some(_lock) = self.change_locks.acquire_within(&id, Duration::ZERO) else {
+                continue;
+            };
             // Checked again: a user may have set another time meanwhile.
             if self
                 .parts
@@ -89,24 +102,20 @@ impl Manager {
     /// # Errors
     /// [`Problem`] when there is no such pipeline or it can't run.
     pub fn resume(&self, id: &PipelineId) -> Result<PipelineStatus, Problem> {
-        let _lock = self.change_locks.acquire(id);
+        let _lock = self.change_locks.acquire(id)?;
         self.resume_now(id)
     }
 
     /// Like [`Self::resume`], for a caller that holds the pipeline's lock.
     fn resume_now(&self, id: &PipelineId) -> Result<PipelineStatus, Problem> {
-        let status = self.set_paused(id, None)?;
+        let status = self.set_paused(id, PauseChange::Resume)?;
         self.clear_pause_end(id);
         Ok(status)
     }
 
-    /// Pauses with an optional end time, or resumes (`None`); for a caller that holds the lock.
-    fn set_paused(
-        &self,
-        id: &PipelineId,
-        pause: Option<Option<Timestamp>>,
-    ) -> Result<PipelineStatus, Problem> {
-        let paused = pause.is_some();
+    /// Pauses or resumes a pipeline; for a caller that holds its lock.
+    fn set_paused(&self, id: &PipelineId, wanted: PauseChange) -> Result<PipelineStatus, Problem> {
+        let paused = matches!(wanted, PauseChange::Pause { .. });
         let deployed = self.handle(id)?;
         let mut spec = deployed.spec().clone();
         spec.paused = paused;
@@ -124,7 +133,7 @@ impl Manager {
             Deployed::Running(_) | Deployed::Idle { .. } => return self.restart(spec, None),
         };
         let change = self.changes.lock();
-        if let Some(until) = pause {
+        if let PauseChange::Pause { until } = wanted {
             self.parts.pauses.set(id, until).map_err(storage)?;
         }
         self.store_paused(&spec)?;
@@ -171,7 +180,10 @@ impl Manager {
     /// model was not checked yet or whose hold was released. If it fails, it is listed with the
     /// reason.
     pub(super) fn restart_if_failed(&self, id: &PipelineId) {
-        let _lock = self.change_locks.acquire(id);
+        let Ok(_lock) = self.change_locks.acquire(id) else {
+            tracing::warn!(pipeline = %id, "not restarted: it is being changed");
+            return;
+        };
         let Ok(deployed) = self.handle(id) else {
             return;
         };

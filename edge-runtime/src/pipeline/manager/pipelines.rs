@@ -94,7 +94,7 @@ impl Manager {
     /// # Errors
     /// [`Problem`] when the name is taken, and those of [`Self::put_pipeline`].
     pub fn create_pipeline(&self, spec: PipelineSpec) -> Result<PipelineStatus, Problem> {
-        let _lock = self.change_locks.acquire(&spec.id);
+        let _lock = self.change_locks.acquire(&spec.id)?;
         if self.exists_or_fits(&spec.id)? {
             return Err(Problem::conflict(format!(
                 "pipeline {:?} already exists; use PUT to replace it",
@@ -112,7 +112,7 @@ impl Manager {
     /// [`Problem`] when the specification is invalid, its source or model is missing, or the store
     /// refuses. The old pipeline keeps running then.
     pub fn put_pipeline(&self, spec: PipelineSpec) -> Result<PipelineStatus, Problem> {
-        let _lock = self.change_locks.acquire(&spec.id);
+        let _lock = self.change_locks.acquire(&spec.id)?;
         self.deploy(spec)
     }
 
@@ -236,7 +236,7 @@ impl Manager {
     /// # Errors
     /// [`Problem`] when there is none or the store refuses.
     pub fn delete_pipeline(&self, id: &PipelineId) -> Result<(), Problem> {
-        let _lock = self.change_locks.acquire(id);
+        let _lock = self.change_locks.acquire(id)?;
         let change = self.changes.lock();
         self.handle(id)?;
         self.check_storable()?;

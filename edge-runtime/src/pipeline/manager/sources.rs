@@ -24,6 +24,23 @@ use crate::clock;
 use crate::journal::UserIntent;
 use crate::pipeline::worker::Subscribe;
 
+/// What a source shows: its address, and the mask under which pictures of before are not shown.
+fn describe_view(spec: &SourceSpec, privacy: Option<&PrivacyMask>) -> String {
+    let address = crate::capture::redact::uri(&spec.uri);
+    match privacy {
+        Some(PrivacyMask {
+            regions,
+            fill,
+            classes,
+            source: _,
+            uri: _,
+        }) => canonical(&json!({
+            "uri": address, "regions": regions, "fill": fill, "classes": classes,
+        })),
+        None => address,
+    }
+}
+
 impl Manager {
     /// Subscribes to a source for a limited time; the source stays open while the receiver is held.
     ///
@@ -130,6 +147,7 @@ impl Manager {
         drop(change);
         // Waits for its thread, which may hang.
         drop(gone);
+        self.parts.views.remove(id);
         Ok(())
     }
 
@@ -174,31 +192,35 @@ impl Manager {
     /// [`Problem`] when the source is another way to a camera with a privacy mask.
     pub(super) fn open_source(&self, spec: SourceSpec) -> Result<Option<SourceHandle>, Problem> {
         let id = spec.id.clone();
-        let address = crate::capture::redact::uri(&spec.uri);
         let privacy = self.privacy_mask(&spec)?;
-        // Pictures of before a mask are not shown under it.
-        let view = match privacy.as_deref() {
-            Some(PrivacyMask {
-                regions,
-                fill,
-                classes,
-                source: _,
-                uri: _,
-            }) => canonical(&json!({
-                "uri": address, "regions": regions, "fill": fill, "classes": classes,
-            })),
-            None => address,
-        };
-        self.parts.history.set_view(&id, &view);
+        let shows = describe_view(&spec, privacy.as_deref());
+        self.parts.history.set_view(&id, &shows);
         let deps = Deps {
             wall: Arc::new(clock::wall),
             notices: Some(self.notices.clone()),
             privacy,
+            known_view: self.parts.views.load(&id, &shows),
             run: self.next_source_number(),
             seed: fastrand::u64(..),
             ..Deps::default()
         };
         Ok(self.replace_source(&id, Some(Source::spawn(spec, deps))))
+    }
+
+    /// Keeps the usual views of cameras for the next process; called regularly.
+    pub fn save_views(&self) {
+        let known =
+            |source: &SourceHandle| Some((source.full_spec().clone(), source.known_view()?));
+        let known: Vec<_> = {
+            let table = self.sources.table.read();
+            table.values().filter_map(known).collect()
+        };
+        for (spec, view) in known {
+            if let Ok(privacy) = self.privacy_mask(&spec) {
+                let shows = describe_view(&spec, privacy.as_deref());
+                self.parts.views.save(&spec.id, &shows, &view);
+            }
+        }
     }
 
     /// The privacy mask of a source, if it has one.

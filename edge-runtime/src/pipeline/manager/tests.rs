@@ -98,6 +98,7 @@ fn manager_opened(
         recorder,
         media,
         pauses: TimedPauses::open(state),
+        views: UsualViews::new(state),
         models: Models::new(&config),
         metrics: Arc::new(Metrics::new()),
         recordings,

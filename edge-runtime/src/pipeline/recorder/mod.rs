@@ -38,7 +38,6 @@ use self::meter::EventMeter;
 use self::queue::{BoxPlace, DROPPED_RECORDS, Item, Lane, Progress, QueueState};
 pub use self::queue::{MAX_BOX_EVENTS, MAX_PIPELINE_EVENTS, Pictures};
 pub use self::refusals::StorageError;
-pub use self::thread::DISK_FAILED;
 use self::thread::RecorderThread;
 pub use self::unstored::UnstoredMark;
 use crate::clock::ProcessorSum;
@@ -74,7 +73,7 @@ pub struct Recorder {
     state: Arc<QueueState>,
     storage_error: Arc<Mutex<Option<StorageError>>>,
     end_by: Arc<OnceLock<Instant>>,
-    broken: Arc<OnceLock<&'static str>>,
+    broken: Arc<OnceLock<String>>,
     lost: Arc<AtomicU64>,
     meter: Arc<EventMeter>,
 }
@@ -131,7 +130,7 @@ impl Recorder {
                     is_waited_for: false,
                     since: Instant::now(),
                 });
-                worker.broken.get_or_init(|| message);
+                worker.broken.get_or_init(|| message.to_owned());
             }
             worker.state.change(|progress| progress.has_ended = true);
         })?;
@@ -144,9 +143,7 @@ impl Recorder {
         let bytes = pictures.as_ref().map_or(0, Pictures::bytes);
         let mut progress = self.state.progress.lock();
         progress.sent += 1;
-        let is_full = |progress: &mut Progress| {
-            !progress.has_ended && progress.is_full(Lane::Pipelines, bytes)
-        };
+        let is_full = |progress: &mut Progress| !progress.has_ended && progress.is_full(bytes);
         self.state.moved.wait_while(&mut progress, is_full);
         progress.enter(Lane::Pipelines, bytes);
         self.send(&progress, event, pictures, Lane::Pipelines)
@@ -259,8 +256,8 @@ impl Recorder {
 
     /// Why no event will be stored any more: the store can't be trusted, or the thread has ended.
     /// The process should exit and be restarted.
-    pub fn broken(&self) -> Option<&'static str> {
-        self.broken.get().copied()
+    pub fn broken(&self) -> Option<&str> {
+        self.broken.get().map(String::as_str)
     }
 
     /// Number of events lost: after [`Recorder::end_by`], because they could never be stored, or

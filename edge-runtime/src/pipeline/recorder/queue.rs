@@ -94,15 +94,6 @@ pub(super) enum Lane {
     Box,
 }
 
-impl Lane {
-    fn capacity(self) -> usize {
-        match self {
-            Self::Pipelines => MAX_PIPELINE_EVENTS,
-            Self::Box => MAX_BOX_EVENTS,
-        }
-    }
-}
-
 /// Whether a record of the runtime has a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BoxPlace {
@@ -177,11 +168,11 @@ impl Progress {
         }
     }
 
-    /// Whether an event with `bytes` of pictures has to wait.
-    pub(super) fn is_full(&mut self, lane: Lane, bytes: u64) -> bool {
+    /// Whether an event of a pipeline with `bytes` of pictures has to wait.
+    pub(super) fn is_full(&self, bytes: u64) -> bool {
         let all = self.picture_bytes + bytes;
         let is_too_large = bytes > 0 && self.picture_bytes > 0 && all > MAX_PICTURE_BYTES;
-        is_too_large || *self.queued(lane) >= lane.capacity()
+        is_too_large || self.pipeline_events >= MAX_PIPELINE_EVENTS
     }
 
     pub(super) fn enter(&mut self, lane: Lane, bytes: u64) {

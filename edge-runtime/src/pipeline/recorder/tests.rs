@@ -279,10 +279,10 @@ fn pictures_wait_until_the_queue_has_memory_for_them() {
     ] {
         let mut progress = Progress::default();
         progress.enter(Lane::Pipelines, held);
-        let is_full = progress.is_full(Lane::Pipelines, bytes);
+        let is_full = progress.is_full(bytes);
         assert_eq!(is_full, waits, "{bytes} beside {held}");
         progress.leave(Lane::Pipelines, held);
-        assert!(!progress.is_full(Lane::Pipelines, bytes));
+        assert!(!progress.is_full(bytes));
     }
 }
 

@@ -33,9 +33,6 @@ const MAX_GROUP: usize = 16;
 /// Pause before a retry.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Message about a store that can't be trusted any more.
-pub const DISK_FAILED: &str = "the disk failed in the middle of a write";
-
 /// JPEG quality of snapshots, from 0 to 100.
 const SNAPSHOT_QUALITY: u8 = 88;
 
@@ -45,7 +42,7 @@ pub(super) struct RecorderThread {
     pub(super) disk_space: Arc<DiskSpace>,
     pub(super) storage_error: Arc<Mutex<Option<StorageError>>>,
     pub(super) end_by: Arc<OnceLock<Instant>>,
-    pub(super) broken: Arc<OnceLock<&'static str>>,
+    pub(super) broken: Arc<OnceLock<String>>,
     pub(super) lost: Arc<AtomicU64>,
     pub(super) meter: Arc<EventMeter>,
     pub(super) state: Arc<QueueState>,
@@ -179,7 +176,7 @@ impl RecorderThread {
                     continue;
                 }
                 Remedy::FreeSpace(_) | Remedy::Wait => {}
-                Remedy::Restart => drop(self.broken.set(DISK_FAILED)),
+                Remedy::Restart => drop(self.broken.set(error.to_string())),
                 Remedy::GiveUp => return self.give_up(group, &error),
             }
             let ends = self.has_ended();

@@ -7,10 +7,11 @@
 //! | below 512 MiB | no recording is written ([`super::recordings`]) |
 //! | below 128 MiB | the detection history is not written ([`crate::history`]) |
 //! | below 64 MiB | a new picture replaces the oldest one ([`crate::journal::media`]); effects are refused ([`crate::effects`]) |
-//! | below [`LOW`] | old recordings are deleted, then old pictures, until [`ENOUGH`] is free |
+//! | below [`LOW`] | old recordings are deleted, then old pictures, until [`ENOUGH`] is free or none are left |
 //! | below 16 MiB | events wait in memory ([`watchkeeper_store::Options::min_free_bytes`]); frames are dropped, events are not |
 //!
-//! - Nothing is deleted unless that frees what is needed. What can't be deleted does not count: in
+//! - Nothing is deleted unless that frees what is needed: [`LOW`], or what a refused write needs.
+//!   What can't be deleted does not count: in
 //!   a folder of another user, or a picture that a deletion has failed on.
 //! - Files on another disk are left alone.
 //! - One call deletes no more than needed by the sizes of the files, whatever the file system
@@ -50,10 +51,16 @@ impl DiskSpace {
         }
     }
 
-    /// Frees space when the disk is nearly full; called regularly. Returns the deleted bytes.
-    pub fn free_when_low(&self) -> u64 {
+    /// Deletes expired recordings, and frees space when the disk is nearly full; called regularly.
+    pub fn check(&self) {
+        self.recordings.delete_expired();
+        self.free_when_low();
+    }
+
+    /// Frees space when the disk is nearly full. Returns the deleted bytes.
+    fn free_when_low(&self) -> u64 {
         match space(&self.state) {
-            Ok(disk) if disk.free < LOW => self.free(ENOUGH - disk.free),
+            Ok(disk) if disk.free < LOW => self.free(LOW - disk.free, ENOUGH - disk.free),
             Ok(_) => 0,
             Err(error) => {
                 tracing::warn!(%error, "can't read the free disk space");
@@ -65,14 +72,17 @@ impl DiskSpace {
     /// Frees space for a write that needs `needed` free bytes. Returns the deleted bytes; after 0,
     /// a retry is useless until space is freed elsewhere.
     pub fn free_for(&self, needed: u64) -> u64 {
-        let needed_bytes = needed.saturating_add(ENOUGH - LOW).max(ENOUGH);
+        let target = needed.saturating_add(ENOUGH - LOW).max(ENOUGH);
         match space(&self.state) {
-            Ok(disk) if disk.free < needed_bytes => self.free(needed_bytes - disk.free),
+            Ok(disk) if disk.free < target => {
+                self.free(needed.saturating_sub(disk.free), target - disk.free)
+            }
             Ok(_) | Err(_) => 0,
         }
     }
 
-    fn free(&self, needed_bytes: u64) -> u64 {
+    /// Deletes `wanted_bytes`, or what there is if that is at least `needed_bytes`.
+    fn free(&self, needed_bytes: u64, wanted_bytes: u64) -> u64 {
         let recordings = self.recordings.folder();
         let can = |folder: &Path, bytes: u64| if self.same_disk(folder) { bytes } else { 0 };
         let of_recordings = can(recordings, self.recordings.deletable_bytes());
@@ -80,15 +90,17 @@ impl DiskSpace {
         if of_recordings.saturating_add(of_media) < needed_bytes {
             return 0;
         }
-        let mut freed = self.recordings.free(needed_bytes.min(of_recordings));
+        let mut freed = self.recordings.free(wanted_bytes.min(of_recordings));
         freed += self
             .media
-            .free_space(needed_bytes.saturating_sub(freed).min(of_media));
-        tracing::warn!(
-            needed_bytes,
-            freed,
-            "the disk is nearly full; deleted old recordings and pictures"
-        );
+            .free_space(wanted_bytes.saturating_sub(freed).min(of_media));
+        if freed > 0 {
+            tracing::warn!(
+                needed_bytes,
+                freed,
+                "the disk is nearly full; deleted old recordings and pictures"
+            );
+        }
         freed
     }
 
@@ -149,9 +161,9 @@ mod tests {
     fn recordings_are_deleted_before_pictures() {
         let state = tempfile::tempdir().unwrap();
         let (room, ids) = filled(state.path());
-        assert_eq!(room.free(10), 1000);
+        assert_eq!(room.free(10, 10), 1000);
         assert_eq!(left(&room, &ids), (vec![false, true], vec![true; 3]));
-        assert_eq!(room.free(1150), 1200);
+        assert_eq!(room.free(1150, 1150), 1200);
         assert_eq!(
             left(&room, &ids),
             (vec![false, false], vec![false, false, true])
@@ -162,8 +174,16 @@ mod tests {
     fn nothing_is_deleted_when_it_would_not_be_enough() {
         let state = tempfile::tempdir().unwrap();
         let (room, ids) = filled(state.path());
-        assert_eq!(room.free(2301), 0);
+        assert_eq!(room.free(2301, 5000), 0);
         assert_eq!(left(&room, &ids), (vec![true, true], vec![true; 3]));
+    }
+
+    #[test]
+    fn everything_is_deleted_when_that_is_enough_but_not_the_target() {
+        let state = tempfile::tempdir().unwrap();
+        let (room, ids) = filled(state.path());
+        assert_eq!(room.free(2300, 5000), 2300);
+        assert_eq!(left(&room, &ids), (vec![false, false], vec![false; 3]));
     }
 
     #[test]
@@ -174,7 +194,7 @@ mod tests {
         fs::remove_file(&stuck).unwrap();
         fs::create_dir(&stuck).unwrap();
         assert_eq!(room.media.free_space(100), 100);
-        assert_eq!(room.free(2101), 0);
+        assert_eq!(room.free(2101, 2101), 0);
         assert_eq!(
             left(&room, &ids),
             (vec![true, true], vec![false, false, true])
@@ -199,7 +219,7 @@ mod tests {
                 }
                 return;
             }
-            assert_eq!(room.free(others + 1), 0);
+            assert_eq!(room.free(others + 1, 5000), 0);
             set_mode(folder, 0o700);
             assert_eq!(left(&room, &ids), (vec![true, true], vec![true; 3]));
         }

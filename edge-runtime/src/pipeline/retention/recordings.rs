@@ -6,7 +6,8 @@
 //! - Part numbers grow over all pipelines and restarts, and no part is overwritten. The number is
 //!   the age, so a clock that jumps changes no order.
 //! - Only the age limit uses the clock, and never an implausible one.
-//! - A part that is being written is never deleted.
+//! - A part that is being written is never deleted. It ends after a quarter of the age limit, so
+//!   that no picture is kept for more than five quarters of it.
 //!
 //! Locks, in order: `beginning`, then `open` or `last`.
 
@@ -28,11 +29,16 @@ use crate::media::video::is_extension;
 /// Frames between two checks of the part's size and the disk; a few seconds of video.
 const CHECK_EVERY: u32 = 64;
 
-/// Pause before the next part after a failure.
+/// Pause before the next part after a failure; doubles with each failure without a complete part
+/// between, because the thread of a pipeline waits for an encoder that hangs.
 const RETRY_AFTER: Duration = Duration::from_secs(10);
 
-/// Parts being written share `1 / SHARE` of the limit, so that deleting the oldest keeps most.
-const SHARE: u64 = 4;
+/// Longest pause before the next part.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(600);
+
+/// Parts being written share `1 / SHARE` of the size limit, so that deleting the oldest keeps most;
+/// each lasts at most that share of the age limit.
+const SHARE: u32 = 4;
 
 /// Limits of the annotated videos.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +101,7 @@ impl Recordings {
 
     /// Maximum bytes of one part while `open` parts are written.
     fn part_bytes(&self, open: usize) -> u64 {
-        self.limits.max_bytes / SHARE / (open as u64).max(1)
+        self.limits.max_bytes / u64::from(SHARE) / (open as u64).max(1)
     }
 
     /// Bytes of complete parts to keep when one more part begins. Each part being written counts
@@ -127,26 +133,35 @@ impl Recordings {
             all: Arc::clone(self),
             stem: pipeline.to_string(),
             current: None,
+            begun: Instant::now(),
             error: None,
             frames: 0,
+            retry_after: RETRY_AFTER,
             retry_at: None,
+        }
+    }
+
+    /// Deletes complete parts over the age limit, also while no pipeline records; called regularly.
+    pub fn delete_expired(&self) {
+        let age_only = Limits {
+            max_bytes: u64::MAX,
+            ..self.limits
+        };
+        match self.parts() {
+            Ok(parts) => delete_over(&parts, age_only),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => tracing::warn!(%error, "can't look for old recordings"),
         }
     }
 
     /// Deletes parts over the limits, oldest first. Returns true when a part may begin.
     fn delete_over_limits(&self) -> io::Result<bool> {
         fs::create_dir_all(&self.folder)?;
-        let parts = self.parts()?;
         let keep = Limits {
             max_bytes: self.bytes_to_keep(),
             ..self.limits
         };
-        let now_ms = u64::try_from(clock::wall().unix_ms).unwrap_or(0);
-        let now = SystemTime::UNIX_EPOCH + Duration::from_millis(now_ms);
-        for part in over_limits(&parts, keep, plausible(now)) {
-            tracing::info!(part = %part.path.display(), bytes = part.bytes, "deleting an old recording");
-            part.delete();
-        }
+        delete_over(&self.parts()?, keep);
         let disk = space(&self.folder).map_err(|e| e.source)?;
         Ok(disk.free > self.limits.min_free_bytes)
     }
@@ -205,6 +220,16 @@ impl Part {
     }
 }
 
+/// Deletes those of `parts` that are over `limits` now.
+fn delete_over(parts: &[Part], limits: Limits) {
+    let now_ms = u64::try_from(clock::wall().unix_ms).unwrap_or(0);
+    let now = SystemTime::UNIX_EPOCH + Duration::from_millis(now_ms);
+    for part in over_limits(parts, limits, plausible(now)) {
+        tracing::info!(part = %part.path.display(), bytes = part.bytes, "deleting an old recording");
+        part.delete();
+    }
+}
+
 /// Current size of a part.
 fn size_of(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |m| m.len())
@@ -256,8 +281,12 @@ pub struct Recording {
     all: Arc<Recordings>,
     stem: String,
     current: Option<PathBuf>,
+    /// When the current part began.
+    begun: Instant,
     error: Option<String>,
     frames: u32,
+    /// Pause after the next failure.
+    retry_after: Duration,
     retry_at: Option<Instant>,
 }
 
@@ -301,7 +330,8 @@ impl Recording {
         }
         self.end_part();
         self.error = Some(why);
-        self.retry_at = Some(Instant::now() + RETRY_AFTER);
+        self.retry_at = Some(Instant::now() + self.retry_after);
+        self.retry_after = (self.retry_after * 2).min(MAX_RETRY_AFTER);
     }
 
     /// Clears the error, because nothing more is recorded.
@@ -326,10 +356,16 @@ impl Recording {
         let mut open = self.all.open.lock();
         open.retain(|open| Some(open) != before.as_ref());
         open.push(path.to_owned());
+        self.begun = Instant::now();
         self.frames = 0;
     }
 
-    /// Whether the part is long enough or the disk is full; called before each frame.
+    /// Whether the part has lasted its share of the age limit, with or without frames.
+    pub fn is_old(&self) -> bool {
+        self.current.is_some() && self.begun.elapsed() >= self.all.limits.max_age / SHARE
+    }
+
+    /// Whether the part is large enough or the disk is full; called before each frame.
     pub fn is_full(&mut self) -> bool {
         let Some(path) = &self.current else {
             return false;
@@ -343,8 +379,14 @@ impl Recording {
         size_of(path) >= share || free <= self.all.limits.min_free_bytes
     }
 
+    /// Ends a part that is complete.
+    pub fn complete_part(&mut self) {
+        self.end_part();
+        self.retry_after = RETRY_AFTER;
+    }
+
     /// Ends the part, complete or not.
-    pub fn end_part(&mut self) {
+    fn end_part(&mut self) {
         if let Some(path) = self.current.take() {
             self.all.close(&path);
         }
@@ -473,6 +515,18 @@ mod tests {
     }
 
     #[test]
+    fn pause_doubles_until_a_part_is_complete() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut recording = recordings(folder.path(), LIMITS).of(&pipeline("p"));
+        for _ in 0..10 {
+            recording.pause_after_error("the encoder hangs".to_owned());
+        }
+        assert_eq!(recording.retry_after, MAX_RETRY_AFTER);
+        recording.complete_part();
+        assert_eq!(recording.retry_after, RETRY_AFTER);
+    }
+
+    #[test]
     fn old_part_is_deleted_and_open_part_stays() {
         let folder = tempfile::tempdir().unwrap();
         let brief = Limits {
@@ -487,6 +541,37 @@ mod tests {
         std::thread::sleep(Duration::from_millis(2));
         record(&mut b, 10);
         assert_eq!(names(folder.path()), ["a.1.mp4", "b.3.mp4"]);
+    }
+
+    #[test]
+    fn expired_parts_are_deleted_while_nothing_records() {
+        let folder = tempfile::tempdir().unwrap();
+        let all = recordings(folder.path(), LIMITS);
+        all.delete_expired();
+        assert!(
+            !all.folder().exists(),
+            "the folder is made with its first part"
+        );
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let now = now.unwrap().as_secs();
+        stamped(
+            folder.path(),
+            &[now - 2_000_000, now - 5, now - 5, now - 5, now - 5],
+        );
+        all.delete_expired();
+        let kept = ["p.2.mp4", "p.3.mp4", "p.4.mp4", "p.5.mp4"];
+        assert_eq!(names(folder.path()), kept);
+    }
+
+    #[test]
+    fn part_lasts_at_most_its_share_of_the_age_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut recording = recordings(folder.path(), LIMITS).of(&pipeline("p"));
+        assert!(!record(&mut recording, 10) && !recording.is_old());
+        recording.begun = Instant::now().checked_sub(LIMITS.max_age / SHARE).unwrap();
+        assert!(recording.is_old());
+        recording.complete_part();
+        assert!(!recording.is_old());
     }
 
     #[test]

@@ -59,20 +59,25 @@ const TRACKS_REMEMBERED: usize = 4096;
 /// The result of one frame.
 #[derive(Debug)]
 pub struct FrameOutcome {
-    /// False when the detection mode skipped the frame, or when it lies after the requested end.
-    pub processed: bool,
     /// The requested duration is over: no further frame is wanted.
     pub is_last: bool,
     /// Source time of the frame.
     pub at: Duration,
+    /// The frame that may leave: as it came, or with the objects of a privacy mask hidden. Absent
+    /// for a frame under such a mask in which nothing was looked for.
+    pub picture: Option<Picture>,
+    /// Absent when the detection mode skipped the frame, or when it lies after the requested end.
+    pub processed: Option<ProcessedFrame>,
+}
+
+/// What the workflow and the rules made of one frame.
+#[derive(Debug)]
+pub struct ProcessedFrame {
     /// Whether the frame shows an object that a tracker follows or a rule reads.
     pub has_objects: bool,
     /// Events that began, changed or ended.
     pub changes: Vec<Change>,
-    /// The frame that may leave: as it came, or with the objects of a privacy mask hidden. Absent
-    /// for a frame under such a mask in which nothing was looked for.
-    pub picture: Option<Picture>,
-    /// That picture, converted on demand; black where there is none or the frame was skipped.
+    /// The frame that may leave, converted on demand.
     pub clean: Arc<FramePixels>,
     /// The workflow's last drawing, rendered on demand.
     pub annotated: Option<Arc<dyn Pixels>>,
@@ -238,17 +243,10 @@ impl Run {
         });
         let is_masked = self.class_mask.is_some();
         let mut outcome = FrameOutcome {
-            picture: (!is_masked).then(|| frame.picture.clone()),
-            clean: Arc::clone(&self.memory.black),
-            processed: false,
             is_last: position != StopPosition::Within,
             at: now,
-            has_objects: false,
-            changes: Vec::new(),
-            annotated: None,
-            failures: Vec::new(),
-            rules_failed: false,
-            skipped_steps: Arc::clone(&self.memory.no_steps),
+            picture: (!is_masked).then(|| frame.picture.clone()),
+            processed: None,
         };
         if position == StopPosition::Beyond || !self.pace.admit(frame, now) {
             return outcome;
@@ -256,12 +254,10 @@ impl Run {
         self.stages.begin_frame();
         self.clock.processed();
         let pixels = FramePixels::new(frame.picture.clone());
-        let pixels = self.memory.pixels.put(pixels);
-        outcome.clean = Arc::clone(if is_masked { &outcome.clean } else { &pixels });
-        let pixels: Arc<dyn Pixels> = pixels;
+        let clean = self.memory.pixels.put(pixels);
+        let pixels: Arc<dyn Pixels> = Arc::clone(&clean) as _;
         let report = self.run_workflow(frame, &pixels, now);
-        outcome.changes = self.apply_rules(frame, time_s, local, new_id);
-        outcome.has_objects = self.has_objects();
+        let changes = self.apply_rules(frame, time_s, local, new_id);
 
         self.began.get_or_insert(now);
         if self.first.is_none() {
@@ -272,39 +268,44 @@ impl Run {
         }
         self.results.frames += 1;
         self.results.source_s = since_first;
-        outcome.processed = true;
-        outcome.annotated = self.execution.output_image();
-        self.mask_objects(frame, &pixels, now, &mut outcome);
         let mut failed = report.errors.iter();
-        outcome.rules_failed = failed.any(|error| self.behind_rules.contains(&error.step));
-        outcome.failures = report.errors;
-        outcome.skipped_steps = report.skipped;
+        let mut processed = ProcessedFrame {
+            has_objects: self.has_objects(),
+            changes,
+            clean,
+            annotated: self.execution.output_image(),
+            rules_failed: failed.any(|error| self.behind_rules.contains(&error.step)),
+            failures: report.errors,
+            skipped_steps: report.skipped,
+        };
+        if let Some(masked) = self.mask_objects(frame, &pixels, now, &mut processed) {
+            outcome.picture = Some(masked);
+        }
+        outcome.processed = Some(processed);
         outcome
     }
 
-    /// Hides the objects of a privacy mask in the pictures of the outcome. A drawing that can't be
-    /// repeated on the masked picture is left out.
+    /// Hides the objects of a privacy mask, if there is one, in the pictures of `processed`, and
+    /// returns the masked frame. A drawing that can't be repeated on it is left out.
     fn mask_objects(
         &mut self,
         frame: &Frame,
         whole: &Arc<dyn Pixels>,
         now: Duration,
-        outcome: &mut FrameOutcome,
-    ) {
-        let Some(mask) = &mut self.class_mask else {
-            return;
-        };
+        processed: &mut ProcessedFrame,
+    ) -> Option<Picture> {
+        let mask = self.class_mask.as_mut()?;
         let found = self.host.masked_boxes();
         let picture = mask.apply(&frame.picture, found, now);
-        outcome.clean = Arc::new(FramePixels::new(picture.clone()));
-        let clean: Arc<dyn Pixels> = Arc::clone(&outcome.clean) as _;
-        let drawn = outcome.annotated.take();
-        outcome.annotated = drawn.and_then(|drawn| drawn.redrawn(whole, &clean));
-        outcome.picture = Some(picture);
+        processed.clean = Arc::new(FramePixels::new(picture.clone()));
+        let clean: Arc<dyn Pixels> = Arc::clone(&processed.clean) as _;
+        let drawn = processed.annotated.take();
+        processed.annotated = drawn.and_then(|drawn| drawn.redrawn(whole, &clean));
         self.warnings.retain(|w| w.kind != WarningKind::PrivacyMask);
         if found.is_none() {
             self.warnings.push(mask.warning());
         }
+        Some(picture)
     }
 
     /// Runs the steps of the workflow on a frame, and counts their times and errors.

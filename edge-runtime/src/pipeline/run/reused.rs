@@ -18,9 +18,8 @@ const MAX: usize = 4;
 pub(super) struct FrameMemory {
     /// Name of the picture, as detections know it.
     pub(super) image_id: Arc<str>,
-    /// Stands for a picture that may not leave.
-    pub(super) black: Arc<FramePixels>,
-    pub(super) no_steps: Arc<Vec<Arc<str>>>,
+    /// One pixel, in place of a picture that is released.
+    empty: Picture,
     pub(super) pixels: Reused<FramePixels>,
     pub(super) metas: Reused<VideoMeta>,
 }
@@ -29,8 +28,7 @@ impl Default for FrameMemory {
     fn default() -> Self {
         Self {
             image_id: "image".into(),
-            black: Arc::new(FramePixels::new(Picture::rgb(1, 1, vec![0; 3]))),
-            no_steps: Arc::default(),
+            empty: Picture::rgb(1, 1, vec![0; 3]),
             pixels: Reused::default(),
             metas: Reused::default(),
         }
@@ -40,7 +38,7 @@ impl Default for FrameMemory {
 impl FrameMemory {
     /// Gives the decoder back the memory of pictures that nobody shows any more.
     pub(super) fn release_pictures(&mut self) {
-        let empty = self.black.picture();
+        let empty = &self.empty;
         self.pixels.clear(|| FramePixels::new(empty.clone()));
     }
 }

@@ -192,7 +192,11 @@ fn show(run: &mut Run, frames: impl IntoIterator<Item = Frame>) -> Seen {
     let mut seen = Seen::default();
     for frame in frames {
         let ms = frame.pts.as_millis() as u64;
-        let changes = run.process(&frame, local, &mut new_id).changes;
+        let outcome = run.process(&frame, local, &mut new_id);
+        let changes = outcome
+            .processed
+            .map(|seen| seen.changes)
+            .unwrap_or_default();
         seen.reported.extend(changes.iter().map(|c| (c.phase, ms)));
     }
     seen.results = run.results();
@@ -412,7 +416,7 @@ fn frame_with_a_followed_object_says_so() {
         };
         let frames = (1..5).map(|n| live(n, n * 100));
         let outcomes = frames.map(|frame| run.process(&frame, local, &mut EventId::generate));
-        outcomes.last().unwrap().has_objects
+        outcomes.last().unwrap().processed.unwrap().has_objects
     };
     assert!(says(&|| Box::new(Statue(info("person", false)))));
     assert!(!says(&|| {

@@ -13,7 +13,7 @@ use watchkeeper_contract::time::Wall;
 use watchkeeper_engine::workflow::RgbPixels;
 
 use super::services::Services;
-use super::status::{DesiredState, MAX_PARTS, ResumedCounts, Shared};
+use super::status::{DesiredState, MAX_PARTS, ResumedCounts, Shared, Status};
 use super::thread::WorkerThread;
 use crate::clock;
 use crate::load::Grant;
@@ -23,11 +23,12 @@ use crate::pipeline::retention::recordings::Recording;
 use crate::pipeline::run::Run;
 use crate::thread::Thread;
 
-/// Pause between two checks in [`Worker::settle`].
-const SETTLE_POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// Time from which on a pipeline that works on one frame hangs: well above that of the largest
+/// model on a slow board.
+pub(super) const MAX_FRAME_TIME: Duration = Duration::from_secs(60);
 
 /// The note of a pipeline that can't make events.
-const NO_RULES: &str = "no rules: no events";
+const NO_RULES: &str = "no rules: no events; deploy it with `rules` to get some";
 
 /// A pipeline and its thread.
 pub struct Worker {
@@ -159,6 +160,18 @@ impl Worker {
         self.shared.status.lock().state.clone()
     }
 
+    /// A sentence about the frame on which its thread hangs, if it does.
+    pub fn stall(&self) -> Option<String> {
+        let busy = self.shared.status.lock().busy_since?.elapsed();
+        (busy >= MAX_FRAME_TIME).then(|| {
+            format!(
+                "has worked on one frame for {} s and watches nothing meanwhile; a model, the \
+                 encoder of the video or the disk hangs; restart the runtime if it does not end",
+                busy.as_secs()
+            )
+        })
+    }
+
     /// The internal error that ended the pipeline, a sentence without its end.
     pub fn internal_error(&self) -> Option<String> {
         self.shared.internal_error.lock().clone()
@@ -274,15 +287,14 @@ impl Worker {
     /// Waits until the thread has paused or resumed as requested, at most `timeout`; usually not
     /// longer than one frame.
     pub fn settle(&self, timeout: Duration) {
-        let until = Instant::now() + timeout;
-        let is_settled = |state: &PipelineState| match state {
-            PipelineState::Starting | PipelineState::Running => !self.is_paused(),
-            PipelineState::Paused => self.is_paused(),
-            PipelineState::Ended | PipelineState::Stopped | PipelineState::Failed { .. } => true,
+        let is_changing = |status: &mut Status| match status.state {
+            PipelineState::Starting | PipelineState::Running => self.is_paused(),
+            PipelineState::Paused => !self.is_paused(),
+            PipelineState::Ended | PipelineState::Stopped | PipelineState::Failed { .. } => false,
         };
-        while !is_settled(&self.state()) && Instant::now() < until {
-            std::thread::sleep(SETTLE_POLL_INTERVAL);
-        }
+        let mut status = self.shared.status.lock();
+        let changed = &self.shared.state_changed;
+        changed.wait_while_for(&mut status, is_changing, timeout);
     }
 
     /// Whether a pause is requested; stays true after its end.

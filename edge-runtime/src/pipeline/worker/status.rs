@@ -45,6 +45,8 @@ pub(super) struct Status {
     pub(super) incomplete_after: Option<Wall>,
     pub(super) first_frame: Option<Instant>,
     pub(super) last_frame: Option<Instant>,
+    /// When the frame began that the thread works on.
+    pub(super) busy_since: Option<Instant>,
 }
 
 /// What a run has of an earlier one.
@@ -125,6 +127,8 @@ pub(super) struct Shared {
     /// Notified when `desired` or `grant` changes.
     pub(super) desired_changed: Condvar,
     pub(super) status: Mutex<Status>,
+    /// Notified when the state in `status` changes.
+    pub(super) state_changed: Condvar,
     pub(super) published: Mutex<Published>,
     pub(super) latest: Mutex<Latest>,
     pub(super) window: PreviewStatus,
@@ -166,7 +170,9 @@ impl Shared {
                 incomplete_after: counts.incomplete_after,
                 first_frame: None,
                 last_frame: None,
+                busy_since: None,
             }),
+            state_changed: Condvar::new(),
             published: Mutex::new(Published::of(run, None)),
             latest: Mutex::default(),
             window: PreviewStatus::default(),
@@ -189,6 +195,7 @@ impl Shared {
         if status.state != state {
             status.state = state;
             status.since = clock::wall();
+            self.state_changed.notify_all();
         }
     }
 }

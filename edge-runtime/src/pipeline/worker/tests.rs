@@ -14,6 +14,7 @@ use watchkeeper_contract::id::{EventSeq, SourceId};
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState, RateLimit, WarningKind};
 use watchkeeper_detect::{DetectorPool, OpenRequest};
 
+use super::handle::MAX_FRAME_TIME;
 use super::{STOP_TIMEOUT, Services, Subscribe, Worker};
 use crate::boot::Boot;
 use crate::capture::mailbox::FrameReceiver;
@@ -196,6 +197,27 @@ fn camera_with_a_new_resolution_begins_a_new_part() {
         let refused = worker.recording(Some(number)).unwrap_err();
         assert_eq!(refused.field.as_deref(), Some("part"), "{refused:?}");
     }
+}
+
+#[test]
+fn frame_that_hangs_is_a_stall_until_it_ends() {
+    let state = tempfile::tempdir().unwrap();
+    let camera = Arc::new(Camera::default());
+    let (worker, _) = pipeline(recording(), Arc::clone(&camera), state.path());
+    until(&worker, "the subscription", || camera.is_watched());
+    // The thread waits for this lock in the middle of the frame.
+    let latest = worker.shared.latest.lock();
+    camera.show(&picture(0), Duration::ZERO);
+    let busy_since = || worker.shared.status.lock().busy_since;
+    until(&worker, "the frame to begin", || busy_since().is_some());
+    assert_eq!(worker.stall(), None);
+    let long_ago = Instant::now().checked_sub(MAX_FRAME_TIME);
+    worker.shared.status.lock().busy_since = long_ago;
+    let stall = worker.stall().unwrap();
+    assert!(stall.contains("one frame for 60 s"), "{stall}");
+    drop(latest);
+    until(&worker, "the end of the frame", || worker.stall().is_none());
+    assert_eq!(busy_since(), None);
 }
 
 #[test]
@@ -453,8 +475,8 @@ fn pipeline_paused_by_heat_leaves_its_camera_and_resumes() {
     let limited_by = status.looks.and_then(|looks| looks.limited_by);
     assert_eq!(limited_by, Some(RateLimit::Heat));
     until(&worker, "the span that heat ended", || {
-        let spans = journal.coverage().all().unwrap();
-        spans.iter().any(|span| span.end == SpanEnd::Heat)
+        let mut spans = journal.coverage().spans();
+        spans.any(|span| span.unwrap().end == SpanEnd::Heat)
     });
     worker.set_grant(Grant::default());
     until(&worker, "the subscription", || camera.is_watched());

@@ -1,4 +1,4 @@
-//! The thread of a pipeline: takes frames, runs them through the workflow, publishes the results.
+//! The thread of a pipeline: takes frames and publishes results until it ends.
 //!
 //! - Checkpoints are saved before visits and events end, so that the next process resumes them.
 //! - After a panic only the elapsed time is saved: the rest may contain the cause.
@@ -10,27 +10,24 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use watchkeeper_contract::coverage::SpanEnd;
-use watchkeeper_contract::event::Phase;
 use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::pipeline::{PipelineSpec, PipelineState};
 use watchkeeper_engine::rules::FinishReason;
-use watchkeeper_vision::frame::Frame;
 
-use super::last_sights::{KEPT_S, LastSights};
+use super::last_sights::LastSights;
 use super::preview_window::PreviewWindow;
 use super::services::Services;
-use super::status::{DesiredState, Latest, Published, Shared, is_held};
-use super::step_failures::{FailedStepRun, StepFailures};
+use super::status::{DesiredState, Published, Shared, is_held};
+use super::step_failures::StepFailures;
 use super::thread_end::ThreadEnd;
 use crate::capture::mailbox::{FrameReceiver, Recv};
-use crate::clock;
-use crate::coverage::{CoverageRecorder, Sight};
+use crate::coverage::CoverageRecorder;
 use crate::media::video::VideoWriter;
 use crate::pipeline::checkpoint::{CheckpointData, Checkpointer};
 use crate::pipeline::clips::Clips;
-use crate::pipeline::recorder::{FlushResult, Pictures};
+use crate::pipeline::recorder::FlushResult;
 use crate::pipeline::retention::recordings::Recording;
-use crate::pipeline::run::{FrameOutcome, Run};
+use crate::pipeline::run::Run;
 use crate::thread::panic_message;
 
 /// Longest wait for a frame before the desired state is checked again.
@@ -52,12 +49,6 @@ pub(crate) const PUBLISH_INTERVAL: Duration = Duration::from_millis(100);
 const NOT_STORED: &str =
     "the pipeline has ended before its last events were stored; see the health of the runtime";
 
-/// Name in metrics of the time from a frame's arrival to its processing.
-const STAGE_WAIT: &str = "wait";
-
-/// Name in metrics of the whole time spent on a frame.
-const STAGE_ALL: &str = "pipeline";
-
 /// When something happened.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FrameMoment {
@@ -72,8 +63,8 @@ pub(super) struct WorkerThread {
     pub(super) shared: Arc<Shared>,
     pub(super) run: Run,
     pub(super) sights: LastSights,
-    checkpointer: Checkpointer,
-    coverage: CoverageRecorder,
+    pub(super) checkpointer: Checkpointer,
+    pub(super) coverage: CoverageRecorder,
     /// Version of the answers that calibrate the rules, and since when they count.
     calibrated: Option<(u64, i64)>,
     /// When results were last published.
@@ -230,7 +221,11 @@ impl WorkerThread {
                 // A watched source can't be deleted, so a replacement is on its way.
                 let since = *gone_since.get_or_insert_with(Instant::now);
                 if since.elapsed() > MAX_SOURCE_ABSENCE {
-                    let message = format!("its source {} no longer exists", self.spec.source);
+                    let message = format!(
+                        "its source {} no longer exists; add it again, or deploy the pipeline on \
+                         another one",
+                        self.spec.source
+                    );
                     return ThreadEnd::SourceFailed(message);
                 }
                 std::thread::sleep(FRAME_TIMEOUT);
@@ -287,7 +282,7 @@ impl WorkerThread {
     }
 
     /// Saves the state; `is_interim` unless the run ends with it.
-    fn save_checkpoint(&mut self, is_interim: bool) {
+    pub(super) fn save_checkpoint(&mut self, is_interim: bool) {
         let Some(run) = self.run.save() else {
             return;
         };
@@ -308,7 +303,7 @@ impl WorkerThread {
         self.published = Some(Instant::now());
     }
 
-    fn publish_when_due(&mut self) {
+    pub(super) fn publish_when_due(&mut self) {
         if self
             .published
             .is_none_or(|at| at.elapsed() >= PUBLISH_INTERVAL)
@@ -352,7 +347,10 @@ impl WorkerThread {
         while self.takes_frames() {
             match receiver.recv(FRAME_TIMEOUT) {
                 Recv::Frame(frame) => {
-                    if self.process_frame(&frame, receiver) {
+                    self.shared.status.lock().busy_since = Some(Instant::now());
+                    let is_last = self.process_frame(&frame, receiver);
+                    self.shared.status.lock().busy_since = None;
+                    if is_last {
                         return Some(ThreadEnd::TimeOver);
                     }
                 }
@@ -360,6 +358,7 @@ impl WorkerThread {
                     if let Some(clips) = &mut self.clips {
                         clips.idle(Instant::now());
                     }
+                    self.finish_old_part();
                 }
                 Recv::Ended => return Some(ThreadEnd::SourceEnded),
                 Recv::Failed { message, .. } => {
@@ -373,7 +372,7 @@ impl WorkerThread {
     }
 
     /// Calibrates the rules where the answers, or the time from which they count, have changed.
-    fn calibrate(&mut self) {
+    pub(super) fn calibrate(&mut self) {
         let since = self.shared.status.lock().counting_since;
         let state = since.map(|since| (self.services.answers.version(), since.unix_ms));
         if let Some((_, since_ms)) = state.filter(|_| state != self.calibrated) {
@@ -381,110 +380,6 @@ impl WorkerThread {
             let by_rule = answers.calibrations(&self.spec.id, since_ms);
             self.run.set_calibrations(&by_rule);
             self.calibrated = state;
-        }
-    }
-
-    /// Processes one frame. Returns true when it was the last one wanted.
-    fn process_frame(&mut self, frame: &Frame, receiver: &FrameReceiver) -> bool {
-        let began = Instant::now();
-        let local = clock::local(frame.wall);
-        self.calibrate();
-        let grant = *self.shared.grant.lock();
-        self.run.limit_rate(grant.max_fps, receiver.drops_late());
-        let mut outcome = self.run.process(frame, local, &mut EventId::generate);
-        let (is_last, at) = (outcome.is_last, outcome.at);
-        if outcome.has_objects {
-            receiver.report_objects(frame.pts);
-        }
-        let output_began = Instant::now();
-        self.count_look(frame, outcome.processed, receiver);
-        if let (Some(clips), Some(picture)) = (&mut self.clips, &outcome.picture)
-            && (grant.may_clip || clips.is_recording())
-        {
-            clips.add_frame(frame, picture, at);
-        }
-        let sight = match receiver.blindness() {
-            Some((kind, since)) => Sight::Blind { kind, since },
-            None if outcome.rules_failed => Sight::StepFailed,
-            None if outcome.processed => Sight::Clear,
-            None => Sight::Skipped,
-        };
-        if !outcome.processed {
-            self.coverage.look(frame, sight);
-            self.finish_due_clips(at);
-            return is_last;
-        }
-        let pictures = Pictures::new(Arc::clone(&outcome.clean), outcome.annotated.take());
-        let needed = self.run.last_frames(KEPT_S);
-        self.sights.advance(frame.id.seq, &pictures, needed);
-        let moment = FrameMoment {
-            at,
-            is_live: !frame.recorded,
-        };
-        let changes = std::mem::take(&mut outcome.changes);
-        let has_new_event = changes.iter().any(|change| change.phase == Phase::New);
-        self.send_changes(changes, Some(moment));
-        // After its events: a report on the span waits for them.
-        self.coverage.look(frame, sight);
-        self.finish_due_clips(at);
-        self.draw(frame, &pictures);
-        *self.shared.latest.lock() = Latest {
-            clean: Some(pictures.clean),
-            annotated: pictures.annotated,
-        };
-        for (stage, spent) in self.run.finish_frame(output_began.elapsed()) {
-            self.services.metrics.observe_stage(stage.name(), spent);
-        }
-        self.report_inferences_and_failures(&outcome);
-        self.publish_when_due();
-        if self.checkpointer.is_due(Instant::now(), has_new_event) {
-            self.save_checkpoint(true);
-        }
-        self.update_status(frame, began);
-        if frame.recorded && !is_last {
-            self.pace_recording(began);
-        }
-        is_last
-    }
-
-    /// Counts inferences and failed steps, and reports steps that keep failing.
-    fn report_inferences_and_failures(&mut self, outcome: &FrameOutcome) {
-        let metrics = &self.services.metrics;
-        for (model, spent) in self.run.inferences() {
-            metrics.observe_inference(model, *spent);
-        }
-        for failure in &outcome.failures {
-            metrics.count_step_error(&self.spec.id, &failure.step);
-        }
-        let failed: Vec<FailedStepRun<'_>> = outcome
-            .failures
-            .iter()
-            .map(|failure| FailedStepRun {
-                step: &failure.step,
-                message: &failure.message,
-                calls: failure.calls,
-            })
-            .collect();
-        let skipped = &outcome.skipped_steps;
-        let records = self
-            .failures
-            .observe(outcome.at, &failed, skipped, &mut EventId::generate);
-        self.send_box_records(records);
-    }
-
-    fn update_status(&self, frame: &Frame, began: Instant) {
-        let done = Instant::now();
-        let spent = done.saturating_duration_since(began);
-        let waited = began.saturating_duration_since(frame.arrived);
-        self.services.metrics.observe_stage(STAGE_WAIT, waited);
-        self.services.metrics.observe_stage(STAGE_ALL, spent);
-        let mut status = self.shared.status.lock();
-        status.last_frame = Some(done);
-        if status.first_frame.is_none() {
-            status.first_frame = Some(began);
-            status.counting_since.get_or_insert_with(clock::wall);
-            status.state = PipelineState::Running;
-            status.since = clock::wall();
         }
     }
 }

@@ -33,6 +33,13 @@ impl WorkerThread {
         }
     }
 
+    /// Completes the current part of the annotated video if it has lasted long enough.
+    pub(super) fn finish_old_part(&mut self) {
+        if self.recording.as_ref().is_some_and(Recording::is_old) {
+            self.finish_part();
+        }
+    }
+
     /// Completes the current part of the annotated video, if there is one.
     fn finish_part(&mut self) {
         let Some(video) = self.video.take() else {
@@ -42,7 +49,7 @@ impl WorkerThread {
             Ok(path) => {
                 self.shared.video_parts.lock().push(path);
                 if let Some(recording) = &mut self.recording {
-                    recording.end_part();
+                    recording.complete_part();
                 }
             }
             Err(error) => self.pause_recording(format!("can't complete a part: {error}")),
@@ -83,6 +90,7 @@ impl WorkerThread {
         if is_full || is_other {
             self.finish_part();
         }
+        self.finish_old_part();
         if self.video.is_some() {
             return;
         }

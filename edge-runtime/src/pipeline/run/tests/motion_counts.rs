@@ -228,7 +228,7 @@ fn watch_disturbed(
         pictures.iter().map(rgb).collect()
     };
     let (usual, disturbed) = (shown(pictures), shown(&disturbed));
-    let mut watch = BlindWatch::new(true);
+    let mut watch = BlindWatch::new(true, None);
     let spans = [&usual, &disturbed, &usual];
     let frames = spans.iter().flat_map(|span| span.iter().cycle().take(60));
     let changes = frames.zip(0_u32..).filter_map(|(picture, n)| {
