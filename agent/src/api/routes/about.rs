@@ -135,7 +135,7 @@ pub(super) struct ProviderStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     provider: Option<String>,
     /// State of the model, from its last call.
-    state: ModelState,
+    state: ProviderState,
     /// Why it is unusable, with a remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
@@ -148,7 +148,7 @@ pub(super) struct ProviderStatus {
 /// State of the language model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum ModelState {
+pub(super) enum ProviderState {
     /// No language model is configured.
     Absent,
     /// It cannot be called: the key is missing or the address is invalid.
@@ -289,18 +289,18 @@ fn model(deps: &ConversationDeps) -> ModelStatus {
         second: None,
     };
     let client = match &deps.model {
-        None => return uncalled(ModelState::Absent, None),
+        None => return uncalled(ProviderState::Absent, None),
         Some(open) => open(),
     };
     let client = match client {
         Ok(client) => client,
-        Err(why) => return uncalled(ModelState::Unusable, Some(why)),
+        Err(why) => return uncalled(ProviderState::Unusable, Some(why)),
     };
     let report = client.report();
     let providers = client.providers();
     let mut all = providers.map(|(name, open)| provider_status(name, open, &report.calls));
     let Some(first) = all.next() else {
-        return uncalled(ModelState::Absent, None);
+        return uncalled(ProviderState::Absent, None);
     };
     ModelStatus {
         first,
@@ -326,14 +326,14 @@ fn provider_status(
                 open.remaining.as_secs(),
                 serialized_name(&open.because)
             );
-            (ModelState::Suspended, Some(why))
+            (ProviderState::Suspended, Some(why))
         }
-        (None, None | Some(CallOutcome::NotMade)) => (ModelState::Unasked, None),
-        (None, Some(CallOutcome::Answered | CallOutcome::Open)) => (ModelState::Answers, None),
+        (None, None | Some(CallOutcome::NotMade)) => (ProviderState::Unasked, None),
+        (None, Some(CallOutcome::Answered | CallOutcome::Open)) => (ProviderState::Answers, None),
         (None, Some(CallOutcome::Failed(kind))) => {
             let kind = serialized_name(&kind);
             let why = format!("the last call of the model of {provider} failed: {kind}");
-            (ModelState::Fails, Some(why))
+            (ProviderState::Fails, Some(why))
         }
     };
     ProviderStatus {
@@ -499,21 +499,21 @@ mod tests {
             call("local", 2_000, failed),
         ];
         let of = |provider: &str| provider_status(provider, None, &calls);
-        assert_eq!(of("claude").state, ModelState::Answers);
+        assert_eq!(of("claude").state, ProviderState::Answers);
         assert_eq!(of("claude").asked, Timestamp::from_millisecond(1_000).ok());
         let local = of("local");
-        assert_eq!(local.state, ModelState::Fails);
+        assert_eq!(local.state, ProviderState::Fails);
         assert!(
             local
                 .why
                 .is_some_and(|why| why.contains("the model of local failed"))
         );
-        assert_eq!(of("openai").state, ModelState::Unasked);
+        assert_eq!(of("openai").state, ProviderState::Unasked);
         let open = BreakerOpen {
             because: AttemptErrorKind::Overloaded,
             remaining: Duration::from_secs(9),
         };
         let suspended = provider_status("claude", Some(open), &calls);
-        assert_eq!(suspended.state, ModelState::Suspended);
+        assert_eq!(suspended.state, ProviderState::Suspended);
     }
 }
