@@ -256,7 +256,7 @@ impl DeliveryQueue {
         let pause = self.backoff.next_delay();
         let retry_after = match fault.retry {
             Retry::After(retry_after) => retry_after.unwrap_or_default().min(MAX_RETRY_AFTER),
-            Retry::Never => Duration::ZERO,
+            Retry::Unanswered | Retry::Never => Duration::ZERO,
         };
         self.not_before = Some(now + pause.max(retry_after));
         match fault.retry {
@@ -265,7 +265,7 @@ impl DeliveryQueue {
                 self.counts.given_up += self.finish_delivery();
                 return true;
             }
-            Retry::After(_) => {}
+            Retry::After(_) | Retry::Unanswered => {}
         }
         self.attempted = std::mem::take(&mut self.in_flight);
         false
