@@ -153,11 +153,11 @@ pub(super) enum ProviderState {
     Absent,
     /// It cannot be called: the key is missing or the address is invalid.
     Unusable,
-    /// None of the latest calls went to it.
+    /// None of the latest calls that ended went to it.
     Unasked,
-    /// The last call succeeded.
+    /// The last call that ended succeeded.
     Answers,
-    /// The last call failed.
+    /// The last call that ended failed.
     Fails,
     /// Suspended by its circuit breaker after repeated failures.
     #[serde(rename = "resting")]
@@ -311,13 +311,15 @@ fn model(deps: &ConversationDeps) -> ModelStatus {
     }
 }
 
-/// The status of a provider, from its circuit breaker and the last of its own `calls`.
+/// The status of a provider, from its circuit breaker and the last of its own `calls` that ended.
 fn provider_status(
     provider: &str,
     breaker: Option<BreakerOpen>,
     calls: &[CallRecord],
 ) -> ProviderStatus {
-    let last = calls.iter().rfind(|call| call.provider == provider);
+    let has_ended =
+        |call: &&CallRecord| call.provider == provider && call.outcome != CallOutcome::Open;
+    let last = calls.iter().rfind(has_ended);
     let (state, why) = match (breaker, last.map(|call| call.outcome)) {
         (Some(open), _) => {
             let why = format!(
@@ -328,8 +330,8 @@ fn provider_status(
             );
             (ProviderState::Suspended, Some(why))
         }
-        (None, None | Some(CallOutcome::NotMade)) => (ProviderState::Unasked, None),
-        (None, Some(CallOutcome::Answered | CallOutcome::Open)) => (ProviderState::Answers, None),
+        (None, None | Some(CallOutcome::Open)) => (ProviderState::Unasked, None),
+        (None, Some(CallOutcome::Answered)) => (ProviderState::Answers, None),
         (None, Some(CallOutcome::Failed(kind))) => {
             let kind = serialized_name(&kind);
             let why = format!("the last call of the model of {provider} failed: {kind}");
@@ -497,6 +499,9 @@ mod tests {
         let calls = [
             call("claude", 1_000, CallOutcome::Answered),
             call("local", 2_000, failed),
+            // One that a crash left open says nothing.
+            call("local", 3_000, CallOutcome::Open),
+            call("gemini", 3_000, CallOutcome::Open),
         ];
         let of = |provider: &str| provider_status(provider, None, &calls);
         assert_eq!(of("claude").state, ProviderState::Answers);
@@ -508,7 +513,9 @@ mod tests {
                 .why
                 .is_some_and(|why| why.contains("the model of local failed"))
         );
-        assert_eq!(of("openai").state, ProviderState::Unasked);
+        for unasked in ["openai", "gemini"] {
+            assert_eq!(of(unasked).state, ProviderState::Unasked);
+        }
         let open = BreakerOpen {
             because: AttemptErrorKind::Overloaded,
             remaining: Duration::from_secs(9),
