@@ -68,7 +68,7 @@ pub struct Shared {
     pub(super) followers: Arc<Semaphore>,
     pub(super) body_reads: Arc<Semaphore>,
     pub(super) bundles: Arc<Semaphore>,
-    pub(super) file_accesses: Semaphore,
+    pub(super) file_accesses: Arc<Semaphore>,
     /// True once the API shuts down; streams end then.
     pub(super) closing: watch::Receiver<bool>,
 }
@@ -96,7 +96,7 @@ impl Shared {
             followers: Arc::new(Semaphore::new(MAX_FOLLOWERS)),
             body_reads: Arc::new(Semaphore::new(MAX_BODY_READS)),
             bundles: Arc::new(Semaphore::new(MAX_BUNDLES)),
-            file_accesses: Semaphore::new(MAX_FILE_ACCESSES),
+            file_accesses: Arc::new(Semaphore::new(MAX_FILE_ACCESSES)),
             closing,
         })
     }
@@ -109,10 +109,16 @@ impl App {
         T: Send + 'static,
         F: FnOnce(&Shared) -> T + Send + 'static,
     {
-        // The semaphore is never closed.
-        let _place = self.shared.file_accesses.acquire().await.ok();
+        // The semaphore is never closed. The thread holds the permit: it goes on if the client
+        // disconnects.
+        let accesses = Arc::clone(&self.shared.file_accesses);
+        let permit = accesses.acquire_owned().await.ok();
         let shared = Arc::clone(&self.shared);
-        let result = tokio::task::spawn_blocking(move || access(&shared)).await;
+        let access = move || {
+            let _permit = permit;
+            access(&shared)
+        };
+        let result = tokio::task::spawn_blocking(access).await;
         result.map_err(|error| {
             tracing::error!(%error, "api: a file access panicked");
             refusal::internal()
