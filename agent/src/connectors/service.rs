@@ -22,6 +22,7 @@ use super::Executor;
 use super::fault::Fault;
 use super::queue::{Input, Limits, ListedEffect, Output, Queue};
 use crate::background::BackgroundTask;
+use crate::future_slot::sleep_until;
 use watchkeeper_client::backoff::Backoff;
 use watchkeeper_client::clock::{age, wall_now};
 use watchkeeper_client::{ClientError, RuntimeClient};
@@ -73,13 +74,7 @@ impl EffectTask {
     async fn run(mut self, mut stopped: oneshot::Receiver<()>) {
         let mut listing = self.list(Duration::ZERO);
         loop {
-            let deadline = self.queue.deadline();
-            let due = async {
-                match deadline {
-                    Some(due) => tokio::time::sleep_until(due.into()).await,
-                    None => std::future::pending().await,
-                }
-            };
+            let due = sleep_until(self.queue.deadline());
             let input = tokio::select! {
                 biased;
                 _ = &mut stopped => break,

@@ -28,6 +28,7 @@ use super::queue::{Delivery, DeliveryPolicy, DeliveryQueue};
 use crate::connectors::Executor;
 use crate::connectors::fault::Fault;
 use crate::connectors::secrets::{self, credentials_folder};
+use crate::future_slot::sleep_until;
 use crate::journal_tail::JournalTail;
 use crate::review_links::ReviewLinks;
 use watchkeeper_client::clock::wall_now;
@@ -230,16 +231,12 @@ impl ChannelTask {
             reached,
         );
         loop {
-            let due = queue.due(Instant::now());
-            let due = async {
-                match due {
-                    Some(at) => tokio::time::sleep_until(at.into()).await,
-                    None => std::future::pending().await,
-                }
-            };
+            let due = sleep_until(queue.due(Instant::now()));
+            let save = sleep_until(self.position.deadline());
             let mut settled = tokio::select! {
                 biased;
                 () = due => self.send(&mut queue).await,
+                () = save => false,
                 Some((number, notice)) = self.notices.recv() => {
                     self.push_notice(&mut queue, number, &notice);
                     false
@@ -258,7 +255,7 @@ impl ChannelTask {
             settled |= !numbers.is_empty();
             self.settled.extend(numbers);
             let reached = has_position.then(|| queue.reached());
-            if self.position.is_due(reached, settled) {
+            if self.position.is_due(Instant::now(), reached, settled) {
                 self.save_position(reached).await?;
             }
         }
@@ -303,7 +300,11 @@ impl ChannelTask {
                 Some(panicked.to_string())
             }
         };
-        if self.position.record_write(reached, refusal.is_none()) {
+        let is_stored = refusal.is_none();
+        if self
+            .position
+            .record_write(Instant::now(), reached, is_stored)
+        {
             tracing::warn!(%channel, refusal, "position not stored; retrying with each event");
         }
         Ok(())
