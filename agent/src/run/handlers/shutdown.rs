@@ -76,6 +76,8 @@ impl Agent {
                 break;
             };
             self.handle(event)?;
+            // A deadline that passed here would wake the loop at once, again and again.
+            self.tick_outbox(Instant::now())?;
         }
         Ok(())
     }
