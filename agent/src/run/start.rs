@@ -70,8 +70,9 @@ use crate::status::StatusRequests;
 
 /// Folder of the agent's store below the state folder.
 const STORE_FOLDER: &str = "agent";
-/// Telemetry kept without a session: a day of three topics, each once per five minutes.
-const RING_CAPACITY: usize = 864;
+/// Telemetry kept without a session: one message per topic in five minutes, of agent, board, each
+/// source and each pipeline. A day of a box with one of each, 5 h with eight.
+const RING_CAPACITY: usize = 1152;
 const RING_SPACING: Duration = Duration::from_secs(300);
 
 /// Why an agent cannot start.
