@@ -27,7 +27,6 @@ use std::fmt;
 use std::future::Future;
 use std::time::{Duration, Instant};
 
-use tokio::sync::oneshot;
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_contract::id::EventId;
 use watchkeeper_store::StoreError;
@@ -37,7 +36,7 @@ use crate::fleet::command::Outcome;
 use crate::fleet::mqtt::link::LinkEvent;
 use crate::notify::message::Notice;
 use crate::record_assessment::SendEnd;
-use crate::status::{AgentStatus, StatusRequests};
+use crate::status::{StatusRequest, StatusRequests};
 pub use error::AgentError;
 pub use report::Report;
 use report::Reports;
@@ -53,6 +52,7 @@ use state::journal::{JournalItem, JournalReader};
 use state::mqtt::Mqtt;
 use state::opinions::{Answered, Opinions};
 use state::outbox::{DurableOutbox, WriteResult};
+use state::problems::Problems;
 use state::runtime_monitor::RuntimeMonitor;
 use state::runtime_status::StatusReport;
 use state::tasks::{TaskSetup, Tasks};
@@ -69,7 +69,7 @@ enum Event {
     CommandFinished(Outcome),
     RuntimeStatus(Box<StatusReport>),
     /// The API asks for the agent's status.
-    StatusRequested(oneshot::Sender<AgentStatus>),
+    StatusRequested(StatusRequest),
     OpinionAnswered(Answered),
     /// The runtime recorded an assessment, or refused it for good.
     AssessmentSent(EventId, SendEnd),
@@ -101,6 +101,7 @@ pub struct Agent {
     /// Taken by [`Agent::run`].
     tasks: Option<TaskSetup>,
     status_requests: StatusRequests,
+    problems: Problems,
     job_notices: JobNotices,
     watchdog: Watchdog,
     reports: Reports,
@@ -224,8 +225,7 @@ impl Agent {
             Event::RuntimeStatus(_) if self.is_stopping => Ok(()),
             Event::RuntimeStatus(report) => self.on_runtime_status(&report),
             Event::StatusRequested(request) => {
-                // A caller that went away needs no answer.
-                drop(request.send(self.status()));
+                self.on_status_request(request);
                 Ok(())
             }
             Event::OpinionAnswered(answered) => {

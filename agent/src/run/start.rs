@@ -40,6 +40,7 @@ use super::state::journal::JournalReader;
 use super::state::mqtt::{Identity, Mqtt};
 use super::state::opinions::Opinions;
 use super::state::outbox::DurableOutbox;
+use super::state::problems::Problems;
 use super::state::retained_sources::RetainedSources;
 use super::state::runtime_monitor::RuntimeMonitor;
 use super::state::tasks::TaskSetup;
@@ -191,6 +192,7 @@ impl Agent {
             mqtt: Mqtt::new(identity, setup.broker, session, retained, wall),
             runtime: shared.runtime,
             status_requests: StatusRequests::new(),
+            problems: Problems::default(),
             job_notices: JobNotices::new(),
             watchdog: Watchdog::from_env(now),
             reports: Reports::default(),

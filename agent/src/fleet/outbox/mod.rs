@@ -132,6 +132,13 @@ impl Outbox {
         self.losses.get(&id)
     }
 
+    /// Messages dropped at a bound whose loss record the broker does not have yet.
+    pub fn unreported_drops(&self) -> u64 {
+        let losses = self.losses.values();
+        let dropped = losses.filter(|loss| loss.from == LossFrom::Outbox);
+        dropped.map(|loss| loss.count).sum()
+    }
+
     /// Handles one input; drain [`Self::poll`] afterwards.
     pub fn handle(&mut self, now: Instant, input: Input) {
         match input {
