@@ -25,7 +25,7 @@ use watchkeeper_store::private_folder::make_private;
 
 use super::children::{Launch, Program, SHORT_STOP_TIMEOUT, STOP_TIMEOUT, password_variable};
 use super::delivery::Delivery;
-use super::state_folders::{SOCKET, TEMPORARY_PREFIX, remove_stale};
+use super::state_folders::{self, SOCKET, remove_stale};
 use super::{pending_effects, signals};
 use crate::configuration::{RUN_SITE, absolute};
 use crate::exit::{Exit, Failure};
@@ -78,15 +78,15 @@ pub(super) struct RunSetup<'r> {
 
 #[derive(Debug)]
 enum StateDir {
-    /// Removed at the end.
-    Temporary(tempfile::TempDir),
+    /// Removed at the end; the lock says until then that the run lives.
+    Temporary(tempfile::TempDir, std::fs::File),
     Kept(PathBuf),
 }
 
 impl StateDir {
     fn path(&self) -> &Path {
         match self {
-            Self::Temporary(dir) => dir.path(),
+            Self::Temporary(dir, _) => dir.path(),
             Self::Kept(path) => path,
         }
     }
@@ -223,7 +223,7 @@ impl RunEnvironment {
                 "journal, snapshots and logs are in {}",
                 path.display()
             )),
-            StateDir::Temporary(dir) => {
+            StateDir::Temporary(dir, _lock) => {
                 if let Err(e) = dir.close() {
                     out.note(format!("can't remove the temporary state folder: {e}"));
                 }
@@ -326,10 +326,8 @@ fn state_dir(keep: Option<&Path>) -> Result<StateDir, Failure> {
                 std::path::absolute(path).map_err(|e| failed(path.display().to_string(), e))?;
             Ok(StateDir::Kept(path))
         }
-        None => tempfile::Builder::new()
-            .prefix(&format!("{TEMPORARY_PREFIX}{}-", std::process::id()))
-            .tempdir()
-            .map(StateDir::Temporary)
+        None => state_folders::create()
+            .map(|(folder, lock)| StateDir::Temporary(folder, lock))
             .map_err(|e| failed("a temporary folder".to_owned(), e)),
     }
 }
