@@ -445,7 +445,7 @@ impl Receiver {
     ) -> Result<(), Fault> {
         let kind = self.channel.kind;
         let key = delivery.key(attached.is_some());
-        let (url, executor) = self.executor()?;
+        let (url, executor) = self.executor().await?;
         let call = HttpCall {
             url: url.to_string(),
             method: HttpMethod::Post,
@@ -459,10 +459,10 @@ impl Receiver {
 
     /// Address and executor. The address is read at each call, so a changed one takes effect at
     /// once.
-    fn executor(&mut self) -> Result<&(Url, Executor), Fault> {
+    async fn executor(&mut self) -> Result<&(Url, Executor), Fault> {
         let name = format!("channels.{}.url", self.channel.id);
-        let secret = secrets::read(&name, &self.channel.url, self.credentials.as_deref());
-        let secret = secret.map_err(Fault::transient)?;
+        let credentials = self.credentials.as_deref();
+        let secret = secrets::read_in_background(&name, &self.channel.url, credentials).await?;
         let url = channels::address(secret.expose_secret());
         let url = url.map_err(|why| Fault::transient(format!("{name} {why}")))?;
         if let Some(executor) = self.executor.take().filter(|(known, _)| *known == url) {

@@ -8,8 +8,9 @@
 //!
 //! Invariants:
 //! - Persist, then speak: nothing is published, confirmed or executed before it is on disk.
-//! - The loop waits for the next event only. The store is written on a blocking thread, everything
-//!   else is a future that the loop polls.
+//! - The loop waits for the next event only. The store is written and secrets are read on blocking
+//!   threads, everything else is a future that the loop polls. In place it reads small records and
+//!   files of its own: a message to send, the heartbeat's switch, the broker's password.
 //! - A finished turn feeds the watchdog, never a side thread: a stuck loop is noticed.
 //! - Without a runtime, the feed reconnects and commands wait. Without a broker, the outbox fills.
 //! - Without a disk, health and channels report that from memory, and commands are refused.
