@@ -82,13 +82,13 @@ impl SavedPosition {
         }
     }
 
-    /// Whether to store now that the channel reached `reached`: notifications were settled, the
+    /// Whether to store now that the channel reached `reached`: notifications were finished, the
     /// position is [`SAVE_EVERY`] records or [`SAVE_AFTER`] away, or the last write was refused.
     pub(super) fn is_due(
         &mut self,
         now: Instant,
         reached: Option<EventSeq>,
-        is_settled: bool,
+        has_finished: bool,
     ) -> bool {
         if reached.is_some() && reached != self.saved {
             self.moved.get_or_insert(now);
@@ -96,7 +96,7 @@ impl SavedPosition {
         // In both directions: a new journal starts at 1.
         let is_far =
             |(saved, reached): (EventSeq, EventSeq)| reached.0.abs_diff(saved.0) >= SAVE_EVERY;
-        is_settled
+        has_finished
             || self.is_refused
             || self.saved.zip(reached).is_some_and(is_far)
             || self.deadline().is_some_and(|deadline| deadline <= now)

@@ -142,7 +142,7 @@ impl Agent {
         tokio::pin!(stop);
         // Continues the commands that the last run left open.
         self.drain_board()?;
-        self.settle()?;
+        self.run_due()?;
         let mut tasks = self.spawn_tasks()?;
         if self.outbox.has_staged() {
             self.request_change()?;
@@ -156,7 +156,7 @@ impl Agent {
                 event = self.next_event() => event,
             };
             self.handle(event)?;
-            self.settle()?;
+            self.run_due()?;
             self.watchdog.feed(Instant::now());
         }
         self.watchdog.stopping();
@@ -256,7 +256,7 @@ impl Agent {
     }
 
     /// Does what is due by now, and what the last event made possible.
-    fn settle(&mut self) -> Result<(), AgentError> {
+    fn run_due(&mut self) -> Result<(), AgentError> {
         let now = Instant::now();
         self.tick_outbox(now)?;
         if self.commands.take_due(now, self.monitor.is_due(now)) {

@@ -19,7 +19,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Waits until all effects are done or failed, or no more complete; returns what was not done.
-pub(super) async fn settle(
+pub(super) async fn wait_for_effects(
     client: &RuntimeClient,
     before: &EffectCounts,
     out: &Output,
@@ -107,7 +107,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let client = RuntimeClient::new(folder.path().join("gone.sock")).expect("a client");
         let before = EffectCounts::default();
-        let failure = settle(&client, &before, &Output::new(true)).await;
+        let failure = wait_for_effects(&client, &before, &Output::new(true)).await;
         assert_eq!(failure.map(|f| f.exit), Some(Exit::Undelivered));
     }
 

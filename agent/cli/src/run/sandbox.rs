@@ -176,9 +176,11 @@ impl RunEnvironment {
 
     /// Waits for effects and messages. Returns the failure of effects, and the number of the last
     /// record.
-    async fn settle(&mut self, out: &Output) -> (Option<Failure>, EventSeq) {
+    async fn wait_for_outcomes(&mut self, out: &Output) -> (Option<Failure>, EventSeq) {
         let undone = match self.has_effects {
-            true => pending_effects::settle(&self.client, &self.health.effects, out).await,
+            true => {
+                pending_effects::wait_for_effects(&self.client, &self.health.effects, out).await
+            }
             false => {
                 pending_effects::note_refused(&self.client, out).await;
                 None
@@ -189,7 +191,7 @@ impl RunEnvironment {
         };
         let last = self.client.health().await.map(|health| health.last_seq);
         let last = last.unwrap_or(self.last_seq);
-        delivery.settle(last).await;
+        delivery.wait_for_acks(last).await;
         delivery.report(out);
         (undone, last)
     }
@@ -199,18 +201,18 @@ impl RunEnvironment {
     ///
     /// Returns the failure of undelivered messages or effects.
     pub(super) async fn close(mut self, out: &Output) -> Option<Failure> {
-        let settled = match self.gave_up {
+        let waited = match self.gave_up {
             true => None,
             false => tokio::select! {
-                settled = self.settle(out) => Some(settled),
+                waited = self.wait_for_outcomes(out) => Some(waited),
                 () = signals::next() => None,
             },
         };
-        let limit = match settled {
+        let limit = match waited {
             Some(_) => STOP_TIMEOUT,
             None => SHORT_STOP_TIMEOUT,
         };
-        let (undone, last) = settled.unwrap_or_else(|| {
+        let (undone, last) = waited.unwrap_or_else(|| {
             let unknown = || pending_effects::unknown("the run did not wait for them");
             (self.has_effects.then(unknown), self.last_seq)
         });

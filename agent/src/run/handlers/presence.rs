@@ -38,7 +38,7 @@ impl Agent {
     /// The broker cleared a topic: forgets the records of sources that were kept until then.
     pub(super) fn forget_cleared(&mut self) -> Result<(), AgentError> {
         let (retained, topics) = (&self.mqtt.retained, &self.mqtt.topics);
-        let changed = self.monitor.sources.settle(|source| {
+        let changed = self.monitor.sources.forget_cleared(|source| {
             let state = retained.is_cleared(&topics.source_state(source));
             let alarm = retained.is_cleared(&topics.outage_alarm(source));
             (state, alarm)

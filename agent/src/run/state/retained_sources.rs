@@ -155,7 +155,7 @@ impl RetainedSources {
     /// Forgets what the broker has cleared; returns the sources whose record must be stored.
     ///
     /// `is_cleared` returns whether the topics of a source's state and alarm are cleared.
-    pub(crate) fn settle(
+    pub(crate) fn forget_cleared(
         &mut self,
         is_cleared: impl Fn(&SourceId) -> (bool, bool),
     ) -> Vec<SourceId> {
@@ -292,14 +292,14 @@ mod tests {
         shown.set_alarm(&name("yard"), b"{}".to_vec());
         shown.update(now, &[]);
         shown.set_alarm(&name("yard"), Vec::new());
-        assert_eq!(shown.settle(|_| (true, false)), []);
-        assert_eq!(shown.settle(|_| (false, true)), [name("yard")]);
+        assert_eq!(shown.forget_cleared(|_| (true, false)), []);
+        assert_eq!(shown.forget_cleared(|_| (false, true)), [name("yard")]);
         assert_eq!(
             shown.update(now, &[]),
             SourceChanges::default(),
             "removal is reported once"
         );
-        assert_eq!(shown.settle(|_| (true, true)), [name("yard")]);
+        assert_eq!(shown.forget_cleared(|_| (true, true)), [name("yard")]);
         assert_eq!(shown, RetainedSources::default());
         assert_eq!(
             store_and_restore(&shown, &["yard"]),
