@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use watchkeeper_contract::spool::EffectCounts;
 
-use super::silence::Silence;
+use super::unanswered::UnansweredPolls;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use watchkeeper_client::{ClientError, RuntimeClient};
@@ -26,12 +26,12 @@ pub(super) async fn wait_for_effects(
 ) -> Option<Failure> {
     let mut last = EffectCounts::default();
     let mut last_progress = Instant::now();
-    let mut silence = Silence::default();
+    let mut unanswered = UnansweredPolls::default();
     loop {
         let answer = match client.health().await {
             // A runtime that is gone does not come back.
             Err(error @ ClientError::Unreachable { .. }) => Err(error),
-            answer => silence.noted(answer, out),
+            answer => unanswered.check_and_note(answer, out),
         };
         match answer.map(|health| health.map(|health| health.effects)) {
             Ok(Some(now)) => {

@@ -156,9 +156,9 @@ fn start(text: &str) -> String {
 }
 
 /// A permit to read a body, acquired before its first byte: bodies with pictures are large.
-pub(super) struct Reading(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
+pub(super) struct BodyPermit(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
 
-impl FromRequestParts<App> for Reading {
+impl FromRequestParts<App> for BodyPermit {
     type Rejection = Refusal;
 
     async fn from_request_parts(_: &mut Parts, app: &App) -> Result<Self, Refusal> {
@@ -250,7 +250,7 @@ pub(super) async fn say(
     State(app): State<App>,
     Path(id): Path<String>,
     headers: HeaderMap,
-    _reading: Reading,
+    _permit: BodyPermit,
     body: body::Body,
 ) -> Result<Response, Refusal> {
     let handle = find(&app, &id).await?;
