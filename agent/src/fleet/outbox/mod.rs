@@ -184,9 +184,8 @@ impl Outbox {
             Input::Tick => {}
         }
         self.plan(now);
-        if cfg!(debug_assertions) {
-            self.check();
-        }
+        #[cfg(test)]
+        self.check();
     }
 
     /// Next action, `None` when all are done.
@@ -378,7 +377,8 @@ impl Outbox {
     ///
     /// # Panics
     /// Panics when one is violated, which is a defect of this module.
-    pub fn check(&self) {
+    #[cfg(test)]
+    fn check(&self) {
         assert!(
             self.slots.in_flight_count() <= self.limits.window,
             "window exceeded"
