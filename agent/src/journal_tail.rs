@@ -83,7 +83,7 @@ impl JournalTail {
                 Some(FeedItem::Lost { error, .. }) if error.is_ahead() => {
                     let reader = &self.reader;
                     tracing::warn!(%reader, %error, "journal: new; following it from its start");
-                    self.follow(EventSeq(0));
+                    self.follow_new_journal();
                     return None;
                 }
                 Some(FeedItem::Connected { .. } | FeedItem::Lost { .. }) => {}
@@ -97,16 +97,33 @@ impl JournalTail {
         self.cursor
     }
 
+    /// Whether the cursor is to be stored: the journal is new, or the stored one is
+    /// [`SAVE_EVERY`] records behind.
+    pub(crate) fn is_due(&self) -> bool {
+        let is_far = |stored: EventSeq| self.cursor.0.saturating_sub(stored.0) >= SAVE_EVERY;
+        self.stored_cursor.is_none_or(is_far)
+    }
+
+    /// Records that the cursor is stored.
+    pub(crate) fn mark_stored(&mut self) {
+        self.stored_cursor = Some(self.cursor);
+    }
+
     /// The operation that stores the cursor in `place`, where that is due or `has_staged`
     /// operations wait.
     pub(crate) fn cursor_op(&mut self, place: StoredCursor, has_staged: bool) -> Option<Op> {
-        // The difference in both directions: a new journal counts from zero.
-        let is_far = |stored: EventSeq| self.cursor.0.abs_diff(stored.0) >= SAVE_EVERY;
-        if !has_staged && !self.stored_cursor.is_none_or(is_far) {
+        if !has_staged && !self.is_due() {
             return None;
         }
-        self.stored_cursor = Some(self.cursor);
+        self.mark_stored();
         Some(place.op(self.cursor))
+    }
+
+    /// Follows a new journal. The stored cursor is one of the old journal: however near, a restart
+    /// would skip records.
+    fn follow_new_journal(&mut self) {
+        self.follow(EventSeq(0));
+        self.stored_cursor = None;
     }
 
     fn follow(&mut self, after: EventSeq) {
@@ -122,5 +139,24 @@ async fn end_of_journal(runtime: RuntimeClient) -> EventSeq {
             return health.last_seq;
         }
         tokio::time::sleep(HEALTH_RETRY).await;
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use watchkeeper_store::Keyspace;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn cursor_of_a_new_journal_is_stored_at_once() {
+        let place = StoredCursor(Keyspace::new("cursor"));
+        let runtime = RuntimeClient::new("/none").unwrap();
+        let mut tail = JournalTail::new("test", runtime, Some(EventSeq(3)));
+        assert_eq!(tail.cursor_op(place, false), None);
+        tail.follow_new_journal();
+        assert_eq!(tail.cursor_op(place, false), Some(place.op(EventSeq(0))));
+        assert_eq!(tail.cursor_op(place, false), None, "stored");
     }
 }

@@ -7,18 +7,16 @@
 
 use std::time::Duration;
 
-use watchkeeper_client::RuntimeClient;
 use watchkeeper_client::backoff::Backoff;
+use watchkeeper_client::{ClientError, RuntimeClient};
 use watchkeeper_contract::id::EventSeq;
-use watchkeeper_contract::problem::{Problem, ProblemCode};
+use watchkeeper_contract::problem::ProblemCode;
 use watchkeeper_contract::review::NewAssessment;
 
 /// First pause after a failed request.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 /// Longest pause between two requests.
 const RETRY_CEILING: Duration = Duration::from_secs(60);
-/// Statuses of refusals that may pass: time-out, too early, too many requests.
-const MAY_PASS: [u16; 3] = [408, 425, 429];
 
 /// How sending ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,18 +29,16 @@ pub(crate) enum SendEnd {
     Refused,
 }
 
-/// How sending ends with this refusal; `None` if a repeated request may succeed.
-fn end_of(problem: &Problem) -> Option<SendEnd> {
+/// How sending ends with this error; `None` if a repeated request may succeed.
+fn end_of(error: &ClientError) -> Option<SendEnd> {
+    let problem = error.problem().filter(|_| error.is_final())?;
     let is_of_record = problem.field.as_deref() == Some("seq");
-    match (problem.status, problem.code) {
-        (_, ProblemCode::Limit) => None,
-        (status, _) if MAY_PASS.contains(&status) => None,
+    Some(match problem.code {
         // Not a path that an older runtime does not have.
-        (404, ProblemCode::NotFound) if is_of_record => Some(SendEnd::EventGone),
-        (409, ProblemCode::Conflict) => Some(SendEnd::EventGone),
-        (400..500, _) => Some(SendEnd::Refused),
-        _ => None,
-    }
+        ProblemCode::NotFound if is_of_record => SendEnd::EventGone,
+        ProblemCode::Conflict => SendEnd::EventGone,
+        _ => SendEnd::Refused,
+    })
 }
 
 /// Sends until the runtime has recorded the assessment, or refuses it for good.
@@ -57,7 +53,7 @@ pub(crate) async fn record_assessment(
             Ok(()) => return SendEnd::Recorded,
             Err(error) => error,
         };
-        if let Some(end) = error.problem().and_then(end_of) {
+        if let Some(end) = end_of(&error) {
             tracing::warn!(event = seq.0, %error, "assessment not recorded");
             return end;
         }
@@ -68,11 +64,13 @@ pub(crate) async fn record_assessment(
 
 #[cfg(test)]
 mod tests {
+    use watchkeeper_contract::problem::Problem;
+
     use super::*;
 
     #[test]
     fn only_a_missing_or_unfit_event_ends_an_assessment() {
-        use ProblemCode::{Conflict, Internal, InvalidRequest, Limit, NotFound, Storage};
+        use ProblemCode::{Conflict, InvalidRequest, NotFound, Storage};
         for (status, code, field, expected) in [
             (404, NotFound, Some("seq"), Some(SendEnd::EventGone)),
             (409, Conflict, Some("seq"), Some(SendEnd::EventGone)),
@@ -80,13 +78,12 @@ mod tests {
             (400, InvalidRequest, None, Some(SendEnd::Refused)),
             (422, InvalidRequest, Some("links"), Some(SendEnd::Refused)),
             (408, InvalidRequest, None, None),
-            (429, Limit, None, None),
-            (500, Internal, None, None),
             (507, Storage, None, None),
         ] {
             let mut problem = Problem::new(status, code, "why");
             problem.field = field.map(str::to_owned);
-            assert_eq!(end_of(&problem), expected, "{status} {code:?}");
+            let error = ClientError::Refused(Box::new(problem));
+            assert_eq!(end_of(&error), expected, "{status} {code:?}");
         }
     }
 }

@@ -16,8 +16,9 @@ const MAX_REQUESTS: usize = 8;
 /// Status of the agent.
 #[derive(Debug, Clone, Serialize)]
 pub struct AgentStatus {
-    /// Why nothing can be stored, while the disk is full or read-only.
-    pub storage: Option<String>,
+    /// One sentence per problem of the agent: of the disk, the outbox and the channels, and those
+    /// that the API's thread sent last.
+    pub problems: Vec<String>,
     pub mqtt: MqttStatus,
     pub outbox: OutboxStatus,
     /// Each channel, ordered by name.
@@ -82,11 +83,19 @@ pub struct OutboxStatus {
     pub cursor: u64,
 }
 
+/// Request of the API for the agent's status.
+#[derive(Debug)]
+pub struct StatusRequest {
+    /// The problems that the API's thread sees now; absent where it did not look.
+    pub(crate) problems: Option<Vec<String>>,
+    pub(crate) answer: oneshot::Sender<AgentStatus>,
+}
+
 /// Queue of requests for the agent's status.
 #[derive(Debug)]
 pub(crate) struct StatusRequests {
-    sender: mpsc::Sender<oneshot::Sender<AgentStatus>>,
-    receiver: mpsc::Receiver<oneshot::Sender<AgentStatus>>,
+    sender: mpsc::Sender<StatusRequest>,
+    receiver: mpsc::Receiver<StatusRequest>,
 }
 
 impl StatusRequests {
@@ -95,12 +104,12 @@ impl StatusRequests {
         Self { sender, receiver }
     }
 
-    pub(crate) fn sender(&self) -> mpsc::Sender<oneshot::Sender<AgentStatus>> {
+    pub(crate) fn sender(&self) -> mpsc::Sender<StatusRequest> {
         self.sender.clone()
     }
 
     /// The next request. Never ends: `self` holds a sender.
-    pub(crate) async fn next(&mut self) -> oneshot::Sender<AgentStatus> {
+    pub(crate) async fn next(&mut self) -> StatusRequest {
         match self.receiver.recv().await {
             Some(request) => request,
             None => std::future::pending().await,

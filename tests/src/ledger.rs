@@ -51,7 +51,7 @@ pub fn check(report: &Report, provider: &str, requests: &[Value]) -> anyhow::Res
                 };
                 call.cost >= prices.cost(&prompt)
             }
-            CallOutcome::Open | CallOutcome::NotMade => false,
+            CallOutcome::Open => false,
         };
         ensure!(is_fair, "recorded {call:?}, charged {charged:?}");
     }

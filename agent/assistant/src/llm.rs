@@ -7,7 +7,7 @@
 //! - Every error is one sentence without the key.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -90,14 +90,34 @@ pub(crate) async fn ask_and_report(
 #[derive(Debug)]
 pub struct LazyLlmClient {
     config: LlmConfig,
-    client: Mutex<Option<Client>>,
+    opened: Mutex<Opened>,
+    is_kept: bool,
+}
+
+#[derive(Debug, Default)]
+struct Opened {
+    /// Absent before the first use, and where it is not kept.
+    client: Option<Client>,
+    /// One ledger for all clients: a second one on its store would contradict it.
+    ledger: Weak<Ledger>,
 }
 
 impl LazyLlmClient {
+    /// A client that stays open, with the ledger's store.
     pub fn new(config: LlmConfig) -> Self {
         Self {
             config,
-            client: Mutex::new(None),
+            opened: Mutex::default(),
+            is_kept: true,
+        }
+    }
+
+    /// A client that closes when nobody uses it, so that other processes of the user can open the
+    /// ledger's store. Each time it is opened its circuit breakers start closed.
+    pub fn closing_between_uses(config: LlmConfig) -> Self {
+        Self {
+            is_kept: false,
+            ..Self::new(config)
         }
     }
 
@@ -111,12 +131,18 @@ impl LazyLlmClient {
         folder: &Path,
         open_store: impl FnOnce() -> Result<Arc<dyn Store>, StoreError>,
     ) -> Result<Client, String> {
-        let mut opened = self.client.lock();
-        if let Some(client) = &*opened {
+        let mut opened = self.opened.lock();
+        if let Some(client) = &opened.client {
             return Ok(client.clone());
         }
-        let client = open(&self.config, folder, open_store)?;
-        Ok(opened.insert(client).clone())
+        let ledger = match opened.ledger.upgrade() {
+            Some(ledger) => ledger,
+            None => open_ledger(&self.config, folder, open_store)?,
+        };
+        let client = open(&self.config, &ledger)?;
+        opened.ledger = Arc::downgrade(&ledger);
+        opened.client = self.is_kept.then(|| client.clone());
+        Ok(client)
     }
 }
 
@@ -175,18 +201,19 @@ pub fn start_job(client: &Client, blueprint: &Blueprint, spec: JobSpec) -> Resul
     job.map_err(|e| format!("blueprint {}: {e}", blueprint.name))
 }
 
-fn open(
+fn open_ledger(
     config: &LlmConfig,
     folder: &Path,
     open_store: impl FnOnce() -> Result<Arc<dyn Store>, StoreError>,
-) -> Result<Client, String> {
-    let ledger = open_store()
-        .and_then(|store| Ledger::open(store, folder, limits(config)))
-        .map_err(|e| e.to_string())?;
-    let ledger = Arc::new(ledger);
-    let client = client_of(config, &ledger)?;
+) -> Result<Arc<Ledger>, String> {
+    let ledger = open_store().and_then(|store| Ledger::open(store, folder, limits(config)));
+    ledger.map(Arc::new).map_err(|e| e.to_string())
+}
+
+fn open(config: &LlmConfig, ledger: &Arc<Ledger>) -> Result<Client, String> {
+    let client = client_of(config, ledger)?;
     Ok(match &config.second {
-        Some(second) => client.with_second(client_of(second, &ledger)?),
+        Some(second) => client.with_second(client_of(second, ledger)?),
         None => client,
     })
 }
@@ -382,6 +409,26 @@ mod tests {
             error.contains("can't be read") && error.contains("models.toml"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn ledger_is_open_only_while_it_is_used() {
+        let lazy = LazyLlmClient::closing_between_uses(config());
+        let stores = std::cell::RefCell::new(Vec::new());
+        let client = || {
+            let client = lazy.client(Path::new("/state"), || {
+                let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+                stores.borrow_mut().push(Arc::downgrade(&store));
+                Ok(store)
+            });
+            client.expect("a client")
+        };
+        let (first, second) = (client(), client());
+        assert_eq!(stores.borrow().len(), 1, "both have one ledger");
+        drop((first, second));
+        assert!(stores.borrow()[0].upgrade().is_none(), "closed");
+        drop(client());
+        assert_eq!(stores.borrow().len(), 2);
     }
 
     #[test]

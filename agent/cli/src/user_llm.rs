@@ -2,6 +2,7 @@
 //!
 //! Invariant: without an LLM the session works by rules; the reason is one sentence.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use watchkeeper_config::Config;
@@ -21,11 +22,21 @@ use watchkeeper_client::RuntimeClient;
 /// Folder of the ledger in the user's state folder.
 const LEDGER: &str = "llm";
 
-/// Returns the function that opens the LLM client on its first use, if `[llm]` is configured.
+/// Folder of the user's ledger.
+///
+/// # Errors
+/// As [`state_folder`], as a sentence.
+pub(super) fn ledger_folder() -> Result<PathBuf, String> {
+    let folder = state_folder().map_err(|failure| failure.sentence)?;
+    Ok(folder.join(LEDGER))
+}
+
+/// Returns the function that opens the LLM client, if `[llm]` is configured. The ledger is locked
+/// while the client is used: a `chat` that waits for its user blocks no other command.
 pub(super) fn opener(config: &Config) -> Option<OpenLlm> {
-    let model = LazyLlmClient::new(config.llm.clone()?);
+    let model = LazyLlmClient::closing_between_uses(config.llm.clone()?);
     Some(Box::new(move || {
-        let folder = state_folder().map_err(|f| f.sentence)?.join(LEDGER);
+        let folder = ledger_folder()?;
         model.client(&folder, || {
             let (store, _) = DiskStore::open(&folder, &Options::default())?;
             Ok(Arc::new(store) as Arc<dyn Store>)

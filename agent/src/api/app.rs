@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use parking_lot::Mutex;
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_http::{Refusal, refusal};
 
 use super::conversations::Conversations;
-use crate::status::AgentStatus;
+use crate::status::StatusRequest;
 
 /// Largest body of a message, in bytes: four pictures of a camera.
 pub const MAX_MESSAGE: usize = 8 << 20;
@@ -31,7 +31,7 @@ pub(super) const MAX_BUNDLES: usize = 2;
 const MAX_FILE_ACCESSES: usize = 2;
 
 /// Requests the agent's status from its loop.
-pub type StatusSender = mpsc::Sender<oneshot::Sender<AgentStatus>>;
+pub type StatusSender = mpsc::Sender<StatusRequest>;
 
 /// The error of each entrypoint that cannot open.
 #[derive(Debug, Default)]
@@ -68,7 +68,7 @@ pub struct Shared {
     pub(super) followers: Arc<Semaphore>,
     pub(super) body_reads: Arc<Semaphore>,
     pub(super) bundles: Arc<Semaphore>,
-    pub(super) file_accesses: Semaphore,
+    pub(super) file_accesses: Arc<Semaphore>,
     /// True once the API shuts down; streams end then.
     pub(super) closing: watch::Receiver<bool>,
 }
@@ -96,7 +96,7 @@ impl Shared {
             followers: Arc::new(Semaphore::new(MAX_FOLLOWERS)),
             body_reads: Arc::new(Semaphore::new(MAX_BODY_READS)),
             bundles: Arc::new(Semaphore::new(MAX_BUNDLES)),
-            file_accesses: Semaphore::new(MAX_FILE_ACCESSES),
+            file_accesses: Arc::new(Semaphore::new(MAX_FILE_ACCESSES)),
             closing,
         })
     }
@@ -109,10 +109,27 @@ impl App {
         T: Send + 'static,
         F: FnOnce(&Shared) -> T + Send + 'static,
     {
-        // The semaphore is never closed.
-        let _place = self.shared.file_accesses.acquire().await.ok();
-        let shared = Arc::clone(&self.shared);
-        let result = tokio::task::spawn_blocking(move || access(&shared)).await;
+        self.shared.access_files(access).await
+    }
+}
+
+impl Shared {
+    /// Runs a file access on a blocking thread.
+    pub(super) async fn access_files<T, F>(self: &Arc<Self>, access: F) -> Result<T, Refusal>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Self) -> T + Send + 'static,
+    {
+        // The semaphore is never closed. The thread holds the permit: it goes on if the client
+        // disconnects.
+        let accesses = Arc::clone(&self.file_accesses);
+        let permit = accesses.acquire_owned().await.ok();
+        let shared = Arc::clone(self);
+        let access = move || {
+            let _permit = permit;
+            access(&shared)
+        };
+        let result = tokio::task::spawn_blocking(access).await;
         result.map_err(|error| {
             tracing::error!(%error, "api: a file access panicked");
             refusal::internal()

@@ -18,6 +18,7 @@ use watchkeeper_http::serving::{Admission, serve as serve_connections};
 use watchkeeper_http::{Server, closed};
 
 use super::conversations::{Bounds, ConversationDeps, Conversations};
+use super::routes::send_problems;
 use super::token::Token;
 use super::{Shared, StatusSender, TcpAccess, router};
 use crate::archive::ArchiveService;
@@ -86,7 +87,13 @@ async fn serve(setup: Setup, asks: StatusSender, closing: watch::Receiver<bool>)
     };
     // In this task: a panic ends the thread, which the agent notices.
     let archive = serve_archive(conversations.deps().archive.as_ref(), closing.clone());
-    tokio::join!(local, remote, archive);
+    let problems = async {
+        tokio::select! {
+            () = closed(closing.clone()) => {}
+            () = send_problems(&shared) => {}
+        }
+    };
+    tokio::join!(local, remote, archive, problems);
     let ended = tokio::time::timeout(DRAIN_TIMEOUT, conversations.ended()).await;
     if ended.is_err() {
         tracing::warn!("api: a conversation was cut off during a change");

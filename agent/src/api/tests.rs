@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use watchkeeper_http::closed;
 
+use super::app::{App, Shared};
 use super::conversations::{
     Bounds, ConversationDeps, ConversationError, Conversations, Handle, Message,
 };
@@ -248,4 +249,31 @@ async fn yes_to_actions_can_be_repeated_after_the_disk_refused_it() {
     said(&here.all, &handle, Message::about(&id, "yes")).await;
     let left = waiting().list(now).expect("read");
     assert!(left.is_empty(), "the yes was not taken: {left:?}");
+}
+
+#[tokio::test]
+async fn file_access_keeps_its_place_when_the_client_disconnects() {
+    let here = here(Bounds::default());
+    let (asks, closing) = (tokio::sync::mpsc::channel(1).0, here.close.subscribe());
+    let app = App {
+        entrypoint: Entrypoint::Local,
+        shared: Shared::new(Arc::clone(&here.all), asks, closing),
+    };
+    let places = Arc::clone(&app.shared.file_accesses);
+    let free = places.available_permits();
+    let (end, ended) = std::sync::mpsc::channel::<()>();
+    let (started, has_started) = tokio::sync::oneshot::channel();
+    let access = move |_: &Shared| {
+        started.send(()).expect("the test waits");
+        ended.recv().ok();
+    };
+    let request = tokio::spawn(async move { app.access_files(access).await.is_ok() });
+    has_started.await.expect("the access runs");
+    request.abort();
+    assert!(request.await.is_err(), "the client went away");
+    assert_eq!(places.available_permits(), free - 1);
+    drop(end);
+    let _all = places
+        .acquire_many(u32::try_from(free).expect("a few"))
+        .await;
 }

@@ -13,7 +13,7 @@ use watchkeeper_contract::event::Event;
 use watchkeeper_contract::id::EventSeq;
 
 use super::journal::{Reference, references};
-use crate::journal_tail::{JournalTail, SAVE_EVERY};
+use crate::journal_tail::JournalTail;
 
 /// Records of one batch.
 const MAX_BATCH: usize = 1_000;
@@ -33,8 +33,8 @@ pub(super) async fn index_events(runtime: &RuntimeClient, archive: &Archive) {
 
 /// Follows the journal until the archive fails.
 async fn follow(runtime: &RuntimeClient, archive: &Archive) -> Result<Infallible, ArchiveError> {
-    let mut saved = EventSeq(archive.cursor().await?);
-    let mut journal = JournalTail::new("archive", runtime.clone(), Some(saved));
+    let stored = EventSeq(archive.cursor().await?);
+    let mut journal = JournalTail::new("archive", runtime.clone(), Some(stored));
     let read = |record: Option<Box<Event>>| -> Vec<Reference> {
         record.as_deref().map(references).unwrap_or_default()
     };
@@ -49,11 +49,9 @@ async fn follow(runtime: &RuntimeClient, archive: &Archive) -> Result<Infallible
             taken += 1;
             found.extend(read(record));
         }
-        let reached = journal.cursor();
-        let is_new = reached < saved;
-        if !found.is_empty() || is_new || reached.0.saturating_sub(saved.0) >= SAVE_EVERY {
-            archive.add_references(found, reached.0).await?;
-            saved = reached;
+        if !found.is_empty() || journal.is_due() {
+            archive.add_references(found, journal.cursor().0).await?;
+            journal.mark_stored();
         }
     }
 }

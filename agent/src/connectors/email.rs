@@ -6,21 +6,25 @@
 use std::path::Path;
 use std::time::Duration;
 
+use lettre::Message;
 use lettre::message::header::ContentType;
 use lettre::message::{Attachment, Mailbox, MultiPart, SinglePart};
-use lettre::transport::smtp::authentication::Credentials;
-use lettre::transport::smtp::client::{Certificate, CertificateStore, Tls, TlsParameters};
-use lettre::{AsyncSmtpTransport, AsyncTransport as _, Message, Tokio1Executor};
+use lettre::transport::smtp::Error;
+use lettre::transport::smtp::authentication::{Credentials, DEFAULT_MECHANISMS};
+use lettre::transport::smtp::client::{
+    AsyncSmtpConnection, Certificate, CertificateStore, TlsParameters,
+};
+use lettre::transport::smtp::extension::ClientId;
 use watchkeeper_contract::effect::{Attachment as File, Email, EmailBody};
 
 use super::fault::{Fault, blocking};
 use super::secrets::EffectSecrets;
 use watchkeeper_client::error_chain::one_line;
 
-/// Timeout of one SMTP command.
-const STEP_TIMEOUT: Duration = Duration::from_secs(20);
-/// Timeout of a whole delivery.
-const TOTAL_TIMEOUT: Duration = Duration::from_secs(120);
+/// Timeout of opening the connection, and of closing it.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+/// Timeout of everything up to the login, and of the message after it.
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(120);
 /// Ports that use `STARTTLS`.
 const STARTTLS_PORTS: [u16; 2] = [25, 587];
 
@@ -37,32 +41,63 @@ pub async fn send(
     let message = message(id, email)?;
     let (server, ca_file) = (email.server.clone(), ca_file.map(Path::to_path_buf));
     let tls = blocking(move || tls(server, ca_file.as_deref())).await?;
-    let tls = match STARTTLS_PORTS.contains(&email.port) {
-        true => Tls::Required(tls),
-        false => Tls::Wrapper(tls),
-    };
     let login = Credentials::new(
         email.from.clone(),
         secrets.text(&email.password)?.to_owned(),
     );
-    let transport = AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(email.server.as_str())
-        .port(email.port)
-        .tls(tls)
-        .credentials(login)
-        .timeout(Some(STEP_TIMEOUT))
-        .build();
-    let server = format!("{}:{}", email.server, email.port);
-    match tokio::time::timeout(TOTAL_TIMEOUT, transport.send(message)).await {
-        Ok(Ok(_)) => Ok(()),
-        Ok(Err(error)) => {
-            let why = format!("{server}: {}", one_line(&error));
-            // Only a 5xx reply is permanent: a certificate may be replaced, a network return.
-            Err(match error.is_permanent() {
-                true => Fault::permanent(why),
-                false => Fault::transient(why),
-            })
-        }
-        Err(_) => Err(Fault::transient(format!("{server} did not answer in time"))),
+    let connection = tokio::time::timeout(DELIVERY_TIMEOUT, connect(email, tls, &login)).await;
+    let late = |_| {
+        Fault::transient(format!(
+            "{}:{} did not answer in time",
+            email.server, email.port
+        ))
+    };
+    let mut connection = connection
+        .map_err(late)?
+        .map_err(|error| fault(email, &error))?;
+    let text = message.formatted();
+    let sending = connection.send(message.envelope(), &text);
+    let sent = tokio::time::timeout(DELIVERY_TIMEOUT, sending).await;
+    let sent = sent.map_err(|passed| Fault::unanswered(late(passed)))?;
+    let done = sent.map(drop).map_err(|error| match error.status() {
+        Some(_) => fault(email, &error),
+        // The reply to the message may be what is missing.
+        None => Fault::unanswered(fault(email, &error)),
+    });
+    // The outcome is known: a server that does not confirm the end changes nothing.
+    let closed = tokio::time::timeout(CONNECT_TIMEOUT, connection.abort()).await;
+    closed.ok();
+    done
+}
+
+/// Opens an encrypted connection and logs in.
+async fn connect(
+    email: &Email,
+    tls: TlsParameters,
+    login: &Credentials,
+) -> Result<AsyncSmtpConnection, Error> {
+    let (server, hello) = ((email.server.as_str(), email.port), ClientId::default());
+    let (first, later) = match STARTTLS_PORTS.contains(&email.port) {
+        true => (None, Some(tls)),
+        false => (Some(tls), None),
+    };
+    let timeout = Some(CONNECT_TIMEOUT);
+    let connection = AsyncSmtpConnection::connect_tokio1(server, timeout, &hello, first, None);
+    let mut connection = connection.await?;
+    if let Some(tls) = later {
+        connection.starttls(tls, &hello).await?;
+    }
+    connection.auth(DEFAULT_MECHANISMS, login).await?;
+    Ok(connection)
+}
+
+/// Fault of a delivery that the server refused, or that it certainly did not receive.
+fn fault(email: &Email, error: &Error) -> Fault {
+    let why = format!("{}:{}: {}", email.server, email.port, one_line(error));
+    // Only a 5xx reply is permanent: a certificate may be replaced, a network return.
+    match error.is_permanent() {
+        true => Fault::permanent(why),
+        false => Fault::transient(why),
     }
 }
 

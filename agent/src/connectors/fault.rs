@@ -16,6 +16,9 @@ const MAX_CHARS: usize = 400;
 pub enum Retry {
     /// Transient: retry, not earlier than the receiver's `Retry-After`.
     After(Option<Duration>),
+    /// Transient, but a receiver that can't recognize a retry may have acted already: a few more
+    /// tries at most.
+    Unanswered,
     /// Permanent: a retry cannot succeed.
     Never,
 }
@@ -34,6 +37,14 @@ impl Fault {
         Self {
             retry: Retry::After(None),
             why: why.into(),
+        }
+    }
+
+    /// Fault of a request that was sent and not answered.
+    pub(super) fn unanswered(why: impl fmt::Display) -> Self {
+        Self {
+            retry: Retry::Unanswered,
+            why: format!("{why}; it may have been sent"),
         }
     }
 

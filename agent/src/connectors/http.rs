@@ -126,7 +126,10 @@ pub(super) fn check_encrypted(from: &Url, next: &Url) -> Result<(), Fault> {
 }
 
 /// Evaluates the status of a response.
-fn check_response(url: &Url, response: &Response) -> Result<(), Fault> {
+///
+/// # Errors
+/// As [`check_status`].
+pub(super) fn check_response(url: &Url, response: &Response) -> Result<(), Fault> {
     let retry_after = response.headers().get(RETRY_AFTER);
     let retry_after = retry_after.and_then(|value| value.to_str().ok());
     check_status(&host_of(url), response.status(), retry_after)
@@ -218,6 +221,15 @@ pub(super) fn connection_fault(url: &Url, error: &reqwest::Error) -> Fault {
     } else {
         format!("{host} can't be reached: {}", root_cause(error))
     })
+}
+
+/// Fault of an attempt without a response, where the receiver can't recognize a retry.
+pub(super) fn delivery_fault(url: &Url, error: &reqwest::Error) -> Fault {
+    let fault = connection_fault(url, error);
+    match error.is_connect() || error.is_builder() {
+        true => fault,
+        false => Fault::unanswered(fault),
+    }
 }
 
 /// Host and port of an address. The rest is never shown: the path may contain a token.

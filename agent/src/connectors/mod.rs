@@ -75,7 +75,8 @@ impl Executor {
             &spooled.effect,
             &self.context.config,
             self.credentials.as_deref(),
-        );
+        )
+        .await;
         let outcome = match &secrets {
             Ok(secrets) => self.attempt(spooled, secrets).await,
             Err(fault) => Err(fault.clone()),

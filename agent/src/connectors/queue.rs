@@ -9,8 +9,8 @@
 //! Invariants:
 //! - Effects of one step run one after the other, by number. A failing step delays no other step.
 //! - At most [`Limits::active`] effects run at a time; the lane that waited longest is next.
-//! - Every listed effect is settled: as done, or as given up after [`Limits::tries`] or
-//!   [`Limits::age`].
+//! - Every listed effect is settled: as done, or as given up after [`Limits::tries`],
+//!   [`Limits::age`] or [`MAX_UNANSWERED`] tries that may each have been received.
 //! - No effect is retried before its pause is over.
 //!
 //! Not here: the runtime, the network, the clock (callers pass `now`).
@@ -26,6 +26,9 @@ use watchkeeper_client::backoff::Backoff;
 
 /// Longest `Retry-After` that is respected.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
+/// Tries of one effect that may have been received each, and the pause between two of them.
+const MAX_UNANSWERED: u32 = 5;
+const UNANSWERED_PAUSE: Duration = Duration::from_secs(60);
 
 /// Bounds of concurrency, attempts and pauses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,6 +103,8 @@ struct Item {
     lane: LaneName,
     born: Instant,
     tries: u32,
+    /// How many of them the receiver may have acted on.
+    unanswered: u32,
     last: Option<String>,
 }
 
@@ -200,6 +205,7 @@ impl Queue {
             lane,
             born: now.checked_sub(age).unwrap_or(now),
             tries: 0,
+            unanswered: 0,
             last: None,
         };
         self.items.insert(number, item);
@@ -210,19 +216,24 @@ impl Queue {
             return;
         };
         item.tries += 1;
-        match result {
-            Ok(()) => self.settle(number, EffectOutcome::Done),
-            Err(fault) => match fault.retry {
-                Retry::Never => self.settle(number, EffectOutcome::Failed { why: fault.why }),
-                Retry::After(retry_after) => {
-                    item.last = Some(fault.why);
-                    if item.tries >= self.limits.tries {
-                        self.give_up(now, number);
-                    } else {
-                        self.pause(now, number, retry_after);
-                    }
-                }
-            },
+        let Err(fault) = result else {
+            return self.settle(number, EffectOutcome::Done);
+        };
+        let retry_after = match fault.retry {
+            Retry::Never => {
+                return self.settle(number, EffectOutcome::Failed { why: fault.why });
+            }
+            Retry::After(retry_after) => retry_after,
+            Retry::Unanswered => {
+                item.unanswered += 1;
+                Some(UNANSWERED_PAUSE)
+            }
+        };
+        item.last = Some(fault.why);
+        if item.tries >= self.limits.tries || item.unanswered >= MAX_UNANSWERED {
+            self.give_up(now, number);
+        } else {
+            self.pause(now, number, retry_after);
         }
     }
 

@@ -17,7 +17,7 @@ use watchkeeper_store::{Batch, Keyspace, Store, StoreError};
 
 use super::context::ConnectorContext;
 use super::fault::{Fault, blocking};
-use super::http::{API_TIMEOUT, check_status, connection_fault, host_of, read_start};
+use super::http::{API_TIMEOUT, check_response, connection_fault, read_start};
 use super::naming::{stamped, step_key};
 use super::secrets::EffectSecrets;
 
@@ -69,7 +69,7 @@ pub async fn put(
     let request = client.put(url.clone()).timeout(API_TIMEOUT);
     let response = request.body(write.content.clone()).send().await;
     let response = response.map_err(|error| connection_fault(&url, &error))?;
-    let Err(mut fault) = check_status(&host_of(&url), response.status(), None) else {
+    let Err(mut fault) = check_response(&url, &response) else {
         return blocking(move || save_key(&*store, step, &object)).await;
     };
     // Only the error code: the rest of the body repeats the signed request.

@@ -17,7 +17,7 @@ use watchkeeper_config::{SecretSource, SinksConfig};
 use watchkeeper_contract::effect::{Effect, Sealed};
 use watchkeeper_llm::key::CREDENTIALS_VARIABLE;
 
-use super::fault::Fault;
+use super::fault::{Fault, blocking};
 
 /// Bytes read of a secret's file; bounds the read of a file named by mistake.
 const MAX_BYTES: u64 = 16_384;
@@ -53,7 +53,7 @@ impl EffectSecrets {
     /// # Errors
     /// Permanent if the configuration has no secret of that name. Transient if its file, variable
     /// or credential is missing, because the operator may add it.
-    pub(crate) fn read(
+    pub(crate) async fn read(
         effect: &Effect,
         config: &SinksConfig,
         credentials: Option<&Path>,
@@ -66,7 +66,7 @@ impl EffectSecrets {
                 Sealed::Secret(name) => {
                     let source = config.secrets.get(name);
                     let source = source.ok_or_else(|| Fault::permanent(no_secret(name)))?;
-                    let secret = read(name, source, credentials).map_err(Fault::transient)?;
+                    let secret = read_in_background(name, source, credentials).await?;
                     hidden.push(secret.expose_secret().to_owned());
                     by_name.insert(name.clone(), secret);
                 }
@@ -95,6 +95,21 @@ impl EffectSecrets {
     pub(crate) fn redactor(&self) -> &Redactor {
         &self.redactor
     }
+}
+
+/// Reads a secret as [`read`] does, on a thread that may wait for a disk.
+///
+/// # Errors
+/// Transient: the operator may add what is missing.
+pub(crate) async fn read_in_background(
+    name: &str,
+    source: &SecretSource,
+    credentials: Option<&Path>,
+) -> Result<SecretString, Fault> {
+    let (name, source) = (name.to_owned(), source.clone());
+    let credentials = credentials.map(Path::to_path_buf);
+    let reading = move || read(&name, &source, credentials.as_deref()).map_err(Fault::transient);
+    blocking(reading).await
 }
 
 /// Reads the secret `name` from its source; of a file, the first line.
@@ -167,21 +182,23 @@ mod tests {
         }
     }
 
-    #[test]
-    fn replaced_secret_takes_effect_at_once_and_is_redacted() {
+    #[tokio::test]
+    async fn replaced_secret_takes_effect_at_once_and_is_redacted() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("token");
         let config = config(SecretSource::File(file.clone()));
         let sealed = Sealed::Secret("SLACK".to_owned());
         let effect = message(sealed.clone());
-        let missing = EffectSecrets::read(&effect, &config, None).unwrap_err();
+        let missing = EffectSecrets::read(&effect, &config, None)
+            .await
+            .unwrap_err();
         assert!(
             matches!(missing.retry, Retry::After(_)) && missing.why.contains("token"),
             "{missing}"
         );
         for token in ["xoxb-first", "xoxb-second"] {
             std::fs::write(&file, format!("  {token} \nmore\n")).unwrap();
-            let secrets = EffectSecrets::read(&effect, &config, None).unwrap();
+            let secrets = EffectSecrets::read(&effect, &config, None).await.unwrap();
             assert_eq!(secrets.text(&sealed).unwrap(), token);
             assert!(!format!("{secrets:?}").contains(token));
             let shown = secrets.redactor().text(&format!("bad token {token}."));
@@ -189,10 +206,12 @@ mod tests {
         }
     }
 
-    #[test]
-    fn plain_text_token_is_redacted() {
+    #[tokio::test]
+    async fn plain_text_token_is_redacted() {
         let effect = message(Sealed::Text("xoxb-plain".to_owned()));
-        let secrets = EffectSecrets::read(&effect, &SinksConfig::default(), None).unwrap();
+        let secrets = EffectSecrets::read(&effect, &SinksConfig::default(), None)
+            .await
+            .unwrap();
         assert_eq!(secrets.redactor().text("not xoxb-plain"), "not ***");
     }
 

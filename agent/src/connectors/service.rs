@@ -22,6 +22,7 @@ use super::Executor;
 use super::fault::Fault;
 use super::queue::{Input, Limits, ListedEffect, Output, Queue};
 use crate::background::BackgroundTask;
+use crate::future_slot::sleep_until;
 use watchkeeper_client::backoff::Backoff;
 use watchkeeper_client::clock::{age, wall_now};
 use watchkeeper_client::{ClientError, RuntimeClient};
@@ -73,13 +74,7 @@ impl EffectTask {
     async fn run(mut self, mut stopped: oneshot::Receiver<()>) {
         let mut listing = self.list(Duration::ZERO);
         loop {
-            let deadline = self.queue.deadline();
-            let due = async {
-                match deadline {
-                    Some(due) => tokio::time::sleep_until(due.into()).await,
-                    None => std::future::pending().await,
-                }
-            };
+            let due = sleep_until(self.queue.deadline());
             let input = tokio::select! {
                 biased;
                 _ = &mut stopped => break,
@@ -120,7 +115,8 @@ impl EffectTask {
                 Output::Settle(number, outcome) => {
                     // Reported during a stop too: only this task knows the outcome.
                     let trace = self.trace.clone();
-                    self.tasks.spawn(settle(client, trace, number, outcome));
+                    self.tasks
+                        .spawn(report_outcome(client, trace, number, outcome));
                 }
             }
         }
@@ -219,8 +215,9 @@ async fn execute(
     Input::Finished(number, outcome)
 }
 
-/// Reports the outcome of an effect to the runtime; retries until the runtime confirms it.
-async fn settle(
+/// Reports the outcome of an effect to the runtime; retries until the runtime confirms or refuses
+/// it. After a refusal the effect stays in the spool: the next start executes it again.
+async fn report_outcome(
     client: RuntimeClient,
     trace: Trace,
     number: EffectNumber,
@@ -238,10 +235,45 @@ async fn settle(
         match client.settle_effect(number, &outcome).await {
             Ok(()) => return Input::Settled(number),
             Err(error) if error.is_not_found() => return Input::Gone(number),
+            Err(error) if error.is_final() => {
+                tracing::error!(
+                    effect = number.0, %error,
+                    "the runtime refuses the outcome of an effect, which is executed again after \
+                     the next start; install all programs in the same version"
+                );
+                return Input::Gone(number);
+            }
             Err(error) => {
                 tracing::debug!(effect = number.0, %error, "effect outcome not reported; retrying");
                 tokio::time::sleep(backoff.next_delay()).await;
             }
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use axum::http::StatusCode;
+    use axum::routing::post;
+    use axum::{Json, Router};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn refused_outcome_leaves_its_lane() {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = dir.path().join("runtime.sock");
+        let listener = tokio::net::UnixListener::bind(&socket).unwrap();
+        let refuse = || async {
+            let problem = json!({"status": 422, "code": "invalid_request", "detail": "outcome"});
+            (StatusCode::UNPROCESSABLE_ENTITY, Json(problem))
+        };
+        let router = Router::new().route("/v1/effects/{number}/outcome", post(refuse));
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        let client = RuntimeClient::new(socket).unwrap();
+        let (trace, number) = (Trace::new(dir.path(), "agent"), EffectNumber(7));
+        let end = report_outcome(client, trace, number, EffectOutcome::Done).await;
+        assert_eq!(end, Input::Gone(number));
     }
 }

@@ -5,7 +5,8 @@
 //! for too many requests. A visible message is not repeated, so the call that shows it comes last.
 //! After a message to a channel's name only the call that shares its files is repeated, up to
 //! [`SHARE_RETRIES`] times; then they fail for good. Two cases repeat a visible message: its
-//! response is lost or can't be read, or the agent ends before the effect is recorded as done.
+//! response is lost or can't be read, which ends after a few tries, or the agent ends before the
+//! effect is recorded as done.
 
 use std::time::Duration;
 
@@ -19,7 +20,8 @@ use watchkeeper_contract::effect::{Attachment, SlackMessage};
 use super::context::ConnectorContext;
 use super::fault::{Fault, Retry};
 use super::http::{
-    API_TIMEOUT, check_encrypted, check_status, connection_fault, form, host_of, read_start,
+    API_TIMEOUT, check_encrypted, check_response, connection_fault, delivery_fault, form,
+    read_start,
 };
 use super::secrets::EffectSecrets;
 
@@ -120,7 +122,12 @@ impl Slack<'_> {
             ("length".to_owned(), file.bytes.len().to_string()),
         ];
         let request = |request| form(request, &fields);
-        let answer = self.ask("files.getUploadURLExternal", request).await?;
+        let answer = self.ask("files.getUploadURLExternal", request).await;
+        // Nothing is visible yet, so a retry repeats nothing.
+        let answer = answer.map_err(|fault| match fault.retry {
+            Retry::Unanswered => Fault::transient(fault.why),
+            Retry::After(_) | Retry::Never => fault,
+        })?;
         let (Some(url), Some(file_id)) = (answer.upload_url, answer.file_id) else {
             return Err(invalid_response("no upload URL"));
         };
@@ -133,7 +140,7 @@ impl Slack<'_> {
         let request = client.post(url.clone()).timeout(API_TIMEOUT);
         let response = request.body(file.bytes.clone()).send().await;
         let response = response.map_err(|error| connection_fault(&url, &error))?;
-        check_status(&host_of(&url), response.status(), None)?;
+        check_response(&url, &response)?;
         Ok(json!({"id": file_id, "title": file.name}))
     }
 
@@ -147,6 +154,7 @@ impl Slack<'_> {
                 Ok(_) => return Ok(()),
                 Err(fault) => match fault.retry {
                     Retry::After(pause) if left > 0 => pause,
+                    Retry::Unanswered if left > 0 => None,
                     _ => return Err(fault),
                 },
             };
@@ -181,12 +189,10 @@ impl Slack<'_> {
             .bearer_auth(self.token)
             .header(super::http::IDEMPOTENCY_KEY, self.id);
         let response = with_body(request).send().await;
-        let response = response.map_err(|error| connection_fault(&url, &error))?;
-        let retry_after = response.headers().get("retry-after");
-        let retry_after = retry_after.and_then(|v| v.to_str().ok()).map(str::to_owned);
-        check_status(&host_of(&url), response.status(), retry_after.as_deref())?;
+        let response = response.map_err(|error| delivery_fault(&url, &error))?;
+        check_response(&url, &response)?;
         let answer: Answer = serde_json::from_slice(&read_start(response).await)
-            .map_err(|_| invalid_response("invalid JSON"))?;
+            .map_err(|_| Fault::unanswered(invalid_response("invalid JSON")))?;
         if answer.ok {
             return Ok(answer);
         }

@@ -7,7 +7,7 @@ use watchkeeper_contract::effect::Sms;
 
 use super::context::ConnectorContext;
 use super::fault::Fault;
-use super::http::{check_status, connection_fault, form, host_of, read_start};
+use super::http::{check_response, delivery_fault, form, read_start};
 use super::secrets::EffectSecrets;
 
 /// Error body of Twilio.
@@ -47,9 +47,8 @@ pub async fn send(
         .basic_auth(account, Some(token))
         .header(super::http::IDEMPOTENCY_KEY, id);
     let response = form(request, &fields).send().await;
-    let response = response.map_err(|error| connection_fault(&url, &error))?;
-    let status = response.status();
-    let Err(mut fault) = check_status(&host_of(&url), status, None) else {
+    let response = response.map_err(|error| delivery_fault(&url, &error))?;
+    let Err(mut fault) = check_response(&url, &response) else {
         return Ok(());
     };
     if let Ok(refusal) = serde_json::from_slice::<Refusal>(&read_start(response).await) {

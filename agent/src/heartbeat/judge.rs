@@ -11,7 +11,7 @@ use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
 
 use super::finding::Finding;
 use super::input::{Budget, Camera, CameraState, CheckInput, Hour, RuntimeReport};
-use super::rhythm::{Closed, Rhythm};
+use super::rhythm::{ClosedHour, Rhythm};
 use watchkeeper_client::clock::age;
 
 /// Shortest outage of a camera or pipeline that is reported.
@@ -257,9 +257,9 @@ fn pipeline_key(pipeline: &PipelineId) -> String {
     format!("pipeline/{pipeline}")
 }
 
-fn silences(closed: Closed) -> impl Iterator<Item = Finding> {
+fn silences(closed: ClosedHour) -> impl Iterator<Item = Finding> {
     let silent = closed.cameras.into_iter().filter(|(_, events, usual)| {
-        let always = usual.days >= MIN_DAYS_SILENCE && usual.lively >= MIN_DAYS_SILENCE;
+        let always = usual.days >= MIN_DAYS_SILENCE && usual.active_days >= MIN_DAYS_SILENCE;
         *events == 0 && always && usual.mean >= MIN_USUAL
     });
     silent.map(move |(camera, _, usual)| Finding::Silence {

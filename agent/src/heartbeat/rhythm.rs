@@ -31,7 +31,8 @@ pub struct Usual {
     /// Average number of events.
     pub mean: f64,
     /// Number of consecutive days with events, up to the last one.
-    pub lively: u32,
+    #[serde(rename = "lively")]
+    pub active_days: u32,
 }
 
 /// Rhythms of all cameras.
@@ -44,14 +45,16 @@ pub(crate) struct Rhythm {
     /// Events of the open hour.
     counts: BTreeMap<SourceId, u64>,
     /// Cameras live at every check of the open hour; absent before its first check.
-    steady: Option<BTreeSet<SourceId>>,
+    #[serde(rename = "steady")]
+    always_live: Option<BTreeSet<SourceId>>,
     /// Whether the open hour was checked from its start.
-    whole: bool,
+    #[serde(rename = "whole")]
+    is_complete: bool,
 }
 
 /// An hour that is over.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Closed {
+pub(crate) struct ClosedHour {
     /// Hour of the day, 0 to 23.
     pub hour: u8,
     /// Cameras live throughout, with their events and what was usual before.
@@ -67,7 +70,7 @@ impl Rhythm {
         events: impl IntoIterator<Item = (&'e SourceId, Hour)>,
         live: &[SourceId],
         is_cut: bool,
-    ) -> Vec<Closed> {
+    ) -> Vec<ClosedHour> {
         let events: Vec<(&SourceId, Hour)> = events.into_iter().collect();
         let now = Hour::from_zoned(at);
         let passed = self.open.map(|open| (open, now.number - open.number));
@@ -106,11 +109,11 @@ impl Rhythm {
         self.cameras.retain(|id, _| cameras.contains(id));
     }
 
-    fn begin(&mut self, hour: Hour, whole: bool) {
+    fn begin(&mut self, hour: Hour, is_complete: bool) {
         self.open = Some(hour);
-        self.whole = whole;
+        self.is_complete = is_complete;
         self.counts.clear();
-        self.steady = None;
+        self.always_live = None;
     }
 
     fn count(&mut self, events: &[(&SourceId, Hour)], hour: Hour, live: &[SourceId]) {
@@ -120,16 +123,16 @@ impl Rhythm {
                 *self.counts.entry((*camera).clone()).or_default() += 1;
             }
         }
-        match &mut self.steady {
-            Some(steady) => steady.retain(|id| live.contains(id)),
-            None => self.steady = Some(live.iter().take(MAX_CAMERAS).cloned().collect()),
+        match &mut self.always_live {
+            Some(cameras) => cameras.retain(|id| live.contains(id)),
+            None => self.always_live = Some(live.iter().take(MAX_CAMERAS).cloned().collect()),
         }
     }
 
-    fn close(&mut self) -> Option<Closed> {
-        let hour = self.open.filter(|_| self.whole)?.hour;
+    fn close(&mut self) -> Option<ClosedHour> {
+        let hour = self.open.filter(|_| self.is_complete)?.hour;
         let mut cameras = Vec::new();
-        for camera in self.steady.take().unwrap_or_default() {
+        for camera in self.always_live.take().unwrap_or_default() {
             let count = self.so_far(&camera);
             let usual = self.usual(&camera, hour);
             if self.cameras.len() < MAX_CAMERAS || self.cameras.contains_key(&camera) {
@@ -141,7 +144,7 @@ impl Rhythm {
             }
             cameras.push((camera, count, usual));
         }
-        Some(Closed { hour, cameras })
+        Some(ClosedHour { hour, cameras })
     }
 }
 
@@ -158,8 +161,8 @@ fn learn(before: Usual, count: u64) -> Usual {
     Usual {
         days,
         mean: before.mean + (count_of - before.mean) / weight,
-        lively: if count > 0 {
-            before.lively.saturating_add(1)
+        active_days: if count > 0 {
+            before.active_days.saturating_add(1)
         } else {
             0
         },
@@ -210,7 +213,7 @@ mod tests {
     fn hour_is_learned_when_it_is_over() {
         let rhythm = lived(1..=5, 12);
         let usual = rhythm.usual(&gate(), 8);
-        assert_eq!((usual.days, usual.mean, usual.lively), (5, 12.0, 5));
+        assert_eq!((usual.days, usual.mean, usual.active_days), (5, 12.0, 5));
         assert_eq!(rhythm.usual(&gate(), 9).mean, 0.0);
         // The first hour was not checked from its start, the last is not over.
         assert_eq!(rhythm.usual(&gate(), 0).days, 4);
@@ -224,7 +227,7 @@ mod tests {
         rhythm.take(&hour(6, 8), [], &[], false);
         rhythm.take(&hour(6, 9), [], std::slice::from_ref(&gate), false);
         assert_eq!(rhythm.usual(&gate, 8).days, 5);
-        assert_eq!(rhythm.usual(&gate, 8).lively, 5);
+        assert_eq!(rhythm.usual(&gate, 8).active_days, 5);
     }
 
     #[test]
@@ -249,7 +252,7 @@ mod tests {
             let event = (&gate, Hour::from_zoned(&at));
             closed.extend(rhythm.take(&at, [event], std::slice::from_ref(&gate), false));
         }
-        let counts = |hour: Closed| (hour.hour, hour.cameras[0].1);
+        let counts = |hour: ClosedHour| (hour.hour, hour.cameras[0].1);
         closed.into_iter().map(counts).collect()
     }
 
@@ -305,7 +308,7 @@ mod tests {
                 let live: &[SourceId] = if is_live { &ids } else { &[] };
                 let events = ids.iter().cycle().take(events).map(|id| (id, Hour::from_zoned(&now)));
                 rhythm.take(&now, events, live, is_cut);
-                prop_assert!(rhythm.cameras.len() <= MAX_CAMERAS && rhythm.counts.len() <= MAX_CAMERAS && rhythm.steady.as_ref().is_none_or(|steady| steady.len() <= MAX_CAMERAS));
+                prop_assert!(rhythm.cameras.len() <= MAX_CAMERAS && rhythm.counts.len() <= MAX_CAMERAS && rhythm.always_live.as_ref().is_none_or(|cameras| cameras.len() <= MAX_CAMERAS));
                 prop_assert!(rhythm.cameras.values().flatten().all(|usual| usual.mean.is_finite() && usual.mean >= 0.0));
             }
         }

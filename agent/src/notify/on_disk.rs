@@ -4,6 +4,7 @@
 //! A channel that left the configuration is deleted, so a later one of that name starts as new.
 
 use std::ops::Bound;
+use std::time::{Duration, Instant};
 
 use watchkeeper_contract::id::{ChannelId, EventSeq};
 use watchkeeper_store::{Batch, Keyspace, Op, Store, StoreError, log_key, log_seq};
@@ -11,6 +12,9 @@ use watchkeeper_store::{Batch, Keyspace, Op, Store, StoreError, log_key, log_seq
 use crate::journal_tail::SAVE_EVERY;
 
 const CHANNELS: Keyspace = Keyspace::new("channels");
+/// How long a moved position may stay unstored: a restart reads these records again, perhaps with
+/// another configuration of the channel.
+const SAVE_AFTER: Duration = Duration::from_secs(30);
 /// Records per scan; above the number of channels.
 const PAGE: usize = 256;
 
@@ -62,6 +66,8 @@ pub(crate) fn delete_others(store: &dyn Store, kept: &[ChannelId]) -> Result<(),
 #[derive(Debug)]
 pub(super) struct SavedPosition {
     saved: Option<EventSeq>,
+    /// When the position left the saved one, or could not be written.
+    moved: Option<Instant>,
     /// Whether the disk refused the last write.
     is_refused: bool,
 }
@@ -71,24 +77,47 @@ impl SavedPosition {
     pub(super) const fn new(saved: Option<EventSeq>) -> Self {
         Self {
             saved,
+            moved: None,
             is_refused: false,
         }
     }
 
-    /// Whether to store now that the channel reached `reached`: notifications were settled, the
-    /// position is [`SAVE_EVERY`] records away, or the last write was refused.
-    pub(super) fn is_due(&self, reached: Option<EventSeq>, is_settled: bool) -> bool {
+    /// Whether to store now that the channel reached `reached`: notifications were finished, the
+    /// position is [`SAVE_EVERY`] records or [`SAVE_AFTER`] away, or the last write was refused.
+    pub(super) fn is_due(
+        &mut self,
+        now: Instant,
+        reached: Option<EventSeq>,
+        has_finished: bool,
+    ) -> bool {
+        if reached.is_some() && reached != self.saved {
+            self.moved.get_or_insert(now);
+        }
         // In both directions: a new journal starts at 1.
         let is_far =
             |(saved, reached): (EventSeq, EventSeq)| reached.0.abs_diff(saved.0) >= SAVE_EVERY;
-        is_settled || self.is_refused || self.saved.zip(reached).is_some_and(is_far)
+        has_finished
+            || self.is_refused
+            || self.saved.zip(reached).is_some_and(is_far)
+            || self.deadline().is_some_and(|deadline| deadline <= now)
+    }
+
+    /// When a position that moved is due.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.moved.map(|moved| moved + SAVE_AFTER)
     }
 
     /// Records a write of `reached`. Returns whether it is the first that the disk refuses.
-    pub(super) fn record_write(&mut self, reached: Option<EventSeq>, is_stored: bool) -> bool {
+    pub(super) fn record_write(
+        &mut self,
+        now: Instant,
+        reached: Option<EventSeq>,
+        is_stored: bool,
+    ) -> bool {
         if is_stored {
             self.saved = reached;
         }
+        self.moved = (!is_stored).then_some(now);
         !std::mem::replace(&mut self.is_refused, !is_stored) && !is_stored
     }
 }
@@ -119,13 +148,28 @@ mod tests {
     #[test]
     fn refused_position_is_due_until_it_is_stored() {
         let mut position = SavedPosition::new(Some(EventSeq(1)));
-        let reached = Some(EventSeq(2));
-        assert!(!position.is_due(reached, false));
-        assert!(position.record_write(reached, false));
-        assert!(position.is_due(reached, false));
-        assert!(!position.record_write(reached, false), "logged once");
-        position.record_write(reached, true);
-        assert!(!position.is_due(reached, false));
-        assert!(position.is_due(Some(EventSeq(2 + SAVE_EVERY)), false));
+        let (now, reached) = (Instant::now(), Some(EventSeq(2)));
+        assert!(!position.is_due(now, reached, false));
+        assert!(position.record_write(now, reached, false));
+        assert!(position.is_due(now, reached, false));
+        assert!(!position.record_write(now, reached, false), "logged once");
+        assert_eq!(position.deadline(), Some(now + SAVE_AFTER), "tried again");
+        position.record_write(now, reached, true);
+        assert!(!position.is_due(now, reached, false));
+        assert!(position.is_due(now, Some(EventSeq(2 + SAVE_EVERY)), false));
+    }
+
+    #[test]
+    fn position_that_moved_is_due_after_a_while() {
+        let mut position = SavedPosition::new(Some(EventSeq(1)));
+        let now = Instant::now();
+        assert!(!position.is_due(now, Some(EventSeq(1)), false));
+        assert_eq!(position.deadline(), None, "nothing to store");
+        assert!(!position.is_due(now, Some(EventSeq(2)), false));
+        let later = now + SAVE_AFTER;
+        assert_eq!(position.deadline(), Some(later));
+        assert!(position.is_due(later, Some(EventSeq(3)), false));
+        position.record_write(later, Some(EventSeq(3)), true);
+        assert_eq!(position.deadline(), None);
     }
 }

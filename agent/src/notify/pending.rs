@@ -120,7 +120,7 @@ impl PendingNotices {
     }
 
     /// Removes notices that the store has deleted already.
-    pub(crate) fn settled(&mut self, channel: &ChannelId, numbers: &[u64]) {
+    pub(crate) fn forget(&mut self, channel: &ChannelId, numbers: &[u64]) {
         if let Some(notices) = self.channels.get_mut(channel) {
             numbers.iter().for_each(|number| {
                 notices.open.remove(number);
@@ -200,7 +200,7 @@ mod tests {
             ]
         );
         commit(&store, vec![delete_op(&ids[0], 1)]);
-        pending.settled(&ids[0], &[1]);
+        pending.forget(&ids[0], &[1]);
         let (number, ops) = pending.add(&ids[0], &notice("d", Severity::Info));
         assert_eq!(number, 3);
         commit(&store, ops);

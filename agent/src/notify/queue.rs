@@ -2,12 +2,12 @@
 //!
 //! Invariants:
 //! - Notifications leave in the order of the journal, one delivery at a time.
-//! - A delivery that was tried stays unchanged until it is settled, and one [key](Delivery::key)
+//! - A delivery that was tried stays unchanged until it is finished, and one [key](Delivery::key)
 //!   always names the same contents. So a receiver that accepts each key once misses nothing.
 //! - [`DeliveryQueue::reached`] passes an event only after it was delivered or given up, and never
 //!   decreases.
 //! - At most [`MAX_EVENTS`] events and [`MAX_NOTICES`] notices are in memory. Each notice is
-//!   reported as settled once.
+//!   reported as finished once.
 //!
 //! A permanent refusal may be caused by the picture, so one retry goes out without it; then the
 //! delivery is given up, because later ones must not wait. A receiver that does not answer is
@@ -116,7 +116,7 @@ pub(crate) struct DeliveryQueue {
     /// Severities of the waiting notices, by id.
     severities: BTreeMap<String, Severity>,
     /// Ids of notices that were delivered or given up.
-    settled: Vec<String>,
+    finished: Vec<String>,
 }
 
 impl DeliveryQueue {
@@ -133,7 +133,7 @@ impl DeliveryQueue {
             backoff: Backoff::new(RETRY_FIRST, RETRY_CEILING, seed),
             counts: Counts::default(),
             severities: BTreeMap::new(),
-            settled: Vec::new(),
+            finished: Vec::new(),
         }
     }
 
@@ -181,19 +181,19 @@ impl DeliveryQueue {
             .map(|(at, _)| at);
         if let Some(evicted) = evicted.and_then(|at| self.waiting.remove(at)) {
             self.counts.given_up += 1;
-            self.settle(evicted);
+            self.finish(evicted);
         }
     }
 
     /// Takes the ids of notices that were delivered or given up since the last call.
-    pub(crate) fn take_settled(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.settled)
+    pub(crate) fn take_finished(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.finished)
     }
 
-    fn settle(&mut self, notification: Notification) {
+    fn finish(&mut self, notification: Notification) {
         if notification.seq.is_none() {
             self.severities.remove(&notification.id);
-            self.settled.push(notification.id);
+            self.finished.push(notification.id);
         }
     }
 
@@ -221,7 +221,7 @@ impl DeliveryQueue {
             && age(first.at, now) > self.policy.max_age
         {
             if let Some(expired) = self.waiting.pop_front() {
-                self.settle(expired);
+                self.finish(expired);
             }
             self.counts.given_up += 1;
             self.has_media = true;
@@ -256,7 +256,7 @@ impl DeliveryQueue {
         let pause = self.backoff.next_delay();
         let retry_after = match fault.retry {
             Retry::After(retry_after) => retry_after.unwrap_or_default().min(MAX_RETRY_AFTER),
-            Retry::Never => Duration::ZERO,
+            Retry::Unanswered | Retry::Never => Duration::ZERO,
         };
         self.not_before = Some(now + pause.max(retry_after));
         match fault.retry {
@@ -265,7 +265,7 @@ impl DeliveryQueue {
                 self.counts.given_up += self.finish_delivery();
                 return true;
             }
-            Retry::After(_) => {}
+            Retry::After(_) | Retry::Unanswered => {}
         }
         self.attempted = std::mem::take(&mut self.in_flight);
         false
@@ -276,7 +276,7 @@ impl DeliveryQueue {
         self.attempted = 0;
         for _ in 0..number {
             if let Some(notification) = self.waiting.pop_front() {
-                self.settle(notification);
+                self.finish(notification);
             }
         }
         self.has_media = true;

@@ -28,6 +28,7 @@ use super::queue::{Delivery, DeliveryPolicy, DeliveryQueue};
 use crate::connectors::Executor;
 use crate::connectors::fault::Fault;
 use crate::connectors::secrets::{self, credentials_folder};
+use crate::future_slot::sleep_until;
 use crate::journal_tail::JournalTail;
 use crate::review_links::ReviewLinks;
 use watchkeeper_client::clock::wall_now;
@@ -105,7 +106,7 @@ impl Service {
                 restored: restored.remove(&channel.id).unwrap_or_default(),
                 notices: received,
                 open: BTreeMap::new(),
-                settled: Vec::new(),
+                finished: Vec::new(),
                 awaits_media: true,
                 position: SavedPosition::new(reached),
                 pending: Arc::clone(&pending),
@@ -197,7 +198,7 @@ struct ChannelTask {
     /// Numbers of the queued notices, by id.
     open: BTreeMap<String, u64>,
     /// Numbers of notices that were delivered or given up and are still in the store.
-    settled: Vec<u64>,
+    finished: Vec<u64>,
     /// Whether a delivery waits for a picture that the runtime can't serve yet.
     awaits_media: bool,
     position: SavedPosition,
@@ -230,16 +231,12 @@ impl ChannelTask {
             reached,
         );
         loop {
-            let due = queue.due(Instant::now());
-            let due = async {
-                match due {
-                    Some(at) => tokio::time::sleep_until(at.into()).await,
-                    None => std::future::pending().await,
-                }
-            };
-            let mut settled = tokio::select! {
+            let due = sleep_until(queue.due(Instant::now()));
+            let save = sleep_until(self.position.deadline());
+            let mut finished = tokio::select! {
                 biased;
                 () = due => self.send(&mut queue).await,
+                () = save => false,
                 Some((number, notice)) = self.notices.recv() => {
                     self.push_notice(&mut queue, number, &notice);
                     false
@@ -253,12 +250,12 @@ impl ChannelTask {
                     record.is_none()
                 }
             };
-            let ids = queue.take_settled().into_iter();
+            let ids = queue.take_finished().into_iter();
             let numbers: Vec<u64> = ids.filter_map(|id| self.open.remove(&id)).collect();
-            settled |= !numbers.is_empty();
-            self.settled.extend(numbers);
+            finished |= !numbers.is_empty();
+            self.finished.extend(numbers);
             let reached = has_position.then(|| queue.reached());
-            if self.position.is_due(reached, settled) {
+            if self.position.is_due(Instant::now(), reached, finished) {
                 self.save_position(reached).await?;
             }
         }
@@ -268,17 +265,17 @@ impl ChannelTask {
         let notification = message::notice_notification(&self.receiver.channel, &self.name, notice);
         match notification {
             // A crash may repeat a notice under a new number; the queued one is enough.
-            Some(repeated) if self.open.contains_key(&repeated.id) => self.settled.push(number),
+            Some(repeated) if self.open.contains_key(&repeated.id) => self.finished.push(number),
             Some(notification) => {
                 self.open.insert(notification.id.clone(), number);
                 queue.push_notice(notification, notice.severity);
             }
             // Stored under a configuration with a lower `min_severity`.
-            None => self.settled.push(number),
+            None => self.finished.push(number),
         }
     }
 
-    /// Stores the position, if there is one, and deletes settled notices. On a full disk the next
+    /// Stores the position, if there is one, and deletes finished notices. On a full disk the next
     /// event retries that; a crash before it repeats notifications.
     async fn save_position(&mut self, reached: Option<EventSeq>) -> Result<(), StoreError> {
         let channel = &self.receiver.channel.id;
@@ -286,14 +283,14 @@ impl ChannelTask {
         if let Some(reached) = reached {
             batch.push(on_disk::position_op(channel, reached));
         }
-        for number in &self.settled {
+        for number in &self.finished {
             batch.push(pending::delete_op(channel, *number));
         }
         let store = Arc::clone(&self.store);
         let refusal = match tokio::task::spawn_blocking(move || store.commit(batch)).await {
             Ok(Ok(())) => {
-                self.pending.lock().settled(channel, &self.settled);
-                self.settled.clear();
+                self.pending.lock().forget(channel, &self.finished);
+                self.finished.clear();
                 None
             }
             Ok(Err(error)) if error.is_transient() => Some(error.to_string()),
@@ -303,7 +300,11 @@ impl ChannelTask {
                 Some(panicked.to_string())
             }
         };
-        if self.position.record_write(reached, refusal.is_none()) {
+        let is_stored = refusal.is_none();
+        if self
+            .position
+            .record_write(Instant::now(), reached, is_stored)
+        {
             tracing::warn!(%channel, refusal, "position not stored; retrying with each event");
         }
         Ok(())
@@ -444,7 +445,7 @@ impl Receiver {
     ) -> Result<(), Fault> {
         let kind = self.channel.kind;
         let key = delivery.key(attached.is_some());
-        let (url, executor) = self.executor()?;
+        let (url, executor) = self.executor().await?;
         let call = HttpCall {
             url: url.to_string(),
             method: HttpMethod::Post,
@@ -458,10 +459,10 @@ impl Receiver {
 
     /// Address and executor. The address is read at each call, so a changed one takes effect at
     /// once.
-    fn executor(&mut self) -> Result<&(Url, Executor), Fault> {
+    async fn executor(&mut self) -> Result<&(Url, Executor), Fault> {
         let name = format!("channels.{}.url", self.channel.id);
-        let secret = secrets::read(&name, &self.channel.url, self.credentials.as_deref());
-        let secret = secret.map_err(Fault::transient)?;
+        let credentials = self.credentials.as_deref();
+        let secret = secrets::read_in_background(&name, &self.channel.url, credentials).await?;
         let url = channels::address(secret.expose_secret());
         let url = url.map_err(|why| Fault::transient(format!("{name} {why}")))?;
         if let Some(executor) = self.executor.take().filter(|(known, _)| *known == url) {

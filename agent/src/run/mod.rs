@@ -8,8 +8,9 @@
 //!
 //! Invariants:
 //! - Persist, then speak: nothing is published, confirmed or executed before it is on disk.
-//! - The loop waits for the next event only. The store is written on a blocking thread, everything
-//!   else is a future that the loop polls.
+//! - The loop waits for the next event only. The store is written and secrets are read on blocking
+//!   threads, everything else is a future that the loop polls. In place it reads small records and
+//!   files of its own: a message to send, the heartbeat's switch, the broker's password.
 //! - A finished turn feeds the watchdog, never a side thread: a stuck loop is noticed.
 //! - Without a runtime, the feed reconnects and commands wait. Without a broker, the outbox fills.
 //! - Without a disk, health and channels report that from memory, and commands are refused.
@@ -27,7 +28,6 @@ use std::fmt;
 use std::future::Future;
 use std::time::{Duration, Instant};
 
-use tokio::sync::oneshot;
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_contract::id::EventId;
 use watchkeeper_store::StoreError;
@@ -37,7 +37,7 @@ use crate::fleet::command::Outcome;
 use crate::fleet::mqtt::link::LinkEvent;
 use crate::notify::message::Notice;
 use crate::record_assessment::SendEnd;
-use crate::status::{AgentStatus, StatusRequests};
+use crate::status::{StatusRequest, StatusRequests};
 pub use error::AgentError;
 pub use report::Report;
 use report::Reports;
@@ -53,6 +53,7 @@ use state::journal::{JournalItem, JournalReader};
 use state::mqtt::Mqtt;
 use state::opinions::{Answered, Opinions};
 use state::outbox::{DurableOutbox, WriteResult};
+use state::problems::Problems;
 use state::runtime_monitor::RuntimeMonitor;
 use state::runtime_status::StatusReport;
 use state::tasks::{TaskSetup, Tasks};
@@ -69,7 +70,7 @@ enum Event {
     CommandFinished(Outcome),
     RuntimeStatus(Box<StatusReport>),
     /// The API asks for the agent's status.
-    StatusRequested(oneshot::Sender<AgentStatus>),
+    StatusRequested(StatusRequest),
     OpinionAnswered(Answered),
     /// The runtime recorded an assessment, or refused it for good.
     AssessmentSent(EventId, SendEnd),
@@ -101,6 +102,7 @@ pub struct Agent {
     /// Taken by [`Agent::run`].
     tasks: Option<TaskSetup>,
     status_requests: StatusRequests,
+    problems: Problems,
     job_notices: JobNotices,
     watchdog: Watchdog,
     reports: Reports,
@@ -140,7 +142,7 @@ impl Agent {
         tokio::pin!(stop);
         // Continues the commands that the last run left open.
         self.drain_board()?;
-        self.settle()?;
+        self.run_due()?;
         let mut tasks = self.spawn_tasks()?;
         if self.outbox.has_staged() {
             self.request_change()?;
@@ -154,7 +156,7 @@ impl Agent {
                 event = self.next_event() => event,
             };
             self.handle(event)?;
-            self.settle()?;
+            self.run_due()?;
             self.watchdog.feed(Instant::now());
         }
         self.watchdog.stopping();
@@ -224,8 +226,7 @@ impl Agent {
             Event::RuntimeStatus(_) if self.is_stopping => Ok(()),
             Event::RuntimeStatus(report) => self.on_runtime_status(&report),
             Event::StatusRequested(request) => {
-                // A caller that went away needs no answer.
-                drop(request.send(self.status()));
+                self.on_status_request(request);
                 Ok(())
             }
             Event::OpinionAnswered(answered) => {
@@ -255,7 +256,7 @@ impl Agent {
     }
 
     /// Does what is due by now, and what the last event made possible.
-    fn settle(&mut self) -> Result<(), AgentError> {
+    fn run_due(&mut self) -> Result<(), AgentError> {
         let now = Instant::now();
         self.tick_outbox(now)?;
         if self.commands.take_due(now, self.monitor.is_due(now)) {

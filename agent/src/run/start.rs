@@ -40,6 +40,7 @@ use super::state::journal::JournalReader;
 use super::state::mqtt::{Identity, Mqtt};
 use super::state::opinions::Opinions;
 use super::state::outbox::DurableOutbox;
+use super::state::problems::Problems;
 use super::state::retained_sources::RetainedSources;
 use super::state::runtime_monitor::RuntimeMonitor;
 use super::state::tasks::TaskSetup;
@@ -70,8 +71,9 @@ use crate::status::StatusRequests;
 
 /// Folder of the agent's store below the state folder.
 const STORE_FOLDER: &str = "agent";
-/// Telemetry kept without a session: a day of three topics, each once per five minutes.
-const RING_CAPACITY: usize = 864;
+/// Telemetry kept without a session: one message per topic in five minutes, of agent, board, each
+/// source and each pipeline. A day of a box with one of each, 5 h with eight.
+const RING_CAPACITY: usize = 1152;
 const RING_SPACING: Duration = Duration::from_secs(300);
 
 /// Why an agent cannot start.
@@ -190,6 +192,7 @@ impl Agent {
             mqtt: Mqtt::new(identity, setup.broker, session, retained, wall),
             runtime: shared.runtime,
             status_requests: StatusRequests::new(),
+            problems: Problems::default(),
             job_notices: JobNotices::new(),
             watchdog: Watchdog::from_env(now),
             reports: Reports::default(),

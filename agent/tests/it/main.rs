@@ -5,6 +5,7 @@ mod commands;
 mod delivery;
 mod execute;
 mod fair_budget;
+mod health;
 mod heartbeat;
 mod mqtt_document;
 mod new_journal;

@@ -9,6 +9,12 @@ use watchkeeper_contract::problem::{Problem, ProblemCode, with_allowed};
 use crate::how_to_start;
 
 const RUNTIME: &str = "watchkeeper-runtime";
+/// Statuses of refusals that may pass.
+const MAY_PASS: [StatusCode; 3] = [
+    StatusCode::REQUEST_TIMEOUT,
+    StatusCode::TOO_EARLY,
+    StatusCode::TOO_MANY_REQUESTS,
+];
 
 /// Failed request to the runtime. `request` is method and path.
 #[derive(Debug, thiserror::Error)]
@@ -105,11 +111,41 @@ impl ClientError {
             Self::Answer { .. } | Self::Write { .. } | Self::Setup(_) => false,
         }
     }
+
+    /// Returns whether this version of the runtime would refuse the request whenever it is sent.
+    pub fn is_final(&self) -> bool {
+        self.problem().is_some_and(|problem| {
+            let may_pass = MAY_PASS
+                .iter()
+                .any(|status| status.as_u16() == problem.status);
+            (400..500).contains(&problem.status) && problem.code != ProblemCode::Limit && !may_pass
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn refusal_is_final_unless_a_wait_may_end_it() {
+        use ProblemCode::{Internal, InvalidRequest, Limit, NotFound, Storage};
+        for (status, code, is_final) in [
+            (400, InvalidRequest, true),
+            (404, NotFound, true),
+            (422, InvalidRequest, true),
+            (408, InvalidRequest, false),
+            (409, Limit, false),
+            (429, Limit, false),
+            (500, Internal, false),
+            (507, Storage, false),
+        ] {
+            let error = ClientError::Refused(Box::new(Problem::new(status, code, "why")));
+            assert_eq!(error.is_final(), is_final, "{status} {code:?}");
+        }
+        let (request, cause) = (String::new(), String::new());
+        assert!(!ClientError::Broken { request, cause }.is_final());
+    }
 
     #[test]
     fn conflict_of_the_cursor_alone_is_ahead() {

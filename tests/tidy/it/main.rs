@@ -16,6 +16,7 @@ mod links;
 mod locks;
 mod module_docs;
 mod sans_io;
+mod schemas;
 mod shells;
 mod short_docs;
 mod systemd;

@@ -3,15 +3,17 @@
 //! Invariants: no request is sent, so nothing is spent; the key is never shown.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use url::Url;
 use watchkeeper_config::{Config, LlmConfig};
 use watchkeeper_llm::ledger::Report;
+use watchkeeper_store::{DiskStore, MemoryStore, Options, Store};
 
 use super::finding::Finding;
 use super::tcp_probe::probe_tcp;
 use crate::user_llm;
-use watchkeeper_assistant::llm::catalogue;
+use watchkeeper_assistant::llm::{LazyLlmClient, catalogue};
 
 /// Text for a configuration without `[llm]`.
 const NONE: &str = "language model: none configured (optional)";
@@ -24,22 +26,41 @@ pub(super) fn check(config: &Config) -> Vec<Finding> {
     let sections = ["llm", "llm.second"];
     let servers = llm.providers().zip(sections);
     let servers = servers.map(|(provider, section)| check_server(provider, section));
-    std::iter::once(check_client(config))
+    std::iter::once(check_client(llm, user_llm::ledger_folder()))
         .chain(servers)
         .collect()
 }
 
-/// Opens the client, which needs the key, and checks the budget.
-fn check_client(config: &Config) -> Finding {
-    let opened = user_llm::opener(config).map(|open| open());
-    match opened {
-        Some(Ok(client)) => check_budget(&client.report()),
-        Some(Err(why)) => Finding::problem(
-            format!("language model: {why}"),
-            "see [llm] in docs/ref/configuration.md; the rules work without it",
-        ),
-        None => Finding::ok(NONE),
+/// Opens the client, which needs the key, and checks the budget. A ledger that does not exist yet
+/// is not created.
+fn check_client(llm: &LlmConfig, folder: Result<PathBuf, String>) -> Finding {
+    let folder = match folder {
+        Ok(folder) => folder,
+        Err(why) => return unusable(&why),
+    };
+    if let Some(error) = watchkeeper_store::in_use(&folder) {
+        return Finding::advice(
+            format!("language model: {error}"),
+            "wait until that command has its answer, or end it; then check again",
+        );
     }
+    let opened = LazyLlmClient::new(llm.clone()).client(&folder, || {
+        Ok(match folder.exists() {
+            true => Arc::new(DiskStore::open(&folder, &Options::default())?.0) as Arc<dyn Store>,
+            false => Arc::new(MemoryStore::new()),
+        })
+    });
+    match opened {
+        Ok(client) => check_budget(&client.report()),
+        Err(why) => unusable(&why),
+    }
+}
+
+fn unusable(why: &str) -> Finding {
+    Finding::problem(
+        format!("language model: {why}"),
+        "see [llm] in docs/ref/configuration.md; the rules work without it",
+    )
 }
 
 fn check_budget(report: &Report) -> Finding {
@@ -171,6 +192,19 @@ mod tests {
             assert_eq!(finding.level, Level::Problem);
             assert!(finding.remedy.is_some_and(|remedy| remedy.contains(key)));
         }
+    }
+
+    #[test]
+    fn ledger_in_use_is_no_problem_and_an_absent_one_stays_absent() {
+        let home = tempfile::tempdir().expect("a folder");
+        let folder = home.path().join("llm");
+        let check = || check_client(&LlmConfig::new("local"), Ok(folder.clone()));
+        assert_eq!(check().level, Level::Ok);
+        assert!(!folder.exists());
+        let chat = DiskStore::open(&folder, &Options::default()).expect("a store");
+        assert_eq!(check().level, Level::Advice);
+        drop(chat);
+        assert_eq!(check().level, Level::Ok);
     }
 
     #[test]

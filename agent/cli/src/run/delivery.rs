@@ -59,7 +59,7 @@ impl DeliveryState {
 
     /// Returns whether waiting is over for a journal that ends at `last`. A broker that was
     /// connected may return.
-    fn is_settled(&self, last: EventSeq) -> bool {
+    fn is_over(&self, last: EventSeq) -> bool {
         self.delivered >= last && self.ever_connected
             || self.reason.is_some() && !self.ever_connected
     }
@@ -152,13 +152,13 @@ impl Delivery {
 
     /// Waits until the broker has acknowledged everything up to `last`, or nothing for
     /// `idle_timeout`.
-    pub(super) async fn settle(&mut self, last: EventSeq) {
+    pub(super) async fn wait_for_acks(&mut self, last: EventSeq) {
         loop {
             let acked = self.state.borrow().acked;
-            let progress = |state: &DeliveryState| state.is_settled(last) || state.acked > acked;
+            let progress = |state: &DeliveryState| state.is_over(last) || state.acked > acked;
             let deadline = Instant::now() + self.idle_timeout;
             match timeout_at(deadline, self.state.wait_for(progress)).await {
-                Ok(Ok(state)) if !state.is_settled(last) => {}
+                Ok(Ok(state)) if !state.is_over(last) => {}
                 _ => return,
             }
         }
@@ -203,14 +203,14 @@ mod tests {
     fn complete_delivery_is_no_failure() {
         let through = EventSeq(7);
         let state = state(&[Report::Connected, Report::Delivered { through }, left(0, 7)]);
-        assert!(state.is_settled(through));
+        assert!(state.is_over(through));
         assert_eq!(state.failure(through, "b:1"), None);
     }
 
     #[test]
     fn unreachable_broker_is_a_failure_even_without_events() {
         let never = state(&[unreachable(), left(0, 0)]);
-        assert!(never.is_settled(EventSeq(0)));
+        assert!(never.is_over(EventSeq(0)));
         let failure = never.failure(EventSeq(0), "b:1");
         let failure = failure.map(|f| (f.exit, f.sentence));
         let sentence = "the broker b:1 was never reached: connection refused".to_owned();
@@ -270,15 +270,15 @@ mod tests {
         reports.push(Report::Delivered { through });
         let step = Duration::from_millis(300);
         let mut delivery = delivery(step * 15, step, reports);
-        delivery.settle(EventSeq(20)).await;
+        delivery.wait_for_acks(EventSeq(20)).await;
         assert_eq!(delivery.state.borrow().delivered, through);
     }
 
     #[test]
     fn broken_session_does_not_end_the_delivery() {
         let broken = state(&[Report::Connected, unreachable()]);
-        assert!(!broken.is_settled(EventSeq(1)));
-        assert!(state(&[unreachable()]).is_settled(EventSeq(1)));
+        assert!(!broken.is_over(EventSeq(1)));
+        assert!(state(&[unreachable()]).is_over(EventSeq(1)));
     }
 
     #[tokio::test]
@@ -286,7 +286,7 @@ mod tests {
         let through = EventSeq(3);
         let reports = vec![Report::Connected, Report::Delivered { through }];
         let mut delivery = delivery(Duration::from_secs(2), Duration::ZERO, reports);
-        delivery.settle(EventSeq(20)).await;
+        delivery.wait_for_acks(EventSeq(20)).await;
         assert_eq!(delivery.state.borrow().delivered, through);
     }
 

@@ -19,7 +19,7 @@ use super::format_event::EventFormatter;
 use super::notices::Notices;
 use super::sandbox::RunEnvironment;
 use super::signals::Signals;
-use super::silence::Silence;
+use super::unanswered::UnansweredPolls;
 use super::verdict::{RunTarget, Verdict, decide, outside_picture};
 use crate::events;
 use crate::exit::{Exit, Failure};
@@ -58,7 +58,7 @@ pub(super) async fn follow(
     out.end_live_line();
     let bar = out.live_line();
     let mut ticks = tokio::time::interval(POLL_INTERVAL);
-    let (mut notices, mut silence) = (Notices::default(), Silence::default());
+    let (mut notices, mut unanswered) = (Notices::default(), UnansweredPolls::default());
     let mut printer = Printer::new(target, run.health.last_seq, out);
     let failure = loop {
         tokio::select! {
@@ -74,7 +74,7 @@ pub(super) async fn follow(
                     polled = poll(run, target) => polled,
                     () = signals.recv() => break None,
                 };
-                let (pipeline, source) = match silence.noted(polled, out) {
+                let (pipeline, source) = match unanswered.check_and_note(polled, out) {
                     Ok(Some(polled)) => polled,
                     Ok(None) => continue,
                     Err(error) => break Some(error.into()),
@@ -96,7 +96,7 @@ pub(super) async fn follow(
     drop(feed);
     printer.is_over = true;
     let finish = finish(run, &target.pipeline, &mut printer, &bar);
-    let finished = unless_given_up(finish, &mut signals, silence.is_on()).await;
+    let finished = unless_given_up(finish, &mut signals, unanswered.is_waiting()).await;
     run.gave_up = finished.is_err();
     run.last_seq = printer.last_seq;
     let status = match finished.flatten() {

@@ -15,9 +15,9 @@ mod privacy;
 mod request;
 mod sandbox;
 mod signals;
-mod silence;
 mod state_folders;
 mod summary;
+mod unanswered;
 mod verdict;
 
 use std::path::{Path, PathBuf};

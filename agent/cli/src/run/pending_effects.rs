@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use watchkeeper_contract::spool::EffectCounts;
 
-use super::silence::Silence;
+use super::unanswered::UnansweredPolls;
 use crate::exit::{Exit, Failure};
 use crate::output::Output;
 use watchkeeper_client::{ClientError, RuntimeClient};
@@ -19,19 +19,19 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Waits until all effects are done or failed, or no more complete; returns what was not done.
-pub(super) async fn settle(
+pub(super) async fn wait_for_effects(
     client: &RuntimeClient,
     before: &EffectCounts,
     out: &Output,
 ) -> Option<Failure> {
     let mut last = EffectCounts::default();
     let mut last_progress = Instant::now();
-    let mut silence = Silence::default();
+    let mut unanswered = UnansweredPolls::default();
     loop {
         let answer = match client.health().await {
             // A runtime that is gone does not come back.
             Err(error @ ClientError::Unreachable { .. }) => Err(error),
-            answer => silence.noted(answer, out),
+            answer => unanswered.check_and_note(answer, out),
         };
         match answer.map(|health| health.map(|health| health.effects)) {
             Ok(Some(now)) => {
@@ -107,7 +107,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let client = RuntimeClient::new(folder.path().join("gone.sock")).expect("a client");
         let before = EffectCounts::default();
-        let failure = settle(&client, &before, &Output::new(true)).await;
+        let failure = wait_for_effects(&client, &before, &Output::new(true)).await;
         assert_eq!(failure.map(|f| f.exit), Some(Exit::Undelivered));
     }
 

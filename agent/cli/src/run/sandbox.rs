@@ -25,7 +25,7 @@ use watchkeeper_store::private_folder::make_private;
 
 use super::children::{Launch, Program, SHORT_STOP_TIMEOUT, STOP_TIMEOUT, password_variable};
 use super::delivery::Delivery;
-use super::state_folders::{SOCKET, TEMPORARY_PREFIX, remove_stale};
+use super::state_folders::{self, SOCKET, remove_stale};
 use super::{pending_effects, signals};
 use crate::configuration::{RUN_SITE, absolute};
 use crate::exit::{Exit, Failure};
@@ -78,15 +78,15 @@ pub(super) struct RunSetup<'r> {
 
 #[derive(Debug)]
 enum StateDir {
-    /// Removed at the end.
-    Temporary(tempfile::TempDir),
+    /// Removed at the end; the lock says until then that the run lives.
+    Temporary(tempfile::TempDir, std::fs::File),
     Kept(PathBuf),
 }
 
 impl StateDir {
     fn path(&self) -> &Path {
         match self {
-            Self::Temporary(dir) => dir.path(),
+            Self::Temporary(dir, _) => dir.path(),
             Self::Kept(path) => path,
         }
     }
@@ -176,9 +176,11 @@ impl RunEnvironment {
 
     /// Waits for effects and messages. Returns the failure of effects, and the number of the last
     /// record.
-    async fn settle(&mut self, out: &Output) -> (Option<Failure>, EventSeq) {
+    async fn wait_for_outcomes(&mut self, out: &Output) -> (Option<Failure>, EventSeq) {
         let undone = match self.has_effects {
-            true => pending_effects::settle(&self.client, &self.health.effects, out).await,
+            true => {
+                pending_effects::wait_for_effects(&self.client, &self.health.effects, out).await
+            }
             false => {
                 pending_effects::note_refused(&self.client, out).await;
                 None
@@ -189,7 +191,7 @@ impl RunEnvironment {
         };
         let last = self.client.health().await.map(|health| health.last_seq);
         let last = last.unwrap_or(self.last_seq);
-        delivery.settle(last).await;
+        delivery.wait_for_acks(last).await;
         delivery.report(out);
         (undone, last)
     }
@@ -199,18 +201,18 @@ impl RunEnvironment {
     ///
     /// Returns the failure of undelivered messages or effects.
     pub(super) async fn close(mut self, out: &Output) -> Option<Failure> {
-        let settled = match self.gave_up {
+        let waited = match self.gave_up {
             true => None,
             false => tokio::select! {
-                settled = self.settle(out) => Some(settled),
+                waited = self.wait_for_outcomes(out) => Some(waited),
                 () = signals::next() => None,
             },
         };
-        let limit = match settled {
+        let limit = match waited {
             Some(_) => STOP_TIMEOUT,
             None => SHORT_STOP_TIMEOUT,
         };
-        let (undone, last) = settled.unwrap_or_else(|| {
+        let (undone, last) = waited.unwrap_or_else(|| {
             let unknown = || pending_effects::unknown("the run did not wait for them");
             (self.has_effects.then(unknown), self.last_seq)
         });
@@ -223,7 +225,7 @@ impl RunEnvironment {
                 "journal, snapshots and logs are in {}",
                 path.display()
             )),
-            StateDir::Temporary(dir) => {
+            StateDir::Temporary(dir, _lock) => {
                 if let Err(e) = dir.close() {
                     out.note(format!("can't remove the temporary state folder: {e}"));
                 }
@@ -326,10 +328,8 @@ fn state_dir(keep: Option<&Path>) -> Result<StateDir, Failure> {
                 std::path::absolute(path).map_err(|e| failed(path.display().to_string(), e))?;
             Ok(StateDir::Kept(path))
         }
-        None => tempfile::Builder::new()
-            .prefix(&format!("{TEMPORARY_PREFIX}{}-", std::process::id()))
-            .tempdir()
-            .map(StateDir::Temporary)
+        None => state_folders::create()
+            .map(|(folder, lock)| StateDir::Temporary(folder, lock))
             .map_err(|e| failed("a temporary folder".to_owned(), e)),
     }
 }

@@ -62,6 +62,20 @@ impl HourlyCalls {
         add_to(&mut minute.0, class, rule, 1);
     }
 
+    /// Removes the latest call of `class` and `rule`, which was not made.
+    pub(crate) fn remove(&mut self, class: CallClass, rule: Option<&str>) {
+        let is_it =
+            |sum: &ClassCalls| sum.class == class && sum.rule.as_deref() == rule && sum.calls > 0;
+        let mut minutes = self.0.values_mut().rev();
+        let found = minutes.find(|minute| minute.0.iter().any(is_it));
+        if let Some(Minute(sums)) = found {
+            sums.iter_mut()
+                .filter(|sum| is_it(sum))
+                .for_each(|sum| sum.calls -= 1);
+            sums.retain(|sum| sum.calls > 0);
+        }
+    }
+
     pub(crate) fn total(&self) -> u32 {
         self.iter().map(|(_, calls)| calls.calls).sum()
     }

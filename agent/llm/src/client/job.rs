@@ -163,17 +163,18 @@ impl Job {
         shared.breaker.lock().admit(now, &self.model.id)?;
         let output = u64::from(options.max_output);
         let worst = self.model.prices.worst(prompt, output);
-        let ticket = self
-            .reserve(Entry {
-                job: self.spec.name.clone(),
-                class: self.spec.class,
-                rule: self.spec.rule.clone(),
-                provider: self.model.provider.clone(),
-                model: self.model.id.clone(),
-                tokens: prompt.saturating_add(output),
-                worst,
-            })
-            .await?;
+        let reserved = self.reserve(Entry {
+            job: self.spec.name.clone(),
+            class: self.spec.class,
+            rule: self.spec.rule.clone(),
+            provider: self.model.provider.clone(),
+            model: self.model.id.clone(),
+            tokens: prompt.saturating_add(output),
+            worst,
+        });
+        let ticket = reserved
+            .await
+            .inspect_err(|_| shared.breaker.lock().withdraw(now, &self.model.id))?;
         let remaining = self.deadline.saturating_duration_since(shared.clock.now());
         let attempt = match call {
             Call::Http(call) => {

@@ -25,6 +25,7 @@ pub use transport::root_cause;
 use crate::budget::Economy;
 use crate::catalogue::{Model, Tier, base_url};
 use crate::ledger::Report;
+use crate::picture::Detail;
 use crate::policy::{Breaker, BreakerOpen};
 use program::Program;
 use shared::Shared;
@@ -161,7 +162,7 @@ fn start(shared: &Arc<Shared>, mut spec: JobSpec, model: Option<Model>) -> Job {
     let now = shared.clock.now();
     let (tier, detail) = match shared.ledger.economy(now, shared.clock.wall()) {
         Economy::Full => (spec.tier, spec.detail),
-        Economy::Reduced => (spec.tier.below(), spec.detail.below()),
+        Economy::Reduced => (spec.tier.below(), Detail::Low),
     };
     let model = model.unwrap_or_else(|| shared.model(tier).clone());
     Job::new(shared.clone(), spec, model, detail, now)

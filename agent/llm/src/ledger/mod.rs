@@ -89,8 +89,7 @@ impl Ledger {
             }
         };
         if let Err(error) = self.store.commit(batch) {
-            let mut state = self.state.lock();
-            state.settle(ticket, CallOutcome::NotMade, Usage::default(), Money::ZERO);
+            self.state.lock().undo(ticket, entry);
             return Err(error.into());
         }
         Ok(ticket)

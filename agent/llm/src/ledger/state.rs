@@ -64,7 +64,6 @@ pub enum CallOutcome {
     Open,
     Answered,
     Failed(AttemptErrorKind),
-    NotMade,
 }
 
 /// One call in the ledger.
@@ -298,6 +297,20 @@ impl State {
         let mut change = changed(&ticket);
         self.evict(&mut change);
         (ticket, change)
+    }
+
+    /// Takes back a reservation that was not stored, as if no call had been asked for.
+    pub(super) fn undo(&mut self, ticket: Ticket, entry: &Entry) {
+        let rule = entry.rule.as_deref().map(cut);
+        self.head.minutes.remove(ticket.class, rule.as_deref());
+        let job = self.jobs.get_mut(&ticket.job).map(|job| &mut job.totals);
+        let days = self.days.get_mut(&ticket.day);
+        let months = self.months.get_mut(&ticket.month);
+        for totals in [job, days, months].into_iter().flatten() {
+            totals.calls = totals.calls.saturating_sub(1);
+        }
+        self.calls.remove(&ticket.seq);
+        self.settle(ticket, CallOutcome::Open, Usage::default(), Money::ZERO);
     }
 
     pub(super) fn settle(

@@ -12,7 +12,7 @@ use image::{ImageFormat, RgbImage};
 use watchkeeper_vision::jpeg;
 use watchkeeper_vision::picture_file::{PictureFile, PictureFileError};
 
-use super::size::{MAX_SIDE, unscaled, with_long_edge};
+use super::size::{unscaled, with_long_edge};
 use crate::catalogue::ImageTier;
 use crate::conversation::{MediaType, Picture};
 
@@ -26,8 +26,6 @@ pub enum Detail {
     Low,
     /// Enough to place lines and zones: long edge up to 1456 px (1560 tokens at 16:9).
     Medium,
-    /// The most that the model takes unscaled.
-    Full,
 }
 
 impl Detail {
@@ -35,16 +33,6 @@ impl Detail {
         match self {
             Self::Low => 896,
             Self::Medium => 1_456,
-            Self::Full => MAX_SIDE,
-        }
-    }
-
-    /// Returns the next lower detail; the lowest stays.
-    #[must_use]
-    pub const fn below(self) -> Self {
-        match self {
-            Self::Low | Self::Medium => Self::Low,
-            Self::Full => Self::Medium,
         }
     }
 }
@@ -165,7 +153,7 @@ mod tests {
     #[test]
     fn scale_maps_coordinates_to_the_original() {
         let file = scene(1920, 1080, (1500, 300), 120);
-        for (detail, size) in [(Detail::Low, (896, 504)), (Detail::Full, (1456, 819))] {
+        for (detail, size) in [(Detail::Low, (896, 504)), (Detail::Medium, (1456, 819))] {
             let made = prepare(&file, ImageTier::Standard, detail).expect("prepare");
             assert_eq!((made.picture.width, made.picture.height), size);
             let seen = bright(&made.picture.bytes);
@@ -191,7 +179,7 @@ mod tests {
             let refused = prepare(
                 &Bytes::copy_from_slice(wrong),
                 ImageTier::High,
-                Detail::Full,
+                Detail::Medium,
             );
             let refused = refused.expect_err("refused").to_string();
             assert!(refused.ends_with("give a JPEG or PNG file"), "{refused}");

@@ -10,9 +10,6 @@ use crate::catalogue::ImageTier;
 /// Side in pixels of the square that is one token.
 const PATCH: u32 = 28;
 
-/// Maximum side in pixels that any provider accepts.
-pub const MAX_SIDE: u32 = 8_000;
-
 impl ImageTier {
     const fn max_edge(self) -> u32 {
         match self {

@@ -85,6 +85,16 @@ impl Breaker {
         Ok(())
     }
 
+    /// Takes back an admission of `admitted` whose call was not made: the next call probes instead.
+    pub(crate) fn withdraw(&mut self, admitted: Instant, model: &str) {
+        let probing = admitted + self.rules.pause;
+        let pauses = [self.pause.as_mut(), self.models.get_mut(model)];
+        let pauses = pauses.into_iter().flatten();
+        for pause in pauses.filter(|pause| pause.until == probing) {
+            pause.until = admitted;
+        }
+    }
+
     /// Returns the longest suspension of the provider or one of its models at `now`.
     #[must_use]
     pub fn open_at(&self, now: Instant) -> Option<BreakerOpen> {
@@ -170,6 +180,22 @@ mod tests {
         }
         assert_eq!(breaker.admit(start + minutes(5), MODEL), Ok(()));
         assert_eq!(breaker.admit(start + minutes(10), MODEL), Ok(()));
+    }
+
+    #[test]
+    fn withdrawn_probe_is_left_to_the_next_call() {
+        let start = Instant::now();
+        let mut breaker = Breaker::new(BreakerRules::default());
+        for _ in 0..5 {
+            breaker.record_failure(start, MODEL, AttemptErrorKind::Server);
+        }
+        let later = start + minutes(5);
+        assert_eq!(breaker.admit(later, MODEL), Ok(()));
+        breaker.withdraw(later, MODEL);
+        assert_eq!(breaker.admit(later, MODEL), Ok(()));
+        breaker.record_failure(later, MODEL, AttemptErrorKind::WrongKey);
+        breaker.withdraw(later, MODEL);
+        assert!(breaker.admit(later, MODEL).is_err(), "a newer refusal");
     }
 
     #[test]

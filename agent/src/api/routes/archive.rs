@@ -65,7 +65,7 @@ pub(super) struct PutQuery {
 /// What is asked for in plain words.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Words {
+pub(super) struct FindWords {
     /// Such as "pictures of cars at the gate yesterday".
     words: String,
 }
@@ -175,10 +175,10 @@ pub(super) async fn query(
 
 /// Entries by a request in plain words, read by rules. The answer quotes the words that were not
 /// understood.
-#[utoipa::path(post, path = "/archive/find", tag = "archive", request_body = Words,
+#[utoipa::path(post, path = "/archive/find", tag = "archive", request_body = FindWords,
     responses((status = 200, body = Found)))]
 pub(super) async fn find(State(app): State<App>, body: JsonBody) -> Result<Json<Found>, Refusal> {
-    let Words { words } = body::read(body::json(body)?)?;
+    let FindWords { words } = body::read(body::json(body)?)?;
     service(&app)?.find(words).await.map(Json).map_err(refused)
 }
 

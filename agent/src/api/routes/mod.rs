@@ -4,12 +4,13 @@
 //!   [`review_link`]: pages behind the links of notifications.
 //!   [`reviews`]: events that wait for a person. [`heartbeat`]: its switch. [`archive`]: contents
 //!   by name. [`jobs`]: plans that the agent runs, [`submission`]: how they come in.
-//!   [`references`]: pictures that chains compare with. [`about`] and [`observations`]: read-only
-//!   routes.
+//!   [`references`]: pictures that chains compare with. [`health`]: problems and parts of the
+//!   agent. [`about`] and [`observations`]: other read-only routes.
 //! - [`pieces`]: a bundle as the body of a response.
 
 mod about;
 mod archive;
+mod health;
 mod heartbeat;
 mod jobs;
 mod lookups;
@@ -28,6 +29,8 @@ use axum::extract::DefaultBodyLimit;
 use serde_json::Value;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use utoipa_axum::routes;
+
+pub(super) use health::send_problems;
 
 use super::app::{App, MAX_MESSAGE};
 use super::openapi;
@@ -77,7 +80,7 @@ pub(super) fn all() -> OpenApiRouter<App> {
         .routes(routes!(references::add_event))
         .routes(routes!(about::memory))
         .routes(routes!(observations::observations))
-        .routes(routes!(about::health))
+        .routes(routes!(health::health))
         .routes(routes!(heartbeat::get, heartbeat::put))
         .routes(routes!(about::cost))
         .routes(routes!(about::opinions))

@@ -44,7 +44,7 @@ const MAX_NAME: usize = 100;
 /// A message of a user.
 #[derive(Debug, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Words {
+pub(super) struct MessageBody {
     /// A request in plain words, the answer to a question, or `yes` or `no` to a proposal; at most
     /// 2,000 characters.
     text: String,
@@ -79,7 +79,7 @@ pub(super) struct Taken {
     after: u64,
 }
 
-impl Words {
+impl MessageBody {
     /// Checks the message.
     fn read(self) -> Result<Message, Refusal> {
         let text = self.text.trim();
@@ -147,7 +147,7 @@ impl Words {
 /// Returns the problem of an invalid body.
 pub fn message(bytes: &[u8]) -> Result<Message, Problem> {
     let body = Ok(Bytes::copy_from_slice(bytes));
-    let read = || body::read::<Words>(body::json_up_to(body, MAX_MESSAGE)?)?.read();
+    let read = || body::read::<MessageBody>(body::json_up_to(body, MAX_MESSAGE)?)?.read();
     read().map_err(|refusal| *refusal.0)
 }
 
@@ -156,9 +156,9 @@ fn start(text: &str) -> String {
 }
 
 /// A permit to read a body, acquired before its first byte: bodies with pictures are large.
-pub(super) struct Reading(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
+pub(super) struct BodyPermit(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
 
-impl FromRequestParts<App> for Reading {
+impl FromRequestParts<App> for BodyPermit {
     type Rejection = Refusal;
 
     async fn from_request_parts(_: &mut Parts, app: &App) -> Result<Self, Refusal> {
@@ -243,19 +243,19 @@ pub(super) async fn end(
 /// while one is in progress, the next is refused with 409.
 #[utoipa::path(post, path = "/conversations/{id}/messages", tag = "conversations",
     params(("id" = String, Path, description = "Id of the conversation")),
-    request_body = Words,
+    request_body = MessageBody,
     responses((status = 202, body = Taken), (status = 200, content_type = "text/event-stream",
         body = String)))]
 pub(super) async fn say(
     State(app): State<App>,
     Path(id): Path<String>,
     headers: HeaderMap,
-    _reading: Reading,
+    _permit: BodyPermit,
     body: body::Body,
 ) -> Result<Response, Refusal> {
     let handle = find(&app, &id).await?;
-    let words: Words = body::read(body::json_up_to(body, MAX_MESSAGE)?)?;
-    let message = words.read()?;
+    let body: MessageBody = body::read(body::json_up_to(body, MAX_MESSAGE)?)?;
+    let message = body.read()?;
     // Checked first: a message whose stream is refused must not start.
     let place = match wants_stream(&headers) {
         true => Some(follower(&app)?),

@@ -110,6 +110,26 @@ fn failing_step_delays_no_other_and_its_pauses_grow() {
 }
 
 #[test]
+fn effect_that_may_have_been_received_is_repeated_a_few_times() {
+    let mut world = World::new();
+    world.queue = Queue::new(Limits::default(), 7);
+    assert_eq!(world.list(&[listed(1, "a", 0)]), [execute(1)]);
+    let unanswered = || Err(Fault::unanswered("no answer in time"));
+    let failed = |world: &mut World| world.feed(Input::Finished(EffectNumber(1), unanswered()));
+    for _ in 1..MAX_UNANSWERED {
+        let began = world.now;
+        assert_eq!(failed(&mut world), []);
+        assert_eq!(world.wait(), [execute(1)]);
+        assert!(world.now - began >= UNANSWERED_PAUSE);
+    }
+    let out = failed(&mut world);
+    let [Output::Settle(_, EffectOutcome::Failed { why })] = &out[..] else {
+        panic!("{out:?}");
+    };
+    assert!(why.contains("it may have been sent"), "{why}");
+}
+
+#[test]
 fn permanent_fault_and_excessive_age_give_up_at_once() {
     let mut world = World::new();
     world.list(&[listed(1, "a", 0), listed(2, "b", 101)]);

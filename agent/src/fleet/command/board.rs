@@ -183,9 +183,8 @@ impl CommandBoard {
                 self.forget_old(now);
             }
         }
-        if cfg!(debug_assertions) {
-            self.check();
-        }
+        #[cfg(test)]
+        self.check();
     }
 
     /// Next action, `None` when all are done.
@@ -220,7 +219,8 @@ impl CommandBoard {
     ///
     /// # Panics
     /// Panics when one is violated, which is a defect of this module.
-    pub fn check(&self) {
+    #[cfg(test)]
+    fn check(&self) {
         for key in self.queue.iter().chain(&self.running) {
             assert!(self.knows(key), "{key} is queued and not known");
         }

@@ -56,7 +56,7 @@ impl Retained {
     }
 
     /// Whether the broker has acknowledged every publication.
-    pub fn is_settled(&self) -> bool {
+    pub fn is_acked(&self) -> bool {
         self.dirty.is_empty() && self.in_flight.is_empty()
     }
 
@@ -157,11 +157,11 @@ mod tests {
         }
         retained.set("gone".into(), vec![]);
         drain(&mut retained);
-        assert!(retained.is_settled());
+        assert!(retained.is_acked());
         retained.clear_all_but("state");
-        assert!(!retained.is_settled());
+        assert!(!retained.is_acked());
         assert_eq!(drain(&mut retained), [("health".to_owned(), vec![])]);
-        assert!(retained.is_settled());
+        assert!(retained.is_acked());
     }
 
     #[test]

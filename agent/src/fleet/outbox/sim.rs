@@ -556,6 +556,10 @@ fn full_outbox_drops_the_least_severe_and_records_it() {
     assert_eq!(ids, [3, 0, 2], "the loss record is assured and goes first");
     let loss = outbox.loss(OutboxId(3)).expect("a loss");
     assert_eq!((loss.count, loss.ranges.as_slice()), (1, &[[2, 2]][..]));
+    assert_eq!(outbox.unreported_drops(), 1);
+    let (session, id) = (1, OutboxId(3));
+    outbox.handle(now, Input::Acked { session, id });
+    assert_eq!(outbox.unreported_drops(), 0, "the broker knows");
     assert_eq!(outbox.stats().events.dropped, 1);
 }
 

@@ -58,6 +58,7 @@ impl Slots {
         self.slots.get(&id)
     }
 
+    #[cfg(test)]
     pub(super) fn iter(&self) -> impl Iterator<Item = (OutboxId, &Slot)> {
         self.slots.iter().map(|(id, slot)| (*id, slot))
     }
@@ -181,6 +182,7 @@ impl Slots {
     ///
     /// # Panics
     /// Panics when they do not, which is a defect of this module.
+    #[cfg(test)]
     pub(super) fn check(&self) {
         let mut assured = (0, 0);
         let mut events = (0, 0);

@@ -164,20 +164,20 @@ fn notice_is_settled_once_and_moves_no_position() {
     c.push_event(EventSeq(11), Some(notification(11, 0)));
     c.push_notice(notice("b"), Severity::Warning);
     c.push_notice(notice("c"), Severity::Warning);
-    assert_eq!(c.take_settled(), [""; 0]);
+    assert_eq!(c.take_finished(), [""; 0]);
     assert!(c.next_delivery(wall(0)).is_some());
     c.delivered(now);
     assert_eq!(
-        (c.take_settled(), c.reached()),
+        (c.take_finished(), c.reached()),
         (vec!["a".to_owned()], EventSeq(11))
     );
     // A permanent refusal.
     assert!(c.next_delivery(wall(0)).is_some());
     c.failed(now, &Fault::permanent("no"), false);
-    assert_eq!(c.take_settled(), ["b", "c"]);
+    assert_eq!(c.take_finished(), ["b", "c"]);
     c.push_notice(notice("d"), Severity::Warning);
     assert_eq!(c.next_delivery(wall(2 * HOUR_MS)), None);
-    assert_eq!(c.take_settled(), ["d"]);
+    assert_eq!(c.take_finished(), ["d"]);
     assert_eq!(c.reached(), EventSeq(11));
 }
 
@@ -187,11 +187,11 @@ fn notices_are_bounded_and_leave_room_for_events() {
     for n in 0..=MAX_NOTICES {
         c.push_notice(notice(&n.to_string()), Severity::Warning);
     }
-    assert_eq!(c.take_settled(), ["0"]);
+    assert_eq!(c.take_finished(), ["0"]);
     assert_eq!(c.counts().given_up, 1);
     c.push_notice(notice("critical"), Severity::Critical);
     c.push_notice(notice("info"), Severity::Info);
-    assert_eq!(c.take_settled(), ["1", "info"]);
+    assert_eq!(c.take_finished(), ["1", "info"]);
     assert!(c.wants_more());
 }
 
@@ -205,7 +205,7 @@ fn new_channel_skips_the_journal_and_sends_notices() {
     c.push_event(EventSeq(500), Some(notification(500, 0)));
     c.push_event(EventSeq(501), Some(notification(501, 0)));
     c.delivered(Instant::now());
-    assert_eq!(c.take_settled(), ["a"]);
+    assert_eq!(c.take_finished(), ["a"]);
     assert_eq!(seqs(c.next_delivery(wall(0))), [501]);
 }
 
@@ -350,7 +350,7 @@ proptest! {
     ) {
         let mut c = queue(max_batch);
         let now = Instant::now();
-        let (mut next, mut wanted, mut settled) = (11, Vec::new(), Vec::new());
+        let (mut next, mut wanted, mut finished) = (11, Vec::new(), Vec::new());
         let mut out: Vec<u64> = Vec::new();
         let mut position = c.reached();
         for step in steps {
@@ -363,24 +363,24 @@ proptest! {
                 Step::Send => if let Some(delivery) = c.next_delivery(wall(0)) {
                     out = seqs(Some(delivery));
                 },
-                Step::Accept if !out.is_empty() => { c.delivered(now); settled.append(&mut out); }
+                Step::Accept if !out.is_empty() => { c.delivered(now); finished.append(&mut out); }
                 Step::Fail if !out.is_empty() => { c.failed(now, &Fault::transient(""), false); out.clear(); }
                 Step::Refuse if !out.is_empty() => {
-                    if c.failed(now, &Fault::permanent(""), false) { settled.append(&mut out); } else { out.clear(); }
+                    if c.failed(now, &Fault::permanent(""), false) { finished.append(&mut out); } else { out.clear(); }
                 }
                 _ => {}
             }
             prop_assert!(c.reached() >= position, "position decreased");
             position = c.reached();
-            let open = wanted.iter().find(|seq| !settled.contains(seq));
+            let open = wanted.iter().find(|seq| !finished.contains(seq));
             prop_assert!(
                 open.is_none_or(|seq| position.0 < *seq),
                 "{position:?} passed {open:?}"
             );
-            prop_assert!(wanted.len() - settled.len() <= MAX_EVENTS);
+            prop_assert!(wanted.len() - finished.len() <= MAX_EVENTS);
         }
-        prop_assert_eq!(&wanted[..settled.len()], settled.as_slice());
+        prop_assert_eq!(&wanted[..finished.len()], finished.as_slice());
         let counts = c.counts();
-        prop_assert_eq!(counts.delivered + counts.given_up, settled.len() as u64);
+        prop_assert_eq!(counts.delivered + counts.given_up, finished.len() as u64);
     }
 }

@@ -42,7 +42,7 @@ fn task(runtime: RuntimeClient) -> ChannelTask {
         restored: Vec::new(),
         notices: mpsc::channel(1).1,
         open: BTreeMap::new(),
-        settled: Vec::new(),
+        finished: Vec::new(),
         awaits_media: true,
         position: SavedPosition::new(None),
         pending: Arc::new(Mutex::new(pending)),
@@ -126,8 +126,8 @@ async fn notice_that_a_crash_repeated_is_queued_once() {
         task.push_notice(&mut queue, number, &notice);
     }
     assert_eq!(task.open, BTreeMap::from([("j-failed".to_owned(), 1)]));
-    assert_eq!(task.settled, [2]);
+    assert_eq!(task.finished, [2]);
     assert!(queue.next_delivery(wall_now()).is_some());
     queue.delivered(Instant::now());
-    assert_eq!(queue.take_settled(), ["j-failed"]);
+    assert_eq!(queue.take_finished(), ["j-failed"]);
 }

@@ -1,18 +1,51 @@
 //! Reports the agent's own status from its loop.
 
+use watchkeeper_assistant::wording::counted;
+
 use crate::fleet::outbox::ClassStats;
 use crate::run::Agent;
-use crate::status::{AgentStatus, ChannelStatus, MqttStatus, OutboxStatus};
+use crate::status::{AgentStatus, ChannelStatus, MqttStatus, OutboxStatus, StatusRequest};
 
 impl Agent {
-    pub(in crate::run) fn status(&self) -> AgentStatus {
+    pub(in crate::run) fn on_status_request(&mut self, request: StatusRequest) {
+        if let Some(problems) = request.problems {
+            self.problems.of_api = problems;
+            self.update_agent_health();
+        }
+        // A caller that went away needs no answer.
+        drop(request.answer.send(self.status()));
+    }
+
+    /// One sentence per problem of the agent. The runtime and the session with the broker have
+    /// topics of their own.
+    pub(super) fn problems(&self) -> Vec<String> {
+        let disk = self.storage_error().into_iter();
+        disk.chain(self.problems_besides_disk()).collect()
+    }
+
+    pub(super) fn problems_besides_disk(&self) -> Vec<String> {
+        let dropped = match self.outbox.core().unreported_drops() {
+            0 => None,
+            dropped => Some(format!(
+                "the broker did not accept {} in time; they were dropped. Check the broker, or \
+                 raise agent.outbox_events",
+                counted(dropped, "message")
+            )),
+        };
+        let channels = self.channels.health().into_iter();
+        let channels = channels.filter_map(|(_, health)| health.trouble);
+        let of_api = self.problems.of_api.iter().cloned();
+        dropped.into_iter().chain(channels).chain(of_api).collect()
+    }
+
+    fn status(&self) -> AgentStatus {
         let outbox = self.outbox.core();
         let stats = outbox.stats();
         let sum = |number: fn(&ClassStats) -> u64| number(&stats.events) + number(&stats.assured);
         let connected = self.mqtt.is_up();
         let channels = self.channels.health().into_iter();
         AgentStatus {
-            storage: self.storage_error(),
+            problems: self.problems(),
             mqtt: MqttStatus {
                 configured: self.mqtt.broker.is_some(),
                 connected,

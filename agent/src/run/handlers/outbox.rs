@@ -16,15 +16,15 @@ use crate::fleet::mqtt::Topics;
 use crate::fleet::mqtt::link::{Refused, Token};
 use crate::fleet::mqtt::payload::{self, LossMessage};
 use crate::fleet::outbox::{Class, Content, Draft, Input, OutboxId, Output};
-use crate::run::state::outbox::{BatchOwner, WriteResult};
+use crate::run::state::outbox::{BatchOwner, WriteResult, Written};
 use crate::run::{Agent, AgentError};
 use crate::second_opinion;
 
 impl Agent {
     /// A batch is durable: notifies its owners, then the outbox.
     pub(in crate::run) fn on_stored(&mut self, stored: WriteResult) -> Result<(), AgentError> {
-        let batch = stored??;
-        for owner in self.outbox.take_owners() {
+        let Written { batch, owners } = stored??;
+        for owner in owners {
             match owner {
                 BatchOwner::Command(key, version) => {
                     self.commands.handle(command::Input::Saved { key, version });

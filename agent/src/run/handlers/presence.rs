@@ -38,7 +38,7 @@ impl Agent {
     /// The broker cleared a topic: forgets the records of sources that were kept until then.
     pub(super) fn forget_cleared(&mut self) -> Result<(), AgentError> {
         let (retained, topics) = (&self.mqtt.retained, &self.mqtt.topics);
-        let changed = self.monitor.sources.settle(|source| {
+        let changed = self.monitor.sources.forget_cleared(|source| {
             let state = retained.is_cleared(&topics.source_state(source));
             let alarm = retained.is_cleared(&topics.outage_alarm(source));
             (state, alarm)
@@ -49,18 +49,19 @@ impl Agent {
         Ok(())
     }
 
-    /// Updates the agent's health where the errors of channels changed.
-    pub(super) fn update_channel_health(&mut self) {
-        if self.channels.refresh_errors() {
+    /// Updates the agent's health where a problem besides the disk changed: the free bytes in that
+    /// sentence change all the time.
+    pub(super) fn update_agent_health(&mut self) {
+        let problems = self.problems_besides_disk();
+        if self.problems.replace_published(problems) {
             self.set_agent_health();
         }
     }
 
     /// Retains the agent's own health.
     pub(super) fn set_agent_health(&mut self) {
-        let reasons = self.storage_error().into_iter();
-        let reasons: Vec<String> = reasons.chain(self.channels.errors().to_vec()).collect();
-        self.mqtt.set_agent_health(&reasons);
+        let problems = self.problems();
+        self.mqtt.set_agent_health(&problems);
     }
 
     pub(super) fn set_runtime_health(&mut self, report: &StatusReport) {

@@ -17,7 +17,7 @@ impl Agent {
         &mut self,
         report: &StatusReport,
     ) -> Result<(), AgentError> {
-        self.update_channel_health();
+        self.update_agent_health();
         self.set_runtime_health(report);
         match &report.health {
             Ok(health) => {

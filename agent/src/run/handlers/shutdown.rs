@@ -51,7 +51,7 @@ impl Agent {
     }
 
     fn is_flushed(&self) -> bool {
-        let is_cleared = !self.mqtt.clears_at_exit || self.mqtt.retained.is_settled();
+        let is_cleared = !self.mqtt.clears_at_exit || self.mqtt.retained.is_acked();
         self.outbox.core().is_idle() && is_cleared
     }
 
@@ -76,6 +76,8 @@ impl Agent {
                 break;
             };
             self.handle(event)?;
+            // A deadline that passed here would wake the loop at once, again and again.
+            self.tick_outbox(Instant::now())?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The notification channels: their tasks, and the errors that were published last.
+//! The notification channels: their setup and their tasks.
 //!
 //! - A notice is handed to the tasks once it is stored; one about a disk that refuses is the
 //!   exception.
@@ -20,7 +20,6 @@ use crate::notify::service::{PendingNotice, Service, Setup};
 pub(crate) struct Channels {
     setup: Setup,
     service: Option<Service>,
-    errors: Vec<String>,
 }
 
 impl Channels {
@@ -28,7 +27,6 @@ impl Channels {
         Self {
             setup,
             service: None,
-            errors: Vec::new(),
         }
     }
 
@@ -86,20 +84,6 @@ impl Channels {
         let failing = self.health().into_iter();
         let failing = failing.filter(|(_, health)| health.trouble.is_some());
         failing.map(|(id, _)| id).collect()
-    }
-
-    /// Reads the channels' errors again; returns whether they changed.
-    pub(crate) fn refresh_errors(&mut self) -> bool {
-        let errors = self.health().into_iter();
-        let errors: Vec<String> = errors.filter_map(|(_, health)| health.trouble).collect();
-        let is_changed = errors != self.errors;
-        self.errors = errors;
-        is_changed
-    }
-
-    /// Errors as of the last refresh.
-    pub(crate) fn errors(&self) -> &[String] {
-        &self.errors
     }
 
     /// Waits for the end of a channel's task, with the store's error where that is the cause.

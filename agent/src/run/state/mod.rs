@@ -9,6 +9,7 @@
 //! - [`runtime_monitor`], [`runtime_status`], [`retained_sources`]: the runtime's last report.
 //! - [`job_notices`]: failed jobs of schedules.
 //! - [`disk_report`]: what was reported of a disk that refuses.
+//! - [`problems`]: what else degrades the agent's health.
 //! - [`tasks`]: what runs beside the loop.
 
 pub(crate) mod assessments;
@@ -21,6 +22,7 @@ pub(crate) mod journal;
 pub(crate) mod mqtt;
 pub(crate) mod opinions;
 pub(crate) mod outbox;
+pub(crate) mod problems;
 pub(crate) mod retained_sources;
 pub(crate) mod runtime_monitor;
 pub(crate) mod runtime_status;

@@ -48,8 +48,15 @@ pub(crate) enum BatchOwner {
     Notice(PendingNotice),
 }
 
-/// The result of one write: the number of the batch, unless the store or its thread failed.
-pub(crate) type WriteResult = Result<Result<u64, StoreError>, JoinError>;
+/// A batch that is durable.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub(crate) batch: u64,
+    pub(crate) owners: Vec<BatchOwner>,
+}
+
+/// The result of one write, unless the store or its thread failed.
+pub(crate) type WriteResult = Result<Result<Written, StoreError>, JoinError>;
 
 /// Why the disk refuses the present batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,8 +76,7 @@ pub(crate) struct DurableOutbox {
     core: Outbox,
     store: Arc<dyn Store>,
     staged: StagedOps,
-    in_flight_owners: Vec<BatchOwner>,
-    writing: Option<JoinHandle<Result<u64, StoreError>>>,
+    writing: Option<JoinHandle<Result<Written, StoreError>>>,
     refusal: SharedRefusal,
 }
 
@@ -146,7 +152,6 @@ impl DurableOutbox {
             core,
             store,
             staged: StagedOps::default(),
-            in_flight_owners: Vec::new(),
             writing: None,
             refusal: SharedRefusal::default(),
         }
@@ -192,15 +197,19 @@ impl DurableOutbox {
     pub(crate) fn start_write(&mut self, change: &Change) {
         let mut batch = store::batch_of(change);
         let must_sync = change.must_sync() || self.has_staged();
-        self.in_flight_owners.clear();
+        let mut owners = Vec::new();
         for Staged { ops, owner } in self.staged.0.drain(..) {
             batch.extend(ops);
-            self.in_flight_owners.extend(owner);
+            owners.extend(owner);
         }
-        let (store, number) = (Arc::clone(&self.store), change.batch);
+        let store = Arc::clone(&self.store);
         let refusal = Arc::clone(&self.refusal);
+        let written = Written {
+            batch: change.batch,
+            owners,
+        };
         self.writing = Some(tokio::task::spawn_blocking(move || {
-            write_until_done(&*store, &batch, must_sync, &refusal).map(|()| number)
+            write_until_done(&*store, &batch, must_sync, &refusal).map(|()| written)
         }));
     }
 
@@ -209,28 +218,26 @@ impl DurableOutbox {
         take_output(&mut self.writing).await
     }
 
-    /// Owners of the batch that was written last.
-    pub(crate) fn take_owners(&mut self) -> Vec<BatchOwner> {
-        std::mem::take(&mut self.in_flight_owners)
-    }
-
     /// Reads an entry back; `None` where the store holds a damaged one.
     pub(crate) fn load(&self, id: OutboxId) -> Result<Option<Content>, StoreError> {
         store::load(&*self.store, id)
     }
 
     /// Waits at most `timeout` for the write in progress.
-    pub(crate) async fn finish(&mut self, timeout: Duration) -> WriteResult {
+    pub(crate) async fn finish(
+        &mut self,
+        timeout: Duration,
+    ) -> Result<Result<(), StoreError>, JoinError> {
         let Some(writing) = self.writing.take() else {
-            return Ok(Ok(0));
+            return Ok(Ok(()));
         };
         match tokio::time::timeout(timeout, writing).await {
-            Ok(written) => written,
+            Ok(written) => written.map(|written| written.map(drop)),
             Err(_) => {
                 tracing::warn!(
                     "outbox: the last write did not finish; the journal delivers its events again"
                 );
-                Ok(Ok(0))
+                Ok(Ok(()))
             }
         }
     }

@@ -20,7 +20,7 @@ use watchkeeper_contract::id::SourceId;
 use watchkeeper_contract::source::{SourceState, SourceStatus};
 use watchkeeper_store::{Keyspace, NewerFormat, Op, Store, StoreError};
 
-const SHOWN: Keyspace = Keyspace::new("shown_sources");
+const RETAINED: Keyspace = Keyspace::new("shown_sources");
 const VERSION: u8 = 1;
 const NONE: u8 = 0;
 const CLEARED: u8 = 1;
@@ -74,22 +74,27 @@ impl RetainedSources {
     /// # Errors
     /// When the store fails, or holds a record of a newer version.
     pub(crate) fn restore(store: &dyn Store, folder: &Path) -> Result<Self, StoreError> {
-        let mut shown = Self::default();
-        for entry in store.scan(SHOWN, Bound::Unbounded, MAX_RESTORED)?.entries {
+        let mut retained = Self::default();
+        for entry in store
+            .scan(RETAINED, Bound::Unbounded, MAX_RESTORED)?
+            .entries
+        {
             if let Some(found) = entry.value.first().filter(|found| **found > VERSION) {
                 return Err(NewerFormat::new(folder, "a source", found, VERSION).into());
             }
             let name = String::from_utf8(entry.key).ok().map(SourceId::new);
             if let (Some(Ok(source)), Some(alarm)) = (name, decode(&entry.value)) {
-                shown.sources.insert(source, SourceEntry::restored(alarm));
+                retained
+                    .sources
+                    .insert(source, SourceEntry::restored(alarm));
             }
         }
-        Ok(shown)
+        Ok(retained)
     }
 
     /// Sources that the runtime lists, as far as is known.
     pub(crate) fn listed(&self) -> impl Iterator<Item = &SourceId> {
-        let listed = self.sources.iter().filter(|(_, shown)| shown.is_listed);
+        let listed = self.sources.iter().filter(|(_, entry)| entry.is_listed);
         listed.map(|(source, _)| source)
     }
 
@@ -97,7 +102,7 @@ impl RetainedSources {
     pub(crate) fn alarms(&self) -> impl Iterator<Item = (&SourceId, Vec<u8>)> {
         self.sources
             .iter()
-            .filter_map(|(source, shown)| match &shown.alarm {
+            .filter_map(|(source, entry)| match &entry.alarm {
                 Alarm::None => None,
                 Alarm::Cleared => Some((source, Vec::new())),
                 Alarm::Raised(payload) => Some((source, payload.clone())),
@@ -106,9 +111,9 @@ impl RetainedSources {
 
     /// Raises or updates an alarm; an empty `payload` clears it. The caller stores it.
     pub(crate) fn set_alarm(&mut self, source: &SourceId, payload: Vec<u8>) {
-        let shown = self.entry(source);
-        shown.well_since = None;
-        shown.alarm = match payload.is_empty() {
+        let entry = self.entry(source);
+        entry.well_since = None;
+        entry.alarm = match payload.is_empty() {
             true => Alarm::Cleared,
             false => Alarm::Raised(payload),
         };
@@ -126,19 +131,19 @@ impl RetainedSources {
         }
         let by_id: BTreeMap<&SourceId, &SourceStatus> =
             statuses.iter().map(|s| (&s.spec.id, s)).collect();
-        for (source, shown) in &mut self.sources {
+        for (source, entry) in &mut self.sources {
             let status = by_id.get(source);
-            if status.is_none() && std::mem::take(&mut shown.is_listed) {
+            if status.is_none() && std::mem::take(&mut entry.is_listed) {
                 changes.gone.push(source.clone());
             }
             if !status.is_none_or(|status| is_well(&status.state)) {
-                shown.well_since = None;
+                entry.well_since = None;
                 continue;
             }
-            let since = *shown.well_since.get_or_insert(now);
-            let is_raised = matches!(shown.alarm, Alarm::Raised(_));
+            let since = *entry.well_since.get_or_insert(now);
+            let is_raised = matches!(entry.alarm, Alarm::Raised(_));
             if is_raised && now.saturating_duration_since(since) >= WELL_AFTER {
-                shown.alarm = Alarm::Cleared;
+                entry.alarm = Alarm::Cleared;
                 changes.recovered.push(source.clone());
             }
         }
@@ -147,27 +152,27 @@ impl RetainedSources {
 
     /// The runtime does not answer: no source counts as well.
     pub(crate) fn set_unknown(&mut self) {
-        for shown in self.sources.values_mut() {
-            shown.well_since = None;
+        for entry in self.sources.values_mut() {
+            entry.well_since = None;
         }
     }
 
     /// Forgets what the broker has cleared; returns the sources whose record must be stored.
     ///
     /// `is_cleared` returns whether the topics of a source's state and alarm are cleared.
-    pub(crate) fn settle(
+    pub(crate) fn forget_cleared(
         &mut self,
         is_cleared: impl Fn(&SourceId) -> (bool, bool),
     ) -> Vec<SourceId> {
         let mut changed = Vec::new();
         let mut forgotten = BTreeSet::new();
-        for (source, shown) in &mut self.sources {
+        for (source, entry) in &mut self.sources {
             let (state, alarm) = is_cleared(source);
-            if shown.alarm == Alarm::Cleared && alarm {
-                shown.alarm = Alarm::None;
+            if entry.alarm == Alarm::Cleared && alarm {
+                entry.alarm = Alarm::None;
                 changed.push(source.clone());
             }
-            if !shown.is_listed && state && shown.alarm == Alarm::None {
+            if !entry.is_listed && state && entry.alarm == Alarm::None {
                 forgotten.insert(source.clone());
             }
         }
@@ -179,8 +184,8 @@ impl RetainedSources {
     /// The operation that stores what is known of `source`.
     pub(crate) fn save_op(&self, source: &SourceId) -> Op {
         match self.sources.get(source) {
-            Some(shown) => Op::put(SHOWN, source.as_str(), encode(&shown.alarm)),
-            None => Op::delete(SHOWN, source.as_str()),
+            Some(entry) => Op::put(RETAINED, source.as_str(), encode(&entry.alarm)),
+            None => Op::delete(RETAINED, source.as_str()),
         }
     }
 
@@ -253,15 +258,15 @@ mod tests {
         status(source, json!({"state": "live"}))
     }
 
-    fn names(shown: &RetainedSources) -> Vec<&str> {
-        shown.listed().map(SourceId::as_str).collect()
+    fn names(retained: &RetainedSources) -> Vec<&str> {
+        retained.listed().map(SourceId::as_str).collect()
     }
 
-    /// Stores `shown` and reads it back.
-    fn store_and_restore(shown: &RetainedSources, sources: &[&str]) -> RetainedSources {
+    /// Stores `retained` and reads it back.
+    fn store_and_restore(retained: &RetainedSources, sources: &[&str]) -> RetainedSources {
         let store = MemoryStore::new();
         for source in sources {
-            let batch = Batch::from_iter([shown.save_op(&name(source))]);
+            let batch = Batch::from_iter([retained.save_op(&name(source))]);
             store.commit(batch).expect("commit");
         }
         RetainedSources::restore(&store, Path::new("/state/agent")).expect("restore")
@@ -270,39 +275,39 @@ mod tests {
     #[test]
     fn source_removed_while_agent_was_down_is_gone_at_first_update() {
         let now = Instant::now();
-        let mut shown = RetainedSources::default();
-        let changes = shown.update(now, &[live("gate"), live("yard")]);
+        let mut retained = RetainedSources::default();
+        let changes = retained.update(now, &[live("gate"), live("yard")]);
         assert_eq!(changes.new, [name("gate"), name("yard")]);
-        let mut shown = store_and_restore(&shown, &["gate", "yard"]);
+        let mut retained = store_and_restore(&retained, &["gate", "yard"]);
         assert_eq!(
-            names(&shown),
+            names(&retained),
             ["gate", "yard"],
             "before the runtime answers"
         );
-        let changes = shown.update(now, &[live("gate")]);
+        let changes = retained.update(now, &[live("gate")]);
         assert_eq!(changes.gone, [name("yard")]);
-        assert_eq!(names(&shown), ["gate"]);
+        assert_eq!(names(&retained), ["gate"]);
     }
 
     #[test]
     fn source_is_known_until_broker_acked_both_clearings() {
         let now = Instant::now();
-        let mut shown = RetainedSources::default();
-        shown.update(now, &[live("yard")]);
-        shown.set_alarm(&name("yard"), b"{}".to_vec());
-        shown.update(now, &[]);
-        shown.set_alarm(&name("yard"), Vec::new());
-        assert_eq!(shown.settle(|_| (true, false)), []);
-        assert_eq!(shown.settle(|_| (false, true)), [name("yard")]);
+        let mut retained = RetainedSources::default();
+        retained.update(now, &[live("yard")]);
+        retained.set_alarm(&name("yard"), b"{}".to_vec());
+        retained.update(now, &[]);
+        retained.set_alarm(&name("yard"), Vec::new());
+        assert_eq!(retained.forget_cleared(|_| (true, false)), []);
+        assert_eq!(retained.forget_cleared(|_| (false, true)), [name("yard")]);
         assert_eq!(
-            shown.update(now, &[]),
+            retained.update(now, &[]),
             SourceChanges::default(),
             "removal is reported once"
         );
-        assert_eq!(shown.settle(|_| (true, true)), [name("yard")]);
-        assert_eq!(shown, RetainedSources::default());
+        assert_eq!(retained.forget_cleared(|_| (true, true)), [name("yard")]);
+        assert_eq!(retained, RetainedSources::default());
         assert_eq!(
-            store_and_restore(&shown, &["yard"]),
+            store_and_restore(&retained, &["yard"]),
             RetainedSources::default()
         );
     }
@@ -311,11 +316,11 @@ mod tests {
     fn alarm_without_end_record_clears_after_source_is_well() {
         let start = Instant::now();
         let seconds = |n| start + Duration::from_secs(n);
-        let mut shown = RetainedSources::default();
-        shown.update(start, &[live("gate")]);
-        shown.set_alarm(&name("gate"), b"{}".to_vec());
+        let mut retained = RetainedSources::default();
+        retained.update(start, &[live("gate")]);
+        retained.set_alarm(&name("gate"), b"{}".to_vec());
         let mut recovers = |second, state: serde_json::Value| {
-            !shown
+            !retained
                 .update(seconds(second), &[status("gate", state)])
                 .recovered
                 .is_empty()
@@ -327,20 +332,20 @@ mod tests {
         assert!(!recovers(200, json!({"state": "live"})));
         assert!(recovers(260, json!({"state": "live"})));
         assert!(!recovers(400, json!({"state": "live"})), "once");
-        assert_eq!(shown.alarms().next(), Some((&name("gate"), Vec::new())));
+        assert_eq!(retained.alarms().next(), Some((&name("gate"), Vec::new())));
     }
 
     #[test]
     fn alarm_of_removed_source_clears_but_not_during_silence() {
         let start = Instant::now();
-        let mut shown = RetainedSources::default();
-        shown.set_alarm(&name("gate"), b"{}".to_vec());
-        shown.update(start, &[]);
-        shown.set_unknown();
+        let mut retained = RetainedSources::default();
+        retained.set_alarm(&name("gate"), b"{}".to_vec());
+        retained.update(start, &[]);
+        retained.set_unknown();
         let later = start + WELL_AFTER;
-        assert_eq!(shown.update(later, &[]).recovered, []);
+        assert_eq!(retained.update(later, &[]).recovered, []);
         assert_eq!(
-            shown.update(later + WELL_AFTER, &[]).recovered,
+            retained.update(later + WELL_AFTER, &[]).recovered,
             [name("gate")]
         );
     }
@@ -348,7 +353,7 @@ mod tests {
     #[test]
     fn restore_fails_on_record_of_newer_build() {
         let store = MemoryStore::new();
-        let newer = Batch::new().put(SHOWN, b"gate", &[VERSION + 1, NONE]);
+        let newer = Batch::new().put(RETAINED, b"gate", &[VERSION + 1, NONE]);
         store.commit(newer).expect("commit");
         let refused = RetainedSources::restore(&store, Path::new("/state/agent"));
         let said = refused.err().map(|e| e.to_string()).unwrap_or_default();

@@ -125,10 +125,7 @@ pub(super) fn note() -> String {
          - Answers that are not stored are sent a few at a time. If more than {} requests wait for one, or {} rejections are \
          remembered, other requests stay unanswered until they come again in the next session; clear finished ones.\n\
          - While the box's clock is not set, a request with `expires_at` waits, and later ones wait behind it. If the clock \
-         is still not set {} minutes after the agent's start, the request is rejected, because its expiry can't be checked.\n\
-         - A retained request of more than about 1 MiB ends every session. After three such sessions the box accepts no \
-         commands for an hour, so that events are published; `svc/agent/health` is then `degraded` and names the topic to \
-         clear.\n",
+         is still not set {} minutes after the agent's start, the request is rejected, because its expiry can't be checked.\n",
         watchkeeper_agent::fleet::command::LEDGER_ENTRIES,
         watchkeeper_agent::fleet::command::REJECTED_ENTRIES,
         watchkeeper_agent::fleet::command::LEDGER_DAYS,

@@ -7,30 +7,30 @@ use watchkeeper_client::ClientError;
 use crate::output::Output;
 
 /// How long polls may stay without an answer.
-const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
+const UNANSWERED_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Failed polls in a row.
 #[derive(Debug, Default)]
-pub(super) struct Silence {
+pub(super) struct UnansweredPolls {
     began: Option<Instant>,
 }
 
-impl Silence {
+impl UnansweredPolls {
     /// Returns whether the last poll had no answer.
-    pub(super) fn is_on(&self) -> bool {
+    pub(super) fn is_waiting(&self) -> bool {
         self.began.is_some()
     }
 
-    /// Does [`check`](Self::check) now, and notes the begin of a silence.
-    pub(super) fn noted<T>(
+    /// Does [`check`](Self::check) now, and notes the first poll without an answer.
+    pub(super) fn check_and_note<T>(
         &mut self,
         answer: Result<T, ClientError>,
         out: &Output,
     ) -> Result<Option<T>, ClientError> {
-        let was_on = self.is_on();
+        let was_waiting = self.is_waiting();
         let checked = self.check(answer, Instant::now());
-        if self.is_on() && !was_on {
-            let limit = SILENCE_TIMEOUT.as_secs();
+        if self.is_waiting() && !was_waiting {
+            let limit = UNANSWERED_TIMEOUT.as_secs();
             out.note(format!(
                 "the runtime does not answer; the run waits up to {limit} s for it"
             ));
@@ -51,7 +51,7 @@ impl Silence {
             }
             Err(error) if error.is_transient() => {
                 let began = *self.began.get_or_insert(now);
-                let may_pass = now - began < SILENCE_TIMEOUT;
+                let may_pass = now - began < UNANSWERED_TIMEOUT;
                 if may_pass { Ok(None) } else { Err(error) }
             }
             Err(error) => Err(error),
@@ -71,30 +71,34 @@ mod tests {
     }
 
     #[test]
-    fn run_outlasts_failed_polls_until_the_silence_is_too_long() {
+    fn run_outlasts_failed_polls_for_a_while() {
         let failed = || -> Result<(), ClientError> {
             Err(ClientError::Timeout {
                 request: "GET /v1/pipelines/watch".to_owned(),
                 after: Duration::from_secs(10),
             })
         };
-        let (mut silence, start) = (Silence::default(), Instant::now());
-        assert!(matches!(silence.check(failed(), start), Ok(None)));
-        assert!(silence.is_on());
-        let late = start + SILENCE_TIMEOUT;
-        assert!(matches!(silence.check(Ok(()), late), Ok(Some(()))));
-        assert!(!silence.is_on());
-        assert!(matches!(silence.check(failed(), late), Ok(None)));
-        assert!(silence.check(failed(), late + SILENCE_TIMEOUT).is_err());
+        let (mut unanswered, start) = (UnansweredPolls::default(), Instant::now());
+        assert!(matches!(unanswered.check(failed(), start), Ok(None)));
+        assert!(unanswered.is_waiting());
+        let late = start + UNANSWERED_TIMEOUT;
+        assert!(matches!(unanswered.check(Ok(()), late), Ok(Some(()))));
+        assert!(!unanswered.is_waiting());
+        assert!(matches!(unanswered.check(failed(), late), Ok(None)));
+        assert!(
+            unanswered
+                .check(failed(), late + UNANSWERED_TIMEOUT)
+                .is_err()
+        );
     }
 
     #[test]
     fn refused_poll_ends_the_run_at_once_and_a_busy_runtime_does_not() {
         let now = Instant::now();
-        let mut silence = Silence::default();
-        assert!(matches!(silence.check(refused(429), now), Ok(None)));
-        let mut silence = Silence::default();
-        assert!(silence.check(refused(404), now).is_err());
-        assert!(!silence.is_on(), "it answered");
+        let mut unanswered = UnansweredPolls::default();
+        assert!(matches!(unanswered.check(refused(429), now), Ok(None)));
+        let mut unanswered = UnansweredPolls::default();
+        assert!(unanswered.check(refused(404), now).is_err());
+        assert!(!unanswered.is_waiting(), "it answered");
     }
 }
