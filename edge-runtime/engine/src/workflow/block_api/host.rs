@@ -15,6 +15,11 @@ use crate::workflow::values::value::{Array, Value};
 
 /// What the program around the workflow provides.
 pub trait Host {
+    /// Begins a step of the frame: the calls up to the next step are its.
+    fn begin_step(&mut self, step: &Arc<str>) {
+        let _ = step;
+    }
+
     /// Detects objects in a picture.
     ///
     /// # Errors

@@ -151,6 +151,7 @@ impl Execution {
                 continue;
             }
             let before = errors.len();
+            host.begin_step(&step.name);
             let run = StepRun {
                 plan: &plan,
                 step,

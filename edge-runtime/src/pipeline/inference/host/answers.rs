@@ -1,9 +1,10 @@
 //! Answers of models, cached for frames on which the motion filter is closed.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use watchkeeper_engine::workflow::{
-    Anomaly, Array, ClassScore, Features, Gaze, ImageValue, Layer, PromptedMask, Writing,
+    Anomaly, Array, ClassScore, Features, Gaze, ImageValue, PromptedMask, Writing,
 };
 use watchkeeper_vision::detections::Detections;
 use watchkeeper_vision::geometry::BBox;
@@ -96,18 +97,18 @@ impl<T> FrameAnswers<T> {
     }
 }
 
-/// Answers of models that were asked for something else than objects, by model.
+/// Answers of models that were asked for something else than objects, by step.
 #[derive(Debug, Default)]
 pub(super) struct ModelAnswers {
-    pub(super) classes: BTreeMap<String, FrameAnswers<Vec<ClassScore>>>,
-    pub(super) numbers: BTreeMap<String, FrameAnswers<Vec<f32>>>,
-    pub(super) writings: BTreeMap<String, FrameAnswers<Writing>>,
-    pub(super) segments: BTreeMap<String, FrameAnswers<Detections>>,
-    pub(super) depths: BTreeMap<String, FrameAnswers<Array>>,
-    pub(super) gazes: BTreeMap<String, FrameAnswers<Vec<Gaze>>>,
-    pub(super) prompted: BTreeMap<String, FrameAnswers<PromptedMasks>>,
-    pub(super) features: BTreeMap<String, FrameAnswers<(Layer, Features)>>,
-    pub(super) anomalies: BTreeMap<String, FrameAnswers<Anomaly>>,
+    pub(super) classes: BTreeMap<Arc<str>, FrameAnswers<Vec<ClassScore>>>,
+    pub(super) numbers: BTreeMap<Arc<str>, FrameAnswers<Vec<f32>>>,
+    pub(super) writings: BTreeMap<Arc<str>, FrameAnswers<Writing>>,
+    pub(super) segments: BTreeMap<Arc<str>, FrameAnswers<Detections>>,
+    pub(super) depths: BTreeMap<Arc<str>, FrameAnswers<Array>>,
+    pub(super) gazes: BTreeMap<Arc<str>, FrameAnswers<Vec<Gaze>>>,
+    pub(super) prompted: BTreeMap<Arc<str>, FrameAnswers<PromptedMasks>>,
+    pub(super) features: BTreeMap<Arc<str>, FrameAnswers<Features>>,
+    pub(super) anomalies: BTreeMap<Arc<str>, FrameAnswers<Anomaly>>,
 }
 
 /// Masks, and the boxes that they were asked for.
@@ -134,4 +135,4 @@ impl ModelAnswers {
 }
 
 /// Selects the cache of one kind of answer.
-pub(super) type AnswerCache<T> = fn(&mut ModelAnswers) -> &mut BTreeMap<String, FrameAnswers<T>>;
+pub(super) type AnswerCache<T> = fn(&mut ModelAnswers) -> &mut BTreeMap<Arc<str>, FrameAnswers<T>>;

@@ -66,6 +66,8 @@ pub struct DetectHost {
     stream: u64,
     boxes: u64,
     frame: Option<Current>,
+    /// The step that runs.
+    step: Arc<str>,
     /// The motion filter is closed: cached answers are reused.
     hold: bool,
     answers: BTreeMap<String, FrameAnswers<Detections>>,
@@ -99,6 +101,7 @@ impl DetectHost {
             stream,
             boxes: 0,
             frame: None,
+            step: Arc::default(),
             hold: false,
             answers: BTreeMap::new(),
             answered: ModelAnswers::default(),
@@ -199,22 +202,20 @@ impl DetectHost {
         Ok(frame.frame_of(image))
     }
 
-    /// Returns the cached answer while the motion filter is closed, else asks the model.
+    /// Returns the cached answer of the step while the motion filter is closed, else asks the model.
     fn answer<T: Clone>(
         &mut self,
         kept: AnswerCache<T>,
-        model: &str,
         image: &ImageValue,
         ask: impl FnOnce(&mut Self, &Frame) -> Result<T, String>,
     ) -> Result<T, String> {
-        self.answer_if(kept, model, image, |_| true, ask)
+        self.answer_if(kept, image, |_| true, ask)
     }
 
     /// Like [`Self::answer`], but reuses the cached answer only if `holds` accepts its parameters.
     fn answer_if<T: Clone>(
         &mut self,
         kept: AnswerCache<T>,
-        model: &str,
         image: &ImageValue,
         holds: impl FnOnce(&T) -> bool,
         ask: impl FnOnce(&mut Self, &Frame) -> Result<T, String>,
@@ -222,7 +223,7 @@ impl DetectHost {
         self.begin_picture(image);
         let place = CropOrigin::of(image);
         let answers = kept(&mut self.answered)
-            .entry(model.to_owned())
+            .entry(Arc::clone(&self.step))
             .or_default();
         if self.hold
             && let Some(held) = answers.cached(place).filter(|held| holds(held))
@@ -234,7 +235,7 @@ impl DetectHost {
         let frame = self.frame_of(image);
         let said = frame.and_then(|frame| ask(self, &frame));
         let answers = kept(&mut self.answered)
-            .entry(model.to_owned())
+            .entry(Arc::clone(&self.step))
             .or_default();
         answers.store(place, said.as_ref().ok().cloned());
         self.end_picture();

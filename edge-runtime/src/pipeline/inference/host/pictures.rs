@@ -70,7 +70,7 @@ impl DetectHost {
 mod tests {
     use std::sync::Arc;
 
-    use watchkeeper_engine::workflow::{Packed, RgbPixels, VideoMeta};
+    use watchkeeper_engine::workflow::{Host as _, Packed, Pixels, RgbPixels, VideoMeta};
     use watchkeeper_vision::detections::{Detection, DetectionId};
 
     use super::*;
@@ -78,6 +78,38 @@ mod tests {
 
     fn host() -> DetectHost {
         DetectHost::new(Detectors::default(), 0).for_pictures()
+    }
+
+    fn pixel() -> Arc<Packed> {
+        Arc::new(Packed(Arc::new(RgbPixels {
+            width: 1,
+            height: 1,
+            data: vec![0; 3],
+        })))
+    }
+
+    #[test]
+    fn held_frame_reuses_the_answer_of_its_own_step() {
+        let id = FrameId {
+            source: SourceId::new("gate").expect("a valid name"),
+            seq: 1,
+        };
+        let picture = Picture::rgb(1, 1, vec![0; 3]);
+        let frame = Frame::still(id, Instant::now(), clock::wall(), picture);
+        let pixels: Arc<dyn Pixels> = pixel();
+        let image = ImageValue::new(Arc::clone(&pixels), VideoMeta::still("image"));
+        let ask = |host: &mut DetectHost, step: &str, number: f32| {
+            host.begin_step(&Arc::from(step));
+            host.answer(|all| &mut all.numbers, &image, |_, _| Ok(vec![number]))
+        };
+        let mut host = DetectHost::new(Detectors::default(), 0);
+        host.begin(frame.clone(), &pixels, false);
+        assert_eq!(ask(&mut host, "first", 1.0), Ok(vec![1.0]));
+        assert_eq!(ask(&mut host, "second", 2.0), Ok(vec![2.0]));
+        host.end();
+        // A condition skips the first step.
+        host.begin(frame, &pixels, true);
+        assert_eq!(ask(&mut host, "second", 3.0), Ok(vec![2.0]));
     }
 
     #[test]
@@ -101,17 +133,12 @@ mod tests {
 
     #[test]
     fn pixels_of_a_picture_are_released_with_the_answer() {
-        let pixels = Arc::new(Packed(Arc::new(RgbPixels {
-            width: 1,
-            height: 1,
-            data: vec![0; 3],
-        })));
+        let pixels = pixel();
         let image = ImageValue::new(Arc::clone(&pixels) as _, VideoMeta::still("image"));
         let mut host = host();
         // There is no such model, which is an answer too.
         let refused = host.answer(
             |all| &mut all.numbers,
-            "none",
             &image,
             |_, _| Err("no model".to_owned()),
         );

@@ -19,6 +19,10 @@ use super::answers::{CropOrigin, PromptedMasks};
 use crate::clock;
 
 impl Host for DetectHost {
+    fn begin_step(&mut self, step: &Arc<str>) {
+        self.step = Arc::clone(step);
+    }
+
     fn detect(&mut self, request: &DetectRequest<'_>) -> Result<Detections, String> {
         let mut found = Detections::default();
         self.detect_into(request, &mut found)?;
@@ -50,7 +54,6 @@ impl Host for DetectHost {
     fn classify(&mut self, model_id: &str, image: &ImageValue) -> Result<Vec<ClassScore>, String> {
         self.answer(
             |all| &mut all.classes,
-            model_id,
             image,
             |host, frame| {
                 let mut scores = Vec::new();
@@ -63,7 +66,6 @@ impl Host for DetectHost {
     fn embed(&mut self, model_id: &str, image: &ImageValue) -> Result<Vec<f32>, String> {
         self.answer(
             |all| &mut all.numbers,
-            model_id,
             image,
             |host, frame| {
                 let mut numbers = Vec::new();
@@ -81,7 +83,6 @@ impl Host for DetectHost {
     fn read_text(&mut self, model_id: &str, image: &ImageValue) -> Result<Writing, String> {
         self.answer(
             |all| &mut all.writings,
-            model_id,
             image,
             |host, frame| {
                 let (rgb, mut lines) = (image.pixels.rgb(), Vec::new());
@@ -114,7 +115,6 @@ impl Host for DetectHost {
     ) -> Result<Detections, String> {
         self.answer(
             |all| &mut all.segments,
-            model_id,
             image,
             |host, frame| {
                 let mut segments = Vec::new();
@@ -152,7 +152,6 @@ impl Host for DetectHost {
     ) -> Result<Vec<PromptedMask>, String> {
         let said = self.answer_if(
             |all| &mut all.prompted,
-            model_id,
             image,
             |held| held.several == several && held.boxes == boxes,
             |host, frame| {
@@ -180,11 +179,9 @@ impl Host for DetectHost {
         image: &ImageValue,
         layer: Layer,
     ) -> Result<Features, String> {
-        let (_, said) = self.answer_if(
+        self.answer(
             |all| &mut all.features,
-            model_id,
             image,
-            |(held, _)| *held == layer,
             |host, frame| {
                 let (mut numbers, logits) = (Vec::new(), layer == Layer::Logits);
                 host.ask(model_id, |model| {
@@ -194,16 +191,14 @@ impl Host for DetectHost {
                 let of_model = of_model.map_or_else(String::new, |sum| sum.to_string());
                 let described = format!("{of_model} {layer:?} {}", numbers.len());
                 let space = Sha256Sum::of(described.as_bytes()).to_string();
-                Ok((layer, Features { numbers, space }))
+                Ok(Features { numbers, space })
             },
-        )?;
-        Ok(said)
+        )
     }
 
     fn anomaly(&mut self, model_id: &str, image: &ImageValue) -> Result<Anomaly, String> {
         self.answer(
             |all| &mut all.anomalies,
-            model_id,
             image,
             |host, frame| {
                 let mut found = watchkeeper_detect::Anomaly::default();
@@ -252,7 +247,6 @@ impl Host for DetectHost {
     fn depth(&mut self, model_id: &str, image: &ImageValue) -> Result<Array, String> {
         self.answer(
             |all| &mut all.depths,
-            model_id,
             image,
             |host, frame| {
                 let mut map = DepthMap::default();
@@ -271,7 +265,6 @@ impl Host for DetectHost {
     ) -> Result<Vec<Gaze>, String> {
         self.answer(
             |all| &mut all.gazes,
-            model_id,
             image,
             |host, frame| {
                 let (rgb, mut faces) = (image.pixels.rgb(), Vec::new());
