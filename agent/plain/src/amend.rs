@@ -6,6 +6,8 @@
 //! - What is said with "and", "also" or "too" is added. Where there can be one only, such as a place,
 //!   it is refused: nothing else may take its place.
 
+use watchkeeper_contract::id::SourceId;
+
 use crate::closed;
 use crate::edit::{Wanted, no_second_time};
 use crate::intent::{Intent, skip_polite};
@@ -98,7 +100,7 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Ref
     const GOES_ON: &str =
         "no|nope|nah ,|.|-|–|make|for|only|just|i|it|that|use|set|change|on|in|at|with|sorry|the";
     let joins = r.begins(0, &["and|plus|&|+"]) && !r.says(&["only|just|instead"]);
-    if r.begins(0, &[GOES_ON]) {
+    if joins || r.begins(0, &[GOES_ON]) {
         r.mark(0..1);
     }
     r.slot = Slot::Camera;
@@ -116,6 +118,9 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Ref
     let mut wanted = Wanted::read(r, false)?;
     let is_also = wanted.adds;
     wanted.adds |= joins;
+    if !without(&mut wanted.mentions, watches) {
+        return Err(not_read(r));
+    }
     r.slot = Slot::Place;
     let place = match named {
         Some(place) => Some(place),
@@ -135,28 +140,15 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Ref
         return Err(not_read(r));
     }
     for parts in watches {
+        let moves = place.is_some() || !ways.is_empty();
         let is_somewhere = parts.place.is_some() || !parts.ways.is_empty();
-        if (is_also || joins && is_somewhere) && (place.is_some() || !ways.is_empty()) {
+        if moves && (is_also || joins && is_somewhere) {
             return Err(not_read(r));
         }
-        let new = wanted.settings.times.as_ref();
-        let now = parts.settings.times.as_ref();
-        if joins
-            && now
-                .zip(new)
-                .is_some_and(|(now, new)| now.are_replaced_by(new))
-        {
+        if joins && has_other_times(parts, &wanted) {
             return Err(no_second_time());
         }
-        match wanted.adds {
-            true => {
-                let cameras = cameras.iter().filter(|id| !parts.cameras.contains(id));
-                let cameras: Vec<_> = cameras.cloned().collect();
-                parts.cameras.extend(cameras);
-            }
-            false if !cameras.is_empty() => parts.cameras.clone_from(&cameras),
-            false => {}
-        }
+        set_cameras(parts, &cameras, wanted.adds);
         set_where(parts, place.as_ref(), &ways, turns).ok_or_else(|| not_read(r))?;
         if let Some(seconds) = wanted.settings.hold_s {
             how_long(parts, seconds).ok_or_else(|| not_read(r))?;
@@ -200,6 +192,37 @@ fn set_what(parts: &mut Parts, wanted: &Wanted) -> Result<(), Refusal> {
         settings.notify.splice(0..0, parts.settings.notify.clone());
     }
     parts.settings.merge(&settings)
+}
+
+/// Whether a correction has days or hours where the proposal has others.
+fn has_other_times(parts: &Parts, wanted: &Wanted) -> bool {
+    let now = parts.settings.times.as_ref();
+    let both = now.zip(wanted.settings.times.as_ref());
+    both.is_some_and(|(now, new)| now.are_replaced_by(new))
+}
+
+/// Sets cameras, or adds them; none are said where the list is empty.
+fn set_cameras(parts: &mut Parts, said: &[SourceId], adds: bool) {
+    if !said.is_empty() && !adds {
+        parts.cameras.clear();
+    }
+    for id in said {
+        if !parts.cameras.contains(id) {
+            parts.cameras.push(id.clone());
+        }
+    }
+}
+
+/// `without cars` leaves cars out, where they are watched for; false where they are not: a helmet
+/// that is missing is seen on somebody.
+fn without(said: &mut [Mention], watches: &[Parts]) -> bool {
+    let watched = watches.iter().flat_map(|parts| &parts.mentions);
+    let watched: Vec<&String> = watched.flat_map(|m| &m.labels).collect();
+    let mut missing = said.iter_mut().filter(|m| m.stand == Stand::Missing);
+    missing.all(|mention| {
+        mention.stand = Stand::Excluded;
+        mention.labels.iter().any(|label| watched.contains(&label))
+    })
 }
 
 /// Removes the classes that are wanted and left out, such as cars after `no, without cars`.

@@ -584,6 +584,13 @@ fn class_that_is_left_out_goes_and_the_last_one_stays() {
     let text = "Tell me when a person or a car enters the left half on camera gate";
     let understood = proposed(text, &["without cars"]).understood;
     assert!(understood.contains("a person enters"), "{understood}");
+    for correction in ["without dogs", "without a helmet"] {
+        let answer = PLAIN.corrected(text, &[correction.to_owned()], &scene());
+        assert!(
+            matches!(answer, Ok(Answer::Unknown(_))),
+            "{correction}: {answer:#?}"
+        );
+    }
     let last = PLAIN.corrected(
         text,
         &["without cars".to_owned(), "without people".to_owned()],
