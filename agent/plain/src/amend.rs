@@ -3,8 +3,8 @@
 //! - A correction changes what was proposed, and never what runs.
 //! - A correction with an unread word corrects nothing.
 //! - What a correction does not name stays as it was proposed.
-//! - What is said with "and", "also" or "too" is added. Where there can be one only, such as a place,
-//!   it is refused: nothing else may take its place.
+//! - What is said with "and", "also" or "too" is added. Where there can be one only, such as a
+//!   place, it is refused: nothing else may take its place.
 
 use watchkeeper_contract::id::SourceId;
 

@@ -30,8 +30,8 @@ pub(crate) struct ActiveTimes {
 }
 
 impl ActiveTimes {
-    /// Whether `new` has days or hours where there are others: a watch has one span of hours and one
-    /// list of days.
+    /// Whether `new` has days or hours where there are others: a watch has one span of hours and
+    /// one list of days.
     pub(crate) fn are_replaced_by(&self, new: &Self) -> bool {
         self.days.is_some() && new.days.is_some() || self.hours.is_some() && new.hours.is_some()
     }

@@ -202,7 +202,8 @@ impl DetectHost {
         Ok(frame.frame_of(image))
     }
 
-    /// Returns the cached answer of the step while the motion filter is closed, else asks the model.
+    /// Returns the cached answer of the step while the motion filter is closed, else asks the
+    /// model.
     fn answer<T: Clone>(
         &mut self,
         kept: AnswerCache<T>,
