@@ -9,7 +9,7 @@
 use watchkeeper_contract::id::SourceId;
 
 use crate::closed;
-use crate::edit::{Wanted, no_second_time};
+use crate::edit::{ONE_TIME, Wanted};
 use crate::intent::{Intent, skip_polite};
 use crate::lexicon::{Stand, Way};
 use crate::moments;
@@ -30,6 +30,9 @@ const OF_A_PIPELINE: &str =
 const SMALL: &str = "to|of|for|on|at|in|and|with|about|but|only|just|then|make|set|change|use|confidence|threshold|score";
 /// What is done about an event besides.
 const BESIDES: &str = "clip|clips|video|recording|#|channel|slack|email|e-mail|sms|text";
+
+/// What to say where every class was left out.
+const NOTHING_LEFT: &str = "Then nothing would be left to watch for. Say what to watch for instead, such as \"no, for people\".";
 
 /// Seconds from which on nobody means how long somebody stays.
 const HALF_A_DAY_S: f64 = 43_200.0;
@@ -139,23 +142,60 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Ref
     if !closed::unread_words(r, SMALL).is_empty() {
         return Err(not_read(r));
     }
-    for parts in watches {
-        let moves = place.is_some() || !ways.is_empty();
+    let said = Correction {
+        cameras,
+        place,
+        ways,
+        turns,
+        wanted,
+        is_also,
+        joins,
+    };
+    watches
+        .iter_mut()
+        .try_for_each(|parts| said.apply(parts, r))
+}
+
+/// What a correction says.
+struct Correction {
+    cameras: Vec<SourceId>,
+    place: Option<Where>,
+    ways: Vec<Way>,
+    /// Whether the direction is turned round.
+    turns: bool,
+    wanted: Wanted,
+    /// Whether "also" or "too" stands in it.
+    is_also: bool,
+    /// Whether it begins with "and".
+    joins: bool,
+}
+
+impl Correction {
+    fn apply(&self, parts: &mut Parts, r: &Reader<'_>) -> Result<(), Refusal> {
+        let (wanted, settings) = (&self.wanted, &self.wanted.settings);
+        let moves = self.place.is_some() || !self.ways.is_empty();
         let is_somewhere = parts.place.is_some() || !parts.ways.is_empty();
-        if moves && (is_also || joins && is_somewhere) {
+        if moves && (self.is_also || self.joins && is_somewhere) {
             return Err(not_read(r));
         }
-        if joins && has_other_times(parts, &wanted) {
-            return Err(no_second_time());
+        let now = parts.settings.times.as_ref();
+        let times = now.zip(settings.times.as_ref());
+        if self.is_also && settings.times.is_some()
+            || self.joins && times.is_some_and(|(now, new)| now.are_replaced_by(new))
+        {
+            return Err(unclear(r, ONE_TIME));
         }
-        set_cameras(parts, &cameras, wanted.adds);
-        set_where(parts, place.as_ref(), &ways, turns).ok_or_else(|| not_read(r))?;
-        if let Some(seconds) = wanted.settings.hold_s {
+        set_cameras(parts, &self.cameras, wanted.adds);
+        set_where(parts, self.place.as_ref(), &self.ways, self.turns).ok_or_else(|| not_read(r))?;
+        if let Some(seconds) = settings.hold_s {
             how_long(parts, seconds).ok_or_else(|| not_read(r))?;
         }
-        set_what(parts, &wanted)?;
+        set_what(parts, wanted)?;
+        if !parts.is_none() && !leave_out(&mut parts.mentions) {
+            return Err(unclear(r, NOTHING_LEFT));
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 fn not_read(r: &Reader<'_>) -> Refusal {
@@ -184,21 +224,11 @@ fn set_what(parts: &mut Parts, wanted: &Wanted) -> Result<(), Refusal> {
         true => parts.mentions.extend(said),
         false => parts.mentions = said,
     }
-    if !parts.is_none() {
-        leave_out(&mut parts.mentions)?;
-    }
     let mut settings = wanted.settings.clone();
     if wanted.adds && !settings.notify.is_empty() {
         settings.notify.splice(0..0, parts.settings.notify.clone());
     }
     parts.settings.merge(&settings)
-}
-
-/// Whether a correction has days or hours where the proposal has others.
-fn has_other_times(parts: &Parts, wanted: &Wanted) -> bool {
-    let now = parts.settings.times.as_ref();
-    let both = now.zip(wanted.settings.times.as_ref());
-    both.is_some_and(|(now, new)| now.are_replaced_by(new))
 }
 
 /// Sets cameras, or adds them; none are said where the list is empty.
@@ -225,24 +255,24 @@ fn without(said: &mut [Mention], watches: &[Parts]) -> bool {
     })
 }
 
-/// Removes the classes that are wanted and left out, such as cars after `no, without cars`.
-fn leave_out(mentions: &mut Vec<Mention>) -> Result<(), Refusal> {
+/// Removes the classes that are wanted and left out, such as cars after `no, without cars`; false
+/// if none is left.
+fn leave_out(mentions: &mut Vec<Mention>) -> bool {
     let is_wanted = |m: &Mention| m.stand == Stand::Wanted;
-    let out: Vec<String> = mentions
-        .iter()
-        .filter(|m| m.stand == Stand::Excluded)
-        .flat_map(|m| m.labels.clone())
-        .collect();
+    let left_out = mentions.iter().filter(|m| m.stand == Stand::Excluded);
+    let out: Vec<String> = left_out.flat_map(|m| m.labels.clone()).collect();
     let is_out = |m: &Mention| {
         is_wanted(m) && !m.labels.is_empty() && m.labels.iter().all(|label| out.contains(label))
     };
-    if mentions.iter().any(is_out) && !mentions.iter().any(|m| is_wanted(m) && !is_out(m)) {
-        return Err(Refusal::meaning(
-            "Then nothing would be left to watch for. Say what to watch for instead, such as \"no, for people\".",
-        ));
-    }
-    mentions.retain(|m| !is_out(m));
-    Ok(())
+    let gone = mentions.iter().filter(|m| is_out(m));
+    let gone: Vec<String> = gone.flat_map(|m| m.labels.clone()).collect();
+    mentions.retain(|m| {
+        let is_done = m.stand == Stand::Excluded
+            && !gone.is_empty()
+            && m.labels.iter().all(|label| gone.contains(label));
+        !is_out(m) && !is_done
+    });
+    gone.is_empty() || mentions.iter().any(is_wanted)
 }
 
 /// Sets place and direction; nothing where a line would take the place of a zone, or there is no

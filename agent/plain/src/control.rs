@@ -240,10 +240,13 @@ fn spared(r: &mut Reader<'_>) -> Vec<PipelineId> {
         return Vec::new();
     };
     let end = found.at.end;
-    let spared = r.hiding(vec![0..end], |r| match names::pipelines(r, false) {
-        none if none.is_empty() => r.scene.ids_on(&names::cameras(r)),
-        named => named,
-    });
+    let spared = r.hiding(
+        std::iter::once(0..end).collect(),
+        |r| match names::pipelines(r, false) {
+            none if none.is_empty() => r.scene.ids_on(&names::cameras(r)),
+            named => named,
+        },
+    );
     if !spared.is_empty() {
         r.mark(found.at);
         // `all but the safe one`

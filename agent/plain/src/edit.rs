@@ -66,9 +66,6 @@ impl Wanted {
             "add|also|too|additionally|include|includes|including",
             "as well",
         ]) && !are_only_these(r, &mentions);
-        if adds && settings.times.is_some() {
-            return Err(no_second_time());
-        }
         let wanted = Self {
             mentions,
             adds,
@@ -86,11 +83,7 @@ impl Wanted {
 }
 
 /// Why hours or days are not added to others.
-pub(crate) fn no_second_time() -> Refusal {
-    Refusal::meaning(
-        "A watch has one span of hours a day and one list of days. Say the whole of it, such as \"from 8:00 to 22:00\" or \"on weekdays and saturdays\", or ask for a new watch for the other hours.",
-    )
-}
+pub(crate) const ONE_TIME: &str = "A watch has one span of hours a day and one list of days. Say the whole of it, such as \"from 8:00 to 22:00\" or \"on weekdays and saturdays\", or ask for a new watch for the other hours.";
 
 /// Refuses settings that were said of one class or of some hours, and would be set for all.
 fn refuse_for_a_part(r: &Reader<'_>, wanted: &Wanted) -> Result<(), Refusal> {
@@ -160,6 +153,9 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<ChangeSet, Refusal> {
     drop_used(r);
     r.take_all(&["duration|delay|dwell time?", "time"]);
     let mut wanted = Wanted::read(r, true)?;
+    if wanted.adds && wanted.settings.times.is_some() {
+        return Err(Refusal::meaning(ONE_TIME));
+    }
     if wanted.settings.quiet {
         return Err(Refusal::meaning(
             "A change takes no channel away. Ask for a new watch with \"no notifications\", or pause this one.",
