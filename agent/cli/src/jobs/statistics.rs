@@ -11,8 +11,8 @@ pub(super) fn print(jobs: &Jobs, out: &Output) -> Result<(), Failure> {
     let mut statistics = JobStatisticsBuilder::default();
     for id in jobs.ids()? {
         let read = jobs.open_exact(&id).and_then(|job| {
-            let (state, log) = (job.summary()?.state, job.log()?);
-            statistics.add(job.info(), &log, state);
+            let (summary, log) = job.summary_with_log()?;
+            statistics.add(job.info(), &log, summary.state);
             Ok(())
         });
         match read {
@@ -33,10 +33,7 @@ fn show(statistics: &JobStatistics, out: &Output) {
         .map(|(state, number)| format!("{number} {state}"))
         .collect();
     let success = statistics.success.map_or_else(String::new, |share| {
-        format!(
-            "; {:.0} % of those that ended by themselves were done",
-            share * 100.0
-        )
+        format!("; success rate {:.0} %", share * 100.0)
     });
     let of = match number {
         0 => String::new(),

@@ -5,6 +5,7 @@
 //!   readers. Any other damaged line is an error.
 //! - After a failed write nothing more is written: the next line would be damaged.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
@@ -74,6 +75,29 @@ pub struct StepResult {
     /// Names in the output folder.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
+}
+
+/// The attempts that ended, in the order in which they ended: places of the records that began and
+/// ended each. One that a crash cut off has no end.
+pub(super) fn attempts(log: &[LogLine]) -> Vec<(usize, usize)> {
+    let mut begun: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut ended = Vec::new();
+    for (place, line) in log.iter().enumerate() {
+        match &line.record {
+            LogRecord::Started { step, .. } => {
+                begun.insert(step, place);
+            }
+            LogRecord::Finished { step, .. } | LogRecord::Failed { step, .. } => {
+                let begin = begun.remove(step.as_str());
+                ended.extend(begin.map(|begin| (begin, place)));
+            }
+            LogRecord::Opened
+            | LogRecord::Claimed { .. }
+            | LogRecord::Skipped { .. }
+            | LogRecord::Ended { .. } => {}
+        }
+    }
+    ended
 }
 
 /// A log that is written.

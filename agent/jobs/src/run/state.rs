@@ -66,10 +66,19 @@ impl JobFolder {
     /// # Errors
     /// If its lock or log can't be read.
     pub fn summary(&self) -> Result<JobSummary, JobFolderError> {
+        self.summary_with_log().map(|(summary, _)| summary)
+    }
+
+    /// Returns the job's state and progress, and the log that says so.
+    ///
+    /// # Errors
+    /// If its lock or log can't be read.
+    pub fn summary_with_log(&self) -> Result<(JobSummary, Vec<LogLine>), JobFolderError> {
         // Before the log: one that ends in between is reported as running.
         let is_running = self.is_running()?;
         let steps = self.info().plan["steps"].as_array().map_or(0, Vec::len);
-        Ok(summarise(&self.log()?, steps, is_running))
+        let log = self.log()?;
+        Ok((summarise(&log, steps, is_running), log))
     }
 
     /// Records the end of a job that does not run.

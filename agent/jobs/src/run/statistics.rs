@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::info::JobInfo;
-use super::log::{LogLine, LogRecord};
+use super::log::{LogLine, LogRecord, attempts};
 use super::state::JobState;
 
 /// Times and failures of several jobs.
@@ -97,27 +97,17 @@ impl JobStatisticsBuilder {
     }
 
     fn add_attempts(&mut self, log: &[LogLine]) {
-        // By step: its tool and when the attempt started.
-        let mut open: BTreeMap<&str, (&str, i64)> = BTreeMap::new();
-        for line in log {
-            match &line.record {
-                LogRecord::Started { step, tool, .. } => {
-                    open.insert(step, (tool, line.at_ms));
+        let attempts = attempts(log).into_iter();
+        for (begin, end) in attempts.filter_map(|(a, b)| Some((log.get(a)?, log.get(b)?))) {
+            let LogRecord::Started { tool, .. } = &begin.record else {
+                continue;
+            };
+            let attempts = self.tools.entry(tool.clone()).or_default();
+            match end.record {
+                LogRecord::Finished { .. } => {
+                    attempts.done_ms.push((end.at_ms - begin.at_ms).max(0));
                 }
-                LogRecord::Finished { step, .. } => {
-                    if let Some((tool, start_ms)) = open.remove(step.as_str()) {
-                        let attempts = self.tools.entry(tool.to_owned()).or_default();
-                        attempts.done_ms.push((line.at_ms - start_ms).max(0));
-                    }
-                }
-                LogRecord::Failed { step, .. } => {
-                    if let Some((tool, _)) = open.remove(step.as_str()) {
-                        self.tools.entry(tool.to_owned()).or_default().failed += 1;
-                    }
-                }
-                LogRecord::Opened => open.clear(),
-                LogRecord::Claimed { .. } | LogRecord::Skipped { .. } | LogRecord::Ended { .. } => {
-                }
+                _ => attempts.failed += 1,
             }
         }
     }

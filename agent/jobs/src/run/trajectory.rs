@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::folder::JobFolder;
 use super::info::JobId;
-use super::log::{LogLine, LogRecord};
+use super::log::{LogLine, LogRecord, attempts};
 use crate::plan::{self, Fault, Rewards};
 
 /// One attempt of a step.
@@ -71,57 +71,48 @@ pub(super) fn transitions(
     rewards: Option<Rewards>,
     predecessor: Option<&JobId>,
 ) -> Vec<Transition> {
-    let mut open: Vec<(Action, State)> = Vec::new();
-    let mut done: Vec<String> = Vec::new();
-    let mut all = Vec::new();
-    for line in log {
-        let (step, result, succeeded) = match &line.record {
-            LogRecord::Started {
-                step,
-                tool,
-                params,
-                attempt,
-            } => {
-                let action = Action {
-                    step: step.clone(),
-                    tool: tool.clone(),
-                    params: params.clone(),
-                    attempt: *attempt,
-                };
-                // An attempt that a crash interrupted has no end.
-                open.retain(|(other, _)| other.step != *step);
-                let state = State {
-                    predecessor: predecessor.cloned(),
-                    done: done.clone(),
-                };
-                open.push((action, state));
-                continue;
-            }
-            LogRecord::Finished { step, result } => (step, &result.summary, true),
-            LogRecord::Failed { step, why, .. } => (step, why, false),
-            LogRecord::Opened
-            | LogRecord::Claimed { .. }
-            | LogRecord::Skipped { .. }
-            | LogRecord::Ended { .. } => continue,
+    let finished = log.iter().enumerate();
+    let finished = finished.filter_map(|(place, line)| match &line.record {
+        LogRecord::Finished { step, .. } => Some((place, step)),
+        _ => None,
+    });
+    let finished: Vec<(usize, &String)> = finished.collect();
+    let ended = attempts(log).into_iter().filter_map(|(begin, end)| {
+        let LogRecord::Started {
+            step,
+            tool,
+            params,
+            attempt,
+        } = &log.get(begin)?.record
+        else {
+            return None;
         };
-        if succeeded {
-            done.push(step.clone());
-        }
-        if let Some(place) = open.iter().position(|(action, _)| action.step == *step) {
-            let (action, state) = open.remove(place);
-            let reward = rewards.map(|rewards| match succeeded {
+        let line = log.get(end)?;
+        let (result, succeeded) = match &line.record {
+            LogRecord::Finished { result, .. } => (&result.summary, true),
+            LogRecord::Failed { why, .. } => (why, false),
+            _ => return None,
+        };
+        let done = finished.iter().take_while(|(place, _)| *place < begin);
+        Some(Transition {
+            at_ms: line.at_ms,
+            state: State {
+                predecessor: predecessor.cloned(),
+                done: done.map(|(_, step)| (*step).clone()).collect(),
+            },
+            action: Action {
+                step: step.clone(),
+                tool: tool.clone(),
+                params: params.clone(),
+                attempt: *attempt,
+            },
+            result: result.clone(),
+            succeeded,
+            reward: rewards.map(|rewards| match succeeded {
                 true => rewards.success,
                 false => rewards.failure,
-            });
-            all.push(Transition {
-                at_ms: line.at_ms,
-                state,
-                action,
-                result: result.clone(),
-                succeeded,
-                reward,
-            });
-        }
-    }
-    all
+            }),
+        })
+    });
+    ended.collect()
 }
