@@ -194,6 +194,8 @@ pub struct Supervisor {
     jitter: fastrand::Rng,
     wanted: bool,
     state: State,
+    /// Whether the recording was played to its end once: a snapshot of it changes no state.
+    has_ended: bool,
     /// Start of the current outage.
     outage: Option<Instant>,
     /// Exponent of the next pause.
@@ -214,6 +216,7 @@ impl Supervisor {
             jitter: fastrand::Rng::with_seed(seed),
             wanted: false,
             state: State::Idle,
+            has_ended: false,
             outage: None,
             failures: 0,
             unwanted_since: None,
@@ -259,7 +262,10 @@ impl Supervisor {
                         State::Failed { .. } => {}
                         State::Ended => self.end_outage(),
                         _ => {
-                            self.state = State::Idle;
+                            self.state = match self.has_ended {
+                                true => State::Ended,
+                                false => State::Idle,
+                            };
                             self.end_outage();
                         }
                     }
@@ -408,6 +414,7 @@ impl Supervisor {
                 self.actions.push_back(Action::Close);
                 self.actions.push_back(Action::Ended);
                 self.state = State::Ended;
+                self.has_ended = true;
             }
             (true, false) => self.fail(
                 now,

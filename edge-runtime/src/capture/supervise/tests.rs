@@ -81,6 +81,20 @@ fn second_subscriber_does_not_reopen_an_ended_recording() {
 }
 
 #[test]
+fn snapshot_of_an_ended_recording_leaves_it_ended() {
+    let (mut s, now) = (supervisor(), Instant::now());
+    s.handle(now, Input::Wanted(true));
+    s.handle(now, Input::Frame { recording: true });
+    s.handle(now, Input::End { recording: true });
+    s.handle(now, Input::Wanted(false));
+    s.handle(now, Input::Wanted(true));
+    s.handle(now, Input::Frame { recording: true });
+    assert!(matches!(s.state(), State::Live { .. }));
+    s.handle(now, Input::Wanted(false));
+    assert_eq!(s.state(), &State::Ended);
+}
+
+#[test]
 fn failed_first_connect_is_reported_once_and_retried() {
     let (mut s, mut now) = (supervisor(), Instant::now());
     s.handle(now, Input::Wanted(true));
