@@ -71,10 +71,15 @@ pub fn utc(unix_ms: i64) -> String {
     at.to_string()
 }
 
-/// The box's local time at `wall`, for schedules.
+/// The box's local time at `wall`.
 pub fn local(wall: Wall) -> LocalTime {
     let at = Timestamp::from_millisecond(wall.unix_ms).unwrap_or(Timestamp::UNIX_EPOCH);
     local_time(&at.to_zoned(TimeZone::system()))
+}
+
+/// The box's local time at `wall`, for the schedules of rules; `None` where the clock was wrong.
+pub fn schedule_time(wall: Wall) -> Option<LocalTime> {
+    (wall.quality != TimeQuality::Unsynced).then(|| local(wall))
 }
 
 /// Weekday and minute of a zoned time.
@@ -94,16 +99,64 @@ pub fn local_time(zoned: &Zoned) -> LocalTime {
     }
 }
 
-/// The quality of the clock, read at most once a minute.
+/// Largest difference of the wall clock and the monotonic one that is no setting of the clock.
+pub const MAX_DRIFT: Duration = Duration::from_secs(2);
+
+/// How long a judgement of the clock holds, unless the clock is set.
+const QUALITY_INTERVAL: Duration = Duration::from_secs(60);
+
+/// A judgement of the clock.
+#[derive(Debug, Clone, Copy)]
+struct Judged {
+    unix_ms: i64,
+    at: Instant,
+    quality: TimeQuality,
+}
+
+impl Judged {
+    /// Whether it still holds at `now`, when the clock shows `unix_ms`.
+    fn holds(&self, unix_ms: i64, now: Instant) -> bool {
+        let elapsed = now.saturating_duration_since(self.at);
+        elapsed < QUALITY_INTERVAL && drift(unix_ms - self.unix_ms, elapsed) <= MAX_DRIFT
+    }
+}
+
+/// Difference of a time by the wall clock and by the monotonic one.
+pub fn drift(by_wall_ms: i64, elapsed: Duration) -> Duration {
+    let elapsed = i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX);
+    Duration::from_millis(by_wall_ms.abs_diff(elapsed))
+}
+
+/// The quality of the clock, judged once a minute and whenever the clock is set.
 fn quality(unix_ms: i64) -> TimeQuality {
-    static KNOWN: Mutex<Option<(Instant, TimeQuality)>> = Mutex::new(None);
-    let mut known = KNOWN.lock();
-    if let Some((at, quality)) = *known
-        && at.elapsed() < Duration::from_secs(60)
-    {
-        return quality;
+    static LAST: Mutex<Option<Judged>> = Mutex::new(None);
+    let (mut last, at) = (LAST.lock(), Instant::now());
+    if let Some(judged) = last.filter(|judged| judged.holds(unix_ms, at)) {
+        return judged.quality;
     }
     let quality = watchkeeper_board::clock::quality(Path::new("/"), unix_ms.div_euclid(1000));
-    *known = Some((Instant::now(), quality));
+    *last = Some(Judged {
+        unix_ms,
+        at,
+        quality,
+    });
     quality
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn judgement_holds_a_minute_unless_the_clock_is_set() {
+        let judged = Judged {
+            unix_ms: 600_000_000_000,
+            at: Instant::now(),
+            quality: TimeQuality::Unsynced,
+        };
+        let later = |s: u64| judged.at + Duration::from_secs(s);
+        assert!(judged.holds(judged.unix_ms + 30_000, later(30)));
+        assert!(!judged.holds(judged.unix_ms + 60_000, later(60)));
+        assert!(!judged.holds(judged.unix_ms + 1_000_000_000, later(30)));
+    }
 }

@@ -32,6 +32,8 @@ pub const MAX_WAITING: usize = 1_000;
 pub(super) struct OpenSpan {
     pub(super) watch: Arc<Watched>,
     pub(super) extent: Extent,
+    /// Why nothing can be seen; a span that is still stored then has no length.
+    pub(super) end: Option<SpanEnd>,
     /// When a frame last arrived, looked at or not.
     pub(super) arrived: Instant,
     /// Longest time until its next frame.
@@ -227,10 +229,10 @@ impl Shared {
 
 /// The span so far. Without a frame for too long, it has ended with the last one.
 fn current(open: &OpenSpan) -> CoverageSpan {
-    let end = if open.arrived.elapsed() > open.limit {
-        SpanEnd::NoFrames
-    } else {
-        SpanEnd::Open
+    let end = match open.end {
+        Some(end) => end,
+        None if open.arrived.elapsed() > open.limit => SpanEnd::NoFrames,
+        None => SpanEnd::Open,
     };
     open.extent.span(&open.watch, end)
 }

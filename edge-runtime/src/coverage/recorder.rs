@@ -10,7 +10,7 @@ use watchkeeper_contract::coverage::{SpanEnd, Watched};
 use watchkeeper_vision::frame::Frame;
 
 use super::ledger::{CoverageLedger, OpenSpan};
-use super::span::{Sight, SpanTracker};
+use super::span::{Extent, Sight, SpanTracker};
 
 /// Spans of one pipeline on their way to the ledger.
 #[derive(Debug)]
@@ -18,6 +18,8 @@ pub struct CoverageRecorder {
     ledger: Arc<CoverageLedger>,
     watch: Arc<Watched>,
     tracker: SpanTracker,
+    /// The last frame at which nothing could be seen, as a span without a length.
+    unseen: Option<(Extent, SpanEnd)>,
 }
 
 impl CoverageRecorder {
@@ -27,6 +29,7 @@ impl CoverageRecorder {
             ledger,
             watch: Arc::new(watch),
             tracker: SpanTracker::default(),
+            unseen: None,
         }
     }
 
@@ -34,18 +37,33 @@ impl CoverageRecorder {
     pub fn look(&mut self, frame: &Frame, sight: Sight) {
         let ended = self.tracker.look(frame.wall, frame.arrived, sight);
         let ended = ended.map(|(extent, end)| extent.span(&self.watch, end));
-        let open = self.tracker.open().map(|(extent, arrived)| OpenSpan {
+        let unseen = |end| Some((Extent::at(frame.wall), end));
+        match sight {
+            Sight::Clear => self.unseen = None,
+            Sight::Skipped => {}
+            Sight::Blind { kind, .. } => self.unseen = unseen(SpanEnd::Blind { kind }),
+            Sight::StepFailed => self.unseen = unseen(SpanEnd::StepFailed),
+        }
+        let unseen = self
+            .unseen
+            .map(|(extent, end)| (extent, frame.arrived, Some(end)));
+        let seen = self.tracker.open();
+        let seen = seen.map(|(extent, arrived)| (extent, arrived, None));
+        let open = seen.or(unseen).map(|(extent, arrived, end)| OpenSpan {
             watch: Arc::clone(&self.watch),
             extent,
+            end,
             arrived,
             limit: self.tracker.limit(),
         });
         self.ledger.update(&self.watch, ended, open);
     }
 
-    /// Ends the span: no more frames are taken for now.
+    /// Ends the span: no more frames are taken for now. Where nothing could be seen at last, a span
+    /// without a length says when that was over.
     pub fn close(&mut self, end: SpanEnd) {
-        if let Some((extent, end)) = self.tracker.close(end) {
+        let unseen = self.unseen.take().map(|(extent, _)| (extent, end));
+        if let Some((extent, end)) = self.tracker.close(end).or(unseen) {
             let ended = extent.span(&self.watch, end);
             self.ledger.update(&self.watch, Some(ended), None);
         }

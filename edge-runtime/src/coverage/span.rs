@@ -11,15 +11,14 @@ use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_vision::track::Cadence;
 use watchkeeper_vision::track::cadence::LATE;
 
+use crate::clock::{MAX_DRIFT, drift};
+
 /// Shortest absence of frames that ends a span: the default of `stall_s`, after which a camera
 /// counts as lost.
 const MIN_GAP: Duration = Duration::from_secs(5);
 
 /// Longest span. A longer one is continued by the next, so that its rate says something.
 const MAX_SPAN: Duration = Duration::from_secs(6 * 3600);
-
-/// Largest difference of the two clocks over one interval that is no setting of the clock.
-const MAX_DRIFT: Duration = Duration::from_secs(2);
 
 /// How a frame was looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,6 +44,15 @@ pub(super) struct Extent {
 }
 
 impl Extent {
+    /// An extent without a length.
+    pub(super) fn at(at: Wall) -> Self {
+        Self {
+            from: at,
+            to: at,
+            frames: 0,
+        }
+    }
+
     pub(super) fn span(self, watch: &Watched, end: SpanEnd) -> CoverageSpan {
         CoverageSpan {
             from: self.from,
@@ -97,6 +105,9 @@ impl SpanTracker {
             Sight::Clear | Sight::Skipped => {
                 let current = self.current.as_ref();
                 let end = current.and_then(|c| interruption(c, at, arrived, limit));
+                if end == Some(SpanEnd::ClockSet) {
+                    self.redate(at, arrived);
+                }
                 end.and_then(|end| self.close(end))
             }
         };
@@ -142,6 +153,37 @@ impl SpanTracker {
         }
     }
 
+    /// Dates the span by the clock that was set to `at`, where that is more reliable. Its events
+    /// keep their times, so the span stays one of a wrong clock, but of the right time.
+    fn redate(&mut self, at: Wall, arrived: Instant) {
+        let Some(Current {
+            extent,
+            began,
+            last,
+            ..
+        }) = &mut self.current
+        else {
+            return;
+        };
+        let is_better = match at.quality {
+            TimeQuality::Synced => extent.from.quality != TimeQuality::Synced,
+            TimeQuality::Estimated => !is_right(extent.from),
+            TimeQuality::Unsynced => false,
+        };
+        if is_better {
+            let dated = |then: Instant| {
+                let ago = arrived.saturating_duration_since(then).as_millis();
+                Wall {
+                    unix_ms: at
+                        .unix_ms
+                        .saturating_sub(i64::try_from(ago).unwrap_or(i64::MAX)),
+                    quality: TimeQuality::Estimated,
+                }
+            };
+            (extent.from, extent.to) = (dated(*began), dated(*last));
+        }
+    }
+
     /// Ends the span, if there is one.
     pub(super) fn close(&mut self, end: SpanEnd) -> Option<(Extent, SpanEnd)> {
         self.current.take().map(|current| (current.extent, end))
@@ -163,10 +205,9 @@ impl SpanTracker {
 /// Why a frame does not belong to the span.
 fn interruption(current: &Current, at: Wall, arrived: Instant, limit: Duration) -> Option<SpanEnd> {
     let since_last = arrived.saturating_duration_since(current.last);
-    let by_wall = at.unix_ms - current.extent.to.unix_ms;
-    let drift = by_wall.abs_diff(i64::try_from(since_last.as_millis()).unwrap_or(i64::MAX));
+    let by_wall_ms = at.unix_ms - current.extent.to.unix_ms;
     let was_set = is_right(at) != is_right(current.extent.to);
-    if was_set || u128::from(drift) > MAX_DRIFT.as_millis() {
+    if was_set || drift(by_wall_ms, since_last) > MAX_DRIFT {
         Some(SpanEnd::ClockSet)
     } else if arrived.saturating_duration_since(current.arrived) > limit {
         Some(SpanEnd::NoFrames)
@@ -327,6 +368,32 @@ mod tests {
             ended.map(|(e, end)| (e.from, e.to, end)),
             Some((set, set, SpanEnd::ClockSet))
         );
+    }
+
+    #[test]
+    fn span_of_a_wrong_clock_gets_the_times_of_the_clock_that_is_right() {
+        let tracked = |before: TimeQuality, after: TimeQuality| {
+            let at = |unix_ms, quality| Wall { unix_ms, quality };
+            let mut tracker = SpanTracker::default();
+            tracker.look(at(1_000, before), mono(0), Sight::Clear);
+            tracker.look(at(4_000, before), mono(3_000), Sight::Clear);
+            let set = at(START_MS, after);
+            let ended = tracker.look(set, mono(5_000), Sight::Clear);
+            ended.map(|(extent, _)| [extent.from, extent.to].map(|at| at.unix_ms))
+        };
+        let (moved, kept) = (
+            Some([START_MS - 5_000, START_MS - 2_000]),
+            Some([1_000, 4_000]),
+        );
+        use TimeQuality::{Estimated, Synced, Unsynced};
+        assert_eq!(tracked(Unsynced, Estimated), moved);
+        assert_eq!(tracked(Estimated, Synced), moved);
+        assert_eq!(
+            tracked(Estimated, Estimated),
+            kept,
+            "which one is right is unknown"
+        );
+        assert_eq!(tracked(Synced, Unsynced), kept);
     }
 
     #[test]

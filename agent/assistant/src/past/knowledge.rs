@@ -13,7 +13,7 @@ use watchkeeper_contract::id::SourceId;
 
 use super::event_search::{BegunEvent, LOOKBACK};
 use super::intervals::Intervals;
-use super::question::{PastQuestion, Tells, classes_of, is_dated};
+use super::question::{PastQuestion, Tells, classes_of, has_time, is_dated};
 use super::schedule::active;
 use super::why::Why;
 
@@ -132,25 +132,29 @@ impl Given<'_> {
         };
         let spans = report.spans.iter();
         let spans = spans.filter(|span| self.question.is_about(span, camera));
-        let (dated, undated): (Vec<&CoverageSpan>, Vec<&CoverageSpan>) =
-            spans.partition(|span| is_dated(span));
-        for span in &dated {
-            self.add_span(span, &whole, &mut found);
+        let mut placed = Vec::new();
+        let mut otherwise = Why::NotWatched;
+        for span in spans {
+            if is_dated(span) {
+                self.add_span(span, &whole, &mut found);
+            } else if has_time(span) {
+                let when = extent(span, report);
+                found.reasons.push((when, Why::ClockWrong));
+            } else {
+                otherwise = Why::ClockWrong;
+                continue;
+            }
+            placed.push(span);
         }
         let lost = deleted.union(&unstored);
         let all = found.all.without(&lost);
         let part = found.part.without(&lost).without(&all);
         let known = all.union(&part);
         let gaps = whole.without(&known);
-        let otherwise = if undated.is_empty() {
-            Why::NotWatched
-        } else {
-            Why::ClockWrong
-        };
         CameraKnowledge {
             camera: camera.clone(),
             name: camera.to_string(),
-            unknown: explain(&gaps, &found, &self.telling(&dated), &dated, &otherwise),
+            unknown: explain(&gaps, &found, &self.telling(&placed), &placed, &otherwise),
             known,
             is_all_in_part: !all.is_empty(),
             only: if part.is_empty() {
@@ -260,12 +264,12 @@ fn explain(
     let mut rest = gaps.clone();
     take_reasons(&found.reasons, &mut rest, &mut unknown);
     let is_pause = |why: &Why| matches!(why, Why::Paused { .. } | Why::Interrupted(SpanEnd::Heat));
-    let paused = each(&rest, |from_ms| {
+    let paused = each(&rest, telling, |from_ms| {
         interruption(from_ms, telling).filter(is_pause)
     });
     take_reasons(&paused, &mut rest, &mut unknown);
     take_reasons(&found.other_reasons, &mut rest, &mut unknown);
-    let ended = each(&rest, |from_ms| {
+    let ended = each(&rest, spans, |from_ms| {
         Some(interruption(from_ms, spans).unwrap_or_else(|| otherwise.clone()))
     });
     take_reasons(&ended, &mut rest, &mut unknown);
@@ -294,12 +298,30 @@ fn take_reasons(reasons: &[(Intervals, Why)], rest: &mut Intervals, unknown: &mu
     }
 }
 
-/// A reason for each of these times by its begin, where there is one.
-fn each(times: &Intervals, why: impl Fn(i64) -> Option<Why>) -> Vec<(Intervals, Why)> {
-    let times = times.as_slice().iter();
-    times
-        .filter_map(|&(from_ms, to_ms)| Some((Intervals::one(from_ms, to_ms), why(from_ms)?)))
-        .collect()
+/// A reason for each of these times by its begin, where there is one. The end of a span, also of one
+/// without a length, begins another time.
+fn each(
+    times: &Intervals,
+    spans: &[&CoverageSpan],
+    why: impl Fn(i64) -> Option<Why>,
+) -> Vec<(Intervals, Why)> {
+    let mut reasons = Vec::new();
+    for &(from_ms, to_ms) in times.as_slice() {
+        let ends = spans.iter().map(|span| span.to.unix_ms);
+        let mut cuts: Vec<i64> = ends
+            .filter(|ms| (from_ms + 1..to_ms).contains(ms))
+            .collect();
+        cuts.extend([from_ms, to_ms]);
+        cuts.sort_unstable();
+        for pair in cuts.windows(2) {
+            if let [from_ms, to_ms] = *pair
+                && let Some(why) = why(from_ms)
+            {
+                reasons.push((Intervals::one(from_ms, to_ms), why));
+            }
+        }
+    }
+    reasons
 }
 
 /// What interrupted the last of these spans before a time. A pause ends where the pipeline watches

@@ -163,12 +163,17 @@ impl PastQuestion {
 /// Classes that a reason names.
 const MAX_NAMED: usize = 6;
 
-/// Whether the times of a span can be trusted. A clock that was set was wrong before, unless a time
-/// source had set it already.
+/// Whether the times of a span can be trusted, and those of its events. A clock that was set was
+/// wrong before, unless a time source had set it already.
 pub(super) fn is_dated(span: &CoverageSpan) -> bool {
     let qualities = [span.from.quality, span.to.quality];
     let was_wrong = span.end == SpanEnd::ClockSet && qualities != [TimeQuality::Synced; 2];
-    !was_wrong && !qualities.contains(&TimeQuality::Unsynced)
+    !was_wrong && has_time(span)
+}
+
+/// Whether it is known when a span was.
+pub(super) fn has_time(span: &CoverageSpan) -> bool {
+    ![span.from.quality, span.to.quality].contains(&TimeQuality::Unsynced)
 }
 
 /// The classes that a rule told; empty where it told all that moved.

@@ -560,6 +560,57 @@ fn events_that_wait_and_clocks_that_were_wrong_leave_nothing_known() {
 }
 
 #[test]
+fn wrong_clock_and_moved_camera_explain_no_longer_than_they_lasted() {
+    let scripted = coverage();
+    let [template, ..] = scripted.spans.as_slice() else {
+        panic!("no span")
+    };
+    let span = |from: &str, to: &str, end: SpanEnd| CoverageSpan {
+        from: wall(at(from)),
+        to: wall(at(to)),
+        end,
+        ..template.clone()
+    };
+    let moved = SpanEnd::Blind {
+        kind: Blindness::Moved,
+    };
+    let mut set = span("Wed 10:00", "Wed 11:00", SpanEnd::ClockSet);
+    set.from.quality = TimeQuality::Estimated;
+    let report = CoverageReport {
+        spans: vec![
+            set,
+            span("Wed 11:00", "Wed 12:00", moved),
+            span("Wed 13:00", "Wed 13:00", SpanEnd::Stopped),
+            span("Wed 15:00", "Wed 16:00", SpanEnd::Open),
+        ],
+        at: wall(at("Wed 16:00")),
+        ..coverage()
+    };
+    let asked = EventsWanted {
+        camera: Some(SourceId::new("gate").unwrap()),
+        from: Some(at("Wed 09:00")),
+        to: Some(at("Wed 16:00")),
+        ..EventsWanted::default()
+    };
+    let question = PastQuestion::new(&asked, &[], &report);
+    let knowledge = Knowledge::of(&question, &report, &[], &zone());
+    let [gate] = knowledge.cameras.as_slice() else {
+        panic!("one camera")
+    };
+    let unknown = gate.unknown.iter();
+    let unknown = unknown.map(|gap| (gap.from_ms, gap.to_ms, &gap.why));
+    let unknown: Vec<_> = unknown.collect();
+    let ms = |text: &str| at(text).as_millisecond();
+    let wanted = [
+        (ms("Wed 09:00"), ms("Wed 10:00"), &Why::NotWatched),
+        (ms("Wed 10:00"), ms("Wed 11:00"), &Why::ClockWrong),
+        (ms("Wed 12:00"), ms("Wed 13:00"), &Why::Interrupted(moved)),
+        (ms("Wed 13:00"), ms("Wed 15:00"), &Why::NotWatched),
+    ];
+    assert_eq!(unknown, wanted);
+}
+
+#[test]
 fn record_that_cannot_be_read_forbids_a_plain_no() {
     let mut records = journal();
     records[0] = JournalRecord::Unreadable {

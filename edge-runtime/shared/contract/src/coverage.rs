@@ -13,10 +13,11 @@ use crate::time::Wall;
 /// Most spans in one report, the newest.
 pub const MAX_SPANS: usize = 5_000;
 
-/// Time during which a pipeline watched without interruption.
+/// Time during which a pipeline watched without interruption. A span without frames only says when
+/// a pipeline ended that could see nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CoverageSpan {
-    /// Arrival of the first frame.
+    /// Arrival of the first frame. Where the clock was wrong and has been set since, by the new time.
     pub from: Wall,
     /// Arrival of the last frame so far.
     pub to: Wall,

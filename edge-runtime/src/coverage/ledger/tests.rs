@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 
 use watchkeeper_contract::coverage::WatchedRule;
+use watchkeeper_contract::source::Blindness;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 use watchkeeper_store::{FaultyStore, MemoryStore, OpenOutcome, Store};
 use watchkeeper_vision::frame::{Frame, FrameId, Picture};
@@ -135,6 +136,38 @@ fn open_span_without_frames_has_ended() {
         Sight::Clear,
     );
     assert_eq!(spans(&ledger), [("p".to_owned(), 0, 0, SpanEnd::NoFrames)]);
+}
+
+#[test]
+fn end_of_a_blind_pipeline_is_stored_in_order_and_after_a_kill() {
+    let state = tempfile::tempdir().unwrap();
+    let journal = journal(state.path());
+    let ledger = CoverageLedger::open(Arc::clone(&journal), state.path()).unwrap();
+    let mut recorder = CoverageRecorder::new(Arc::clone(&ledger), watch("p"));
+    let began = Instant::now();
+    let blind = Sight::Blind {
+        kind: Blindness::Moved,
+        since: began + Duration::from_millis(200),
+    };
+    recorder.look(&frame(began, 0), Sight::Clear);
+    recorder.look(&frame(began, 400), blind);
+    recorder.look(&frame(began, 600), blind);
+    recorder.look(&frame(began, 700), Sight::Skipped);
+    let end = SpanEnd::Blind {
+        kind: Blindness::Moved,
+    };
+    let seen = ("p".to_owned(), 0, 0, end);
+    assert_eq!(
+        spans(&ledger),
+        [seen.clone(), ("p".to_owned(), 600, 600, end)]
+    );
+    ledger.shared.save(&mut Vec::new()).unwrap();
+    let next = CoverageLedger::open(Arc::clone(&journal), state.path()).unwrap();
+    let killed = ("p".to_owned(), 600, 600, SpanEnd::Killed);
+    assert_eq!(spans(&next), [seen.clone(), killed]);
+    recorder.close(SpanEnd::Stopped);
+    let stopped = ("p".to_owned(), 600, 600, SpanEnd::Stopped);
+    assert_eq!(spans(&ledger), [seen, stopped]);
 }
 
 #[test]
