@@ -388,7 +388,7 @@ impl Replay {
         };
         let outcome = self
             .run
-            .process(&frame, clock::local(wall), &mut EventId::generate);
+            .process(&frame, clock::schedule_time(wall), &mut EventId::generate);
         let Some(processed) = outcome.processed else {
             return;
         };

@@ -227,7 +227,7 @@ fn take_frames(
                 offered = all.saturating_sub(earlier).max(offered);
                 // Times of events count from the first frame, of a camera too.
                 frame.pts = frame.pts.saturating_sub(first_pts);
-                let local = clock::local(frame.wall);
+                let local = clock::schedule_time(frame.wall);
                 let outcome = run.process(&frame, local, &mut EventId::generate);
                 if let Some(processed) = outcome.processed {
                     add_events(report, processed.changes);

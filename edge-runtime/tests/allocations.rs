@@ -116,10 +116,10 @@ fn run(detector: &dyn Fn() -> Box<dyn Detector>) -> Run {
 /// The numbers of allocations of the frames of one round in steady state.
 fn allocations(detector: &dyn Fn() -> Box<dyn Detector>) -> Vec<u64> {
     let mut run = run(detector);
-    let local = LocalTime {
+    let local = Some(LocalTime {
         weekday: Weekday::Mon,
         minute_of_day: 0,
-    };
+    });
     let scenes: Vec<Frame> = (0..ROUND).map(scene).collect();
     let mut counts = Vec::new();
     for n in 0..3 * ROUND {

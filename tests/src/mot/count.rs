@@ -85,7 +85,7 @@ fn replay(sequence: &Sequence, spec: &PipelineSpec) -> anyhow::Result<Vec<Change
     for number in 0..sequence.found.len() {
         let frame = frame(spec, number, sequence.info.fps, &picture);
         let local = clock::local_time(&Zoned::new(jiff::Timestamp::UNIX_EPOCH, TimeZone::UTC));
-        let outcome = run.process(&frame, local, &mut EventId::generate);
+        let outcome = run.process(&frame, Some(local), &mut EventId::generate);
         changes.extend(outcome.processed.into_iter().flat_map(|seen| seen.changes));
     }
     changes.extend(run.finish(FinishReason::SourceEnded, &mut EventId::generate));

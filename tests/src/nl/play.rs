@@ -235,7 +235,8 @@ impl Stage<'_> {
         let mut started = Vec::new();
         for number in 0..frames {
             let (frame, local) = self.frame(from_s, number, arrived, &picture);
-            let outcome = run.process(&frame, clock::local_time(&local), &mut EventId::generate);
+            let local = Some(clock::local_time(&local));
+            let outcome = run.process(&frame, local, &mut EventId::generate);
             let processed = outcome.processed.into_iter();
             let changes = processed.flat_map(|seen| seen.changes);
             started.extend(changes.filter(|c| c.phase == Phase::New));

@@ -126,10 +126,10 @@ pub(crate) fn run(
             time_s: t,
             frame,
             size: SIZE,
-            local: LocalTime {
+            local: Some(LocalTime {
                 weekday: Weekday::Tue,
                 minute_of_day: 720,
-            },
+            }),
         };
         let changes = plan.rules.observe(&at, |need| inputs[need], &mut || {
             ids += 1;

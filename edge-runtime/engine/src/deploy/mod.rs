@@ -6,12 +6,14 @@
 //!   [`Execution`](crate::workflow::Execution) made from it.
 //! - No model file and no source is opened.
 
+mod bounds;
 mod error;
 mod fit;
 mod plaintext_logins;
 mod plan;
 mod without_effect;
 
+pub use bounds::outside;
 pub use error::{SpecError, Unfit};
 pub use fit::{Fit, ModelFacts, fit, ineffective_filters};
 pub use plan::{Plan, plan};

@@ -162,7 +162,10 @@ impl EventEmitter {
     }
 
     pub(super) fn is_active(&self, at: &Moment) -> bool {
-        self.active.as_ref().is_none_or(|a| a.at(at.local))
+        match (&self.active, at.local) {
+            (Some(schedule), Some(local)) => schedule.at(local),
+            (None, _) | (_, None) => true,
+        }
     }
 
     /// Decides; an escalation includes the terms for a second opinion.

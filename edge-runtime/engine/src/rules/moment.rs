@@ -16,8 +16,9 @@ pub struct Moment {
     pub frame: u64,
     /// Width and height of the source picture in pixels.
     pub size: [u32; 2],
-    /// The box's local time, for schedules.
-    pub local: LocalTime,
+    /// The box's local time, for schedules; `None` while the clock is known to be wrong, when every
+    /// schedule is active.
+    pub local: Option<LocalTime>,
 }
 
 /// Local time, as precise as schedules need it.

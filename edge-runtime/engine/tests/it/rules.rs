@@ -144,7 +144,7 @@ struct Bench {
     rules: RuleSet,
     frame: u64,
     ids: u128,
-    local: LocalTime,
+    local: Option<LocalTime>,
     changes: Vec<Change>,
 }
 
@@ -158,10 +158,10 @@ impl Bench {
             rules: RuleSet::new(specs, facts).unwrap(),
             frame: 0,
             ids: 0,
-            local: LocalTime {
+            local: Some(LocalTime {
                 weekday: Weekday::Tue,
                 minute_of_day: 12 * 60,
-            },
+            }),
             changes: vec![],
         }
     }
@@ -953,19 +953,41 @@ fn inactive_rule_makes_no_event_and_ends_the_open_one() {
     ]);
     b.stand(4.0, 1);
     assert!(b.changes.is_empty());
-    b.local = LocalTime {
-        weekday: Weekday::Wed,
-        minute_of_day: 60,
+    let at_hour = |hour| {
+        Some(LocalTime {
+            weekday: Weekday::Wed,
+            minute_of_day: hour * 60,
+        })
     };
+    b.local = at_hour(1);
     b.stand(1.0, 1);
     assert_eq!(
         b.phases(),
         [Phase::New],
         "the count holds; entering was before"
     );
-    b.local.minute_of_day = 6 * 60;
+    b.local = at_hour(6);
     b.stand(1.0, 1);
     assert_eq!(b.phases(), NEW_END);
+}
+
+#[test]
+fn wrong_clock_keeps_no_scheduled_rule_from_firing() {
+    let night = Schedule {
+        days: vec![],
+        from: "22:00".into(),
+        to: "06:00".into(),
+    };
+    let rule = RuleSpec {
+        schedule: Some(night),
+        ..rule(count(CountBound::Over(0), 1.0))
+    };
+    let mut b = Bench::new(&[rule]);
+    b.stand(4.0, 1);
+    assert!(b.changes.is_empty(), "noon");
+    b.local = None;
+    b.stand(1.0, 1);
+    assert_eq!(b.phases(), [Phase::New]);
 }
 
 #[test]

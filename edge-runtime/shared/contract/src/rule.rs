@@ -357,7 +357,8 @@ fn one() -> f64 {
 /// When a rule is active, in the box's local time.
 ///
 /// A track that is already there when the hours begin has neither appeared nor entered: use `stays`
-/// or `count` for it.
+/// or `count` for it. While the clock of the box is known to be wrong, the rule is active at all
+/// hours; its events are marked `unsynced`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Schedule {

@@ -6,7 +6,6 @@
 //!   the speed of the machine and the wall clock.
 //! - Every step, stay and rule measures time with one [`SourceClock`].
 
-mod bounds_check;
 mod class_mask;
 mod motion_filter;
 mod pace;
@@ -28,6 +27,7 @@ use watchkeeper_contract::pipeline::{
 };
 use watchkeeper_contract::privacy::PrivacyMask;
 use watchkeeper_contract::review::Calibration;
+use watchkeeper_engine::deploy;
 use watchkeeper_engine::rules::{
     Change, FinishReason, LocalTime, Moment, NeedKind, NeedValue, RuleSet,
 };
@@ -219,7 +219,6 @@ impl Run {
     }
 
     /// What it watches and can tell.
-    #[must_use]
     pub fn watched(&self) -> &Watched {
         &self.watched
     }
@@ -230,13 +229,16 @@ impl Run {
         &self.warnings
     }
 
-    /// Processes one frame. `local` is the box's local time, for schedules.
-    pub fn process(&mut self, frame: &Frame, local: LocalTime, new_id: NewId<'_>) -> FrameOutcome {
+    /// Processes one frame. `local` is the box's time, for schedules; `None` while that is wrong.
+    pub fn process(
+        &mut self,
+        frame: &Frame,
+        local: Option<LocalTime>,
+        new_id: NewId<'_>,
+    ) -> FrameOutcome {
         let now = self.clock.advance(frame);
-        let time_s = now.as_secs_f64();
         let since =
             |moment: Option<Duration>| now.saturating_sub(moment.unwrap_or(now)).as_secs_f64();
-        let since_first = since(self.first);
         let since_began = since(self.began);
         let position = self.stop_after_s.map_or(StopPosition::Within, |stop| {
             stop_position(since_began, stop)
@@ -257,17 +259,16 @@ impl Run {
         let clean = self.memory.pixels.put(pixels);
         let pixels: Arc<dyn Pixels> = Arc::clone(&clean) as _;
         let report = self.run_workflow(frame, &pixels, now);
-        let changes = self.apply_rules(frame, time_s, local, new_id);
+        let changes = self.apply_rules(frame, now.as_secs_f64(), local, new_id);
 
         self.began.get_or_insert(now);
         if self.first.is_none() {
             self.first = Some(now);
             let size = [frame.picture.width, frame.picture.height];
-            self.warnings
-                .extend(bounds_check::outside(&self.overlays, size));
+            self.warnings.extend(deploy::outside(&self.overlays, size));
         }
         self.results.frames += 1;
-        self.results.source_s = since_first;
+        self.results.source_s = since(self.first);
         let mut failed = report.errors.iter();
         let mut processed = ProcessedFrame {
             has_objects: self.has_objects(),
@@ -380,7 +381,7 @@ impl Run {
         &mut self,
         frame: &Frame,
         time_s: f64,
-        local: LocalTime,
+        local: Option<LocalTime>,
         new_id: NewId<'_>,
     ) -> Vec<Change> {
         let started = Instant::now();

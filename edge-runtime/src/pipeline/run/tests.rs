@@ -180,10 +180,10 @@ struct Seen {
 }
 
 fn show(run: &mut Run, frames: impl IntoIterator<Item = Frame>) -> Seen {
-    let local = LocalTime {
+    let local = Some(LocalTime {
         weekday: Weekday::Mon,
         minute_of_day: 600,
-    };
+    });
     let mut ids = 0u128;
     let mut new_id = || {
         ids += 1;
@@ -270,10 +270,10 @@ fn another_process_resumes_the_requested_duration() {
     let camera = |from_ms: u64| (0..200u64).map(move |n| live(n + 1, from_ms + n * 100));
     let watched = |run: &mut Run| {
         let mut ids = || EventId(ulid::Ulid(1));
-        let local = LocalTime {
+        let local = Some(LocalTime {
             weekday: Weekday::Mon,
             minute_of_day: 600,
-        };
+        });
         let mut taken = camera(0).map(|frame| run.process(&frame, local, &mut ids));
         taken.position(|outcome| outcome.is_last).unwrap()
     };
@@ -410,10 +410,10 @@ fn frame_with_a_followed_object_says_so() {
     let spec = spec(&steps, &outputs, json!({"detect": always()}));
     let says = |detector: &dyn Fn() -> Box<dyn Detector>| {
         let mut run = run_of(&spec, detector);
-        let local = LocalTime {
+        let local = Some(LocalTime {
             weekday: Weekday::Mon,
             minute_of_day: 600,
-        };
+        });
         let frames = (1..5).map(|n| live(n, n * 100));
         let outcomes = frames.map(|frame| run.process(&frame, local, &mut EventId::generate));
         outcomes.last().unwrap().processed.unwrap().has_objects
@@ -642,10 +642,10 @@ fn requested_duration_continues_over_replaced_source() {
         frame.arrived = replaced + Duration::from_millis(n * 100);
         frame
     }));
-    let local = LocalTime {
+    let local = Some(LocalTime {
         weekday: Weekday::Mon,
         minute_of_day: 600,
-    };
+    });
     let mut new_id = || EventId(ulid::Ulid(1));
     assert_eq!(run.results().left_s, Some(10.0));
     let (some, frames) = frames.split_at(31);

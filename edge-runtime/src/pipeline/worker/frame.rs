@@ -32,7 +32,7 @@ impl WorkerThread {
     /// Processes one frame. Returns true when it was the last one wanted.
     pub(super) fn process_frame(&mut self, frame: &Frame, receiver: &FrameReceiver) -> bool {
         let began = Instant::now();
-        let local = clock::local(frame.wall);
+        let local = clock::schedule_time(frame.wall);
         self.calibrate();
         let grant = *self.shared.grant.lock();
         self.run.limit_rate(grant.max_fps, receiver.drops_late());

@@ -157,10 +157,10 @@ impl Case {
         self.frames += 1;
         frame.id.seq = self.frames;
         frame.pts = Duration::from_millis(100 * self.frames);
-        let local = LocalTime {
+        let local = Some(LocalTime {
             weekday: Weekday::Mon,
             minute_of_day: 600,
-        };
+        });
         self.run.process(&frame, local, &mut EventId::generate)
     }
 

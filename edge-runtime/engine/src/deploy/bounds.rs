@@ -4,11 +4,13 @@
 //! - The picture reaches from 0 to its width and height, both included, in pixels of the source.
 
 use watchkeeper_contract::pipeline::{PipelineWarning, WarningKind};
-use watchkeeper_engine::workflow::Overlay;
 use watchkeeper_vision::geometry::Point;
 
+use crate::workflow::Overlay;
+
 /// Checks each line and zone of a workflow against a picture of `size` in pixels.
-pub(crate) fn outside(overlays: &[Overlay], size: [u32; 2]) -> Vec<PipelineWarning> {
+#[must_use]
+pub fn outside(overlays: &[Overlay], size: [u32; 2]) -> Vec<PipelineWarning> {
     overlays
         .iter()
         .filter_map(|overlay| check(overlay, size))
