@@ -8,6 +8,7 @@ mod archive;
 mod besides;
 mod chains;
 mod finding;
+mod pictures;
 mod rule_notes;
 mod schedules;
 
@@ -15,12 +16,13 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::Arc;
 
 use secrecy::ExposeSecret as _;
 use watchkeeper_config::address::Address;
 use watchkeeper_config::{
-    ChannelConfig, Config, ConfigError, Findings, SecretSource, SinksConfig, SkippedSections,
-    channels, redact,
+    ChannelConfig, Config, ConfigError, Findings, PrivacyMasks, SecretSource, SinksConfig,
+    SkippedSections, channels, redact,
 };
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::rule::{ClipMaterial, RuleSpec, reference_sets};
@@ -33,6 +35,7 @@ use super::lookup_check;
 pub(super) use besides::deployed;
 pub(super) use chains::missing_references;
 use finding::{error, missing_folders, shown, unreadable};
+use watchkeeper_agent::api::token::Token;
 use watchkeeper_agent::connectors::secrets;
 use watchkeeper_agent::embedding;
 use watchkeeper_agent::fleet::mqtt::tls::{self, TlsError};
@@ -51,6 +54,7 @@ pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Findings {
         check_source(source, &mut findings);
     }
     findings.errors.extend(check_sinks(&config.sinks));
+    findings.errors.extend(check_api_token(config));
     let addresses = config.channels.iter().filter_map(check_channel);
     findings.errors.extend(addresses);
     findings.errors.extend(check_llm(config));
@@ -76,9 +80,17 @@ pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Findings {
              pull NAME` creates it"
         ));
     }
+    let masks = PrivacyMasks::new(config);
     for spec in &config.pipelines {
-        check_pipeline(spec, None, &zoo, &mut findings);
+        let fitted = check_pipeline(spec, None, &zoo, &mut findings);
         let source = config.sources.iter().find(|s| s.id == spec.source);
+        let mask = masks.by_name(&spec.source).map(Arc::as_ref);
+        if let Some((plan, facts)) = &fitted {
+            let unseen = mask.map(|mask| pictures::unseen_classes(spec, facts, mask));
+            findings.errors.extend(unseen.into_iter().flatten());
+            let size = source.and_then(pictures::known_size);
+            pictures::check_bounds(spec, plan, size, &mut findings);
+        }
         let notes = source.into_iter().flat_map(|s| notes_of_source(spec, s));
         findings.notes.extend(notes.chain(rule_notes::notes(spec)));
     }
@@ -207,6 +219,16 @@ fn check_sinks(sinks: &SinksConfig) -> Vec<ConfigError> {
         }
     }
     errors
+}
+
+/// Checks the token of the agent's API that is in a file; a credential only the agent's service has.
+fn check_api_token(config: &Config) -> Option<ConfigError> {
+    let token = &config.agent_api.tcp.as_ref()?.token;
+    let SecretSource::File(path) = token else {
+        return None;
+    };
+    let problem = Token::read(token, None).err()?;
+    Some(error("agent.api.token_file", shown(path), problem))
 }
 
 /// Checks the address of a channel that is in a file. Its content is a secret, so it isn't shown.
@@ -360,13 +382,14 @@ fn model_facts(zoo: &Zoo, model: &str) -> Result<ModelFacts, ConfigError> {
     Ok(ModelFacts::network(found.manifest.task.name(), labels))
 }
 
-/// Checks one pipeline. `rules` are the original positions of its rules, if some were skipped.
+/// Checks one pipeline, and returns its plan with what is known of its models. `rules` are the
+/// original positions of its rules, if some were skipped.
 fn check_pipeline(
     spec: &PipelineSpec,
     rules: Option<&[usize]>,
     zoo: &Zoo,
     findings: &mut Findings,
-) {
+) -> Option<(Plan, BTreeMap<String, ModelFacts>)> {
     let section = format!("pipelines.{}", spec.id);
     let mut add_error = |field: &str, mut error: ConfigError| {
         error.key = format!("{section}.{}", original_field(field, rules));
@@ -397,15 +420,13 @@ fn check_pipeline(
             }
         }
     }
-    let Some(plan) = plan else {
-        return;
-    };
+    let plan = plan?;
     let fit = deploy::fit(spec, &plan, &facts);
     for error in &fit.errors {
         add_error(error.field(), spec_error(error));
     }
     if rules.is_some() {
-        return;
+        return Some((plan, facts));
     }
     let warnings = fit.warnings.into_iter();
     findings
@@ -416,6 +437,7 @@ fn check_pipeline(
             .notes
             .push(format!("{section}: no rules, so it makes no events"));
     }
+    Some((plan, facts))
 }
 
 /// Compiles a pipeline; after errors without its rules, so that its models can be checked.

@@ -392,3 +392,58 @@ fn channels_that_no_rule_names_are_noted() {
         "{found:?}"
     );
 }
+
+#[test]
+fn masked_class_that_no_model_knows_is_an_error() {
+    let report = check_text(
+        "[sources.s]\nuri = \"rtsp://cam/1\"\n[sources.s.privacy]\nclasses = [\"persn\"]\n\
+         [pipelines.p]\nsource = \"s\"\nworkflow = \"road.json\"\n",
+    );
+    let wanted = [("sources.s.privacy.classes", Some(4))];
+    assert_eq!(places(&report.warnings), wanted);
+    let shown = report.warnings[0].to_string();
+    assert!(
+        shown.contains("persn") && shown.contains("pipeline p"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn line_outside_pictures_of_a_known_size_is_an_error() {
+    let of = |source: &str| {
+        check_text(&format!(
+            "[sources.s]\n{source}\n[pipelines.p]\nsource = \"s\"\nworkflow = \"hall.json\"\n\
+             parameters = {{ conf = 0.5, zone = [[700, 10], [900, 10], [900, 90]] }}\n"
+        ))
+    };
+    for source in [
+        "uri = \"demo:\"",
+        "uri = \"rtsp://cam/1\"\nscale = [640, 360]",
+    ] {
+        let report = of(source);
+        let keys: Vec<&str> = report.warnings.iter().map(|e| e.key.as_str()).collect();
+        assert_eq!(keys, ["pipelines.p.workflow"], "{source}");
+        assert!(report.warnings[0].to_string().contains("640x360"));
+    }
+    assert_eq!(places(&of("uri = \"rtsp://cam/1\"").warnings), []);
+}
+
+#[test]
+fn token_file_of_the_api_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("token");
+    let check = || {
+        check_text(&format!(
+            "[agent.api]\nlisten = \"127.0.0.1:8088\"\ntoken_file = {file:?}\n"
+        ))
+    };
+    std::fs::write(&file, "short").unwrap();
+    let report = check();
+    assert_eq!(
+        places(&report.warnings),
+        [("agent.api.token_file", Some(3))]
+    );
+    assert!(!report.warnings[0].to_string().contains("short"));
+    std::fs::write(&file, "0123456789abcdef".repeat(4)).unwrap();
+    assert_eq!(places(&check().warnings), []);
+}

@@ -5,6 +5,10 @@
 
 use std::str::FromStr;
 
+use watchkeeper_vision::geometry::Point;
+
+use crate::workflow::has_crossing_sides;
+
 /// Steps of the built workflow.
 const STEPS: [&str; 7] = [
     "detect", "region", "tracker", "tints", "boxes", "labels", "traces",
@@ -65,12 +69,11 @@ pub enum ShapeError {
     },
     #[error("begins and ends at the same point; give two different points")]
     NoLength,
-    /// The corners lie on one line, or the sides cross and their areas cancel out.
-    #[error(
-        "encloses no area; give at least three corners that do not lie on one line, in their order \
-         around the area, so that no sides cross"
-    )]
+    /// The corners lie on one line.
+    #[error("encloses no area; give at least three corners that do not lie on one line")]
     NoArea,
+    #[error("has sides that cross; give its corners in their order around the area")]
+    CrossingSides,
 }
 
 /// Whether a step or an output of the built workflow has this name, so that a line or zone can't.
@@ -158,6 +161,10 @@ fn polygon(parts: &[&str]) -> Result<Vec<[f64; 2]>, ShapeError> {
             wanted: "a polygon has an x and a y for each of at least three corners",
         });
     }
+    let corners: Vec<Point> = points.iter().map(|[x, y]| Point::new(*x, *y)).collect();
+    if has_crossing_sides(&corners) {
+        return Err(ShapeError::CrossingSides);
+    }
     if area(&points) < 1.0 {
         return Err(ShapeError::NoArea);
     }
@@ -232,6 +239,9 @@ mod tests {
             Err(ShapeError::Count { found: 7, .. })
         ));
         assert_eq!(zone("z:0,0,10,10,20,20"), Err(ShapeError::NoArea));
+        let crossing = Err(ShapeError::CrossingSides);
+        assert_eq!(zone("z:0,0,600,400,600,0,0,400"), crossing);
+        assert_eq!(zone("z:0,0,600,400,600,0,0,200"), crossing);
     }
 
     #[test]

@@ -50,6 +50,7 @@ pub use language::kinds::{Kind, KindSet};
 pub use language::selector::Selector;
 pub use plan::compiled::{Compiled, Overlay, SlotId};
 pub use plan::empty_zones::EmptyZone;
+pub(crate) use plan::empty_zones::has_crossing_sides;
 pub use plan::facts::DetectionStep;
 pub(crate) use plan::facts::{BOXES, CODES};
 pub use run::batch::RuntimeInput;

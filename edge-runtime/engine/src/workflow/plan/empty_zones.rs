@@ -1,7 +1,7 @@
-//! Warnings about zones without area and lines without length; they compile, as at Roboflow.
+//! Warnings about zones without area or with crossing sides, and lines without length; they compile,
+//! as at Roboflow.
 //!
 //! - Geometry computed by a step, or given by a run, is not checked.
-//! - A self-intersecting zone has an area.
 
 use watchkeeper_vision::geometry::Point;
 
@@ -18,7 +18,7 @@ const LINE: &str = "line_segment";
 /// Maximum area in pixels of an empty zone: shares of the picture, from 0 to 1, have no more.
 const MAX_EMPTY_AREA: f64 = 1.0;
 
-/// A zone without area, or a line without length.
+/// A zone without area or with crossing sides, or a line without length.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmptyZone {
     pub step: String,
@@ -27,7 +27,8 @@ pub struct EmptyZone {
 }
 
 impl Compiled {
-    /// Returns zones without area, then lines without length, in the order of the steps.
+    /// Returns zones without area or with crossing sides, then lines without length, in the order of
+    /// the steps.
     pub fn empty_zones(&self) -> Vec<EmptyZone> {
         let zones = self.steps_of(Role::Zone);
         let empty = zones.filter_map(|step| {
@@ -88,10 +89,43 @@ fn why_empty(corners: &Value) -> Option<String> {
             Some(
                 "covers no more than a pixel, so nothing can be in it; its corners are pixels of the picture, not shares of it from 0 to 1".to_owned(),
             )
+        } else if has_crossing_sides(polygon) {
+            Some(
+                "has sides that cross, so parts of it count as outside; give its corners in their order around the area".to_owned(),
+            )
         } else {
             None
         }
     })
+}
+
+/// Most corners of a zone whose sides are compared, each with each other.
+const MAX_COMPARED: usize = 512;
+
+/// Returns whether two sides of a polygon cross, other than at a corner.
+pub(crate) fn has_crossing_sides(polygon: &[Point]) -> bool {
+    let is_left = |a: &Point, b: &Point, p: &Point| {
+        let turn = (b.x - a.x) * (p.y - a.y) - (b.y - a.y) * (p.x - a.x);
+        (turn != 0.0).then_some(turn > 0.0)
+    };
+    let crosses = |(a, b): (&Point, &Point), (c, d): (&Point, &Point)| {
+        let ends = [
+            is_left(a, b, c),
+            is_left(a, b, d),
+            is_left(c, d, a),
+            is_left(c, d, b),
+        ];
+        let [Some(c), Some(d), Some(a), Some(b)] = ends else {
+            return false;
+        };
+        c != d && a != b
+    };
+    let sides: Vec<_> = polygon.iter().zip(polygon.iter().cycle().skip(1)).collect();
+    sides.len() <= MAX_COMPARED
+        && sides.iter().enumerate().any(|(nth, one)| {
+            let mut later = sides.iter().skip(nth + 1);
+            later.any(|other| crosses(*one, *other))
+        })
 }
 
 /// Counts the different corners, up to three: more make no difference.
@@ -153,6 +187,8 @@ mod tests {
                 json!([[[0, 0], [9, 0], [9, 9]], [[3, 3], [3, 3], [4, 4]]]),
                 "has 2 different corners",
             ),
+            (json!([[0, 0], [9, 9], [9, 0], [0, 9]]), "sides that cross"),
+            (json!([[0, 0], [9, 9], [9, 0], [0, 4]]), "sides that cross"),
         ] {
             let reported = why(corners.clone()).unwrap_or_default();
             assert!(reported.contains(reason), "{corners}: {reported:?}");
@@ -184,8 +220,8 @@ mod tests {
         for corners in [
             json!([[0, 0], [9, 0], [9, 9]]),
             json!([[0, 0], [3, 0], [3, 1]]),
-            // Self-intersecting, with equal areas of both orientations.
-            json!([[0, 0], [9, 9], [9, 0], [0, 9]]),
+            // Sides that touch at corners only.
+            json!([[0, 0], [9, 0], [9, 9], [5, 0], [0, 9]]),
             json!([[[0, 0], [9, 0], [9, 9]]]),
             json!(null),
         ] {
