@@ -15,6 +15,9 @@ use super::exit::Failure;
 #[derive(Debug)]
 pub(super) struct HashChainSummary(pub(super) ChainReport);
 
+/// What is said of numbers that retention deleted.
+const DELETED: &str = "deleted by retention";
+
 /// A part or a gap, in the order of numbers.
 #[derive(Debug, Clone, Copy)]
 enum Section<'a> {
@@ -28,7 +31,6 @@ struct Thinned {
     first: EventSeq,
     last: EventSeq,
     records: u64,
-    cause: GapCause,
 }
 
 impl HashChainSummary {
@@ -67,7 +69,6 @@ impl HashChainSummary {
                         first: gap.first,
                         last: gap.last,
                         records: 0,
-                        cause: gap.cause,
                     });
                 }
                 (section, _) => {
@@ -122,7 +123,7 @@ impl HashChainSummary {
 
 /// Returns whether a gap is what normal operation leaves.
 fn is_deleted(gap: &ChainGap) -> bool {
-    matches!(gap.cause, GapCause::Retention | GapCause::Unrecorded) && gap.record.is_none()
+    gap.cause == GapCause::Retention && gap.record.is_none()
 }
 
 fn count(first: EventSeq, last: EventSeq) -> u64 {
@@ -172,13 +173,10 @@ fn describe_gap(gap: &ChainGap) -> String {
         (GapCause::AtMostLost, _) => format!(
             "at most these are lost by damage, named by {record}; which of the numbers were given is unknown"
         ),
-        (GapCause::Retention | GapCause::Unrecorded, None) => {
-            describe_deleted(gap.cause).to_owned()
+        (GapCause::Retention, None) => DELETED.to_owned(),
+        (GapCause::Retention, Some(_)) => {
+            format!("{DELETED}; {record} reports how many of them are lost")
         }
-        (GapCause::Retention | GapCause::Unrecorded, Some(_)) => format!(
-            "{}; {record} reports how many of them are lost",
-            describe_deleted(gap.cause)
-        ),
         (GapCause::Unexplained, None) => "MISSING, nothing explains it".to_owned(),
         (GapCause::Unexplained, Some(_)) => {
             format!("MISSING, {record} reports it, nothing explains it")
@@ -186,23 +184,12 @@ fn describe_gap(gap: &ChainGap) -> String {
     }
 }
 
-fn describe_deleted(cause: GapCause) -> &'static str {
-    match cause {
-        GapCause::Unrecorded => {
-            "deleted by retention or lost; an earlier version did not record which"
-        }
-        GapCause::Retention | GapCause::Lost | GapCause::AtMostLost | GapCause::Unexplained => {
-            "deleted by retention"
-        }
-    }
-}
-
 fn describe_thinned(run: Thinned) -> String {
-    let (events, cause) = (events(run.first, run.last), describe_deleted(run.cause));
+    let events = events(run.first, run.last);
     match run.records {
-        0 => format!("{events}: {cause}"),
-        1 => format!("{events}: 1 record ok, the others {cause}"),
-        records => format!("{events}: {records} records ok, the others {cause}"),
+        0 => format!("{events}: {DELETED}"),
+        1 => format!("{events}: 1 record ok, the others {DELETED}"),
+        records => format!("{events}: {records} records ok, the others {DELETED}"),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! - A [`ChainLoss`] of a stored loss record, or of one that is still to be appended, explains the
 //!   numbers that it names.
-//! - Numbers up to [`Bounds::dropped`] may have been deleted by retention.
+//! - Numbers up to `dropped`, the highest one that retention deleted, may be missing without one.
 //! - No I/O.
 
 use watchkeeper_contract::event::{
@@ -11,22 +11,6 @@ use watchkeeper_contract::event::{
 use watchkeeper_contract::id::EventSeq;
 
 use super::chain::Hash;
-
-/// Numbers up to which records may be missing without a loss record; zero for none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Bounds {
-    /// Highest number that retention deleted.
-    pub(super) dropped: u64,
-    /// Highest number from the time when deletions and losses were not told apart.
-    pub(super) unrecorded: u64,
-}
-
-impl Bounds {
-    /// Highest number that may be missing without a loss record.
-    pub(super) fn floor(self) -> u64 {
-        self.dropped.max(self.unrecorded)
-    }
-}
 
 /// Why a number is missing, up to where that holds, and the loss record that names it.
 struct Explanation {
@@ -106,12 +90,13 @@ impl NamedLosses {
         left
     }
 
-    /// Explains the missing numbers `first` to `last`, one gap for each cause.
-    pub(super) fn explain(&self, first: u64, last: u64, bounds: Bounds) -> Vec<ChainGap> {
+    /// Explains the missing numbers `first` to `last`, one gap for each cause. Retention deleted
+    /// numbers up to `dropped`.
+    pub(super) fn explain(&self, first: u64, last: u64, dropped: u64) -> Vec<ChainGap> {
         let mut gaps = Vec::new();
         let mut next = first;
         while next <= last {
-            let found = self.explain_start(next, last, bounds);
+            let found = self.explain_start(next, last, dropped);
             gaps.push(ChainGap {
                 first: EventSeq(next),
                 last: EventSeq(found.last),
@@ -126,13 +111,13 @@ impl NamedLosses {
         gaps
     }
 
-    fn explain_start(&self, seq: u64, last: u64, bounds: Bounds) -> Explanation {
+    fn explain_start(&self, seq: u64, last: u64, dropped: u64) -> Explanation {
         let starts = self.ranges().map(|(_, range)| range.first.0);
         let ends = self
             .ranges()
             .map(|(_, range)| range.last.0.saturating_add(1));
-        let limits = [bounds.dropped, bounds.unrecorded].map(|n| n.saturating_add(1));
-        let next = starts.chain(ends).chain(limits).filter(|n| *n > seq).min();
+        let limit = std::iter::once(dropped.saturating_add(1));
+        let next = starts.chain(ends).chain(limit).filter(|n| *n > seq).min();
         let named = |at_most: bool| {
             let is_named = |range: &LostRange| range.first.0 <= seq && seq <= range.last.0;
             self.ranges()
@@ -143,8 +128,7 @@ impl NamedLosses {
         let cause = match exact.map(|named| named.chain.cause) {
             Some(ChainLossCause::Damage) => GapCause::Lost,
             Some(ChainLossCause::Unknown) => GapCause::Unexplained,
-            None if seq <= bounds.unrecorded => GapCause::Unrecorded,
-            None if seq <= bounds.dropped => GapCause::Retention,
+            None if seq <= dropped => GapCause::Retention,
             None => at_most.map_or(GapCause::Unexplained, |named| match named.chain.cause {
                 ChainLossCause::Damage => GapCause::AtMostLost,
                 ChainLossCause::Unknown => GapCause::Unexplained,
@@ -201,18 +185,13 @@ mod tests {
     #[test]
     fn gap_is_split_by_cause() {
         let named = named(vec![range(12, 14, false), range(31, 40, true)]);
-        let bounds = Bounds {
-            dropped: 9,
-            unrecorded: 4,
-        };
-        let gaps = named.explain(2, 41, bounds);
+        let gaps = named.explain(2, 41, 9);
         let found: Vec<_> = gaps
             .iter()
             .map(|gap| (gap.first.0, gap.last.0, gap.cause))
             .collect();
         let wanted = [
-            (2, 4, GapCause::Unrecorded),
-            (5, 9, GapCause::Retention),
+            (2, 9, GapCause::Retention),
             (10, 11, GapCause::Unexplained),
             (12, 14, GapCause::Lost),
             (15, 30, GapCause::Unexplained),

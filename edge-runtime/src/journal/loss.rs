@@ -49,6 +49,39 @@ pub struct Stamp {
     pub id: EventId,
 }
 
+impl Stamp {
+    /// A record of an event without source, pictures and evidence; appending it sets number and
+    /// hash.
+    pub fn event(
+        self,
+        phase: Phase,
+        severity: Severity,
+        body: EventBody,
+        decision: Decision,
+    ) -> Event {
+        Event {
+            schema: EVENT_SCHEMA,
+            id: self.id,
+            seq: EventSeq(0),
+            boot_id: self.boot_id,
+            mono_ms: self.mono_ms,
+            at: self.at,
+            phase,
+            source: None,
+            pipeline: None,
+            definition: None,
+            severity,
+            body,
+            decision,
+            evidence: Vec::new(),
+            media: Vec::new(),
+            assessment: None,
+            clip: None,
+            hash: String::new(),
+        }
+    }
+}
+
 impl Loss {
     /// A loss that does not concern records of the journal.
     pub fn new(from: &str, count: u64, message: String) -> Self {
@@ -100,39 +133,25 @@ impl Loss {
 
     /// The `new` and `end` records of the loss, which has no duration.
     pub fn events(&self, stamp: &Stamp) -> Vec<Event> {
-        [Phase::New, Phase::End]
-            .into_iter()
-            .map(|phase| Event {
-                schema: EVENT_SCHEMA,
-                id: stamp.id,
-                seq: EventSeq(0),
-                boot_id: stamp.boot_id.clone(),
-                mono_ms: stamp.mono_ms,
-                at: stamp.at,
-                phase,
-                source: None,
-                pipeline: None,
-                severity: Severity::Critical,
-                body: EventBody::Loss {
-                    from: self.from.clone(),
-                    count: self.count,
-                    message: self.message.clone(),
-                    chain: self.chain.clone().map(Box::new),
-                },
-                decision: Decision {
-                    verdict: Verdict::Record,
-                    confidence: 1.0,
-                    raw_confidence: None,
-                    reason: "a loss is always recorded".to_owned(),
-                    asks: None,
-                },
-                evidence: Vec::new(),
-                media: Vec::new(),
-                assessment: None,
-                clip: None,
-                hash: String::new(),
-            })
-            .collect()
+        let record = |phase| {
+            let body = EventBody::Loss {
+                from: self.from.clone(),
+                count: self.count,
+                message: self.message.clone(),
+                chain: self.chain.clone().map(Box::new),
+            };
+            let decision = Decision {
+                verdict: Verdict::Record,
+                confidence: 1.0,
+                raw_confidence: None,
+                reason: "a loss is always recorded".to_owned(),
+                asks: None,
+            };
+            stamp
+                .clone()
+                .event(phase, Severity::Critical, body, decision)
+        };
+        [Phase::New, Phase::End].map(record).into()
     }
 }
 

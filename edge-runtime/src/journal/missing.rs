@@ -28,8 +28,8 @@ pub(super) struct Known {
     pub(super) has_head: bool,
     /// Whether no number after the writer's last one can have been given out.
     pub(super) is_last: bool,
-    /// Records stored when the head was written, if it says so.
-    pub(super) records: Option<u64>,
+    /// Records stored when the head was written; zero without a head.
+    pub(super) records: u64,
 }
 
 /// Moves the writer past all records that are or may be lost, and returns the losses.
@@ -83,7 +83,7 @@ struct Missing {
 }
 
 fn missing_ranges(store: &dyn Store, writer: &Writer, known: Known) -> Result<Missing, StoreError> {
-    let floor = writer.bounds.floor();
+    let floor = writer.dropped;
     let all = writer
         .retention
         .missing(floor.saturating_add(1), writer.last);
@@ -101,10 +101,10 @@ fn missing_ranges(store: &dyn Store, writer: &Writer, known: Known) -> Result<Mi
             next: content_hash_of(store, last.saturating_add(1))?,
         });
     }
-    let gone = |records: u64| records.saturating_sub(writer.retention.count());
+    let gone = known.records.saturating_sub(writer.retention.count());
     Ok(Missing {
         ranges,
-        older: known.records.map_or(0, gone).saturating_sub(count),
+        older: gone.saturating_sub(count),
         floor,
     })
 }

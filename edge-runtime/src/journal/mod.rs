@@ -1,7 +1,7 @@
 //! The journal: durable events, and what to run after a restart.
 //!
 //! - Owns numbers, hash chain and retention of events, stored sources and pipelines ([`Specs`]),
-//!   what pipelines were when they started ([`Definitions`]), snapshots and clips ([`media`]),
+//!   definitions of pipelines ([`Definitions`]), snapshots and clips ([`media`]),
 //!   stored spans of coverage ([`CoverageRecords`]), and the queue of reviews.
 //! - An event is visible to readers only after it is on stable storage.
 //! - Numbers grow by exactly one, over restarts too, and none is given twice, even when the store
@@ -11,8 +11,7 @@
 //! - Every loss found at opening is reported as a [`Loss`] until it is appended as an event.
 //! - Data of a newer version keeps the journal closed and is never overwritten.
 //!
-//! Locks, in order: `assessing`, `writer`, then one of `review_shares`, that of the definitions and
-//! that of the answers.
+//! Locks, in order: `assessing`, `writer`, then that of `review_shares` or of the answers.
 //!
 //! Not here: what becomes an event (see `pipeline`), HTTP (see `server`).
 
@@ -56,7 +55,7 @@ pub use answers::Answers;
 pub(crate) use assess::check_assessment;
 pub use assess::{AssessError, Assessed, InvalidField};
 pub use coverage::CoverageRecords;
-pub use definitions::{Definition, Definitions, PipelineStart};
+pub use definitions::Definitions;
 pub use error::JournalError;
 pub use intent::{LastIntent, UserIntent};
 pub use loss::{Loss, Stamp};
@@ -72,7 +71,7 @@ pub use watchkeeper_store::chain::Hash;
 
 use keyspaces::{EVENTS, HEAD, META};
 
-use gaps::{Bounds, NamedLosses};
+use gaps::NamedLosses;
 use open_events::OpenEvents;
 use record::HeadV1;
 use retention::{Item, Retention};
@@ -148,7 +147,8 @@ struct Writer {
     last: u64,
     hash: Hash,
     first: u64,
-    bounds: Bounds,
+    /// Highest number that retention deleted.
+    dropped: u64,
     named: NamedLosses,
     retention: Retention,
     reviews: Reviews,
@@ -231,7 +231,7 @@ impl Journal {
         let (mut last, mut hash) = (writer.last, writer.hash);
         writer.reservation.cover(last + events.len() as u64)?;
 
-        let (mut batch, missing) = self.definitions.note_missing(Batch::new());
+        let mut batch = Batch::new();
         let mut items = Vec::with_capacity(events.len());
         let mut notified = BTreeSet::new();
         for event in events.iter_mut() {
@@ -261,27 +261,23 @@ impl Journal {
             batch = loss::remove_note(batch);
         }
         let dropped = drop.iter().max().copied().unwrap_or(0);
-        let bounds = Bounds {
-            dropped: writer.bounds.dropped.max(dropped),
-            ..writer.bounds
-        };
+        let dropped = writer.dropped.max(dropped);
         let head = HeadV1 {
             first,
             last,
             hash,
-            bounds,
-            records: Some(writer.retention.count() + items.len() as u64 - drop.len() as u64),
+            dropped,
+            records: writer.retention.count() + items.len() as u64 - drop.len() as u64,
         };
         let head = head.encode();
         self.store.write(batch.put(META, HEAD, &head).mark(&head))?;
 
         // State changes only after the write: a refused batch leaves no trace.
-        self.definitions.set_noted(missing);
         writer.unreported.retain(|event| !reported.contains(event));
         writer.last = last;
         writer.hash = hash;
         writer.first = first;
-        writer.bounds = bounds;
+        writer.dropped = dropped;
         writer.named.remove_records(&drop);
         writer.reviews.remove_records(&drop);
         self.answers.remove_records(&drop);

@@ -91,7 +91,7 @@ impl Journal {
         let note = loss::read_note(&*store, &folder)?;
         let is_damaged = note.is_damaged() || !outcome.is_clean();
         let may_lack_specs = is_damaged || !note.losses().is_empty();
-        let definitions = Definitions::open(Arc::clone(&store), may_lack_specs, &newer)?;
+        let definitions = Definitions::open(Arc::clone(&store), &newer)?;
         let may_be_cut = note.is_cut() || !outcome.is_clean() || stored_head.is_none();
         let has_mark = mark.is_some();
         let head = newest(stored_head, mark);
@@ -101,7 +101,7 @@ impl Journal {
             is_damaged: is_damaged || (head.is_none() && writer.reservation.end() > 0),
             has_head: head.is_some(),
             is_last: has_mark || !may_be_cut,
-            records: head.and_then(|head| head.records),
+            records: head.map_or(0, |head| head.records),
         };
         let found = missing::skip_missing(&*store, &mut writer, known)?;
         for chain in found.iter().filter_map(|loss| loss.chain.clone()) {
@@ -172,7 +172,7 @@ impl Writer {
             last,
             hash,
             first: head.map_or(1, |head| head.first),
-            bounds: head.map(|head| head.bounds).unwrap_or_default(),
+            dropped: head.map_or(0, |head| head.dropped),
             named: std::mem::take(&mut scan.named),
             reviews: std::mem::take(&mut scan.reviews),
             retention,

@@ -13,7 +13,6 @@ use watchkeeper_store::BadRecord;
 
 use super::chain::{self, Hash};
 use super::error::JournalError;
-use super::gaps::Bounds;
 
 /// Version of events and of the head that this build reads and writes.
 pub(super) const FORMAT: u16 = 1;
@@ -136,24 +135,22 @@ pub(crate) struct HeadV1 {
     pub(super) first: u64,
     pub(super) last: u64,
     pub(super) hash: Hash,
-    pub(super) bounds: Bounds,
-    /// Number of stored records; `None` in the head of a version that did not write it.
-    pub(super) records: Option<u64>,
+    /// Highest number that retention deleted; zero for none.
+    pub(super) dropped: u64,
+    /// Number of stored records.
+    pub(super) records: u64,
 }
 
-/// Older versions ignore the optional fields and write none of them.
 #[derive(Serialize, Deserialize)]
 struct HeadOnDisk {
     format: u16,
     first: u64,
     last: u64,
     hash: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    dropped: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    unrecorded: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    records: Option<u64>,
+    #[serde(default)]
+    dropped: u64,
+    #[serde(default)]
+    records: u64,
 }
 
 impl HeadV1 {
@@ -163,8 +160,7 @@ impl HeadV1 {
             first: self.first,
             last: self.last,
             hash: self.hash.to_string(),
-            dropped: Some(self.bounds.dropped),
-            unrecorded: Some(self.bounds.unrecorded),
+            dropped: self.dropped,
             records: self.records,
         })
         .expect("numbers and text always have a JSON form")
@@ -176,16 +172,11 @@ impl HeadV1 {
             serde_json::from_slice(bytes).map_err(|e| BadRecord::Damaged(e.to_string()))?;
         let hash = Hash::parse(&disk.hash)
             .ok_or_else(|| BadRecord::Damaged(format!("{:?} is not a hash", disk.hash)))?;
-        // Where nothing was recorded, each number before the first may be deleted or lost.
-        let earlier = || disk.first.saturating_sub(1);
         Ok(Self {
             first: disk.first,
             last: disk.last,
             hash,
-            bounds: Bounds {
-                dropped: disk.dropped.unwrap_or(0),
-                unrecorded: disk.unrecorded.unwrap_or_else(earlier),
-            },
+            dropped: disk.dropped,
             records: disk.records,
         })
     }
@@ -202,28 +193,11 @@ mod tests {
             first: u64::MAX,
             last: u64::MAX,
             hash: Hash::ZERO,
-            bounds: Bounds {
-                dropped: u64::MAX,
-                unrecorded: u64::MAX,
-            },
-            records: Some(u64::MAX),
+            dropped: u64::MAX,
+            records: u64::MAX,
         };
         let bytes = head.encode();
         assert!(bytes.len() <= watchkeeper_store::MAX_MARK_BYTES);
         assert_eq!(HeadV1::decode(&bytes).unwrap(), head);
-    }
-
-    #[test]
-    fn head_of_an_earlier_version_leaves_its_gaps_unrecorded() {
-        let bytes = format!(
-            r#"{{"format":1,"first":9,"last":12,"hash":"{}"}}"#,
-            Hash::ZERO
-        );
-        let head = HeadV1::decode(bytes.as_bytes()).unwrap();
-        let bounds = Bounds {
-            dropped: 0,
-            unrecorded: 8,
-        };
-        assert_eq!((head.bounds, head.records), (bounds, None));
     }
 }

@@ -51,6 +51,7 @@ fn event(severity: Severity) -> Event {
         },
         evidence: Vec::new(),
         media: Vec::new(),
+        definition: None,
         assessment: None,
         clip: None,
         hash: String::new(),

@@ -4,7 +4,7 @@ use watchkeeper_contract::event::{ChainBreak, ChainPart, ChainReport, ChainStart
 use watchkeeper_contract::id::EventSeq;
 
 use super::chain::{self, Hash, link};
-use super::gaps::{Bounds, NamedLosses};
+use super::gaps::NamedLosses;
 use super::record::StoredEvent;
 use super::{Journal, JournalError};
 
@@ -90,13 +90,13 @@ impl Journal {
         let is_end = page.next_after >= page.head.last
             || self.read_after(page.next_after, 1)?.next_after == page.next_after;
         // Read after the page: what retention deleted meanwhile is explained.
-        let (named, bounds, first) = {
+        let (named, dropped, first) = {
             let writer = self.writer.lock();
-            (writer.named.clone(), writer.bounds, writer.first)
+            (writer.named.clone(), writer.dropped, writer.first)
         };
         let mut walk = Walk {
             named: &named,
-            bounds,
+            dropped,
             previous: (after.0, before),
             report: ChainReport {
                 first: EventSeq(first),
@@ -121,7 +121,8 @@ impl Journal {
 /// A walk over the records of a page.
 struct Walk<'a> {
     named: &'a NamedLosses,
-    bounds: Bounds,
+    /// Highest number that retention deleted.
+    dropped: u64,
     /// Number and, where it is known, hash of the record before the next one.
     previous: (u64, Option<Hash>),
     report: ChainReport,
@@ -154,7 +155,7 @@ impl Walk<'_> {
     fn add_gap(&mut self, last: u64) -> bool {
         let gaps = self
             .named
-            .explain(self.previous.0.saturating_add(1), last, self.bounds);
+            .explain(self.previous.0.saturating_add(1), last, self.dropped);
         let is_explained = gaps.iter().all(|gap| gap.cause != GapCause::Unexplained);
         self.report.gaps.extend(gaps);
         is_explained

@@ -4,16 +4,14 @@
 //! - The owner of the state keeps the identity of its open event, and gives its phases in order.
 //! - Not here: when such an event begins and ends.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use watchkeeper_contract::event::{
-    Decision, EVENT_SCHEMA, Event, EventBody, Evidence, Phase, Verdict,
-};
-use watchkeeper_contract::id::{EventId, EventSeq};
+use watchkeeper_contract::event::{Decision, Event, EventBody, Evidence, Phase, Verdict};
+use watchkeeper_contract::id::EventId;
 use watchkeeper_contract::rule::Severity;
 
 use crate::boot::Boot;
-use crate::clock;
+use crate::journal::Stamp;
 
 /// One record about the runtime's own work.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,24 +25,13 @@ pub(crate) struct BoxRecord {
 /// Builds the event of a record; the caller adds source and pipeline.
 pub(crate) fn box_event(record: BoxRecord, boot: &Boot) -> Event {
     let (severity, decision, evidence) = decision();
-    Event {
-        schema: EVENT_SCHEMA,
+    let stamp = Stamp {
         id: record.id,
-        seq: EventSeq::default(),
-        boot_id: boot.id().to_owned(),
-        mono_ms: boot.mono_ms(Instant::now()),
-        at: clock::wall(),
-        phase: record.phase,
-        source: None,
-        pipeline: None,
-        severity,
-        body: record.body,
-        decision,
+        ..boot.stamp()
+    };
+    Event {
         evidence,
-        media: Vec::new(),
-        assessment: None,
-        clip: None,
-        hash: String::new(),
+        ..stamp.event(record.phase, severity, record.body, decision)
     }
 }
 

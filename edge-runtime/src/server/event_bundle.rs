@@ -3,8 +3,7 @@
 //! - Everything is read and hashed here: the box signs no statement of a client about an event.
 //! - What belongs to the event and can't be added is stated with the reason. The clip comes before
 //!   the pictures where there are too many.
-//! - The pipeline is that which made the event by monotonic time; the wall clock may have been set
-//!   back. What it was is in the journal, also after it was replaced or the runtime restarted.
+//! - The pipeline is the one whose hash the record has, so the chain of records proves it.
 //! - Records are held in memory up to [`MAX_RECORD_BYTES`] and [`MAX_CHAIN_BYTES`]; media stay
 //!   files, which are open until they are sent.
 
@@ -16,15 +15,12 @@ use watchkeeper_contract::canonical::canonical;
 use watchkeeper_contract::coverage::JournalHead;
 use watchkeeper_contract::event::{Event, Phase};
 use watchkeeper_contract::id::EventSeq;
-use watchkeeper_contract::pipeline::PipelineResults;
 use watchkeeper_contract::problem::Problem;
-use watchkeeper_contract::time::Wall;
 use watchkeeper_http::Refusal;
 
 use super::runtime::Runtime;
 use crate::journal::media::{MediaError, MediaStore};
 use crate::journal::{Hash, Journal, JournalError, MAX_PAGE, StoredEvent};
-use crate::pipeline::definition;
 
 /// Most records of one event, the latest.
 const MAX_RECORDS: usize = 10_000;
@@ -67,7 +63,7 @@ pub(super) fn prepare(
     add_chain(journal, &stored, head.seq, &mut contents)?;
     add_media(runtime.media(), &events, &mut contents);
     add_coverage(runtime, [first, last], &mut contents);
-    add_pipeline(runtime, first, &mut contents);
+    add_pipeline(journal, first, &mut contents);
     let subject = BundleSubject::Event(EventSubject {
         id: first.id,
         source: first.source.clone(),
@@ -270,23 +266,14 @@ fn add_coverage(runtime: &dyn Runtime, [first, last]: [&Event; 2], contents: &mu
     }
 }
 
-/// Adds the pipeline as it was when it made the event: as it is now, where that made it, else as it
-/// was stored at its start.
-fn add_pipeline(runtime: &dyn Runtime, first: &Event, contents: &mut Contents) {
+/// Adds the pipeline as it was when it made the event.
+fn add_pipeline(journal: &Journal, first: &Event, contents: &mut Contents) {
     let Some(id) = &first.pipeline else {
         return;
     };
-    let status = runtime.pipeline(id).ok();
-    // After the status, so that the pipeline does not seem to be older than it is.
-    let health = runtime.health();
-    let run = (health.boot_id.as_str(), health.uptime_s);
-    if let Some(status) = status.filter(|status| has_made(&status.results, run, first)) {
-        let detector = status.detector.as_deref();
-        let text = definition::describe(&status.spec, &status.rules, detector);
-        return add_definition(&text, status.results.counting_since, contents);
-    }
-    match runtime.journal().definitions.of_event(first) {
-        Ok(Some(found)) => add_definition(&found.text, Some(found.since), contents),
+    let hash = first.definition.as_deref();
+    match hash.map_or(Ok(None), |hash| journal.definitions.get(hash)) {
+        Ok(Some(text)) => contents.add_text(PIPELINE, text),
         Ok(None) => contents.add_missing(
             PIPELINE,
             format!(
@@ -298,27 +285,11 @@ fn add_pipeline(runtime: &dyn Runtime, first: &Event, contents: &mut Contents) {
     }
 }
 
-fn add_definition(text: &str, since: Option<Wall>, contents: &mut Contents) {
-    match definition::with_time(text, since) {
-        Ok(text) => contents.add_text(PIPELINE, text),
-        Err(error) => contents.add_missing(PIPELINE, error.to_string()),
-    }
-}
-
-/// Whether the pipeline had its first frame before the event began, by the monotonic clock of the
-/// runtime that has this boot ID and runs for so many seconds. The times of a pipeline reach up to
-/// its last frame, so the answer is no where the frames have stopped for too long.
-fn has_made(results: &PipelineResults, (boot_id, uptime_s): (&str, f64), first: &Event) -> bool {
-    let latest_start_s = uptime_s - results.elapsed_s;
-    first.boot_id == boot_id && first.mono_ms as f64 >= latest_start_s * 1000.0
-}
-
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
     use serde_json::{Value, json};
     use watchkeeper_contract::event::{Media, MediaKind};
-    use watchkeeper_contract::time::TimeQuality;
 
     use super::*;
     use crate::journal::media::MediaLimits;
@@ -353,30 +324,5 @@ mod tests {
         let (files, missing) = contents.describe();
         assert_eq!((files.len(), missing.len()), (MAX_MEDIA, 71 - MAX_MEDIA));
         assert!(missing.iter().all(|part| part.name.ends_with(".jpg")));
-    }
-
-    #[test]
-    fn pipeline_belongs_to_an_event_after_its_first_frame_of_the_same_run() {
-        let results = |elapsed_s| PipelineResults {
-            elapsed_s,
-            // A clock that was set back says that it is older than the event.
-            counting_since: Some(Wall {
-                unix_ms: -1,
-                quality: TimeQuality::Synced,
-            }),
-            ..PipelineResults::default()
-        };
-        let first = event(&[], Value::Null);
-        // The event began at 5 s; the runtime runs for 60 s.
-        for (elapsed_s, boot_id, expected) in [
-            (55.0, "now", true),
-            (58.0, "now", true),
-            (54.9, "now", false),
-            (0.0, "now", false),
-            (58.0, "before", false),
-        ] {
-            let has_made = has_made(&results(elapsed_s), (boot_id, 60.0), &first);
-            assert_eq!(has_made, expected, "{elapsed_s} {boot_id}");
-        }
     }
 }

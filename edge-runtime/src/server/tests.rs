@@ -571,6 +571,7 @@ fn event() -> Event {
         },
         evidence: Vec::new(),
         media: Vec::new(),
+        definition: None,
         assessment: None,
         clip: None,
         hash: String::new(),

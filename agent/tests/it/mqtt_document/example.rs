@@ -75,6 +75,7 @@ pub(crate) fn example_event() -> Event {
             bytes: 81_022,
             sha256: "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08".to_owned(),
         }],
+        definition: None,
         assessment: None,
         clip: Some(Clip {
             made_of: ClipMaterial::default(),

@@ -477,6 +477,7 @@ pub(crate) fn crossing(severity: Severity) -> Event {
         },
         evidence: vec![],
         media: vec![],
+        definition: None,
         assessment: None,
         clip: None,
         hash: "00".to_owned(),

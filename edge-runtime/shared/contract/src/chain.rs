@@ -137,8 +137,6 @@ pub enum GapCause {
     Lost,
     /// At most these records were lost by damage; some of the numbers may never have been given.
     AtMostLost,
-    /// Deleted by retention or lost, under a version that did not record the difference.
-    Unrecorded,
     /// Nothing explains it. The only cause that is a break of the chain.
     #[serde(other)]
     Unexplained,

@@ -53,6 +53,9 @@ pub struct Event {
     /// Pipeline that made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pipeline: Option<PipelineId>,
+    /// SHA-256 (hex) of the pipeline's definition; absent where the box could not store that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<String>,
     /// How much it matters.
     pub severity: Severity,
     pub body: EventBody,

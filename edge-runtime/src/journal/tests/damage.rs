@@ -281,30 +281,6 @@ fn lost_last_batches_are_named_and_the_chain_continues_after_them() {
     assert_eq!((parts(&all), unexplained(&all)), (vec![(1, 4), (7, 8)], 0));
 }
 
-#[test]
-fn store_of_an_earlier_version_keeps_its_gaps_unrecorded() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = Arc::new(MemoryStore::new());
-    let journal = journal_over(Arc::clone(&store) as _, dir.path(), Limits::default());
-    journal.append(infos(9)).unwrap();
-    let hash = everything(&journal)[8].hash();
-    drop(journal);
-    let head = format!(r#"{{"format":1,"first":5,"last":9,"hash":"{hash}"}}"#);
-    let batch = Batch::new()
-        .put(META, HEAD, head.as_bytes())
-        .delete(EVENTS, &log_key(4))
-        .mark(b"");
-    store.commit(batch).unwrap();
-    let journal = journal_over(store, dir.path(), Limits::default());
-    for _ in 0..2 {
-        let all = verify_all(&journal);
-        assert_eq!(gaps(&all), [(4, 4, GapCause::Unrecorded, None)]);
-        assert_eq!(unexplained(&all), 0);
-        assert_eq!(all.parts[1].start, ChainStart::Unproven);
-        journal.append(infos(1)).unwrap();
-    }
-}
-
 /// A journal of some hundred events in the folder `state`, and the numbers of its records.
 fn filled(state: &Path, limits: Limits) -> (Journal, BTreeSet<u64>) {
     let (journal, _) = Journal::open(state, limits).unwrap();

@@ -324,6 +324,7 @@ fn event(clip: Clip) -> Event {
         },
         evidence: Vec::new(),
         media: Vec::new(),
+        definition: None,
         assessment: None,
         clip: Some(clip),
         hash: String::new(),

@@ -5,7 +5,6 @@
 //! - Only the caller that stops a pipeline, and later changes of it, wait for its end.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::pipeline::{
@@ -21,7 +20,7 @@ use super::deployed::Deployed;
 use super::{MAX_PIPELINES, Manager, limit, storage};
 use crate::clock;
 use crate::history::Looks;
-use crate::journal::{PipelineStart, UserIntent};
+use crate::journal::{JournalError, UserIntent};
 use crate::pipeline::checkpoint::RestoredCheckpoint;
 use crate::pipeline::definition;
 use crate::pipeline::inference::detectors::Detectors;
@@ -361,7 +360,7 @@ impl Manager {
         if let Some(mask) = self.class_mask(&spec.source) {
             run = run.masking(Arc::clone(mask));
         }
-        self.record_definition(&spec, run.rule_names());
+        let definition = self.store_definition(&spec, &run);
         let recording = spec.record.then(|| self.parts.recordings.of(&spec.id));
         let services = Services {
             sources: Arc::clone(&self.sources) as Arc<dyn Subscribe>,
@@ -372,6 +371,7 @@ impl Manager {
             coverage: Arc::clone(&self.parts.coverage),
             boot: self.parts.boot.clone(),
             claim: prepared.claim,
+            definition,
             stop_timeout: self.parts.stop_timeout,
         };
         let checkpointer = self.parts.checkpoints.checkpointer(&spec.id, &spec.source);
@@ -379,20 +379,15 @@ impl Manager {
             .map_err(|e| Problem::internal(format!("can't start a thread for the pipeline: {e}")))
     }
 
-    /// Stores what the pipeline is from now on, for the bundles of its events. A store that refuses
-    /// it stops no pipeline: the bundles say that it is missing.
-    fn record_definition(&self, spec: &PipelineSpec, rules: &[String]) {
-        let boot = &self.parts.boot;
-        let start = PipelineStart {
-            pipeline: spec.id.clone(),
-            boot_id: boot.id().to_owned(),
-            mono_ms: boot.mono_ms(Instant::now()),
-            at: clock::wall(),
-        };
-        let text = definition::describe(spec, rules, None);
-        if let Err(error) = self.parts.journal.definitions.add(start, &text) {
+    /// Stores what the pipeline is from now on, for the bundles of its events, and returns its hash.
+    /// A store that refuses it stops no pipeline: the bundles say that it is missing.
+    fn store_definition(&self, spec: &PipelineSpec, run: &Run) -> Option<String> {
+        let text = definition::describe(spec, run.rule_names());
+        let stored = self.parts.journal.definitions.add(&text);
+        let refused = |error: &JournalError| {
             tracing::warn!(pipeline = %spec.id, %error, "its definition is not kept for bundles");
-        }
+        };
+        stored.inspect_err(refused).ok()
     }
 
     pub(super) fn handle(&self, id: &PipelineId) -> Result<Deployed, Problem> {

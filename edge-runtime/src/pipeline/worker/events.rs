@@ -4,14 +4,11 @@
 //! - The recorder gets the beginning of an event before a clip can report to the journal.
 //! - An event that the recorder refuses is logged, and is not added to its clip.
 
-use std::time::Instant;
-
-use watchkeeper_contract::event::{EVENT_SCHEMA, Event, EventBody, Phase};
-use watchkeeper_contract::id::EventSeq;
+use watchkeeper_contract::event::{Event, EventBody, Phase};
 use watchkeeper_engine::rules::Change;
 
 use super::thread::{FrameMoment, WorkerThread};
-use crate::clock;
+use crate::journal::Stamp;
 use crate::pipeline::box_event::{BoxRecord, box_event};
 use crate::pipeline::recorder::Pictures;
 
@@ -35,24 +32,15 @@ impl WorkerThread {
             let clips = self.clips.as_mut().filter(|_| may_clip)?;
             Some(clips.begin(wanted, moment.at, moment.is_live))
         });
-        let draft = Event {
-            schema: EVENT_SCHEMA,
+        let stamp = Stamp {
             id: change.id,
-            seq: EventSeq::default(),
-            boot_id: self.services.boot.id().to_owned(),
-            mono_ms: self.services.boot.mono_ms(Instant::now()),
-            at: clock::wall(),
-            phase,
-            source: Some(self.spec.source.clone()),
-            pipeline: Some(self.spec.id.clone()),
-            severity: change.severity,
-            body: EventBody::Rule(Box::new(change.event)),
-            decision: change.decision,
+            ..self.services.boot.stamp()
+        };
+        let body = EventBody::Rule(Box::new(change.event));
+        let draft = Event {
             evidence: change.evidence,
-            media: Vec::new(),
-            assessment: None,
             clip,
-            hash: String::new(),
+            ..self.of_pipeline(stamp.event(phase, change.severity, body, change.decision))
         };
         // The clip reports to the journal, which must have the beginning of the event first.
         let with_clip = draft.clip.is_some().then(|| draft.clone());
@@ -65,6 +53,16 @@ impl WorkerThread {
         }
         if phase == Phase::New {
             self.shared.status.lock().events += 1;
+        }
+    }
+
+    /// Names this pipeline in an event.
+    fn of_pipeline(&self, event: Event) -> Event {
+        Event {
+            source: Some(self.spec.source.clone()),
+            pipeline: Some(self.spec.id.clone()),
+            definition: self.services.definition.clone(),
+            ..event
         }
     }
 
@@ -88,9 +86,7 @@ impl WorkerThread {
     pub(super) fn send_box_records(&self, records: Vec<BoxRecord>) {
         for record in records {
             let services = &self.services;
-            let mut event = box_event(record, &services.boot);
-            event.source = Some(self.spec.source.clone());
-            event.pipeline = Some(self.spec.id.clone());
+            let event = self.of_pipeline(box_event(record, &services.boot));
             if !services.recorder.report(event) {
                 tracing::error!(pipeline = %self.spec.id, "the recorder has stopped; an event is lost");
             }

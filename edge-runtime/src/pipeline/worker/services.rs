@@ -1,6 +1,7 @@
 //! The parts of the runtime that every pipeline thread uses.
 //!
-//! - All are shared with other threads. Only the claim to networks belongs to one pipeline.
+//! - All are shared with other threads. Only the claim to networks and the definition belong
+//!   to one pipeline.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,6 +43,8 @@ pub struct Services {
     pub boot: Boot,
     /// Its claim to networks that other pipelines use too.
     pub claim: Arc<Claim>,
+    /// SHA-256 of its definition, where that is stored.
+    pub definition: Option<String>,
     /// Longest wait for the pipeline to stop, usually [`STOP_TIMEOUT`].
     pub stop_timeout: Duration,
 }

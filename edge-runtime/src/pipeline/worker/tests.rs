@@ -104,6 +104,7 @@ fn pipeline_after(
         coverage: CoverageLedger::open(Arc::clone(&journal), state).unwrap(),
         boot: Boot::new(),
         claim: Arc::default(),
+        definition: Some("d".to_owned()),
         stop_timeout: STOP_TIMEOUT,
     };
     let recording = spec.record.then(|| recordings.of(&spec.id));
