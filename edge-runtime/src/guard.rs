@@ -26,7 +26,7 @@ mod record;
 
 pub use file::GuardFile;
 pub(crate) use file::machine_boot;
-pub use fingerprint::{fingerprint, is_of_another_version};
+pub use fingerprint::fingerprint;
 pub use policy::{CrashLoopGuard, EARLY};
 pub use record::{Held, Record, Stage};
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use watchkeeper_contract::canonical::canonical;
 
-/// Version of fingerprints; raised with their computation, so that an update edits nothing.
+/// Version of fingerprints, for a version that computes them in another way.
 const FINGERPRINT: &str = "2:";
 
 /// Fingerprint of a specification: equal ones run alike. The order of keys does not matter.
@@ -15,9 +15,4 @@ pub fn fingerprint(of: &impl Serialize) -> String {
     let hash = Sha256::digest(canonical(&json));
     let hex = hash.iter().take(16).map(|b| format!("{b:02x}"));
     std::iter::once(FINGERPRINT.to_owned()).chain(hex).collect()
-}
-
-/// Whether a fingerprint was computed by another version and can't be compared.
-pub fn is_of_another_version(fingerprint: &str) -> bool {
-    !fingerprint.starts_with(FINGERPRINT)
 }

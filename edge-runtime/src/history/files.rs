@@ -58,7 +58,7 @@ struct Named {
     /// Grows in the order of writing, whatever the clock does.
     number: u64,
     path: PathBuf,
-    /// Name of the source; empty for a file of an earlier version.
+    /// Name of the source.
     source: String,
     is_pictures: bool,
 }
@@ -71,7 +71,7 @@ impl Named {
             return None;
         }
         let (start, rest) = path.file_stem()?.to_str()?.split_once('-')?;
-        let (number, source) = rest.split_once('-').unwrap_or((rest, ""));
+        let (number, source) = rest.split_once('-')?;
         Some(Self {
             start_ms: start.parse().ok()?,
             number: number.parse().ok()?,

@@ -4,8 +4,7 @@
 //! - What belongs together is written in one batch.
 //! - An unreadable record is listed and stays on disk.
 //! - Not decided here: which of them apply.
-//! - Format 2 is JSON, with the specification as in the HTTP API v1. In format 1 its members lie
-//!   beside `format` and `over`, without the id.
+//! - A specification is JSON of format 2, as in the HTTP API v1; no release wrote format 1.
 //! - A new member has a default and is not written while it has that. No format loses a member, so
 //!   one that this version does not know shows a newer version, as a newer format does.
 //! - A source is stored with its credentials; the state folder is private to this user.
@@ -18,7 +17,6 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::source::SourceSpec;
@@ -182,7 +180,7 @@ impl Specs {
     /// # Errors
     /// When the store can't be read. An unreadable entry is listed.
     pub fn all<S: Kind>(&self) -> Result<Loaded<StoredSpec<S>>, JournalError> {
-        self.load(S::SPECS, SPEC_FORMAT, decode)
+        self.load(S::SPECS, SPEC_FORMAT, |bytes, _| decode(bytes))
     }
 
     /// Stores a user's intent; durable on return.
@@ -195,29 +193,6 @@ impl Specs {
         Ok(self
             .store
             .commit(Batch::new().put(S::INTENTS, name.as_bytes(), &record))?)
-    }
-
-    /// Replaces specifications and intents in one durable write.
-    ///
-    /// # Errors
-    /// When the store refuses; nothing has changed then.
-    pub fn renew<S: Kind>(
-        &self,
-        specs: &[StoredSpec<S>],
-        intents: &[LastIntent<S::Id>],
-    ) -> Result<(), JournalError> {
-        let mut batch = Batch::new();
-        for StoredSpec { spec, over } in specs {
-            let name = spec.id().to_string();
-            let record = encode(spec, over.as_deref());
-            let record = record.map_err(|e| unwritable::<S>(&name, &e))?;
-            batch = batch.put(S::SPECS, name.as_bytes(), &record);
-        }
-        for intent in intents {
-            let record = encode_intent::<S>(intent)?;
-            batch = batch.put(S::INTENTS, intent.id.to_string().as_bytes(), &record);
-        }
-        Ok(self.store.commit(batch)?)
     }
 
     /// Removes outdated specifications and intents; durable on return.
@@ -316,24 +291,12 @@ fn encode<S: Kind>(spec: &S, over: Option<&str>) -> serde_json::Result<Vec<u8>> 
     })
 }
 
-/// Reads the record of this name.
-fn decode<S: Kind>(bytes: &[u8], name: &str) -> Result<StoredSpec<S>, Bad> {
-    let mut record: Map<String, Value> = parse(bytes)?;
-    if record.get("format") == Some(&Value::from(FORMAT)) {
-        record = nest(record, name);
+fn decode<S: Kind>(bytes: &[u8]) -> Result<StoredSpec<S>, Bad> {
+    if check_json_format(bytes, FORMAT).is_ok() {
+        return Err(damaged("an earlier build wrote it"));
     }
-    let SpecV2 { spec, over, .. } = serde_path_to_error::deserialize(Value::Object(record))?;
+    let SpecV2 { spec, over, .. } = parse(bytes)?;
     Ok(StoredSpec { spec, over })
-}
-
-/// The members of a record of format 1 in the form of format 2.
-fn nest(mut flat: Map<String, Value>, name: &str) -> Map<String, Value> {
-    let mut nested = Map::new();
-    nested.extend(flat.remove_entry("format"));
-    nested.extend(flat.remove_entry("over"));
-    flat.insert("id".to_owned(), name.into());
-    nested.insert("spec".to_owned(), flat.into());
-    nested
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ParseError> {
@@ -379,8 +342,6 @@ impl From<ParseError> for Bad {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
-    use watchkeeper_contract::pipeline::Priority;
-    use watchkeeper_contract::source::DecoderChoice;
     use watchkeeper_store::{FaultyStore, MemoryStore};
 
     use super::super::intent::UserIntent;
@@ -480,97 +441,12 @@ mod tests {
     }
 
     #[test]
-    fn format_1_is_readable() {
-        let store = MemoryStore::new();
-        let batch = Batch::new()
-            .put(
-                SourceSpec::SPECS,
-                b"gate",
-                br#"{"format":1,"uri":"rtsp://u:p@cam/1","pace":"native","max_fps":7.5,"rtsp_transport":"udp"}"#,
-            )
-            .put(
-                PipelineSpec::SPECS,
-                b"people",
-                br#"{"format":1,"source":"gate","workflow":{"version":"1.0","steps":[]},"parameters":{"limit":3},
-                     "model":"motion","rules":[{"name":"in","when":{"kind":"stays","zone":"yard","for_s":2.5},
-                     "severity":"critical"}],"detect":{"mode":"periodic","every_s":0.5},"record":true,"show":false,
-                     "paused":true}"#,
-            );
-        store.commit(batch).unwrap();
-        let specs = Specs::new(Arc::new(store));
-        // Newer than the format.
-        let (mut source, mut pipeline) = (source(), pipeline());
-        (source.name, pipeline.name) = (None, None);
-        (pipeline.target_fps, pipeline.priority) = (None, Priority::Normal);
-        assert_eq!(bare::<SourceSpec>(specs.all().unwrap()), [source]);
-        assert_eq!(bare::<PipelineSpec>(specs.all().unwrap()), [pipeline]);
-    }
-
-    /// Records with every member that the last version of format 1 wrote.
-    #[test]
-    fn every_member_of_format_1_is_readable() {
-        let store = MemoryStore::new();
-        let batch = Batch::new()
-            .put(
-                SourceSpec::SPECS,
-                b"gate",
-                br#"{"format":1,"uri":"rtsp://u:p@cam/1","pace":"native","max_fps":7.5,"rtsp_transport":"udp",
-                     "tls_verify":false,"stall_s":90.0,"fixed_view":false,"decoder":"software","scale":[640,360],
-                     "name":"North gate","controls":{"gain":5},"over":"ab"}"#,
-            )
-            .put(
-                PipelineSpec::SPECS,
-                b"people",
-                br#"{"format":1,"source":"gate","workflow":{"version":"1.0","steps":[]},"parameters":{"limit":3},
-                     "model":"motion","rules":[{"name":"in","when":{"kind":"stays","zone":"yard","for_s":2.5},
-                     "severity":"critical"}],"detect":{"mode":"periodic","every_s":0.5},"record":true,"show":true,
-                     "stop_after_s":60.0,"paused":true,"target_fps":2.5,"priority":"low","name":"Night patrol",
-                     "over":"cd"}"#,
-            )
-            .put(
-                PipelineSpec::SPECS,
-                b"plain",
-                br#"{"format":1,"source":"gate","workflow":{},"parameters":{},"model":null,"rules":null,
-                     "detect":{"mode":"always"},"record":false,"show":false,"paused":false}"#,
-            );
-        store.commit(batch).unwrap();
-        let specs = Specs::new(Arc::new(store));
-        let stored_source = StoredSpec {
-            spec: SourceSpec {
-                tls_verify: false,
-                stall_s: Some(90.0),
-                fixed_view: false,
-                decoder: DecoderChoice::Software,
-                scale: Some([640, 360]),
-                controls: [("gain".to_owned(), 5)].into(),
-                ..source()
-            },
-            over: Some("ab".to_owned()),
-        };
-        assert_eq!(specs.all().unwrap().entries, [stored_source]);
-        let people = PipelineSpec {
-            show: true,
-            stop_after_s: Some(60.0),
-            ..pipeline()
-        };
-        let id = PipelineId::new("plain").unwrap();
-        let plain = PipelineSpec::new(id, people.source.clone(), Map::new().into());
-        let over = Some("cd".to_owned());
-        let stored = [(people, over), (plain, None)];
-        let stored = stored.map(|(spec, over)| StoredSpec { spec, over });
-        assert_eq!(specs.all().unwrap().entries, stored);
-    }
-
-    /// What a build reads that knows only format 1 must not look damaged to it.
-    #[test]
-    fn record_has_a_format_that_earlier_versions_refuse() {
+    fn record_has_format_origin_and_specification() {
         let store = Arc::new(MemoryStore::new());
         let specs = Specs::new(Arc::clone(&store) as Arc<dyn Store>);
         specs.put(&source(), Some("ab")).unwrap();
         let record = store.get(SourceSpec::SPECS, b"gate").unwrap().unwrap();
-        let refused = check_json_format(&record, FORMAT);
-        assert_eq!(refused, Err(BadRecord::Newer(2)));
-        let record: Value = serde_json::from_slice(&record).unwrap();
+        let record: serde_json::Value = serde_json::from_slice(&record).unwrap();
         let spec = serde_json::to_value(source()).unwrap();
         assert_eq!(
             record,
@@ -584,7 +460,11 @@ mod tests {
         let specs = Specs::new(Arc::clone(&store) as Arc<dyn Store>);
         specs.put(&source(), None).unwrap();
         store
-            .commit(Batch::new().put(SourceSpec::SPECS, b"odd", br#"{"format":1,"uri":7}"#))
+            .commit(Batch::new().put(
+                SourceSpec::SPECS,
+                b"odd",
+                br#"{"format":2,"spec":{"id":"odd","uri":7}}"#,
+            ))
             .unwrap();
         let loaded = specs.all::<SourceSpec>().unwrap();
         assert_eq!(loaded.unreadable.len(), 1);
@@ -595,6 +475,18 @@ mod tests {
             "{why}"
         );
         assert_eq!(bare(loaded), [source()]);
+        assert_eq!(specs.newer(Path::new("journal")).unwrap(), None);
+    }
+
+    #[test]
+    fn record_of_an_earlier_build_is_unreadable_but_not_newer() {
+        let store = MemoryStore::new();
+        let earlier = br#"{"format":1,"uri":"demo:"}"#;
+        let batch = Batch::new().put(SourceSpec::SPECS, b"gate", earlier);
+        store.commit(batch).unwrap();
+        let specs = Specs::new(Arc::new(store));
+        let loaded = specs.all::<SourceSpec>().unwrap();
+        assert_eq!(loaded.unreadable[0].why, "an earlier build wrote it");
         assert_eq!(specs.newer(Path::new("journal")).unwrap(), None);
     }
 
@@ -611,7 +503,7 @@ mod tests {
         let records: [(Keyspace, &[u8], [&str; 2]); 4] = [
             (
                 SourceSpec::SPECS,
-                br#"{"format":1,"uri":"demo:","night_only":true}"#,
+                br#"{"format":2,"spec":{"id":"gate","uri":"demo:","night_only":true}}"#,
                 ["\"gate\" of sources", "night_only"],
             ),
             (

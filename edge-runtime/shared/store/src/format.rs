@@ -26,10 +26,7 @@ use crate::error::StoreError;
 use crate::newer::NewerFormat;
 use crate::table::FILE;
 
-/// Layout of the folder that this build reads and writes.
-///
-/// Layout 1 belonged to development versions on another database (sled). No release had it, so it
-/// is set aside and not converted.
+/// Layout of the folder that this build reads and writes. No release wrote an older one.
 const LAYOUT: u32 = 2;
 
 const NAME: &str = "format";
@@ -41,9 +38,8 @@ const REDB: u8 = 3;
 /// Offsets of the version in the two commit slots, in bytes.
 const REDB_VERSIONS: [usize; 2] = [64, 192];
 
-/// Refuses a folder of a newer layout, or with a newer file of redb. Describes an older layout, if
-/// it has one.
-pub(crate) fn check(root: &Path) -> Result<Option<String>, StoreError> {
+/// Refuses a folder of a newer layout, or with a newer file of redb.
+pub(crate) fn check(root: &Path) -> Result<(), StoreError> {
     if let Some(found) = redb_version(&root.join("data").join(FILE))
         && found > REDB
     {
@@ -55,19 +51,16 @@ pub(crate) fn check(root: &Path) -> Result<Option<String>, StoreError> {
             Some(found) if found > LAYOUT => {
                 Err(NewerFormat::new(root, "its layout", found, LAYOUT).into())
             }
-            Some(found) if found < LAYOUT => Ok(Some(format!(
-                "a development version before the first release wrote it, with another database (layout {found}; this one is {LAYOUT})"
-            ))),
-            Some(_) => Ok(None),
+            Some(_) => Ok(()),
             None => {
                 tracing::warn!(path = %path.display(), "not a layout; rewritten");
-                Ok(None)
+                Ok(())
             }
         },
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(e) if e.kind() == io::ErrorKind::InvalidData => {
             tracing::warn!(path = %path.display(), "not a layout; rewritten");
-            Ok(None)
+            Ok(())
         }
         Err(e) => Err(StoreError::from_io(&path, "read", e)),
     }

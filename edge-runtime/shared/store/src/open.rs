@@ -187,15 +187,9 @@ pub(crate) fn open(
     options: &Options,
 ) -> Result<(Database, PathBuf, OpenReport), StoreError> {
     let data = root.join("data");
-    let earlier = format::check(root)?;
+    format::check(root)?;
     finish_interrupted(root, &data).map_err(|e| StoreError::from_io(root, "tidy up", e))?;
-    let (mut db, mut report) = match earlier {
-        // A folder with our file was started again already, and only the mark is missing.
-        Some(why) if data.exists() && !data.join(FILE).exists() => {
-            start_again(root, &data, options, why)?
-        }
-        _ => ladder(root, &data, options)?,
-    };
+    let (mut db, mut report) = ladder(root, &data, options)?;
     sync_dir(&data)?;
     format::mark(root)?;
 

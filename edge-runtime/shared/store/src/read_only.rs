@@ -73,20 +73,14 @@ impl ReadOnlyStore {
     ) -> Result<(Self, OpenReport), StoreError> {
         let data = root.join("data");
         let file = data.join(FILE);
+        format::check(root)?;
         let opened = match File::open(&file) {
-            Ok(file) => {
-                let is_old = format::check(root)?.is_some();
-                read(&data, Some(file), options).map(|read| (read, !is_old))
-            }
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                // With data of an older layout there is something to set aside first.
-                let is_new = !data.exists() || format::check(root)?.is_none();
-                read(&data, None, options).map(|read| (read, is_new))
-            }
+            Ok(file) => read(&data, Some(file), options),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => read(&data, None, options),
             Err(e) => Err(StoreFault::Io(e)),
         };
         let (read, is_complete) = match opened {
-            Ok(opened) => opened,
+            Ok(read) => (read, true),
             Err(StoreFault::Newer(newer)) => return Err(newer.into()),
             Err(fault) => {
                 tracing::error!(path = %file.display(), ?fault, "stored records can't be read");

@@ -552,20 +552,6 @@ fn newer_record_is_refused_without_loss() {
 }
 
 #[test]
-fn store_of_earlier_layout_is_set_aside() {
-    let root = tempfile::tempdir().unwrap();
-    fs::create_dir_all(root.path().join("data")).unwrap();
-    fs::write(root.path().join("format"), "1\n").unwrap();
-    fs::write(root.path().join("data/db"), "another database").unwrap();
-    let OpenOutcome::Quarantined { to, why, saved: 0 } = open(root.path()).1.outcome else {
-        panic!("not told");
-    };
-    assert!(why.contains("layout 1; this one is 2"), "{why}");
-    assert!(to.join("db").is_file(), "the evidence is kept");
-    assert!(open(root.path()).1.outcome.is_clean(), "told twice");
-}
-
-#[test]
 fn files_beyond_repair_are_set_aside() {
     let root = tempfile::tempdir().unwrap();
     for round in 1..=5 {

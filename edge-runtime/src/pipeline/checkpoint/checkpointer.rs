@@ -78,7 +78,6 @@ impl Checkpointer {
     /// it.
     pub fn mark_finished(&mut self, spec: &PipelineSpec) {
         let file = CheckpointFile {
-            over_after_s: spec.stop_after_s,
             over: Some(fingerprint_of(spec)),
             ..self.empty_file()
         };
@@ -109,7 +108,6 @@ impl Checkpointer {
             at: Stamp::now(),
             data: None,
             elapsed: None,
-            over_after_s: None,
             over: None,
         }
     }

@@ -51,10 +51,7 @@ pub(super) struct CheckpointFile {
     /// How much of its duration had passed when the pipeline failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) elapsed: Option<Duration>,
-    /// The duration, in seconds, that has passed completely.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) over_after_s: Option<f64>,
-    /// Fingerprint of the specification whose duration has passed; missing in older files.
+    /// Fingerprint of the specification whose duration has passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) over: Option<String>,
 }

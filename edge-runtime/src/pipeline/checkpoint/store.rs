@@ -24,7 +24,6 @@ use super::file::{
     CheckpointData, CheckpointFile, MAX_BYTES, Stamp, decode, file_name, fingerprint_of,
 };
 use super::write_queue::{SharedQueue, WriteOp};
-use crate::guard::is_of_another_version;
 use crate::thread::Thread;
 
 /// Name of the folder within the state folder.
@@ -116,18 +115,10 @@ impl CheckpointStore {
     }
 
     /// When the duration of `spec` had passed, if an earlier process saw that.
-    ///
-    /// The fingerprint of the specification decides. Files without one, or with that of another
-    /// version, are compared by source and duration.
     pub fn finished_at(&self, spec: &PipelineSpec) -> Option<Wall> {
         // A file that can't be read is logged when the pipeline starts from zero.
         let file = self.read(&spec.id, &spec.source).ok().flatten()?;
-        let seconds = file.over_after_s;
-        let is_as_long = seconds.is_some() && seconds == spec.stop_after_s;
-        let is_same = file
-            .over
-            .is_none_or(|over| is_of_another_version(&over) || over == fingerprint_of(spec));
-        (is_as_long && is_same).then_some(file.at.wall)
+        (file.over? == fingerprint_of(spec)).then_some(file.at.wall)
     }
 
     fn read(&self, id: &PipelineId, source: &SourceId) -> Result<Option<CheckpointFile>, String> {

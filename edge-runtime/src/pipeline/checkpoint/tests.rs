@@ -140,25 +140,6 @@ fn finished_watch_is_remembered_until_removed_or_edited() {
 }
 
 #[test]
-fn foreign_fingerprint_is_matched_by_source_and_seconds() {
-    for over in [None, Some("1:of another version".to_owned())] {
-        let dir = tempfile::tempdir().unwrap();
-        let states = CheckpointStore::spawn(dir.path()).unwrap();
-        let checkpointer = states.checkpointer(&id("gate"), &camera());
-        let document = CheckpointFile {
-            over_after_s: Some(60.0),
-            over,
-            ..checkpointer.empty_file()
-        };
-        let path = dir.path().join(FOLDER).join("gate.state");
-        fs::write(path, encode(&document).unwrap()).unwrap();
-        assert!(states.finished_at(&watch("camera", 60.0)).is_some());
-        assert!(states.finished_at(&watch("camera", 61.0)).is_none());
-        assert!(states.finished_at(&watch("other", 60.0)).is_none());
-    }
-}
-
-#[test]
 fn failed_run_leaves_only_its_elapsed_time() {
     let dir = tempfile::tempdir().unwrap();
     keep(dir.path(), &[("gate", 1), ("yard", 2)]);

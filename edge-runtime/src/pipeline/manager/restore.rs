@@ -149,13 +149,6 @@ impl Manager {
         {
             tracing::warn!(%error, "can't remove outdated deployments");
         }
-        let (renewed_specs, renewed_intents) =
-            (&start_plan.renewed_specs, &start_plan.renewed_intents);
-        if !(renewed_specs.is_empty() && renewed_intents.is_empty())
-            && let Err(error) = specs.renew::<S>(renewed_specs, renewed_intents)
-        {
-            tracing::warn!(%error, "can't update deployments of an older version; the next start retries");
-        }
         start_plan
     }
 

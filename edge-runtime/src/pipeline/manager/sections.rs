@@ -4,12 +4,12 @@
 //! - The latest change wins: a deployment, pause, resume or deletion overrides a section until that
 //!   section is edited. An edit wins over them, and removes them from the store; so does the
 //!   removal of the section.
-//! - A section that can't be read was not edited. Neither does an update of the program edit one: a
-//!   fingerprint of another version counts as equal and is renewed.
+//! - A section that can't be read was not edited. Neither does an update of the program edit one:
+//!   its fingerprint stays.
 
 use std::collections::BTreeMap;
 
-use crate::guard::{fingerprint, is_of_another_version};
+use crate::guard::fingerprint;
 use crate::journal::{Kind, LastIntent, StoredSpec, UserIntent};
 
 /// Note of a specification that overrides a readable section.
@@ -102,11 +102,6 @@ pub(super) struct StartPlan<S: Kind> {
     pub(super) stale_specs: Vec<S::Id>,
     /// Intents about sections that were edited.
     pub(super) stale_intents: Vec<S::Id>,
-    /// Specifications over a section with a fingerprint of another version, to be stored with
-    /// today's.
-    pub(super) renewed_specs: Vec<StoredSpec<S>>,
-    /// Intents with a fingerprint of another version, to be stored with today's.
-    pub(super) renewed_intents: Vec<LastIntent<S::Id>>,
 }
 
 /// Merges the file with stored specifications and intents. `is_gone` tells a section that was
@@ -122,8 +117,6 @@ pub(super) fn plan_start<S: Kind>(
         sections: Sections::default(),
         stale_specs: Vec::new(),
         stale_intents: Vec::new(),
-        renewed_specs: Vec::new(),
-        renewed_intents: Vec::new(),
     };
     for spec in file {
         plan.add_section(spec);
@@ -162,13 +155,6 @@ impl<S: Kind> StartPlan<S> {
             (Some(section), Some(over)) if section.fingerprint == over => {
                 section.is_replaced = true;
             }
-            (Some(section), Some(over)) if is_of_another_version(&over) => {
-                section.is_replaced = true;
-                self.renewed_specs.push(StoredSpec {
-                    spec: spec.clone(),
-                    over: Some(section.fingerprint.clone()),
-                });
-            }
             (Some(_), _) => {
                 self.stale_specs.push(id);
                 return;
@@ -191,7 +177,7 @@ impl<S: Kind> StartPlan<S> {
     }
 
     /// Adds a user's intent, unless its section was edited or removed.
-    fn add_intent(&mut self, mut intent: LastIntent<S::Id>, is_gone: &dyn Fn(&S::Id) -> bool) {
+    fn add_intent(&mut self, intent: LastIntent<S::Id>, is_gone: &dyn Fn(&S::Id) -> bool) {
         let Sections(sections) = &mut self.sections;
         if !sections.contains_key(&intent.id) && is_gone(&intent.id) {
             self.stale_intents.push(intent.id);
@@ -204,10 +190,6 @@ impl<S: Kind> StartPlan<S> {
                 spec: None,
                 is_replaced: false,
             });
-        if section.spec.is_some() && is_of_another_version(&intent.fingerprint) {
-            intent.fingerprint.clone_from(&section.fingerprint);
-            self.renewed_intents.push(intent.clone());
-        }
         if section.fingerprint != intent.fingerprint {
             self.stale_intents.push(intent.id);
         } else if let Some(wanted) = self.wanted.get_mut(&intent.id) {
@@ -393,24 +375,6 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(fingerprint(&source), "2:e8b42a25df3489594bcddef4b394d963");
-    }
-
-    #[test]
-    fn fingerprint_of_another_version_is_renewed() {
-        let file = at("a");
-        let stored = vec![StoredSpec {
-            spec: at("b"),
-            over: Some("7726730e3a008421aa212ae881ee2445".to_owned()),
-        }];
-        let mut intent = intent_about(UserIntent::Pause, &file);
-        let today = intent.clone();
-        intent[0].fingerprint = "7726730e3a008421aa212ae881ee2445".to_owned();
-        let plan = plan_start(std::slice::from_ref(&file), stored, intent);
-        assert_eq!(uri(&plan), Some("b"));
-        assert_eq!(plan.wanted[&id()].intent, Some((UserIntent::Pause, 7)));
-        assert!(plan.stale_specs.is_empty() && plan.stale_intents.is_empty());
-        assert_eq!(plan.renewed_specs, deployed("b", Some(&file)));
-        assert_eq!(plan.renewed_intents, today);
     }
 
     #[test]

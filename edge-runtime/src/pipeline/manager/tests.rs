@@ -391,7 +391,11 @@ fn state_after_a_frame(spec: &PipelineSpec) -> RunState {
     let picture = Picture::rgb(64, 48, vec![0; 64 * 48 * 3]);
     let mut frame = Frame::still(seen, Instant::now(), clock::wall(), picture);
     frame.recorded = false;
-    run.process(&frame, clock::local(frame.wall), &mut EventId::generate);
+    run.process(
+        &frame,
+        clock::schedule_time(frame.wall),
+        &mut EventId::generate,
+    );
     run.save().unwrap()
 }
 
