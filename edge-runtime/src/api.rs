@@ -1,18 +1,13 @@
-//! The API's answers: connects the server to manager, journal and models.
+//! The API's answers that need several parts of the runtime.
 //!
 //! - Nothing here knows HTTP. A [`Problem`] names the field and the remedy.
 
 use std::ops::Range;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use jiff::Timestamp;
 use watchkeeper_config::{Config, LoadedFile};
-use watchkeeper_contract::backend::BackendReport;
-use watchkeeper_contract::backtest::{Backtest, BacktestReport};
-use watchkeeper_contract::board::BoardReport;
 use watchkeeper_contract::bundle::{
     BoxKey, BundleFile, BundleSubject, MissingPart, SignedManifest,
 };
@@ -20,22 +15,15 @@ use watchkeeper_contract::coverage::{CoverageReport, CoverageStatement};
 use watchkeeper_contract::event::{Media, MediaKind};
 use watchkeeper_contract::health::{Health, HealthState};
 use watchkeeper_contract::id::{EventSeq, PipelineId, SourceId};
-use watchkeeper_contract::model::ModelInfo;
-use watchkeeper_contract::pipeline::{PipelineResults, PipelineSpec, PipelineStatus};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
-use watchkeeper_contract::review::{NewAssessment, PipelineAnswers};
-use watchkeeper_contract::source::{SourceSpec, SourceStatus};
-use watchkeeper_contract::workflow::{
-    DryRun, DryRunReport, FailedStep, WorkflowRun, WorkflowRunResult,
-};
+use watchkeeper_contract::review::NewAssessment;
+use watchkeeper_contract::workflow::{FailedStep, WorkflowRun, WorkflowRunResult};
 use watchkeeper_engine::workflow::{self, Pixels as _};
 use watchkeeper_vision::{jpeg, picture_file};
 
-use crate::backtest;
 use crate::board::BoardSampler;
 use crate::clock;
 use crate::coverage::{SigningError, SigningKey};
-use crate::dry_run;
 use crate::effects::Effects;
 use crate::image_run::{NotRun, PictureRun};
 use crate::journal::media::MediaStore;
@@ -43,7 +31,6 @@ use crate::journal::{AssessError, Assessed, Journal};
 use crate::metrics::Scrape;
 use crate::pipeline::manager::Manager;
 use crate::pipeline::pixels::FramePixels;
-use crate::server::{RUN_WAIT, Runtime};
 
 /// JPEG quality of frames (0–100).
 const FRAME_QUALITY: u8 = 85;
@@ -57,17 +44,13 @@ const FRAME_TIMEOUT: Duration = Duration::from_secs(5);
 /// Max wait for events on their way to the disk.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-// A backtest replays for less time than a run waits for its turn; drawing its pictures is extra.
-const _: () = assert!(backtest::MAX_WALL.as_secs() < RUN_WAIT.as_secs());
-
 /// Max pictures of one run: the whole batch is in memory, with everything made from it.
 const MAX_PICTURES: usize = 16;
 
-/// Implementation of the server's [`Runtime`].
+/// The runtime behind the API. What one part answers alone is asked of that part.
 pub struct Api {
-    manager: Arc<Manager>,
-    media: Arc<MediaStore>,
-    board: Arc<BoardSampler>,
+    pub manager: Arc<Manager>,
+    pub board: Arc<BoardSampler>,
     signing: SigningKey,
     /// Site and ID of the box.
     name: String,
@@ -80,14 +63,12 @@ pub struct Api {
 impl Api {
     pub fn new(
         manager: Arc<Manager>,
-        media: Arc<MediaStore>,
         board: Arc<BoardSampler>,
         signing: SigningKey,
         config: &Config,
     ) -> Self {
         Self {
             manager,
-            media,
             board,
             signing,
             name: format!("{}/{}", config.site, config.box_id),
@@ -125,95 +106,20 @@ impl Api {
         let frame = self.manager.frame(id, FRAME_TIMEOUT)?;
         encode(&FramePixels::new(frame.picture).rgb(), quality)
     }
-}
 
-/// Converts the error of a run on pictures.
-fn not_run(error: NotRun) -> Problem {
-    let (code, field) = match &error {
-        NotRun::Workflow(_) => (ProblemCode::InvalidWorkflow, "workflow"),
-        NotRun::Model(_) => (ProblemCode::Model, "model"),
-    };
-    let mut detail = error.to_string();
-    let mut errors = Vec::new();
-    if let NotRun::Workflow(found) = error {
-        if let Some(first) = found.first() {
-            detail = format!("{detail}: {}", first.message);
-        }
-        errors = found;
-    }
-    let mut problem = Problem::new(422, code, detail);
-    problem.field = Some(field.to_owned());
-    problem.workflow_errors = errors;
-    problem
-}
-
-fn encode(rgb: &workflow::RgbPixels, quality: u8) -> Result<Vec<u8>, Problem> {
-    jpeg::encode_bytes(&rgb.data, rgb.width, rgb.height, quality)
-        .map_err(|e| Problem::internal(format!("cannot encode the picture: {e}")))
-}
-
-impl Runtime for Api {
-    fn sources(&self) -> Vec<SourceStatus> {
-        self.manager.sources()
-    }
-
-    fn source(&self, id: &SourceId) -> Result<SourceStatus, Problem> {
-        self.manager.source(id)
-    }
-
-    fn put_source(&self, spec: SourceSpec) -> Result<SourceStatus, Problem> {
-        self.manager.put_source(spec)
-    }
-
-    fn delete_source(&self, id: &SourceId) -> Result<(), Problem> {
-        self.manager.delete_source(id)
-    }
-
-    fn pipelines(&self) -> Vec<PipelineStatus> {
-        self.manager.pipelines()
-    }
-
-    fn pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, Problem> {
-        self.manager.pipeline(id)
-    }
-
-    fn create_pipeline(&self, spec: PipelineSpec) -> Result<PipelineStatus, Problem> {
-        self.manager.create_pipeline(spec)
-    }
-
-    fn put_pipeline(&self, spec: PipelineSpec) -> Result<PipelineStatus, Problem> {
-        self.manager.put_pipeline(spec)
-    }
-
-    fn pause_pipeline(
-        &self,
-        id: &PipelineId,
-        until: Option<Timestamp>,
-    ) -> Result<PipelineStatus, Problem> {
-        self.manager.pause(id, until)
-    }
-
-    fn resume_pipeline(&self, id: &PipelineId) -> Result<PipelineStatus, Problem> {
-        self.manager.resume(id)
-    }
-
-    fn delete_pipeline(&self, id: &PipelineId) -> Result<(), Problem> {
-        self.manager.delete_pipeline(id)
-    }
-
-    fn results(&self, id: &PipelineId) -> Result<PipelineResults, Problem> {
-        self.manager.results(id)
-    }
-
-    fn recording(&self, id: &PipelineId, part: Option<usize>) -> Result<PathBuf, Problem> {
-        self.manager.worker(id)?.recording(part)
-    }
-
-    fn source_frame_jpeg(&self, id: &SourceId) -> Result<Vec<u8>, Problem> {
+    /// The latest frame of a source as JPEG, without drawings.
+    ///
+    /// # Errors
+    /// [`Problem`] when the source is unknown or has no frame yet.
+    pub fn source_frame_jpeg(&self, id: &SourceId) -> Result<Vec<u8>, Problem> {
         self.frame_jpeg(id, FRAME_QUALITY)
     }
 
-    fn pipeline_frame_jpeg(&self, id: &PipelineId) -> Result<Vec<u8>, Problem> {
+    /// The latest frame of a pipeline as JPEG, with the workflow's drawings.
+    ///
+    /// # Errors
+    /// [`Problem`] when the pipeline is unknown or has no frame yet.
+    pub fn pipeline_frame_jpeg(&self, id: &PipelineId) -> Result<Vec<u8>, Problem> {
         let worker = self.manager.worker(id)?;
         let rgb = worker.latest_annotated().ok_or_else(|| {
             Problem::not_ready(format!(
@@ -224,14 +130,23 @@ impl Runtime for Api {
         encode(&rgb, FRAME_QUALITY)
     }
 
-    fn snapshot(&self, id: &SourceId) -> Result<Media, Problem> {
+    /// Saves the latest frame of a source as media; on disk before it returns.
+    ///
+    /// # Errors
+    /// [`Problem`] when the source is unknown, has no frame yet, or storing fails.
+    pub fn snapshot(&self, id: &SourceId) -> Result<Media, Problem> {
         let bytes = self.frame_jpeg(id, SNAPSHOT_QUALITY)?;
-        self.media
+        self.media()
             .put(MediaKind::Clean, clock::wall().unix_ms, &bytes)
             .map_err(|e| Problem::storage(format!("cannot store the snapshot: {e}")))
     }
 
-    fn run_workflow(&self, run: &WorkflowRun) -> Result<WorkflowRunResult, Problem> {
+    /// Runs a workflow once on still pictures. Failures of steps are part of the result.
+    ///
+    /// # Errors
+    /// [`Problem`] when the definition does not compile, a picture or a parameter is invalid, or a
+    /// model is missing.
+    pub fn run_workflow(&self, run: &WorkflowRun) -> Result<WorkflowRunResult, Problem> {
         check_count(run.images.len())?;
         // Pictures among the parameters count too: about 150 MB in total. Masks have a bound of
         // their own.
@@ -266,31 +181,7 @@ impl Runtime for Api {
         })
     }
 
-    fn dry_run(
-        &self,
-        request: &DryRun,
-        is_gone: &dyn Fn() -> bool,
-    ) -> Result<DryRunReport, Problem> {
-        dry_run::run(&self.manager, request, is_gone)
-    }
-
-    fn backtest(
-        &self,
-        request: &Backtest,
-        is_gone: &dyn Fn() -> bool,
-    ) -> Result<BacktestReport, Problem> {
-        backtest::run(&self.manager, request, is_gone)
-    }
-
-    fn models(&self) -> Vec<ModelInfo> {
-        self.manager.parts().models.list_with_digests()
-    }
-
-    fn backends(&self) -> BackendReport {
-        self.manager.parts().models.backends()
-    }
-
-    fn health(&self) -> Health {
+    pub fn health(&self) -> Health {
         let review_shares = self.manager.review_shares();
         let mut reasons = self.config_warnings.clone();
         reasons.extend(self.manager.troubles(&review_shares));
@@ -314,11 +205,8 @@ impl Runtime for Api {
         }
     }
 
-    fn board(&self) -> BoardReport {
-        self.board.report()
-    }
-
-    fn metrics(&self) -> String {
+    /// All metrics, see [`Metrics::encode`](crate::metrics::Metrics::encode).
+    pub fn metrics(&self) -> String {
         let parts = self.manager.parts();
         let sources = parts.metrics.count_sources(|| self.manager.sources());
         let mut scrape = Scrape::default();
@@ -331,20 +219,25 @@ impl Runtime for Api {
         scrape.add_effects(&parts.effects.counts());
         let (reading, age) = self.board.latest();
         scrape.add_board(&reading, age);
-        scrape.add_journal(&parts.journal, &self.media);
+        scrape.add_journal(&parts.journal, &parts.media);
         parts.metrics.encode(&scrape)
     }
 
-    fn answers(&self, id: &PipelineId) -> Result<PipelineAnswers, Problem> {
-        self.manager.answers(id)
-    }
-
-    fn assess(&self, seq: EventSeq, new: NewAssessment) -> Result<Assessed, AssessError> {
+    /// Adds an assessment of the event of record `seq`; durable on return.
+    ///
+    /// # Errors
+    /// Those of [`Journal::assess`].
+    pub fn assess(&self, seq: EventSeq, new: NewAssessment) -> Result<Assessed, AssessError> {
         let parts = self.manager.parts();
         parts.journal.assess(seq, new, &parts.boot.stamp())
     }
 
-    fn coverage(
+    /// When pipelines watched in a range, in milliseconds since 1970, and what they could tell; of
+    /// one source or of all.
+    ///
+    /// # Errors
+    /// [`Problem`] when the store can't be read.
+    pub fn coverage(
         &self,
         range: Range<i64>,
         source: Option<&SourceId>,
@@ -360,11 +253,19 @@ impl Runtime for Api {
         Ok(report)
     }
 
-    fn sign(&self, report: CoverageReport) -> Result<CoverageStatement, Problem> {
+    /// Signs a report with the key of the box.
+    ///
+    /// # Errors
+    /// [`Problem`] when the key can't be read or made.
+    pub fn sign(&self, report: CoverageReport) -> Result<CoverageStatement, Problem> {
         self.signing.sign(report).map_err(not_signed)
     }
 
-    fn sign_bundle(
+    /// Makes and signs the manifest of a bundle with these files and missing parts, now.
+    ///
+    /// # Errors
+    /// [`Problem`] when the key can't be read or made.
+    pub fn sign_bundle(
         &self,
         subject: BundleSubject,
         contents: (Vec<BundleFile>, Vec<MissingPart>),
@@ -375,21 +276,50 @@ impl Runtime for Api {
         signed.map_err(not_signed)
     }
 
-    fn box_key(&self) -> Result<BoxKey, Problem> {
+    /// The public key of the box.
+    ///
+    /// # Errors
+    /// [`Problem`] when the key can't be read or made.
+    pub fn box_key(&self) -> Result<BoxKey, Problem> {
         self.signing.public_key().map_err(not_signed)
     }
 
-    fn journal(&self) -> &Journal {
+    pub fn journal(&self) -> &Journal {
         &self.manager.parts().journal
     }
 
-    fn media(&self) -> &MediaStore {
-        &self.media
+    pub fn media(&self) -> &MediaStore {
+        &self.manager.parts().media
     }
 
-    fn effects(&self) -> &Effects {
+    pub fn effects(&self) -> &Effects {
         &self.manager.parts().effects
     }
+}
+
+/// Converts the error of a run on pictures.
+fn not_run(error: NotRun) -> Problem {
+    let (code, field) = match &error {
+        NotRun::Workflow(_) => (ProblemCode::InvalidWorkflow, "workflow"),
+        NotRun::Model(_) => (ProblemCode::Model, "model"),
+    };
+    let mut detail = error.to_string();
+    let mut errors = Vec::new();
+    if let NotRun::Workflow(found) = error {
+        if let Some(first) = found.first() {
+            detail = format!("{detail}: {}", first.message);
+        }
+        errors = found;
+    }
+    let mut problem = Problem::new(422, code, detail);
+    problem.field = Some(field.to_owned());
+    problem.workflow_errors = errors;
+    problem
+}
+
+fn encode(rgb: &workflow::RgbPixels, quality: u8) -> Result<Vec<u8>, Problem> {
+    jpeg::encode_bytes(&rgb.data, rgb.width, rgb.height, quality)
+        .map_err(|e| Problem::internal(format!("cannot encode the picture: {e}")))
 }
 
 fn not_signed(error: SigningError) -> Problem {

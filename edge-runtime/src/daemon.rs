@@ -228,11 +228,9 @@ impl Startup<'_> {
         self.restore(&manager, &stop);
 
         let board = self.start_board(&recorder)?;
-        let media = Arc::clone(&stores.media);
         let signing = SigningKey::of(&self.config.state_dir);
         let api = Arc::new(Api::new(
             Arc::clone(&manager),
-            media,
             Arc::clone(&board),
             signing,
             self.config,

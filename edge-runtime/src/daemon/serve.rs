@@ -52,7 +52,7 @@ pub(super) async fn serve(
 ) -> anyhow::Result<()> {
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
     let server = Server::bind(&config.runtime_socket, config.socket_mode)?;
-    let mut serving = tokio::spawn(server::run(server, Arc::clone(&api) as _, async {
+    let mut serving = tokio::spawn(server::run(server, Arc::clone(&api), async {
         // The sender is dropped, never used: either result means the end.
         drop(ended.await);
     }));

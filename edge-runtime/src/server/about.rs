@@ -68,7 +68,7 @@ pub(super) async fn health(State(app): State<App>) -> Result<Json<Health>, Refus
 #[utoipa::path(get, path = "/board", tag = "runtime",
     responses((status = 200, body = BoardReport)))]
 pub(super) async fn board(State(app): State<App>) -> Result<Json<BoardReport>, Refusal> {
-    Ok(Json(app.call_status(|r| r.board()).await?))
+    Ok(Json(app.call_status(|r| r.board.report()).await?))
 }
 
 /// Returns metrics in the OpenMetrics text format for Prometheus.

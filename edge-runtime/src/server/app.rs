@@ -1,4 +1,4 @@
-//! State of the handlers: the runtime, and the permits that bound calls of it.
+//! State of the handlers: the runtime's API, and the permits that bound calls of it.
 //!
 //! - Every call of the runtime runs on the blocking pool and holds a permit until it ends, also
 //!   when its client went away.
@@ -15,13 +15,13 @@ use super::limits::{
     MAX_BUNDLES, MAX_CALLS, MAX_FOLLOWERS, MAX_RUNS, MAX_STATUS_CALLS, MAX_TRANSFERS, RUN_WAIT,
 };
 use super::refusal;
-use super::runtime::Runtime;
+use crate::api::Api;
 use watchkeeper_http::refusal::full;
 
 /// State that every handler receives.
 #[derive(Clone)]
 pub(super) struct App {
-    pub(super) runtime: Arc<dyn Runtime>,
+    pub(super) api: Arc<Api>,
     calls: Arc<Semaphore>,
     status_calls: Arc<Semaphore>,
     /// One permit, for metrics.
@@ -47,9 +47,9 @@ pub(super) struct RunPermit {
 }
 
 impl App {
-    pub(super) fn new(runtime: Arc<dyn Runtime>, closing: watch::Receiver<bool>) -> Self {
+    pub(super) fn new(api: Arc<Api>, closing: watch::Receiver<bool>) -> Self {
         Self {
-            runtime,
+            api,
             calls: Arc::new(Semaphore::new(MAX_CALLS)),
             status_calls: Arc::new(Semaphore::new(MAX_STATUS_CALLS)),
             metrics_calls: Arc::new(Semaphore::new(1)),
@@ -68,7 +68,7 @@ impl App {
     where
         T: Send + 'static,
         E: Into<Refusal> + Send + 'static,
-        F: FnOnce(&dyn Runtime) -> Result<T, E> + Send + 'static,
+        F: FnOnce(&Api) -> Result<T, E> + Send + 'static,
     {
         self.call(work).await?.map_err(Into::into)
     }
@@ -77,7 +77,7 @@ impl App {
     pub(super) async fn call<T, F>(&self, work: F) -> Result<T, Refusal>
     where
         T: Send + 'static,
-        F: FnOnce(&dyn Runtime) -> T + Send + 'static,
+        F: FnOnce(&Api) -> T + Send + 'static,
     {
         let calls = Arc::clone(&self.calls);
         let permit = calls.try_acquire_owned().map_err(|_| refusal::busy())?;
@@ -115,7 +115,7 @@ impl App {
     pub(super) async fn call_status<T, F>(&self, work: F) -> Result<T, Refusal>
     where
         T: Send + 'static,
-        F: FnOnce(&dyn Runtime) -> T + Send + 'static,
+        F: FnOnce(&Api) -> T + Send + 'static,
     {
         self.call_when_free(work, &self.status_calls).await
     }
@@ -126,7 +126,7 @@ impl App {
     pub(super) async fn call_queued<T, F>(&self, work: F) -> Result<T, Refusal>
     where
         T: Send + 'static,
-        F: FnOnce(&dyn Runtime) -> T + Send + 'static,
+        F: FnOnce(&Api) -> T + Send + 'static,
     {
         self.call_when_free(work, &self.calls).await
     }
@@ -138,7 +138,7 @@ impl App {
     ) -> Result<T, Refusal>
     where
         T: Send + 'static,
-        F: FnOnce(&dyn Runtime) -> T + Send + 'static,
+        F: FnOnce(&Api) -> T + Send + 'static,
     {
         let permit = Arc::clone(permits).acquire_owned().await;
         // The semaphore is never closed.
@@ -154,12 +154,12 @@ impl App {
     ) -> Result<T, Refusal>
     where
         T: Send + 'static,
-        F: FnOnce(&dyn Runtime) -> T + Send + 'static,
+        F: FnOnce(&Api) -> T + Send + 'static,
     {
-        let runtime = Arc::clone(&self.runtime);
+        let api = Arc::clone(&self.api);
         let call = move || {
             let _permit = permit;
-            work(&*runtime)
+            work(&api)
         };
         tokio::task::spawn_blocking(call).await.map_err(|error| {
             tracing::error!(%error, "request panicked");

@@ -22,6 +22,7 @@ use watchkeeper_http::{Refusal, pieces, refusal};
 use super::app::App;
 use super::event_bundle;
 use super::limits::{MAX_BUNDLES, MAX_JOB_BUNDLE_BODY};
+use crate::api::Api;
 
 /// MIME type of a bundle.
 const TAR: &str = "application/x-tar";
@@ -78,7 +79,7 @@ pub(super) async fn job(
     body: body::Body,
 ) -> Result<Json<SignedManifest>, Refusal> {
     let _permit = permit(&app)?;
-    let work = move |r: &dyn super::Runtime| {
+    let work = move |r: &Api| {
         let bundle: JobBundle = body::read(body::json_up_to(body, MAX_JOB_BUNDLE_BODY)?)?;
         check_job(&bundle)?;
         let subject = BundleSubject::Job(JobSubject {

@@ -23,7 +23,8 @@ use watchkeeper_http::{Refusal, body};
 
 use super::app::{App, RunPermit};
 use super::limits::MAX_PICTURES_BODY;
-use super::runtime::Runtime;
+use crate::api::Api;
+use crate::{backtest, dry_run};
 
 /// Validates a workflow definition without deploying it. Compile errors are part of the response,
 /// not a refusal.
@@ -50,7 +51,7 @@ pub(super) async fn run(
     permit: RunPermit,
     body: body::Body,
 ) -> Result<Json<WorkflowRunResult>, Refusal> {
-    let work = move |r: &dyn Runtime| {
+    let work = move |r: &Api| {
         // Held until the work is done, also when its client went away.
         let _permit = permit;
         let run: WorkflowRun = body::read(body::json_up_to(body, MAX_PICTURES_BODY)?)?;
@@ -70,7 +71,10 @@ pub(super) async fn dry_run(
     body: body::Body,
 ) -> Result<Json<DryRunReport>, Refusal> {
     let request: DryRun = body::read(body::with_definition(body)?)?;
-    run_for_client(&app, move |r, is_gone| r.dry_run(&request, is_gone)).await
+    run_for_client(&app, move |r, is_gone| {
+        dry_run::run(&r.manager, &request, is_gone)
+    })
+    .await
 }
 
 /// Replays a pipeline on the detection history of its source: what it would have counted and
@@ -84,20 +88,23 @@ pub(super) async fn backtest(
     body: body::Body,
 ) -> Result<Json<BacktestReport>, Refusal> {
     let request: Backtest = body::read(body::with_definition(body)?)?;
-    run_for_client(&app, move |r, is_gone| r.backtest(&request, is_gone)).await
+    run_for_client(&app, move |r, is_gone| {
+        backtest::run(&r.manager, &request, is_gone)
+    })
+    .await
 }
 
 /// Runs `work` in its turn; its second argument says that the client went away.
-async fn run_for_client<T, F>(app: &App, work: F) -> Result<Json<T>, Refusal>
+pub(super) async fn run_for_client<T, F>(app: &App, work: F) -> Result<Json<T>, Refusal>
 where
     T: Send + 'static,
-    F: FnOnce(&dyn Runtime, &dyn Fn() -> bool) -> Result<T, Problem> + Send + 'static,
+    F: FnOnce(&Api, &dyn Fn() -> bool) -> Result<T, Problem> + Send + 'static,
 {
     let permit = app.begin_run().await?;
     // Dropped with this future when the connection ends.
     let guard = ClientGuard::default();
     let gone = Arc::clone(&guard.gone);
-    let work = move |r: &dyn Runtime| {
+    let work = move |r: &Api| {
         let _permit = permit;
         work(r, &|| gone.load(Ordering::Relaxed))
     };
@@ -188,7 +195,10 @@ fn no_block(block_type: &str) -> String {
 #[utoipa::path(get, path = "/models", tag = "models",
     responses((status = 200, body = Vec<ModelInfo>)))]
 pub(super) async fn models(State(app): State<App>) -> Result<Json<Vec<ModelInfo>>, Refusal> {
-    Ok(Json(app.call(|r| r.models()).await?))
+    Ok(Json(
+        app.call(|r| r.manager.parts().models.list_with_digests())
+            .await?,
+    ))
 }
 
 /// Lists the back ends that run models on this box: version, execution providers, and what would
@@ -196,5 +206,7 @@ pub(super) async fn models(State(app): State<App>) -> Result<Json<Vec<ModelInfo>
 #[utoipa::path(get, path = "/backends", tag = "models",
     responses((status = 200, body = BackendReport)))]
 pub(super) async fn backends(State(app): State<App>) -> Result<Json<BackendReport>, Refusal> {
-    Ok(Json(app.call(|r| r.backends()).await?))
+    Ok(Json(
+        app.call(|r| r.manager.parts().models.backends()).await?,
+    ))
 }

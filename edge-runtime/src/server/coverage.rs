@@ -11,8 +11,8 @@ use watchkeeper_contract::problem::Problem;
 use watchkeeper_http::body::Query;
 use watchkeeper_http::{Refusal, body};
 
-use super::Runtime;
 use super::app::App;
+use crate::api::Api;
 
 /// A range of time, and a source.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -63,7 +63,7 @@ pub(super) async fn report(
     Query(query): Query<CoverageQuery>,
 ) -> Result<Json<CoverageReport>, Refusal> {
     let (range, source) = query.read()?;
-    let work = move |r: &dyn Runtime| coverage(r, range, source.as_ref());
+    let work = move |r: &Api| coverage(r, range, source.as_ref());
     let report = app.call_when_free(work, &app.coverage_calls).await?;
     Ok(Json(report?))
 }
@@ -77,7 +77,7 @@ pub(super) async fn statement(
     Query(query): Query<CoverageQuery>,
 ) -> Result<Json<CoverageStatement>, Refusal> {
     let (range, source) = query.read()?;
-    let work = move |r: &dyn Runtime| r.sign(coverage(r, range, source.as_ref())?);
+    let work = move |r: &Api| r.sign(coverage(r, range, source.as_ref())?);
     let statement = app.call_when_free(work, &app.coverage_calls).await?;
     Ok(Json(statement?))
 }
@@ -85,18 +85,18 @@ pub(super) async fn statement(
 /// Reports the coverage. Refuses a source that does not exist and was never watched: for a misspelt
 /// name an empty report would say that nothing was watched.
 fn coverage(
-    runtime: &dyn Runtime,
+    api: &Api,
     range: Range<i64>,
     source: Option<&SourceId>,
 ) -> Result<CoverageReport, Problem> {
-    let report = runtime.coverage(range, source)?;
+    let report = api.coverage(range, source)?;
     if let Some(id) = source
         && report.spans.is_empty()
         // A deleted span may have been of this source.
         && report.spans_since_ms.is_none()
-        && let Err(unknown) = runtime.source(id)
+        && let Err(unknown) = api.manager.source(id)
         // The range may end before the first span.
-        && runtime.coverage(0..i64::MAX, source)?.spans.is_empty()
+        && api.coverage(0..i64::MAX, source)?.spans.is_empty()
     {
         return Err(unknown.at("source", id.as_str()));
     }

@@ -24,7 +24,7 @@ use watchkeeper_http::{Refusal, closed, refusal};
 
 use super::app::App;
 use super::limits::MAX_FOLLOWERS;
-use super::runtime::Runtime;
+use crate::api::Api;
 
 /// Start, size and wait of a list request.
 #[derive(Debug, Deserialize, utoipa::IntoParams)]
@@ -73,7 +73,7 @@ pub(super) async fn list(
         Some(place.map_err(|_| too_many_followers())?)
     };
     let until = Instant::now() + wait;
-    let mut advances = app.runtime.effects().subscribe();
+    let mut advances = app.api.effects().subscribe();
     loop {
         // Marked as seen before the read, so that a change during the read wakes the loop again.
         advances.borrow_and_update();
@@ -116,7 +116,7 @@ pub(super) async fn settle(
     body: body::Body,
 ) -> Result<StatusCode, Refusal> {
     let outcome: EffectOutcome = body::read(body::json(body)?)?;
-    let work = move |r: &dyn Runtime| r.effects().settle(number, &outcome);
+    let work = move |r: &Api| r.effects().settle(number, &outcome);
     if app.try_call(work).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {

@@ -18,7 +18,7 @@ use watchkeeper_contract::id::EventSeq;
 use watchkeeper_contract::problem::Problem;
 use watchkeeper_http::Refusal;
 
-use super::runtime::Runtime;
+use crate::api::Api;
 use crate::journal::media::{MediaError, MediaStore};
 use crate::journal::{Hash, Journal, JournalError, MAX_PAGE, StoredEvent};
 
@@ -37,12 +37,8 @@ const COVERAGE_MARGIN_MS: i64 = 60_000;
 
 /// Gathers the bundle of the event that record `seq` belongs to. With `to_head`, its records are
 /// linked to the newest one of the journal instead of the last one of the event.
-pub(super) fn prepare(
-    runtime: &dyn Runtime,
-    seq: EventSeq,
-    to_head: bool,
-) -> Result<Bundle, Refusal> {
-    let journal = runtime.journal();
+pub(super) fn prepare(api: &Api, seq: EventSeq, to_head: bool) -> Result<Bundle, Refusal> {
+    let journal = api.journal();
     let stored = records(journal, seq)?;
     let events = stored.iter().map(StoredEvent::event);
     let events: Vec<Event> = events.collect::<Result<_, _>>()?;
@@ -61,8 +57,8 @@ pub(super) fn prepare(
         false => own,
     };
     add_chain(journal, &stored, head.seq, &mut contents)?;
-    add_media(runtime.media(), &events, &mut contents);
-    add_coverage(runtime, [first, last], &mut contents);
+    add_media(api.media(), &events, &mut contents);
+    add_coverage(api, [first, last], &mut contents);
     add_pipeline(journal, first, &mut contents);
     let subject = BundleSubject::Event(EventSubject {
         id: first.id,
@@ -73,7 +69,7 @@ pub(super) fn prepare(
         records: events.iter().map(|event| event.seq).collect(),
         head,
     });
-    let signed = runtime.sign_bundle(subject, contents.describe())?;
+    let signed = api.sign_bundle(subject, contents.describe())?;
     Ok(contents.sign(signed))
 }
 
@@ -249,7 +245,7 @@ fn add_one(
 }
 
 /// Adds when its camera was watched around the event.
-fn add_coverage(runtime: &dyn Runtime, [first, last]: [&Event; 2], contents: &mut Contents) {
+fn add_coverage(api: &Api, [first, last]: [&Event; 2], contents: &mut Contents) {
     const NAME: &str = "coverage.json";
     let from = first.at.unix_ms.saturating_sub(COVERAGE_MARGIN_MS);
     let to = last
@@ -257,7 +253,7 @@ fn add_coverage(runtime: &dyn Runtime, [first, last]: [&Event; 2], contents: &mu
         .unix_ms
         .max(first.at.unix_ms)
         .saturating_add(COVERAGE_MARGIN_MS);
-    match runtime.coverage(from..to, first.source.as_ref()) {
+    match api.coverage(from..to, first.source.as_ref()) {
         Ok(report) => match serde_json::to_value(&report) {
             Ok(report) => contents.add_text(NAME, canonical(&report) + "\n"),
             Err(error) => contents.add_missing(NAME, error.to_string()),

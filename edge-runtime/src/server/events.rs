@@ -22,7 +22,7 @@ use watchkeeper_http::{Refusal, body, closed, refusal};
 
 use super::app::App;
 use super::limits::MAX_FOLLOWERS;
-use super::runtime::Runtime;
+use crate::api::Api;
 use crate::journal::{Head, MAX_PAGE, StoredEvent};
 
 /// Records of a page when the request has no limit.
@@ -108,9 +108,9 @@ pub(super) async fn verify(
     Query(query): Query<PageQuery>,
 ) -> Result<Json<ChainReport>, Refusal> {
     let (after, limit) = query.read()?;
-    let work = move |r: &dyn Runtime| r.journal().verify_after(after, limit);
+    let work = move |r: &Api| r.journal().verify_after(after, limit);
     let report = app.try_call(work).await?;
-    refuse_ahead(after.0, app.runtime.journal().head())?;
+    refuse_ahead(after.0, app.api.journal().head())?;
     Ok(Json(report))
 }
 
@@ -130,7 +130,7 @@ pub(super) async fn stream(
             "{MAX_FOLLOWERS} clients follow the events; close one and try again"
         ))
     })?;
-    let advances = app.runtime.journal().subscribe();
+    let advances = app.api.journal().subscribe();
     let head = *advances.borrow();
     refuse_ahead(after, head)?;
 

@@ -8,7 +8,7 @@ pub const MAX_PICTURES_BODY: usize = 32 << 20;
 /// Max clients that follow events or wait for effects at a time; one more is refused.
 pub const MAX_FOLLOWERS: usize = 32;
 
-/// Max calls of [`Runtime`](super::Runtime) in progress; one more is refused with status 429.
+/// Max calls of [`Api`](crate::api::Api) in progress; one more is refused with status 429.
 ///
 /// Calls of clients that went away count too. Each may block a thread for as long as a camera
 /// takes to answer.
@@ -33,3 +33,6 @@ pub(super) const MAX_BUNDLES: usize = 2;
 
 /// Max bytes of the request to sign the bundle of a job.
 pub(super) const MAX_JOB_BUNDLE_BODY: usize = 8 << 20;
+
+// A backtest replays for less time than a run waits for its turn; drawing its pictures is extra.
+const _: () = assert!(crate::backtest::MAX_WALL.as_secs() < RUN_WAIT.as_secs());

@@ -9,11 +9,11 @@
 //! - A client makes the runtime hold at most one page of events, one body and a few pieces of a
 //!   file. A body has at most [`MAX_BODY`] bytes, [`MAX_DEFINITION_BODY`] with a workflow
 //!   definition, [`MAX_PICTURES_BODY`] with pictures.
-//! - No request blocks the async threads: calls of [`Runtime`] run on the blocking pool, at most
+//! - No request blocks the async threads: calls of [`Api`] run on the blocking pool, at most
 //!   [`MAX_CALLS`] at a time, so that health checks always find a thread. Files and bundles are
 //!   sent from there too, each kind with a limit of its own.
 //!
-//! Not here: sources, pipelines and models. The server reaches them through [`Runtime`] alone.
+//! Not here: sources, pipelines and models. The server reaches them through [`Api`] alone.
 
 mod about;
 mod app;
@@ -29,7 +29,6 @@ mod openapi;
 mod pipelines;
 mod refusal;
 mod reviews;
-mod runtime;
 mod sources;
 
 use std::sync::Arc;
@@ -45,7 +44,7 @@ use watchkeeper_http::MAX_DEFINITION_BODY;
 use self::app::App;
 use self::limits::MAX_JOB_BUNDLE_BODY;
 pub use self::limits::{MAX_CALLS, MAX_FOLLOWERS, MAX_PICTURES_BODY, MAX_TRANSFERS, RUN_WAIT};
-pub use self::runtime::Runtime;
+use crate::api::Api;
 pub use watchkeeper_http::{MAX_BODY, Server, SocketError};
 
 /// Body limit of routes that take a workflow definition.
@@ -113,17 +112,16 @@ async fn openapi() -> Json<Value> {
     Json(document())
 }
 
-/// Builds the router of the API over `runtime`; streams end when `closing` becomes true.
-pub fn router(runtime: Arc<dyn Runtime>, closing: watch::Receiver<bool>) -> Router {
+fn router(app: App) -> Router {
     let (router, _) = api().split_for_parts();
     router
         .fallback(watchkeeper_http::refusal::unknown_route)
         .method_not_allowed_fallback(watchkeeper_http::refusal::wrong_method)
         .layer(DefaultBodyLimit::max(MAX_BODY))
-        .with_state(App::new(runtime, closing))
+        .with_state(app)
 }
 
-/// Serves `runtime` on its socket until `shutdown` is ready.
+/// Serves `api` on its socket until `shutdown` is ready.
 ///
 /// Event streams end then; other requests get a few seconds to finish.
 ///
@@ -131,16 +129,25 @@ pub fn router(runtime: Arc<dyn Runtime>, closing: watch::Receiver<bool>) -> Rout
 /// When the socket fails.
 pub async fn run(
     server: Server,
-    runtime: Arc<dyn Runtime>,
+    api: Arc<Api>,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
     let (close, closing) = watch::channel(false);
-    let app = router(runtime, closing.clone());
+    serve(server, App::new(api, closing), close, shutdown).await
+}
+
+async fn serve(
+    server: Server,
+    app: App,
+    close: watch::Sender<bool>,
+    shutdown: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<()> {
+    let closing = app.closing.clone();
     tokio::spawn(async move {
         shutdown.await;
         close.send_replace(true);
     });
-    server.run(app, closing).await
+    server.run(router(app), closing).await
 }
 
 #[cfg(test)]

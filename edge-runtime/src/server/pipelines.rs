@@ -1,6 +1,6 @@
 //! Routes about pipelines.
 //!
-//! - A handler decides nothing: it calls [`Runtime`] and converts the result.
+//! - A handler decides nothing: it calls the manager and converts the result.
 //! - Results have a bounded size; a video is sent in pieces.
 
 use std::fs::File;
@@ -21,13 +21,13 @@ use watchkeeper_http::body::{self, Named};
 use super::about::jpeg;
 use super::app::App;
 use super::file::{self, OpenedFile, RangeRequest};
-use super::runtime::Runtime;
+use crate::api::Api;
 
 /// Lists all pipelines.
 #[utoipa::path(get, path = "/pipelines", tag = "pipelines",
     responses((status = 200, body = Vec<PipelineStatus>)))]
 pub(super) async fn list(State(app): State<App>) -> Result<Json<Vec<PipelineStatus>>, Refusal> {
-    Ok(Json(app.call(|r| r.pipelines()).await?))
+    Ok(Json(app.call(|r| r.manager.pipelines()).await?))
 }
 
 /// Deploys a workflow on a source; refused when the name is taken.
@@ -38,7 +38,9 @@ pub(super) async fn create(
     body: body::Body,
 ) -> Result<(StatusCode, Json<PipelineStatus>), Refusal> {
     let spec: PipelineSpec = body::read(body::with_definition(body)?)?;
-    let status = app.try_call(move |r| r.create_pipeline(spec)).await?;
+    let status = app
+        .try_call(move |r| r.manager.create_pipeline(spec))
+        .await?;
     Ok((StatusCode::CREATED, Json(status)))
 }
 
@@ -50,7 +52,7 @@ pub(super) async fn get(
     State(app): State<App>,
     Named(id): Named<PipelineId>,
 ) -> Result<Json<PipelineStatus>, Refusal> {
-    Ok(Json(app.try_call(move |r| r.pipeline(&id)).await?))
+    Ok(Json(app.try_call(move |r| r.manager.pipeline(&id)).await?))
 }
 
 /// Deploys a workflow under a name and replaces the pipeline of that name. The body may omit `id`.
@@ -66,7 +68,9 @@ pub(super) async fn put(
     body: body::Body,
 ) -> Result<Json<PipelineStatus>, Refusal> {
     let spec: PipelineSpec = body::read_named(body::with_definition(body)?, id.as_str())?;
-    Ok(Json(app.try_call(move |r| r.put_pipeline(spec)).await?))
+    Ok(Json(
+        app.try_call(move |r| r.manager.put_pipeline(spec)).await?,
+    ))
 }
 
 /// Stops and deletes a pipeline. One from the configuration file stays listed as stopped until its
@@ -78,7 +82,8 @@ pub(super) async fn delete(
     State(app): State<App>,
     Named(id): Named<PipelineId>,
 ) -> Result<StatusCode, Refusal> {
-    app.try_call(move |r| r.delete_pipeline(&id)).await?;
+    app.try_call(move |r| r.manager.delete_pipeline(&id))
+        .await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -98,7 +103,7 @@ pub(super) async fn pause(
         Ok(bytes) if bytes.is_empty() => PauseRequest::default(),
         _ => body::read(body::json(body)?)?,
     };
-    let work = move |r: &dyn Runtime| r.pause_pipeline(&id, until);
+    let work = move |r: &Api| r.manager.pause(&id, until);
     Ok(Json(app.try_call(work).await?))
 }
 
@@ -111,7 +116,7 @@ pub(super) async fn resume(
     State(app): State<App>,
     Named(id): Named<PipelineId>,
 ) -> Result<Json<PipelineStatus>, Refusal> {
-    Ok(Json(app.try_call(move |r| r.resume_pipeline(&id)).await?))
+    Ok(Json(app.try_call(move |r| r.manager.resume(&id)).await?))
 }
 
 /// Returns the results so far: counts, visits, the workflow's latest outputs.
@@ -122,7 +127,7 @@ pub(super) async fn results(
     State(app): State<App>,
     Named(id): Named<PipelineId>,
 ) -> Result<Json<PipelineResults>, Refusal> {
-    Ok(Json(app.try_call(move |r| r.results(&id)).await?))
+    Ok(Json(app.try_call(move |r| r.manager.results(&id)).await?))
 }
 
 /// Returns the latest frame with the workflow's drawings as JPEG.
@@ -169,7 +174,7 @@ pub(super) async fn recording(
     let part = part.map(|part| usize::try_from(part).unwrap_or(usize::MAX));
     let permit = file::acquire_transfer(&app)?;
     let opened = app
-        .try_call(move |r| opened(&r.recording(&id, part)?))
+        .try_call(move |r| opened(&r.manager.worker(&id)?.recording(part)?))
         .await?;
     Ok(file::respond(opened, &wanted, permit))
 }

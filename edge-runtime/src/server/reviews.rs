@@ -57,7 +57,7 @@ pub(super) async fn answers(
     State(app): State<App>,
     Named(id): Named<PipelineId>,
 ) -> Result<Json<PipelineAnswers>, Refusal> {
-    Ok(Json(app.try_call(move |r| r.answers(&id)).await?))
+    Ok(Json(app.try_call(move |r| r.manager.answers(&id)).await?))
 }
 
 /// Adds a person's answer, or a second opinion, about the event of this record. Returns the new

@@ -1,6 +1,6 @@
 //! Routes about sources.
 //!
-//! - A handler decides nothing: it calls [`Runtime`](super::Runtime) and converts the result.
+//! - A handler decides nothing: it calls the manager and converts the result.
 //! - No response contains a credential.
 
 use axum::Json;
@@ -21,7 +21,7 @@ use super::app::App;
 #[utoipa::path(get, path = "/sources", tag = "sources",
     responses((status = 200, body = Vec<SourceStatus>)))]
 pub(super) async fn list(State(app): State<App>) -> Result<Json<Vec<SourceStatus>>, Refusal> {
-    Ok(Json(app.call(|r| r.sources()).await?))
+    Ok(Json(app.call(|r| r.manager.sources()).await?))
 }
 
 /// Returns one source.
@@ -32,7 +32,7 @@ pub(super) async fn get(
     State(app): State<App>,
     Named(id): Named<SourceId>,
 ) -> Result<Json<SourceStatus>, Refusal> {
-    Ok(Json(app.try_call(move |r| r.source(&id)).await?))
+    Ok(Json(app.try_call(move |r| r.manager.source(&id)).await?))
 }
 
 /// Adds or replaces a source. The body may omit `id`. Pipelines of the source continue on the new
@@ -48,7 +48,9 @@ pub(super) async fn put(
     body: body::Body,
 ) -> Result<Json<SourceStatus>, Refusal> {
     let spec: SourceSpec = body::read_named(body::json(body)?, id.as_str())?;
-    Ok(Json(app.try_call(move |r| r.put_source(spec)).await?))
+    Ok(Json(
+        app.try_call(move |r| r.manager.put_source(spec)).await?,
+    ))
 }
 
 /// Removes a source; refused while a pipeline uses it. A source from the configuration file stays
@@ -60,7 +62,7 @@ pub(super) async fn delete(
     State(app): State<App>,
     Named(id): Named<SourceId>,
 ) -> Result<StatusCode, Refusal> {
-    app.try_call(move |r| r.delete_source(&id)).await?;
+    app.try_call(move |r| r.manager.delete_source(&id)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

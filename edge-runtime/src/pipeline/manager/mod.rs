@@ -408,4 +408,4 @@ fn storage(error: impl std::fmt::Display) -> Problem {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use watchkeeper_board::reading::{Reading, Sensed, Temperature};
 use watchkeeper_board::units::Celsius;
-use watchkeeper_config::LoadRequest;
+use watchkeeper_config::{Config, LoadRequest};
 use watchkeeper_contract::effect::{Effect, HttpBody, HttpCall, HttpMethod};
 use watchkeeper_contract::event::{EventBody, Phase};
 use watchkeeper_contract::id::{EventId, EventSeq};
@@ -40,8 +40,22 @@ use crate::pipeline::run::{Run, RunState};
 /// Longest wait for the end of a pipeline in these tests.
 const STOP_TIMEOUT: Duration = Duration::from_secs(4);
 
+/// The configuration of a box with the state folder `state`.
+pub(crate) fn config(state: &Path) -> Config {
+    let file = state.join("watchkeeper.toml");
+    let text =
+        format!("[runtime]\nstate_dir = {state:?}\n[sinks]\nhosts = [\"hooks.example.org\"]\n");
+    std::fs::write(&file, text).unwrap();
+    let request = LoadRequest {
+        file: Some(file),
+        hostname: "box".to_owned(),
+        ..LoadRequest::default()
+    };
+    watchkeeper_config::load(&request).unwrap()
+}
+
 /// A manager whose journal is in memory.
-fn manager(state: &Path) -> Manager {
+pub(crate) fn manager(state: &Path) -> Manager {
     manager_over(Arc::new(MemoryStore::new()), state)
 }
 
@@ -59,13 +73,7 @@ fn manager_opened(
     state: &Path,
     outcome: &OpenOutcome,
 ) -> Manager {
-    let file = state.join("watchkeeper.toml");
-    std::fs::write(&file, format!("[runtime]\nstate_dir = {state:?}\n")).unwrap();
-    let config = watchkeeper_config::load(&LoadRequest {
-        file: Some(file),
-        hostname: "box".to_owned(),
-        ..LoadRequest::default()
-    });
+    let config = config(state);
     let limits = Limits::default();
     let opened = Journal::with_store(store, state, limits, outcome);
     let journal = Arc::new(opened.unwrap().0);
@@ -84,7 +92,6 @@ fn manager_opened(
         LastRun::default(),
     )
     .unwrap();
-    let config = config.unwrap();
     let effects = Effects::open(state, &config.sinks, effects::Limits::default());
     Manager::new(Parts {
         coverage: CoverageLedger::open(Arc::clone(&journal), state).unwrap(),
@@ -182,7 +189,7 @@ fn changes_of_one_pipeline_are_serialised() {
 }
 
 /// A pipeline on `gate`.
-fn watching(model: &str) -> PipelineSpec {
+pub(crate) fn watching(model: &str) -> PipelineSpec {
     serde_json::from_value(serde_json::json!({
         "id": "watch", "source": "gate", "model": model,
         "workflow": {
