@@ -8,7 +8,7 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -71,19 +71,13 @@ impl KeptFiles {
         results.filter_map(|(_, path)| read(&path).ok())
     }
 
-    /// Makes a result the newest one, also where the clock of the box is behind.
+    /// Makes a result the newest one.
     ///
     /// # Errors
     /// When there is none, or the disk refuses.
     pub(super) fn renew(&self, key: &Key) -> io::Result<()> {
-        let path = self.path(key);
-        let file = fs::File::options().append(true).open(&path)?;
-        let mut at = SystemTime::now();
-        let newest = self.files()?.into_iter().rfind(|(_, other)| *other != path);
-        if let Some((newest, _)) = newest {
-            at = at.max(newest + Duration::from_millis(1));
-        }
-        file.set_modified(at)
+        let file = fs::File::options().append(true).open(self.path(key))?;
+        file.set_modified(SystemTime::now())
     }
 
     /// Writes a result, durable on return, and removes the oldest others.
@@ -95,7 +89,6 @@ impl KeptFiles {
         make_private(&self.folder)?;
         let path = self.path(key);
         durable::replace(&path, &bytes)?;
-        self.renew(key)?;
         if let Err(error) = self.remove_oldest_but(&path) {
             tracing::warn!(folder = %self.folder.display(), %error, "old results can't be deleted");
         }
@@ -197,27 +190,6 @@ mod tests {
         files.write(&key(5), &5_u32).unwrap();
         assert!(stuck.exists() && !files.path(&key(1)).exists());
         assert!(files.path(&key(3)).exists());
-    }
-
-    #[test]
-    fn result_used_or_written_by_a_slow_clock_is_the_newest() {
-        let folder = tempfile::tempdir().unwrap();
-        let files = KeptFiles::new(folder.path().to_owned(), 3);
-        let key = |n: u8| Key::of(&[n]);
-        // The box starts with a clock that is behind the times of its files.
-        let ahead = SystemTime::now() + Duration::from_secs(3600);
-        for n in 0..3 {
-            fs::write(files.path(&key(n)), n.to_string()).unwrap();
-            let file = fs::File::options().append(true).open(files.path(&key(n)));
-            let at = ahead + Duration::from_secs(n.into());
-            file.unwrap().set_modified(at).unwrap();
-        }
-        files.renew(&key(0)).unwrap();
-        assert_eq!(files.read_all::<u8>().collect::<Vec<_>>(), [0, 2, 1]);
-        files.write(&key(3), &3_u8).unwrap();
-        assert_eq!(files.read_all::<u8>().collect::<Vec<_>>(), [3, 0, 2]);
-        files.write(&key(4), &4_u8).unwrap();
-        assert_eq!(files.read_all::<u8>().collect::<Vec<_>>(), [4, 3, 0]);
     }
 
     #[test]
