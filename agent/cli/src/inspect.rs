@@ -221,7 +221,7 @@ fn check_sinks(sinks: &SinksConfig) -> Vec<ConfigError> {
     errors
 }
 
-/// Checks the token of the agent's API that is in a file; a credential only the agent's service has.
+/// Checks the token of the agent's API in a file; a credential only the agent's service has.
 fn check_api_token(config: &Config) -> Option<ConfigError> {
     let token = &config.agent_api.tcp.as_ref()?.token;
     let SecretSource::File(path) = token else {

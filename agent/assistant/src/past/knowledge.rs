@@ -298,8 +298,8 @@ fn take_reasons(reasons: &[(Intervals, Why)], rest: &mut Intervals, unknown: &mu
     }
 }
 
-/// A reason for each of these times by its begin, where there is one. The end of a span, also of one
-/// without a length, begins another time.
+/// A reason for each of these times by its begin, where there is one. The end of a span, also of
+/// one without a length, begins another time.
 fn each(
     times: &Intervals,
     spans: &[&CoverageSpan],

@@ -1,4 +1,4 @@
-//! Checks what depends on the pictures of a camera: lines and zones within them, and masked classes.
+//! Checks what depends on a camera's pictures: lines and zones within them, and masked classes.
 
 use std::collections::{BTreeMap, BTreeSet};
 

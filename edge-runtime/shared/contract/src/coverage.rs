@@ -17,7 +17,8 @@ pub const MAX_SPANS: usize = 5_000;
 /// a pipeline ended that could see nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CoverageSpan {
-    /// Arrival of the first frame. Where the clock was wrong and has been set since, by the new time.
+    /// Arrival of the first frame. Where the clock was wrong and has been set since, by the new
+    /// time.
     pub from: Wall,
     /// Arrival of the last frame so far.
     pub to: Wall,

@@ -379,8 +379,8 @@ impl Manager {
             .map_err(|e| Problem::internal(format!("can't start a thread for the pipeline: {e}")))
     }
 
-    /// Stores what the pipeline is from now on, for the bundles of its events, and returns its hash.
-    /// A store that refuses it stops no pipeline: the bundles say that it is missing.
+    /// Stores what the pipeline is from now on, for the bundles of its events, and returns its
+    /// hash. A store that refuses it stops no pipeline: the bundles say that it is missing.
     fn store_definition(&self, spec: &PipelineSpec, run: &Run) -> Option<String> {
         let text = definition::describe(spec, run.rule_names());
         let stored = self.parts.journal.definitions.add(&text);

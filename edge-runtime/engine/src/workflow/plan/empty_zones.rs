@@ -1,5 +1,5 @@
-//! Warnings about zones without area or with crossing sides, and lines without length; they compile,
-//! as at Roboflow.
+//! Warnings about zones without area or with crossing sides, and lines without length; they
+//! compile, as at Roboflow.
 //!
 //! - Geometry computed by a step, or given by a run, is not checked.
 
@@ -27,8 +27,8 @@ pub struct EmptyZone {
 }
 
 impl Compiled {
-    /// Returns zones without area or with crossing sides, then lines without length, in the order of
-    /// the steps.
+    /// Returns zones without area or with crossing sides, then lines without length, in the order
+    /// of the steps.
     pub fn empty_zones(&self) -> Vec<EmptyZone> {
         let zones = self.steps_of(Role::Zone);
         let empty = zones.filter_map(|step| {
