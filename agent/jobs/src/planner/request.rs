@@ -80,6 +80,7 @@ impl Request {
     ) -> Result<(Self, Vec<String>), NotUnderstood> {
         let mut words = Words::new(text);
         let names_pictures = words.0.iter().flatten().any(|word| is_picture_noun(word));
+        let asked_for_more = words.asks_for_more();
         let name = words.made_name(false);
         let (tags, like) = (words.tags(text), words.like());
         let names_collection = words.find(&["collection"]).is_some();
@@ -119,6 +120,7 @@ impl Request {
             left.extend(conditions.unknown);
             return Err(NotUnderstood::without_pictures(left, &names.cameras));
         };
+        left.extend(asked_for_more);
         let request = Self {
             source,
             range,
