@@ -10,7 +10,7 @@ use super::conditions::{Conditions, ObjectCount};
 use super::likeness::{Like, Sets};
 use super::not_understood::NotUnderstood;
 use super::unread_words::Words;
-use super::words::{LIKENESS, Range, is_picture_noun, is_plural, singular};
+use super::words::{LIKENESS, Range, is_picture_noun, is_plural};
 use crate::cameras::KnownNames;
 
 /// Before every event: a camera alone means all that its events have kept.
@@ -170,7 +170,7 @@ fn source(
     let named = named.and_then(|n| Some((n, left.get(n)?.clone())));
     if let Some((place, shows_plural)) = place {
         let class = named.filter(|_| shows_plural);
-        let class = class.map(|(n, plural)| (n, singular(&plural)));
+        let class = class.map(|(n, plural)| (n, names.class_of(&plural)));
         if let Some((n, class)) = class.filter(|(_, class)| names.has_class(class)) {
             left.remove(n);
             shown.insert(0, ObjectCount::some(class));
@@ -178,7 +178,7 @@ fn source(
         return Some(place);
     }
     let since = since?;
-    let of_events = |plural: &str| names.of_events(plural, &singular(plural));
+    let of_events = |plural: &str| names.of_events(plural, &names.class_of(plural));
     let what = match named.and_then(|(n, plural)| Some((n, of_events(&plural)?))) {
         Some((n, name)) => {
             left.remove(n);
