@@ -55,9 +55,9 @@ impl Lookups {
         lookups
     }
 
-    /// Names the look-ups that can't be used now: invalid ones, tables that can't be read, and those
-    /// of a column that its table lacks. It reads tables that have changed: call it on a blocking
-    /// thread.
+    /// Names the look-ups that can't be used now: invalid ones, tables that can't be read, and
+    /// those of a column that its table lacks. It reads tables that have changed: call it on a
+    /// blocking thread.
     #[must_use]
     pub fn problems(&self) -> Vec<LookupError> {
         let all = self.by_name.iter();

@@ -163,7 +163,6 @@ impl Answer {
 /// Why a case has no answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NoAnswer {
-    /// One sentence.
     pub why: String,
     /// Cost of all attempts; absent where it is not known whether a model was asked.
     pub cost: Option<Money>,
