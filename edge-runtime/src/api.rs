@@ -29,6 +29,7 @@ use crate::image_run::{NotRun, PictureRun};
 use crate::journal::media::MediaStore;
 use crate::journal::{AssessError, Assessed, Journal};
 use crate::metrics::Scrape;
+use crate::pipeline::box_event::kept_frame;
 use crate::pipeline::manager::Manager;
 use crate::pipeline::pixels::FramePixels;
 
@@ -136,9 +137,15 @@ impl Api {
     /// [`Problem`] when the source is unknown, has no frame yet, or storing fails.
     pub fn snapshot(&self, id: &SourceId) -> Result<Media, Problem> {
         let bytes = self.frame_jpeg(id, SNAPSHOT_QUALITY)?;
-        self.media()
+        let picture = self
+            .media()
             .put(MediaKind::Clean, clock::wall().unix_ms, &bytes)
-            .map_err(|e| Problem::storage(format!("cannot store the snapshot: {e}")))
+            .map_err(|e| Problem::storage(format!("cannot store the snapshot: {e}")))?;
+        let parts = self.manager.parts();
+        for record in kept_frame(id, &picture, &parts.boot) {
+            parts.recorder.report(record);
+        }
+        Ok(picture)
     }
 
     /// Runs a workflow once on still pictures. Failures of steps are part of the result.

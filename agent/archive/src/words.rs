@@ -28,11 +28,13 @@ const MAX_NAMES: usize = 1_000;
 const MAX_SHOWN: usize = 12;
 
 /// Words without a meaning of their own here.
-const FILLERS: [&str; 34] = [
-    "a", "all", "an", "and", "any", "are", "at", "by", "camera", "entries", "entry", "find", "for",
-    "from", "get", "give", "have", "i", "in", "is", "list", "me", "of", "on", "please", "search",
-    "seen", "show", "that", "the", "there", "was", "were", "with",
+const FILLERS: [&str; 32] = [
+    "a", "all", "an", "and", "any", "are", "at", "by", "camera", "find", "for", "from", "get",
+    "give", "have", "i", "in", "is", "list", "me", "of", "on", "please", "search", "seen", "show",
+    "that", "the", "there", "was", "were", "with",
 ];
+/// Words for entries of any kind.
+const ENTRIES: [&str; 6] = ["blob", "blobs", "entries", "entry", "file", "files"];
 
 /// The names that entries have, in lower case; at most [`MAX_NAMES`] of each kind.
 #[derive(Debug)]
@@ -142,7 +144,7 @@ pub(crate) fn read(text: &str, known: &Vocabulary, now: &Zoned) -> Result<Query,
             not_understood.push(reader.phrase(taken));
         } else if taken > 0 {
             understood += 1;
-        } else if !FILLERS.contains(&word.lower.as_str()) {
+        } else if !is_filler(&word.lower) {
             // "largest first" is one unknown order, and not the order "first".
             taken = 1 + usize::from(reader.word(1) == "first");
             not_understood.push(reader.phrase(taken));
@@ -168,6 +170,10 @@ pub(crate) fn read(text: &str, known: &Vocabulary, now: &Zoned) -> Result<Query,
          until (--since 2023-01-01T00:00 --until 2024-01-01T00:00) instead of words; {lists}"
     );
     Err(ArchiveError::field("words", text, remedy))
+}
+
+fn is_filler(word: &str) -> bool {
+    FILLERS.contains(&word) || ENTRIES.contains(&word)
 }
 
 /// Whether a condition got a second value. A query has one of each kind, joined by "and".
@@ -299,8 +305,8 @@ impl Reader<'_> {
     fn take_number(&mut self) -> usize {
         let limit = self.word(1).parse().ok();
         let limit = limit.filter(|limit| (1..=MAX_LIMIT).contains(limit));
-        let ends = ["", "entries", "in", "from", "at"];
-        let is_counted = self.is_counted(2) || ends.contains(&self.word(2));
+        let is_end = |word| ENTRIES.contains(&word) || ["", "in", "from", "at"].contains(&word);
+        let is_counted = self.is_counted(2) || is_end(self.word(2));
         let order = match self.word(0) {
             "last" => Some(Order::Newest),
             word => order(word),
@@ -559,6 +565,21 @@ mod tests {
         let query = read("pictures of cars in clips");
         assert_eq!(query.content_type.as_deref(), Some("image/"));
         assert_eq!(query.pattern.as_deref(), Some("clips"));
+    }
+
+    #[test]
+    fn words_for_entries_set_no_condition() {
+        for text in [
+            "deliveries for all blobs",
+            "all files in deliveries",
+            "the entries of deliveries",
+        ] {
+            let found = read(text, &known(), &now()).unwrap();
+            assert_eq!(found.pattern.as_deref(), Some("Deliveries"), "{text}");
+            assert_eq!((found.content_type, found.limit), (None, None), "{text}");
+        }
+        let found = read("newest 5 blobs in deliveries", &known(), &now()).unwrap();
+        assert_eq!(found.limit, Some(5));
     }
 
     #[test]

@@ -17,15 +17,18 @@ use watchkeeper_assistant::jobs::{
     FailedJob, ModelPlan, ModelPlanner, PlanTask, PlannedRequest, PlanningError, RequestPlanner,
 };
 use watchkeeper_assistant::llm::LazyLlmClient;
+use watchkeeper_assistant::notes::Notes;
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_assistant::trace::Trace;
-use watchkeeper_config::LlmConfig;
+use watchkeeper_client::clock::wall_now;
+use watchkeeper_config::{LlmConfig, MemoryConfig};
 use watchkeeper_jobs::plan::{CheckedPlan, read};
 use watchkeeper_jobs::run::{Ended, Jobs, Provenance, Runner};
 use watchkeeper_jobs::template_store::TemplateStore;
 use watchkeeper_jobs::tools::picture_tools;
 use watchkeeper_jobs::{Toolbox, planner};
 use watchkeeper_llm::Client;
+use watchkeeper_memory::{Entry, Kind, Origin, Words};
 use watchkeeper_scripted_model::{Fault, Script, Server, Step};
 use watchkeeper_store::MemoryStore;
 
@@ -319,6 +322,7 @@ impl Bench {
             blueprint: &self.blueprint,
             entrypoint: Entrypoint::Ask,
             tools: &self.tools,
+            preferences: Vec::new(),
             trace: None,
         };
         planner.propose(words, now(), task, &|_| Vec::new()).await
@@ -355,6 +359,20 @@ async fn plan_request(bench: &Bench, words: &str) -> PlannedRequest {
     let now = jiff::Zoned::now();
     let planned = planner.plan(words, &now, true, &|_| Vec::new(), &|_| {});
     planned.await.unwrap()
+}
+
+#[tokio::test]
+async fn model_reads_the_preferences_that_a_user_keeps() {
+    let bench = Bench::new().await;
+    let notes = Notes::new(&bench.dir.path().join("home"), &MemoryConfig::default());
+    let wish = "Always keep five of a day.";
+    let words = Words::new(wish).unwrap();
+    let note = Entry::new(Kind::Preference, Origin::Person, words);
+    notes.open().unwrap().remember(wall_now(), note).unwrap();
+    bench.plays([proposal(&bench.photos(), "measure > best 5 sharpness")]);
+    let words = format!("pick the moody ones of {}", bench.photos());
+    plan_request(&bench, &words).await;
+    assert!(bench.last_request().contains(wish));
 }
 
 #[tokio::test]

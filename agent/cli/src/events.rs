@@ -99,9 +99,9 @@ fn describe_start(event: &Event, clock: Clock) -> String {
             let origin = rule_origin(event, rule, clock);
             format!("{origin}: {}  {}", rule.reason, describe_decision(event))
         }
-        EventBody::SourceOutage { message, .. } | EventBody::DecoderFallback { message, .. } => {
-            format!("{}: {message}", camera(event, clock))
-        }
+        EventBody::SourceOutage { message, .. }
+        | EventBody::DecoderFallback { message, .. }
+        | EventBody::FrameKept { message } => format!("{}: {message}", camera(event, clock)),
         EventBody::PipelineHeld { message }
         | EventBody::PipelineFailed { message, .. }
         | EventBody::StepFailing { message, .. } => format!("{}: {message}", pipeline(event)),
@@ -168,7 +168,9 @@ fn describe_end(event: &Event, clock: Clock) -> Option<String> {
             Some(lasted_s) => format!("the board works at full speed after {lasted_s:.1} s"),
             None => "the board was slowed down until the runtime ended".to_owned(),
         },
-        EventBody::StorageWorn { .. } | EventBody::DecoderFallback { .. } => return None,
+        EventBody::StorageWorn { .. }
+        | EventBody::DecoderFallback { .. }
+        | EventBody::FrameKept { .. } => return None,
         EventBody::Loss {
             from,
             count,

@@ -55,21 +55,42 @@ impl Lookups {
         lookups
     }
 
-    /// Names the look-ups that can't be used now: invalid ones, and tables that can't be read. It
-    /// reads tables that have changed: call it on a blocking thread.
+    /// Names the look-ups that can't be used now: invalid ones, tables that can't be read, and
+    /// those of a column that its table lacks. It reads tables that have changed: call it on a
+    /// blocking thread.
     #[must_use]
     pub fn problems(&self) -> Vec<LookupError> {
         let all = self.by_name.iter();
         let problems = all.filter_map(|(name, lookup)| {
-            let problem = match lookup {
-                Lookup::Broken(problem) => problem.clone(),
-                Lookup::Table(table, _) => lock(table).check().err()?.to_string(),
-                Lookup::Http(_) | Lookup::Fields(..) => return None,
+            let own = match lookup {
+                Lookup::Broken(problem) => Some(problem.clone()),
+                Lookup::Table(table, _) => lock(table).columns().err().map(|e| e.to_string()),
+                Lookup::Http(_) | Lookup::Fields(..) => None,
             };
+            let problem = own.or_else(|| self.missing_column(name))?;
             let name = name.clone();
             Some(LookupError { name, problem })
         });
         problems.collect()
+    }
+
+    /// Names the column that a look-up reads and its table lacks. A table that can't be read has a
+    /// problem of its own.
+    fn missing_column(&self, name: &str) -> Option<String> {
+        let values = self.configs.get(name)?.kind.values();
+        values.into_iter().find_map(|value| {
+            let LookupValue::Column { lookup, column } = value else {
+                return None;
+            };
+            let Some(Lookup::Table(table, _)) = self.by_name.get(lookup) else {
+                return None;
+            };
+            let mut table = lock(table);
+            let columns = table.columns().ok()?;
+            let known = columns.join(", ");
+            let problem = format!("looks up {value}, but the table {lookup} has only {known}");
+            (!columns.contains(column)).then_some(problem)
+        })
     }
 
     pub fn get(&self, name: &str) -> Option<&Lookup> {
@@ -145,28 +166,60 @@ impl Lookup {
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
+    use std::path::Path;
+
     use watchkeeper_config::lookups::TableLookup;
 
     use super::*;
 
-    #[test]
-    fn table_that_comes_late_is_no_problem_any_more() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("plates.csv");
+    /// The look-up `name` in a table of plates that uses all its columns.
+    fn in_table(name: &str, path: &Path, value: LookupValue) -> LookupConfig {
         let table = TableLookup {
-            value: LookupValue::Read,
-            path: path.clone(),
+            value,
+            path: path.to_owned(),
             table: None,
             key: "plate".to_owned(),
             columns: Vec::new(),
             is_fuzzy: false,
             is_alike: false,
         };
-        let lookups = Lookups::open(&[LookupConfig {
-            name: "plates".to_owned(),
+        LookupConfig {
+            name: name.to_owned(),
             kind: LookupKind::Table(table),
             only_below: None,
-        }]);
+        }
+    }
+
+    #[test]
+    fn column_that_a_table_lacks_is_a_problem_of_its_reader() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plates.csv");
+        std::fs::write(&path, "plate,owner\nAB 1,Ada\n").unwrap();
+        let problems = |column: &str| {
+            let value = LookupValue::Column {
+                lookup: "plates".to_owned(),
+                column: column.to_owned(),
+            };
+            let plates = in_table("plates", &path, LookupValue::Read);
+            Lookups::open(&[plates, in_table("owners", &path, value)]).problems()
+        };
+        assert_eq!(problems("owner"), []);
+        let found = problems("ownr");
+        assert_eq!(found.len(), 1);
+        assert_eq!(
+            (found[0].name.as_str(), found[0].problem.as_str()),
+            (
+                "owners",
+                "looks up plates.ownr, but the table plates has only plate, owner"
+            )
+        );
+    }
+
+    #[test]
+    fn table_that_comes_late_is_no_problem_any_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("plates.csv");
+        let lookups = Lookups::open(&[in_table("plates", &path, LookupValue::Read)]);
         let problems = lookups.problems();
         assert_eq!(problems.len(), 1);
         assert_eq!(problems[0].name, "plates");

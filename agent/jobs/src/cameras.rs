@@ -29,6 +29,14 @@ impl KnownNames {
         !(self.cameras.0.is_empty() && self.classes.is_empty() && self.rules.is_empty())
     }
 
+    /// The class that a noun names, as it stands or of a plural: "scissors" is one as it stands.
+    pub(crate) fn class_of(&self, noun: &str) -> String {
+        match self.has_class(noun) {
+            true => noun.to_lowercase(),
+            false => singular(&noun.to_lowercase()),
+        }
+    }
+
     /// Returns whether an installed detector finds objects of this class.
     pub(crate) fn has_class(&self, name: &str) -> bool {
         self.classes
@@ -103,6 +111,17 @@ fn folded(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn class_that_ends_in_s_is_named_as_it_stands() {
+        let names = KnownNames {
+            classes: ["skis", "dog"].map(str::to_owned).to_vec(),
+            ..KnownNames::default()
+        };
+        for (noun, class) in [("Skis", "skis"), ("dogs", "dog"), ("cars", "car")] {
+            assert_eq!(names.class_of(noun), class, "{noun}");
+        }
+    }
 
     #[test]
     fn noun_names_the_rule_in_the_plural_and_in_the_singular() {

@@ -133,6 +133,8 @@ pub struct Condition {
     name: &'static str,
     field: Field,
     test: Test,
+    /// Texts that are the end of a camera's name, see [`Self::know_cameras`].
+    whole: Vec<String>,
 }
 
 /// A text that is no condition.
@@ -168,7 +170,23 @@ impl Condition {
             Test::Within { from, to, .. } => !is_text && (from <= to || name == "hour"),
             Test::Compared { .. } => !is_text,
         };
-        fits.then_some(Self { name, field, test })
+        fits.then_some(Self {
+            name,
+            field,
+            test,
+            whole: Vec::new(),
+        })
+    }
+
+    /// Looks which texts are the end of the name of a picture's camera. Those mean no camera with
+    /// further words then: "iPhone 12" is no "iPhone 12 Pro" where there are both.
+    pub fn know_cameras(&mut self, pictures: &[Picture]) {
+        let Test::OneOf { texts, .. } = &self.test else {
+            return;
+        };
+        let cameras = || pictures.iter().filter_map(|one| one.camera.as_deref());
+        let is_end = |text: &&String| cameras().any(|camera| ends_with_words(text, camera));
+        self.whole = texts.iter().filter(is_end).cloned().collect();
     }
 
     /// Returns the name of the field.
@@ -203,6 +221,7 @@ impl Condition {
             return self.test == Test::Known(value.is_some());
         };
         let fits = |value: &str, text: &String| match self.name {
+            "camera" if self.whole.contains(text) => ends_with_words(text, value),
             "camera" => has_words(text, value),
             _ => value.eq_ignore_ascii_case(text),
         };
@@ -258,8 +277,16 @@ fn is_within(value: f64, from: f64, to: f64) -> bool {
 
 /// Returns whether a name has the wanted words, one behind the other, in any case of letters.
 fn has_words(wanted: &str, name: &str) -> bool {
-    let spaced = |text: &str| format!(" {} ", text.to_lowercase());
     spaced(name).contains(&spaced(wanted))
+}
+
+/// Returns whether a name ends with the wanted words, in any case of letters.
+fn ends_with_words(wanted: &str, name: &str) -> bool {
+    spaced(name).ends_with(&spaced(wanted))
+}
+
+fn spaced(text: &str) -> String {
+    format!(" {} ", text.to_lowercase())
 }
 
 impl FromStr for Condition {
@@ -395,6 +422,27 @@ mod tests {
             let condition: Condition = text.parse().unwrap();
             assert_eq!(condition.is_met(&unknown), is_met, "{text}");
             assert_eq!(condition.lacks_value(&unknown), lacks, "{text}");
+        }
+    }
+
+    #[test]
+    fn name_of_one_camera_that_begins_another_means_the_one() {
+        let of = |camera: &str| Picture {
+            camera: Some(camera.to_owned()),
+            ..picture("/a", None)
+        };
+        let pictures = ["Apple iPhone 12", "Apple iPhone 12 Pro"].map(of);
+        for (text, expected) in [
+            ("camera is iPhone 12", [true, false]),
+            ("camera is Apple iPhone 12", [true, false]),
+            ("camera is not iPhone 12", [false, true]),
+            ("camera is iPhone 12 Pro", [false, true]),
+            ("camera is Apple", [true, true]),
+        ] {
+            let mut condition: Condition = text.parse().unwrap();
+            condition.know_cameras(&pictures);
+            let met = [0, 1].map(|n| condition.is_met(&pictures[n]));
+            assert_eq!(met, expected, "{text}");
         }
     }
 

@@ -84,6 +84,9 @@ fn metadata(event: &Event) -> Metadata {
     if let Some(pipeline) = &event.pipeline {
         label("pipeline", pipeline.to_string());
     }
+    if matches!(event.body, EventBody::FrameKept { .. }) {
+        label("kind", "frame_kept".to_owned());
+    }
     let EventBody::Rule(rule) = &event.body else {
         return known;
     };

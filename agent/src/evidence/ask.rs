@@ -12,6 +12,7 @@ use watchkeeper_contract::rule::reference_sets;
 use watchkeeper_evidence::chain::{Chain, Source, SourceKind};
 use watchkeeper_evidence::lookup::{Lookup, Lookups};
 use watchkeeper_evidence::source::{SourceAnswer, SourceResult};
+use watchkeeper_llm::money::Money;
 
 use super::fields;
 use crate::references::ReferenceService;
@@ -83,7 +84,7 @@ impl Sources {
         };
         match Arc::clone(asker).ask(Case::of(event)).await {
             Ok(answer) => (answer.to_source(), Some(answer.cost.dollars())),
-            Err(why) => (SourceAnswer::failed(why), None),
+            Err(no) => (SourceAnswer::failed(no.why), no.cost.map(Money::dollars)),
         }
     }
 }

@@ -42,10 +42,17 @@ pub fn collect(job: &JobFolder) -> Result<Contents, JobFolderError> {
         contents.add_missing("rewards", format!("the plan can't be read: {fault}"));
     }
     for line in &log {
-        if let LogRecord::Finished { step, .. } = &line.record {
+        if let LogRecord::Finished { step, result } = &line.record {
             let name = format!("{RESULTS}/{step}.json");
             if !contents.has(&name) && !contents.is_missing(&name) {
                 add(&mut contents, &name, &folder.join(&name), None);
+            }
+            for written in &result.files {
+                let is_there = job.info().output.join(written).exists();
+                if !is_there && !contents.is_missing(written) {
+                    let why = format!("the step {step} wrote it, and it is no longer there");
+                    contents.add_missing(written, why);
+                }
             }
         }
     }

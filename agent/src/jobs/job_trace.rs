@@ -7,17 +7,47 @@
 //! | `job_ended` | a run ended, a person asked for its end, or deleted the job | yes |
 
 use std::io;
+use std::path::Path;
 
 use jiff::Timestamp;
 use serde_json::json;
 use watchkeeper_assistant::trace::Trace;
-use watchkeeper_jobs::run::{Ended, JobEvent, JobInfo, RunError};
+use watchkeeper_jobs::check_addresses;
+use watchkeeper_jobs::plan::CheckedPlan;
+use watchkeeper_jobs::run::{Ended, JobEvent, JobFolder, JobInfo, Jobs, Provenance, RunError};
 
-/// Records that a job was taken.
+use super::request::JobServiceError;
+
+/// Creates a job and records it. Nothing stays of a job that is not recorded, nor its marker in the
+/// output folder.
 ///
 /// # Errors
-/// I/O errors; the job must not begin then.
-pub fn submitted(trace: &Trace, info: &JobInfo) -> io::Result<()> {
+/// If the plan needs results of jobs that are not there, or the disk refuses.
+pub fn create(
+    jobs: &Jobs,
+    trace: &Trace,
+    plan: &CheckedPlan,
+    origin: &str,
+    output: Option<&Path>,
+    from: Provenance,
+) -> Result<JobFolder, JobServiceError> {
+    let faults = check_addresses(plan.plan(), jobs);
+    if !faults.is_empty() {
+        let faults = faults.iter().map(ToString::to_string);
+        return Err(JobServiceError::Invalid(faults.collect()));
+    }
+    let job = jobs.create_from(plan, origin, output, from)?;
+    match submitted(trace, job.info()) {
+        Ok(()) => Ok(job),
+        Err(error) => {
+            jobs.delete_with_outputs(&job).ok();
+            Err(JobServiceError::Audit(error))
+        }
+    }
+}
+
+/// Records that a job was taken.
+fn submitted(trace: &Trace, info: &JobInfo) -> io::Result<()> {
     let steps = info.plan["steps"].as_array().map_or(0, Vec::len);
     let details = json!({
         "sentence": format!("job {}: {}", info.id, info.origin), "job": info.id,

@@ -15,13 +15,13 @@ use watchkeeper_assistant::jobs::ModelPlaces;
 use watchkeeper_assistant::permissions::Entrypoint;
 use watchkeeper_assistant::trace::{AGENT, Trace};
 use watchkeeper_config::{AuditConfig, JobLimitsConfig};
-use watchkeeper_jobs::plan::{CheckedPlan, repair};
+use watchkeeper_jobs::Toolbox;
+use watchkeeper_jobs::plan::repair;
 use watchkeeper_jobs::run::{
     Ended, JobEvent, JobFolder, JobFolderError, JobId, JobLimits, JobState, Jobs, Provenance,
     Runner,
 };
 use watchkeeper_jobs::tools::picture_tools;
-use watchkeeper_jobs::{Toolbox, check_addresses};
 
 use super::event_pictures::EventPictures;
 use super::network_tools::{self, RuntimeAccess, ToolSetup};
@@ -193,59 +193,28 @@ impl JobService {
             request.output.as_deref(),
             is_remote,
         )?;
-        let faults = check_addresses(repaired.plan.plan(), &self.0.jobs);
-        if !faults.is_empty() {
-            let faults = faults.iter().map(ToString::to_string);
-            return Err(JobServiceError::Invalid(faults.collect()));
-        }
         self.0.state.lock().pool.reserve()?;
+        let entrypoint = request.entrypoint.map_or(AGENT, Entrypoint::name);
         let from = Provenance {
-            entrypoint: Some(
-                request
-                    .entrypoint
-                    .map_or(AGENT, Entrypoint::name)
-                    .to_owned(),
-            ),
+            entrypoint: Some(entrypoint.to_owned()),
             schedule: request.schedule,
             planned: request.planned,
         };
-        let created = self.create(&repaired.plan, &request.origin, request.output, from);
-        let id = match created {
-            Ok(id) => id,
-            Err(error) => {
-                self.0.state.lock().pool.release();
-                return Err(error);
-            }
-        };
+        let created = job_trace::create(
+            &self.0.jobs,
+            &self.trace(Some(entrypoint)),
+            &repaired.plan,
+            &request.origin,
+            request.output.as_deref(),
+            from,
+        );
+        let created = created.inspect_err(|_| self.0.state.lock().pool.release());
+        let id = created?.info().id.clone();
         self.0.state.lock().pool.push(id.clone());
         self.advance();
         self.dispatch();
         let changes = repaired.changes.iter().map(ToString::to_string);
         Ok((id, changes.collect()))
-    }
-
-    fn create(
-        &self,
-        plan: &CheckedPlan,
-        origin: &str,
-        output: Option<PathBuf>,
-        from: Provenance,
-    ) -> Result<JobId, JobServiceError> {
-        let job = self
-            .0
-            .jobs
-            .create_from(plan, origin, output.as_deref(), from)?;
-        let info = job.info();
-        let trace = self.trace(info.from.entrypoint.as_deref());
-        let noted = job_trace::submitted(&trace, info);
-        match noted {
-            Ok(()) => Ok(info.id.clone()),
-            Err(error) => {
-                // Not accepted: nothing of it may stay, nor its marker in the output folder.
-                self.0.jobs.delete_with_outputs(&job).ok();
-                Err(JobServiceError::Audit(error))
-            }
-        }
     }
 
     pub(super) fn trace(&self, channel: Option<&str>) -> Trace {

@@ -280,6 +280,7 @@ fn has_lasted(event: &Event) -> bool {
         | EventBody::BoardThrottled { .. } => true,
         EventBody::StorageWorn { .. }
         | EventBody::DecoderFallback { .. }
+        | EventBody::FrameKept { .. }
         | EventBody::Loss { .. } => false,
     }
 }

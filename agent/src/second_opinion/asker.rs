@@ -15,10 +15,11 @@ use bytes::Bytes;
 use serde_json::json;
 use watchkeeper_llm::budget::CallClass;
 use watchkeeper_llm::catalogue::Tier;
+use watchkeeper_llm::money::Money;
 use watchkeeper_llm::picture::Detail;
 use watchkeeper_llm::{Job, JobSpec};
 
-use super::{Answer, Case, Opinion, prompt, verdict};
+use super::{Answer, Case, NoAnswer, Opinion, prompt, verdict};
 use watchkeeper_assistant::blueprint::{self, Blueprint, BlueprintStore, ModelSize};
 use watchkeeper_assistant::llm::start_job;
 use watchkeeper_assistant::setup_agent::prompt::own;
@@ -40,22 +41,26 @@ impl Asker {
     /// Asks about `case`.
     ///
     /// # Errors
-    /// A sentence for a user: no picture, no model, no budget, or an invalid answer.
-    pub async fn ask(self: Arc<Self>, case: Case) -> Result<Answer, String> {
+    /// No picture, no model, no budget, or an invalid answer.
+    pub async fn ask(self: Arc<Self>, case: Case) -> Result<Answer, NoAnswer> {
         let asked = Instant::now();
-        let answer = self.answer(&case).await;
-        let answer = answer.map(|answer| Answer {
-            took: asked.elapsed(),
-            ..answer
-        });
-        if let Err(why) = &answer {
-            let particulars = json!({"sentence": why, "event": case.event.id});
-            self.model.note("no_opinion", particulars).await;
+        match self.answer(&case).await {
+            Ok(answer) => Ok(Answer {
+                took: asked.elapsed(),
+                ..answer
+            }),
+            Err(NoAnswer { why, cost, .. }) => {
+                let took = Some(asked.elapsed());
+                let particulars = json!({"sentence": why, "event": case.event.id});
+                self.model.note("no_opinion", particulars).await;
+                // What failed before a model was asked cost nothing.
+                let cost = cost.or(Some(Money::ZERO));
+                Err(NoAnswer { why, cost, took })
+            }
         }
-        answer
     }
 
-    async fn answer(&self, case: &Case) -> Result<Answer, String> {
+    async fn answer(&self, case: &Case) -> Result<Answer, NoAnswer> {
         let blueprint = self.blueprint().await?;
         let media = case.picture().ok_or("the event has no picture")?;
         let file = self.runtime.media(&media.id).await;
@@ -63,7 +68,11 @@ impl Asker {
         let client = self.model.client().await?;
         let spec = self.job(case, blueprint.model.tier(), first_detail(&blueprint));
         let mut small = start_job(&client, &blueprint, spec)?;
-        let opinion = self.show(&mut small, case, &file, &blueprint).await?;
+        let opinion = self.show(&mut small, case, &file, &blueprint).await;
+        let opinion = opinion.map_err(|why| NoAnswer {
+            cost: Some(small.spent().1),
+            ..why.into()
+        })?;
         let first = answer_of(&small, opinion);
         let mut large = client.start_job(self.job(case, Tier::Medium, Detail::Medium));
         // No large model is asked after a blueprint of one step or with a model of its own, a
@@ -185,14 +194,16 @@ mod tests {
         let asker = Arc::new(asker(home.path()));
         let case = || Case::of(&doubtful(1, 1, Severity::Warning));
         let why = Arc::clone(&asker).ask(case()).await.unwrap_err();
-        assert!(why.starts_with("cannot fetch its picture"), "{why}");
+        assert!(why.why.starts_with("cannot fetch its picture"), "{why:?}");
+        assert_eq!(why.cost, Some(Money::ZERO));
+        assert!(why.took.is_some());
         let file = asker.blueprints.folder().join("triage.md");
         std::fs::create_dir_all(asker.blueprints.folder()).unwrap();
         std::fs::write(file, "+++\nprovider = \"local\"\n+++\n").unwrap();
         let why = asker.ask(case()).await.unwrap_err();
         assert!(
-            why.starts_with("the blueprint triage can't be used"),
-            "{why}"
+            why.why.starts_with("the blueprint triage can't be used"),
+            "{why:?}"
         );
     }
 

@@ -8,16 +8,16 @@ use watchkeeper_evidence::source::one_line;
 
 use super::verdict::Stance;
 use super::weigh::Weighed;
-use super::{Answer, Case};
+use super::{Answer, Case, NoAnswer};
 
 /// Builds the assessment of `case`; without an answer it says why there is none.
 pub(crate) fn new_assessment(
     case: &Case,
-    answer: &Result<Answer, String>,
+    answer: &Result<Answer, NoAnswer>,
     weighed: &Weighed,
 ) -> NewAssessment {
     let (stance, note) = match answer {
-        Err(why) => (AssessmentAnswer::None, why.as_str()),
+        Err(no) => (AssessmentAnswer::None, no.why.as_str()),
         // It does not count, whatever it says.
         Ok(answer) if answer.opinion.injection_suspected => {
             (AssessmentAnswer::None, weighed.decision.reason.as_str())
@@ -70,7 +70,7 @@ mod tests {
     use super::super::weigh::weigh;
     use super::*;
 
-    fn answer(injection: bool) -> Result<Answer, String> {
+    fn answer(injection: bool) -> Result<Answer, NoAnswer> {
         Ok(Answer {
             opinion: opinion(json!({
                 "verdict": "confirm", "confidence": 0.9, "seen": "a person", "text_seen": "",
@@ -83,7 +83,7 @@ mod tests {
         })
     }
 
-    fn assess(answer: &Result<Answer, String>) -> NewAssessment {
+    fn assess(answer: &Result<Answer, NoAnswer>) -> NewAssessment {
         let case = Case::of(&doubtful(1, 1, Severity::Warning));
         let at = case.event.at;
         new_assessment(&case, answer, &weigh(&case, answer, at))
@@ -113,7 +113,7 @@ mod tests {
                 .note
                 .is_some_and(|note| note.contains("speaks to the model"))
         );
-        let missing = assess(&Err("the budget\nis used up".to_owned())).assessment;
+        let missing = assess(&Err("the budget\nis used up".into())).assessment;
         assert_eq!(missing.note.as_deref(), Some("the budget is used up"));
     }
 }

@@ -160,6 +160,26 @@ impl Answer {
     }
 }
 
+/// Why a case has no answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NoAnswer {
+    pub why: String,
+    /// Cost of all attempts; absent where it is not known whether a model was asked.
+    pub cost: Option<Money>,
+    /// Time from the question to the failure; absent where the agent did not ask, or ended.
+    pub took: Option<Duration>,
+}
+
+impl<T: Into<String>> From<T> for NoAnswer {
+    fn from(why: T) -> Self {
+        Self {
+            why: why.into(),
+            cost: None,
+            took: None,
+        }
+    }
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "a failed step is a failed test")]
 pub(crate) mod testing {

@@ -117,7 +117,7 @@ mod tests {
     fn pending(n: u64) -> (EventId, PendingAssessment) {
         let event = doubtful(n.into(), n, Severity::Warning);
         let case = Case::of(&event);
-        let answer = Err("no budget".to_owned());
+        let answer = Err("no budget".into());
         let new = new_assessment(&case, &answer, &weigh(&case, &answer, case.event.at));
         let seq = event.seq;
         (event.id, PendingAssessment { seq, new })

@@ -27,7 +27,7 @@ use watchkeeper_contract::id::{EventId, EventSeq};
 use watchkeeper_contract::rule::Severity;
 
 use super::scene::is_same_scene;
-use super::{Answer, Case};
+use super::{Answer, Case, NoAnswer};
 
 /// Answers that later events of their scenes may share.
 const MAX_ANSWERS: usize = 16;
@@ -79,7 +79,7 @@ pub enum Input {
     /// The model answered, or the error names why it did not.
     Answered {
         id: EventId,
-        answer: Box<Result<Answer, String>>,
+        answer: Box<Result<Answer, NoAnswer>>,
     },
     /// A deadline passed.
     Tick,
@@ -100,7 +100,7 @@ pub enum Output {
     /// Ask a model, then answer [`Input::Answered`].
     Ask(Box<Case>),
     /// Publish the result.
-    Publish(Box<Case>, Box<Result<Answer, String>>),
+    Publish(Box<Case>, Box<Result<Answer, NoAnswer>>),
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -285,7 +285,7 @@ impl Queue {
     }
 
     /// Remembers the answer about `event` for others of its scene. A missing one is not shared.
-    fn remember(&mut self, event: Event, answer: Result<Answer, String>) {
+    fn remember(&mut self, event: Event, answer: Result<Answer, NoAnswer>) {
         let Ok(answer) = answer else {
             return;
         };
@@ -322,7 +322,7 @@ impl Queue {
     }
 
     /// Ends an event with its result and remembers it as done.
-    fn close(&mut self, id: EventId, answer: Result<Answer, String>) {
+    fn close(&mut self, id: EventId, answer: Result<Answer, NoAnswer>) {
         let Some(slot) = self.slots.remove(&id) else {
             return;
         };
@@ -402,8 +402,8 @@ impl Queue {
 }
 
 /// Builds the error that replaces an answer.
-fn no_answer(why: &str) -> Result<Answer, String> {
-    Err(why.to_owned())
+fn no_answer(why: &str) -> Result<Answer, NoAnswer> {
+    Err(why.into())
 }
 
 #[cfg(test)]

@@ -16,9 +16,10 @@ use watchkeeper_contract::time::Wall;
 use watchkeeper_engine::rules::decide::verdict;
 use watchkeeper_engine::rules::evidence::round;
 use watchkeeper_evidence::source::{SourceAnswer, SourceResult};
+use watchkeeper_llm::money::Money;
 
 use super::verdict::{INJECTION, Opinion, Stance};
-use super::{Answer, Case, Outcome};
+use super::{Answer, Case, NoAnswer, Outcome};
 
 /// Source of the evidence.
 pub const SOURCE: &str = "second_opinion";
@@ -39,7 +40,7 @@ type Effect = (Outcome, Decision, f64);
 
 /// Weighs `answer` against `case` at the time `now`; the error of a missing answer becomes part of
 /// the reason, and so does the event whose answer it shares.
-pub fn weigh(case: &Case, answer: &Result<Answer, String>, now: Wall) -> Weighed {
+pub fn weigh(case: &Case, answer: &Result<Answer, NoAnswer>, now: Wall) -> Weighed {
     let (outcome, mut decision, weight) = weigh_answer(case, answer);
     if let Ok(Answer {
         shared_from: Some(event),
@@ -56,15 +57,18 @@ pub fn weigh(case: &Case, answer: &Result<Answer, String>, now: Wall) -> Weighed
     }
 }
 
-/// The opinion as evidence. A failure and a shared answer took no time of their own.
-fn link(answer: &Result<Answer, String>, weight: f64, at: Wall) -> Evidence {
+/// The opinion as evidence. A shared answer took no time of its own.
+fn link(answer: &Result<Answer, NoAnswer>, weight: f64, at: Wall) -> Evidence {
     let (found, took_ms, cost_usd) = match answer {
         Ok(answer) => {
             let took = answer.shared_from.is_none().then_some(answer.took);
             let took_ms = took.and_then(|took| u64::try_from(took.as_millis()).ok());
             (answer.to_source(), took_ms, Some(answer.cost.dollars()))
         }
-        Err(why) => (SourceAnswer::failed(why), None, None),
+        Err(NoAnswer { why, cost, took }) => {
+            let took_ms = took.and_then(|took| u64::try_from(took.as_millis()).ok());
+            (SourceAnswer::failed(why), took_ms, cost.map(Money::dollars))
+        }
     };
     let result = SourceResult {
         answer: found,
@@ -78,10 +82,10 @@ fn link(answer: &Result<Answer, String>, weight: f64, at: Wall) -> Evidence {
     }
 }
 
-fn weigh_answer(case: &Case, answer: &Result<Answer, String>) -> Effect {
+fn weigh_answer(case: &Case, answer: &Result<Answer, NoAnswer>) -> Effect {
     let opinion = match answer {
         Ok(answer) => &answer.opinion,
-        Err(why) => return stands(case, &format!("there is no second opinion ({why})")),
+        Err(no) => return stands(case, &format!("there is no second opinion ({})", no.why)),
     };
     if case.event.decision.verdict != Verdict::Escalate {
         return stands(case, "it was decided meanwhile");
@@ -181,7 +185,6 @@ mod tests {
     use serde_json::json;
     use watchkeeper_contract::rule::Severity;
     use watchkeeper_contract::time::TimeQuality;
-    use watchkeeper_llm::money::Money;
 
     use super::super::testing::{doubtful, opinion};
     use super::*;
@@ -198,7 +201,7 @@ mod tests {
         case
     }
 
-    fn answer(verdict: &str, confidence: f64, injection: bool) -> Result<Answer, String> {
+    fn answer(verdict: &str, confidence: f64, injection: bool) -> Result<Answer, NoAnswer> {
         Ok(Answer {
             opinion: opinion(json!({
                 "verdict": verdict, "confidence": confidence, "seen": "a person", "text_seen": "",
@@ -242,7 +245,7 @@ mod tests {
 
     #[test]
     fn local_decision_stands_with_its_reason() {
-        let no_answer = Err("the budget is used up".to_owned());
+        let no_answer = Err("the budget is used up".into());
         let mut settled = case(0.6, true);
         settled.event.decision.verdict = Verdict::Record;
         for (case, answer, why) in [
@@ -298,7 +301,11 @@ mod tests {
         let shared = paid.share(case(0.6, false).event.id);
         let link = weigh(&case(0.6, false), &Ok(shared), NOW).link;
         assert_eq!((link.took_ms, link.cost_usd), (None, Some(0.0)));
-        let failed = Err("the budget is used up".to_owned());
+        let failed = Err(NoAnswer {
+            cost: Some(Money(489_600)),
+            took: Some(Duration::from_millis(700)),
+            ..NoAnswer::from("the budget is used up")
+        });
         let link = weigh(&case(0.6, false), &failed, NOW).link;
         assert!(
             link.failed && link.note == "the budget is used up",
@@ -308,6 +315,8 @@ mod tests {
             (link.confidence, link.weight, link.at),
             (0.0, 0.0, Some(NOW))
         );
+        assert_eq!(link.took_ms, Some(700));
+        assert!(link.cost_usd.is_some_and(|usd| usd > 0.0));
         let refuted = weigh(&case(0.6, false), &answer("refute", 0.9, false), NOW).link;
         assert_eq!((refuted.confidence, refuted.weight), (0.05, 0.0));
     }

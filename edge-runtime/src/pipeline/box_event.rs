@@ -1,13 +1,14 @@
-//! Events in which the runtime reports on its own work: lost sources, failing steps, restarts.
+//! Events in which the runtime reports on its own work: lost sources, failing steps, restarts,
+//! kept frames.
 //!
-//! - Each is certain, and its verdict is `act`; there is no picture and no rule.
+//! - Each is certain, and its verdict is `act`; there is no rule. Only a kept frame is a picture.
 //! - The owner of the state keeps the identity of its open event, and gives its phases in order.
 //! - Not here: when such an event begins and ends.
 
 use std::time::Duration;
 
-use watchkeeper_contract::event::{Decision, Event, EventBody, Evidence, Phase, Verdict};
-use watchkeeper_contract::id::EventId;
+use watchkeeper_contract::event::{Decision, Event, EventBody, Evidence, Media, Phase, Verdict};
+use watchkeeper_contract::id::{EventId, SourceId};
 use watchkeeper_contract::rule::Severity;
 
 use crate::boot::Boot;
@@ -33,6 +34,23 @@ pub(crate) fn box_event(record: BoxRecord, boot: &Boot) -> Event {
         evidence,
         ..stamp.event(record.phase, severity, record.body, decision)
     }
+}
+
+/// Builds both records of a frame that a request kept; `new` has the picture.
+pub(crate) fn kept_frame(source: &SourceId, picture: &Media, boot: &Boot) -> [Event; 2] {
+    let id = EventId::generate();
+    [Phase::New, Phase::End].map(|phase| {
+        let body = EventBody::FrameKept {
+            message: "a frame was kept at a request".to_owned(),
+        };
+        let mut event = box_event(BoxRecord { id, phase, body }, boot);
+        event.source = Some(source.clone());
+        event.severity = Severity::Info;
+        if phase == Phase::New {
+            event.media.push(picture.clone());
+        }
+        event
+    })
 }
 
 /// Duration of an event in seconds, to the millisecond.

@@ -78,8 +78,8 @@ pub(super) async fn frame(
     Ok(jpeg(app.try_call(move |r| r.source_frame_jpeg(&id)).await?))
 }
 
-/// Saves the latest frame of a source as media. Refused where a privacy mask hides classes of
-/// objects.
+/// Saves the latest frame of a source as media, and reports it as an event `frame_kept`. Refused
+/// where a privacy mask hides classes of objects.
 #[utoipa::path(post, path = "/sources/{id}/snapshot", tag = "sources",
     params(("id" = SourceId, Path, description = "Name of the source")),
     responses((status = 201, body = Media)))]

@@ -124,6 +124,16 @@ fn pictures_and_clips_of_events_enter_by_themselves() -> anyhow::Result<()> {
     let name = picture["name"].as_str().context("no name")?;
     let saved = &done(&bench, &["get", name, "-o", "picture.jpg"])?[0];
     assert_eq!(saved["tier"], "runtime");
+    person::done(&bench, &["frame", "keep", "street"])?;
+    let frame = wait_up_to(LONG, "the kept frame in the archive", || {
+        done(&bench, &["query", "--label", "kind=frame_kept"])
+            .ok()?
+            .pop()
+    })?;
+    assert_eq!(frame["metadata"]["camera"], "street");
+    assert!(frame["metadata"]["time"].is_string(), "{frame}");
+    let frame = frame["name"].as_str().context("no name")?;
+    done(&bench, &["get", frame, "-o", "frame.jpg"])?;
     let records = bench.events()?;
     let record = records.iter().find(|record| record["id"] == id);
     let number = record.context("no record")?["seq"].to_string();

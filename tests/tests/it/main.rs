@@ -11,6 +11,7 @@ mod api_document;
 mod archive;
 mod archive_agents;
 mod archive_jobs;
+mod archive_objects;
 mod attack;
 mod backend_change;
 mod backends_pull;

@@ -5,6 +5,7 @@ mod kill;
 mod loss;
 mod model;
 mod repair;
+mod s3_server;
 mod support;
 mod tiers;
 mod verbs;

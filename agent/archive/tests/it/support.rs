@@ -1,6 +1,6 @@
-//! Archives in temporary folders, a memcached and an S3 server that can be killed.
+//! Archives in temporary folders, a memcached that can be killed, and their tiers.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -9,15 +9,13 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use s3s::auth::SimpleAuth;
-use s3s::service::S3ServiceBuilder;
-use s3s_fs::FileSystem;
 use secrecy::SecretString;
 use watchkeeper_archive::memcached::MemcachedTier;
 use watchkeeper_archive::s3::{S3Access, S3Settings, S3Tier};
 use watchkeeper_archive::{Archive, EntryName, Limits, NewEntry, Settings, Tier};
 
-pub(crate) const BUCKET: &str = "archive";
+use crate::s3_server::{ACCESS_KEY, SECRET_KEY, free_port};
+pub(crate) use crate::s3_server::{BUCKET, S3Server};
 
 pub(crate) fn name(text: &str) -> EntryName {
     text.parse().unwrap()
@@ -80,11 +78,6 @@ pub(crate) async fn wait_for<F: Future<Output = bool>>(what: &str, mut is_done: 
     }
 }
 
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
-}
-
 /// A memcached of Debian; killed when it is dropped.
 pub(crate) struct Memcached {
     child: Child,
@@ -139,51 +132,7 @@ impl Drop for Memcached {
     }
 }
 
-/// An S3 server on a folder, with a runtime of its own: all its connections break when it is
-/// dropped.
-pub(crate) struct S3Server {
-    runtime: Option<tokio::runtime::Runtime>,
-    pub(crate) address: SocketAddr,
-}
-
 impl S3Server {
-    pub(crate) fn start(folder: &Path) -> Self {
-        Self::start_at(folder, free_port())
-    }
-
-    pub(crate) fn start_at(folder: &Path, port: u16) -> Self {
-        std::fs::create_dir_all(folder.join(BUCKET)).unwrap();
-        let mut builder = S3ServiceBuilder::new(FileSystem::new(folder).unwrap());
-        builder.set_auth(SimpleAuth::from_single("box", "secret-of-the-box"));
-        let service = builder.build();
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .unwrap();
-        let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let address = listener.local_addr().unwrap();
-        runtime.spawn(async move {
-            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
-            loop {
-                let Ok((socket, _)) = listener.accept().await else {
-                    return;
-                };
-                let service = service.clone();
-                tokio::spawn(async move {
-                    let io = hyper_util::rt::TokioIo::new(socket);
-                    let server = hyper::server::conn::http1::Builder::new();
-                    server.serve_connection(io, service).await.ok();
-                });
-            }
-        });
-        Self {
-            runtime: Some(runtime),
-            address,
-        }
-    }
-
     pub(crate) fn tier(servers: &[SocketAddr]) -> Arc<dyn Tier> {
         Self::tier_with(servers, BUCKET, || Ok(()))
     }
@@ -204,7 +153,7 @@ impl S3Server {
             bucket: bucket.to_owned(),
             region: "us-east-1".to_owned(),
             prefix: "box/".to_owned(),
-            access_key: "box".into(),
+            access_key: ACCESS_KEY.into(),
         };
         Arc::new(S3Tier::new(settings, Arc::new(Access(access))))
     }
@@ -225,14 +174,6 @@ impl<F: Fn() -> Result<(), String> + Send + Sync> S3Access for Access<F> {
     }
 
     fn secret_key(&self) -> Result<SecretString, String> {
-        Ok("secret-of-the-box".into())
-    }
-}
-
-impl Drop for S3Server {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
+        Ok(SECRET_KEY.into())
     }
 }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use jiff::civil::DateTime;
-use serde_json::json;
+use serde_json::{Value, json};
 use watchkeeper_config::redact;
 use watchkeeper_jobs::plan::{Change, CheckedPlan};
 use watchkeeper_jobs::{Toolbox, counted};
@@ -67,6 +67,8 @@ pub struct ModelPlanner<'m> {
     pub blueprint: &'m Blueprint,
     pub entrypoint: Entrypoint,
     pub tools: &'m Toolbox,
+    /// Preferences of the user, the newest first.
+    pub preferences: Vec<Value>,
     /// `None`: no trace.
     pub trace: Option<&'m Trace>,
 }
@@ -88,12 +90,17 @@ impl ModelPlanner<'_> {
         // All of them: the same system prompt in each request is read from the provider's cache.
         let usable = self.tools.for_models();
         let tools: Vec<_> = usable.specs().collect();
-        let mut conversation = prompt::conversation(self.blueprint, &tools, &shown, now, task)
+        let words = prompt::UserWords {
+            request: &shown,
+            now,
+            preferences: &self.preferences,
+        };
+        let mut conversation = prompt::conversation(self.blueprint, &tools, words, task)
             .map_err(PlanningError::Setup)?;
         trace::note(
             self.trace,
             "job_request",
-            || json!({"text": shown, "task": name(task)}),
+            || json!({"text": shown, "task": name(task), "preferences": self.preferences}),
         );
         let mut job = self.start_job()?;
         let mut faults = Vec::new();

@@ -20,6 +20,9 @@ use crate::setup_agent::prompt::own;
 pub const PROPOSE: &str = "propose_plan";
 /// Id of the call that stands for the plan so far.
 const EARLIER_CALL: &str = "call_earlier_plan";
+/// Stands before the preferences of the user.
+const REMEMBERED: &str = "I asked you earlier to remember these wishes. Follow those that concern \
+    this plan, unless this request says otherwise:";
 /// Longest summary or error of a step that the model reads, in characters.
 const MAX_REPORT_CHARS: usize = 400;
 
@@ -119,6 +122,16 @@ fn proposal_schema(tools: &[&'static ToolSpec]) -> Value {
     })
 }
 
+/// The user's own words.
+#[derive(Debug, Clone, Copy)]
+pub struct UserWords<'w> {
+    pub request: &'w str,
+    /// Local time of the request.
+    pub now: DateTime,
+    /// What the user asked to remember, the newest first.
+    pub preferences: &'w [Value],
+}
+
 /// Builds the conversation about a request.
 ///
 /// # Errors
@@ -126,8 +139,7 @@ fn proposal_schema(tools: &[&'static ToolSpec]) -> Value {
 pub fn conversation(
     blueprint: &Blueprint,
     tools: &[&'static ToolSpec],
-    request: &str,
-    now: DateTime,
+    words: UserWords<'_>,
     task: &PlanTask<'_>,
 ) -> Result<Conversation, String> {
     let schema = RawJson::from_value(&proposal_schema(tools));
@@ -136,7 +148,11 @@ pub fn conversation(
     let mut system = vec![INSTRUCTIONS.to_owned(), describe_tools(tools)];
     system.extend(own(blueprint));
     let time = |at: DateTime| at.strftime("(Local time: %Y-%m-%dT%H:%M, %A.)");
-    let mut text = format!("{request}\n\n{}", time(now));
+    let mut text = format!("{}\n\n{}", words.request, time(words.now));
+    if !words.preferences.is_empty() {
+        let preferences = json!(words.preferences);
+        text = format!("{text}\n\n{REMEMBERED}\n{preferences}");
+    }
     if let PlanTask::Refine { words, now, .. } = task {
         let told = "The plan for this has run. Now I want this changed:";
         text = format!("{text}\n\n{told}\n{words}\n\n{}", time(*now));
@@ -202,6 +218,7 @@ mod tests {
     use super::*;
     use crate::blueprint::{Job, MAX_INSTRUCTIONS, built_in};
     use crate::setup_agent::prompt::MAX_TOKENS;
+    use crate::setup_agent::reminder::MAX_PREFERENCE_CHARS;
 
     #[test]
     fn largest_prompt_stays_below_max_tokens() {
@@ -211,7 +228,12 @@ mod tests {
         };
         let tools: Vec<_> = picture_tools().specs().collect();
         let now = "2026-11-28T15:00:00".parse().unwrap();
-        let talk = conversation(&blueprint, &tools, "x", now, &PlanTask::New).unwrap();
+        let words = UserWords {
+            request: "x",
+            now,
+            preferences: &[json!("x".repeat(MAX_PREFERENCE_CHARS))],
+        };
+        let talk = conversation(&blueprint, &tools, words, &PlanTask::New).unwrap();
         let catalogue = Catalogue::built_in().unwrap();
         for (provider, id) in [("claude", "claude-sonnet-5-5"), ("local", "qwen3-vl:8b")] {
             let tokens = estimate::prompt(&talk, &catalogue.model(provider, id).unwrap());

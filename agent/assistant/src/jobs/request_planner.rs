@@ -3,8 +3,8 @@
 //! - The first that has a plan for the whole request serves it, and the report says which one.
 //! - If the language model fails too, the words that the rules do not understand are named.
 //! - A plan of a model is cached once its job is done.
-//! - The request, the tools and the faults of a plan are all that a model reads of a new request:
-//!   no picture, no metadata of one and no name of a file.
+//! - The request, the user's preferences, the tools and the faults of a plan are all that a model
+//!   reads of a new request: no picture, no metadata of one and no name of a file.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -13,7 +13,8 @@ use std::sync::Arc;
 use jiff::civil::DateTime;
 use jiff::{Timestamp, Zoned};
 use serde::Serialize;
-use watchkeeper_config::redact;
+use serde_json::Value;
+use watchkeeper_config::{MemoryConfig, redact};
 use watchkeeper_jobs::plan::{CheckedPlan, Plan, read};
 use watchkeeper_jobs::planner::{
     NotUnderstood, PlanTemplate, absolute_folders, is_job_request, plan, understands,
@@ -27,8 +28,10 @@ use super::places::ModelPlaces;
 use super::planner::{ModelPlan, ModelPlanner, PlanningError};
 use super::proposal::PlanTask;
 use crate::blueprint::{BlueprintStore, Job};
+use crate::notes::Notes;
 use crate::operations::grammar;
 use crate::permissions::Entrypoint;
+use crate::setup_agent::reminder::preferences;
 use crate::trace::Trace;
 
 /// Opens the client of the language model. The error is a sentence for the user.
@@ -133,7 +136,7 @@ pub struct RequestPlanner {
     /// Jobs whose results a plan may use; `None`: those are not looked up.
     pub jobs: Option<Jobs>,
     pub templates: TemplateStore,
-    /// Folder of the blueprints.
+    /// Folder of the blueprints and notes.
     pub home: PathBuf,
     /// `None`: no language model is configured.
     pub open_model: Option<OpenModel>,
@@ -346,6 +349,7 @@ impl RequestPlanner {
             blueprint: &blueprint,
             entrypoint: self.entrypoint,
             tools: &self.tools,
+            preferences: self.preferences(report).await,
             trace: Some(&self.trace),
         };
         let _place = match &self.places {
@@ -365,6 +369,19 @@ impl RequestPlanner {
         let made = made.await?;
         report(PlanningEvent::Made(&made));
         Ok(made)
+    }
+
+    /// The preferences among the user's notes; none where they can't be read.
+    async fn preferences(&self, report: Report<'_>) -> Vec<Value> {
+        let notes = Notes::new(&self.home, &MemoryConfig::default());
+        // Reading must not create the folder.
+        if !notes.exist() {
+            return Vec::new();
+        }
+        notes.with(preferences).await.unwrap_or_else(|why| {
+            report(PlanningEvent::Note(&why));
+            Vec::new()
+        })
     }
 
     /// Caches the plan of a model whose job is done.

@@ -138,6 +138,9 @@ pub const ALL: [(&str, &str, &str); 28] = [
     ("/quit", "", "ends the chat, as Ctrl-D does"),
 ];
 
+/// Commands that are taken without their slash, beside `manual` with an action: no request reads
+/// like them.
+const WITHOUT_SLASH: [&str; 5] = ["agent", "exit", "history", "observe", "quit"];
 /// Events shown by `/events` without a number.
 const EVENTS: u32 = 10;
 /// Most events shown by one command.
@@ -147,11 +150,12 @@ const ENTRIES: usize = 20;
 /// Most trace entries shown by one command.
 const MAX_ENTRIES: usize = 500;
 
-/// Parses a line that begins with a slash; `None` for any other line.
+/// Parses a line that begins with a slash, or one of [`WITHOUT_SLASH`]; `None` for any other line.
 pub fn parse(line: &str) -> Option<ChatCommand> {
     let line = line.trim();
     if !line.starts_with('/') {
-        return None;
+        let is_command = WITHOUT_SLASH.contains(&line) || line.starts_with("manual ");
+        return parse(&is_command.then(|| format!("/{line}"))?);
     }
     let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let rest = rest.trim();
@@ -325,6 +329,22 @@ mod tests {
             Some(ChatCommand::Say("delete".to_owned()))
         );
         assert_eq!(parse("pause gate"), None);
+    }
+
+    #[test]
+    fn commands_that_no_request_reads_like_need_no_slash() {
+        for line in [
+            "agent",
+            "exit",
+            "history",
+            "manual list {}",
+            "observe",
+            "quit",
+        ] {
+            assert_eq!(parse(line), parse(&format!("/{line}")), "{line}");
+            assert!(parse(line).is_some(), "{line}");
+        }
+        assert_eq!(parse("history of the gate"), None);
     }
 
     #[test]

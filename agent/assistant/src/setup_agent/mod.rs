@@ -25,7 +25,7 @@ pub(crate) mod kept_watch;
 pub mod preview_spec;
 pub mod prompt;
 pub mod reflection;
-mod reminder;
+pub(crate) mod reminder;
 pub mod tool;
 pub mod tool_context;
 pub mod turn;

@@ -16,7 +16,7 @@ use crate::notes::Notes;
 use crate::wording::keep_fitting;
 
 /// Maximum characters of all preferences together, the newest first: about 700 tokens.
-pub(super) const MAX_PREFERENCE_CHARS: usize = 2_000;
+pub(crate) const MAX_PREFERENCE_CHARS: usize = 2_000;
 /// Maximum number of shown preferences.
 const MAX_PREFERENCES: usize = 20;
 
@@ -55,7 +55,10 @@ pub(super) async fn about_request(
 }
 
 /// The newest preferences within the bound, the newest first.
-fn preferences(memory: &mut Memory) -> Result<Vec<Value>, String> {
+///
+/// # Errors
+/// A sentence, if the notes can't be read.
+pub(crate) fn preferences(memory: &mut Memory) -> Result<Vec<Value>, String> {
     let all = memory.preferences().map_err(|e| e.to_string())?;
     let mut newest: Vec<Note> = all.into_iter().rev().take(MAX_PREFERENCES).collect();
     let chars = |note: &Note| note.words.as_str().chars().count();

@@ -9,7 +9,7 @@ use watchkeeper_contract::id::{PipelineId, SourceId};
 pub(crate) enum FrameAction {
     /// Save the latest frame of a camera, or the annotated frame of a pipeline, as JPEG.
     Save(FrameSaveArgs),
-    /// Keep the latest frame of a camera on the box and print its ID.
+    /// Keep the latest frame of a camera on the box, as an event, and print its ID.
     Keep(FrameKeepArgs),
 }
 

@@ -1,5 +1,6 @@
 //! Tools, jobs and templates of a user, and what all commands do with a plan.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -97,7 +98,7 @@ impl JobCommands {
         }
         self.assess(plan.as_ref(), form).require_repairable(&name)?;
         // Without a plan a fault of form is left.
-        plan.ok_or_else(|| invalid(&name, &[]))
+        plan.ok_or_else(|| invalid(&name, &[] as &[Fault]))
     }
 
     pub(super) fn repair(&self, plan: Plan, name: &str) -> Result<Repaired, Failure> {
@@ -140,7 +141,7 @@ pub(super) fn read_plan(file: &Path) -> Result<Plan, Failure> {
         .map_err(|faults| invalid(&name, &faults))
 }
 
-pub(super) fn invalid(name: &str, faults: &[Fault]) -> Failure {
+pub(super) fn invalid(name: &str, faults: &[impl Display]) -> Failure {
     let number = counted(faults.len(), "fault");
     Failure::input(format!("{name}: {number}")).with(faults.iter().map(ToString::to_string))
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
-use watchkeeper_agent::jobs::job_trace;
+use watchkeeper_agent::jobs::{JobServiceError, job_trace};
+use watchkeeper_jobs::absent_folders;
 use watchkeeper_jobs::plan::Plan;
 use watchkeeper_jobs::run::{Ended, JobEvent, JobFolder, Planned, Provenance, Runner};
-use watchkeeper_jobs::{absent_folders, check_addresses};
 
 use super::super::args::{JobOutput, JobOwner};
 use super::super::event_loop;
@@ -45,10 +45,6 @@ impl JobCommands {
             out.note(format!("repaired: {change}"));
         }
         let plan = &repaired.plan;
-        let faults = check_addresses(plan.plan(), &self.jobs);
-        if !faults.is_empty() {
-            return Err(invalid(origin, &faults));
-        }
         let absent = absent_folders(plan.plan(), &self.tools);
         if !absent.is_empty() {
             let why = format!("there is no folder {}", absent.join(", "));
@@ -58,13 +54,12 @@ impl JobCommands {
             planned,
             ..Provenance::default()
         };
-        let job = self.jobs.create_from(plan, origin, output, from)?;
-        if let Err(error) = job_trace::submitted(&self.trace, job.info()) {
-            // Nothing of a job that is not recorded may stay.
-            self.jobs.delete_with_outputs(&job).ok();
-            let sentence = format!("the audit log can't be written: {error}; free disk space");
-            return Err(Failure::failed(sentence));
-        }
+        let created = job_trace::create(&self.jobs, &self.trace, plan, origin, output, from);
+        let job = created.map_err(|error| match error {
+            JobServiceError::Invalid(faults) => invalid(origin, &faults),
+            JobServiceError::Folder(error) => error.into(),
+            error => Failure::failed(error.to_string()),
+        })?;
         // The new job counts, but is the last to go.
         let removed = self.prune()?;
         if !removed.is_empty() {

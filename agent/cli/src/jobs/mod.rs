@@ -184,7 +184,7 @@ impl JobCommands {
         if !out.is_json() {
             out.page(show::yaml(&plan)?.trim_end());
         }
-        Ok(())
+        statistics::print_expected(&plan, &self.jobs, out)
     }
 
     fn delete(&self, id: &str, out: &Output) -> Result<(), Failure> {
@@ -219,7 +219,7 @@ impl JobCommands {
         }
         let plan: &CheckedPlan = &repaired.plan;
         show::explain(plan, &self.tools, out);
-        Ok(())
+        statistics::print_expected(plan.plan(), &self.jobs, out)
     }
 }
 

@@ -1,6 +1,7 @@
 //! `watchkeeper job stats`.
 
 use watchkeeper_jobs::counted;
+use watchkeeper_jobs::plan::Plan;
 use watchkeeper_jobs::run::{JobStatistics, JobStatisticsBuilder, Jobs, Spread};
 
 use super::super::exit::Failure;
@@ -8,6 +9,19 @@ use super::super::output::Output;
 
 /// Prints times and failures of the stored jobs of a user.
 pub(super) fn print(jobs: &Jobs, out: &Output) -> Result<(), Failure> {
+    show(&collect(jobs, out)?, out);
+    Ok(())
+}
+
+/// Prints the time that a plan is expected to take, if one of its tools has run before.
+pub(super) fn print_expected(plan: &Plan, jobs: &Jobs, out: &Output) -> Result<(), Failure> {
+    if let Some(expected) = collect(jobs, out)?.expected_time(plan) {
+        out.note(format!("expected time: {expected}"));
+    }
+    Ok(())
+}
+
+fn collect(jobs: &Jobs, out: &Output) -> Result<JobStatistics, Failure> {
     let mut statistics = JobStatisticsBuilder::default();
     for id in jobs.ids()? {
         let read = jobs.open_exact(&id).and_then(|job| {
@@ -21,8 +35,7 @@ pub(super) fn print(jobs: &Jobs, out: &Output) -> Result<(), Failure> {
             Err(error) => out.note(error.to_string()),
         }
     }
-    show(&statistics.build(), out);
-    Ok(())
+    Ok(statistics.build())
 }
 
 fn show(statistics: &JobStatistics, out: &Output) {

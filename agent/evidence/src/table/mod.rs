@@ -37,12 +37,12 @@ impl Table {
         }
     }
 
-    /// Reads the table.
+    /// Reads the table, and returns the names of the columns that become data.
     ///
     /// # Errors
     /// [`TableError`] with field, value and remedy.
-    pub fn check(&mut self) -> Result<(), TableError> {
-        self.index().map(|_| ())
+    pub fn columns(&mut self) -> Result<&[String], TableError> {
+        self.index().map(near::Index::columns)
     }
 
     /// Looks a value up. It reads files: call it on a blocking thread.

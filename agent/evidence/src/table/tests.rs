@@ -94,7 +94,7 @@ fn file_that_is_no_table_is_refused_with_line_and_remedy() {
         let (dir, mut table) = csv("");
         std::fs::write(dir.path().join("members.csv"), bytes).unwrap();
         table.config.columns.clear();
-        let error = table.check().unwrap_err().to_string();
+        let error = table.columns().unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
 }
@@ -140,12 +140,12 @@ fn changed_file_is_read_again_and_a_missing_one_fails() {
 #[test]
 fn errors_name_field_value_and_what_exists() {
     let (_dir, mut table) = csv("number,owner\n1,Ada\n");
-    let error = table.check().unwrap_err().to_string();
+    let error = table.columns().unwrap_err().to_string();
     let says = error.contains("key = \"plate\"") && error.contains("number, owner");
     assert!(says, "{error}");
     table.config.key = "number".to_owned();
     table.config.table = Some("members".to_owned());
-    let error = table.check().unwrap_err().to_string();
+    let error = table.columns().unwrap_err().to_string();
     assert!(error.contains("is no database"), "{error}");
 }
 
@@ -178,15 +178,15 @@ fn database_is_read_only_and_follows_its_changes() {
     assert_eq!(confidence(&table.look_up("NEW777")), Some(0.95));
     table.config.table = Some("other\"; DROP TABLE x".to_owned());
     table.loaded = None;
-    let error = table.check().unwrap_err().to_string();
+    let error = table.columns().unwrap_err().to_string();
     assert!(error.contains("the members"), "{error}");
     table.config.table = None;
-    assert!(matches!(table.check(), Err(TableError::NeedsTable(_))));
+    assert!(matches!(table.columns(), Err(TableError::NeedsTable(_))));
 }
 
 #[test]
 fn table_over_the_bound_is_refused() {
     let rows: String = (0..=MAX_ROWS).map(|n| format!("{n},x\n")).collect();
     let (_dir, mut table) = csv(&format!("plate,owner\n{rows}"));
-    assert!(matches!(table.check(), Err(TableError::TooLarge { .. })));
+    assert!(matches!(table.columns(), Err(TableError::TooLarge { .. })));
 }

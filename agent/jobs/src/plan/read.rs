@@ -26,8 +26,25 @@ const STEP_FIELDS: [&str; 8] = [
     "alternatives",
 ];
 const CALL_FIELDS: [&str; 2] = ["tool", "params"];
-/// Fields of pipelines that name agents by their role, and the field that stands for each.
-const OTHER_WORDS: [(&str, &str); 2] = [("agent_role", "tool"), ("inputs", "params")];
+/// Fields of other plans and pipelines, and the field that stands for each.
+const OTHER_WORDS: [(&str, &str); 4] = [
+    ("agent_role", "tool"),
+    ("tool_name", "tool"),
+    ("inputs", "params"),
+    ("dependencies", "depends_on"),
+];
+/// Words of the parser about its own functions, and what a person can do.
+const REMEDIES: [(&str, &str); 3] = [
+    (
+        ", set DuplicateKeyPolicy in Options if acceptable",
+        "; keep one",
+    ),
+    (
+        "use from_str_multiple or from_str_multiple_with_options",
+        "keep one plan in a file",
+    ),
+    ("budget breached: ", "it is too deep or too large: "),
+];
 
 /// Reads a plan from text: YAML, of which JSON is a part.
 ///
@@ -53,12 +70,9 @@ fn parse(text: &str) -> Result<Value, Fault> {
     let options = serde_saphyr::options! { strict_booleans: true };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let why = error.to_string();
-        let line = why.lines().next().unwrap_or_default();
-        // The parser names an option of its own.
-        let line = line.replace(
-            ", set DuplicateKeyPolicy in Options if acceptable",
-            "; keep one",
-        );
+        let line = why.lines().next().unwrap_or_default().to_owned();
+        let in_words = |line: String, (own, remedy): &(&str, &str)| line.replace(own, remedy);
+        let line = REMEDIES.iter().fold(line, in_words);
         Fault::new("", FaultKind::Syntax(line))
     })
 }

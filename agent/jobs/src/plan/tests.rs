@@ -95,6 +95,25 @@ fn role_of_an_agent_is_refused_with_the_field_that_stands_for_it() {
 }
 
 #[test]
+fn field_names_of_another_plan_are_refused_with_ours() {
+    let found = faults("name: x\nsteps: [{name: a, tool_name: album, dependencies: [b]}]");
+    let expected = [
+        "steps.a: no field \"dependencies\"; did you mean depends_on?",
+        "steps.a: no field \"tool_name\"; did you mean tool?",
+        "steps.a.tool: is missing",
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn second_document_and_great_depth_are_refused_in_our_words() {
+    let two = faults("name: x\n---\nname: y\n");
+    assert!(two[0].contains("keep one plan in a file"), "{two:?}");
+    let deep = faults(&format!("{}{}", "[".repeat(100), "]".repeat(100)));
+    assert!(deep[0].contains("too deep or too large"), "{deep:?}");
+}
+
+#[test]
 fn all_faults_of_meaning_are_found_at_once() {
     let found = faults(
         r#"

@@ -12,7 +12,7 @@ use watchkeeper_pictures::scores::SHARP;
 
 use super::self_standing::{SCORES, Test};
 use super::unread_words::{BLURRED, DUPLICATES, Words};
-use super::words::{NEGATIONS, is_filler, is_picture_word, is_plural, number, singular};
+use super::words::{NEGATIONS, is_filler, is_picture_word, is_plural, number};
 use crate::cameras::KnownNames;
 
 /// A number of objects of a class that pictures show.
@@ -399,7 +399,7 @@ impl Words {
         let (comparison, count, noun) = self.quantity(place);
         let class = |length: usize| {
             let words: Option<Vec<&str>> = (noun..noun + length).map(|at| self.get(at)).collect();
-            let name = singular(&words?.join(" "));
+            let name = known.class_of(&words?.join(" "));
             let mut classes = known.classes.iter();
             let class = classes.find(|class| class.eq_ignore_ascii_case(&name))?;
             Some((class.clone(), noun + length))
@@ -458,7 +458,7 @@ impl Words {
             || number(noun).is_some()
             || SCORES.iter().any(|score| self.stands(at, &[score]))
             || self.is_one(at, &["or", "nor", "but", "not", "no"])
-            || known.has_class(&singular(noun));
+            || known.has_class(&known.class_of(noun));
         let is_object = !is_other && (at > place || is_plural(noun));
         is_object.then(|| (noun.to_owned(), at + 1))
     }

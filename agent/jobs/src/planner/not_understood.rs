@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::self_standing::SCORES;
 use super::unread_words::{BLURRED, DUPLICATES};
-use super::words::{GROUPINGS, ORDERS, VIDEOS, is_folder, is_plural, singular};
+use super::words::{GROUPINGS, ORDERS, VIDEOS, is_folder, is_plural};
 use crate::cameras::{CameraNames, KnownNames};
 
 /// Rules and classes that a refusal names.
@@ -58,7 +58,7 @@ impl NotUnderstood {
             .into_iter()
             .any(|known| noun.eq_ignore_ascii_case(known));
         let why = match names.are_of_runtime() {
-            _ if names.has_class(&singular(noun)) || is_condition => {
+            _ if names.has_class(&names.class_of(noun)) || is_condition => {
                 format!("say \"with\" or \"without\" before {noun}")
             }
             false => "start the runtime, or try again: it knows the classes".to_owned(),

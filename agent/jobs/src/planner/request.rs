@@ -10,7 +10,7 @@ use super::conditions::{Conditions, ObjectCount};
 use super::likeness::{Like, Sets};
 use super::not_understood::NotUnderstood;
 use super::unread_words::Words;
-use super::words::{LIKENESS, Range, is_picture_noun, is_plural, singular};
+use super::words::{LIKENESS, Range, is_picture_noun, is_plural};
 use crate::cameras::KnownNames;
 
 /// Before every event: a camera alone means all that its events have kept.
@@ -80,6 +80,7 @@ impl Request {
     ) -> Result<(Self, Vec<String>), NotUnderstood> {
         let mut words = Words::new(text);
         let names_pictures = words.0.iter().flatten().any(|word| is_picture_noun(word));
+        let asked_for_more = words.asks_for_more();
         let name = words.made_name(false);
         let (tags, like) = (words.tags(text), words.like());
         let names_collection = words.find(&["collection"]).is_some();
@@ -119,6 +120,7 @@ impl Request {
             left.extend(conditions.unknown);
             return Err(NotUnderstood::without_pictures(left, &names.cameras));
         };
+        left.extend(asked_for_more);
         let request = Self {
             source,
             range,
@@ -168,7 +170,7 @@ fn source(
     let named = named.and_then(|n| Some((n, left.get(n)?.clone())));
     if let Some((place, shows_plural)) = place {
         let class = named.filter(|_| shows_plural);
-        let class = class.map(|(n, plural)| (n, singular(&plural)));
+        let class = class.map(|(n, plural)| (n, names.class_of(&plural)));
         if let Some((n, class)) = class.filter(|(_, class)| names.has_class(class)) {
             left.remove(n);
             shown.insert(0, ObjectCount::some(class));
@@ -176,7 +178,7 @@ fn source(
         return Some(place);
     }
     let since = since?;
-    let of_events = |plural: &str| names.of_events(plural, &singular(plural));
+    let of_events = |plural: &str| names.of_events(plural, &names.class_of(plural));
     let what = match named.and_then(|(n, plural)| Some((n, of_events(&plural)?))) {
         Some((n, name)) => {
             left.remove(n);

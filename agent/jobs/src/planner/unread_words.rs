@@ -6,7 +6,7 @@
 
 use super::words::{
     EACH, FIRST_VERBS, NEGATIONS, is_filler, is_folder, is_path, is_picture_noun, is_picture_word,
-    is_plural, tokens,
+    is_plural, number, tokens,
 };
 use crate::cameras::{CameraNames, MAX_NAME_WORDS};
 
@@ -244,6 +244,26 @@ impl Words {
     /// `contact sheet` or `on a contact sheet`.
     pub(super) fn sheet(&mut self) -> bool {
         self.take(&["on", "a", "contact", "sheet"]) || self.take(&["contact", "sheet"])
+    }
+
+    /// The words that ask for what the box does not do, though it knows each: several sheets, as in
+    /// `a contact sheet per day`, and an order by bytes, as in `the 3 largest files`.
+    pub(super) fn asks_for_more(&self) -> Vec<String> {
+        let behind = |words: &[&str], between: &[&str]| {
+            let end = self.find(words)? + words.len();
+            Some(end + usize::from(self.is_one(end, between)))
+        };
+        let sheets = behind(&["contact", "sheet"], &["of", "for"]);
+        let sheets = sheets.filter(|at| self.is_one(*at, &["per", "each", "every"]));
+        let bytes = ["largest", "biggest"].iter().find_map(|word| {
+            let end = behind(&[word], &[])?;
+            let end = end + usize::from(self.get(end).and_then(number).is_some());
+            self.is_one(end, &["files"]).then_some(end)
+        });
+        let asked = sheets.into_iter().chain(bytes);
+        asked
+            .filter_map(|at| self.get(at).map(str::to_owned))
+            .collect()
     }
 
     /// Words that nothing has used, without those that mean nothing: "me" does in "of me".

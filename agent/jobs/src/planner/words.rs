@@ -223,8 +223,3 @@ pub(super) fn is_plural(word: &str) -> bool {
     let is_other = is_path(&word) || VIDEOS.contains(&word.as_str());
     ["people", "motion"].contains(&word.as_str()) || is_regular && !is_other
 }
-
-/// Makes the likeliest singular of a plural, in any case of letters.
-pub(super) fn singular(word: &str) -> String {
-    watchkeeper_english::singular(&word.to_lowercase())
-}

@@ -15,7 +15,10 @@ pub enum JobFolderError {
     NotDone { job: String, step: String },
     #[error("job {0} is running in another process; wait for it or cancel it")]
     Running(String),
-    #[error("the output folder {} is not empty; choose a new one with --output", .0.display())]
+    #[error(
+        "the output folder {} is not empty; choose a new one with --output, or resume its job",
+        .0.display()
+    )]
     NotEmpty(PathBuf),
     #[error("the path {} is not UTF-8; choose another output folder", .0.display())]
     NotText(PathBuf),

@@ -35,5 +35,5 @@ pub use retention::JobLimits;
 pub use revise::RevisionError;
 pub use runner::{Revise, Runner};
 pub use state::{JobState, JobSummary};
-pub use statistics::{JobStatistics, JobStatisticsBuilder, Spread};
+pub use statistics::{ExpectedTime, JobStatistics, JobStatisticsBuilder, Spread};
 pub use trajectory::{Trajectory, Transition};

@@ -3,13 +3,15 @@
 //! - An attempt that a crash cut off counts nowhere: when it ended is unknown.
 //! - A job counts by its state now; its attempts count whatever that is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{Display, Formatter, Result as FmtResult};
 
 use serde::Serialize;
 
 use super::info::JobInfo;
 use super::log::{LogLine, LogRecord, attempts};
 use super::state::JobState;
+use crate::plan::Plan;
 
 /// Times and failures of several jobs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -54,6 +56,54 @@ impl Spread {
             median: values_ms.get(values_ms.len() / 2).map(seconds)?,
             longest: values_ms.last().map(seconds)?,
         })
+    }
+}
+
+impl JobStatistics {
+    /// Returns the time that a plan is expected to take; `None` if none of its tools has run.
+    pub fn expected_time(&self, plan: &Plan) -> Option<ExpectedTime> {
+        let mut seconds = None;
+        let mut unmeasured = BTreeSet::new();
+        for step in &plan.steps {
+            let tool = &step.call.tool;
+            match self.tools.get(tool).and_then(|known| known.attempt_s) {
+                Some(spread) => *seconds.get_or_insert(0.0) += spread.median,
+                None => drop(unmeasured.insert(tool.clone())),
+            }
+        }
+        Some(ExpectedTime {
+            seconds: seconds?,
+            unmeasured,
+        })
+    }
+}
+
+/// Time of a plan by earlier runs of its tools, whatever the number of their pictures.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExpectedTime {
+    /// Sum of the median times of the steps.
+    pub seconds: f64,
+    /// Tools that have not run yet, so their steps are not counted.
+    pub unmeasured: BTreeSet<String>,
+}
+
+impl Display for ExpectedTime {
+    fn fmt(&self, f: &mut Formatter<'_>) -> FmtResult {
+        let digits = usize::from(self.seconds < 10.0);
+        let seconds = self.seconds;
+        write!(
+            f,
+            "about {seconds:.digits$} s, by earlier runs of its tools"
+        )?;
+        if !self.unmeasured.is_empty() {
+            let unmeasured = Vec::from_iter(self.unmeasured.iter().map(String::as_str));
+            write!(
+                f,
+                "; not run yet and not counted: {}",
+                unmeasured.join(", ")
+            )?;
+        }
+        Ok(())
     }
 }
 
@@ -134,6 +184,7 @@ impl JobStatisticsBuilder {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
 mod tests {
     use serde_json::{Map, json};
 
@@ -213,6 +264,31 @@ mod tests {
         assert_eq!(statistics.run_s.map(|s| s.median), Some(4.0));
         assert_eq!(statistics.planning_s, None);
         assert_eq!(statistics.success, Some(1.0));
+    }
+
+    #[test]
+    fn expected_time_adds_medians_and_names_tools_without_a_run() {
+        let log = log(vec![
+            (0, started("a", "list_pictures")),
+            (1_500, finished("a")),
+            (2_000, started("b", "group")),
+            (4_000, failed("b")),
+        ]);
+        let mut statistics = JobStatisticsBuilder::default();
+        statistics.add(&job(None), &log, JobState::Failed);
+        let statistics = statistics.build();
+        let plan = |tools: &[&str]| {
+            let steps = tools.iter().enumerate();
+            let steps = steps.map(|(n, tool)| json!({"name": format!("s{n}"), "tool": tool}));
+            crate::plan::read(&json!({"name": "x", "steps": steps.collect::<Vec<_>>()})).unwrap()
+        };
+        let expected =
+            statistics.expected_time(&plan(&["list_pictures", "group", "list_pictures"]));
+        assert_eq!(
+            expected.unwrap().to_string(),
+            "about 3.0 s, by earlier runs of its tools; not run yet and not counted: group"
+        );
+        assert_eq!(statistics.expected_time(&plan(&["group"])), None);
     }
 
     #[test]

@@ -124,10 +124,14 @@ fn separate(pictures: Vec<Picture>, sets: &[usize]) -> (Vec<Group>, Vec<Picture>
         let mut members: Vec<_> = members.into_iter().map(with_bytes).collect();
         let most = members.iter().map(|(bytes, _)| *bytes).max();
         let most = most.unwrap_or_default();
-        // Stable: of equals the first stays first.
+        // A copy of a file has the longer name: "a copy.jpg", "a (1).jpg".
+        let name = |one: &(u64, Picture)| (one.1.name().len(), one.1.name().to_owned());
         members.sort_by(|a, b| {
             let by_original = originality(b, most).cmp(&originality(a, most));
-            by_original.then_with(|| overall(&b.1).total_cmp(&overall(&a.1)))
+            let by_look = || overall(&b.1).total_cmp(&overall(&a.1));
+            by_original
+                .then_with(by_look)
+                .then_with(|| name(a).cmp(&name(b)))
         });
         let members: Vec<Picture> = members.into_iter().map(|(_, picture)| picture).collect();
         let Some(best) = members.first() else {
@@ -143,4 +147,23 @@ fn separate(pictures: Vec<Picture>, sets: &[usize]) -> (Vec<Group>, Vec<Picture>
         }
     }
     (groups, kept)
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may fail loudly")]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn original_of_equal_files_has_the_shorter_name() {
+        let names = ["a (1).jpg", "a copy.jpg", "a.jpg"];
+        let pictures = names.map(|file| json!({"file": file, "width": 4, "height": 3}));
+        let pictures = pictures.map(|one| serde_json::from_value::<Picture>(one).unwrap());
+        let (groups, kept) = separate(pictures.to_vec(), &[0; 3]);
+        assert_eq!(groups[0].pictures.len(), 3);
+        let kept: Vec<&str> = kept.iter().map(Picture::name).collect();
+        assert_eq!(kept, ["a.jpg"]);
+    }
 }

@@ -277,7 +277,10 @@ impl Tool for Filter {
         context: &Context<'_>,
     ) -> Result<ToolOutput, ToolError> {
         let params: FilterParams = read(params)?;
-        let conditions = params.conditions()?;
+        let mut conditions = params.conditions()?;
+        conditions
+            .iter_mut()
+            .for_each(|condition| condition.know_cameras(&params.pictures));
         let (of_scores, others): (Vec<_>, Vec<_>) = conditions
             .iter()
             .partition(|condition| condition.needs_scores());

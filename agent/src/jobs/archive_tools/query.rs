@@ -181,6 +181,15 @@ impl Params {
             ..Query::default()
         })
     }
+
+    /// Whether an entry is brought. Bounding boxes make a picture sharper and show an event twice,
+    /// so annotated ones are brought only by name or with all files.
+    fn wants(&self, entry: &Entry) -> bool {
+        let event = entry.metadata.event.as_deref();
+        let end = event.and_then(|event| entry.name.name().strip_prefix(event));
+        let is_annotated = end.is_some_and(|end| end.starts_with("-annotated"));
+        !is_annotated || self.name.is_some() || self.all_files
+    }
 }
 
 /// Reads a label of the form `KEY=VALUE`.
@@ -199,6 +208,8 @@ struct Download {
     gone: usize,
     /// Pictures that are damaged or too large.
     unreadable: usize,
+    /// Annotated pictures of events, which have a clean one too.
+    drawn: usize,
     /// Whether the limit left some out.
     is_cut: bool,
     /// Why nothing matched.
@@ -230,7 +241,10 @@ async fn download(
         }
         for entry in page.entries.iter().take(limit - brought) {
             context.check_continue()?;
-            done.take(client, entry, params, target.part()).await?;
+            match params.wants(entry) {
+                true => done.take(client, entry, params, target.part()).await?,
+                false => done.drawn += 1,
+            }
             brought += 1;
             context.count();
         }
@@ -323,6 +337,7 @@ impl Download {
             ("other files", self.other_files),
             ("no longer kept", self.gone),
             ("unreadable or too large", self.unreadable),
+            ("annotated and left out", self.drawn),
         ];
         for (what, number) in more.into_iter().filter(|(_, number)| *number > 0) {
             write!(summary, "; {what}: {number}").ok();
@@ -394,6 +409,30 @@ mod tests {
         ] {
             let refused = query(json!({"folder": "f", name: value}));
             assert!(matches!(refused, Err(ToolError::Permanent(_))), "{value}");
+        }
+    }
+
+    #[test]
+    fn annotated_picture_of_an_event_is_brought_only_if_asked_for() {
+        let wants = |name: &str, params: Value| {
+            let entry = json!({
+                "name": name, "number": 1, "archived": "2026-11-28T00:00:00Z", "bytes": 1,
+                "sha256": "0".repeat(64), "content_type": "image/jpeg", "content": "stored",
+                "retention": "normal", "metadata": {"event": "01J"},
+            });
+            let params: Params = serde_json::from_value(params).unwrap();
+            params.wants(&serde_json::from_value(entry).unwrap())
+        };
+        let plain = || json!({"folder": "f"});
+        assert!(wants("events/01J-clean.jpg", plain()));
+        assert!(wants("events/my-annotated.jpg", plain()));
+        assert!(!wants("events/01J-annotated.jpg", plain()));
+        assert!(!wants("events/01J-annotated-7.jpg", plain()));
+        for more in [
+            json!({"folder": "f", "name": "*-annotated*"}),
+            json!({"folder": "f", "all_files": true}),
+        ] {
+            assert!(wants("events/01J-annotated.jpg", more));
         }
     }
 

@@ -19,7 +19,7 @@ use crate::run::{Agent, AgentError};
 use crate::second_opinion::assessment::new_assessment;
 use crate::second_opinion::pending::PendingAssessment;
 use crate::second_opinion::weigh::weigh;
-use crate::second_opinion::{Answer, Case, Outcome, on_disk, queue};
+use crate::second_opinion::{Answer, Case, NoAnswer, Outcome, on_disk, queue};
 
 impl Agent {
     /// Offers `record` to the queue; what it stores joins the batch of the record.
@@ -83,7 +83,7 @@ impl Agent {
     fn report_opinion(
         &mut self,
         case: &Case,
-        answer: &Result<Answer, String>,
+        answer: &Result<Answer, NoAnswer>,
     ) -> Result<(), AgentError> {
         let at = wall_now();
         let weighed = weigh(case, answer, at);

@@ -14,13 +14,13 @@ use watchkeeper_contract::id::EventId;
 use crate::future_slot::take_output;
 use crate::second_opinion::queue::{Input, Output};
 use crate::second_opinion::weigh::Weighed;
-use crate::second_opinion::{Answer, Asker, Case, Counts, Outcome, Queue};
+use crate::second_opinion::{Answer, Asker, Case, Counts, NoAnswer, Outcome, Queue};
 
 /// The answer to the question about one event, or why there is none.
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) id: EventId,
-    pub(crate) answer: Result<Answer, String>,
+    pub(crate) answer: Result<Answer, NoAnswer>,
 }
 
 /// State of second opinions.
@@ -73,7 +73,8 @@ impl Opinions {
         let task = tokio::spawn(Arc::clone(asker).ask(case));
         let answered = task.map(move |done| Answered {
             id,
-            answer: done.unwrap_or_else(|died| Err(format!("the task that asks died: {died}"))),
+            answer: done
+                .unwrap_or_else(|died| Err(format!("the task that asks died: {died}").into())),
         });
         self.asking = Some(answered.boxed());
     }
@@ -82,7 +83,7 @@ impl Opinions {
     pub(crate) fn record(
         &mut self,
         case: &Case,
-        answer: &Result<Answer, String>,
+        answer: &Result<Answer, NoAnswer>,
         weighed: &Weighed,
     ) {
         let event = case.event.id;

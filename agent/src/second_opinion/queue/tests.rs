@@ -15,7 +15,7 @@ const LIMITS: Limits = Limits {
     remembered: 100,
 };
 
-fn answer() -> Result<Answer, String> {
+fn answer() -> Result<Answer, NoAnswer> {
     Ok(Answer {
         opinion: opinion(json!({
             "verdict": "confirm", "confidence": 0.9, "seen": "a person", "text_seen": "", "injection_suspected": false,
@@ -38,7 +38,7 @@ fn fresh(event: Event) -> Input {
 /// Outputs of the queue that the shell has not stored yet, in order.
 enum Pending {
     Save(EventId, u32, Option<Progress>),
-    Publish(EventId, Result<Answer, String>),
+    Publish(EventId, Result<Answer, NoAnswer>),
     Cursor(usize),
 }
 
@@ -53,7 +53,7 @@ struct Shell {
     pending: Vec<Pending>,
     asking: Option<EventId>,
     asked: Vec<EventId>,
-    published: Vec<(EventId, Result<Answer, String>)>,
+    published: Vec<(EventId, Result<Answer, NoAnswer>)>,
 }
 
 impl Shell {
@@ -178,7 +178,7 @@ impl Shell {
             .published
             .iter()
             .find(|(published, _)| *published == id);
-        published.unwrap().1.clone().unwrap_err()
+        published.unwrap().1.clone().unwrap_err().why
     }
 }
 

@@ -200,7 +200,7 @@ pub(super) fn sections() -> Vec<Section> {
             how: "QoS 1 through the outbox; `ev/<kind>` without `cam/…` for events about the box",
             about: "The last level is the kind: `appears`, `enters`, `leaves`, `stays`, `crosses`, `count`, `value` (conditions \
                     of rules), `source_outage`, `pipeline_held`, `pipeline_failed`, `step_failing`, \
-                    `load_shed`, `board_throttled`, `storage_worn`, `decoder_fallback`, `backend_change` or `loss`. The example has \
+                    `load_shed`, `board_throttled`, `storage_worn`, `decoder_fallback`, `frame_kept`, `backend_change` or `loss`. The example has \
                     all members; an absent member does not apply.",
             example,
             members: &[

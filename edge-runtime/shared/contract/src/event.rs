@@ -177,6 +177,8 @@ pub enum EventBody {
         /// One sentence with the cause, and the remedy.
         message: String,
     },
+    /// A frame of a source was kept at a request; its picture is in `media`.
+    FrameKept { message: String },
     /// A model changes its back end in the background. Ends with the result; a back end that fails
     /// after the change makes another event.
     BackendChange {

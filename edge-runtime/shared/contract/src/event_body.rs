@@ -23,6 +23,7 @@ impl EventBody {
             | Self::BoardThrottled { message, .. }
             | Self::StorageWorn { message, .. }
             | Self::DecoderFallback { message, .. }
+            | Self::FrameKept { message }
             | Self::BackendChange { message, .. }
             | Self::Loss { message, .. } => message,
         }

@@ -219,7 +219,8 @@ impl<'a> BodyMembers<'a> {
             },
             EventBody::PipelineHeld { .. }
             | EventBody::StorageWorn { .. }
-            | EventBody::DecoderFallback { .. } => members,
+            | EventBody::DecoderFallback { .. }
+            | EventBody::FrameKept { .. } => members,
         }
     }
 
@@ -247,7 +248,7 @@ impl<'a> BodyMembers<'a> {
 
 /// Kind of an event: the condition of its rule, `source_outage`, `pipeline_held`,
 /// `pipeline_failed`, `step_failing`, `load_shed`, `board_throttled`, `storage_worn`,
-/// `decoder_fallback`, `backend_change` or `loss`.
+/// `decoder_fallback`, `frame_kept`, `backend_change` or `loss`.
 pub(super) fn kind_of(event: &Event) -> &str {
     match &event.body {
         // A condition that is not a topic level is a defect of the runtime.
@@ -261,6 +262,7 @@ pub(super) fn kind_of(event: &Event) -> &str {
         EventBody::BoardThrottled { .. } => "board_throttled",
         EventBody::StorageWorn { .. } => "storage_worn",
         EventBody::DecoderFallback { .. } => "decoder_fallback",
+        EventBody::FrameKept { .. } => "frame_kept",
         EventBody::BackendChange { .. } => "backend_change",
         EventBody::Loss { .. } => "loss",
     }

@@ -14,7 +14,7 @@ use super::{SCHEMA, encode};
 use crate::fleet::mqtt::topics::Topics;
 use crate::fleet::outbox::{Class, Draft};
 use crate::second_opinion::weigh::Weighed;
-use crate::second_opinion::{Answer, Case, Opinion, Outcome};
+use crate::second_opinion::{Answer, Case, NoAnswer, Opinion, Outcome};
 
 /// Message about a second opinion, on `cam/<source>/opinion/<kind>`, QoS 1.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -59,7 +59,7 @@ impl<'a> OpinionMessage<'a> {
     /// Builds the message about the outcome of `case`.
     pub fn of(
         case: &'a Case,
-        answer: &'a Result<Answer, String>,
+        answer: &'a Result<Answer, NoAnswer>,
         weighed: &'a Weighed,
         now: Wall,
     ) -> Self {
@@ -90,7 +90,7 @@ impl<'a> OpinionMessage<'a> {
 /// one for each doubtful event.
 pub fn opinion_draft(
     case: &Case,
-    answer: &Result<Answer, String>,
+    answer: &Result<Answer, NoAnswer>,
     weighed: &Weighed,
     now: Wall,
 ) -> Draft {
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn message_without_an_opinion_may_be_dropped() {
         let case = Case::of(&doubtful(1, 7, Severity::Critical));
-        let answer = Err("the budget is used up".to_owned());
+        let answer = Err("the budget is used up".into());
         let now = Wall {
             unix_ms: 5,
             quality: TimeQuality::Synced,
