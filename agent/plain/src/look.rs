@@ -54,7 +54,6 @@ pub(crate) fn look(r: &mut Reader<'_>) -> Result<(Look, String), String> {
                 _ => text,
             })?;
             match kind {
-                QuestionKind::Templates => (Look::Templates, String::new()),
                 QuestionKind::Cost => (Look::Cost, String::new()),
                 QuestionKind::Help => (Look::Help, words.text.clone()),
                 QuestionKind::Classes => (Look::Classes, classes(r.scene)),
