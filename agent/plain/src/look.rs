@@ -4,8 +4,6 @@
 //! - Words that neither a slot nor its kind reads refuse it, with the hint for them.
 //! - Nothing here changes anything.
 
-use std::collections::BTreeSet;
-
 use watchkeeper_contract::rule::CrossDirection;
 
 use crate::answer::Look;
@@ -19,6 +17,7 @@ use crate::names::{self, Mention, WATCHES};
 use crate::question::{Slots, is_past, read_place};
 use crate::question_words::{KindWords, QuestionKind};
 use crate::reader::{Reader, one_of};
+use crate::request::one_list;
 use crate::scene::{Deployed, Model, PAUSED, RUNNING, Scene, quoted, quoted_all};
 
 /// Words for events.
@@ -240,31 +239,20 @@ fn status(r: &mut Reader<'_>, slots: &Slots, words: &KindWords) -> Result<(Look,
 /// The labels of the classes that a question names, with a sentence for each that no label tells
 /// apart. Refuses words that neither they nor those of its kind are.
 fn labels(r: &mut Reader<'_>, words: &KindWords) -> Result<(Vec<String>, Vec<String>), String> {
-    let mentions = names::classes(r);
+    // One that stands apart, as in `was the last car a truck`, stays unread.
+    let mentions = one_list(r, false, false);
     refuse_classes_apart(r, &mentions)?;
     refuse_unread(r, words)?;
-    let labels = labels_of(&mentions, r.scene);
+    let labels = labels_of(&mentions, r);
     Ok((labels, names::substitutions(&mentions).collect()))
 }
 
-/// Refuses classes that do not add up: one that is left out or absent, or one beside another:
-/// `cars but no trucks`, `people with dogs`.
+/// Refuses a class that is left out or absent, and one at a place of which no place has the name:
+/// `cars but no trucks`, `who is on the bench`.
 fn refuse_classes_apart(r: &Reader<'_>, mentions: &[Mention]) -> Result<(), String> {
-    let joins = |i: usize| one_of("and|or|,|&", r.any_word(i));
-    let may_join = |i: usize| joins(i) || one_of("a|an|the|any", r.any_word(i));
-    let pairs = mentions.iter().zip(mentions.iter().skip(1));
-    // `was the last car a truck`
-    let mut apart = pairs.filter(|(a, b)| {
-        let mut between = a.at.end..b.at.start;
-        !between.clone().all(may_join) || !between.any(joins)
-    });
-    let mut left_out = mentions
-        .iter()
-        .filter(|m| m.stand != Stand::Wanted && !m.is_nobody());
-    // `who is on the bench`, where no place has that name, is about no bench.
-    let there = || mentions.iter().find(|m| names::is_where(r, m.at.start));
-    let found = left_out.next().or_else(|| Some(apart.next()?.1));
-    let Some(mention) = found.or_else(there) else {
+    let is_apart =
+        |m: &&Mention| names::is_where(r, m.at.start) || m.stand != Stand::Wanted && !m.is_nobody();
+    let Some(mention) = mentions.iter().find(is_apart) else {
         return Ok(());
     };
     let from = mention.at.start.saturating_sub(1);
@@ -275,14 +263,13 @@ fn refuse_classes_apart(r: &Reader<'_>, mentions: &[Mention]) -> Result<(), Stri
 }
 
 /// The labels of what is named: those that some model tells, else all.
-fn labels_of(mentions: &[Mention], scene: &Scene) -> Vec<String> {
-    let models = scene.models.iter().flat_map(|model| &model.labels);
-    let told: BTreeSet<&String> = models.chain(&scene.classes).collect();
+fn labels_of(mentions: &[Mention], r: &Reader<'_>) -> Vec<String> {
+    let is_told = |label: &String| r.labels.iter().any(|(_, told)| *told == label);
     let mut labels: Vec<String> = Vec::new();
     for mention in mentions {
-        let is_told = mention.labels.iter().any(|label| told.contains(label));
+        let any_is_told = mention.labels.iter().any(is_told);
         for label in &mention.labels {
-            if !labels.contains(label) && (told.contains(label) || !is_told) {
+            if !labels.contains(label) && (is_told(label) || !any_is_told) {
                 labels.push(label.clone());
             }
         }
