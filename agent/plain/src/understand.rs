@@ -114,7 +114,7 @@ impl Plain {
     /// Reads a request in plain words.
     fn read(&self, text: &str, corrections: &[String], whole: &Reader<'_>) -> Answer {
         let mut notes = whole.notes.clone();
-        let requests = pieces::requests(&pieces::without_reminder(whole));
+        let requests = pieces::requests(whole);
         let Some(first) = requests.first() else {
             return self.unknown(Vec::new(), String::new());
         };
