@@ -192,7 +192,7 @@ fn events(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Result<(Look, 
     };
     let watches: Vec<_> = r.scene.pipelines.iter().filter(is_asked).collect();
     let (kinds, mut told) = kinds::counted(&asked, &watches, &labels, number);
-    if number && kinds.is_empty() && !of_events {
+    if number && !of_events {
         told.push(kinds::events_of(&labels));
     }
     let today = || wanted.by_hour.then(|| moments::today(r));

@@ -65,9 +65,13 @@ fn number_or_manner_that_no_rule_tells_is_not_proposed() {
 
 #[test]
 fn how_somebody_stays_is_said_not_to_be_told() {
-    for how in ["lying", "sitting"] {
-        let text =
-            format!("tell me when somebody is {how} in the left half on camera gate for 2 minutes");
+    for who in [
+        "somebody is lying",
+        "somebody is sitting",
+        "an unattended bag is",
+        "a bag is left",
+    ] {
+        let text = format!("tell me when {who} in the left half on camera gate for 2 minutes");
         let assumed = proposal(&text).assumed.join(" ");
         assert!(assumed.contains("How they are there"), "{text}: {assumed}");
     }
@@ -108,3 +112,31 @@ fn known_class_is_not_said_to_be_unknown() {
     };
     assert!(!refused.text.contains("no model here"), "{}", refused.text);
 }
+        (
+            "tell me when someone climbs over the vertical line at 50% on camera gate",
+            "climbs",
+        ),
+        (
+            "tell me when a person is on camera gate from now until 11 pm",
+            "from",
+        ),
+#[test]
+fn word_for_a_rider_is_said_to_stand_for_the_vehicle() {
+    let said = proposal("tell me when a cyclist crosses the vertical line at 50% on camera gate");
+    let assumed = said.assumed.join(" ");
+    assert!(assumed.contains("No model tells \"cyclist\""), "{assumed}");
+}
+
+#[test]
+fn number_of_those_who_came_in_is_said_to_be_of_events() {
+    let scene = with_pipelines(&["gate"]);
+    let Answer::Look(looked) = ask("how many people came into the gate today", &scene) else {
+        panic!("not looked up");
+    };
+    assert!(
+        looked.text.contains("one that comes twice"),
+        "{}",
+        looked.text
+    );
+}
+
