@@ -120,23 +120,3 @@ fn known_class_is_not_said_to_be_unknown() {
             "tell me when a person is on camera gate from now until 11 pm",
             "from",
         ),
-#[test]
-fn word_for_a_rider_is_said_to_stand_for_the_vehicle() {
-    let said = proposal("tell me when a cyclist crosses the vertical line at 50% on camera gate");
-    let assumed = said.assumed.join(" ");
-    assert!(assumed.contains("No model tells \"cyclist\""), "{assumed}");
-}
-
-#[test]
-fn number_of_those_who_came_in_is_said_to_be_of_events() {
-    let scene = with_pipelines(&["gate"]);
-    let Answer::Look(looked) = ask("how many people came into the gate today", &scene) else {
-        panic!("not looked up");
-    };
-    assert!(
-        looked.text.contains("one that comes twice"),
-        "{}",
-        looked.text
-    );
-}
-
