@@ -82,6 +82,8 @@ impl Wanted {
     }
 }
 
+/// Why one end of a span is not set alone.
+pub(crate) const BOTH_ENDS: &str = "Say both ends of the hours, such as \"from 8:00 to 19:30\".";
 /// Why hours or days are not added to others.
 pub(crate) const ONE_TIME: &str = "A watch has one span of hours a day and one list of days. Say the whole of it, such as \"from 8:00 to 22:00\" or \"on weekdays and saturdays\", or ask for a new watch for the other hours.";
 
@@ -155,6 +157,14 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<ChangeSet, Refusal> {
     let mut wanted = Wanted::read(r, true)?;
     if wanted.adds && wanted.settings.times.is_some() {
         return Err(Refusal::meaning(ONE_TIME));
+    }
+    if wanted
+        .settings
+        .times
+        .as_ref()
+        .is_some_and(|times| times.has_open_end)
+    {
+        return Err(Refusal::meaning(BOTH_ENDS));
     }
     if wanted.settings.quiet {
         return Err(Refusal::meaning(
