@@ -100,10 +100,16 @@ fn pipelines(
 
 /// Yes or no to `is the gate watch on` and `is the gate watch paused`.
 fn answer_state(r: &Reader<'_>, slots: &Slots) -> Option<String> {
-    let [one] = slots.wanted.pipelines.as_slice() else {
-        return None;
+    let deployed = match (slots.wanted.pipelines.as_slice(), slots.cameras.as_slice()) {
+        ([one], _) => r.scene.pipeline(one)?,
+        // The gate watch is the one on camera gate.
+        ([], [camera]) => match r.scene.on(camera).collect::<Vec<_>>().as_slice() {
+            [one] => one,
+            _ => return None,
+        },
+        _ => return None,
     };
-    let deployed = r.scene.pipeline(one)?;
+    let one = &deployed.spec.id;
     let mut words = r.tokens.iter().filter(|t| t.is_word()).map(|t| &t.text);
     // Not `is the gate watch on the yard camera`.
     let last = words.rfind(|word| !one_of("now|right|currently|please", word))?;
@@ -250,8 +256,12 @@ fn labels(r: &mut Reader<'_>, words: &KindWords) -> Result<(Vec<String>, Vec<Str
 /// Refuses a class that is left out or absent, and one at a place of which no place has the name:
 /// `cars but no trucks`, `who is on the bench`.
 fn refuse_classes_apart(r: &Reader<'_>, mentions: &[Mention]) -> Result<(), String> {
-    let is_apart =
-        |m: &&Mention| names::is_where(r, m.at.start) || m.stand != Stand::Wanted && !m.is_nobody();
+    // `motion events` are those of one detector.
+    let of_motion =
+        |m: &Mention| one_of("motion|movement", &m.said) && one_of(EVENTS, r.any_word(m.at.end));
+    let is_apart = |m: &&Mention| {
+        names::is_where(r, m.at.start) || m.stand != Stand::Wanted && !m.is_nobody() || of_motion(m)
+    };
     let Some(mention) = mentions.iter().find(is_apart) else {
         return Ok(());
     };
