@@ -136,7 +136,11 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Ref
     let ways = place::ways(r);
     let mut wanted = Wanted::read(r, false)?;
     let is_also = wanted.adds;
-    let is_beside = |m: &Mention| r.before(r.before_articles(m.at.start)) == "with";
+    // `instead of trucks, buses`
+    let is_beside = |m: &Mention| {
+        let at = r.before_articles(m.at.start);
+        r.before(at) == "with" || r.fits("instead of", at.saturating_sub(2)).is_some()
+    };
     if wanted.mentions.iter().any(is_beside) {
         return Err(not_read(r));
     }
@@ -196,7 +200,7 @@ struct Correction {
 impl Correction {
     fn apply(&self, parts: &mut Parts, r: &Reader<'_>) -> Result<(), Refusal> {
         let (wanted, settings) = (&self.wanted, &self.wanted.settings);
-        let moves = self.place.is_some() || !self.ways.is_empty();
+        let moves = self.place.is_some() || !self.ways.is_empty() || self.turns;
         let is_somewhere = parts.place.is_some() || !parts.ways.is_empty();
         if moves && (self.is_also || self.joins && is_somewhere) {
             return Err(not_read(r));
@@ -217,8 +221,8 @@ impl Correction {
         set_cameras(parts, &self.cameras, wanted.adds);
         set_where(parts, self.place.as_ref(), &self.ways, self.turns).ok_or_else(|| not_read(r))?;
         if let Some(seconds) = settings.hold_s {
-            let is_cooldown = !r.over(&r.tokens).says(&["for"]);
-            how_long(parts, seconds, is_cooldown).ok_or_else(|| not_read(r))?;
+            let is_how_long = r.over(&r.tokens).says(&["for"]);
+            how_long(parts, seconds, is_how_long).ok_or_else(|| not_read(r))?;
         }
         set_what(parts, wanted)?;
         if !parts.is_none() && !leave_out(&mut parts.mentions) {
@@ -343,8 +347,8 @@ fn set_where(parts: &mut Parts, place: Option<&Where>, ways: &[Way], turns: bool
 
 /// Another time: that for which it has to be so, else the time of quiet where one was said. Who
 /// enters or is seen and has to do so for a time is somebody who stays.
-/// `may_cool`: it may be the time of quiet.
-fn how_long(parts: &mut Parts, seconds: f64, may_cool: bool) -> Option<()> {
+/// `is_how_long`: "for" was said, as of no time of quiet.
+fn how_long(parts: &mut Parts, seconds: f64, is_how_long: bool) -> Option<()> {
     // `24 hours` may be hours of the day.
     if !parts.told || seconds >= HALF_A_DAY_S && !parts.is_empty() {
         return None;
@@ -353,9 +357,10 @@ fn how_long(parts: &mut Parts, seconds: f64, may_cool: bool) -> Option<()> {
     let holds = parts.acts.stays || is_number || parts.settings.hold_s.is_some();
     let cooldown_s = parts.settings.cooldown_s.as_mut();
     match cooldown_s.filter(|said| **said > 0.0) {
-        Some(cooldown_s) if !holds && may_cool => *cooldown_s = seconds,
-        // `for 10 minutes` is no time of quiet, and may be an end.
-        Some(_) if !holds => return None,
+        // `for 10 minutes` may be an end.
+        Some(_) if !holds && is_how_long => return None,
+        None if parts.settings.stop_after_s.is_some() && is_how_long => return None,
+        Some(cooldown_s) if !holds => *cooldown_s = seconds,
         _ if parts.acts.leaves && !holds => return None,
         _ => parts.settings.hold_s = Some(seconds),
     }

@@ -107,11 +107,14 @@ pub(crate) fn active_times(r: &mut Reader<'_>) -> Option<ActiveTimes> {
 /// Reads days of the week, from Monday on; empty: every day.
 fn days(r: &mut Reader<'_>) -> Option<Vec<Weekday>> {
     // Days with a beginning or an end of their own, and one day, stay unread: `until friday`.
-    const ONE: &str = "until|till|til|by|through|after|before|since|this|next|last";
+    const ONE: &str = "until|till|til|by|through|over|after|before|since|this|next|last";
     let mut said: Option<Vec<usize>> = None;
     for days in &r.lexicon.meanings.named_days {
-        if r.take_all(&days.words) {
+        let found = r.find(&days.words);
+        if let Some(found) = found.filter(|found| !one_of(ONE, r.before(found.at.start))) {
             said.get_or_insert_default().extend(&days.is);
+            r.mark(found.at);
+            r.take_all(&days.words);
         }
     }
     while let Some(found) = r.find(&["@days"]) {

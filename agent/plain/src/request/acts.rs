@@ -79,7 +79,10 @@ fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> A
     r.take_all(&["@is_there"]);
     // What stays does not move, and no rule tells for how long something moves.
     if !(acts.stays || held || mentions.iter().any(Mention::is_none)) {
-        r.take_all(&["moves|move|moving"]);
+        // `a moving car` is not any car.
+        r.mark_where(|r, i| {
+            one_of("moves|move|moving", r.word(i)) && r.slot_of(i + 1) != Slot::Class
+        });
     }
     acts
 }

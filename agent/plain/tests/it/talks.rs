@@ -12,6 +12,7 @@ const WEEKENDS: &str =
 
 const COOLS: &str =
     "tell me when a person enters the left half on camera gate, at most once every 10 minutes";
+const ENDS: &str = "tell me when a person is seen on camera gate for the next 3 hours";
 const OFFICE: &str = "tell me when a person is seen on camera gate from 8:00 to 18:00";
 
 fn corrected(text: &str, correction: &str) -> Answer {
@@ -36,6 +37,9 @@ fn correction_with_two_meanings_corrects_nothing() {
         (OFFICE, "before 20:00"),
         (OFFICE, "after 8 pm"),
         (OFFICE, "ok and from 8 pm to 10 pm"),
+        (WAITS, "also the other way"),
+        (MANY, "instead of people, cars"),
+        (ENDS, "for 5 hours"),
         (OFFICE, "forget the times"),
         (OFFICE, "no end"),
     ] {
@@ -80,6 +84,50 @@ fn what_is_said_behind_an_opening_word_is_added() {
             assert!(proposal.understood.contains(part), "{proposal:?}");
         }
     }
+}
+
+#[test]
+fn direction_is_turned_and_the_other_one_is_not_added() {
+    let up = "tell me when a person crosses the horizontal line at 50% upwards on camera gate";
+    assert!(matches!(corrected(up, "the other way"), Answer::Propose(_)));
+    for correction in ["also the other way", "ok and the other direction too"] {
+        let answer = corrected(up, correction);
+        assert!(matches!(answer, Answer::Unknown(_)), "{answer:#?}");
+    }
+}
+
+#[test]
+fn count_has_no_hours_and_times() {
+    for text in [
+        "count people on camera gate at night",
+        "count cars on camera gate, at most once an hour",
+        "count cars that cross the vertical line at 50% on camera gate for two hours",
+        "tell me when there is no movement on camera gate for 10 minutes",
+    ] {
+        let answer = ask(text, &scene());
+        assert!(matches!(answer, Answer::Ask(_)), "{text}: {answer:#?}");
+    }
+}
+
+#[test]
+fn events_of_motion_are_not_all_events() {
+    for text in [
+        "how many motion events today",
+        "when did the last motion event happen",
+    ] {
+        let answer = ask(text, &with_pipelines(&["gate"]));
+        assert!(matches!(answer, Answer::Unknown(_)), "{text}: {answer:#?}");
+    }
+}
+
+#[test]
+fn watch_that_is_named_by_its_camera_is_on_or_not() {
+    let mut scene = with_pipelines(&["gate"]);
+    scene.pipelines[0].name = "gate-people".to_owned();
+    let Answer::Look(looked) = ask("is the gate watch on?", &scene) else {
+        panic!("not looked up");
+    };
+    assert!(looked.text.starts_with("Yes, "), "{}", looked.text);
 }
 
 #[test]
@@ -153,6 +201,24 @@ fn number_or_manner_that_no_rule_tells_is_not_proposed() {
             "tell me when a person is on camera gate from now until 11 pm",
             "from",
         ),
+        (
+            "tell me when a person is on camera gate this weekend",
+            "weekend",
+        ),
+        (
+            "tell me when a person is at the edge of the left parking bay",
+            "edge",
+        ),
+        (
+            "tell me when a person is around the left parking bay",
+            "around",
+        ),
+        ("tell me when a person is by the left parking bay", "by"),
+        (
+            "tell me when a person is left of the left parking bay",
+            "left",
+        ),
+        ("tell me when a moving car is on camera gate", "moving"),
         (
             "tell me when someone gets near the left parking bay",
             "near",
