@@ -172,7 +172,7 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<ChangeSet, Refusal> {
         ));
     }
     wanted.settings.tell(&mut r.notes);
-    r.take_all(&["too|less|more? nervous|sensitive|noisy|jumpy|twitchy|touchy"]);
+    r.take_all(&["@nervous"]);
     // A change adds a channel and takes none away.
     let limits = match wanted.settings.notify.is_empty() {
         true => "only|just|instead",
@@ -205,11 +205,8 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<ChangeSet, Refusal> {
 
 /// Takes the words that say that a setting is to be more or less than it is.
 fn direction(r: &mut Reader<'_>) -> Option<bool> {
-    const NERVOUS: &str = "nervous|sensitive|noisy|jumpy|twitchy|touchy";
-    let calmer = format!("too|less {NERVOUS}");
-    let more = r.take_all(&["raise|increase|lengthen|extend|prolong", &calmer]);
-    let nervous = format!("more {NERVOUS}");
-    let less = r.take_all(&["lower|decrease|reduce|shorten|cut", &nervous]);
+    let more = r.take_all(&["@raises"]);
+    let less = r.take_all(&["@lowers"]);
     (more != less).then_some(more)
 }
 
