@@ -136,15 +136,8 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Ref
     let ways = place::ways(r);
     let mut wanted = Wanted::read(r, false)?;
     let is_also = wanted.adds;
-    // `instead of trucks, buses`
-    let is_beside = |m: &Mention| {
-        let at = r.before_articles(m.at.start);
-        r.before(at) == "with" || r.fits("instead of", at.saturating_sub(2)).is_some()
-    };
-    if wanted.mentions.iter().any(is_beside) {
-        return Err(not_read(r));
-    }
-    if !without(&mut wanted.mentions, watches) {
+    let is_unclear = wanted.mentions.iter().any(|m| is_beside(m, r));
+    if is_unclear || !without(&mut wanted.mentions, watches) {
         return Err(not_read(r));
     }
     r.slot = Slot::Place;
@@ -288,6 +281,12 @@ fn set_cameras(parts: &mut Parts, said: &[SourceId], adds: bool) {
             parts.cameras.push(id.clone());
         }
     }
+}
+
+/// Whether a class is said beside another one: `with dogs`, `instead of trucks, buses`.
+fn is_beside(class: &Mention, r: &Reader<'_>) -> bool {
+    let at = r.before_articles(class.at.start);
+    r.before(at) == "with" || r.fits("instead of", at.saturating_sub(2)).is_some()
 }
 
 /// `without cars` leaves cars out, where they are watched for; false where they are not: a helmet
