@@ -21,8 +21,8 @@ impl Parts {
         nearest.map_or("watchkeeper watch --help".to_owned(), |template| {
             template.command_line(|parameter| match parameter {
                 "class" => (!classes.is_empty()).then(|| several(&classes)),
-                "camera" => match self.cameras.as_slice() {
-                    [one] => Some(one.to_string()),
+                "camera" => match r.scene.named_cameras(&self.cameras).as_slice() {
+                    [one] => Some(one.id.to_string()),
                     _ => None,
                 },
                 _ => None,

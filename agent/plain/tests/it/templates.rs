@@ -60,6 +60,17 @@ fn refusal_names_the_nearest_template_with_camera_and_class() {
 }
 
 #[test]
+fn only_camera_of_a_box_is_in_the_command_line() {
+    let mut scene = scene();
+    scene.cameras.truncate(1);
+    let command = nearest("tell me about purple dogs", &scene);
+    assert_eq!(
+        command,
+        r#"watchkeeper watch arrival --camera "dock" --class "dogs""#
+    );
+}
+
+#[test]
 fn number_beside_words_that_were_not_read_is_in_no_command_line() {
     for text in [
         "warn me about people on camera gate at most 3 times a day",
