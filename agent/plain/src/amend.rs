@@ -9,7 +9,7 @@
 use watchkeeper_contract::id::SourceId;
 
 use crate::closed;
-use crate::edit::{ONE_TIME, Wanted};
+use crate::edit::{BOTH_ENDS, ONE_TIME, Wanted};
 use crate::intent::{Intent, skip_polite};
 use crate::lexicon::{Stand, Way};
 use crate::moments;
@@ -31,6 +31,9 @@ const SMALL: &str = "to|of|for|on|at|in|and|with|about|but|only|just|then|make|s
 /// What is done about an event besides.
 const BESIDES: &str = "clip|clips|video|recording|#|channel|slack|email|e-mail|sms|text";
 
+/// Words that add to what was proposed.
+const ADDS: &str = "and|plus|&|+";
+
 /// What to say where every class was left out.
 const NOTHING_LEFT: &str = "Then nothing would be left to watch for. Say what to watch for instead, such as \"no, for people\".";
 
@@ -39,6 +42,15 @@ const HALF_A_DAY_S: f64 = 43_200.0;
 
 /// Whether a text says how something that was proposed should be, and is no request of its own.
 pub(crate) fn is_correction(text: &Reader<'_>) -> bool {
+    // `forget the times`, `any vehicle`
+    let names_class = || {
+        names::find_classes(text)
+            .iter()
+            .any(|m| m.at.end == text.tokens.len())
+    };
+    if text.begins(0, &["@takes_back"]) || text.begins(0, &["any"]) && names_class() {
+        return true;
+    }
     let requests = pieces::requests(text);
     let corrects = |request: &Request<'_>| {
         let r = &request.r;
@@ -66,11 +78,16 @@ pub(crate) fn is_correction(text: &Reader<'_>) -> bool {
 /// Puts the end that a correction says, such as `no, two hours`, in the place of that of an order
 /// to pause.
 pub(crate) fn amend_end(orders: &mut [Request<'_>], r: &mut Reader<'_>) -> Result<(), Refusal> {
+    let is_pause = |order: &Request<'_>| matches!(order.intent, Intent::Stop | Intent::Pause);
+    let pauses = orders.iter().all(is_pause) && !orders.iter().any(|o| o.r.says(&["@delete"]));
     let not_read = |r: &Reader<'_>| {
-        unclear(
-            r,
-            "Say until when it pauses, such as \"no, 20 minutes\", or the whole request again.",
-        )
+        let remedy = match pauses {
+            true => {
+                "Say until when it pauses, such as \"no, 20 minutes\", or the whole request again."
+            }
+            false => "Say the whole request again.",
+        };
+        unclear(r, remedy)
     };
     let [order] = orders else {
         return Err(not_read(r));
@@ -80,8 +97,7 @@ pub(crate) fn amend_end(orders: &mut [Request<'_>], r: &mut Reader<'_>) -> Resul
     let end = r.tokens_where(|at| r.word(at).is_empty());
     let limits = r.tokens_where(|at| one_of("only|just", r.word(at)));
     r.take_all(&["@correction"]);
-    let is_pause = matches!(order.intent, Intent::Stop | Intent::Pause);
-    if !is_pause
+    if !pauses
         || !(has_end || is_bare)
         || !closed::unread_words(r, &format!("no|nope|nah|{SMALL}")).is_empty()
     {
@@ -102,8 +118,8 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Ref
     // `no, for cars` turns down what was proposed; `no more than five` says what is wanted.
     const GOES_ON: &str =
         "no|nope|nah ,|.|-|–|make|for|only|just|i|it|that|use|set|change|on|in|at|with|sorry|the";
-    let joins = r.begins(0, &["and|plus|&|+"]) && !r.says(&["only|just|instead"]);
-    if joins || r.begins(0, &[GOES_ON]) {
+    let limits = r.says(&["only|just|instead"]);
+    if r.begins(0, &[ADDS]) || r.begins(0, &[GOES_ON]) {
         r.mark(0..1);
     }
     r.slot = Slot::Camera;
@@ -120,8 +136,8 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Ref
     let ways = place::ways(r);
     let mut wanted = Wanted::read(r, false)?;
     let is_also = wanted.adds;
-    wanted.adds |= joins;
-    if !without(&mut wanted.mentions, watches) {
+    let is_unclear = wanted.mentions.iter().any(|m| is_beside(m, r));
+    if is_unclear || !without(&mut wanted.mentions, watches) {
         return Err(not_read(r));
     }
     r.slot = Slot::Place;
@@ -129,13 +145,17 @@ pub(crate) fn amend(watches: &mut [Parts], r: &mut Reader<'_>) -> Result<(), Ref
         Some(place) => Some(place),
         None => wanted.settings.keep(About::Place, r, place::place)?,
     };
+    // `ok, and tell #office`: "and" stands before all that is said.
+    let is_said = |slot: &Slot| !matches!(slot, Slot::Free | Slot::Other);
+    let first = r.used.iter().position(is_said).unwrap_or_default();
+    let joins = !limits && (0..first).any(|at| one_of(ADDS, r.any_word(at)));
+    wanted.adds |= joins;
     // `no people, cars` turns down what was proposed, or asks for none of them.
     if wanted.mentions.iter().any(Mention::is_none) {
         return Err(not_read(r));
     }
-    let is_of_it = |slot: &Slot| !matches!(slot, Slot::Free | Slot::Other);
     let one = cameras.is_empty() || watches.len() == 1;
-    if watches.is_empty() || !one || !r.used.iter().any(is_of_it) {
+    if watches.is_empty() || !one || !r.used.iter().any(is_said) {
         return Err(not_read(r));
     }
     r.take_all(&["@correction"]);
@@ -173,7 +193,7 @@ struct Correction {
 impl Correction {
     fn apply(&self, parts: &mut Parts, r: &Reader<'_>) -> Result<(), Refusal> {
         let (wanted, settings) = (&self.wanted, &self.wanted.settings);
-        let moves = self.place.is_some() || !self.ways.is_empty();
+        let moves = self.place.is_some() || !self.ways.is_empty() || self.turns;
         let is_somewhere = parts.place.is_some() || !parts.ways.is_empty();
         if moves && (self.is_also || self.joins && is_somewhere) {
             return Err(not_read(r));
@@ -185,16 +205,36 @@ impl Correction {
         {
             return Err(unclear(r, ONE_TIME));
         }
+        if self.adds_to_a_number(parts) {
+            return Err(not_read(r));
+        }
+        if times.is_some_and(|(now, new)| now.loses_an_end(new)) {
+            return Err(unclear(r, BOTH_ENDS));
+        }
         set_cameras(parts, &self.cameras, wanted.adds);
         set_where(parts, self.place.as_ref(), &self.ways, self.turns).ok_or_else(|| not_read(r))?;
         if let Some(seconds) = settings.hold_s {
-            how_long(parts, seconds).ok_or_else(|| not_read(r))?;
+            let is_how_long = r.over(&r.tokens).says(&["for"]);
+            how_long(parts, seconds, is_how_long).ok_or_else(|| not_read(r))?;
         }
         set_what(parts, wanted)?;
         if !parts.is_none() && !leave_out(&mut parts.mentions) {
             return Err(unclear(r, NOTHING_LEFT));
         }
         Ok(())
+    }
+
+    /// Whether a number would be added to one that there is: `plus 10 seconds`.
+    fn adds_to_a_number(&self, parts: &Parts) -> bool {
+        let (now, new) = (&parts.settings, &self.wanted.settings);
+        let pairs = [
+            (now.hold_s, new.hold_s),
+            (now.cooldown_s, new.cooldown_s),
+            (now.confidence, new.confidence),
+            (now.stop_after_s, new.stop_after_s),
+        ];
+        let is_twice = |(now, new): (Option<f64>, Option<f64>)| now.is_some() && new.is_some();
+        self.is_also && new.hold_s.is_some() || self.wanted.adds && pairs.into_iter().any(is_twice)
     }
 }
 
@@ -241,6 +281,12 @@ fn set_cameras(parts: &mut Parts, said: &[SourceId], adds: bool) {
             parts.cameras.push(id.clone());
         }
     }
+}
+
+/// Whether a class is said beside another one: `with dogs`, `instead of trucks, buses`.
+fn is_beside(class: &Mention, r: &Reader<'_>) -> bool {
+    let at = r.before_articles(class.at.start);
+    r.before(at) == "with" || r.fits("instead of", at.saturating_sub(2)).is_some()
 }
 
 /// `without cars` leaves cars out, where they are watched for; false where they are not: a helmet
@@ -300,7 +346,8 @@ fn set_where(parts: &mut Parts, place: Option<&Where>, ways: &[Way], turns: bool
 
 /// Another time: that for which it has to be so, else the time of quiet where one was said. Who
 /// enters or is seen and has to do so for a time is somebody who stays.
-fn how_long(parts: &mut Parts, seconds: f64) -> Option<()> {
+/// `is_how_long`: "for" was said, as of no time of quiet.
+fn how_long(parts: &mut Parts, seconds: f64, is_how_long: bool) -> Option<()> {
     // `24 hours` may be hours of the day.
     if !parts.told || seconds >= HALF_A_DAY_S && !parts.is_empty() {
         return None;
@@ -309,6 +356,9 @@ fn how_long(parts: &mut Parts, seconds: f64) -> Option<()> {
     let holds = parts.acts.stays || is_number || parts.settings.hold_s.is_some();
     let cooldown_s = parts.settings.cooldown_s.as_mut();
     match cooldown_s.filter(|said| **said > 0.0) {
+        // `for 10 minutes` may be an end.
+        Some(_) if !holds && is_how_long => return None,
+        None if parts.settings.stop_after_s.is_some() && is_how_long => return None,
         Some(cooldown_s) if !holds => *cooldown_s = seconds,
         _ if parts.acts.leaves && !holds => return None,
         _ => parts.settings.hold_s = Some(seconds),

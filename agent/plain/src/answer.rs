@@ -101,7 +101,6 @@ pub enum Look {
     Events(Box<EventsWanted>),
     /// What the models tell apart.
     Classes,
-    Templates,
     /// What can be said.
     Help,
 }

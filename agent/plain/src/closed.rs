@@ -74,6 +74,10 @@ impl Reader<'_> {
         let word = self.word(at);
         match self.slot_behind(at) {
             Some(Slot::Place) if word == "from" => self.slot_before(at) == Some(Slot::Act),
+            // `by the pool` is not in it.
+            Some(Slot::Place) if word == "by" => false,
+            // `from now until 11 pm` is no time of every day.
+            Some(Slot::Time) if word == "from" => self.word(at + 1) != "now",
             Some(Slot::Camera | Slot::Place | Slot::Way | Slot::Time | Slot::Wish) => {
                 one_of(WHERE, word)
             }

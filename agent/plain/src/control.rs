@@ -54,7 +54,11 @@ pub(crate) fn control(r: &mut Reader<'_>, intent: Intent) -> Result<ChangeSet, R
         true => names::cameras(r),
         false => Vec::new(),
     };
-    let left = verb.unread(r, intent);
+    let mut left = verb.unread(r, intent);
+    // `the yard or the gate` is one of them.
+    let either = |at: &usize| r.word(*at).is_empty() && r.any_word(*at) == "or";
+    let either = (0..r.tokens.len()).find(either);
+    left.extend(either.map(|_| "or".to_owned()));
     let names_none = named.is_empty() && spared.is_empty() && cameras.is_empty();
     let remedy = r.remedy("order").unwrap_or(
         "I pause, resume and delete whole watches, at once and by their names, such as \"pause the gate watch until 8 tomorrow\".",

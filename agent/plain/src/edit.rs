@@ -82,6 +82,8 @@ impl Wanted {
     }
 }
 
+/// Why one end of a span is not set alone.
+pub(crate) const BOTH_ENDS: &str = "Say both ends of the hours, such as \"from 8:00 to 19:30\".";
 /// Why hours or days are not added to others.
 pub(crate) const ONE_TIME: &str = "A watch has one span of hours a day and one list of days. Say the whole of it, such as \"from 8:00 to 22:00\" or \"on weekdays and saturdays\", or ask for a new watch for the other hours.";
 
@@ -156,13 +158,21 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<ChangeSet, Refusal> {
     if wanted.adds && wanted.settings.times.is_some() {
         return Err(Refusal::meaning(ONE_TIME));
     }
+    if wanted
+        .settings
+        .times
+        .as_ref()
+        .is_some_and(|times| times.has_open_end)
+    {
+        return Err(Refusal::meaning(BOTH_ENDS));
+    }
     if wanted.settings.quiet {
         return Err(Refusal::meaning(
             "A change takes no channel away. Ask for a new watch with \"no notifications\", or pause this one.",
         ));
     }
     wanted.settings.tell(&mut r.notes);
-    r.take_all(&["too|less|more? nervous|sensitive|noisy|jumpy|twitchy|touchy"]);
+    r.take_all(&["@nervous"]);
     // A change adds a channel and takes none away.
     let limits = match wanted.settings.notify.is_empty() {
         true => "only|just|instead",
@@ -195,11 +205,8 @@ pub(crate) fn change(r: &mut Reader<'_>) -> Result<ChangeSet, Refusal> {
 
 /// Takes the words that say that a setting is to be more or less than it is.
 fn direction(r: &mut Reader<'_>) -> Option<bool> {
-    const NERVOUS: &str = "nervous|sensitive|noisy|jumpy|twitchy|touchy";
-    let calmer = format!("too|less {NERVOUS}");
-    let more = r.take_all(&["raise|increase|lengthen|extend|prolong", &calmer]);
-    let nervous = format!("more {NERVOUS}");
-    let less = r.take_all(&["lower|decrease|reduce|shorten|cut", &nervous]);
+    let more = r.take_all(&["@raises"]);
+    let less = r.take_all(&["@lowers"]);
     (more != less).then_some(more)
 }
 

@@ -27,6 +27,8 @@ pub(crate) struct ActiveTimes {
     days: Option<Vec<Weekday>>,
     /// From when to when in minutes since midnight; equal: all day. `None`: nothing was said.
     pub(crate) hours: Option<(f64, f64)>,
+    /// Whether one end of the hours was assumed.
+    pub(crate) has_open_end: bool,
 }
 
 impl ActiveTimes {
@@ -34,6 +36,11 @@ impl ActiveTimes {
     /// one list of days.
     pub(crate) fn are_replaced_by(&self, new: &Self) -> bool {
         self.days.is_some() && new.days.is_some() || self.hours.is_some() && new.hours.is_some()
+    }
+
+    /// Whether `new` says one end of hours of which both are known.
+    pub(crate) fn loses_an_end(&self, new: &Self) -> bool {
+        new.has_open_end && self.hours.is_some()
     }
 
     /// The schedule of a rule that has the schedule `now`: days or hours that were not said stay
@@ -52,7 +59,9 @@ impl ActiveTimes {
 
     /// Sets what `new` says: hours alone keep the days, and days alone the hours.
     pub(crate) fn merge(&mut self, new: &Self) {
-        self.hours = new.hours.or(self.hours);
+        if new.hours.is_some() {
+            (self.hours, self.has_open_end) = (new.hours, new.has_open_end);
+        }
         self.days = new.days.clone().or(self.days.take());
     }
 
@@ -80,22 +89,32 @@ impl ActiveTimes {
 /// Reads the days and hours that a request names; nothing where it names none.
 pub(crate) fn active_times(r: &mut Reader<'_>) -> Option<ActiveTimes> {
     let days = days(r);
-    let mut hours = hours(r, days.is_some());
+    let closed = hours(r, days.is_some());
+    let apart = closed.is_none().then(|| ends_apart(r)).flatten();
+    let (apart, has_open_end) = apart.unzip();
+    let mut hours = closed.or(apart).or_else(|| part_of_day(r));
     // `at night, weekends all day` is no one span.
     if hours.is_none() && r.take_all(&["@all_day"]) {
         hours = Some((0.0, 0.0));
     }
-    (days.is_some() || hours.is_some()).then_some(ActiveTimes { days, hours })
+    (days.is_some() || hours.is_some()).then_some(ActiveTimes {
+        days,
+        hours,
+        has_open_end: has_open_end.unwrap_or_default(),
+    })
 }
 
 /// Reads days of the week, from Monday on; empty: every day.
 fn days(r: &mut Reader<'_>) -> Option<Vec<Weekday>> {
     // Days with a beginning or an end of their own, and one day, stay unread: `until friday`.
-    const ONE: &str = "until|till|til|by|through|after|before|since|this|next|last";
+    const ONE: &str = "until|till|til|by|through|over|after|before|since|this|next|last";
     let mut said: Option<Vec<usize>> = None;
     for days in &r.lexicon.meanings.named_days {
-        if r.take_all(&days.words) {
+        let found = r.find(&days.words);
+        if let Some(found) = found.filter(|found| !one_of(ONE, r.before(found.at.start))) {
             said.get_or_insert_default().extend(&days.is);
+            r.mark(found.at);
+            r.take_all(&days.words);
         }
     }
     while let Some(found) = r.find(&["@days"]) {
@@ -121,7 +140,7 @@ fn days(r: &mut Reader<'_>) -> Option<Vec<Weekday>> {
     Some(days.map(|(day, _)| day).collect())
 }
 
-/// Reads from when to when of a day. `has_days`: days were said.
+/// Reads from when to when of a day, where both are said. `has_days`: days were said.
 fn hours(r: &mut Reader<'_>, has_days: bool) -> Option<(f64, f64)> {
     let is_meant = |r: &Reader<'_>, found: &Found| {
         let is_led = one_of("from|between", r.any_word(found.at.start));
@@ -131,26 +150,32 @@ fn hours(r: &mut Reader<'_>, has_days: bool) -> Option<(f64, f64)> {
                 && !one_of("is|are", r.before(found.at.start))
                 && one_of("|.|,|;|!|?|on|at|every|if|when|but|except", next)
     };
-    if let Some(hours) = span(r, false, &is_meant) {
-        take_part_of_day(r, hours);
-        return Some(hours);
-    }
+    let hours = span(r, false, &is_meant)?;
+    take_part_of_day(r, hours);
+    Some(hours)
+}
+
+/// Reads hours whose ends were said apart, or only one of them, and whether one is assumed.
+fn ends_apart(r: &mut Reader<'_>) -> Option<((f64, f64), bool)> {
     let after = r.take(&["after|past <t>", "from <t> on|onwards"]);
     let before = r.take(&["before|until|till <t>"]);
     match (after.map(|f| f.value(0)), before.map(|f| f.value(0))) {
-        (None, None) => {}
+        (None, None) => None,
         (Some(from), None) => {
             let to = if from >= 1020.0 { 360.0 } else { 0.0 };
             r.assume(format!("No end was said: until {}.", clock(to)));
-            return Some((from, to));
+            Some(((from, to), true))
         }
-        (after, before) => {
-            if after.is_none() {
-                r.assume("No beginning was said: from 00:00.");
-            }
-            return Some((after.unwrap_or(0.0), before.unwrap_or(0.0)));
+        (Some(from), Some(to)) => Some(((from, to), false)),
+        (None, Some(to)) => {
+            r.assume("No beginning was said: from 00:00.");
+            Some(((0.0, to), true))
         }
     }
+}
+
+/// Reads a part of the day: `at night`, `but not at night`.
+fn part_of_day(r: &mut Reader<'_>) -> Option<(f64, f64)> {
     let mut parts = r.lexicon.meanings.parts_of_day.iter();
     parts.find_map(|part| {
         let found = r.find(&part.words)?;

@@ -4,8 +4,6 @@
 //! - Words that neither a slot nor its kind reads refuse it, with the hint for them.
 //! - Nothing here changes anything.
 
-use std::collections::BTreeSet;
-
 use watchkeeper_contract::rule::CrossDirection;
 
 use crate::answer::Look;
@@ -19,6 +17,7 @@ use crate::names::{self, Mention, WATCHES};
 use crate::question::{Slots, is_past, read_place};
 use crate::question_words::{KindWords, QuestionKind};
 use crate::reader::{Reader, one_of};
+use crate::request::one_list;
 use crate::scene::{Deployed, Model, PAUSED, RUNNING, Scene, quoted, quoted_all};
 
 /// Words for events.
@@ -54,7 +53,6 @@ pub(crate) fn look(r: &mut Reader<'_>) -> Result<(Look, String), String> {
                 _ => text,
             })?;
             match kind {
-                QuestionKind::Templates => (Look::Templates, String::new()),
                 QuestionKind::Cost => (Look::Cost, String::new()),
                 QuestionKind::Help => (Look::Help, words.text.clone()),
                 QuestionKind::Classes => (Look::Classes, classes(r.scene)),
@@ -102,10 +100,16 @@ fn pipelines(
 
 /// Yes or no to `is the gate watch on` and `is the gate watch paused`.
 fn answer_state(r: &Reader<'_>, slots: &Slots) -> Option<String> {
-    let [one] = slots.wanted.pipelines.as_slice() else {
-        return None;
+    let deployed = match (slots.wanted.pipelines.as_slice(), slots.cameras.as_slice()) {
+        ([one], _) => r.scene.pipeline(one)?,
+        // The gate watch is the one on camera gate.
+        ([], [camera]) => match r.scene.on(camera).collect::<Vec<_>>().as_slice() {
+            [one] => one,
+            _ => return None,
+        },
+        _ => return None,
     };
-    let deployed = r.scene.pipeline(one)?;
+    let one = &deployed.spec.id;
     let mut words = r.tokens.iter().filter(|t| t.is_word()).map(|t| &t.text);
     // Not `is the gate watch on the yard camera`.
     let last = words.rfind(|word| !one_of("now|right|currently|please", word))?;
@@ -194,7 +198,7 @@ fn events(r: &mut Reader<'_>, slots: Slots, words: &KindWords) -> Result<(Look, 
     };
     let watches: Vec<_> = r.scene.pipelines.iter().filter(is_asked).collect();
     let (kinds, mut told) = kinds::counted(&asked, &watches, &labels, number);
-    if number && kinds.is_empty() && !of_events {
+    if number && !of_events {
         told.push(kinds::events_of(&labels));
     }
     let today = || wanted.by_hour.then(|| moments::today(r));
@@ -241,31 +245,24 @@ fn status(r: &mut Reader<'_>, slots: &Slots, words: &KindWords) -> Result<(Look,
 /// The labels of the classes that a question names, with a sentence for each that no label tells
 /// apart. Refuses words that neither they nor those of its kind are.
 fn labels(r: &mut Reader<'_>, words: &KindWords) -> Result<(Vec<String>, Vec<String>), String> {
-    let mentions = names::classes(r);
+    // One that stands apart, as in `was the last car a truck`, stays unread.
+    let mentions = one_list(r, false, false);
     refuse_classes_apart(r, &mentions)?;
     refuse_unread(r, words)?;
-    let labels = labels_of(&mentions, r.scene);
+    let labels = labels_of(&mentions, r);
     Ok((labels, names::substitutions(&mentions).collect()))
 }
 
-/// Refuses classes that do not add up: one that is left out or absent, or one beside another:
-/// `cars but no trucks`, `people with dogs`.
+/// Refuses a class that is left out or absent, and one at a place of which no place has the name:
+/// `cars but no trucks`, `who is on the bench`.
 fn refuse_classes_apart(r: &Reader<'_>, mentions: &[Mention]) -> Result<(), String> {
-    let joins = |i: usize| one_of("and|or|,|&", r.any_word(i));
-    let may_join = |i: usize| joins(i) || one_of("a|an|the|any", r.any_word(i));
-    let pairs = mentions.iter().zip(mentions.iter().skip(1));
-    // `was the last car a truck`
-    let mut apart = pairs.filter(|(a, b)| {
-        let mut between = a.at.end..b.at.start;
-        !between.clone().all(may_join) || !between.any(joins)
-    });
-    let mut left_out = mentions
-        .iter()
-        .filter(|m| m.stand != Stand::Wanted && !m.is_nobody());
-    // `who is on the bench`, where no place has that name, is about no bench.
-    let there = || mentions.iter().find(|m| names::is_where(r, m.at.start));
-    let found = left_out.next().or_else(|| Some(apart.next()?.1));
-    let Some(mention) = found.or_else(there) else {
+    // `motion events` are those of one detector.
+    let of_motion =
+        |m: &Mention| one_of("motion|movement", &m.said) && one_of(EVENTS, r.any_word(m.at.end));
+    let is_apart = |m: &&Mention| {
+        names::is_where(r, m.at.start) || m.stand != Stand::Wanted && !m.is_nobody() || of_motion(m)
+    };
+    let Some(mention) = mentions.iter().find(is_apart) else {
         return Ok(());
     };
     let from = mention.at.start.saturating_sub(1);
@@ -276,14 +273,13 @@ fn refuse_classes_apart(r: &Reader<'_>, mentions: &[Mention]) -> Result<(), Stri
 }
 
 /// The labels of what is named: those that some model tells, else all.
-fn labels_of(mentions: &[Mention], scene: &Scene) -> Vec<String> {
-    let models = scene.models.iter().flat_map(|model| &model.labels);
-    let told: BTreeSet<&String> = models.chain(&scene.classes).collect();
+fn labels_of(mentions: &[Mention], r: &Reader<'_>) -> Vec<String> {
+    let is_told = |label: &String| r.labels.iter().any(|(_, told)| *told == label);
     let mut labels: Vec<String> = Vec::new();
     for mention in mentions {
-        let is_told = mention.labels.iter().any(|label| told.contains(label));
+        let any_is_told = mention.labels.iter().any(is_told);
         for label in &mention.labels {
-            if !labels.contains(label) && (told.contains(label) || !is_told) {
+            if !labels.contains(label) && (is_told(label) || !any_is_told) {
                 labels.push(label.clone());
             }
         }

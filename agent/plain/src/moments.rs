@@ -40,6 +40,13 @@ pub(crate) fn until(r: &mut Reader<'_>) -> Option<Zoned> {
         return after(now, found.value(0));
     }
     let tomorrow = now.date().tomorrow().ok()?;
+    // `the till on sundays` is a place.
+    let tills = r.spots("the|my|our till");
+    r.hiding(tills, |r| until_moment(r, now, tomorrow))
+}
+
+/// Reads a moment behind `until`.
+fn until_moment(r: &mut Reader<'_>, now: &Zoned, tomorrow: Date) -> Option<Zoned> {
     let (date, hour, at_words) = if let Some(found) = r.take(&["@until_tomorrow"]) {
         (Some(tomorrow), found.held.first().copied(), found.at)
     } else if let Some(found) = r.take(&["@until_day"]) {

@@ -416,13 +416,6 @@ pub(crate) fn mentions_class(reader: &Reader<'_>) -> bool {
     (0..reader.tokens.len()).any(|i| mention_at(reader, i).is_some())
 }
 
-/// The classes that a text names; their words are used.
-pub(crate) fn classes(reader: &mut Reader<'_>) -> Vec<Mention> {
-    let found = find_classes(reader);
-    mark_classes(reader, &found);
-    found
-}
-
 /// The classes that a text names, in their order.
 pub(crate) fn find_classes(reader: &Reader<'_>) -> Vec<Mention> {
     let mut found = Vec::new();

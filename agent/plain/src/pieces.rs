@@ -15,12 +15,6 @@ pub(crate) struct Request<'s> {
     pub(crate) r: Reader<'s>,
 }
 
-/// A request without `remember to`, which says no more than that it is one.
-pub(crate) fn without_reminder<'s>(r: &Reader<'s>) -> Reader<'s> {
-    let found = r.fits("remember to", skip_polite(r, 0));
-    r.part(found.map_or(0, |found| found.at.end)..r.tokens.len())
-}
-
 /// Cuts a text into requests.
 pub(crate) fn requests<'s>(text: &Reader<'s>) -> Vec<Request<'s>> {
     let mut found: Vec<Request<'s>> = Vec::new();

@@ -3,7 +3,7 @@
 //! Invariant: a shape that comes out lies in the picture and encloses something, or has a length.
 
 use crate::lexicon::{Phrase, Way};
-use crate::reader::{Reader, one_of};
+use crate::reader::{Reader, Slot, one_of};
 use crate::refusal::Refusal;
 use crate::scene::{Shape, quoted};
 use crate::token::Kind;
@@ -208,7 +208,7 @@ fn of_picture(r: &mut Reader<'_>, end: usize) -> bool {
         return true;
     }
     // `of the yard`: the name of the camera is used already.
-    let named = r.word(end + 1).is_empty() && !r.any_word(end + 1).is_empty();
+    let named = r.slot_of(end + 1) == Slot::Camera;
     if r.word(end) == "of" && named {
         r.mark(end..end + 1);
         return true;
@@ -254,7 +254,10 @@ pub(crate) fn ways(r: &mut Reader<'_>) -> Vec<Way> {
         let said = ways.iter().filter(|way| r.take_all(&way.words));
         said.map(|way| way.is).collect()
     };
-    let mut said = read(r, &meanings.ways);
+    // `to the left of the path` is beside it.
+    let mut beside = r.spots("left|right of");
+    beside.retain(|at| r.slot_of(at.end) == Slot::Place);
+    let mut said = r.hiding(beside, |r| read(r, &meanings.ways));
     let measured = r.spots("@measured_from");
     let mut sides = r.hiding(measured, |r| read(r, &meanings.sides));
     sides.retain(|way| !said.contains(way));

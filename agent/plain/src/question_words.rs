@@ -51,7 +51,6 @@ pub(crate) enum QuestionKind {
     /// Notes about the words behind the pattern.
     Notes,
     Cost,
-    Templates,
     Help,
     Classes,
     /// What was done to a watch, and how it was.

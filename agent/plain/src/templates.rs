@@ -70,26 +70,6 @@ pub(crate) fn builtin() -> Result<Vec<Template>, DataError> {
     Ok(toml::from_str::<File>(BUILTIN)?.templates)
 }
 
-/// Describes templates: what each is for, what it says with its defaults, its parameters, and how
-/// one is used.
-pub(crate) fn listed(templates: &[Template]) -> String {
-    let one = |t: &Template| {
-        let shown = t
-            .needs
-            .iter()
-            .map(|name| (name.clone(), name.to_uppercase()));
-        let example = t.with(&t.defaults.clone().into_iter().chain(shown).collect());
-        let parameters: Vec<&str> = t.parameters().collect();
-        let (name, title, parameters) = (&t.name, &t.title, parameters.join(", "));
-        format!("{name}: {title}. \"{example}\" ({parameters})")
-    };
-    let mut lines: Vec<String> = templates.iter().map(one).collect();
-    lines.push(
-        "Say such a sentence, or run `watchkeeper watch loitering --camera CAMERA --for \"90 seconds\"`.".to_owned(),
-    );
-    lines.join("\n")
-}
-
 impl Template {
     /// Names of its parameters, those that need a value first.
     pub fn parameters(&self) -> impl Iterator<Item = &str> {

@@ -7,7 +7,7 @@ use watchkeeper_engine::templates::watch;
 
 use crate::DataError;
 use crate::amend;
-use crate::answer::{Answer, Look, Looked, Missing, Question, Unknown};
+use crate::answer::{Answer, Looked, Missing, Question, Unknown};
 use crate::closed::content_words;
 use crate::control;
 use crate::edit;
@@ -23,7 +23,7 @@ use crate::refusal::{Notes, Refusal};
 use crate::request::{self, Parts};
 use crate::scene::{Deployed, Scene, quoted};
 use crate::spelling;
-use crate::templates::{self, Template};
+use crate::templates::Template;
 use crate::token::{MAX_CHARS, tokens};
 
 const NOT_WANTED: &str = "I understood that something is not wanted. Say what to watch for, or what to stop or to change, such as \"change the gate watch to only cars\".";
@@ -114,7 +114,7 @@ impl Plain {
     /// Reads a request in plain words.
     fn read(&self, text: &str, corrections: &[String], whole: &Reader<'_>) -> Answer {
         let mut notes = whole.notes.clone();
-        let requests = pieces::requests(&pieces::without_reminder(whole));
+        let requests = pieces::requests(whole);
         let Some(first) = requests.first() else {
             return self.unknown(Vec::new(), String::new());
         };
@@ -217,10 +217,6 @@ impl Plain {
                 self.unknown(Vec::new(), "Please ask one question at a time.".to_owned())
             }
             Ok((look, text)) => {
-                let text = match look {
-                    Look::Templates => templates::listed(self.templates()),
-                    _ => text,
-                };
                 let mut said = vec![text];
                 said.extend(r.notes.assumed);
                 said.retain(|s| !s.is_empty());

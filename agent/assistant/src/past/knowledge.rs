@@ -106,7 +106,9 @@ struct Collected {
     only: BTreeSet<String>,
     classes: BTreeSet<String>,
     reasons: Vec<(Intervals, Why)>,
-    /// Reasons of rules that tell nothing of the question.
+    /// Reasons of rules at the place of the question that tell nothing of it.
+    there_reasons: Vec<(Intervals, Why)>,
+    /// Reasons of the other rules that tell nothing of it.
     other_reasons: Vec<(Intervals, Why)>,
     rate: Option<f64>,
 }
@@ -185,7 +187,11 @@ impl Given<'_> {
         for rule in &span.watch.rules {
             let tells = self.question.tells(span, rule);
             if let Tells::No(why) = tells {
-                found.other_reasons.push((extent.clone(), why));
+                let reasons = match self.question.is_elsewhere(rule) {
+                    true => &mut found.other_reasons,
+                    false => &mut found.there_reasons,
+                };
+                reasons.push((extent.clone(), why));
                 continue;
             }
             let active = match &rule.schedule {
@@ -252,7 +258,8 @@ fn span_rate(span: &CoverageSpan) -> Option<f64> {
 }
 
 /// Gives each gap its reason: the first that holds, then the pause of a watch that told of the
-/// question, then what other watches told, then how the span before it ended.
+/// question, then what other watches told, those of the place first, then how the span before it
+/// ended.
 fn explain(
     gaps: &Intervals,
     found: &Collected,
@@ -268,6 +275,7 @@ fn explain(
         interruption(from_ms, telling).filter(is_pause)
     });
     take_reasons(&paused, &mut rest, &mut unknown);
+    take_reasons(&found.there_reasons, &mut rest, &mut unknown);
     take_reasons(&found.other_reasons, &mut rest, &mut unknown);
     let ended = each(&rest, spans, |from_ms| {
         Some(interruption(from_ms, spans).unwrap_or_else(|| otherwise.clone()))

@@ -80,15 +80,18 @@ impl PastQuestion {
             && (self.pipelines.is_empty() || self.pipelines.contains(&watch.pipeline))
     }
 
+    /// Whether a rule is about another place than the question.
+    pub(super) fn is_elsewhere(&self, rule: &WatchedRule) -> bool {
+        self.place.is_some() && self.place != rule.place.as_deref().map(place_name)
+    }
+
     /// What a rule of a span tells.
     pub(super) fn tells(&self, span: &CoverageSpan, rule: &WatchedRule) -> Tells {
-        let there = rule.place.as_deref().map(place_name);
-        let is_elsewhere = self.place.is_some() && self.place != there;
         let is_other = !self.conditions.is_empty() && !self.conditions.contains(&rule.condition);
         let is_back = self
             .direction
             .is_some_and(|way| rule.direction.is_some_and(|of| of != way));
-        if is_elsewhere || is_other || is_back {
+        if self.is_elsewhere(rule) || is_other || is_back {
             return Tells::No(Why::OtherEvents {
                 told: vec![describe(rule)],
             });

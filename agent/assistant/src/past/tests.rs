@@ -463,6 +463,29 @@ fn time_after_an_event_is_not_known_while_its_rule_cools_down() {
 }
 
 #[test]
+fn reason_names_the_place_of_the_question() {
+    let mut report = coverage();
+    for span in &mut report.spans {
+        let Some(rule) = span.watch.rules.first().cloned() else {
+            continue;
+        };
+        let at = |place: &str| WatchedRule {
+            condition: "enters".to_owned(),
+            place: Some(place.to_owned()),
+            ..rule.clone()
+        };
+        span.watch.rules = vec![at("till"), at("back_door")];
+    }
+    let wanted = EventsWanted {
+        place: Some("back door".to_owned()),
+        conditions: vec!["leaves".to_owned()],
+        ..people("Wed 14:30", "Wed 15:00")
+    };
+    let text = sentence(&wanted, &report, journal());
+    assert!(text.contains("only entries into back_door"), "{text}");
+}
+
+#[test]
 fn pause_of_the_watch_says_from_when_to_when() {
     let mut report = coverage();
     let is_paused = |span: &&mut CoverageSpan| span.watch.pipeline.as_str() == "yard-people";

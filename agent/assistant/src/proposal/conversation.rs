@@ -15,6 +15,7 @@
 //!   what runs; a no and any other request drop it. A look-up, a note and a text that is not
 //!   understood leave it, and the reply says that it waits.
 
+mod awaiting;
 mod reply;
 mod shown;
 mod words;
@@ -31,6 +32,7 @@ use super::snapshot::SystemSnapshot;
 use super::trial::TrialResult;
 use super::undo::{UNDO, undo};
 
+use awaiting::Awaiting;
 pub use reply::Reply;
 pub(super) use shown::readable;
 pub use shown::{CONFIRM_TIMEOUT_S, ShownChanges, ShownEffect, ShownProposal};
@@ -45,15 +47,6 @@ pub fn yes_or_no(text: &str) -> Option<bool> {
         (_, true) => Some(false),
         _ => None,
     }
-}
-
-/// What the next text is expected to be.
-#[derive(Debug, Clone, PartialEq, Default)]
-enum Awaiting {
-    #[default]
-    Nothing,
-    Answer(Question),
-    Confirmation(Box<ShownProposal>),
 }
 
 /// State of one session.
@@ -82,7 +75,7 @@ impl SessionState {
     pub fn shown(&self) -> Option<&ShownProposal> {
         match &self.awaiting {
             Awaiting::Confirmation(shown) => Some(shown),
-            Awaiting::Nothing | Awaiting::Answer(_) => None,
+            Awaiting::Nothing | Awaiting::Answer { .. } => None,
         }
     }
 
@@ -108,7 +101,7 @@ impl SessionState {
     /// Returns the question that waits for an answer.
     pub fn question(&self) -> Option<&Question> {
         match &self.awaiting {
-            Awaiting::Answer(question) => Some(question),
+            Awaiting::Answer { question, .. } => Some(question),
             Awaiting::Nothing | Awaiting::Confirmation(_) => None,
         }
     }
@@ -172,7 +165,7 @@ impl SessionState {
         if is_phrase(text, &NO) {
             return match std::mem::take(&mut self.awaiting) {
                 Awaiting::Nothing => Reply::NothingPending,
-                Awaiting::Confirmation(_) | Awaiting::Answer(_) => Reply::Dropped,
+                Awaiting::Confirmation(_) | Awaiting::Answer { .. } => Reply::Dropped,
             };
         }
         if let Some((kind, words)) = parse_note(text) {
@@ -182,7 +175,10 @@ impl SessionState {
             return self.propose_undo(here);
         }
         match self.awaiting.clone() {
-            Awaiting::Answer(question) => self.handle_answer(question, text, plain, here),
+            Awaiting::Answer {
+                question,
+                is_repeated,
+            } => self.handle_answer(question, is_repeated, text, plain, here),
             Awaiting::Nothing => self.handle_follow_up(text, plain, here),
             Awaiting::Confirmation(shown) => match corrected(&shown, text, plain, here) {
                 Some(corrections) => self.handle_correction(&shown, corrections, plain, here),
@@ -276,7 +272,10 @@ impl SessionState {
                     Reply::NothingPending
                 }
             },
-            Awaiting::Answer(question) => self.ask_again(question),
+            Awaiting::Answer { question, .. } => {
+                self.awaiting = Awaiting::question(&question);
+                Reply::Ask(question)
+            }
             Awaiting::Nothing => Reply::NothingPending,
         }
     }
@@ -322,9 +321,11 @@ impl SessionState {
     }
 
     /// Handles the answer to a question. A text that is a complete request replaces the question.
+    /// `is_repeated`: the text before was no answer.
     fn handle_answer(
         &mut self,
         question: Question,
+        is_repeated: bool,
         text: &str,
         plain: &Plain,
         here: &SystemSnapshot,
@@ -348,20 +349,22 @@ impl SessionState {
         }
         match plain.understand(&whole, &scene) {
             Err(too_long) => {
-                self.awaiting = Awaiting::Answer(question);
+                self.awaiting = Awaiting::question(&question);
                 Reply::TooLong(too_long)
             }
             // The answer is not in the text: the question stays, with the request so far.
-            Ok(Answer::Unknown(mut unknown)) => {
-                if unknown.unseen.is_empty() {
-                    unknown.text = format!("{text:?} is no answer. {}", question.text);
-                    unknown.not_understood = vec![text.to_owned()];
-                }
-                self.awaiting = Awaiting::Answer(question);
-                Reply::Unknown(unknown)
+            Ok(Answer::Unknown(unknown)) => {
+                let refused;
+                (self.awaiting, refused) = Awaiting::refuse(question, is_repeated, text);
+                Reply::Unknown(match unknown.unseen.is_empty() {
+                    true => refused,
+                    false => unknown,
+                })
             }
             Ok(Answer::Ask(next)) if next.about == question.about && next.text == question.text => {
-                self.ask_again(question)
+                let refused;
+                (self.awaiting, refused) = Awaiting::refuse(question, is_repeated, text);
+                Reply::Unknown(refused)
             }
             // What is no camera does not become part of the request.
             Ok(Answer::Ask(next)) if [next.about, question.about] == [Missing::Camera; 2] => {
@@ -369,17 +372,11 @@ impl SessionState {
                     request: question.request,
                     ..next
                 };
-                self.awaiting = Awaiting::Answer(again.clone());
+                self.awaiting = Awaiting::question(&again);
                 Reply::Ask(again)
             }
             other => self.reply_to(&whole, other, here),
         }
-    }
-
-    /// Repeats a question whose answer is not in the text.
-    fn ask_again(&mut self, question: Question) -> Reply {
-        self.awaiting = Awaiting::Answer(question.clone());
-        Reply::Ask(question)
     }
 
     /// Makes the proposal wait for confirmation if it is valid. The topic stays where it is about
@@ -439,7 +436,7 @@ impl SessionState {
                         self.keep_proposal(&mut question.text, here);
                     }
                     Missing::Picture => self.awaiting = Awaiting::Nothing,
-                    _ => self.awaiting = Awaiting::Answer(question.clone()),
+                    _ => self.awaiting = Awaiting::question(&question),
                 }
                 Reply::Ask(question)
             }

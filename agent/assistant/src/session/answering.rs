@@ -276,7 +276,7 @@ impl Session {
                 let text = format!("{} {}", looked.text, by_words(here));
                 out.report(ProgressEvent::Text(&text));
             }
-            Look::Templates | Look::Help => out.report(ProgressEvent::Text(&looked.text)),
+            Look::Help => out.report(ProgressEvent::Text(&looked.text)),
         }
         Ok(())
     }

@@ -67,7 +67,6 @@ const fn describe_look(look: &Look) -> &'static str {
         Look::Status(_) => "the status",
         Look::Events(_) => "events",
         Look::Classes => "the classes",
-        Look::Templates => "the templates",
         Look::Help => "help",
     }
 }

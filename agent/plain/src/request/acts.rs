@@ -48,9 +48,13 @@ pub(super) fn acts(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: 
     r.hiding(nouns, |r| verbs(r, mentions, moves, held))
 }
 
+/// Said of those of whom more was said than that they stay.
+const ALL_STAY: &str =
+    "How they are there, and who is with them, is not told: all that stay count.";
+
 fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> Acts {
     if r.says(&["@how_it_is_there"]) {
-        r.assume("How they are there, and who is with them, is not told: all that stay count.");
+        r.assume(ALL_STAY);
     }
     let both_ways = r.take_all(&["@both_ways"]);
     let mut acts = Acts {
@@ -75,7 +79,10 @@ fn verbs(r: &mut Reader<'_>, mentions: &[Mention], moves: bool, held: bool) -> A
     r.take_all(&["@is_there"]);
     // What stays does not move, and no rule tells for how long something moves.
     if !(acts.stays || held || mentions.iter().any(Mention::is_none)) {
-        r.take_all(&["moves|move|moving"]);
+        // `a moving car` is not any car.
+        r.mark_where(|r, i| {
+            one_of("moves|move|moving", r.word(i)) && r.slot_of(i + 1) != Slot::Class
+        });
     }
     acts
 }
@@ -105,7 +112,12 @@ pub(super) fn take_courtesies(r: &mut Reader<'_>) {
 
 /// Marks `abandoned` before a class, and says whether it stands there.
 pub(super) fn take_abandoned(r: &mut Reader<'_>) -> bool {
-    r.mark_where(|r, i| one_of("unattended|abandoned", r.word(i)) && names::class_begins(r, i + 1))
+    let is_it = |r: &Reader<'_>, i: usize| one_of("unattended|abandoned", r.word(i));
+    let any = r.mark_where(|r, i| is_it(r, i) && names::class_begins(r, i + 1));
+    if any {
+        r.assume(ALL_STAY);
+    }
+    any
 }
 
 /// Whether a verb of watching and one of counting stood there; all of them are used.

@@ -30,6 +30,8 @@ const WHICH_IS_IN: &str =
     "Which way over the line is in or out? Say it as it is seen, such as \"from left to right\".";
 const IN_A_MOMENT: &str = "Who crosses a line or leaves does so in a moment. Say it without the time, or say for how long somebody stays or nobody is there, such as \"when nobody is in the hall for 10 minutes\".";
 const ALL_COUNT: &str = "I count all that are there, and not only those who stay. Say for example \"tell me when a person stays at the bench for 2 minutes\": each of them is an event, and \"how many people stayed at the bench today\" counts those.";
+const COUNT_ALONE: &str = "A count has no hours, times and pauses: it counts each object as long as it runs. Say it without them, or say what shall be reported, such as \"tell me when more than 3 people are in the hall at night\".";
+const NO_MOVEMENT: &str = "I can tell when nothing is there, and not when nothing moves. Say for example \"when nobody is in the hall for 10 minutes\".";
 const NOT_ALONE: &str = "I can tell when none of something is there, and not when there is none but something else. Say it without the exception, such as \"when nobody is in the hall\".";
 
 impl Parts {
@@ -63,6 +65,7 @@ impl Parts {
         // `nobody but a dog` is that a dog is there alone.
         let is_left_out = |m: &Mention| m.stand == Stand::Excluded;
         let alone = self.is_none() && self.mentions.iter().any(is_left_out);
+        let is_no_movement = |m: &Mention| m.is_none() && one_of("movement|motion", &m.said);
         // That none comes is known when the time for it is over.
         let none_comes = acts.appears && self.settings.hold_s.is_none();
         let refused = [
@@ -77,6 +80,11 @@ impl Parts {
             ),
             (alone, NOT_ALONE),
             (self.counted && !self.told && acts.stays, ALL_COUNT),
+            (
+                self.counted && !self.told && self.settings.limits_events(),
+                COUNT_ALONE,
+            ),
+            (self.mentions.iter().any(is_no_movement), NO_MOVEMENT),
             (
                 self.told && (crosses || acts.leaves) && self.settings.hold_s.is_some(),
                 IN_A_MOMENT,

@@ -167,7 +167,7 @@ pub(crate) fn labels(
     match labels.is_empty() && !left_out.is_empty() {
         true => Err(Refusal::new(
             Missing::Class,
-            "Nothing is left to watch for. What shall be watched for?",
+            "Nothing is left to watch for: what is left out is all of it, as the model tells it. What shall be watched for?",
         )),
         false => Ok((labels, left_out)),
     }

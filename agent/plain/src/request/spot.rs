@@ -41,6 +41,8 @@ pub(super) fn unknown_place(r: &mut Reader<'_>, nobody: bool) -> Option<String> 
         let is_number = r.word(last) == "lot" && r.before(last) == "a";
         if !noun(r, last)
             || noun(r, last + 1)
+            // `at the edge of the pool` is not in it.
+            || r.any_word(last + 1) == "of" && r.slot_of(last + 2) == Slot::Place
             || is_number
             || r.lexicon.is_everyday(r.word(last)) && !r.lexicon.words.places.contains(r.word(last))
         {

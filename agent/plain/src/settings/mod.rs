@@ -139,6 +139,11 @@ impl Settings {
         Ok(settings)
     }
 
+    /// Whether it limits when there are events.
+    pub(crate) fn limits_events(&self) -> bool {
+        self.hold_s.is_some() || self.cooldown_s.is_some() || self.times.is_some()
+    }
+
     /// Whether it sets something besides hours.
     pub(crate) fn sets_more_than_hours(&self) -> bool {
         let hours = Self {

@@ -431,8 +431,6 @@ fn a_camera_narrows_a_question_or_refuses_it() {
     }
     for text in [
         "which classes can you detect at the gate",
-        "list templates for the gate",
-        "list templates for yesterday",
         "help with the gate",
     ] {
         let said = refusal_in(text, &scene);

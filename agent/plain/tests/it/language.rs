@@ -558,7 +558,6 @@ fn questions_are_looked_up_and_change_nothing() {
     assert_eq!(look("list cameras").look, Look::Cameras);
     assert_eq!(look("What is running?").look, pipelines(None));
     assert_eq!(look("status").look, Look::Status(None));
-    assert_eq!(look("List the templates").look, Look::Templates);
     assert_eq!(look("help").look, Look::Help);
     for text in [
         "What objects can you detect?",

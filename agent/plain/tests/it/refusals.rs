@@ -61,6 +61,7 @@ fn a_place_that_nobody_drew_is_still_asked_for() {
         "Tell me when somebody is at the safe on camera gate",
         "Tell me when the hall is empty on camera gate",
         "Watch the door on camera gate",
+        "Tell me when a person is at the fence of the gate",
     ] {
         assert!(matches!(ask(text, &scene()), Answer::Ask(_)), "{text}");
     }

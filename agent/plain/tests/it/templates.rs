@@ -1,8 +1,7 @@
-//! The list of templates.
-
-use watchkeeper_plain::answer::Answer;
+//! Templates: the nearest one, the list, and a filled one.
 
 use watchkeeper_plain::Scene;
+use watchkeeper_plain::answer::Answer;
 
 use crate::support::{PLAIN, ask, proposal, scene};
 
@@ -16,11 +15,11 @@ fn nearest(text: &str, scene: &Scene) -> String {
 }
 
 #[test]
-fn refusal_names_the_nearest_template_with_what_was_understood() {
+fn refusal_names_the_nearest_template_with_camera_and_class() {
     for (text, command) in [
         (
             "tell me when a purple person stays in the left half on camera gate for 3 minutes",
-            r#"loitering --camera "gate" --class "a person" --for "3 minutes" --zone "left half of the picture""#,
+            r#"loitering --camera "gate" --class "people""#,
         ),
         (
             "alert me about the purple dogs on camera gate",
@@ -28,15 +27,15 @@ fn refusal_names_the_nearest_template_with_what_was_understood() {
         ),
         (
             "warn me about people on camera gate between 20:00 and 5:00 unless it rains",
-            r#"intruder --camera "gate" --class "people" --hours "between 20:00 and 05:00""#,
+            r#"intruder --camera "gate" --class "people""#,
         ),
         (
             "tell me when a purple car crosses the vertical line at 40% from right to left",
-            r#"line-crossing --camera CAMERA --class "a car" --direction "from right to left" --line "vertical line at 40 % of the picture""#,
+            r#"line-crossing --camera CAMERA --class "cars""#,
         ),
         (
             "tell me when more than 3 people in purple are on camera gate",
-            r#"crowd --camera "gate" --class "people" --number "4""#,
+            r#"crowd --camera "gate" --class "people""#,
         ),
         (
             "count the purple people on camera gate",
@@ -44,11 +43,11 @@ fn refusal_names_the_nearest_template_with_what_was_understood() {
         ),
         (
             "tell me when nobody purple is in the left parking bay for 2 minutes",
-            r#"unattended --camera CAMERA --zone "left parking bay" --for "2 minutes""#,
+            "unattended --camera CAMERA --zone ZONE",
         ),
         (
             "tell me when a purple person enters the left parking bay on camera yard",
-            r#"zone-entry --camera "yard" --zone "left parking bay" --class "a person""#,
+            r#"zone-entry --camera "yard" --zone ZONE --class "people""#,
         ),
         ("tell me when it rains on camera gate", "--help"),
     ] {
@@ -61,25 +60,38 @@ fn refusal_names_the_nearest_template_with_what_was_understood() {
 }
 
 #[test]
-fn name_of_a_place_is_in_a_command_line_only_where_a_shell_takes_it_as_it_is() {
+fn only_camera_of_a_box_is_in_the_command_line() {
     let mut scene = scene();
-    scene.cameras[2].places[0].name = "bay $(reboot)".to_owned();
-    let text = "tell me when a purple person enters bay $(reboot) on camera yard";
-    let command = nearest(text, &scene);
-    assert!(
-        command.contains("zone-entry") && !command.contains('$'),
-        "{command}"
+    scene.cameras.truncate(1);
+    let command = nearest("tell me about purple dogs", &scene);
+    assert_eq!(
+        command,
+        r#"watchkeeper watch arrival --camera "dock" --class "dogs""#
     );
 }
 
 #[test]
-fn the_list_shows_what_each_says_and_how_one_is_used() {
-    let Answer::Look(looked) = ask("list templates", &scene()) else {
-        panic!("not a look-up");
-    };
-    for part in ["watchkeeper watch", "Alert me when a person stays", "crowd"] {
-        assert!(looked.text.contains(part), "{}", looked.text);
+fn number_beside_words_that_were_not_read_is_in_no_command_line() {
+    for text in [
+        "warn me about people on camera gate at most 3 times a day",
+        "tell me when a person is on camera gate for one and a half minutes",
+        "tell me when there are between two and four people on camera gate",
+    ] {
+        let command = nearest(text, &scene());
+        assert!(command.starts_with("watchkeeper watch "), "{text}");
+        assert!(!command.contains(|c: char| c.is_ascii_digit()), "{command}");
     }
+}
+
+#[test]
+fn templates_are_listed_by_the_command() {
+    let Answer::Unknown(unknown) = ask("list templates", &scene()) else {
+        panic!("not refused");
+    };
+    assert!(
+        unknown.text.contains("watchkeeper watch --list"),
+        "{unknown:?}"
+    );
 }
 
 #[test]

@@ -338,6 +338,25 @@ fn yes_is_no_answer_and_a_refused_request_drops_the_question() {
 }
 
 #[test]
+fn second_text_that_is_no_answer_ends_the_question() {
+    let here = watched();
+    let mut talk = SessionState::default();
+    let asked = hear(
+        &mut talk,
+        "tell me when a person is at the fence of the gate",
+        &here,
+    );
+    assert!(matches!(asked, Reply::Ask(_)), "{asked:#?}");
+    for (text, still_asked) in [("purple", true), ("maybe", false)] {
+        let Reply::Unknown(unknown) = hear(&mut talk, text, &here) else {
+            panic!("{text} is no place");
+        };
+        assert!(unknown.text.contains("is no answer"), "{unknown:?}");
+        assert_eq!(talk.question().is_some(), still_asked, "{text}");
+    }
+}
+
+#[test]
 fn yes_applies_the_corrected_proposal() {
     let here = watched();
     let mut talk = SessionState::default();
