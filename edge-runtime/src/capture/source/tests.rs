@@ -544,6 +544,30 @@ fn cut_avi_is_incomplete() {
 }
 
 #[test]
+fn slow_file_is_not_described_as_a_camera() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("street.mp4");
+    write_video(&path, MP4);
+    let deps = Deps {
+        deadlines: Deadlines {
+            connect: Duration::ZERO,
+            ..Deadlines::default()
+        },
+        ..Deps::default()
+    };
+    let handle = Source::spawn(spec(path.to_str().unwrap()), deps);
+    let _receiver = handle.subscribe();
+    let message = loop {
+        match handle.status().state {
+            SourceState::Lost { message, .. } => break message,
+            _ => std::thread::yield_now(),
+        }
+    };
+    assert!(message.contains("gives no picture yet"), "{message}");
+    assert!(!message.contains("camera"), "{message}");
+}
+
+#[test]
 fn gif_is_refused_with_its_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("aisle.mp4");
