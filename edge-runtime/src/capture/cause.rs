@@ -44,6 +44,18 @@ pub(super) fn from_path(path: &Path, error: &io::Error) -> FeedError {
     }
 }
 
+/// Reports a file that gave no picture until the deadline. Damage has an error of its own.
+pub(super) fn from_slow_file(path: &Path) -> FeedError {
+    FeedError {
+        cause: LossCause::Timeout,
+        message: format!(
+            "{} gives no picture yet; its disk is slow, or the machine is overloaded",
+            path.display()
+        ),
+        is_retryable: true,
+    }
+}
+
 /// Reports a missing element; installing it takes a restart, so this does not heal.
 pub(super) fn from_missing_element(element: &str) -> FeedError {
     let remedy = super::check::install_remedy(element);

@@ -9,6 +9,7 @@
 //! - Dropping the feed stops the pipeline, and waits at most [`teardown::STOP_TIMEOUT`] for it.
 
 mod completeness;
+mod decoder_log;
 mod describe;
 mod device;
 mod entry;
@@ -22,6 +23,7 @@ mod signals;
 mod teardown;
 mod timestamps;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -35,6 +37,7 @@ use url::Url;
 use watchkeeper_contract::source::{DecoderChoice, DecoderStatus, LossCause};
 use watchkeeper_vision::frame::{ColorMatrix, Colorimetry, Picture, PixelFormat, Plane, Planes};
 
+use self::completeness::missing_end_of_avi;
 pub(super) use self::describe::{Origin, Request};
 pub use self::device::DRAIN_V4L2_ENV;
 use self::platform::Platform;
@@ -95,7 +98,7 @@ pub(super) struct GstFeed {
 }
 
 enum Kind {
-    File,
+    File(PathBuf),
     Network(Url),
     Device,
 }
@@ -116,7 +119,9 @@ impl GstFeed {
         let pipeline = gst::Pipeline::new();
         let sink = pipeline::build(&pipeline, request, &signals)?;
         let (place, kind) = match &request.origin {
-            Origin::File { path, .. } => (path.display().to_string(), Kind::File),
+            Origin::File { path, .. } => {
+                (path.display().to_string(), Kind::File(path.to_path_buf()))
+            }
             Origin::Rtsp { url, .. } | Origin::Http { url, .. } => {
                 (url.to_string(), Kind::Network((*url).clone()))
             }
@@ -228,7 +233,7 @@ impl GstFeed {
             |what| format!("{what} is not installed; sudo apt-get install gstreamer1.0-libav"),
         );
         match &self.kind {
-            Kind::File => {
+            Kind::File(_) => {
                 // The file could be opened, so the error is about its content.
                 let cause = LossCause::Codec;
                 let message = format!(
@@ -273,10 +278,18 @@ impl GstFeed {
         }
         if self.missing.is_none() {
             let decoder = self.signals.decoder.lock();
-            let watched = decoder.as_ref().and_then(|d| d.completeness.as_ref());
+            let watched = decoder.as_ref().map(|decoder| &decoder.completeness);
             let length = self.pipeline.query_duration::<gst::ClockTime>();
-            let parts = watched.map(|watched| watched.lock().missing_parts(length));
-            self.missing = Some(parts.unwrap_or_default().into_iter());
+            let mut parts = match &self.kind {
+                Kind::File(path) => Vec::from_iter(missing_end_of_avi(path)),
+                Kind::Network(_) | Kind::Device => Vec::new(),
+            };
+            parts.extend(
+                watched
+                    .into_iter()
+                    .flat_map(|w| w.lock().missing_parts(length)),
+            );
+            self.missing = Some(parts.into_iter());
         }
         let message = self.missing.as_mut()?.next()?;
         Some(FeedError {
@@ -380,7 +393,7 @@ impl Feed for GstFeed {
 
     fn is_recording(&self) -> bool {
         match &self.kind {
-            Kind::File => true,
+            Kind::File(_) => true,
             Kind::Network(url) => {
                 url.scheme().starts_with("http") && !self.signals.multipart.load(Ordering::Relaxed)
             }

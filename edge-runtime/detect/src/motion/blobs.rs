@@ -3,7 +3,7 @@
 //! - Runs of a row are joined with those of the row above by a union-find forest with path halving
 //!   (Tarjan and van Leeuwen, 1984).
 //! - Runs and blobs are bounded. When a mask has more runs, which only noise does, the rest of the
-//!   picture is ignored and counted.
+//!   picture is ignored.
 
 /// Bound of a mask's runs; more are noise.
 const MAX_RUNS: usize = 1 << 14;
@@ -61,8 +61,6 @@ pub(super) struct Labeller {
     runs: Vec<Run>,
     parent: Vec<u32>,
     blobs: Vec<Blob>,
-    /// Pictures whose rest was ignored because of too many runs.
-    pub(super) overfull: u64,
 }
 
 impl Labeller {
@@ -77,7 +75,6 @@ impl Labeller {
             find_runs(row, y as u32, &mut self.runs);
             if self.runs.len() > MAX_RUNS {
                 self.runs.truncate(start);
-                self.overfull += 1;
                 break;
             }
             for i in start..self.runs.len() {

@@ -1,12 +1,15 @@
-//! What a recording lacks: pictures that its decoder did not give, and the end of its length.
+//! What a recording lacks: its end, pictures that its decoder did not give, and damaged ones.
 //!
 //! - A picture is missing if the decoder took it and then gave a later one, or the recording ended.
 //! - Pictures before the start of an edited recording are decoded and not shown, so not missing.
 //! - Fewer than [`MIN_RUN`] in a row do not count: the second field of an interlaced picture and an
 //!   invisible frame of VP8 have no picture of their own.
-//! - Not seen here: damage that a decoder conceals in a picture that it gives.
+//! - Damage that a decoder conceals in a picture that it gives is seen by [`super::decoder_log`].
 
 use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 
 use gstreamer as gst;
@@ -32,20 +35,32 @@ pub(super) struct Completeness {
     missing: u64,
     /// End of the last given picture, on the clock of the recording's length.
     end: Option<gst::ClockTime>,
+    errors: Option<DecoderErrors>,
+}
+
+/// Pictures at which the decoder reported errors, about: it decodes several at a time.
+#[derive(Debug)]
+struct DecoderErrors {
+    pictures: u64,
+    /// Taken pictures at the last error.
+    taken: u64,
+    first: gst::ClockTime,
+    last: gst::ClockTime,
+    /// Whether another decoder of the process may have reported some of them.
+    is_shared: bool,
 }
 
 impl Completeness {
-    /// Follows the pictures of `decoder`.
-    pub(super) fn watch(decoder: &gst::Element) -> Arc<Mutex<Self>> {
-        let watched = Arc::new(Mutex::new(Self::default()));
+    /// Follows the pictures of a recording's `decoder`.
+    pub(super) fn watch(watched: &Arc<Mutex<Self>>, decoder: &gst::Element) {
         let pads = (decoder.static_pad("sink"), decoder.static_pad("src"));
         if let (Some(entry), Some(exit)) = pads {
-            probe(&entry, &watched, |seen, buffer, _| {
+            probe(&entry, watched, |seen, buffer, _| {
                 if let Some(pts) = buffer.pts() {
                     seen.take(pts.nseconds());
                 }
             });
-            probe(&exit, &watched, |seen, buffer, segment| {
+            probe(&exit, watched, |seen, buffer, segment| {
                 if let Some(pts) = buffer.pts() {
                     seen.give(pts.nseconds());
                     let end = pts.saturating_add(buffer.duration().unwrap_or_default());
@@ -53,7 +68,22 @@ impl Completeness {
                 }
             });
         }
-        watched
+    }
+
+    /// Counts an error that a decoder reported.
+    pub(super) fn note_error(&mut self, is_shared: bool) {
+        let at = self.end.unwrap_or_default();
+        let errors = self.errors.get_or_insert(DecoderErrors {
+            pictures: 0,
+            taken: u64::MAX,
+            first: at,
+            last: at,
+            is_shared: false,
+        });
+        errors.pictures += u64::from(errors.taken != self.taken);
+        errors.taken = self.taken;
+        errors.last = at;
+        errors.is_shared |= is_shared;
     }
 
     fn take(&mut self, pts: u64) {
@@ -88,7 +118,6 @@ impl Completeness {
         if let (Some(end), Some(length)) = (self.end, length)
             && end.saturating_add(tolerance) < length
         {
-            let seconds = |time: gst::ClockTime| time.mseconds() as f64 / 1000.0;
             parts.push(format!(
                 "the pictures end at {:.1} s of {:.1} s",
                 seconds(end),
@@ -102,8 +131,48 @@ impl Completeness {
                 "at least {missing} of {taken} pictures could not be decoded"
             ));
         }
+        parts.extend(self.errors.as_ref().map(DecoderErrors::describe));
         parts
     }
+}
+
+impl DecoderErrors {
+    fn describe(&self) -> String {
+        let pictures = match self.pictures {
+            1 => "one picture".to_owned(),
+            pictures => format!("{pictures} pictures"),
+        };
+        let (first, last) = (seconds(self.first), seconds(self.last));
+        let whose = match self.is_shared {
+            true => "; some may be of another source",
+            false => "",
+        };
+        format!("decoder errors at {pictures}, from {first:.1} s to {last:.1} s{whose}")
+    }
+}
+
+fn seconds(time: gst::ClockTime) -> f64 {
+    time.mseconds() as f64 / 1000.0
+}
+
+/// Returns a sentence if an AVI file is shorter than its header says; the demuxer then takes what
+/// is there for the whole.
+pub(super) fn missing_end_of_avi(path: &Path) -> Option<String> {
+    let mut file = File::open(path).ok()?;
+    let mut header = [0; 12];
+    file.read_exact(&mut header).ok()?;
+    let [b'R', b'I', b'F', b'F', a, b, c, d, b'A', b'V', b'I', b' '] = header else {
+        return None;
+    };
+    let named = u64::from(u32::from_le_bytes([a, b, c, d]));
+    let (has, whole) = (file.metadata().ok()?.len(), named + 8);
+    // A program that was killed while it wrote the file has left no size.
+    let is_named = named != 0 && named != u64::from(u32::MAX);
+    let mb = |bytes: u64| bytes as f64 / 1e6;
+    (is_named && has < whole).then(|| {
+        let (has, whole) = (mb(has), mb(whole));
+        format!("the file ends at {has:.1} MB of {whole:.1} MB")
+    })
 }
 
 /// Calls `observe` for each shown buffer of `pad`.
@@ -173,6 +242,44 @@ mod tests {
         };
         assert_eq!(at(30_160), ["the pictures end at 13.3 s of 30.2 s"]);
         assert_eq!(at(14_000), [""; 0]);
+    }
+
+    #[test]
+    fn errors_are_counted_by_picture_and_placed_in_time() {
+        let mut seen = Completeness::default();
+        seen.take(0);
+        seen.note_error(false);
+        seen.note_error(false);
+        assert_eq!(
+            seen.missing_parts(None),
+            ["decoder errors at one picture, from 0.0 s to 0.0 s"]
+        );
+        seen.take(40);
+        seen.end = Some(gst::ClockTime::from_mseconds(12_340));
+        seen.note_error(true);
+        let said = "decoder errors at 2 pictures, from 0.0 s to 12.3 s; \
+                    some may be of another source";
+        assert!(seen.missing_parts(None).contains(&said.to_owned()));
+    }
+
+    #[test]
+    fn avi_file_that_was_cut_names_both_sizes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("street.avi");
+        let missing = |size: u32, kind: &[u8; 4]| {
+            let header = [b"RIFF".as_slice(), &size.to_le_bytes(), kind].concat();
+            std::fs::write(&path, [header, vec![0; 200_000 - 12]].concat()).unwrap();
+            missing_end_of_avi(&path)
+        };
+        let said = "the file ends at 0.2 MB of 5.0 MB".to_owned();
+        assert_eq!(missing(5_000_000, b"AVI "), Some(said));
+        assert_eq!(missing(200_000 - 8, b"AVI "), None);
+        assert_eq!(missing(5_000_000, b"WAVE"), None);
+        for unknown in [0, u32::MAX] {
+            assert_eq!(missing(unknown, b"AVI "), None);
+        }
+        std::fs::write(&path, b"RIFF").unwrap();
+        assert_eq!(missing_end_of_avi(&path), None);
     }
 
     #[test]

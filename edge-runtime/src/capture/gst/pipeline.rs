@@ -19,6 +19,7 @@ use super::super::address::Credentials;
 use super::super::cause;
 use super::super::feed::FeedError;
 use super::completeness::Completeness;
+use super::decoder_log;
 use super::describe::{
     Branch, Description, FORMATS, INSIDE, Origin, Property, Request, Stage, Value, describe,
 };
@@ -111,12 +112,21 @@ fn watch_decoder(element: &gst::Element, signals: &Arc<Signals>) {
     });
 }
 
-/// Follows the pictures of a recording's decoder.
-fn watch_recording(
-    decoder: &gst::Element,
+/// Follows the pictures of a recording's decoder, and the errors of any software decoder: one of
+/// a camera may have reported what a recording's note is about.
+fn watch_pictures(
+    decoder: Option<&gst::Element>,
+    is_hardware: bool,
     signals: &Signals,
-) -> Option<Arc<parking_lot::Mutex<Completeness>>> {
-    signals.is_recording.then(|| Completeness::watch(decoder))
+) -> Arc<parking_lot::Mutex<Completeness>> {
+    let watched = Arc::default();
+    if let Some(decoder) = decoder.filter(|_| signals.is_recording) {
+        Completeness::watch(&watched, decoder);
+    }
+    if !is_hardware {
+        decoder_log::watch(&watched);
+    }
+    watched
 }
 
 /// Builds `pipeline` and returns the sink that its pictures come from.
@@ -390,7 +400,7 @@ fn add_branch(
         *signals.decoder.lock() = Some(RunningDecoder {
             status: status.clone(),
             elements: chain.iter().map(ObjectExt::downgrade).collect(),
-            completeness: decoder.and_then(|decoder| watch_recording(decoder, signals)),
+            completeness: watch_pictures(decoder, status.hardware, signals),
         });
     }
     let (Some(first), Some(last)) = (chain.first(), chain.last()) else {
@@ -436,14 +446,15 @@ fn configure_inside(element: &gst::Element, signals: &Signals) {
     let is_picture = class.contains("Video") || class.contains("Image");
     if class.contains("Decoder") && is_picture {
         packet_probe::attach(element, signals);
+        let hardware = is_hardware(&factory);
         *signals.decoder.lock() = Some(RunningDecoder {
             status: watchkeeper_contract::source::DecoderStatus {
                 element: factory.name().to_string(),
-                hardware: is_hardware(&factory),
+                hardware,
                 fallback: None,
             },
             elements: vec![element.downgrade()],
-            completeness: watch_recording(element, signals),
+            completeness: watch_pictures(Some(element), hardware, signals),
         });
     }
 }

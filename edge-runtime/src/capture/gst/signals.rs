@@ -40,8 +40,8 @@ pub(super) struct RunningDecoder {
     pub(super) status: DecoderStatus,
     /// It and the elements that were added with it.
     pub(super) elements: Vec<gst::glib::WeakRef<gst::Element>>,
-    /// Of a recording.
-    pub(super) completeness: Option<Arc<Mutex<Completeness>>>,
+    /// Follows pictures of recordings, and errors of software decoders.
+    pub(super) completeness: Arc<Mutex<Completeness>>,
 }
 
 /// Returns an error of unknown cause; another attempt may succeed.

@@ -16,6 +16,8 @@ use crate::capture::mailbox::Recv;
 use crate::capture::notices::{self, NoticeReceiver, SourceNotice, StampedNotice};
 use crate::capture::supervise::Deadlines;
 
+mod recordings;
+
 const LONG: Duration = Duration::from_secs(30);
 
 /// Path of real footage, if the test data is installed.
@@ -428,91 +430,4 @@ fn panic_is_reported_to_every_subscriber_for_good() {
     let later = handle.subscribe().recv(LONG);
     assert!(matches!(later, Recv::Failed { .. }), "{later:?}");
     assert!(matches!(handle.status().state, SourceState::Failed { .. }));
-}
-
-/// Writes an MP4 file of 20 s that has its index at the start.
-fn write_video(path: &std::path::Path) {
-    use gstreamer::prelude::ElementExt;
-    gstreamer::init().unwrap();
-    let text = format!(
-        "videotestsrc pattern=ball num-buffers=200 ! \
-         video/x-raw,width=128,height=72,framerate=10/1 ! x264enc bframes=2 key-int-max=10 ! \
-         h264parse ! mp4mux faststart=true ! filesink location={}",
-        path.display()
-    );
-    let pipeline = gstreamer::parse::launch(&text).unwrap();
-    pipeline.set_state(gstreamer::State::Playing).unwrap();
-    let kinds = [gstreamer::MessageType::Eos, gstreamer::MessageType::Error];
-    let bus = pipeline.bus().unwrap();
-    let end = bus.timed_pop_filtered(gstreamer::ClockTime::from_seconds(60), &kinds);
-    assert_eq!(end.unwrap().type_(), gstreamer::MessageType::Eos);
-    pipeline.set_state(gstreamer::State::Null).unwrap();
-}
-
-#[test]
-fn recording_on_its_side_is_turned_upright() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("phone.mp4");
-    write_video(&path);
-    let mut bytes = std::fs::read(&path).unwrap();
-    let named = bytes.windows(4).position(|name| name == b"tkhd").unwrap();
-    // The matrix of version 0 of the track header (ISO/IEC 14496-12): a quarter turn clockwise.
-    let matrix = [0, 1 << 16, 0, -(1 << 16), 0, 0, 72 << 16, 0, 1 << 30];
-    let matrix: Vec<u8> = matrix.into_iter().flat_map(i32::to_be_bytes).collect();
-    bytes[named + 44..named + 80].copy_from_slice(&matrix);
-    std::fs::write(&path, bytes).unwrap();
-    let handle = spawn(path.to_str().unwrap());
-    let (frames, end) = drain(&handle.subscribe());
-    assert!(matches!(end, Recv::Ended), "{end:?}");
-    assert_eq!(handle.status().size, Some([72, 128]));
-    assert!(frames.iter().all(|frame| frame.picture.width == 72));
-}
-
-#[test]
-fn recording_that_lacks_its_end_or_middle_says_so() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("street.mp4");
-    write_video(&path);
-    let whole = std::fs::read(&path).unwrap();
-    let play = |bytes: &[u8]| {
-        std::fs::write(&path, bytes).unwrap();
-        let handle = spawn(path.to_str().unwrap());
-        let (frames, end) = drain(&handle.subscribe());
-        assert!(matches!(end, Recv::Ended), "{end:?}");
-        (frames.len(), handle.status().note)
-    };
-    assert_eq!(play(&whole), (200, None));
-
-    let (frames, note) = play(&whole[..whole.len() / 2]);
-    let note = note.unwrap();
-    assert!(frames < 150, "{frames}");
-    assert!(
-        note.starts_with("incomplete: the pictures end at "),
-        "{note}"
-    );
-    assert!(note.contains(" s of 20.0 s"), "{note}");
-
-    let mut damaged = whole.clone();
-    damaged[whole.len() / 3..whole.len() / 2].fill(0);
-    let (frames, note) = play(&damaged);
-    let note = note.unwrap();
-    let said = note.strip_prefix("incomplete: at least ");
-    let (missing, rest) = said.and_then(|said| said.split_once(' ')).unwrap();
-    assert_eq!(rest, "of 200 pictures could not be decoded");
-    // Single pictures are not counted.
-    let (missing, lost): (usize, usize) = (missing.parse().unwrap(), 200 - frames);
-    assert!((lost - 4..=lost).contains(&missing), "{note}: {lost}");
-}
-
-#[test]
-fn gif_is_refused_with_its_remedy() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("aisle.mp4");
-    std::fs::write(&path, b"GIF89a\x01\x00\x01\x00").unwrap();
-    let (cause, message) = failure(path.to_str().unwrap());
-    assert_eq!(cause, LossCause::Codec);
-    assert!(
-        message.contains("is a GIF") && message.contains("MP4"),
-        "{message}"
-    );
 }

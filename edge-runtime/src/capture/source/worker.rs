@@ -154,16 +154,26 @@ impl Worker {
     }
 
     /// Applies the passage of time. A hardware decoder that gave no picture until the deadline is
-    /// the cause, not the camera.
+    /// the cause, not the camera; and a file is no camera that could be off.
     fn pass_time(&mut self, now: Instant) {
         let is_late = match self.supervisor.state() {
-            State::Opening { until, .. } | State::Live { until, .. } => now >= *until,
+            State::Connecting { until, .. }
+            | State::Opening { until, .. }
+            | State::Live { until, .. } => now >= *until,
             _ => false,
         };
         let feed = self.feed.as_ref().filter(|_| is_late);
         match feed.and_then(|feed| feed.silent_decoder()) {
             Some(error) => self.handle_decoder_failure(error),
-            None => self.supervisor.tick(now),
+            None => match (self.supervisor.state(), &self.address) {
+                (State::Connecting { .. } | State::Opening { .. }, Ok(Address::Path(path)))
+                    if is_late =>
+                {
+                    let error = cause::from_slow_file(path);
+                    self.handle_input(self.error_input(error));
+                }
+                _ => self.supervisor.tick(now),
+            },
         }
     }
 
