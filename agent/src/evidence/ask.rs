@@ -15,7 +15,7 @@ use watchkeeper_evidence::source::{SourceAnswer, SourceResult};
 
 use super::fields;
 use crate::references::ReferenceService;
-use crate::second_opinion::{Asker, Case};
+use crate::second_opinion::{Answer, Asker, Case};
 
 /// Longest question: four tries of a minute with their pauses.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
@@ -78,12 +78,20 @@ impl Sources {
     }
 
     async fn ask_model(&self, event: &Event) -> (SourceAnswer, Option<f64>) {
-        let Some(asker) = &self.asker else {
-            return (SourceAnswer::failed(NO_MODEL), None);
-        };
-        match Arc::clone(asker).ask(Case::of(event)).await {
+        match self.opinion(event).await {
             Ok(answer) => (answer.to_source(), Some(answer.cost.dollars())),
             Err(why) => (SourceAnswer::failed(why), None),
+        }
+    }
+
+    /// Asks a model for its opinion on an event.
+    ///
+    /// # Errors
+    /// A sentence for a user.
+    pub(crate) async fn opinion(&self, event: &Event) -> Result<Answer, String> {
+        match &self.asker {
+            Some(asker) => Arc::clone(asker).ask(Case::of(event)).await,
+            None => Err(NO_MODEL.to_owned()),
         }
     }
 }

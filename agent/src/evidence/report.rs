@@ -1,4 +1,4 @@
-//! The assessment that the runtime records as the result of a chain.
+//! The assessment that the runtime records as the result of a chain or a second opinion.
 //!
 //! - Only a decided chain approves; any other leaves the event to a person.
 //! - Its texts are one line, without control characters.
@@ -10,7 +10,39 @@ use watchkeeper_contract::assessment::{
 };
 use watchkeeper_contract::event::{Decision, Event};
 use watchkeeper_contract::review::NewAssessment;
+use watchkeeper_contract::time::Wall;
 use watchkeeper_evidence::chain::{Chain, Final};
+
+use super::on_disk::StoredChain;
+use crate::second_opinion::weigh::{Weighed, weigh};
+use crate::second_opinion::{Answer, Case, assessment};
+
+/// A second opinion with its effect.
+#[derive(Debug)]
+pub(super) struct WeighedOpinion {
+    pub case: Case,
+    /// The error is why there is none.
+    pub answer: Result<Answer, String>,
+    pub weighed: Weighed,
+}
+
+impl WeighedOpinion {
+    /// Weighs the answer of `stored` against the latest decision of the box.
+    pub(super) fn of(stored: &StoredChain, now: Wall) -> Self {
+        let case = Case::of(&stored.event);
+        let why = || stored.chain.failure().unwrap_or("no answer").to_owned();
+        let answer = stored.answer.clone().ok_or_else(why);
+        Self {
+            weighed: weigh(&case, &answer, now),
+            case,
+            answer,
+        }
+    }
+
+    pub(super) fn new_assessment(&self) -> NewAssessment {
+        assessment::new_assessment(&self.case, &self.answer, &self.weighed)
+    }
+}
 
 /// Builds the assessment of `event` with the final state of its chain.
 pub(super) fn new_assessment(event: &Event, chain: &Chain, done: &Final) -> NewAssessment {

@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use watchkeeper_config::{LookupConfig, LookupValue};
 use watchkeeper_contract::event::Evidence;
-use watchkeeper_contract::rule::{DecideSpec, Gates};
+use watchkeeper_contract::rule::{DecideSpec, Gates, StopAt};
 use watchkeeper_contract::time::Wall;
 
 use crate::source::{SourceAnswer, SourceResult, in_unit};
@@ -94,6 +94,18 @@ impl Chain {
         }
     }
 
+    /// The chain of the language model alone.
+    pub fn of_model(gates: Gates, facts: EventFacts) -> Self {
+        let spec = DecideSpec {
+            chain: vec![sources::MODEL.to_owned()],
+            stop_at: StopAt::default(),
+            code: None,
+            text: None,
+            weights: BTreeMap::new(),
+        };
+        Self::new(&spec, gates, &BTreeMap::new(), facts)
+    }
+
     /// What has to be done next. Sources that need no I/O are answered here, at the time `now`.
     pub fn next(&mut self, now: Wall) -> Step {
         loop {
@@ -150,6 +162,15 @@ impl Chain {
     /// Whether no more sources are asked.
     pub fn is_given_up(&self) -> bool {
         self.given_up.is_some()
+    }
+
+    /// Why the last source did not answer, or none was asked.
+    pub fn failure(&self) -> Option<&str> {
+        let last = self.links.last().map(|link| &link.result.answer);
+        match last {
+            Some(SourceAnswer::Failed { cause }) => Some(cause),
+            _ => self.given_up.as_deref(),
+        }
     }
 
     /// The text of a value of the event, or of what its sources answered so far.
