@@ -1,12 +1,13 @@
 //! Follows the journal behind a cursor of its own: for chains, channels, schedules of events and
-//! the archive, and for second opinions where no broker is configured.
+//! the archive.
 //!
 //! Without a broker the outbox's cursor stands still, so that a broker configured later receives
 //! what the journal still holds.
 //!
 //! Invariants:
 //! - What a record asks for is stored in one batch with the cursor behind it: no crash asks twice.
-//! - A new box starts at the end of the journal, and stores that before it reads a record.
+//! - A new box starts at the end of the journal, and stores that before it reads a record; chains
+//!   start at its beginning.
 //! - A runtime that lost its journal refuses the cursor; the new journal is read from its start.
 
 use std::time::Duration;
@@ -54,6 +55,18 @@ impl JournalTail {
             runtime,
             cursor: stored_cursor.unwrap_or_default(),
             stored_cursor,
+        }
+    }
+
+    /// Resumes behind `stored_cursor`, or starts at the beginning of the journal.
+    pub(crate) fn from_start(
+        reader: impl Into<String>,
+        runtime: RuntimeClient,
+        stored_cursor: Option<EventSeq>,
+    ) -> Self {
+        Self {
+            stored_cursor,
+            ..Self::new(reader, runtime, Some(stored_cursor.unwrap_or_default()))
         }
     }
 

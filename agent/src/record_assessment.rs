@@ -3,7 +3,7 @@
 //! - A request is repeated while the runtime is away, busy or out of disk. Only its refusal of the
 //!   event or of the assessment ends that.
 //! - The journal takes a repeated assessment once.
-//! - Not here: what waits to be sent (`second_opinion::pending`, `evidence`).
+//! - Not here: what waits to be sent (`evidence`).
 
 use std::time::Duration;
 

@@ -9,7 +9,7 @@ const REACHED: &[u8] = b"reached";
 
 /// The keyspace of a cursor.
 #[derive(Debug, Clone, Copy)]
-pub struct StoredCursor(pub Keyspace);
+pub(crate) struct StoredCursor(pub Keyspace);
 
 impl StoredCursor {
     /// Reads the cursor; `None` if none is stored or the record is damaged.

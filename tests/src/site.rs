@@ -6,8 +6,9 @@ use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 
 use crate::broker::{Mosquitto, Subscriber};
-use crate::daemons::{Bench, Process};
+use crate::daemons::{Bench, Process, wait_up_to};
 use crate::person::command;
+use crate::scene::LONG;
 use crate::scripted_model::{KEY, ScriptedModel, calls, says};
 use crate::wiretap::Wiretap;
 
@@ -117,6 +118,21 @@ impl Site {
     /// Returns the requests to the runtime through this site's tap.
     pub fn asked(&self) -> Vec<String> {
         self.tap.as_ref().map(Wiretap::asked).unwrap_or_default()
+    }
+
+    /// Waits for an assessment of each of `events` through this site's tap; returns their bodies.
+    ///
+    /// # Errors
+    /// If one does not come in [`LONG`].
+    pub fn assessments(&self, events: &[Value]) -> anyhow::Result<Vec<Value>> {
+        let tap = self.tap.as_ref().context("no tap")?;
+        wait_up_to(LONG, "an assessment of each event", || {
+            let found = events.iter().map(|event| {
+                let mut all = tap.assessments().into_iter();
+                all.find(|new| new["event"] == event["id"])
+            });
+            found.collect()
+        })
     }
 
     /// Returns the pipelines of its runtime.

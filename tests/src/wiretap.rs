@@ -1,8 +1,8 @@
 //! Tap on the runtime's socket that forwards requests and records them.
 //!
 //! [`Wiretap::asked`] holds a request before the runtime sees its first byte, so a missing request
-//! was never sent. Assessments are cut off: several agents may share the runtime, and each has to
-//! find its events unassessed.
+//! was never sent. The tap answers assessments itself: several agents may share the runtime, and
+//! each has to find its events unassessed.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::Shutdown;
@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use anyhow::Context as _;
+use serde_json::Value;
 
 /// Tap that listens until it is dropped.
 #[derive(Debug)]
@@ -26,6 +27,7 @@ pub struct Wiretap {
 struct Shared {
     closed: AtomicBool,
     asked: Mutex<Vec<String>>,
+    assessments: Mutex<Vec<Value>>,
     open: Mutex<Vec<UnixStream>>,
 }
 
@@ -69,6 +71,11 @@ impl Wiretap {
     pub fn asked(&self) -> Vec<String> {
         lock(&self.shared.asked).clone()
     }
+
+    /// Returns the bodies of the assessments so far, in order.
+    pub fn assessments(&self) -> Vec<Value> {
+        lock(&self.shared.assessments).clone()
+    }
 }
 
 impl Drop for Wiretap {
@@ -103,6 +110,7 @@ fn pass_on(mut client: UnixStream, to: &Path, shared: &Shared) -> io::Result<()>
         drop(io::copy(&mut answers, &mut back));
         drop(back.shutdown(Shutdown::Both));
     });
+    let mut own_answers = client.try_clone()?;
     let mut heads = Heads::default();
     let mut bytes = [0; 16 << 10];
     loop {
@@ -111,10 +119,14 @@ fn pass_on(mut client: UnixStream, to: &Path, shared: &Shared) -> io::Result<()>
             break;
         };
         let asked = heads.take(came);
-        let has_assessment = asked.iter().any(|request| is_assessment(request));
         lock(&shared.asked).extend(asked);
-        if has_assessment {
-            break;
+        if heads.is_assessment {
+            if let Some(body) = heads.take_body() {
+                let body = serde_json::from_slice(&body).unwrap_or_default();
+                lock(&shared.assessments).push(body);
+                own_answers.write_all(RECORDED)?;
+            }
+            continue;
         }
         if runtime.write_all(came).is_err() {
             break;
@@ -124,6 +136,10 @@ fn pass_on(mut client: UnixStream, to: &Path, shared: &Shared) -> io::Result<()>
     drop(answering.join());
     Ok(())
 }
+
+/// Answer to an assessment.
+const RECORDED: &[u8] = b"HTTP/1.1 201 Created\r\ncontent-type: application/json\r\n\
+                          content-length: 2\r\n\r\n{}";
 
 /// Whether a request, such as `GET /v1/health`, records an assessment.
 pub fn is_assessment(request: &str) -> bool {
@@ -136,6 +152,9 @@ pub fn is_assessment(request: &str) -> bool {
 struct Heads {
     head: Vec<u8>,
     body: usize,
+    /// Whether the last request records an assessment, whose body is kept.
+    is_assessment: bool,
+    kept: Vec<u8>,
 }
 
 impl Heads {
@@ -144,6 +163,9 @@ impl Heads {
         for byte in bytes {
             if self.body > 0 {
                 self.body -= 1;
+                if self.is_assessment {
+                    self.kept.push(*byte);
+                }
                 continue;
             }
             self.head.push(*byte);
@@ -154,6 +176,7 @@ impl Heads {
                 let first = lines.next().unwrap_or_default();
                 let request = first.rsplit_once(' ').map_or(first, |(request, _)| request);
                 found.push(request.to_owned());
+                self.is_assessment = is_assessment(request);
                 let length = lines.filter_map(|line| line.split_once(':'));
                 let length = length.filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
                 let mut length = length.filter_map(|(_, value)| value.trim().parse().ok());
@@ -161,6 +184,13 @@ impl Heads {
             }
         }
         found
+    }
+
+    /// Takes the body of an assessment, once all of it arrived, which ends that request.
+    fn take_body(&mut self) -> Option<Vec<u8>> {
+        let is_whole = self.body == 0 && !self.kept.is_empty();
+        self.is_assessment &= !is_whole;
+        is_whole.then(|| std::mem::take(&mut self.kept))
     }
 }
 
@@ -175,6 +205,19 @@ mod tests {
             let mut heads = Heads::default();
             let found: Vec<String> = sent.chunks(size).flat_map(|c| heads.take(c)).collect();
             assert_eq!(found, ["GET /v1/a", "POST /v1/b?c=1", "GET /v1/e"]);
+        }
+    }
+
+    #[test]
+    fn body_of_an_assessment_is_kept_at_any_cut() {
+        let sent = b"POST /v1/events/7/assessments HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}";
+        for size in 1..=sent.len() {
+            let mut heads = Heads::default();
+            let bodies = sent.chunks(size).filter_map(|chunk| {
+                heads.take(chunk);
+                heads.take_body()
+            });
+            assert_eq!(bodies.collect::<Vec<_>>(), [b"{}"]);
         }
     }
 }

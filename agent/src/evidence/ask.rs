@@ -16,7 +16,7 @@ use watchkeeper_llm::money::Money;
 
 use super::fields;
 use crate::references::ReferenceService;
-use crate::second_opinion::{Asker, Case};
+use crate::second_opinion::{Answer, Asker, Case, NoAnswer};
 
 /// Longest question: four tries of a minute with their pauses.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
@@ -79,12 +79,20 @@ impl Sources {
     }
 
     async fn ask_model(&self, event: &Event) -> (SourceAnswer, Option<f64>) {
-        let Some(asker) = &self.asker else {
-            return (SourceAnswer::failed(NO_MODEL), None);
-        };
-        match Arc::clone(asker).ask(Case::of(event)).await {
+        match self.opinion(event).await {
             Ok(answer) => (answer.to_source(), Some(answer.cost.dollars())),
             Err(no) => (SourceAnswer::failed(no.why), no.cost.map(Money::dollars)),
+        }
+    }
+
+    /// Asks a model for its opinion on an event.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub(crate) async fn opinion(&self, event: &Event) -> Result<Answer, NoAnswer> {
+        match &self.asker {
+            Some(asker) => Arc::clone(asker).ask(Case::of(event)).await,
+            None => Err(NO_MODEL.into()),
         }
     }
 }

@@ -15,6 +15,7 @@ use watchkeeper_contract::id::EventId;
 use watchkeeper_evidence::chain::Chain;
 use watchkeeper_store::{JsonRecords, Keyspace, Op, Store, StoreError};
 
+use crate::second_opinion::Answer;
 use crate::stored_cursor::StoredCursor;
 
 const CHAINS: JsonRecords = JsonRecords::new(Keyspace::new("chains"), 1, "chain");
@@ -24,9 +25,38 @@ pub(crate) const CURSOR: StoredCursor = StoredCursor(Keyspace::new("chains_mark"
 /// The chain of an event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StoredChain {
-    /// Record that began the event.
+    /// Record that began the event; of a second opinion with the box's latest decision.
     pub event: Event,
     pub chain: Chain,
+    /// Answer of a second opinion, once there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Answer>,
+    /// Whether its assessment was made: a later decision of the box changes nothing.
+    #[serde(skip)]
+    pub is_reported: bool,
+}
+
+impl StoredChain {
+    pub(super) fn is_opinion(&self) -> bool {
+        is_opinion(&self.event)
+    }
+
+    /// Takes over the decision of a later record of the event, which its second opinion is weighed
+    /// against. Returns whether something changed.
+    pub(super) fn follow(&mut self, record: &Event) -> bool {
+        let is_changed = self.event.decision != record.decision;
+        if !is_changed || self.is_reported || !self.is_opinion() {
+            return false;
+        }
+        self.event.decision = record.decision.clone();
+        self.event.evidence = record.evidence.clone();
+        true
+    }
+}
+
+/// Whether the chain of an event is its second opinion: its rule names no sources.
+pub(super) fn is_opinion(event: &Event) -> bool {
+    event.body.rule().is_some_and(|rule| rule.decide.is_none())
 }
 
 /// The operation that stores a chain.

@@ -1,52 +1,49 @@
-//! The task that runs chains: follows the journal, asks sources, reports results.
+//! The task that runs chains and second opinions: follows the journal, asks sources, reports
+//! results.
 //!
 //! It runs beside the agent's loop and needs no broker. Invariants:
-//! - At most [`MAX_WAITING`] chains wait and [`MAX_ACTIVE`] are asked at a time, the most severe
-//!   first, among equals the oldest. Above that the least severe is left to a person.
 //! - A chain that is older than [`MAX_AGE`] asks no further source.
 //! - A result is computed from what is stored, and sent until the runtime has it. Only then is the
 //!   chain deleted, or when the journal no longer has the event.
 //! - A result that the runtime refuses stays stored, and is sent again after the next start. Once
 //!   retention has deleted its event, it is deleted too.
+//! - A full or read-only disk is waited for; any other error of the store ends the task.
+//!
+//! Not here: which chain runs next (`queue`).
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use serde_json::json;
-use tokio::sync::oneshot;
-use tokio::task::JoinSet;
+use tokio::sync::{OwnedMutexGuard, oneshot};
+use tokio::task::{JoinError, JoinSet};
 use watchkeeper_assistant::trace::Trace;
 use watchkeeper_client::RuntimeClient;
 use watchkeeper_client::backoff::Backoff;
 use watchkeeper_client::clock::{age, wall_now};
-use watchkeeper_contract::event::{Event, EventBody, Phase, Verdict};
-use watchkeeper_contract::id::{EventId, EventSeq};
-use watchkeeper_contract::rule::Gates;
-use watchkeeper_evidence::chain::{Chain, Final, Step};
-use watchkeeper_evidence::value::EventFacts;
+use watchkeeper_contract::event::Event;
+use watchkeeper_contract::id::EventSeq;
+use watchkeeper_evidence::chain::{Final, Source, Step};
+use watchkeeper_evidence::source::{SourceAnswer, SourceResult};
+use watchkeeper_llm::money::Money;
 use watchkeeper_store::{Batch, Op, Store, StoreError};
 
 use super::ask::Sources;
 use super::counts::SharedCounts;
 use super::lookup_service::LookupService;
 use super::on_disk::{self, StoredChain};
-use super::report::new_assessment;
+use super::queue::{MAX_AGE, Queue, QueueSetup, RunningChain};
+use super::report::{WeighedOpinion, new_assessment};
 use crate::background::BackgroundTask;
 use crate::journal_tail::JournalTail;
 use crate::record_assessment::{SendEnd, record_assessment};
 use crate::references::ReferenceService;
-use crate::second_opinion::Asker;
+use crate::second_opinion::scene::SceneAnswers;
+use crate::second_opinion::{self, Answer, Asker};
 
-/// Chains that wait or are asked.
-pub(crate) const MAX_WAITING: usize = 64;
-/// Chains that are asked at a time.
-pub(crate) const MAX_ACTIVE: usize = 4;
-/// Age of an event after which no source is asked any more.
-pub(crate) const MAX_AGE: Duration = Duration::from_secs(600);
 /// Pauses between tries to store.
 const RETRY_FIRST: Duration = Duration::from_millis(200);
 const RETRY_CEILING: Duration = Duration::from_secs(10);
@@ -66,6 +63,7 @@ pub(crate) struct Setup {
     pub restored: Vec<StoredChain>,
     /// Where the last run was in the journal.
     pub cursor: Option<EventSeq>,
+    pub opinion_counts: second_opinion::SharedCounts,
     pub trace: Trace,
 }
 
@@ -91,222 +89,273 @@ pub(crate) fn spawn(runtime: &RuntimeClient, setup: Setup) -> BackgroundTask {
     BackgroundTask::spawn("chains", |stopped| run(runtime, setup, stopped))
 }
 
-async fn run(runtime: RuntimeClient, setup: Setup, mut stopped: oneshot::Receiver<()>) {
-    let deps = Arc::new(Deps {
+async fn run(runtime: RuntimeClient, setup: Setup, stopped: oneshot::Receiver<()>) {
+    let lookups = setup.lookups.opened().await;
+    // In this task: a panic ends it, which the agent notices.
+    let vectors = setup.references.serve();
+    let queue = QueueSetup {
+        restored: setup.restored,
+        lookups: Arc::clone(&lookups),
+        has_opinions: setup.asker.is_some(),
+        skips_old: setup.cursor.is_none(),
+    };
+    let deps = Deps {
         sources: Sources {
-            lookups: setup.lookups.opened().await,
+            lookups,
             asker: setup.asker,
             references: setup.references.clone(),
         },
+        answers: Mutex::default(),
         runtime: runtime.clone(),
         store: setup.store,
         trace: setup.trace,
         counts: Arc::clone(setup.lookups.counts()),
-    });
-    // In this task: a panic ends it, which the agent notices.
-    let mut vectors = pin!(setup.references.serve());
-    let mut journal = JournalTail::new("chains", runtime, setup.cursor);
-    let mut queue = Queue::new(Arc::clone(&deps), setup.restored);
-    loop {
-        queue.start_next();
-        tokio::select! {
-            biased;
-            _ = &mut stopped => break,
-            Some(done) = queue.active.join_next(), if !queue.active.is_empty() => {
-                queue.ended(done.is_ok());
-            }
-            record = journal.next(), if queue.has_room() => {
-                let added = record.and_then(|record| queue.add(&record));
-                if let Some(op) = journal.cursor_op(on_disk::CURSOR, added.is_some()) {
-                    let ops = added.into_iter().map(|stored| on_disk::save_op(&stored));
-                    deps.commit(ops.chain([op]).collect()).await;
-                }
-            }
-            () = &mut vectors => {}
-        }
-    }
-    let active = async { while queue.active.join_next().await.is_some() {} };
-    if tokio::time::timeout(STOP_TIMEOUT, active).await.is_err() {
-        tracing::info!("chains: interrupted by the stop; resumed after the next start");
+        opinion_counts: setup.opinion_counts,
+    };
+    let task = ChainTask {
+        deps: Arc::new(deps),
+        queue: Queue::new(queue, wall_now()),
+        active: JoinSet::new(),
+        journal: JournalTail::from_start("chains", runtime, setup.cursor),
+    };
+    if let Err(error) = task.run(vectors, stopped).await {
+        tracing::error!(%error, "chains: the store failed; restart the agent");
     }
 }
 
-/// Chains that wait, and those that are asked.
-struct Queue {
+/// Chains with the journal that they come from.
+struct ChainTask {
     deps: Arc<Deps>,
-    waiting: BTreeMap<EventId, StoredChain>,
-    active: JoinSet<()>,
+    queue: Queue,
+    active: JoinSet<Result<(), StoreError>>,
+    journal: JournalTail,
 }
 
-impl Queue {
-    fn new(deps: Arc<Deps>, restored: Vec<StoredChain>) -> Self {
-        let now = wall_now();
-        let restored = restored.into_iter().map(|mut stored| {
-            stored.chain.resume(now);
-            (stored.event.id, stored)
-        });
-        Self {
-            deps,
-            waiting: restored.collect(),
-            active: JoinSet::new(),
-        }
-    }
-
-    /// Adds the chain of the event that `record` begins, to be stored before it is asked.
-    fn add(&mut self, record: &Event) -> Option<StoredChain> {
-        let EventBody::Rule(rule) = &record.body else {
-            return None;
-        };
-        let is_open = matches!(record.decision.verdict, Verdict::Escalate | Verdict::Review);
-        let spec = rule.decide.as_ref()?;
-        if record.phase != Phase::New || !is_open {
-            return None;
-        }
-        let gates = record
-            .decision
-            .asks
-            .map_or_else(Gates::default, |asks| asks.gates);
-        let lookups = self.deps.sources.lookups.configs();
-        let stored = StoredChain {
-            chain: Chain::new(spec, gates, lookups, EventFacts::of(record)),
-            event: record.clone(),
-        };
-        self.waiting.insert(record.id, stored.clone());
-        self.give_up_surplus();
-        self.count_waiting();
-        Some(stored)
-    }
-
-    /// Whether more records may be read; those that are given up wait for their report too.
-    fn has_room(&self) -> bool {
-        self.waiting.len() < 2 * MAX_WAITING
-    }
-
-    fn give_up_surplus(&mut self) {
-        let open = self
-            .waiting
-            .values_mut()
-            .filter(|stored| !stored.chain.is_given_up());
-        let mut open: Vec<&mut StoredChain> = open.collect();
-        let Some(over) = open.len().checked_sub(MAX_WAITING) else {
-            return;
-        };
-        open.sort_by_key(|stored| (stored.event.severity, stored.event.seq));
-        for stored in open.into_iter().take(over) {
-            stored
-                .chain
-                .give_up("too many events wait for their sources");
-        }
-    }
-
-    /// Starts the most severe chains, among equals the oldest; those that were given up first.
-    fn start_next(&mut self) {
-        while self.active.len() < MAX_ACTIVE {
-            let order = |stored: &StoredChain| {
-                let is_given_up = stored.chain.is_given_up();
-                (
-                    Reverse(is_given_up),
-                    Reverse(stored.event.severity),
-                    stored.event.seq,
-                )
-            };
-            let next = self.waiting.values().min_by_key(|stored| order(stored));
-            let Some(id) = next.map(|stored| stored.event.id) else {
-                return;
-            };
-            if let Some(stored) = self.waiting.remove(&id) {
-                let deps = Arc::clone(&self.deps);
-                self.active
-                    .spawn(async move { deps.run_chain(stored).await });
+impl ChainTask {
+    /// Runs until the stop, or until the store fails.
+    async fn run(
+        mut self,
+        vectors: impl Future<Output = ()>,
+        mut stopped: oneshot::Receiver<()>,
+    ) -> Result<(), StoreError> {
+        let mut vectors = pin!(vectors);
+        loop {
+            while let Some(chain) = self.queue.next() {
+                self.active.spawn(run_chain(Arc::clone(&self.deps), chain));
+            }
+            self.count_waiting();
+            tokio::select! {
+                biased;
+                _ = &mut stopped => break,
+                Some(ended) = self.active.join_next(), if !self.active.is_empty() => {
+                    check_end(ended)?;
+                }
+                record = self.journal.next(), if self.queue.has_room() => {
+                    self.on_record(record.as_deref()).await?;
+                }
+                () = &mut vectors => {}
             }
         }
+        let active = async { while self.active.join_next().await.is_some() {} };
+        if tokio::time::timeout(STOP_TIMEOUT, active).await.is_err() {
+            tracing::info!("chains: interrupted by the stop; resumed after the next start");
+        }
+        Ok(())
     }
 
-    fn ended(&self, is_done: bool) {
-        if !is_done {
-            tracing::error!("chains: a question panicked; resumed after the next start");
-        }
-        self.count_waiting();
+    /// Stores what `record` adds or changes, in one batch with the cursor behind it.
+    async fn on_record(&mut self, record: Option<&Event>) -> Result<(), StoreError> {
+        let running = record.and_then(|record| self.queue.running(record.id));
+        // Held while it is stored: the chain itself stores nothing older meanwhile.
+        let mut held = match running {
+            Some(chain) => Some(chain.lock_owned().await),
+            None => None,
+        };
+        let changed = match (record, &mut held) {
+            (None, _) => None,
+            (Some(record), None) => self.queue.take(record, wall_now()),
+            (Some(record), Some(chain)) => chain.follow(record).then(|| (**chain).clone()),
+        };
+        let has_changed = changed.is_some();
+        let Some(op) = self.journal.cursor_op(on_disk::CURSOR, has_changed) else {
+            return Ok(());
+        };
+        let ops = changed.iter().map(on_disk::save_op);
+        self.deps.commit(ops.chain([op]).collect()).await
     }
 
     fn count_waiting(&self) {
-        self.deps.counts.lock().waiting = self.waiting.len() + self.active.len();
+        self.deps.counts.lock().waiting = self.queue.count(false);
+        self.deps.opinion_counts.lock().waiting = self.queue.count(true);
     }
+}
+
+/// Logs the end of a chain by a panic.
+///
+/// # Errors
+/// When the store failed.
+fn check_end(ended: Result<Result<(), StoreError>, JoinError>) -> Result<(), StoreError> {
+    ended.unwrap_or_else(|_| {
+        tracing::error!("chains: a question panicked; resumed after the next start");
+        Ok(())
+    })
 }
 
 /// What the run of one chain needs.
 struct Deps {
     sources: Sources,
+    /// Answers that second opinions about the same scenes share.
+    answers: Mutex<SceneAnswers>,
     runtime: RuntimeClient,
     store: Arc<dyn Store>,
     trace: Trace,
     counts: SharedCounts,
+    opinion_counts: second_opinion::SharedCounts,
+}
+
+/// Runs a chain to its end and reports it.
+async fn run_chain(deps: Arc<Deps>, running: RunningChain) -> Result<(), StoreError> {
+    loop {
+        let mut stored = Arc::clone(&running).lock_owned().await;
+        if age(stored.event.at, wall_now()) > MAX_AGE && stored.chain.given_up().is_none() {
+            let why = "the event is too old to ask further sources";
+            stored.chain.give_up(why);
+        }
+        let source = match stored.chain.next(wall_now()) {
+            Step::Done(done) => return deps.report(stored, &done).await,
+            Step::Ask { source } => source,
+        };
+        stored.chain.begin();
+        deps.commit(vec![on_disk::save_op(&stored)]).await?;
+        let asked = stored.clone();
+        drop(stored);
+        let (result, answer) = deps.ask(&source, &asked).await;
+        tracing::debug!(event = %asked.event.id, source = source.name, ?result, "source asked");
+        let mut stored = running.lock().await;
+        stored.answer = answer;
+        stored.chain.answer(result);
+        deps.commit(vec![on_disk::save_op(&stored)]).await?;
+    }
 }
 
 impl Deps {
-    /// Runs a chain to its end and reports it.
-    async fn run_chain(&self, mut stored: StoredChain) {
-        let id = stored.event.id;
-        loop {
-            if age(stored.event.at, wall_now()) > MAX_AGE && !stored.chain.is_given_up() {
-                stored
-                    .chain
-                    .give_up("the event is too old to ask further sources");
-            }
-            let source = match stored.chain.next(wall_now()) {
-                Step::Done(done) => {
-                    self.report(&stored, &done).await;
-                    return;
-                }
-                Step::Ask { source } => source,
-            };
-            stored.chain.begin();
-            self.commit(vec![on_disk::save_op(&stored)]).await;
-            let result = self
-                .sources
-                .ask(&source, &stored.event, &stored.chain)
-                .await;
-            tracing::debug!(event = %id, source = source.name, ?result, "source asked");
-            self.counts.lock().count_source(&source.name, &result);
-            stored.chain.answer(result);
-            self.commit(vec![on_disk::save_op(&stored)]).await;
+    /// Asks a source. A second opinion has its answer besides.
+    async fn ask(&self, source: &Source, asked: &StoredChain) -> (SourceResult, Option<Answer>) {
+        if asked.is_opinion() {
+            return self.ask_opinion(&asked.event).await;
         }
+        let result = self.sources.ask(source, &asked.event, &asked.chain).await;
+        self.counts.lock().count_source(&source.name, &result);
+        (result, None)
+    }
+
+    /// Asks for the second opinion on an event, unless there is one about its scene.
+    async fn ask_opinion(&self, event: &Event) -> (SourceResult, Option<Answer>) {
+        let started = Instant::now();
+        let shared = self.answers.lock().shared(event);
+        let answer = match shared {
+            Some(answer) => Ok(answer),
+            None => {
+                let asked = self.sources.opinion(event).await;
+                asked.inspect(|answer| self.answers.lock().remember(event, answer))
+            }
+        };
+        let (found, cost) = match &answer {
+            Ok(answer) => (answer.to_source(), Some(answer.cost)),
+            Err(no) => (SourceAnswer::failed(&no.why), no.cost),
+        };
+        let result = SourceResult {
+            answer: found,
+            at: wall_now(),
+            took_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            cost_usd: cost.map(Money::dollars),
+        };
+        (result, answer.ok())
     }
 
     /// Sends the result until the runtime has it, then deletes the chain.
-    async fn report(&self, stored: &StoredChain, done: &Final) {
+    async fn report(
+        &self,
+        mut held: OwnedMutexGuard<StoredChain>,
+        done: &Final,
+    ) -> Result<(), StoreError> {
         // What the result is computed from, with answers of the event itself.
-        self.commit(vec![on_disk::save_op(stored)]).await;
+        held.is_reported = true;
+        self.commit(vec![on_disk::save_op(&held)]).await?;
+        let stored = held.clone();
+        drop(held);
         let id = stored.event.id;
-        let new = new_assessment(&stored.event, &stored.chain, done);
-        tracing::info!(event = %id, result = ?done.result, reason = done.reason, "chain ended");
-        let details = json!({
-            "sentence": done.reason, "event": id, "links": new.links,
-            "verdict": done.verdict, "confidence": done.confidence,
-        });
+        let opinion = stored
+            .is_opinion()
+            .then(|| WeighedOpinion::of(&stored, wall_now()));
+        let new = match &opinion {
+            Some(opinion) => opinion.new_assessment(),
+            None => new_assessment(&stored.event, &stored.chain, done),
+        };
+        let reason = new
+            .decision
+            .as_ref()
+            .map(|decision| decision.reason.as_str());
+        tracing::info!(event = %id, reason, "chain ended");
+        let links = new.links.clone();
         let end = record_assessment(self.runtime.clone(), stored.event.seq, new).await;
         if end == SendEnd::Refused {
             tracing::error!(event = %id, "chains: result refused; sent again after the next start");
-            self.counts.lock().refused += 1;
-            return;
+            match opinion {
+                Some(_) => self.opinion_counts.lock().refused += 1,
+                None => self.counts.lock().refused += 1,
+            }
+            return Ok(());
         }
-        self.commit(vec![on_disk::delete_op(id)]).await;
+        self.commit(vec![on_disk::delete_op(id)]).await?;
         if end == SendEnd::EventGone {
-            return;
+            return Ok(());
         }
-        self.counts.lock().count(done.result);
-        self.trace.note_or_log_in_background("chain", details).await;
+        match opinion {
+            Some(opinion) => self.count_opinion(&opinion).await,
+            None => {
+                self.counts.lock().count(done.result);
+                let details = json!({
+                    "sentence": done.reason, "event": id, "links": links,
+                    "verdict": done.verdict, "confidence": done.confidence,
+                });
+                self.trace.note_or_log_in_background("chain", details).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts and traces a second opinion that the runtime recorded.
+    async fn count_opinion(&self, opinion: &WeighedOpinion) {
+        let WeighedOpinion {
+            case,
+            answer,
+            weighed,
+        } = opinion;
+        let answer = answer.as_ref().ok();
+        self.opinion_counts.lock().count(weighed.outcome, answer);
+        if let Some(answer) = answer {
+            let details = json!({
+                "sentence": weighed.decision.reason, "event": case.event.id,
+                "outcome": weighed.outcome, "opinion": answer.opinion, "model": answer.model,
+                "usd": answer.cost.dollars(),
+            });
+            self.trace
+                .note_or_log_in_background("opinion", details)
+                .await;
+        }
     }
 
     /// Stores operations in one batch; repeats that while the disk refuses them.
-    async fn commit(&self, ops: Vec<Op>) {
+    async fn commit(&self, ops: Vec<Op>) -> Result<(), StoreError> {
         let mut backoff = Backoff::new(RETRY_FIRST, RETRY_CEILING, fastrand::u64(..));
         loop {
             let (store, ops) = (Arc::clone(&self.store), ops.clone());
             let stored = tokio::task::spawn_blocking(move || store.commit(Batch::from_iter(ops)));
             let error = match stored.await {
-                Ok(Ok(())) => return,
-                Ok(Err(error)) => error.to_string(),
+                Ok(Ok(())) => return Ok(()),
+                Ok(Err(error)) if error.is_transient() => error.to_string(),
+                Ok(Err(error)) => return Err(error),
                 Err(died) => died.to_string(),
             };
             if backoff.attempts() == 0 {

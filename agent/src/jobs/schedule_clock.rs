@@ -413,7 +413,6 @@ fn notice(id: String, schedule: &str, job: Option<&str>, reason: String) -> Noti
         id,
         at,
         severity: Severity::Warning,
-        notify: Vec::new(),
         reason,
         camera: None,
         by_model: None,

@@ -10,16 +10,18 @@ use serde_json::{Value, json};
 use watchkeeper_config::{ChannelConfig, ChannelKind};
 use watchkeeper_contract::assessment::{Assessor, ChainResult};
 use watchkeeper_contract::effect::{Attachment, HttpBody};
-use watchkeeper_contract::event::{Clip, ClipState, Event, EventBody, MediaKind, Phase, Verdict};
-use watchkeeper_contract::id::{ChannelId, EventSeq, SourceId};
+use watchkeeper_contract::event::{
+    Clip, ClipState, Decision, Event, EventBody, MediaKind, Phase, Verdict,
+};
+use watchkeeper_contract::id::{EventSeq, SourceId};
 use watchkeeper_contract::rule::Severity;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 
-use crate::fleet::mqtt::payload::event_draft;
+use crate::fleet::mqtt::payload::{event_draft, opinion_draft};
 use crate::heartbeat::Finding;
 use crate::heartbeat::asker::Added;
-use crate::second_opinion::Case;
-use crate::second_opinion::weigh::Weighed;
+use crate::second_opinion::Outcome;
+use crate::second_opinion::weigh::outcome_of;
 use watchkeeper_assistant::wording::{self, cut, single_line, size};
 
 /// Largest attached clip in bytes; the text names the id of a larger one.
@@ -70,16 +72,13 @@ pub(crate) struct MediaRef {
     pub id: String,
 }
 
-/// A finding or verdict without journal record: of the heartbeat or of a second opinion.
+/// A finding without journal record: of the heartbeat, or of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Notice {
     pub id: String,
     /// Time of the finding.
     pub at: Wall,
     pub severity: Severity,
-    /// Channels of the rule whose event the notice is about.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub notify: Vec<ChannelId>,
     pub reason: String,
     /// Camera that the notice is about.
     pub camera: Option<SourceId>,
@@ -116,48 +115,22 @@ impl Notice {
             id,
             at,
             severity: finding.severity(),
-            notify: Vec::new(),
             reason: finding.sentence(),
             camera: finding.camera().cloned(),
             by_model: added.map(|added| added.words.clone()),
             payload,
         }
     }
-
-    /// Notice of a second opinion that raised or lowered an event.
-    pub(crate) fn of_opinion(case: &Case, weighed: &Weighed, at: Wall, payload: Vec<u8>) -> Self {
-        let event = &case.event;
-        let verdict = match weighed.decision.verdict {
-            Verdict::Act | Verdict::Record => "confirmed",
-            Verdict::Review => "needs review",
-            Verdict::Escalate => "uncertain",
-            Verdict::Discard => "probably a false alarm",
-        };
-        let reason = event.body.text();
-        let rule = event.body.rule();
-        Self {
-            id: format!("{}-opinion", event.id),
-            at,
-            severity: event.severity,
-            notify: rule.map(|rule| rule.notify.clone()).unwrap_or_default(),
-            reason: format!(
-                "{verdict} after a second opinion ({}): {reason}",
-                weighed.decision.reason
-            ),
-            camera: event.source.clone(),
-            by_model: None,
-            payload,
-        }
-    }
 }
 
-/// Whether `channel` receives `notice`: its severity suffices, or the rule of its event names the
-/// channel.
+/// Whether `channel` receives what has this severity.
+fn is_severe_for(channel: &ChannelConfig, severity: Severity) -> bool {
+    channel.min_severity.is_some_and(|min| severity >= min)
+}
+
+/// Whether `channel` receives `notice`.
 pub(crate) fn is_wanted(channel: &ChannelConfig, notice: &Notice) -> bool {
-    notice.notify.contains(&channel.id)
-        || channel
-            .min_severity
-            .is_some_and(|min| notice.severity >= min)
+    is_severe_for(channel, notice.severity)
 }
 
 /// Notification of `notice` for `channel`; `None` if it does not receive it. `name` is the box.
@@ -219,22 +192,20 @@ pub(crate) fn event_notification(
         Phase::Update => false,
         Phase::Clip => event.clip.is_some(),
         Phase::End => channel.notify_end && has_lasted(event),
-        // Second opinions have notices of their own.
-        Phase::Assessed => is_decided_by_chain(event),
+        Phase::Assessed => is_decided_by_chain(event) || is_changed_by_opinion(event),
     };
     let is_certain = is_certain_for(channel, event);
     let rule = event.body.rule();
     let is_named = rule.is_some_and(|rule| rule.notify.contains(&channel.id));
-    let is_severe = channel
-        .min_severity
-        .is_some_and(|min| event.severity >= min);
+    let is_severe = is_severe_for(channel, event.severity);
     if !is_certain && !(is_wanted && (is_named || is_severe)) {
         return None;
     }
     let (payload, media) = match channel.kind {
         // Empty if the payload is too large even without its evidence; then only the text.
         ChannelKind::Webhook => (
-            event_draft(event)
+            opinion_draft(event)
+                .or_else(|| event_draft(event).ok())
                 .map(|draft| draft.payload)
                 .unwrap_or_default(),
             media_of(event).filter(|_| channel.pictures),
@@ -243,7 +214,7 @@ pub(crate) fn event_notification(
     };
     Some(Notification {
         seq: Some(event.seq),
-        id: format!("{}-{}", event.id, phase_name(event.phase)),
+        id: format!("{}-{}", event.id, id_suffix(event)),
         at: event.at,
         text: event_text(name, event, link.is_some()),
         link: link.filter(|_| waits_for_answer(event)).map(str::to_owned),
@@ -267,6 +238,17 @@ fn is_decided_by_chain(event: &Event) -> bool {
     matches!(by, Some(Assessor::Chain(details)) if details.result == ChainResult::Decided)
 }
 
+/// Whether the record is of a second opinion that raised or lowered the event, which channels
+/// reported as uncertain.
+fn is_changed_by_opinion(event: &Event) -> bool {
+    is_of_opinion(event) && outcome_of(event) != Outcome::Stands
+}
+
+fn is_of_opinion(event: &Event) -> bool {
+    let by = event.assessment.as_ref().map(|given| &given.by);
+    matches!(by, Some(Assessor::SecondOpinion(_)))
+}
+
 /// Whether the event has a duration; other events end when they start.
 fn has_lasted(event: &Event) -> bool {
     match &event.body {
@@ -285,14 +267,28 @@ fn has_lasted(event: &Event) -> bool {
     }
 }
 
-fn phase_name(phase: Phase) -> &'static str {
-    match phase {
+/// What sets a record apart from the others of its event that a channel receives.
+fn id_suffix(event: &Event) -> &'static str {
+    match event.phase {
         Phase::New => "new",
         Phase::Update => "update",
         Phase::End => "end",
         Phase::Clip => "clip",
+        Phase::Assessed if is_of_opinion(event) => "opinion",
         Phase::Assessed => "assessed",
     }
+}
+
+/// Text prefix of the record of a second opinion.
+fn opinion_text(decision: &Decision) -> String {
+    let verdict = match decision.verdict {
+        Verdict::Act | Verdict::Record => "confirmed",
+        Verdict::Review => "needs review",
+        Verdict::Escalate => "uncertain",
+        Verdict::Discard => "probably a false alarm",
+    };
+    let reason = cut(single_line(&decision.reason), MAX_REASON);
+    format!("{verdict} after a second opinion ({reason}): ")
 }
 
 /// Attachment of a record: its clip if it is small enough, else the annotated or clean picture.
@@ -338,6 +334,7 @@ fn event_text(name: &str, event: &Event, has_link: bool) -> String {
         Phase::Assessed if is_decided_by_chain(event) => {
             text.push_str("confirmed by its sources: ");
         }
+        Phase::Assessed if is_of_opinion(event) => text.push_str(&opinion_text(&event.decision)),
         Phase::Assessed => text.push_str("approved by a person: "),
         Phase::New | Phase::Update | Phase::Clip => {}
     }
@@ -351,29 +348,39 @@ fn event_text(name: &str, event: &Event, has_link: bool) -> String {
     if let Some(source) = &event.source {
         text.push_str(&format!(", camera {source}"));
     }
-    if let EventBody::Rule(rule) = &event.body {
-        text.push_str(&format!(", rule {}", single_line(&rule.rule)));
-        let doubt = match event.decision.verdict {
-            Verdict::Act | Verdict::Record => "",
-            Verdict::Review => ", needs review",
-            Verdict::Escalate | Verdict::Discard => ", uncertain",
-        };
-        text.push_str(&format!(
-            ", confidence {:.2}{doubt}",
-            event.decision.confidence
-        ));
-        if waits_for_answer(event) && !has_link {
-            text.push_str(&format!(
-                ", answer with `watchkeeper reviews approve {0}` or `reject {0}`",
-                event.seq
-            ));
-        }
-    }
+    text.push_str(&rule_text(event, has_link));
     if let Some(time) = local_time(event.at) {
         text.push_str(&format!(", {time}"));
     }
     text.push(')');
+    let seen = event.assessment.as_ref().filter(|_| is_of_opinion(event));
+    if let Some(words) = seen.and_then(|given| given.note.as_deref()) {
+        text.push_str(&format!(" A model adds: {}", single_line(words)));
+    }
     cut(text, MAX_TEXT)
+}
+
+/// The part of a text that only an event of a rule has.
+fn rule_text(event: &Event, has_link: bool) -> String {
+    let Some(rule) = event.body.rule() else {
+        return String::new();
+    };
+    let doubt = match event.decision.verdict {
+        // The text begins with what it is.
+        _ if is_of_opinion(event) => "",
+        Verdict::Act | Verdict::Record => "",
+        Verdict::Review => ", needs review",
+        Verdict::Escalate | Verdict::Discard => ", uncertain",
+    };
+    let (name, confidence) = (single_line(&rule.rule), event.decision.confidence);
+    let mut text = format!(", rule {name}, confidence {confidence:.2}{doubt}");
+    if waits_for_answer(event) && !has_link {
+        text.push_str(&format!(
+            ", answer with `watchkeeper reviews approve {0}` or `reject {0}`",
+            event.seq
+        ));
+    }
+    text
 }
 
 /// Whether a person should answer the event of this record.

@@ -7,8 +7,8 @@
 //! Invariants:
 //! - The journal is the queue: a channel stores only its position. A receiver that is down for a
 //!   day costs no memory and no disk; `kill -9` loses nothing that the journal still has.
-//! - Notices without a journal record (heartbeat, second opinion) are stored for each channel until
-//!   its receiver accepted them. Sending them needs no runtime.
+//! - Notices without a journal record (heartbeat, schedules) are stored for each channel until its
+//!   receiver accepted them. Sending them needs no runtime.
 //! - The position passes an event after its receiver accepted it, or after it was given up.
 //! - A channel waits for no broker and no other channel; the agent's loop waits for no channel.
 //! - An address is a secret: read when it is used, shown nowhere.

@@ -167,7 +167,6 @@ mod tests {
                 quality: TimeQuality::Synced,
             },
             severity,
-            notify: Vec::new(),
             reason: "the runtime does not answer".to_owned(),
             camera: None,
             by_model: None,

@@ -28,30 +28,27 @@ use std::fmt;
 use std::future::Future;
 use std::time::{Duration, Instant};
 
-use watchkeeper_client::RuntimeClient;
-use watchkeeper_contract::id::EventId;
+use watchkeeper_client::{FeedItem, RuntimeClient};
 use watchkeeper_store::StoreError;
 
 use crate::evidence::counts::SharedCounts;
 use crate::fleet::command::Outcome;
 use crate::fleet::mqtt::link::LinkEvent;
 use crate::notify::message::Notice;
-use crate::record_assessment::SendEnd;
+use crate::second_opinion;
 use crate::status::{StatusRequest, StatusRequests};
 pub use error::AgentError;
 pub use report::Report;
 use report::Reports;
 pub use setup::{ApiSetup, HeartbeatSetup, OpinionSetup, Setup};
 pub use start::StartError;
-use state::assessments::Assessments;
 use state::channels::Channels;
 use state::commands::Commands;
 use state::disk_report::DiskReport;
 use state::heartbeat::{HeartbeatEvent, HeartbeatTask};
 use state::job_notices::JobNotices;
-use state::journal::{JournalItem, JournalReader};
+use state::journal::JournalReader;
 use state::mqtt::Mqtt;
-use state::opinions::{Answered, Opinions};
 use state::outbox::{DurableOutbox, WriteResult};
 use state::problems::Problems;
 use state::runtime_monitor::RuntimeMonitor;
@@ -71,13 +68,10 @@ enum Event {
     RuntimeStatus(Box<StatusReport>),
     /// The API asks for the agent's status.
     StatusRequested(StatusRequest),
-    OpinionAnswered(Answered),
-    /// The runtime recorded an assessment, or refused it for good.
-    AssessmentSent(EventId, SendEnd),
     Heartbeat(HeartbeatEvent),
     /// The job of a schedule failed.
     JobFailed(Box<Notice>),
-    Journal(JournalItem),
+    Journal(FeedItem),
     /// The task of a channel ended.
     ChannelFailed(Option<StoreError>),
     /// A deadline passed.
@@ -91,14 +85,13 @@ pub struct Agent {
     journal: JournalReader,
     mqtt: Mqtt,
     commands: Commands,
-    opinions: Opinions,
-    assessments: Assessments,
     /// Absent where no heartbeat is configured.
     heartbeat: Option<HeartbeatTask>,
     channels: Channels,
     monitor: RuntimeMonitor,
     /// Counts of the task of chains.
     chain_counts: SharedCounts,
+    opinion_counts: second_opinion::SharedCounts,
     /// Taken by [`Agent::run`].
     tasks: Option<TaskSetup>,
     status_requests: StatusRequests,
@@ -189,8 +182,6 @@ impl Agent {
             outcome = self.commands.finished() => Event::CommandFinished(outcome),
             report = self.monitor.report() => Event::RuntimeStatus(report),
             request = self.status_requests.next() => Event::StatusRequested(request),
-            answered = self.opinions.answered() => Event::OpinionAnswered(answered),
-            (id, end) = self.assessments.sent() => Event::AssessmentSent(id, end),
             event = HeartbeatTask::next_event(&mut self.heartbeat) => Event::Heartbeat(event),
             notice = self.job_notices.next() => Event::JobFailed(Box::new(notice)),
             item = self.journal.next(wants_records) => Event::Journal(item),
@@ -206,12 +197,7 @@ impl Agent {
             return outbox.unwrap_or(Instant::now() + FLUSH_TIMEOUT);
         }
         let heartbeat = self.heartbeat.as_ref().and_then(HeartbeatTask::deadline);
-        let optional = [
-            outbox,
-            self.mqtt.deadline(),
-            self.opinions.deadline(),
-            heartbeat,
-        ];
+        let optional = [outbox, self.mqtt.deadline(), heartbeat];
         let optional = optional.into_iter().flatten();
         let earliest = self.monitor.deadline().min(self.commands.deadline());
         optional.fold(earliest.min(self.watchdog.deadline()), Instant::min)
@@ -229,20 +215,6 @@ impl Agent {
                 self.on_status_request(request);
                 Ok(())
             }
-            Event::OpinionAnswered(answered) => {
-                self.on_answer(answered);
-                Ok(())
-            }
-            Event::AssessmentSent(id, end) => match self.assessments.end(id, end) {
-                Some(delete) => {
-                    self.outbox.stage(delete);
-                    self.request_change()
-                }
-                None => {
-                    self.opinions.count_refused(id);
-                    Ok(())
-                }
-            },
             Event::Heartbeat(event) => self.on_heartbeat(event),
             Event::JobFailed(notice) => {
                 self.channels.stage(*notice, &mut self.outbox);
@@ -266,9 +238,8 @@ impl Agent {
             let has_broker = self.mqtt.broker.is_some();
             self.monitor.start_query(now, &self.runtime, has_broker);
         }
-        self.settle_opinions(now)?;
-        if !self.is_stopping {
-            self.assessments.send_next(&self.runtime);
+        if self.outbox.has_staged() {
+            self.request_change()?;
         }
         self.start_check_when_due(now);
         self.connect_when_due(now)?;

@@ -12,16 +12,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use watchkeeper_assistant::blueprint::BlueprintStore;
 use watchkeeper_assistant::heartbeat_switch::HeartbeatSwitch;
 use watchkeeper_assistant::llm::{LazyLlmClient, catalogue};
 use watchkeeper_assistant::notes::Notes;
 use watchkeeper_assistant::trace::{AGENT, TRACE_FOLDER, Trace};
-use watchkeeper_client::clock::{age, wall_now};
+use watchkeeper_client::clock::wall_now;
 use watchkeeper_client::{ClientError, RuntimeClient};
 use watchkeeper_config::{AuditConfig, ScheduleConfig, SinksConfig};
-use watchkeeper_contract::event::Event;
-use watchkeeper_contract::id::{BoxId, EventId, EventSeq, SiteId};
+use watchkeeper_contract::id::{BoxId, EventSeq, SiteId};
 use watchkeeper_contract::time::Wall;
 use watchkeeper_store::{
     Batch, LateStore, Op, OpenOutcome, OpenReport, Options, Store, StoreError,
@@ -30,7 +30,6 @@ use watchkeeper_store::{
 use super::report::Reports;
 use super::session_numbers::{count_start, first_outbox_id};
 use super::setup::{ApiSetup, HeartbeatSetup, OpinionSetup, Setup};
-use super::state::assessments::Assessments;
 use super::state::channels::Channels;
 use super::state::commands::Commands;
 use super::state::disk_report::DiskReport;
@@ -38,7 +37,6 @@ use super::state::heartbeat::{HeartbeatParts, HeartbeatTask};
 use super::state::job_notices::JobNotices;
 use super::state::journal::JournalReader;
 use super::state::mqtt::{Identity, Mqtt};
-use super::state::opinions::Opinions;
 use super::state::outbox::DurableOutbox;
 use super::state::problems::Problems;
 use super::state::retained_sources::RetainedSources;
@@ -65,7 +63,6 @@ use crate::model_access::ModelAccess;
 use crate::notify;
 use crate::references::ReferenceService;
 use crate::review_links::ReviewLinks;
-use crate::second_opinion::pending::PendingAssessments;
 use crate::second_opinion::{self, Asker};
 use crate::status::StatusRequests;
 
@@ -92,12 +89,8 @@ struct Restored {
     outbox: outbox::Restored,
     commands: BTreeMap<CommandKey, Record>,
     sources: RetainedSources,
-    opinions: Vec<(EventId, second_opinion::queue::Progress)>,
-    assessments: PendingAssessments,
     /// Chains with their cursor in the journal.
     chains: (Vec<StoredChain>, Option<EventSeq>),
-    /// Cursor of the journal's tail.
-    tail_cursor: Option<EventSeq>,
     heartbeat: Option<heartbeat::on_disk::StoredHeartbeat>,
 }
 
@@ -150,12 +143,10 @@ impl Agent {
         let asker = setup
             .opinions
             .and_then(|opinions| opinion_asker(opinions, &shared));
-        let queue = opinion_queue(asker.is_some(), restored.opinions, now, wall);
-        let chains = chain_setup(asker.clone(), &shared, restored.chains);
-        let journal = match (&setup.broker, &asker) {
-            (Some(_), _) => JournalReader::follow(&shared.runtime, outbox.cursor()),
-            (None, Some(_)) => JournalReader::tail(&shared.runtime, restored.tail_cursor),
-            (None, None) => JournalReader::Closed,
+        let chains = chain_setup(asker, &shared, restored.chains);
+        let journal = match &setup.broker {
+            Some(_) => JournalReader::follow(&shared.runtime, outbox.cursor()),
+            None => JournalReader::Closed,
         };
         log_absence(setup.broker.as_ref());
         let topics = Topics::new(&setup.site, &setup.box_id);
@@ -170,13 +161,12 @@ impl Agent {
         if let Some(op) = unstored_start {
             outbox.stage(op);
         }
+        let opinion_counts = Arc::clone(&chains.opinion_counts);
         let tasks = task_setup(&setup.sinks, &shared, api, (chains, setup.schedules));
         Ok(Self {
             outbox,
             journal,
             commands: Commands::new(board, shared.trace.clone(), now),
-            opinions: Opinions::new(queue, asker),
-            assessments: Assessments::new(restored.assessments),
             heartbeat: setup
                 .heartbeat
                 .map(|heartbeat| heartbeat_task(heartbeat, &shared, restored.heartbeat, now)),
@@ -188,6 +178,7 @@ impl Agent {
             }),
             monitor: RuntimeMonitor::new(restored.sources, ring, setup.telemetry_every, now),
             chain_counts: Arc::clone(shared.lookups.counts()),
+            opinion_counts,
             tasks: Some(tasks),
             mqtt: Mqtt::new(identity, setup.broker, session, retained, wall),
             runtime: shared.runtime,
@@ -216,18 +207,6 @@ fn log_absence(broker: Option<&Broker>) {
     }
 }
 
-fn opinion_queue(
-    is_on: bool,
-    restored: Vec<(EventId, second_opinion::queue::Progress)>,
-    now: Instant,
-    wall: Wall,
-) -> second_opinion::Queue {
-    let limits = second_opinion::queue::Limits::default();
-    second_opinion::Queue::new(limits, is_on, now, restored, |event: &Event| {
-        age(event.at, wall)
-    })
-}
-
 /// Stores `op`, or returns it if the disk is full or read-only.
 fn commit_unless_refused(store: &dyn Store, op: Op) -> Result<Option<Op>, StoreError> {
     let mut batch = Batch::new();
@@ -253,7 +232,12 @@ fn chain_setup(
     shared: &Shared,
     (restored, cursor): (Vec<StoredChain>, Option<EventSeq>),
 ) -> evidence::service::Setup {
+    let counts = second_opinion::Counts {
+        asks: asker.is_some(),
+        ..second_opinion::Counts::default()
+    };
     evidence::service::Setup {
+        opinion_counts: Arc::new(Mutex::new(counts)),
         lookups: shared.lookups.clone(),
         asker,
         references: shared.references.clone(),
@@ -293,10 +277,7 @@ fn restore(store: &dyn Store, folder: &Path, now: Wall) -> Result<Restored, Stor
     let (outbox, damaged) = outbox::store::restore(store, folder, first_outbox_id(now))?;
     let commands = command::restore(store, folder)?;
     let sources = RetainedSources::restore(store, folder)?;
-    let opinions = second_opinion::on_disk::restore(store, folder)?;
-    let assessments = PendingAssessments::restore(store, folder)?;
     let chains = evidence::service::Setup::restore(store, folder)?;
-    let tail_cursor = second_opinion::on_disk::CURSOR.read(store)?;
     let heartbeat = heartbeat::on_disk::restore(store, folder)?;
     // Everything is readable from here on, so the store may be written.
     match damaged.map_or(Ok(()), |damaged| store.write(damaged)) {
@@ -310,10 +291,7 @@ fn restore(store: &dyn Store, folder: &Path, now: Wall) -> Result<Restored, Stor
         outbox,
         commands,
         sources,
-        opinions,
-        assessments,
         chains,
-        tail_cursor,
         heartbeat,
     })
 }

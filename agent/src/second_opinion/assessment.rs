@@ -11,7 +11,7 @@ use super::weigh::Weighed;
 use super::{Answer, Case, NoAnswer};
 
 /// Builds the assessment of `case`; without an answer it says why there is none.
-pub(crate) fn new_assessment(
+pub fn new_assessment(
     case: &Case,
     answer: &Result<Answer, NoAnswer>,
     weighed: &Weighed,

@@ -1,39 +1,37 @@
 //! Second opinions: a language model looks at the picture of an uncertain event, and its answer
 //! becomes one more piece of evidence.
 //!
-//! - [`queue`]: which event is asked about when. [`on_disk`]: its stored form.
 //! - [`scene`]: which events share one opinion.
-//! - [`assessment`]: the form in the runtime's journal. [`pending`]: what it has still to record.
+//! - [`assessment`]: the form in the runtime's journal.
 //! - [`prompt`]: what the model is shown. [`verdict`]: what it may answer. [`weigh`]: its effect.
 //! - [`asker`]: the only part with I/O.
 //!
 //! Invariants:
 //! - No event waits for an opinion: it is published as decided, and the opinion follows.
-//! - An event is asked about once at most, over crashes too, and gets exactly one result.
 //! - The model has no tool to act with; text from outside reaches it as a tool's result only.
 //! - An opinion weighs as much as all local evidence together. It lowers only what the rule allows.
+//!
+//! Not here: which event is asked about when, and that it is asked about once (`evidence`).
 
 pub mod asker;
 pub mod assessment;
-pub mod on_disk;
-pub mod pending;
 pub mod prompt;
-pub mod queue;
 pub mod scene;
 pub mod verdict;
 pub mod weigh;
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use watchkeeper_contract::event::{Event, Media, MediaKind};
 use watchkeeper_contract::id::EventId;
 use watchkeeper_evidence::source::SourceAnswer;
 use watchkeeper_llm::money::Money;
 
 pub use asker::Asker;
-pub use queue::Queue;
 pub use verdict::Opinion;
 
 /// An event that needs an opinion.
@@ -81,12 +79,15 @@ pub enum Outcome {
     Stands,
 }
 
+/// Counts that the task of chains writes and the API reads.
+pub(crate) type SharedCounts = Arc<Mutex<Counts>>;
+
 /// Second opinions since the agent's start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, utoipa::ToSchema)]
 pub struct Counts {
     /// Whether second opinions are enabled.
     pub asks: bool,
-    /// Events that wait to be asked about.
+    /// Events whose opinion is not recorded yet.
     pub waiting: usize,
     /// Events whose verdict rose.
     pub raised: u64,
@@ -117,7 +118,7 @@ impl Counts {
 }
 
 /// A model's answer about a case.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     pub opinion: Opinion,
     /// Id of the model that answered, as its provider names it.
@@ -145,9 +146,23 @@ impl Answer {
         SourceAnswer::Answered {
             confidence,
             note: format!("{} {word}: {}", self.model, opinion.seen),
-            data: json!({"model": self.model, "verdict": opinion.verdict,
-                "seen": opinion.seen, "text_seen": opinion.text_seen}),
+            data: self.data(),
         }
+    }
+
+    /// The answer as data of its link. Without its texts where one addressed the model: they would
+    /// reach other models with the journal.
+    pub(crate) fn data(&self) -> Value {
+        let opinion = &self.opinion;
+        let text = |text: &str| match opinion.injection_suspected {
+            true => String::new(),
+            false => text.to_owned(),
+        };
+        json!({
+            "model": self.model, "verdict": opinion.verdict, "confidence": opinion.confidence,
+            "seen": text(&opinion.seen), "text_seen": text(&opinion.text_seen),
+            "injection_suspected": opinion.injection_suspected,
+        })
     }
 
     /// Returns this answer about the event `from`, for an event of one scene. It costs nothing.
@@ -220,6 +235,38 @@ pub(crate) mod testing {
             mono_ms: u64::from(number) * 60_000,
             body,
             ..example
+        }
+    }
+
+    /// A confirmation with 0.9 that cost money, and a text in its picture.
+    pub(crate) fn confirmation(injection: bool) -> Answer {
+        Answer {
+            opinion: opinion(json!({
+                "verdict": "confirm", "confidence": 0.9, "seen": "a person",
+                "text_seen": "DOCK 3", "injection_suspected": injection,
+            })),
+            model: "m".to_owned(),
+            cost: Money(489_600),
+            took: Duration::ZERO,
+            shared_from: None,
+        }
+    }
+
+    /// The record in which the journal has `answer` about a critical event of record 7.
+    pub(crate) fn assessed(answer: Result<Answer, &str>) -> Event {
+        let case = Case::of(&doubtful(1, 7, Severity::Critical));
+        let answer = answer.map_err(NoAnswer::from);
+        let weighed = weigh::weigh(&case, &answer, case.event.at);
+        let new = assessment::new_assessment(&case, &answer, &weighed);
+        let mut evidence = case.event.evidence.clone();
+        evidence.extend(new.links);
+        Event {
+            seq: EventSeq(9),
+            phase: Phase::Assessed,
+            decision: weighed.decision,
+            evidence,
+            assessment: Some(Box::new(new.assessment)),
+            ..case.event
         }
     }
 

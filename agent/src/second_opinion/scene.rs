@@ -7,14 +7,44 @@
 //!
 //! A pipeline that is replaced counts its tracks from 1 again, so a track alone is no identity.
 //!
+//! The answers are in memory only; a restart forgets them.
+//!
 //! Invariant: camera, pipeline, rule, class and run of the runtime are those of the other event.
 
+use std::collections::VecDeque;
+
 use watchkeeper_contract::event::{Event, EventBody, RuleEvent};
+
+use super::Answer;
+
+/// Answers that later events of their scenes may share.
+const MAX_ANSWERS: usize = 16;
 
 /// Milliseconds in which a track, or a place, shows one scene.
 const EITHER_MS: u64 = 10_000;
 /// Milliseconds in which a track at one place does. A later picture may show something else.
 const BOTH_MS: u64 = 600_000;
+
+/// The latest answers with their events, the newest last.
+#[derive(Debug, Default)]
+pub(crate) struct SceneAnswers(VecDeque<(Event, Answer)>);
+
+impl SceneAnswers {
+    /// Remembers the answer about `event` for others of its scene.
+    pub(crate) fn remember(&mut self, event: &Event, answer: &Answer) {
+        self.0.push_back((event.clone(), answer.clone()));
+        if self.0.len() > MAX_ANSWERS {
+            self.0.pop_front();
+        }
+    }
+
+    /// The newest answer about the scene of `event`.
+    pub(crate) fn shared(&self, event: &Event) -> Option<Answer> {
+        let mut answers = self.0.iter();
+        let found = answers.rfind(|(asked, _)| is_same_scene(asked, event));
+        found.map(|(asked, answer)| answer.share(asked.id))
+    }
+}
 
 /// Returns whether both events show one scene.
 pub(crate) fn is_same_scene(a: &Event, b: &Event) -> bool {

@@ -18,7 +18,7 @@ const MAX_OUTPUT: u32 = 2_000;
 const MIN_CONFIDENCE: f64 = 0.7;
 
 /// The model's stance on the event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stance {
     /// The picture shows what the event says.
@@ -30,7 +30,7 @@ pub enum Stance {
 }
 
 /// A valid answer of a model.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Opinion {
     pub verdict: Stance,
     /// Confidence of the stance, from 0 to 1.

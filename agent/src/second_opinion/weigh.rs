@@ -10,7 +10,8 @@
 //! - An opinion with a suspected injection changes nothing.
 //! - Each opinion leaves a link, also one that failed or does not count: with weight 0.
 
-use watchkeeper_contract::event::{Asks, Decision, Evidence, Verdict};
+use serde_json::json;
+use watchkeeper_contract::event::{Asks, Decision, Event, Evidence, Verdict};
 use watchkeeper_contract::rule::{BelowGates, Gates};
 use watchkeeper_contract::time::Wall;
 use watchkeeper_engine::rules::decide::verdict;
@@ -23,6 +24,8 @@ use super::{Answer, Case, NoAnswer, Outcome};
 
 /// Source of the evidence.
 pub const SOURCE: &str = "second_opinion";
+/// Member of the data of its evidence: the number of the record that asked.
+pub(crate) const EVENT_SEQ: &str = "event_seq";
 /// Highest verdict that an opinion may cause.
 const MAX_VERDICT: Verdict = Verdict::Record;
 
@@ -33,6 +36,17 @@ pub struct Weighed {
     pub decision: Decision,
     /// The opinion as evidence, its failure too; of weight 0 where it does not count.
     pub link: Evidence,
+}
+
+/// The outcome of the opinion in `event`, a record of phase `assessed`. After a person's answer the
+/// opinion changes nothing, and is no evidence.
+pub(crate) fn outcome_of(event: &Event) -> Outcome {
+    let is_it = |link: &&Evidence| link.source == SOURCE && link.weight > 0.0;
+    match event.evidence.iter().find(is_it) {
+        Some(_) if event.decision.verdict > Verdict::Escalate => Outcome::Raised,
+        Some(_) if event.decision.verdict < Verdict::Escalate => Outcome::Lowered,
+        Some(_) | None => Outcome::Stands,
+    }
 }
 
 /// Effect of an opinion, with its weight.
@@ -53,12 +67,13 @@ pub fn weigh(case: &Case, answer: &Result<Answer, NoAnswer>, now: Wall) -> Weigh
     Weighed {
         outcome,
         decision,
-        link: link(answer, weight, now),
+        link: link(case, answer, weight, now),
     }
 }
 
-/// The opinion as evidence. A shared answer took no time of its own.
-fn link(answer: &Result<Answer, NoAnswer>, weight: f64, at: Wall) -> Evidence {
+/// The opinion as evidence, with the number of the record that asked. A shared answer took no time
+/// of its own.
+fn link(case: &Case, answer: &Result<Answer, NoAnswer>, weight: f64, at: Wall) -> Evidence {
     let (found, took_ms, cost_usd) = match answer {
         Ok(answer) => {
             let took = answer.shared_from.is_none().then_some(answer.took);
@@ -76,8 +91,11 @@ fn link(answer: &Result<Answer, NoAnswer>, weight: f64, at: Wall) -> Evidence {
         took_ms: 0,
         cost_usd,
     };
+    let mut data = answer.as_ref().map_or_else(|_| json!({}), Answer::data);
+    data[EVENT_SEQ] = json!(case.event.seq);
     Evidence {
         took_ms,
+        data: Some(data),
         ..result.link(SOURCE, weight)
     }
 }

@@ -79,7 +79,7 @@ impl Fixture {
     /// Waits for the last appended event and its opinion message; returns the latter.
     fn opinion(&mut self) -> Value {
         let event = self.subscriber.expect("/cam/gate/ev/crosses", |event| {
-            event["decision"]["verdict"] == "escalate"
+            event["phase"] == "new" && event["decision"]["verdict"] == "escalate"
         });
         let opinion = self.subscriber.expect(OPINION, |_| true);
         assert_eq!(opinion["id"], event["id"]);
@@ -246,8 +246,9 @@ async fn opinion_is_recorded_once_after_the_runtime_and_the_agent_were_away() {
         std::thread::sleep(Duration::from_millis(20));
     }
     runtime.halt();
-    let (key, _) = received.recv_timeout(WAIT_TIMEOUT).expect("its opinion");
-    assert!(key.ends_with("-opinion"), "{key}");
+    while model.requests().len() < 2 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(20));
+    }
     agent.stop();
     assert_eq!(runtime.assessments(), []);
 
@@ -277,7 +278,7 @@ async fn opinion_that_the_runtime_refuses_is_sent_again_after_a_restart() {
     // The model answers the second attempt, after the journal was lost.
     let steps = vec![Fault::Overloaded.into(), opinion_step("confirm", 0.9)];
     let (runtime, model, agent, received) = without_broker(folder.path(), steps).await;
-    // A new box starts at the end of the journal: chains and second opinions follow it from there.
+    // A new channel starts at the end of the journal.
     let until = Instant::now() + WAIT_TIMEOUT;
     while runtime.followers() < 2 {
         assert!(Instant::now() < until, "nobody follows the journal");
@@ -292,7 +293,6 @@ async fn opinion_that_the_runtime_refuses_is_sent_again_after_a_restart() {
     }
     // From now on the runtime answers 404 without naming a record.
     runtime.lose_journal();
-    received.recv_timeout(WAIT_TIMEOUT).expect("its opinion");
     let is_refused = async || {
         let counts = get(&folder.path().join(API), "/v1/opinions").await;
         counts.is_some_and(|counts| counts["refused"] == 1)
@@ -541,7 +541,9 @@ async fn prompt_injection_in_the_scene_changes_nothing() {
         return;
     };
     let opinion = fixture.expect_stands("speaks to the model");
-    assert_eq!(opinion["opinion"]["text_seen"], SIGN);
+    assert_eq!(opinion["opinion"]["injection_suspected"], true);
+    // It would reach other models with the journal.
+    assert!(!opinion.to_string().contains(SIGN), "{opinion:#}");
     fixture.expect_stands("not the requested JSON");
     fixture.expect_stands("not the requested JSON");
     fixture.expect_stands("does not let it lower");
@@ -611,7 +613,9 @@ async fn agent_killed_during_a_call_does_not_repeat_it() {
         model.base_url()
     );
     let mut agent = AgentProcess::start_with(folder.path(), &runtime, broker.port, &section);
-    let (first, second) = (uncertain_event(false), uncertain_event(false));
+    let (first, mut second) = (uncertain_event(false), uncertain_event(false));
+    // One scene: it is asked about after the first.
+    second.mono_ms = first.mono_ms + 1_000;
     let ids = [first.id.to_string(), second.id.to_string()];
     runtime.append(first);
     let until = Instant::now() + WAIT_TIMEOUT;

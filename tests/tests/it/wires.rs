@@ -6,11 +6,11 @@
 //!   The suite `wires` of `watchkeeper-llm` tests their protocols.
 
 use anyhow::{Context as _, ensure};
-use serde_json::{Value, json};
-use watchkeeper_tests::daemons::{Bench, wait_up_to};
+use serde_json::json;
+use watchkeeper_tests::daemons::Bench;
 use watchkeeper_tests::ledger;
 use watchkeeper_tests::person::ask_json;
-use watchkeeper_tests::scene::{LONG, doubtful};
+use watchkeeper_tests::scene::doubtful;
 use watchkeeper_tests::scripted_model::{answers, recorded_steps, says, thinks};
 use watchkeeper_tests::site::{
     DEMO, PublishingAgent, Site, last, middle, preview, propose, validate,
@@ -107,16 +107,14 @@ fn second_opinion_works_with_a_local_server() -> anyhow::Result<()> {
     let site = Site::beside_with(LOCAL, &house, "", &[refutes])?;
     let PublishingAgent {
         broker: _broker,
-        subscriber,
+        subscriber: _subscriber,
         agent,
     } = site.publishing_agent("")?;
-    let word = wait_up_to(LONG, "the word on the event", || {
-        subscriber.bodies("/opinion/").pop()
-    });
-    let word: Value = word.with_context(|| agent.log_text())?;
-    ensure!(word["id"] == event["id"], "{word:#}");
+    let words = site.assessments(std::slice::from_ref(event));
+    let words = words.with_context(|| agent.log_text())?;
+    let word = words.first().context("an assessment")?;
     ensure!(
-        word["outcome"] == "lowered" && word["opinion"]["seen"] == "a shadow",
+        word["decision"]["verdict"] == "discard" && word["assessment"]["note"] == "a shadow",
         "{word:#}"
     );
     agent.stop()?;

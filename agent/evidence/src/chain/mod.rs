@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use watchkeeper_config::{LookupConfig, LookupValue};
 use watchkeeper_contract::event::Evidence;
-use watchkeeper_contract::rule::{DecideSpec, Gates};
+use watchkeeper_contract::rule::{DecideSpec, Gates, StopAt};
 use watchkeeper_contract::time::Wall;
 
 use crate::source::{SourceAnswer, SourceResult, in_unit};
@@ -94,6 +94,18 @@ impl Chain {
         }
     }
 
+    /// The chain of the language model alone.
+    pub fn of_model(gates: Gates, facts: EventFacts) -> Self {
+        let spec = DecideSpec {
+            chain: vec![sources::MODEL.to_owned()],
+            stop_at: StopAt::default(),
+            code: None,
+            text: None,
+            weights: BTreeMap::new(),
+        };
+        Self::new(&spec, gates, &BTreeMap::new(), facts)
+    }
+
     /// What has to be done next. Sources that need no I/O are answered here, at the time `now`.
     pub fn next(&mut self, now: Wall) -> Step {
         loop {
@@ -147,9 +159,18 @@ impl Chain {
         self.given_up = Some(why.into());
     }
 
-    /// Whether no more sources are asked.
-    pub fn is_given_up(&self) -> bool {
-        self.given_up.is_some()
+    /// Why no more sources are asked.
+    pub fn given_up(&self) -> Option<&str> {
+        self.given_up.as_deref()
+    }
+
+    /// The cause and the result of the last source, if that failed.
+    pub fn failure(&self) -> Option<(&str, &SourceResult)> {
+        let result = &self.links.last()?.result;
+        match &result.answer {
+            SourceAnswer::Failed { cause } => Some((cause, result)),
+            _ => None,
+        }
     }
 
     /// The text of a value of the event, or of what its sources answered so far.

@@ -15,6 +15,9 @@ use serde::{Deserialize, Serialize};
 use watchkeeper_config::{LookupConfig, LookupKind};
 use watchkeeper_contract::rule::{DecideSpec, reference_sets};
 
+/// Name of the language model as a source.
+pub(super) const MODEL: &str = "model";
+
 /// Kind of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -103,7 +106,7 @@ fn kind_of(name: &str, lookups: &BTreeMap<String, LookupConfig>) -> SourceKind {
     match name {
         "box" => SourceKind::Box,
         "code" | "text" => SourceKind::Reading,
-        "model" => SourceKind::Model,
+        MODEL => SourceKind::Model,
         "person" => SourceKind::Person,
         other if reference_sets(other).is_some() => SourceKind::Reference,
         other => match lookups.get(other).map(|lookup| &lookup.kind) {

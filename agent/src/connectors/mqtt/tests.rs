@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
 use watchkeeper_contract::effect::Effect;
 use watchkeeper_contract::id::PipelineId;
 use watchkeeper_contract::spool::EffectNumber;
@@ -35,13 +34,10 @@ fn publish_timeout_is_clamped_and_doubles_per_timeout() {
 
 /// A faulty broker. Topics select the fault:
 /// - `trap`: it closes the connection;
-/// - `void`: it never acknowledges;
-/// - `later`: it acknowledges in all sessions but the first;
-/// - `held`: it acknowledges after `release`.
+/// - `void`: it never acknowledges.
 struct FaultyBroker {
     port: u16,
     received: Arc<Mutex<Vec<(usize, String)>>>,
-    release: watch::Sender<bool>,
 }
 
 impl FaultyBroker {
@@ -49,20 +45,15 @@ impl FaultyBroker {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let received = Arc::new(Mutex::new(Vec::new()));
-        let (release, released) = watch::channel(false);
         let log = Arc::clone(&received);
         tokio::spawn(async move {
             for session in 0.. {
                 let (stream, _) = listener.accept().await.unwrap();
-                let (log, released) = (Arc::clone(&log), released.clone());
-                tokio::spawn(async move { serve(stream, session, &log, released).await });
+                let log = Arc::clone(&log);
+                tokio::spawn(async move { serve(stream, session, &log).await });
             }
         });
-        Self {
-            port,
-            received,
-            release,
-        }
+        Self { port, received }
     }
 
     /// Numbers of the sessions that published to `topic`, one per message.
@@ -74,14 +65,8 @@ impl FaultyBroker {
 }
 
 /// Serves one session of MQTT 3.1.1 with packets of less than 128 bytes.
-async fn serve(
-    stream: TcpStream,
-    session: usize,
-    log: &Mutex<Vec<(usize, String)>>,
-    released: watch::Receiver<bool>,
-) -> Option<()> {
-    let (mut from, to) = stream.into_split();
-    let to = Arc::new(tokio::sync::Mutex::new(to));
+async fn serve(stream: TcpStream, session: usize, log: &Mutex<Vec<(usize, String)>>) -> Option<()> {
+    let (mut from, mut to) = stream.into_split();
     loop {
         let kind = from.read_u8().await.ok()?;
         let length = from.read_u8().await.ok()?;
@@ -97,22 +82,13 @@ async fn serve(
                 match topic.as_str() {
                     "trap" => return None,
                     "void" => continue,
-                    "later" if session == 0 => continue,
-                    "held" => {
-                        let (to, mut released) = (Arc::clone(&to), released.clone());
-                        tokio::spawn(async move {
-                            released.wait_for(|released| *released).await.unwrap();
-                            to.lock().await.write_all(&acknowledged).await.unwrap();
-                        });
-                        continue;
-                    }
                     _ => acknowledged,
                 }
             }
             14 => return None,
             _ => continue,
         };
-        to.lock().await.write_all(&answer).await.ok()?;
+        to.write_all(&answer).await.ok()?;
     }
 }
 
@@ -151,108 +127,88 @@ async fn publish(brokers: &Brokers, spooled: &SpooledEffect) -> Result<(), Fault
 async fn step_that_ends_sessions_costs_other_steps_no_attempt() {
     let broker = FaultyBroker::start().await;
     let brokers = Brokers::new(None);
-    let (later, trap) = (
-        effect("good", "later", broker.port),
+    let (good, trap) = (
+        effect("good", "go", broker.port),
         effect("bad", "trap", broker.port),
     );
-    // The message of `good` is unacknowledged when that of `bad` ends the shared session.
-    let bad = async {
-        while broker.sessions("later").is_empty() {
-            tokio::task::yield_now().await;
-        }
-        publish(&brokers, &trap).await
-    };
-    let (good, bad) = tokio::join!(publish(&brokers, &later), bad);
-    let fault = bad.unwrap_err();
-    assert!(fault.why.contains(&broker.port.to_string()), "{fault}");
-    assert_eq!(good, Ok(()), "published again in a new session");
-    assert_eq!(broker.sessions("later").len(), 2);
-    assert_eq!(
-        publish(&brokers, &effect("third", "go", broker.port)).await,
-        Ok(())
-    );
-    // From now on `bad` ends only sessions of its own.
-    let shared = broker.sessions("go");
-    assert!(publish(&brokers, &trap).await.is_err());
-    let fourth = effect("fourth", "go", broker.port);
-    assert_eq!(publish(&brokers, &fourth).await, Ok(()));
-    let go = broker.sessions("go");
-    assert_eq!(go, [shared[0], shared[0]], "the shared session continues");
-    assert_eq!(
-        broker.sessions("trap").len(),
-        3,
-        "{:?}",
-        broker.sessions("trap")
-    );
+    for _ in 0..2 {
+        assert_eq!(publish(&brokers, &good).await, Ok(()));
+        let fault = publish(&brokers, &trap).await.unwrap_err();
+        assert!(fault.why.contains(&broker.port.to_string()), "{fault}");
+    }
+    assert_eq!(broker.sessions("go"), [0, 0], "its session continues");
+    assert_eq!(broker.sessions("trap"), [1, 2], "one for each attempt");
 }
 
 #[tokio::test]
-async fn interrupted_message_is_published_once_more_in_isolation() {
+async fn changed_login_starts_a_new_session() {
     let broker = FaultyBroker::start().await;
     let brokers = Brokers::new(None);
-    let trap = effect("bad", "trap", broker.port);
-    assert!(publish(&brokers, &trap).await.is_err());
-    assert_eq!(broker.sessions("trap"), [0, 1]);
-    assert!(publish(&brokers, &trap).await.is_err());
-    assert_eq!(broker.sessions("trap"), [0, 1, 2], "isolated from now on");
+    let mut spooled = effect("step", "go", broker.port);
+    assert_eq!(publish(&brokers, &spooled).await, Ok(()));
+    if let Effect::Mqtt(message) = &mut spooled.effect {
+        message.username = Some("other".to_owned());
+    }
+    assert_eq!(publish(&brokers, &spooled).await, Ok(()));
+    assert_eq!(broker.sessions("go"), [0, 1]);
 }
 
 #[tokio::test]
-async fn unacknowledged_message_fails_alone_and_closes_the_queue() {
+async fn unacknowledged_message_ends_its_session() {
     let faulty = FaultyBroker::start().await;
-    let broker = Broker {
-        settings: MqttConfig {
-            commands: CommandAccess::Off,
-            password_file: None,
-            host: "127.0.0.1".to_owned(),
-            port: faulty.port,
-            client_id: "c".to_owned(),
-            username: None,
-            password: None,
-            tls: false,
-            ca_file: None,
-            client_cert: None,
-            connect_timeout: MAX_TIMEOUT,
-            keep_alive: KEEP_ALIVE,
-        },
-        keys: Keys::STEP,
+    let login = Login {
+        host: "127.0.0.1".to_owned(),
+        port: faulty.port,
+        tls: false,
+        username: None,
+        password: None,
     };
-    let (jobs, queued) = mpsc::channel(MAX_WAITING);
-    tokio::spawn(run_session(broker, queued));
-    let publish = async |topic: &str, timeout| {
-        let (answer, answered) = oneshot::channel();
-        let job = PublishJob {
-            topic: topic.to_owned(),
-            payload: String::new(),
-            options: PublishOptions::new(QoS::AtLeastOnce),
-            timeout,
-            answer,
-        };
-        assert!(jobs.send(job).await.is_ok());
-        // In an array, so that it is not awaited here: both are sent before any answer.
-        [answered]
+    let (jobs, queued) = mpsc::channel(1);
+    tokio::spawn(run_session(
+        Brokers::new(None).broker(&login, MAX_TIMEOUT),
+        queued,
+    ));
+    let (answer, answered) = oneshot::channel();
+    let job = PublishJob {
+        topic: "void".to_owned(),
+        payload: String::new(),
+        options: PublishOptions::new(QoS::AtLeastOnce),
+        timeout: Duration::from_millis(50),
+        answer,
     };
-    let [held] = publish("held", MAX_TIMEOUT).await;
-    let [void] = publish("void", Duration::from_millis(50)).await;
-    let outcome = void.await.unwrap();
+    jobs.send(job).await.unwrap();
+    let outcome = answered.await.unwrap();
     assert!(
         matches!(&outcome, PublishOutcome::TimedOut(_)),
         "{outcome:?}"
     );
     assert!(jobs.is_closed());
-    faulty.release.send(true).unwrap();
-    assert_eq!(held.await.unwrap(), PublishOutcome::Done);
 }
 
-#[test]
-fn history_is_bounded_and_deleted_after_success() {
+#[tokio::test]
+async fn timeouts_of_a_step_are_counted_until_a_success() {
     let brokers = Brokers::new(None);
+    let spooled = effect("step", "go", 1);
+    let Effect::Mqtt(message) = &spooled.effect else {
+        panic!("a message");
+    };
+    let login = Login {
+        host: "127.0.0.1".to_owned(),
+        port: 1,
+        tls: false,
+        username: None,
+        password: None,
+    };
     let step = |n: usize| (PipelineId::new("p").unwrap(), n.to_string());
-    for n in 0..MAX_STEPS + 9 {
-        brokers.update_history(&step(n), |history| history.timeouts += 1);
+    let timeouts = |n: usize| brokers.session(&step(n), &login, message).1;
+    assert_eq!(timeouts(0), 0);
+    for n in 1..3 {
+        let late = PublishOutcome::TimedOut(Fault::transient("late"));
+        assert!(brokers.record(&step(0), late).is_err());
+        assert_eq!(timeouts(0), n);
     }
-    assert_eq!(brokers.history.lock().len(), MAX_STEPS);
-    brokers.update_history(&step(MAX_STEPS), |history| history.timeouts = 0);
-    assert_eq!(brokers.history.lock().len(), MAX_STEPS - 1);
-    assert_eq!(brokers.history_of(&step(MAX_STEPS)), (0, false));
+    assert_eq!(brokers.record(&step(0), PublishOutcome::Done), Ok(()));
+    assert_eq!(timeouts(0), 0);
+    (0..MAX_STEPS + 9).for_each(|n| assert_eq!(timeouts(n), 0));
+    assert_eq!(brokers.steps.lock().len(), MAX_STEPS);
 }

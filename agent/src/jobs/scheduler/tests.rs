@@ -10,7 +10,6 @@ fn notice(id: &str) -> Notice {
         id: id.to_owned(),
         at: wall_now(),
         severity: Severity::Warning,
-        notify: Vec::new(),
         reason: String::new(),
         camera: None,
         by_model: None,

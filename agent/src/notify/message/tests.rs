@@ -6,6 +6,7 @@ use watchkeeper_contract::id::ChannelId;
 
 use super::*;
 use crate::example::example_event;
+use crate::second_opinion::testing::{assessed, confirmation};
 
 fn channel(kind: ChannelKind, min_severity: Option<Severity>, notify_end: bool) -> ChannelConfig {
     ChannelConfig {
@@ -51,6 +52,27 @@ fn doubtful_event_carries_its_link_instead_of_the_command() {
     }
     let linked = text(&doubtful, Some(link));
     assert!(linked.ends_with(&format!(", answer: {link}")) && !linked.contains(command));
+}
+
+#[test]
+fn channel_receives_an_opinion_that_changes_the_event() {
+    let channel = channel(ChannelKind::Webhook, Some(Severity::Critical), false);
+    let raised = assessed(Ok(confirmation(false)));
+    let notification = event_notification(&channel, "box", &raised, None).unwrap();
+    assert_eq!(notification.id, format!("{}-opinion", raised.id));
+    let text = notification.text;
+    let begin = "CRITICAL: needs review after a second opinion (0.78 with the second opinion";
+    assert!(text.starts_with(begin), "{text}");
+    assert!(text.ends_with(" A model adds: a person"), "{text}");
+    let event: Value = serde_json::from_slice(&notification.event).unwrap();
+    assert_eq!(event["outcome"], "raised");
+    for unchanged in [
+        assessed(Err("the budget is used up")),
+        assessed(Ok(confirmation(true))),
+    ] {
+        let notification = event_notification(&channel, "box", &unchanged, None);
+        assert_eq!(notification, None);
+    }
 }
 
 #[test]
@@ -228,7 +250,6 @@ fn notice_is_notified_from_its_minimal_severity_on() {
         id: "01J".to_owned(),
         at: example_event().at,
         severity: Severity::Warning,
-        notify: Vec::new(),
         reason: "camera gate is out (refused)".to_owned(),
         camera: SourceId::new("gate").ok(),
         by_model: Some("Look at\nthe switch.".to_owned()),

@@ -32,7 +32,7 @@ fn task(runtime: RuntimeClient) -> ChannelTask {
         id: ChannelId::new("ops").unwrap(),
         kind: ChannelKind::Webhook,
         url: watchkeeper_config::SecretSource::Value("http://127.0.0.1:1/".to_owned().into()),
-        min_severity: None,
+        min_severity: Some(Severity::Warning),
         notify_end: false,
         pictures: true,
     };
@@ -116,7 +116,6 @@ async fn notice_that_a_crash_repeated_is_queued_once() {
         id: "j-failed".to_owned(),
         at: wall_now(),
         severity: Severity::Warning,
-        notify: vec![ChannelId::new("ops").unwrap()],
         reason: "The job failed.".to_owned(),
         camera: None,
         by_model: None,

@@ -61,7 +61,7 @@ impl Agent {
                 cursor: outbox.cursor().map_or(0, |cursor| cursor.0),
             },
             channels: channels.map(ChannelStatus::of).collect(),
-            opinions: self.opinions.counts(),
+            opinions: *self.opinion_counts.lock(),
             chains: self.chain_counts.lock().clone(),
         }
     }

@@ -34,7 +34,7 @@ impl Agent {
         let facts = AgentFacts {
             undelivered: if is_cut_off { waiting as u64 } else { 0 },
             failing_channels: self.channels.failing(),
-            opinions_without_answer: self.opinions.without_answer(),
+            opinions_without_answer: self.opinion_counts.lock().without_answer,
         };
         if let Some(task) = &mut self.heartbeat {
             task.start_check(now, self.runtime.clone(), facts);

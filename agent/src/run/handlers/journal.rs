@@ -1,23 +1,17 @@
-//! Turns records of the journal into messages of the outbox, and feeds second opinions.
+//! Turns records of the journal into messages of the outbox.
 
 use watchkeeper_client::{FeedItem, JournalRecord};
 use watchkeeper_contract::event::Event as Record;
 use watchkeeper_contract::id::EventSeq;
 
-use crate::fleet::mqtt::payload::{self, TooLarge, event_draft, newer_draft, outage_alarm};
+use crate::fleet::mqtt::payload::{
+    self, TooLarge, event_draft, newer_draft, opinion_draft, outage_alarm,
+};
 use crate::fleet::outbox::{Draft, Input};
-use crate::run::state::journal::{JournalItem, JournalReader};
+use crate::run::state::journal::JournalReader;
 use crate::run::{Agent, AgentError};
-use crate::second_opinion::on_disk;
 
 impl Agent {
-    pub(in crate::run) fn on_journal(&mut self, item: JournalItem) -> Result<(), AgentError> {
-        match item {
-            JournalItem::Feed(item) => self.on_feed(item),
-            JournalItem::Tail(record) => self.on_tail(record.as_deref()),
-        }
-    }
-
     /// The runtime lost its journal and refuses the cursor: the new one is read from its start.
     fn follow_new_journal(&mut self) -> Result<(), AgentError> {
         tracing::error!("journal: the runtime lost it; following the new one from its start");
@@ -26,7 +20,7 @@ impl Agent {
         Ok(())
     }
 
-    fn on_feed(&mut self, item: FeedItem) -> Result<(), AgentError> {
+    pub(in crate::run) fn on_journal(&mut self, item: FeedItem) -> Result<(), AgentError> {
         match item {
             FeedItem::Connected { after } => {
                 tracing::info!(after = after.0, "journal: following");
@@ -72,7 +66,10 @@ impl Agent {
             self.mqtt.retained.set(topic, text);
             self.monitor.query_soon();
         }
-        self.consider(record)?;
+        // Before the cursor moves: after a crash it is published twice, never lost.
+        if let Some(draft) = opinion_draft(record) {
+            self.feed_outbox(Input::Own(draft))?;
+        }
         self.queue_record(record.seq, event_draft(record))
     }
 
@@ -90,18 +87,5 @@ impl Agent {
             }
         };
         self.feed_outbox(input)
-    }
-
-    fn on_tail(&mut self, record: Option<&Record>) -> Result<(), AgentError> {
-        if let Some(record) = record {
-            self.consider(record)?;
-        }
-        let JournalReader::Tail(tail) = &mut self.journal else {
-            return Ok(());
-        };
-        match tail.cursor_op(on_disk::CURSOR, self.outbox.has_staged()) {
-            Some(op) => self.save(op),
-            None => Ok(()),
-        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! - `outbox`: stores and publishes. `journal`: turns records into messages.
 //! - `session`: the link with the broker. `presence`: retained topics.
-//! - `commands`, `opinions`, `heartbeat`, `runtime_status`, `agent_status`: one core each.
+//! - `commands`, `heartbeat`, `runtime_status`, `agent_status`: one core each.
 //! - `disk`: a disk that refuses. `shutdown`: the last messages before the exit.
 
 mod agent_status;
@@ -10,7 +10,6 @@ mod commands;
 mod disk;
 mod heartbeat;
 mod journal;
-mod opinions;
 mod outbox;
 mod presence;
 mod runtime_status;

@@ -18,7 +18,6 @@ use crate::fleet::mqtt::payload::{self, LossMessage};
 use crate::fleet::outbox::{Class, Content, Draft, Input, OutboxId, Output};
 use crate::run::state::outbox::{BatchOwner, WriteResult, Written};
 use crate::run::{Agent, AgentError};
-use crate::second_opinion;
 
 impl Agent {
     /// A batch is durable: notifies its owners, then the outbox.
@@ -29,11 +28,6 @@ impl Agent {
                 BatchOwner::Command(key, version) => {
                     self.commands.handle(command::Input::Saved { key, version });
                 }
-                BatchOwner::Opinion(id, version) => {
-                    let saved = second_opinion::queue::Input::Saved { id, version };
-                    self.opinions.handle(Instant::now(), saved);
-                }
-                BatchOwner::Assessment(id) => self.assessments.pending.stored(id),
                 BatchOwner::Notice(stored) => {
                     self.job_notices.confirm(&stored.notice.id);
                     self.channels.send(stored);

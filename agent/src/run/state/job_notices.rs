@@ -66,7 +66,6 @@ mod tests {
             id: "j-failed".to_owned(),
             at: wall_now(),
             severity: Severity::Warning,
-            notify: Vec::new(),
             reason: String::new(),
             camera: None,
             by_model: None,

@@ -4,15 +4,13 @@
 //! - [`outbox`]: the outbox, its store and the batch being committed with its owners.
 //! - [`journal`]: position in the runtime's journal.
 //! - [`mqtt`]: session with the broker and everything retained there.
-//! - [`commands`], [`opinions`], [`assessments`], [`heartbeat`], [`channels`]: one core each, with
-//!   its work in progress.
+//! - [`commands`], [`heartbeat`], [`channels`]: one core each, with its work in progress.
 //! - [`runtime_monitor`], [`runtime_status`], [`retained_sources`]: the runtime's last report.
 //! - [`job_notices`]: failed jobs of schedules.
 //! - [`disk_report`]: what was reported of a disk that refuses.
 //! - [`problems`]: what else degrades the agent's health.
 //! - [`tasks`]: what runs beside the loop.
 
-pub(crate) mod assessments;
 pub(crate) mod channels;
 pub(crate) mod commands;
 pub(crate) mod disk_report;
@@ -20,7 +18,6 @@ pub(crate) mod heartbeat;
 pub(crate) mod job_notices;
 pub(crate) mod journal;
 pub(crate) mod mqtt;
-pub(crate) mod opinions;
 pub(crate) mod outbox;
 pub(crate) mod problems;
 pub(crate) mod retained_sources;

@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::task::{JoinError, JoinHandle};
-use watchkeeper_contract::id::EventId;
 use watchkeeper_store::{Batch, Keyspace, Op, Store, StoreError};
 
 use crate::fleet::command::CommandKey;
@@ -40,10 +39,6 @@ const MAX_STAGED_NOTICES: usize = MAX_PENDING;
 pub(crate) enum BatchOwner {
     /// A command, with the version of its record.
     Command(CommandKey, u32),
-    /// A second opinion, with the version of its record.
-    Opinion(EventId, u32),
-    /// An assessment that the runtime has still to record.
-    Assessment(EventId),
     /// A notice of the box that channels have still to receive.
     Notice(PendingNotice),
 }
@@ -305,7 +300,6 @@ mod tests {
                 id: id.to_string(),
                 at,
                 severity: Severity::Info,
-                notify: Vec::new(),
                 reason: String::new(),
                 camera: None,
                 by_model: None,
@@ -318,7 +312,7 @@ mod tests {
     #[test]
     fn newer_operation_replaces_the_older_of_its_key() {
         let mut staged = StagedOps::default();
-        let owner = BatchOwner::Opinion(EventId::generate(), 1);
+        let owner = notice(1);
         staged.push(put("a", "1"));
         staged.push_for(owner, vec![put("a", "owned")]);
         staged.push(put("b", "1"));

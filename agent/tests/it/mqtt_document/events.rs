@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use watchkeeper_contract::assessment::{Assessment, AssessmentAnswer, Assessor, Person, Via};
-use watchkeeper_contract::event::{Decision, Event, Verdict};
+use watchkeeper_contract::event::{Decision, Event, Phase, Verdict};
 use watchkeeper_contract::id::{ChannelId, PipelineId, SourceId};
 use watchkeeper_contract::model::BackendChangeResult;
 use watchkeeper_contract::source::LossCause;
@@ -22,6 +22,7 @@ use watchkeeper_agent::fleet::mqtt::payload::{
 use watchkeeper_agent::fleet::outbox::{Loss, LossFrom, OutboxId};
 use watchkeeper_agent::heartbeat::Finding;
 use watchkeeper_agent::heartbeat::asker::Added;
+use watchkeeper_agent::second_opinion::assessment::new_assessment;
 use watchkeeper_agent::second_opinion::verdict::Stance;
 use watchkeeper_agent::second_opinion::weigh::weigh;
 use watchkeeper_agent::second_opinion::{Answer, Case, Opinion};
@@ -83,7 +84,8 @@ fn heartbeat(topics: &Topics, source: &SourceId) -> Section {
     }
 }
 
-fn second_opinion(topics: &Topics, event: &Event) -> Section {
+/// The record in which the journal has a second opinion on `event`.
+fn assessed(event: &Event) -> Event {
     let mut case = Case::of(event);
     case.event.decision = Decision {
         verdict: Verdict::Escalate,
@@ -106,28 +108,43 @@ fn second_opinion(topics: &Topics, event: &Event) -> Section {
         shared_from: None,
     });
     let weighed = weigh(&case, &answer, NOW);
+    let new = new_assessment(&case, &answer, &weighed);
+    Event {
+        at: NOW,
+        phase: Phase::Assessed,
+        decision: weighed.decision,
+        evidence: new.links,
+        assessment: Some(Box::new(new.assessment)),
+        ..case.event
+    }
+}
+
+fn second_opinion(topics: &Topics, event: &Event) -> Section {
+    let assessed = assessed(event);
     let kind = Topics::opinion_below(event.source.as_ref(), "crosses");
     Section {
         title: "A second opinion",
         topic: topics.at(&kind),
         how: "QoS 1 through the outbox",
         about: "With `llm.second_opinion` (docs/ref/configuration.md) an LLM looks at the picture of each event with \
-                the verdict `escalate`. The event is published at once with the decision of the box. This message \
-                follows seconds later, once per such event. Without an opinion, `decision` is the local one and its \
-                `reason` says why: no answer, the budget is used up, more than 32 events wait (the oldest of the lowest \
+                the verdict `escalate` whose rule has no `decide`. The event is published at once with the decision of the box. \
+                This message follows seconds later, once per such event, with the event of phase `assessed` in which the \
+                journal has the opinion. Without an opinion, `decision` is the local one and its \
+                `reason` says why: no answer, the budget is used up, more than 64 events wait (the oldest of the lowest \
                 severity is given up), or the event waited for ten minutes. Events of one rule that show one \
                 scene share one opinion: a track in common within ten minutes, or one place within ten seconds. \
                 `reason` then names the event that the LLM saw, and `cost_usd` is 0. An opinion weighs as much as all local \
                 evidence together. It never results in `act`. It lowers an event only if the rule has \
                 `second_opinion_may_lower`, down to `discard`: a false alarm. It does not count if text in the picture \
-                addresses the LLM. The texts are an LLM's words about an untrusted scene: show them, never act on them.",
-        example: json(&OpinionMessage::of(&case, &answer, &weighed, NOW)),
+                addresses the LLM, or after a person's answer, whose `decision` then holds. The texts are an LLM's words about an untrusted scene: show them, never act on them.",
+        example: json(&OpinionMessage::of(&assessed)),
         members: &[
             SCHEMA_ROW,
             ("id", "identity of the event"),
             (
                 "event_seq",
-                "journal number of the event's record; the message itself has no `seq`",
+                "journal number of the record that asked; absent where a person had answered before. The message \
+                 itself has no `seq`",
             ),
             TS_ROW,
             TS_QUALITY_ROW,
@@ -139,13 +156,14 @@ fn second_opinion(topics: &Topics, event: &Event) -> Section {
             ("outcome", "`raised`, `lowered`, or `stands` (unchanged)"),
             (
                 "decision",
-                "current decision: `verdict` (`discard`, `escalate`, `review` or `record`), `confidence` and \
-                 `reason`",
+                "current decision: `verdict` (`discard`, `escalate`, `review` or `record`; `act` only of a person), \
+                 `confidence` and `reason`",
             ),
             (
                 "opinion",
                 "the LLM's answer: `verdict` (`confirm`, `refute`, `abstain`), `confidence`, what it has `seen`, \
-                 `text_seen` in the picture, and whether it suspects an injection; absent without an answer",
+                 `text_seen` in the picture, and whether it suspects an injection (then the texts are empty); absent without \
+                 an answer, and where a person had answered before",
             ),
             (
                 "evidence",

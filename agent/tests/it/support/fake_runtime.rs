@@ -352,7 +352,8 @@ async fn page(State(shared): State<Shared>, Query(cursor): Query<Cursor>) -> Jso
     )
 }
 
-/// Records an assessment; a second one of the same event is a repeated request.
+/// Records an assessment, as a record of the journal too; a second one of the same event is a
+/// repeated request.
 async fn assess(
     State(shared): State<Shared>,
     UrlPath(seq): UrlPath<usize>,
@@ -362,11 +363,24 @@ async fn assess(
     let Some(mut event) = script.journal.get(seq - 1).cloned() else {
         return problem(Problem::new(404, ProblemCode::NotFound, "no such event"));
     };
-    event["phase"] = json!("assessed");
-    event["assessment"] = new["assessment"].clone();
-    if script.assessments.iter().all(|(of, _)| *of != seq) {
-        script.assessments.push((seq, new));
+    if script.assessments.iter().any(|(of, _)| *of == seq) {
+        return (StatusCode::OK, Json(event)).into_response();
     }
+    event["phase"] = json!("assessed");
+    event["seq"] = json!(script.journal.len() + 1);
+    if new["decision"].is_object() {
+        event["decision"] = new["decision"].clone();
+    }
+    event["assessment"] = new["assessment"].clone();
+    let links = new["links"].as_array().cloned().unwrap_or_default();
+    if let Some(evidence) = event["evidence"].as_array_mut() {
+        evidence.extend(links);
+    }
+    script.assessments.push((seq, new));
+    script.journal.push(event.clone());
+    let len = script.journal.len();
+    drop(script);
+    shared.grown.send_replace(len);
     (StatusCode::CREATED, Json(event)).into_response()
 }
 
