@@ -2,6 +2,7 @@
 //!
 //! - Each question has a time limit and ends in an answer; nothing is left open.
 //! - A model sees a picture only where second opinions are turned on (`llm.second_opinion`).
+//! - A picture that fails its check costs nothing. Tables and services need none.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,6 +15,7 @@ use watchkeeper_evidence::lookup::{Lookup, Lookups};
 use watchkeeper_evidence::source::{SourceAnswer, SourceResult};
 
 use super::fields;
+use super::picture::checked_picture;
 use crate::references::ReferenceService;
 use crate::second_opinion::{Asker, Case};
 
@@ -81,6 +83,9 @@ impl Sources {
         let Some(asker) = &self.asker else {
             return (SourceAnswer::failed(NO_MODEL), None);
         };
+        if let Err(why) = checked_picture(asker, event).await {
+            return (SourceAnswer::failed(why), None);
+        }
         match Arc::clone(asker).ask(Case::of(event)).await {
             Ok(answer) => (answer.to_source(), Some(answer.cost.dollars())),
             Err(why) => (SourceAnswer::failed(why), None),

@@ -16,5 +16,6 @@ pub(crate) mod counts;
 mod fields;
 pub(crate) mod lookup_service;
 pub(crate) mod on_disk;
+mod picture;
 mod report;
 pub(crate) mod service;
