@@ -32,7 +32,7 @@ pub(crate) enum ArchiveAction {
     Get {
         /// Name of the entry, COLLECTION/NAME.
         name: EntryName,
-        /// File to write [default: the name within the collection].
+        /// File to write, `-` for standard output [default: the name within the collection].
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
         /// Read the disk instead of the fast tiers, and fill those again.
