@@ -122,6 +122,7 @@ impl From<JobFolderError> for Error {
             JobFolderError::Unknown(_)
             | JobFolderError::Ambiguous { .. }
             | JobFolderError::NotEmpty(_)
+            | JobFolderError::OfJob { .. }
             | JobFolderError::NotText(_) => ErrorKind::BadInput,
             _ => ErrorKind::Failed,
         };

@@ -309,7 +309,7 @@ pub(super) async fn media(
     out: &Output,
 ) -> Result<(), Failure> {
     let MediaAction::Get(MediaGetArgs { id, output }) = action;
-    let bytes = client.media(id).await?;
+    let bytes = client.verified_media(id).await?;
     write_file(output, &bytes)?;
     let written = json!({"id": id, "file": output, "bytes": bytes.len()});
     out.both(&written, || {

@@ -78,12 +78,19 @@ pub enum TemplateStoreError {
         takes: String,
         example: String,
     },
-    #[error("no template {name:?}; there are {}", known.join(", "))]
+    #[error("no template {name:?}; {}", describe_known(known))]
     Unknown { name: String, known: Vec<String> },
     #[error(
         "{MAX_TEMPLATES} templates of {MAX_FILE_BYTES} bytes together are the most; forget one"
     )]
     Full,
+}
+
+fn describe_known(known: &[String]) -> String {
+    match known.is_empty() {
+        true => "none is kept yet".to_owned(),
+        false => format!("there are {}", known.join(", ")),
+    }
 }
 
 /// The plans of a user, in one folder.

@@ -14,10 +14,11 @@ use std::time::Instant;
 use jiff::civil::DateTime;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use watchkeeper_pictures::condition::Condition;
+use watchkeeper_pictures::condition::{Condition, field_names};
 
 use crate::answer_cache::AnswerCache;
 use crate::cameras::KnownNames;
+use crate::spelling::nearest;
 use crate::target::{Target, TargetError};
 
 /// Least texts of a [`Kind::Texts`]: of one there is nothing to choose.
@@ -126,13 +127,16 @@ fn refuse_conditions(value: &Value) -> Option<String> {
     let Some(texts) = listed.filter(|texts| (1..=MAX_CONDITIONS).contains(&texts.len())) else {
         return Some(Kind::Conditions.to_string());
     };
-    texts
-        .iter()
-        .find_map(|text| match text.as_str().map(str::parse::<Condition>) {
-            Some(Ok(_)) => None,
-            Some(Err(error)) => Some(format!("{}; {error}", Kind::Conditions)),
-            None => Some(Kind::Conditions.to_string()),
-        })
+    texts.iter().find_map(|text| {
+        let Some(text) = text.as_str() else {
+            return Some(Kind::Conditions.to_string());
+        };
+        let error = text.parse::<Condition>().err()?;
+        let field = text.split_whitespace().next().unwrap_or_default();
+        let meant = nearest(field, field_names()).filter(|meant| *meant != field);
+        let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
+        Some(format!("{}; {error}{meant}", Kind::Conditions))
+    })
 }
 
 /// Reads a date, with or without a time of the day.

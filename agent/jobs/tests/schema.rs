@@ -102,6 +102,7 @@ fn valid_plan_is_valid_for_both() {
 fn each_fault_that_a_schema_can_find_is_found_by_both() {
     let cases = [
         ("/name", json!(3)),
+        ("/name", json!("x".repeat(201))),
         ("/nmae", json!("x")),
         ("/inputs", json!([])),
         ("/rewards", json!({"success": 1})),
@@ -127,7 +128,7 @@ fn each_fault_that_a_schema_can_find_is_found_by_both() {
         ("/steps/4/retry/tries", json!(11)),
         ("/steps/4/retry/pauses_s", json!([601])),
         ("/steps/4/timeout_s", json!(0)),
-        ("/steps/5/depends_on", json!("list")),
+        ("/steps/5/depends_on", json!(3)),
         ("/steps/5/depends_on", json!([3])),
         ("/steps/5/alternatives", json!([{"tool": "fly"}])),
         (

@@ -146,6 +146,11 @@ pub struct Condition {
 )]
 pub struct InvalidCondition(String);
 
+/// Names of the fields that a condition may be about.
+pub fn field_names() -> impl Iterator<Item = &'static str> {
+    FIELDS.into_iter().map(|(name, _)| name)
+}
+
 impl Condition {
     /// Makes the condition that a field has this text.
     pub fn is(name: &str, text: &str) -> Option<Self> {

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use serde_json::json;
 use watchkeeper_contract::event::Event;
 use watchkeeper_evidence::fields::Schema;
-use watchkeeper_evidence::picture;
 use watchkeeper_evidence::source::SourceAnswer;
 use watchkeeper_llm::budget::CallClass;
 use watchkeeper_llm::call_options::Effort;
@@ -19,8 +18,9 @@ use watchkeeper_llm::picture::Detail;
 use watchkeeper_llm::raw_json::object_in;
 use watchkeeper_llm::{CallOptions, Conversation, JobSpec};
 
+use super::picture::checked_picture;
 use crate::data_question::{DataQuestion, call_options};
-use crate::model_access::{blocking, prepare_for};
+use crate::model_access::prepare_for;
 use crate::second_opinion::{Asker, Case};
 
 /// Limit of the answer in tokens, thinking included.
@@ -50,16 +50,11 @@ async fn ask(
     schema: &Arc<Schema>,
     question: Option<&str>,
 ) -> Result<(SourceAnswer, Option<f64>), String> {
-    let case = Case::of(event);
-    let media = case.picture().ok_or("the event has no picture")?;
-    let file = asker.runtime.media(&media.id).await;
-    let file = file.map_err(|e| format!("cannot fetch its picture: {e}"))?;
-    let checked = file.clone();
-    blocking(move || picture::check(&[&checked]).map_err(|e| e.to_string())).await?;
+    let file = checked_picture(asker, event).await?;
     let mut job = asker.model.client().await?.start_job(JobSpec {
         name: format!("fields/{}", event.id),
         class: CallClass::Escalation,
-        rule: case.qualified_rule(),
+        rule: Case::of(event).qualified_rule(),
         tier: Tier::Small,
         detail: Detail::Medium,
         time: asker.timeout,

@@ -332,9 +332,14 @@ async fn image_validation_failure_asks_no_model() {
     fixture
         .runtime
         .keeps_picture(b"GIF89a is no picture for a model".to_vec());
-    let new = fixture.decide(&["plate", "fleet"], None).await;
-    let note = new["links"][0]["note"].as_str().unwrap_or_default();
-    assert!(note.contains("neither JPEG, PNG nor WebP"), "{new:#}");
+    let new = fixture.decide(&["plate", "model"], None).await;
+    for place in 0..2 {
+        let link = &new["links"][place];
+        let note = link["note"].as_str().unwrap_or_default();
+        assert!(note.contains("neither JPEG, PNG nor WebP"), "{new:#}");
+        assert_eq!(link["failed"], true, "{new:#}");
+        assert_eq!(link["confidence"], 0.0, "{new:#}");
+    }
     assert_eq!(model.requests().len(), 0);
 }
 

@@ -121,6 +121,13 @@ impl RuntimeClient {
         self.bytes(Call::get(&["media", id])).await
     }
 
+    /// Returns a snapshot or clip; refused if the runtime finds that its file was changed (`GET
+    /// /v1/media/{id}?verify=true`).
+    pub async fn verified_media(&self, id: &str) -> Result<Bytes, ClientError> {
+        let (path, query) = (["media", id], [("verify", "true")]);
+        self.bytes(Call::get(&path).query(&query).slow()).await
+    }
+
     /// Checks a workflow definition without deploying it (`POST /v1/workflows/validate`).
     ///
     /// An invalid definition is a report, not an error.

@@ -56,6 +56,17 @@ impl Journal {
         self.find_back(self.head().last, usize::MAX, id, has_clip)
     }
 
+    /// SHA-256 in hex of the picture or clip `id`, of the latest record that has it; `None` where
+    /// no record does.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub fn recorded_hash(&self, id: &str) -> Result<Option<String>, JournalError> {
+        let has_hash = |event: &Event| media_hash(event, id).is_some();
+        let found = self.find_back(self.head().last, usize::MAX, id, has_hash)?;
+        Ok(found.and_then(|event| media_hash(&event, id).map(str::to_owned)))
+    }
+
     /// The records of an event in rising order: the latest `max` with at most `max_bytes` where
     /// there are more.
     ///
@@ -94,4 +105,12 @@ impl Journal {
         found.reverse();
         Ok(found)
     }
+}
+
+fn media_hash<'e>(event: &'e Event, id: &str) -> Option<&'e str> {
+    if let Some(picture) = event.media.iter().find(|media| media.id == id) {
+        return Some(&picture.sha256);
+    }
+    let clip = event.clip.as_ref().filter(|clip| clip.id == id)?;
+    clip.state.file().ok().map(|(_, sha256)| sha256)
 }

@@ -1,18 +1,35 @@
 //! Routes about the runtime itself and about media.
 
+use std::io::Seek as _;
+
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::{Path, Query, State};
 use axum::http::HeaderValue;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
 use watchkeeper_contract::board::BoardReport;
 use watchkeeper_contract::health::Health;
+use watchkeeper_contract::problem::Problem;
 use watchkeeper_http::Refusal;
 
 use super::app::App;
 use super::file::{self, OpenedFile, RangeRequest};
-use crate::journal::media;
+use super::runtime::Runtime;
+use crate::journal::Hash;
+use crate::journal::media::{self, MediaError, OpenedMedia};
 use crate::metrics;
+
+/// How media are checked.
+#[derive(Debug, Deserialize, utoipa::IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MediaQuery {
+    /// Refuse a file that has not the hash of its record; default: send it as it is. A snapshot
+    /// that no event has is sent unchecked.
+    #[serde(default)]
+    verify: bool,
+}
 
 /// Builds the response for a picture that changes with every request.
 pub(super) fn jpeg(bytes: Vec<u8>) -> Response {
@@ -30,6 +47,7 @@ pub(super) fn jpeg(bytes: Vec<u8>) -> Response {
 /// changes; retention deletes the oldest. Range requests are supported.
 #[utoipa::path(get, path = "/media/{id}", tag = "events",
     params(("id" = String, Path, description = "Id from an event or a snapshot"),
+        MediaQuery,
         ("range" = Option<String>, Header,
             description = "One range of bytes, such as `bytes=0-1023`; several return the whole")),
     responses(
@@ -38,12 +56,17 @@ pub(super) fn jpeg(bytes: Vec<u8>) -> Response {
 pub(super) async fn media(
     State(app): State<App>,
     Path(id): Path<String>,
+    Query(query): Query<MediaQuery>,
     wanted: RangeRequest,
 ) -> Result<Response, Refusal> {
     let permit = file::acquire_transfer(&app)?;
     // An id is given once, and its content never changes.
     let etag = HeaderValue::try_from(format!("\"{id}\"")).ok();
-    let kept = app.try_call(move |r| r.media().open_file(&id)).await?;
+    let open = move |r: &dyn Runtime| match query.verify {
+        true => open_verified(r, &id),
+        false => Ok(r.media().open_file(&id)?),
+    };
+    let kept = app.try_call(open).await?;
     let opened = OpenedFile {
         file: kept.file,
         length: kept.bytes,
@@ -56,6 +79,23 @@ pub(super) async fn media(
         response.headers_mut().insert(CACHE_CONTROL, unchanging);
     }
     Ok(response)
+}
+
+/// Opens media whose bytes have the hash of their record, or that no record has.
+fn open_verified(runtime: &dyn Runtime, id: &str) -> Result<OpenedMedia, Refusal> {
+    let mut opened = runtime.media().open_file(id)?;
+    let Some(recorded) = runtime.journal().recorded_hash(id)? else {
+        return Ok(opened);
+    };
+    let found = Hash::of_all(&mut opened.file).and_then(|hash| {
+        opened.file.rewind()?;
+        Ok(hash)
+    });
+    let found = found.map_err(|error| Problem::storage(format!("{id}: {error}")))?;
+    if found.to_string() != recorded {
+        return Err(MediaError::Damaged { id: id.to_owned() }.into());
+    }
+    Ok(opened)
 }
 
 /// Returns the health of the runtime.

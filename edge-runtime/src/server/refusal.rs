@@ -22,7 +22,10 @@ impl From<MediaError> for Refusal {
         let (status, code) = match error {
             MediaError::NotFound { .. } => (StatusCode::NOT_FOUND, ProblemCode::NotFound),
             MediaError::NotYet { .. } => (StatusCode::CONFLICT, ProblemCode::NotReady),
-            MediaError::TooLarge { .. } | MediaError::Full { .. } | MediaError::Io { .. } => {
+            MediaError::TooLarge { .. }
+            | MediaError::Damaged { .. }
+            | MediaError::Full { .. }
+            | MediaError::Io { .. } => {
                 return Problem::storage(error.to_string()).into();
             }
         };

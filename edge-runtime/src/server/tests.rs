@@ -324,6 +324,34 @@ async fn pipeline_is_created_paused_resumed_and_deleted() {
     assert_eq!(bench.get("/v1/pipelines").await.json(), json!([]));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changed_picture_of_an_event_is_refused_if_verified() {
+    let bench = Bench::start();
+    let store = &bench.little.media;
+    let put = |jpeg: &[u8]| store.put(MediaKind::Clean, NOW.unix_ms, jpeg).unwrap();
+    let (of_event, of_nobody) = (put(b"as it came"), put(b"kept by a user"));
+    let recorded = Event {
+        media: vec![of_event.clone()],
+        ..event()
+    };
+    bench.little.journal.append(vec![recorded]).unwrap();
+    let verified = format!("/v1/media/{}?verify=true", of_event.id);
+    assert_eq!(bench.get(&verified).await.body, b"as it came");
+
+    for media in [&of_event, &of_nobody] {
+        std::fs::write(store.path(&media.id).unwrap(), b"as it went").unwrap();
+    }
+    let refused = bench.get(&verified).await;
+    assert_eq!(refused.status, 507);
+    let problem = refused.problem();
+    assert!(problem.detail.contains("is damaged"), "{problem:?}");
+    // No record states its hash.
+    let unrecorded = format!("/v1/media/{}?verify=true", of_nobody.id);
+    for path in [unrecorded, format!("/v1/media/{}", of_event.id)] {
+        assert_eq!(bench.get(&path).await.body, b"as it went");
+    }
+}
+
 /// Stores a clip of this many bytes, no two neighbours equal.
 fn kept_clip(bench: &Bench, length: usize) -> (String, Vec<u8>) {
     let media = bench.app.api.media();

@@ -5,10 +5,10 @@
 //! get|retrieve|fetch|read NAME from COLLECTION [skip cache]
 //! prune|evict (NAME from COLLECTION | COLLECTION)
 //! destroy (NAME from COLLECTION | COLLECTION)
-//! delete|remove NAME from COLLECTION
+//! delete|remove (NAME from COLLECTION | [the] collection COLLECTION)
 //! list (archive | collections | COLLECTION)
-//! query WORDS
-//! find|search WORDS in|from COLLECTION
+//! query WORDS [for all [blobs|entries|files]]
+//! find|search (WORDS in|from COLLECTION | COLLECTION [for all [blobs|entries|files]])
 //! ```
 //!
 //! - Every word is consumed; a text with a further word is no operation.
@@ -77,7 +77,8 @@ pub fn parse(text: &str) -> Option<Result<ReadOperation, String>> {
             "query needs words, such as query cars at gate yesterday".to_owned(),
         )),
         "query" => {
-            let words = rest.to_owned();
+            let words =
+                without_for_all(&words).map_or_else(|| rest.to_owned(), |rest| rest.join(" "));
             let operation = Operation::Verb(Verb::Find { words });
             Some(Ok(ReadOperation::sure(operation)))
         }
@@ -144,12 +145,23 @@ fn selection(verb: &str, words: &[&str]) -> Result<Selection, String> {
 }
 
 fn remove(words: &[&str]) -> Option<ReadOperation> {
-    let name = entry(words)?.ok()?;
+    let (selection, collection) = match words {
+        ["collection", name] | ["the", "collection", name] => {
+            check_collection(name).ok()?;
+            (
+                Selection::Collection((*name).to_owned()),
+                (*name).to_owned(),
+            )
+        }
+        words => {
+            let name = entry(words)?.ok()?;
+            let collection = name.collection().to_owned();
+            (Selection::Entry(name), collection)
+        }
+    };
     Some(ReadOperation {
-        requires: Some(name.collection().to_owned()),
-        operation: Operation::Verb(Verb::Destroy {
-            selection: Selection::Entry(name),
-        }),
+        requires: Some(collection),
+        operation: Operation::Verb(Verb::Destroy { selection }),
     })
 }
 
@@ -179,16 +191,30 @@ fn list(words: &[&str]) -> Option<ReadOperation> {
 }
 
 fn find(words: &[&str]) -> Option<ReadOperation> {
-    let [what @ .., "in" | "from", collection] = words else {
-        return None;
+    let words = without_for_all(words).unwrap_or(words);
+    let collection = match words {
+        [collection] | [_, .., "in" | "from", collection] => collection,
+        _ => return None,
     };
     check_collection(collection).ok()?;
-    (!what.is_empty()).then(|| ReadOperation {
+    Some(ReadOperation {
         operation: Operation::Verb(Verb::Find {
             words: words.join(" "),
         }),
         requires: Some((*collection).to_owned()),
     })
+}
+
+/// The words before `for all`, `for all blobs`, `for all entries` or `for all files`.
+fn without_for_all<'w>(words: &'w [&'w str]) -> Option<&'w [&'w str]> {
+    match words {
+        [words @ .., "for", "all"] | [words @ .., "for", "all", "blobs" | "entries" | "files"]
+            if !words.is_empty() =>
+        {
+            Some(words)
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -237,6 +263,11 @@ mod tests {
             ),
             ("list archive", "list", "{}"),
             ("query cars at gate", "find", r#"{"words":"cars at gate"}"#),
+            (
+                "query research for all blobs",
+                "find",
+                r#"{"words":"research"}"#,
+            ),
         ] {
             let read = read(text);
             assert_eq!(read.requires, None, "{text}");
@@ -256,9 +287,16 @@ mod tests {
             "get people from gate",
             "remove alpha.txt from research",
             "find cars in research",
+            "search research",
+            "find research for all files",
+            "delete the collection research",
         ] {
             assert!(read(text).requires.is_some(), "{text}");
         }
+        let words = Operation::Verb(Verb::Find {
+            words: "research".to_owned(),
+        });
+        assert_eq!(read("find research for all").operation, words);
     }
 
     #[test]
@@ -272,6 +310,7 @@ mod tests {
             "load balancing",
             "count people",
             "find the cat",
+            "find for all blobs",
             "import",
         ] {
             assert_eq!(parse(text), None, "{text}");

@@ -215,6 +215,24 @@ pub fn parse(line: &str) -> Option<ChatCommand> {
     })
 }
 
+/// The command that a line means whose slash is missing, with its description.
+pub fn without_slash(line: &str) -> Option<(&'static str, &'static str)> {
+    let line = line.trim();
+    let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let command = format!("/{}", first.to_lowercase());
+    let (name, _, about) = ALL.iter().find(|(name, ..)| *name == command)?;
+    match parse(&format!("{command} {rest}")) {
+        // A request is read without the slash too.
+        None | Some(ChatCommand::Wrong(_) | ChatCommand::Say(_)) => None,
+        Some(_) => Some((name, about)),
+    }
+}
+
+/// Whether a line without a slash ends the chat.
+pub fn is_bare_quit(line: &str) -> bool {
+    ["quit", "exit"].contains(&line.trim().to_lowercase().as_str())
+}
+
 fn unknown_command(command: &str) -> ChatCommand {
     // The slash is part of every command and would make all of them similar.
     let known = ALL.iter().map(|(name, ..)| name.trim_start_matches('/'));
@@ -401,6 +419,30 @@ mod tests {
         );
         assert_eq!(label, None);
         assert!(wrong("/correct 12").contains("plate=AB123"));
+    }
+
+    #[test]
+    fn command_without_its_slash_is_recognised() {
+        let meant = |line| without_slash(line).map(|(name, _)| name);
+        for (line, command) in [
+            ("History", "/history"),
+            ("manual list {}", "/manual"),
+            ("show retriever", "/show"),
+            ("create foo retriever", "/create"),
+            ("list", "/list"),
+        ] {
+            assert_eq!(meant(line), Some(command), "{line}");
+        }
+        for line in [
+            "show me the dock",
+            "pause gate",
+            "observe people",
+            "dance",
+            "",
+        ] {
+            assert_eq!(meant(line), None, "{line}");
+        }
+        assert!(is_bare_quit(" Exit") && is_bare_quit("quit") && !is_bare_quit("quit gate"));
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod agents;
 mod answering;
 mod apply;
 mod confirmed_changes;
+mod hint;
 mod llm_fallback;
 mod narrowing_proposal;
 mod note_keeping;

@@ -16,6 +16,7 @@ use watchkeeper_archive::query::Matches;
 use watchkeeper_archive::{Answer, ArchiveError, Query, Retention, Selection, Verb};
 use watchkeeper_jobs::run::Jobs;
 
+use super::hint::hint;
 use super::progress::ProgressEvent;
 use super::secrets::hide_secrets;
 use super::short_command::CommandResult;
@@ -123,24 +124,38 @@ impl Session {
         self.run_operation(&operation).await
     }
 
-    /// Handles a text that is no operation; `list NAME` without such a collection is refused.
+    /// Handles a text that is no operation. A verb of the archive on a collection that it does not
+    /// have is refused; a text that was not understood gets a hint.
     ///
     /// # Errors
-    /// If the text fails, or the archive has no collection NAME.
+    /// If the text fails, or the archive has no such collection.
     pub async fn handle_request(&mut self, text: &str) -> Result<(Reply, SystemSnapshot), Error> {
-        let replied = self.handle_text(text).await?;
-        if let Reply::Unknown(_) = &replied.0 {
-            self.refuse_unknown_list(text).await?;
+        let mut replied = self.handle_text(text).await?;
+        if let Reply::Unknown(unknown) = &mut replied.0 {
+            self.refuse_unknown_collection(text).await?;
+            let takes_commands = self.deps.entrypoint != Entrypoint::Ask;
+            if let Some(hint) = hint(text, takes_commands) {
+                unknown.text = format!("{hint} {}", unknown.text);
+            }
         }
         Ok(replied)
     }
 
-    /// Refuses `list NAME` where the archive answers and has no such collection.
-    async fn refuse_unknown_list(&self, text: &str) -> Result<(), Error> {
+    /// Refuses `list NAME` and `delete the collection NAME` where the archive answers and has no
+    /// such collection.
+    async fn refuse_unknown_collection(&self, text: &str) -> Result<(), Error> {
         let (Some(Ok(read)), Some(archive)) = (grammar::parse(text), &self.deps.archive) else {
             return Ok(());
         };
-        let (Operation::Verb(Verb::Query { .. }), Some(name)) = (read.operation, read.requires)
+        let (
+            Operation::Verb(
+                Verb::Query { .. }
+                | Verb::Destroy {
+                    selection: Selection::Collection(_),
+                },
+            ),
+            Some(name),
+        ) = (read.operation, read.requires)
         else {
             return Ok(());
         };

@@ -1,14 +1,13 @@
 //! The command `watchkeeper archive`: the archive of the agent, over its socket.
 //!
 //! - Files, folders and texts are read here, as the user of the command, and uploaded one by one.
-//! - A content that is saved is checked by its SHA-256, and gets its name when it is whole.
 
+mod get;
 mod ingest;
 mod status;
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -18,7 +17,6 @@ use futures_util::{FutureExt as _, TryFutureExt as _};
 use jiff::tz::TimeZone;
 use reqwest::Method;
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 use watchkeeper_archive::entry::{Content, Entry, Retention};
 use watchkeeper_archive::query::{Matches, Order};
 use watchkeeper_archive::verb::{Changed, Destroyed, Found, Pruned};
@@ -26,13 +24,13 @@ use watchkeeper_archive::{Answer, EntryName, Query, Selection, Stats, Verb};
 use watchkeeper_assistant::archive_access::{ArchiveAccess, MAX_CONTENT, RetrievedContent};
 use watchkeeper_assistant::wording::counted;
 use watchkeeper_config::{Config, bounded};
-use watchkeeper_store::chain::Hash;
 
 use super::agent_client::{AgentClient, AgentSocket};
 use super::args::{ArchiveAction, ArchiveQueryArgs, Like};
 use super::exit::Failure;
 use super::output::Output;
-use super::user_file::{new_file, place, unread, unwritten};
+use super::user_file::unread;
+use get::header;
 
 /// Largest picture to compare with, in bytes.
 const MAX_LIKE_FILE: u64 = 12 << 20;
@@ -130,7 +128,7 @@ pub(super) async fn run(
             name,
             output,
             skip_cache,
-        } => get(&name, output, skip_cache, &client, out).await,
+        } => get::run(&name, output, skip_cache, &client, out).await,
         ArchiveAction::Stat { name } => stat(&name, &client, out).await,
         ArchiveAction::Prune { what } => {
             let pruned: Pruned = client.post("archive/prune", &what).await?;
@@ -349,71 +347,6 @@ async fn stat(name: &EntryName, client: &AgentClient, out: &Output) -> Result<()
         serde_json::to_string_pretty(&entry).unwrap_or_default()
     });
     Ok(())
-}
-
-async fn get(
-    name: &EntryName,
-    output: Option<PathBuf>,
-    skip_cache: bool,
-    client: &AgentClient,
-    out: &Output,
-) -> Result<(), Failure> {
-    let output = match output {
-        Some(output) => output,
-        // A place that nobody named must be free.
-        None => free_place(name.name().into())?,
-    };
-    let path = format!("archive/entries/{name}?skip_cache={skip_cache}");
-    let answer = client.send(client.request(Method::GET, &path)).await?;
-    let tier = header(&answer, "x-watchkeeper-tier");
-    let hash = header(&answer, "x-watchkeeper-sha256");
-    let bytes = save(&output, answer, &hash).await?;
-    let saved = json!({
-        "type": "saved", "name": name, "file": output, "bytes": bytes, "tier": tier,
-    });
-    out.both(&saved, || {
-        format!("Saved {} ({bytes} bytes, from {tier})", output.display())
-    });
-    Ok(())
-}
-
-fn free_place(place: PathBuf) -> Result<PathBuf, Failure> {
-    match place.symlink_metadata() {
-        Err(_) => Ok(place),
-        Ok(_) => Err(Failure::input(format!(
-            "{} exists; name another file, or this one, with --output",
-            place.display()
-        ))),
-    }
-}
-
-/// A header of an answer; empty if it is absent.
-fn header(answer: &reqwest::Response, name: &str) -> String {
-    let value = answer.headers().get(name);
-    let value = value.and_then(|value| value.to_str().ok());
-    value.unwrap_or_default().to_owned()
-}
-
-/// Saves a content once all of it has come; returns its bytes.
-async fn save(output: &Path, mut answer: reqwest::Response, hash: &str) -> Result<u64, Failure> {
-    let mut file = new_file(output).map_err(unwritten(output))?;
-    let (mut hasher, mut bytes) = (Sha256::new(), 0);
-    while let Some(chunk) = answer
-        .chunk()
-        .await
-        .map_err(|_| unwritten(output)("the agent broke off its answer; try again"))?
-    {
-        file.write_all(&chunk).map_err(unwritten(output))?;
-        hasher.update(&chunk);
-        bytes += chunk.len() as u64;
-    }
-    if Hash(hasher.finalize().into()).to_string() != hash {
-        return Err(unwritten(output)(
-            "the content did not come whole; try again",
-        ));
-    }
-    place(file, output).map_err(unwritten(output))?;
-    Ok(bytes)
 }
 
 async fn destroy(

@@ -9,7 +9,7 @@ use watchkeeper_archive::name::{EntryName, check_collection};
 use watchkeeper_archive::query::Order;
 use watchkeeper_archive::{Query, Selection};
 
-use super::value::past;
+use super::value::{past, seen};
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum ArchiveAction {
@@ -32,7 +32,7 @@ pub(crate) enum ArchiveAction {
     Get {
         /// Name of the entry, COLLECTION/NAME.
         name: EntryName,
-        /// File to write [default: the name within the collection].
+        /// File to write, `-` for standard output [default: the name within the collection].
         #[arg(short, long, value_name = "FILE")]
         output: Option<PathBuf>,
         /// Read the disk instead of the fast tiers, and fill those again.
@@ -93,7 +93,7 @@ pub(crate) struct ArchiveIngestArgs {
     #[arg(long, value_name = "ID")]
     pub camera: Option<String>,
     /// When it was seen, such as 2026-03-29T08:00, or how long ago.
-    #[arg(long, value_name = "TIME", value_parser = past)]
+    #[arg(long, value_name = "TIME", value_parser = seen)]
     pub time: Option<Timestamp>,
     /// Class of the object.
     #[arg(long, value_name = "CLASS")]

@@ -38,7 +38,7 @@ pub(crate) struct FrameKeepArgs {
 
 #[derive(Debug, Clone, Subcommand)]
 pub(crate) enum MediaAction {
-    /// Download a picture or clip by its ID.
+    /// Download a picture or clip by its ID; one that was changed on the disk is refused.
     Get(MediaGetArgs),
 }
 

@@ -114,6 +114,10 @@ fn archive_names_what_is_missing() {
             "--as notes --name a.txt",
         ),
         (&["get", "nix"], "COLLECTION/NAME"),
+        (
+            &["ingest", "a.txt", "--as", "notes", "--time", "2999-01-01"],
+            "is still to come",
+        ),
     ] {
         let refused = parse(words).err().unwrap_or_default();
         assert!(refused.contains(part), "{words:?}: {refused}");
@@ -123,6 +127,7 @@ fn archive_names_what_is_missing() {
         &["query", "--like", "yard/a.jpg"],
         &["query", "--order", "oldest"],
         &["ingest", "a.txt", "--as", "notes"],
+        &["ingest", "a.txt", "--as", "notes", "--time", "24h"],
     ] {
         assert_eq!(parse(good), Ok(()), "{good:?}");
     }

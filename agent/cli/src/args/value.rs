@@ -61,6 +61,15 @@ pub(super) fn past(text: &str) -> Result<Timestamp, String> {
     until(text).or_else(|error| ago().ok_or(format!("{error}, or how long ago, such as 24h")))
 }
 
+/// Parses a time that is over, or how long ago it was.
+pub(super) fn seen(text: &str) -> Result<Timestamp, String> {
+    let time = past(text)?;
+    let is_over = time <= Timestamp::now();
+    is_over
+        .then_some(time)
+        .ok_or_else(|| "is still to come".to_owned())
+}
+
 /// Parses a region of a privacy mask, in fractions of the picture.
 pub(super) fn region(text: &str) -> Result<Region, String> {
     let numbers = text.split(',').map(|number| number.trim().parse::<f64>());

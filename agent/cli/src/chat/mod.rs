@@ -152,7 +152,9 @@ impl Chat<'_> {
     /// Handles a line, until `cancelled` completes.
     async fn turn(&mut self, line: &str, cancelled: impl Future<Output = ()>) -> Turn {
         let command = chat_command::parse(line);
-        if command == Some(ChatCommand::Quit) {
+        // Where an answer is awaited, "exit" may be the name of a camera.
+        let is_bare_quit = self.session.is_idle() && chat_command::is_bare_quit(line);
+        if command == Some(ChatCommand::Quit) || is_bare_quit {
             return Turn::End;
         }
         if command.is_none() && self.session.is_idle() && jobs::serves(line, self.config) {

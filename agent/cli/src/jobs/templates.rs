@@ -42,7 +42,10 @@ impl JobCommands {
         self.templates.keep(&name, template)?;
         let done = json!({"template": name, "request": request});
         out.both(&done, || {
-            format!("Kept template {name}, made of: {request}")
+            format!(
+                "Kept template {name}, made of: {request}. It is also called by its name: \
+                 watchkeeper job plan {name}"
+            )
         });
         Ok(())
     }
@@ -55,6 +58,10 @@ impl JobCommands {
         match action.unwrap_or(TemplateAction::List) {
             TemplateAction::List => {
                 let all = self.templates.templates()?;
+                if all.is_empty() {
+                    out.note("no template is kept yet; `watchkeeper job keep ID` keeps one");
+                    return Ok(());
+                }
                 for kept in &all {
                     let request = kept.template.request();
                     out.object(&json!({"template": kept.name, "request": request}));

@@ -70,8 +70,8 @@ fn check_parts(plan: Plan, tools: &Toolbox, asks_box: bool) -> Result<CheckedPla
     }
     let checker = Checker::new(&plan, tools, asks_box);
     let mut written = HashMap::new();
-    for step in &plan.steps {
-        checker.step(step, &mut faults);
+    for (place, step) in plan.steps.iter().enumerate() {
+        checker.step(place, step, &mut faults);
         checker.files(step, &mut written, &mut faults);
     }
     let graph = Graph::of(&plan);
@@ -149,8 +149,8 @@ struct Checker<'a> {
     tools: &'a Toolbox,
     /// Whether what this box lacks is a fault.
     asks_box: bool,
-    /// How many steps have a name, and the tool of the first one.
-    steps: HashMap<&'a str, (usize, &'a Step)>,
+    /// The first step of each name.
+    steps: HashMap<&'a str, &'a Step>,
     /// Results that are used, by the step that has them.
     used: HashMap<String, BTreeSet<String>>,
 }
@@ -159,7 +159,7 @@ impl<'a> Checker<'a> {
     fn new(plan: &'a Plan, tools: &'a Toolbox, asks_box: bool) -> Self {
         let mut steps = HashMap::new();
         for step in &plan.steps {
-            steps.entry(step.name.as_str()).or_insert((0, step)).0 += 1;
+            steps.entry(step.name.as_str()).or_insert(step);
         }
         let mut used: HashMap<String, BTreeSet<String>> = HashMap::new();
         let calls = plan.steps.iter().flat_map(Step::calls);
@@ -179,22 +179,27 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn step(&self, step: &Step, faults: &mut Vec<Fault>) {
-        let at = format!("steps.{}", step.name);
+    /// Whether a name means this step, and not an earlier one of the same name.
+    fn is_named(&self, name: &str, step: &Step) -> bool {
+        let first = self.steps.get(name);
+        first.is_some_and(|first| std::ptr::eq(*first, step))
+    }
+
+    fn step(&self, place: usize, step: &Step, faults: &mut Vec<Fault>) {
+        let at = match step.name.is_empty() {
+            true => format!("steps.{place}"),
+            false => format!("steps.{}", step.name),
+        };
         if !is_step_name(&step.name) {
             let found = Value::from(step.name.as_str());
             faults.push(Fault::value(format!("{at}.name"), &found, STEP_NAME));
         }
-        if self
-            .steps
-            .get(step.name.as_str())
-            .is_some_and(|(number, _)| *number > 1)
-        {
+        if !self.is_named(&step.name, step) {
             faults.push(Fault::new(&at, FaultKind::DuplicateStep));
         }
         for needed in &step.depends_on {
             let at = format!("{at}.depends_on");
-            if *needed == step.name {
+            if self.is_named(needed, step) {
                 faults.push(Fault::new(at, FaultKind::SelfDependency));
             } else if !self.steps.contains_key(needed.as_str()) {
                 faults.push(Fault::new(at, self.unknown_step(needed)));
@@ -247,6 +252,8 @@ impl<'a> Checker<'a> {
         for (name, value) in &call.params {
             let at = format!("{at}.params.{name}");
             match spec.param(name) {
+                // Missing, a fault already.
+                Some(param) if param.required && value.is_null() => {}
                 Some(param) => self.value(&at, step, param.kind, value, faults),
                 None => {
                     let known = spec.params.iter().map(|param| param.name);
@@ -340,11 +347,11 @@ impl<'a> Checker<'a> {
             }
             return None;
         }
-        if *owner == step.name {
+        if self.is_named(owner, step) {
             faults.push(Fault::new(at, FaultKind::SelfDependency));
             return None;
         }
-        let Some((_, other)) = self.steps.get(owner.as_str()) else {
+        let Some(other) = self.steps.get(owner.as_str()) else {
             faults.push(Fault::new(at, self.unknown_step(owner)));
             return None;
         };

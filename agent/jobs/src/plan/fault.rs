@@ -21,7 +21,7 @@ pub struct Fault {
 pub enum FaultKind {
     /// Neither YAML nor JSON.
     Syntax(String),
-    TooLarge(usize),
+    TooLarge,
     Missing,
     /// A value that is not what the field takes.
     Value {
@@ -82,10 +82,10 @@ impl fmt::Display for Fault {
         }
         match &self.kind {
             FaultKind::Syntax(why) => write!(f, "not a plan in YAML or JSON: {why}"),
-            FaultKind::TooLarge(bytes) => {
+            FaultKind::TooLarge => {
                 write!(
                     f,
-                    "{bytes} bytes are more than the {MAX_PLAN_BYTES} that are read"
+                    "a plan has at most {MAX_PLAN_BYTES} bytes; this is longer"
                 )
             }
             FaultKind::Missing => f.write_str("is missing"),

@@ -40,6 +40,8 @@ pub use schema::{params_schema, schema};
 
 /// Most steps of a plan.
 pub const MAX_STEPS: usize = 1000;
+/// Longest name of a plan, in characters.
+pub const MAX_NAME: usize = 200;
 /// Most names in `depends_on` of a step.
 pub const MAX_DEPENDENCIES: usize = 100;
 /// Largest plan file in bytes.

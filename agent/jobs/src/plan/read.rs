@@ -6,11 +6,13 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
+use serde_saphyr::Error;
+use serde_saphyr::budget::BudgetBreach;
 
 use super::fault::{Fault, FaultKind};
 use super::{
-    Call, MAX_DEPENDENCIES, MAX_PAUSE_S, MAX_PLAN_BYTES, MAX_STEPS, MAX_TIMEOUT_S, MAX_TRIES, Plan,
-    Retry, Rewards, Step, TIMEOUT_S,
+    Call, MAX_DEPENDENCIES, MAX_NAME, MAX_PAUSE_S, MAX_PLAN_BYTES, MAX_STEPS, MAX_TIMEOUT_S,
+    MAX_TRIES, Plan, Retry, Rewards, Step, TIMEOUT_S,
 };
 use crate::spelling::nearest;
 
@@ -26,24 +28,18 @@ const STEP_FIELDS: [&str; 8] = [
     "alternatives",
 ];
 const CALL_FIELDS: [&str; 2] = ["tool", "params"];
-/// Fields of other plans and pipelines, and the field that stands for each.
-const OTHER_WORDS: [(&str, &str); 4] = [
+/// Names that other systems have for a field of a plan.
+const OTHER_WORDS: [(&str, &str); 5] = [
     ("agent_role", "tool"),
     ("tool_name", "tool"),
     ("inputs", "params"),
     ("dependencies", "depends_on"),
+    ("retries", "retry"),
 ];
-/// Words of the parser about its own functions, and what a person can do.
-const REMEDIES: [(&str, &str); 3] = [
-    (
-        ", set DuplicateKeyPolicy in Options if acceptable",
-        "; keep one",
-    ),
-    (
-        "use from_str_multiple or from_str_multiple_with_options",
-        "keep one plan in a file",
-    ),
-    ("budget breached: ", "it is too deep or too large: "),
+/// Roles of agents, and the tool that does the work of each.
+const ROLES: [(&str, &str); 2] = [
+    ("ingestor", "tool: archive_ingest"),
+    ("retriever", "tool: archive_query"),
 ];
 
 /// Reads a plan from text: YAML, of which JSON is a part.
@@ -64,17 +60,39 @@ pub fn read_parts(text: &str) -> (Option<Plan>, Vec<Fault>) {
 
 fn parse(text: &str) -> Result<Value, Fault> {
     if text.len() > MAX_PLAN_BYTES {
-        return Err(Fault::new("", FaultKind::TooLarge(text.len())));
+        return Err(Fault::new("", FaultKind::TooLarge));
     }
     // "y" is a class or a name, and not "true".
     let options = serde_saphyr::options! { strict_booleans: true };
-    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-        let why = error.to_string();
-        let line = why.lines().next().unwrap_or_default().to_owned();
-        let in_words = |line: String, (own, remedy): &(&str, &str)| line.replace(own, remedy);
-        let line = REMEDIES.iter().fold(line, in_words);
-        Fault::new("", FaultKind::Syntax(line))
-    })
+    let syntax = |why: String| Fault::new("", FaultKind::Syntax(why));
+    match serde_saphyr::from_str_with_options(text, options) {
+        Ok(Value::Null) => Err(syntax("it is empty".to_owned())),
+        Ok(value) => Ok(value),
+        Err(error) => Err(syntax(reason(&error))),
+    }
+}
+
+/// Why a text is refused, without the names of the parser's functions.
+fn reason(error: &Error) -> String {
+    match error.without_snippet() {
+        Error::MultipleDocuments { .. } => {
+            "it has several YAML documents; a file holds one plan".to_owned()
+        }
+        Error::Budget {
+            breach: BudgetBreach::Depth { depth },
+            ..
+        } => format!("{depth} levels of nesting are too many"),
+        Error::Budget { .. } => "it has too many values, aliases or anchors".to_owned(),
+        _ => {
+            let why = error.to_string();
+            let line = why.lines().next().unwrap_or_default();
+            // The parser names an option of its own.
+            line.replace(
+                ", set DuplicateKeyPolicy in Options if acceptable",
+                "; keep one",
+            )
+        }
+    }
 }
 
 /// Reads a plan from a value.
@@ -112,15 +130,16 @@ impl Reader {
             self.wrong(at, value, "a map of fields");
             return None;
         };
-        for name in map.keys().filter(|name| !fields.contains(&name.as_str())) {
-            let mut other_words = OTHER_WORDS.iter();
-            let meant = other_words.find(|(word, field)| word == name && fields.contains(field));
+        for (name, value) in map {
+            if fields.contains(&name.as_str()) {
+                continue;
+            }
             let nearest = nearest(name, fields.iter().copied());
             let kind = FaultKind::Unknown {
                 what: "field",
                 name: name.clone(),
                 nearest: nearest
-                    .or(meant.map(|(_, field)| *field))
+                    .or_else(|| other_word(name, value, fields))
                     .map(str::to_owned),
                 known: fields.iter().map(|&field| field.to_owned()).collect(),
                 others: 0,
@@ -181,6 +200,10 @@ impl Reader {
     fn plan(&mut self, value: &Value) -> Option<Plan> {
         let map = self.map("", value, &PLAN_FIELDS)?;
         let name = self.required("", map, "name");
+        if let Some(name) = name.as_ref().filter(|name| name.chars().count() > MAX_NAME) {
+            let wanted = format!("a text of at most {MAX_NAME} characters");
+            self.wrong("name", &Value::from(name.as_str()), &wanted);
+        }
         let description = self.text("", map, "description").unwrap_or_default();
         let inputs: BTreeMap<_, _> = self.object("", map, "inputs").into_iter().collect();
         let mut steps = Vec::new();
@@ -194,6 +217,11 @@ impl Reader {
             steps.extend(self.step(place, value));
         }
         let rewards = map.get("rewards").and_then(|value| self.rewards(value));
+        let is_list = matches!(map.get("steps"), None | Some(Value::Null | Value::Array(_)));
+        if !is_list || steps.len() < listed.len() {
+            // Without a step, references to it would be faults that the plan does not have.
+            return None;
+        }
         Some(Plan {
             // A missing name is a fault already.
             name: name.unwrap_or_default(),
@@ -207,6 +235,7 @@ impl Reader {
     fn step(&mut self, place: usize, value: &Value) -> Option<Step> {
         // A step is named by its name where it has one, else by its place.
         let name = value.get("name").and_then(Value::as_str);
+        let name = name.filter(|name| !name.trim().is_empty());
         let at = format!(
             "steps.{}",
             name.map_or_else(|| place.to_string(), str::to_owned)
@@ -247,7 +276,11 @@ impl Reader {
 
     fn names(&mut self, at: &str, map: &Map<String, Value>) -> Vec<String> {
         let mut names = Vec::new();
-        let listed = self.list(at, map, "depends_on");
+        // One name may stand without a list.
+        let listed = match map.get("depends_on") {
+            Some(one @ Value::String(_)) => std::slice::from_ref(one),
+            _ => self.list(at, map, "depends_on"),
+        };
         if listed.len() > MAX_DEPENDENCIES {
             let wanted = format!("at most {MAX_DEPENDENCIES} names");
             self.wrong(&join(at, "depends_on"), &Value::from(listed.len()), &wanted);
@@ -309,6 +342,15 @@ impl Reader {
     }
 }
 
+/// The field that another system's name stands for, with the tool of a role.
+fn other_word(name: &str, value: &Value, fields: &[&str]) -> Option<&'static str> {
+    let mut words = OTHER_WORDS.iter();
+    let (_, field) = words.find(|(word, field)| *word == name && fields.contains(field))?;
+    let mut roles = ROLES.iter();
+    let role = roles.find(|(role, _)| name == "agent_role" && value == role);
+    Some(role.map_or(field, |(_, tool)| tool))
+}
+
 fn join(at: &str, key: &str) -> String {
     match at.is_empty() {
         true => key.to_owned(),
@@ -322,6 +364,97 @@ mod tests {
     use super::*;
     use crate::plan::repair;
     use crate::tools::picture_tools;
+
+    const PLAN: &str = "name: a\nsteps:\n  - {name: list, tool: list_pictures, depends_on: [b]}\n";
+
+    fn faults(text: &str) -> Vec<String> {
+        let faults = read_text(text).unwrap_err();
+        faults.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn name_of_another_system_is_refused_with_that_of_a_plan() {
+        let found = faults(
+            "name: x\nsteps:\n  - {name: a, tool: album, tool_name: b, dependencies: [c], retries: 3}\n  \
+             - {name: b, agent_role: retriever}",
+        );
+        let expected = [
+            "steps.a: no field \"dependencies\"; did you mean depends_on?",
+            "steps.a: no field \"retries\"; did you mean retry?",
+            "steps.a: no field \"tool_name\"; did you mean tool?",
+            "steps.b: no field \"agent_role\"; did you mean tool: archive_query?",
+            "steps.b.tool: is missing",
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn text_that_is_no_plan_is_refused_in_own_words() {
+        for (text, expected) in [
+            ("", "it is empty"),
+            ("# a comment\n", "it is empty"),
+            (
+                "name: a\n---\nname: b\n",
+                "it has several YAML documents; a file holds one plan",
+            ),
+            (
+                &format!("{}{}", "[".repeat(100), "]".repeat(100)),
+                "levels of nesting are too many",
+            ),
+        ] {
+            let found = faults(text);
+            assert!(
+                found.len() == 1 && found[0].ends_with(expected),
+                "{found:?}"
+            );
+        }
+        let long = faults(&format!("name: {}\nsteps: [1]", "x".repeat(201)));
+        assert!(
+            long[0].ends_with("is not a text of at most 200 characters"),
+            "{long:?}"
+        );
+    }
+
+    #[test]
+    fn one_dependency_may_stand_without_a_list() {
+        let one = PLAN.replace("depends_on: [b]", "depends_on: b");
+        assert_eq!(read_text(&one).unwrap(), read_text(PLAN).unwrap());
+    }
+
+    #[test]
+    fn role_of_an_agent_is_refused_with_the_field_that_stands_for_it() {
+        let found = faults("name: x\nsteps: [{name: a, agent_role: ingestor, inputs: {dst: b}}]");
+        let expected = [
+            "steps.a: no field \"agent_role\"; did you mean tool: archive_ingest?",
+            "steps.a: no field \"inputs\"; did you mean params?",
+            "steps.a.tool: is missing",
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn key_that_stands_twice_is_named_in_plain_words() {
+        let found = faults("name: x\nname: y\nsteps: []\n");
+        assert!(
+            found[0].ends_with("duplicate mapping key: name; keep one"),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn text_beyond_the_bound_is_no_plan() {
+        let long = format!("{PLAN}# {}", "x".repeat(MAX_PLAN_BYTES));
+        let found = faults(&long);
+        assert_eq!(found, ["a plan has at most 1048576 bytes; this is longer"]);
+    }
+
+    #[test]
+    fn step_that_could_not_be_read_brings_no_second_fault() {
+        for steps in ["[list]", "{a: b}", "[{name: list}]"] {
+            let (plan, faults) = read_parts(&format!("name: a\nsteps: {steps}"));
+            assert_eq!((plan, faults.len()), (None, 1), "{steps}");
+        }
+    }
 
     #[test]
     fn yes_and_no_are_texts_unless_a_flag_is_wanted() {

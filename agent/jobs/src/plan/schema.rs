@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{MAX_PAUSE_S, MAX_STEPS, MAX_TIMEOUT_S, MAX_TRIES};
+use super::{MAX_NAME, MAX_PAUSE_S, MAX_STEPS, MAX_TIMEOUT_S, MAX_TRIES};
 use crate::tool::{Kind, MAX_CONDITIONS, MIN_TEXTS, ToolSpec, Toolbox};
 
 /// Returns the schema (draft 2020-12) of the plans that these tools can run.
@@ -27,7 +27,7 @@ pub fn schema(tools: &Toolbox) -> Value {
                 "not": {"const": "inputs"}},
             "tool": {"type": "string"},
             "params": {"type": ["object", "null"]},
-            "depends_on": {"type": ["array", "null"], "items": {"type": "string"}},
+            "depends_on": {"type": ["array", "string", "null"], "items": {"type": "string"}},
             "reason": {"type": "string", "description": "Why the step is needed."},
             "retry": retry,
             "timeout_s": {"type": "integer", "minimum": 1, "maximum": MAX_TIMEOUT_S},
@@ -43,7 +43,7 @@ pub fn schema(tools: &Toolbox) -> Value {
         "additionalProperties": false,
         "required": ["name", "steps"],
         "properties": {
-            "name": {"type": "string"},
+            "name": {"type": "string", "maxLength": MAX_NAME},
             "description": {"type": "string"},
             "inputs": {"type": ["object", "null"]},
             "steps": {"type": "array", "minItems": 1, "maxItems": MAX_STEPS, "items": step},

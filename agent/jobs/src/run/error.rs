@@ -20,6 +20,11 @@ pub enum JobFolderError {
         .0.display()
     )]
     NotEmpty(PathBuf),
+    #[error(
+        "the output folder {} is that of job {job}; `watchkeeper job resume {job}` continues it, \
+         or choose a new one with --output", output.display()
+    )]
+    OfJob { output: PathBuf, job: String },
     #[error("the path {} is not UTF-8; choose another output folder", .0.display())]
     NotText(PathBuf),
     #[error("the output folder {} is no longer that of this job; move it back", .0.display())]

@@ -9,15 +9,31 @@ use watchkeeper_store::durable;
 
 use super::error::{JobFolderError, io_error};
 
+/// Longest id of a job that a refusal names, in bytes.
+const MAX_ID: usize = 64;
+
 /// Refuses a folder with content: what is there is not of this job.
 pub(super) fn require_empty(output: &Path) -> Result<(), JobFolderError> {
     match fs::read_dir(output) {
         Ok(mut entries) => match entries.next() {
             None => Ok(()),
-            Some(_) => Err(JobFolderError::NotEmpty(output.to_owned())),
+            Some(_) => Err(occupied(output)),
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(source) => Err(io_error(output)(source)),
+    }
+}
+
+/// The refusal of a folder with content; it names the job that the folder belongs to.
+fn occupied(output: &Path) -> JobFolderError {
+    let output = output.to_owned();
+    let is_id = |id: &String| {
+        id.len() <= MAX_ID && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+    };
+    let marker = fs::read_to_string(output.join(JOB_MARKER));
+    match marker.ok().filter(|id| !id.is_empty() && is_id(id)) {
+        Some(job) => JobFolderError::OfJob { output, job },
+        None => JobFolderError::NotEmpty(output),
     }
 }
 
@@ -28,7 +44,7 @@ pub(super) fn own(output: &Path, id: &str) -> Result<(), JobFolderError> {
     let mut file = match File::create_new(&marker) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            return Err(JobFolderError::NotEmpty(output.to_owned()));
+            return Err(occupied(output));
         }
         Err(source) => return Err(io_error(&marker)(source)),
     };

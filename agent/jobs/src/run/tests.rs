@@ -572,7 +572,8 @@ fn output_folder_belongs_to_one_job() {
     let plan = bench.plan(chain());
     let first = bench.jobs().create(&plan, "", Some(&shared)).unwrap();
     let second = bench.jobs().create(&plan, "", Some(&shared)).unwrap_err();
-    assert!(second.to_string().contains("is not empty"), "{second}");
+    let resume = format!("`watchkeeper job resume {}`", first.info().id);
+    assert!(second.to_string().contains(&resume), "{second}");
     fs::write(shared.join("a.txt"), "mine").unwrap();
     assert_eq!(bench.run(&first), Ended::Failed);
     assert_eq!(fs::read_to_string(shared.join("a.txt")).unwrap(), "mine");

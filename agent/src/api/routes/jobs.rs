@@ -233,9 +233,10 @@ fn of_folder(error: &JobFolderError) -> Refusal {
         JobFolderError::Unknown(_) | JobFolderError::NotDone { .. } => {
             (StatusCode::NOT_FOUND, ProblemCode::NotFound)
         }
-        JobFolderError::Running(_) | JobFolderError::NotEmpty(_) | JobFolderError::NotOwned(_) => {
-            (StatusCode::CONFLICT, ProblemCode::Conflict)
-        }
+        JobFolderError::Running(_)
+        | JobFolderError::NotEmpty(_)
+        | JobFolderError::OfJob { .. }
+        | JobFolderError::NotOwned(_) => (StatusCode::CONFLICT, ProblemCode::Conflict),
         JobFolderError::Ambiguous { .. } | JobFolderError::NotText(_) => {
             (StatusCode::BAD_REQUEST, ProblemCode::InvalidRequest)
         }

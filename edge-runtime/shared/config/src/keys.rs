@@ -371,6 +371,16 @@ pub fn children(path: &[&str]) -> Vec<&'static str> {
     names
 }
 
+/// The one key further below the section of `path` that has its name.
+pub(crate) fn further_below(path: &[&str]) -> Option<&'static str> {
+    let (name, section) = path.split_last()?;
+    let (begin, end) = (format!("{}.", section.join(".")), format!(".{name}"));
+    let is_meant = |key: &&Key| key.path.starts_with(&begin) && key.path.ends_with(&end);
+    let mut meant = KEYS.iter().filter(is_meant);
+    let first = meant.next()?;
+    (meant.next().is_none() && !first.path.contains('*')).then_some(first.path)
+}
+
 /// Describes the allowed values.
 #[must_use]
 pub fn allowed(kind: Kind) -> String {

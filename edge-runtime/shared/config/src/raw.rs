@@ -86,7 +86,10 @@ fn walk<'a>(merged: &Merged, path: &mut Vec<&'a str>, dict: &'a Dict, read: &mut
                 // A whole unknown section takes its place from one of its values.
                 let origin = deepest_origin(merged, value);
                 let error = ConfigError::new(full, UNKNOWN_KEY, origin);
-                read.errors.push(error.allowed(allowed.join(", ")));
+                let mut error = error.allowed(allowed.join(", "));
+                let elsewhere = || keys::further_below(path).map(str::to_owned);
+                error.nearest = error.nearest.or_else(elsewhere);
+                read.errors.push(error);
             }
         }
         path.pop();

@@ -103,6 +103,17 @@ fn every_error_is_reported_with_key_value_and_place() {
 }
 
 #[test]
+fn key_of_a_section_below_is_reported_with_its_path() {
+    let case = Case::new("[agent]\ningest_roots = [\"/srv\"]\n");
+    let errors = case.load().unwrap_err();
+    let nearest = errors.iter().map(|error| error.nearest.as_deref());
+    assert_eq!(
+        Vec::from_iter(nearest),
+        [Some("agent.archive.ingest_roots")]
+    );
+}
+
+#[test]
 fn misspelt_word_is_reported_with_the_nearest_one() {
     let case = Case::new(
         "[runtime.inference]\nbackend = \"auot\"\n[channels.desk]\nkind = \"slak\"\nurl = \"https://h/x\"\n\

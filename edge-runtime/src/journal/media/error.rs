@@ -20,6 +20,9 @@ pub enum MediaError {
         /// The id as requested.
         id: String,
     },
+    /// Its bytes changed after its record was written.
+    #[error("the stored file of {id:?} is damaged: it has not the hash of its record")]
+    Damaged { id: String },
     /// The clip is too large.
     #[error(
         "the clip has {bytes} bytes, more than the limit of {max}; raise runtime.media_bytes or shorten the clip"
