@@ -364,9 +364,13 @@ mod tests {
         };
         tracker.look(set, mono(0), Sight::Clear);
         let ended = tracker.look(wall(0), mono(200), Sight::Clear);
+        let moved = Wall {
+            unix_ms: START_MS - 200,
+            quality: TimeQuality::Estimated,
+        };
         assert_eq!(
             ended.map(|(e, end)| (e.from, e.to, end)),
-            Some((set, set, SpanEnd::ClockSet))
+            Some((moved, moved, SpanEnd::ClockSet))
         );
     }
 
