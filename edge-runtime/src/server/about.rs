@@ -15,7 +15,7 @@ use watchkeeper_http::Refusal;
 
 use super::app::App;
 use super::file::{self, OpenedFile, RangeRequest};
-use super::runtime::Runtime;
+use crate::api::Api;
 use crate::journal::Hash;
 use crate::journal::media::{self, MediaError, OpenedMedia};
 use crate::metrics;
@@ -62,9 +62,9 @@ pub(super) async fn media(
     let permit = file::acquire_transfer(&app)?;
     // An id is given once, and its content never changes.
     let etag = HeaderValue::try_from(format!("\"{id}\"")).ok();
-    let open = move |r: &dyn Runtime| match query.verify {
-        true => open_verified(r, &id),
-        false => Ok(r.media().open_file(&id)?),
+    let open = move |api: &Api| match query.verify {
+        true => open_verified(api, &id),
+        false => Ok(api.media().open_file(&id)?),
     };
     let kept = app.try_call(open).await?;
     let opened = OpenedFile {
@@ -82,9 +82,9 @@ pub(super) async fn media(
 }
 
 /// Opens media whose bytes have the hash of their record, or that no record has.
-fn open_verified(runtime: &dyn Runtime, id: &str) -> Result<OpenedMedia, Refusal> {
-    let mut opened = runtime.media().open_file(id)?;
-    let Some(recorded) = runtime.journal().recorded_hash(id)? else {
+fn open_verified(api: &Api, id: &str) -> Result<OpenedMedia, Refusal> {
+    let mut opened = api.media().open_file(id)?;
+    let Some(recorded) = api.journal().recorded_hash(id)? else {
         return Ok(opened);
     };
     let found = Hash::of_all(&mut opened.file).and_then(|hash| {

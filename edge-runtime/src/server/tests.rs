@@ -16,7 +16,9 @@ use watchkeeper_board::reading::{Board, Reading};
 use watchkeeper_config::bounded;
 use watchkeeper_contract::coverage::{CoverageSpan, SpanEnd, Watched};
 use watchkeeper_contract::effect::{Effect, HttpBody, HttpCall, HttpMethod};
-use watchkeeper_contract::event::{Decision, EVENT_SCHEMA, Event, EventBody, Phase, Verdict};
+use watchkeeper_contract::event::{
+    Decision, EVENT_SCHEMA, Event, EventBody, MediaKind, Phase, Verdict,
+};
 use watchkeeper_contract::id::{EventId, EventSeq, PipelineId, SourceId};
 use watchkeeper_contract::problem::{Problem, ProblemCode};
 use watchkeeper_contract::rule::Severity;
@@ -327,14 +329,14 @@ async fn pipeline_is_created_paused_resumed_and_deleted() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn changed_picture_of_an_event_is_refused_if_verified() {
     let bench = Bench::start();
-    let store = &bench.little.media;
+    let store = bench.app.api.media();
     let put = |jpeg: &[u8]| store.put(MediaKind::Clean, NOW.unix_ms, jpeg).unwrap();
     let (of_event, of_nobody) = (put(b"as it came"), put(b"kept by a user"));
     let recorded = Event {
         media: vec![of_event.clone()],
         ..event()
     };
-    bench.little.journal.append(vec![recorded]).unwrap();
+    bench.app.api.journal().append(vec![recorded]).unwrap();
     let verified = format!("/v1/media/{}?verify=true", of_event.id);
     assert_eq!(bench.get(&verified).await.body, b"as it came");
 

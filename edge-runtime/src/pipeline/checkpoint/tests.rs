@@ -11,7 +11,7 @@ use watchkeeper_contract::id::{PipelineId, SourceId};
 use watchkeeper_contract::pipeline::PipelineSpec;
 use watchkeeper_contract::time::{TimeQuality, Wall};
 
-use super::file::{CheckpointFile, Stamp, encode};
+use super::file::Stamp;
 use super::store::FOLDER;
 use super::write_queue::{RETRY_INTERVAL, WriteOp, WriteQueue};
 use super::{CheckpointData, CheckpointStore, Resume};
