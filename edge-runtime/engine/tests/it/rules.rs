@@ -953,7 +953,7 @@ fn inactive_rule_makes_no_event_and_ends_the_open_one() {
     ]);
     b.stand(4.0, 1);
     assert!(b.changes.is_empty());
-    let at_hour = |hour| {
+    let at_hour = |hour: u16| {
         Some(LocalTime {
             weekday: Weekday::Wed,
             minute_of_day: hour * 60,
