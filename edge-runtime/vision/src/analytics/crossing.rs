@@ -6,7 +6,6 @@
 //!   path went through the segment.
 //! - The way back counts only after the object was far from the line: what rocks on it is counted
 //!   once.
-//! - An object that was seen beyond the band on the other side twice and is then lost has crossed.
 //! - An object that comes into the picture on the line counts in the direction in which it leaves
 //!   the line, one that goes out of the picture on the line in the direction in which it went.
 //! - At the end of the source, an object in sight beyond the band on the other side has crossed,
@@ -436,19 +435,9 @@ impl Path {
         Some((self.cross(to, place)?, Crossing { detection, depth }))
     }
 
-    /// Lets an object that is gone cross, once, if it went out of the picture over the line, or was
-    /// beyond the band in more than one frame, which is no jitter.
+    /// Lets an object that is gone cross, once, if it went out of the picture over the line.
     fn leave(&mut self, line: &Line) -> Option<(Side, Crossing)> {
-        let was_over = self
-            .over_since_s
-            .is_some_and(|since_s| since_s < self.last_s);
-        let out = self.leave_picture(line);
-        let crossing = out.or_else(|| was_over.then(|| self.settle(line)).flatten());
         self.settling = None;
-        crossing
-    }
-
-    fn leave_picture(&mut self, line: &Line) -> Option<(Side, Crossing)> {
         let (mut detection, extent) = self.leaving.take()?;
         let going = Side::of(self.speed);
         let ahead = (self.distance + self.speed * GONE_S) * going.sign();
