@@ -400,11 +400,9 @@ mod tests {
             assert_eq!(named, Some((5, "back-yard-2".to_owned(), is_pictures)));
             assert_eq!(chunk_of(&path), yard);
         }
-        assert_eq!(
-            Named::new(PathBuf::from("/h/5-1.detections")).map(|n| n.source),
-            Some(String::new())
-        );
-        assert_eq!(Named::new(PathBuf::from("/h/5-1.txt")), None);
+        for other in ["/h/5-1.detections", "/h/5-1.txt"] {
+            assert_eq!(Named::new(PathBuf::from(other)), None, "{other}");
+        }
     }
 
     fn chunk(nth: usize, (source, bytes, pictures, kind): (u8, u64, u64, u8)) -> ChunkFiles {
