@@ -8,7 +8,7 @@ use serde_json::json;
 use super::super::facts::{ModelWords, ToolFact};
 use super::super::tool_context::ToolContext;
 use super::definition::{Tool, ToolInput, ToolOutcome, schema, text};
-use super::propose_deployment::fits;
+use super::propose_deployment::add_change;
 use crate::moment::{FORMS, parse_moment};
 use crate::permissions::Effect;
 use crate::proposal::difference::{DiffKind, difference};
@@ -125,8 +125,7 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
             continue;
         }
         let change = change(name, action, until, &here)?;
-        all.retain(|other| other.pipeline() != change.pipeline());
-        all.push(change.clone());
+        add_change(&mut all, &change)?;
         // The first change carries the sentence, so that it is shown once.
         let says = match facts.is_empty() {
             true => arguments.says.clone(),
@@ -141,7 +140,6 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
             },
         });
     }
-    fits(&all)?;
     let done = match action {
         Action::Withdraw => "withdrawn",
         Action::Stop | Action::Pause | Action::Resume => "put_up",

@@ -7,6 +7,7 @@
 //! - Not here: the deployment, which a user confirms (`proposal`).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem::discriminant;
 
 use futures_util::FutureExt as _;
 use serde::Deserialize;
@@ -128,7 +129,7 @@ async fn propose(given: ToolInput<'_>) -> Result<ToolOutcome, String> {
         Some(_) => ProposedChange::Replace { spec },
         None => ProposedChange::Deploy { spec },
     };
-    check_fits(&change, given)?;
+    add_change(&mut given.facts.changes(), &change)?;
     let mind = all_warnings(checked.warnings, chosen.as_ref(), given);
     let result = json!({
         "put_up": change.pipeline(), "mind": mind, "rules": checked.rules,
@@ -176,14 +177,6 @@ async fn choose_draft(
         (RUNNING, _) => Err("edits need a draft of validate_workflow".to_owned()),
         (_, edits) => ChosenDraft::new(given, draft, edits).await.map(Some),
     }
-}
-
-/// Checks that a change fits into the proposal so far.
-fn check_fits(change: &ProposedChange, given: ToolInput<'_>) -> Result<(), String> {
-    let mut all = given.facts.changes();
-    all.retain(|other| other.pipeline() != change.pipeline());
-    all.push(change.clone());
-    fits(&all)
 }
 
 /// The workflow of a draft that was previewed on this camera, with the secrets of the replaced
@@ -310,8 +303,32 @@ fn keep_settings(replaced: Option<&PipelineSpec>, new: PipelineSpec) -> Pipeline
     }
 }
 
+/// Adds a change to those of the proposal so far, in place of an earlier one of its kind.
+///
+/// # Errors
+/// When another kind of change of the pipeline is proposed, which would be dropped without a word,
+/// or the proposal becomes too large.
+pub(super) fn add_change(
+    changes: &mut Vec<ProposedChange>,
+    change: &ProposedChange,
+) -> Result<(), String> {
+    let pipeline = change.pipeline();
+    changes.retain(|other| {
+        other.pipeline() != pipeline || discriminant(other) != discriminant(change)
+    });
+    if changes.iter().any(|other| other.pipeline() == pipeline) {
+        return Err(format!(
+            "you proposed another change of {pipeline} in this request, and a proposal has one for each \
+             pipeline: withdraw that with propose_control, or end and say what the user has to ask for \
+             after the yes"
+        ));
+    }
+    changes.push(change.clone());
+    check_size(changes)
+}
+
 /// Checks the number and size of changes.
-pub(super) fn fits(changes: &[ProposedChange]) -> Result<(), String> {
+fn check_size(changes: &[ProposedChange]) -> Result<(), String> {
     if changes.len() > MAX_CHANGES {
         return Err(format!("a proposal has at most {MAX_CHANGES} changes"));
     }
@@ -322,4 +339,30 @@ pub(super) fn fits(changes: &[ProposedChange]) -> Result<(), String> {
         ));
     }
     Ok(())
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a failed step is a failed test")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_change_of_a_proposed_pipeline_is_refused_and_a_corrected_one_replaces_it() {
+        let pipeline = PipelineId::new("hall").unwrap();
+        let until = |text: &str| ProposedChange::Pause {
+            pipeline: pipeline.clone(),
+            until: Some(text.parse().unwrap()),
+        };
+        let mut changes = Vec::new();
+        add_change(&mut changes, &until("2026-05-04T08:00:00Z")).unwrap();
+        let corrected = until("2026-05-04T09:00:00Z");
+        add_change(&mut changes, &corrected).unwrap();
+        assert_eq!(changes, [corrected.clone()]);
+        let stop = ProposedChange::Stop {
+            pipeline: pipeline.clone(),
+        };
+        let refused = add_change(&mut changes, &stop).unwrap_err();
+        assert!(refused.contains("another change of hall"), "{refused}");
+        assert_eq!(changes, [corrected]);
+    }
 }
