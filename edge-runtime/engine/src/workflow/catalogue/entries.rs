@@ -69,8 +69,8 @@ pub fn models_of_block(r#type: &str) -> Vec<String> {
 /// Minimum similarity (Jaro-Winkler, 0 to 1) of a suggested type.
 const MIN_SIMILARITY: f64 = 0.85;
 
-/// Returns the block with the most similar type; of equal ones the latest version. Namespace and
-/// version are ignored if `wanted` lacks them.
+/// Returns the block with the most similar name, without namespace and version; of equal ones that
+/// of the same version, else the latest.
 pub fn nearest_block(wanted: &str) -> Option<String> {
     // A common namespace would make all of its blocks look similar.
     let own_name = |r#type: &str| r#type.rsplit('/').next().unwrap_or_default().to_owned();
@@ -80,16 +80,18 @@ pub fn nearest_block(wanted: &str) -> Option<String> {
         .map(|block| {
             let shown = own_name(block.name);
             let bare = shown.split('@').next().unwrap_or_default();
-            let likeness = if wanted.contains('@') {
-                strsim::jaro_winkler(&wanted, &shown)
-            } else {
-                strsim::jaro_winkler(&wanted, bare)
-            };
+            // An equal version would make every block look similar; it only tells equals apart.
+            let (wanted, version) = wanted.split_once('@').unwrap_or((&wanted, ""));
+            let is_version = shown.split_once('@').is_some_and(|(_, own)| own == version);
+            let likeness = strsim::jaro_winkler(wanted, bare);
             // Of two namesakes Roboflow's: names without a namespace come from its documents.
             let is_theirs = block.name.starts_with("roboflow_core/");
-            (likeness, is_theirs, block.name)
+            (likeness, is_theirs, is_version, block.name)
         })
-        .max_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)))
+        .max_by(|a, b| {
+            let by_name = a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
+            by_name.then(a.2.cmp(&b.2))
+        })
         .filter(|(likeness, ..)| *likeness >= MIN_SIMILARITY)
         .map(|(.., name)| name.to_owned())
 }

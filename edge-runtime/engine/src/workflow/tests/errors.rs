@@ -64,6 +64,8 @@ fn block_is_suggested_in_its_latest_version() {
 fn dissimilar_type_gets_no_suggestion() {
     assert_eq!(nearest_block("coffee_machine"), None);
     assert_eq!(nearest_block("roboflow_core/zzz@v1"), None);
+    // An equal version is no likeness.
+    assert_eq!(nearest_block("roboflow_core/polygon_zone@v1"), None);
 }
 
 #[test]
