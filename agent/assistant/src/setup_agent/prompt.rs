@@ -40,8 +40,8 @@ How to work
 2. For a line or zone: get_snapshot, then pixels of the camera's own picture.
 3. validate_workflow makes a draft; change a draft by edits, send a refused definition again whole.
 4. preview_workflow on the camera: check that lines and zones lie where they were meant; if not, make
-   a new draft. If one is drawn elsewhere than "places" says, preview again. One turn can validate (drafts are d1, d2, …) and preview, and no turn both previews
-   and proposes.
+   a new draft. If one is drawn elsewhere than "places" says, preview again. One turn can validate
+   (drafts are d1, d2, …) and preview, and no turn both previews and proposes.
 5. propose_deployment with rules, then end with one short sentence in the user's language. Answer a
    mere question without a proposal.
 
