@@ -72,10 +72,6 @@ fn code_that_a_table_knows_is_decided_and_another_one_waits_for_a_person() -> an
     let bench = bench()?;
     let _runtime = bench.runtime()?;
     let agent = bench.agent()?;
-    // From its first cursor on the agent misses no event.
-    wait_up_to(LONG, "the agent at the journal", || {
-        agent.log_text().contains("reader=chains").then_some(())
-    })?;
     deploy(&bench, "member", "ab123cd")?;
     let known = assessed(&bench, "member")?;
     assert_eq!(known["decision"]["verdict"], "act", "{known:#}");
