@@ -93,9 +93,6 @@ fn event_is_compared_with_sets_and_a_missing_set_is_a_failure() -> anyhow::Resul
     let bench = bench()?;
     let runtime = bench.runtime()?;
     let agent = bench.agent()?;
-    wait_up_to(LONG, "the agent at the journal", || {
-        agent.log_text().contains("reader=chains").then_some(())
-    })?;
     deploy(&bench, "first", &[("plain", &[])])?;
     let seq = record(&bench, "plain", "new")?["seq"].to_string();
     let added = reference(&bench, &["add", "scene", "--event", &seq])?;
