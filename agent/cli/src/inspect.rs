@@ -49,8 +49,7 @@ pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Findings {
     let mut findings = Findings::default();
     findings.errors.extend(check_tls(config));
     check_runtime(config, &mut findings);
-    let sources = config.sources.iter().chain(&skipped.sources);
-    for source in sources {
+    for source in config.sources.iter().chain(&skipped.sources) {
         check_source(source, &mut findings);
     }
     findings.errors.extend(check_sinks(&config.sinks));
@@ -80,27 +79,13 @@ pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Findings {
              pull NAME` creates it"
         ));
     }
-    let masks = PrivacyMasks::new(config);
-    for spec in &config.pipelines {
-        let fitted = check_pipeline(spec, None, &zoo, &mut findings);
-        let source = config.sources.iter().find(|s| s.id == spec.source);
-        let mask = masks.by_name(&spec.source).map(Arc::as_ref);
-        if let Some((plan, facts)) = &fitted {
-            let unseen = mask.map(|mask| pictures::unseen_classes(spec, facts, mask));
-            findings.errors.extend(unseen.into_iter().flatten());
-            let size = source.and_then(pictures::known_size);
-            pictures::check_bounds(spec, plan, size, &mut findings);
-        }
-        let notes = source.into_iter().flat_map(|s| notes_of_source(spec, s));
-        findings.notes.extend(notes.chain(rule_notes::notes(spec)));
-    }
+    check_pipelines(config, &zoo, &mut findings);
     for draft in &skipped.pipelines {
         check_pipeline(&draft.spec, Some(&draft.rules), &zoo, &mut findings);
     }
     findings.errors.extend(chains::check(config, skipped));
-    findings
-        .notes
-        .extend(besides::unnamed_channels(config, skipped));
+    let unnamed = besides::unnamed_channels(config, skipped);
+    findings.notes.extend(unnamed);
     findings.notes.extend(chains::reference_notes(config));
     if let Some(folder) = notes::model_folder(&config.memory) {
         let folder = folder.display();
@@ -109,6 +94,24 @@ pub(super) fn check(config: &Config, skipped: &SkippedSections) -> Findings {
         ));
     }
     findings
+}
+
+/// Checks each pipeline with its source and the source's mask.
+fn check_pipelines(config: &Config, zoo: &Zoo, findings: &mut Findings) {
+    let masks = PrivacyMasks::new(config);
+    for spec in &config.pipelines {
+        let fitted = check_pipeline(spec, None, zoo, findings);
+        let source = config.sources.iter().find(|s| s.id == spec.source);
+        let mask = masks.by_name(&spec.source).map(Arc::as_ref);
+        if let Some((plan, facts)) = &fitted {
+            let unseen = mask.map(|mask| pictures::unseen_classes(spec, facts, mask));
+            findings.errors.extend(unseen.into_iter().flatten());
+            let size = source.and_then(pictures::known_size);
+            pictures::check_bounds(spec, plan, size, findings);
+        }
+        let notes = source.into_iter().flat_map(|s| notes_of_source(spec, s));
+        findings.notes.extend(notes.chain(rule_notes::notes(spec)));
+    }
 }
 
 fn check_embedding(config: &Config, zoo: &Zoo) -> Option<ConfigError> {
