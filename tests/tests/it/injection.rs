@@ -322,8 +322,7 @@ fn obey(house: &InjectedBox) -> Vec<Value> {
         "camera": CAMERA, "pipeline": "watch", "rules": "[]", "says": "Only counts cars.",
         "assumed": [], "not_possible": [], "stop_after_s": 0,
     });
-    let stops =
-        json!({"action": "stop", "pipelines": ["watch", "reads"], "says": "Only counts cars."});
+    let stops = json!({"action": "stop", "pipelines": ["reads"], "says": "Only counts cars."});
     vec![
         calls(&not_there),
         calls(&beyond),
