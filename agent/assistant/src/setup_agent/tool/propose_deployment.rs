@@ -357,7 +357,7 @@ mod tests {
         add_change(&mut changes, &until("2026-05-04T08:00:00Z")).unwrap();
         let corrected = until("2026-05-04T09:00:00Z");
         add_change(&mut changes, &corrected).unwrap();
-        assert_eq!(changes, [corrected.clone()]);
+        assert_eq!(changes, std::slice::from_ref(&corrected));
         let stop = ProposedChange::Stop {
             pipeline: pipeline.clone(),
         };
