@@ -148,7 +148,10 @@ impl Brokers {
                 return self.record(&step, outcome);
             }
         }
-        Err(Fault::transient("the session with the broker ended"))
+        let MqttMessage { host, port, .. } = message;
+        Err(Fault::transient(format!(
+            "the session with {host}:{port} ended"
+        )))
     }
 
     /// The running session of a step, started where there is none for this login, and the timeouts
