@@ -114,17 +114,6 @@ fn misspelt_field_of_a_condition_is_refused_with_the_nearest() {
 }
 
 #[test]
-fn field_names_of_another_plan_are_refused_with_ours() {
-    let found = faults("name: x\nsteps: [{name: a, tool_name: album, dependencies: [b]}]");
-    let expected = [
-        "steps.a: no field \"dependencies\"; did you mean depends_on?",
-        "steps.a: no field \"tool_name\"; did you mean tool?",
-        "steps.a.tool: is missing",
-    ];
-    assert_eq!(found, expected);
-}
-
-#[test]
 fn all_faults_of_meaning_are_found_at_once() {
     let found = faults(
         r#"
