@@ -74,7 +74,7 @@ impl Asker {
             ..why.into()
         })?;
         let first = answer_of(&small, opinion);
-        let mut large = client.start_job(self.job(case, Tier::Medium, Detail::Medium));
+        let mut large = client.start_job(self.job(case, Tier::Large, Detail::Medium));
         // No large model is asked after a blueprint of one step or with a model of its own, a
         // spent limit, or with a single model.
         let has_own = blueprint.named_model.is_some();
