@@ -1,5 +1,5 @@
-//! Asks a model about one event: fetches and checks the picture, asks the small model and, in doubt,
-//! the large one.
+//! Asks a model about one event: fetches and checks the picture, asks the small model and, in
+//! doubt, the large one.
 //!
 //! The blueprint of the triage job sets the steps and the cost limit.
 //!

@@ -103,8 +103,8 @@ impl Client {
         }
     }
 
-    /// Starts a job. Above the soft limit of the budget it gets the small model and less detail than
-    /// it asks for.
+    /// Starts a job. Above the soft limit of the budget it gets the small model and less detail
+    /// than it asks for.
     #[must_use]
     pub fn start_job(&self, spec: JobSpec) -> Job {
         start(&self.shared, spec, None)
